@@ -1,0 +1,243 @@
+"""Budgeted Adaptive Regularized Dual Averaging: barda, Algorithm 1 with phi = alpha/2 |w|^2.
+
+After t rows the coefficients are z_j = -eta G_j / (alpha eta t + H_j), where G_j is the sum of the
+gradients and H_j = delta + (sum of their squares)**(1/2), for the k features with the largest
+H_j z_j**2. The iterates are exact, yet a row costs what its nonzeros cost: H_j z_j**2 falls with t
+as long as feature j does not occur, so that a value computed earlier is an upper bound. The
+features without a coefficient lie in a heap by such bounds, and only what comes to its top is
+computed anew.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ofslib._jit import kernel
+from ofslib.base import NOT_NEGATIVE, POSITIVE, RowClassifier, estimator, one_of, param
+from ofslib.losses import CLASSIFICATION_LOSSES, Loss, slope
+from ofslib.rows import entry, length, row
+
+
+class Hyper(NamedTuple):
+    k: int
+    loss: int
+    learning_rate: float
+    decay: float  # alpha * eta
+    delta: float
+    intercept: float  # 1.0 or 0.0
+
+
+class State(NamedTuple):
+    G: np.ndarray  # (p + 1,) sum of gradients; the last entry is the intercept's
+    squares: np.ndarray  # (p + 1,) sum of squared gradients
+    H: np.ndarray  # (p + 1,) delta + squares ** 0.5
+    bound: np.ndarray  # (p,) upper bound of H_j z_j**2 / eta**2
+    heap: np.ndarray  # (p,) int32: features seen that have no coefficient, by bound
+    kept: np.ndarray  # (k,) int32: features with a coefficient
+    place: np.ndarray  # (p,) int32: 0 not seen; i + 1 at heap[i]; -i - 1 at kept[i]
+    size: np.ndarray  # (2,) int64: of the heap, of kept
+    rows: np.ndarray  # (1,) int64
+    floor: np.ndarray  # (2,) lower bound of the value of any kept feature, and `shrink` then
+
+
+@kernel
+def value(G, H, shrink):
+    """H z**2 / eta**2 of one coordinate; shrink = alpha eta t."""
+    return G * G * H / ((shrink + H) * (shrink + H))
+
+
+@kernel
+def before(bound, i, j):
+    """Whether feature i comes before j: larger bound, of equals the lower index."""
+    return bound[i] > bound[j] or (bound[i] == bound[j] and i < j)
+
+
+@kernel
+def sift(heap, place, bound, i, size):
+    """Bring the feature at heap[i] to its place in heap[:size]."""
+    j = heap[i]
+    while i > 0 and before(bound, j, heap[(i - 1) // 2]):
+        heap[i] = heap[(i - 1) // 2]
+        place[heap[i]] = i + 1
+        i = (i - 1) // 2
+    while 2 * i + 1 < size:
+        child = 2 * i + 1
+        if child + 1 < size and before(bound, heap[child + 1], heap[child]):
+            child += 1
+        if not before(bound, heap[child], j):
+            break
+        heap[i] = heap[child]
+        place[heap[i]] = i + 1
+        i = child
+    heap[i] = j
+    place[j] = i + 1
+
+
+@kernel
+def top(state, shrink):
+    """The feature with the largest value in the heap; its bound is then exact."""
+    G, H, bound, heap = state.G, state.H, state.bound, state.heap
+    while True:
+        j = heap[0]
+        exact = value(G[j], H[j], shrink)
+        if exact == bound[j]:
+            return j
+        bound[j] = exact
+        sift(heap, state.place, bound, 0, state.size[0])
+
+
+@kernel
+def last_kept(state, shrink):
+    """Position in `kept` of the feature that would go first; takes the floor anew."""
+    G, H, bound, kept, worst = state.G, state.H, state.bound, state.kept, 0
+    for i in range(state.size[1]):
+        j = kept[i]
+        bound[j] = value(G[j], H[j], shrink)
+        if before(bound, kept[worst], j):
+            worst = i
+    state.floor[0] = bound[kept[worst]]
+    state.floor[1] = shrink
+    return worst
+
+
+@kernel
+def floor_now(floor, shrink, delta):
+    """Lower bound of all kept values: none has fallen by more than this since it was taken."""
+    fallen = (floor[1] + delta) / (shrink + delta)
+    return floor[0] * fallen * fallen * (1.0 - 1e-12)
+
+
+@kernel
+def truncate(state, shrink, hp):
+    """Let the k features with the largest values have a coefficient."""
+    bound, heap, kept, place, size = state.bound, state.heap, state.kept, state.place, state.size
+    while size[0] > 0:
+        full = size[1] == len(kept)
+        floor = floor_now(state.floor, shrink, hp.delta)
+        if full and bound[heap[0]] < floor:
+            return
+        j = top(state, shrink)
+        if full:
+            if bound[j] < floor:
+                return
+            i = last_kept(state, shrink)
+            if not before(bound, j, kept[i]):
+                return
+            heap[0] = kept[i]
+        else:
+            i = size[1]
+            size[1] += 1
+            size[0] -= 1
+            heap[0] = heap[size[0]]
+            state.floor[0] = 0.0
+        kept[i] = j
+        place[j] = -i - 1
+        if size[0] > 0:
+            sift(heap, place, bound, 0, size[0])
+
+
+@kernel
+def predict(state, x, hp):
+    """w . x + intercept after the rows seen."""
+    G, H, place, shrink, total = state.G, state.H, state.place, hp.decay * state.rows[0], 0.0
+    for i in range(length(x)):
+        j, v = entry(x, i)
+        if place[j] < 0:
+            total += v * G[j] / (shrink + H[j])
+    return -hp.learning_rate * (total + hp.intercept * G[-1] / (shrink + H[-1]))
+
+
+@kernel
+def learn(state, x, s, shrink, hp):
+    """Take in the gradient s * x."""
+    G, H, squares, bound = state.G, state.H, state.squares, state.bound
+    heap, place, size, floor = state.heap, state.place, state.size, state.floor
+    lowest = floor_now(floor, shrink, hp.delta)
+    for i in range(length(x)):
+        j, v = entry(x, i)
+        g = s * v
+        G[j] += g
+        squares[j] += g * g
+        H[j] = hp.delta + np.sqrt(squares[j])
+        exact = value(G[j], H[j], shrink)
+        if place[j] < 0:
+            lowest = min(lowest, exact)
+        elif exact > bound[j] or (place[j] == 0 and g != 0.0):
+            # A value that has become smaller leaves its bound valid and the heap as it is.
+            bound[j] = exact
+            if place[j] == 0:
+                size[0] += 1
+                heap[size[0] - 1] = j
+                place[j] = size[0]
+            sift(heap, place, bound, place[j] - 1, size[0])
+    floor[0], floor[1] = lowest, shrink
+    G[-1] += s * hp.intercept
+    squares[-1] += s * s * hp.intercept
+    H[-1] = hp.delta + np.sqrt(squares[-1])
+
+
+@kernel
+def step(state, x, y, hp):
+    """Show one observation; returns the prediction made before it."""
+    margin = predict(state, x, hp)
+    s = slope(hp.loss, margin, y)
+    state.rows[0] += 1
+    shrink = hp.decay * state.rows[0]
+    if s != 0.0:
+        learn(state, x, s, shrink, hp)
+    truncate(state, shrink, hp)
+    return margin
+
+
+@kernel
+def fold(state, X, y, order, hp, margins):
+    for i in range(len(order)):
+        margins[i] = step(state, row(X, order[i]), y[order[i]], hp)
+
+
+@estimator
+class BARDAClassifier(RowClassifier):
+    """Budgeted Adaptive Regularized Dual Averaging for two classes (barda, Algorithm 1).
+
+    Frequent features learn slowly and rare ones fast; the k features with the largest
+    H_j z_j^2, which weighs magnitude by frequency, have a coefficient (of equals the lower index).
+    Cost: O(nonzeros of the row * log(features seen) + k) per row at most, mostly less.
+    """
+
+    loss: str = param("squared_hinge", "The paper uses squared_hinge.", one_of(*CLASSIFICATION_LOSSES))
+    learning_rate: float = param(0.1, "Step size eta.", POSITIVE)
+    alpha: float = param(1e-5, "Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE)
+    delta: float = param(0.01, "What the paper adds to the adaptive scale H.", POSITIVE)
+
+    fold = fold
+
+    def _init(self, n_features):
+        p, k = n_features, min(self.k, n_features)
+        return State(
+            G=np.zeros(p + 1),
+            squares=np.zeros(p + 1),
+            H=np.full(p + 1, float(self.delta)),
+            bound=np.zeros(p),
+            heap=np.zeros(p, np.int32),
+            kept=np.zeros(k, np.int32),
+            place=np.zeros(p, np.int32),
+            size=np.zeros(2, np.int64),
+            rows=np.zeros(1, np.int64),
+            floor=np.zeros(2),
+        )
+
+    def _hyper(self, n_rows):
+        return Hyper(
+            k=int(self.k),
+            loss=int(Loss[self.loss]),
+            learning_rate=float(self.learning_rate),
+            decay=float(self.alpha * self.learning_rate),
+            delta=float(self.delta),
+            intercept=float(self.fit_intercept),
+        )
+
+    def _model(self, state):
+        shrink, kept = self._hyper(None).decay * state.rows[0], np.zeros(len(state.G), bool)
+        kept[state.kept[: state.size[1]]] = kept[-1] = True
+        w = np.where(kept, -self.learning_rate * state.G / (shrink + state.H), 0.0)
+        return w[:-1], float(w[-1])

@@ -1,0 +1,163 @@
+"""Stochastic Gradient Descent with Truncation: sfsa, Algorithm 2; dissertation, Algorithm 2 (TSGD).
+
+Mini-batch gradient descent on all features; at maturity the k most important ones are kept, and
+descent goes on with these.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ofslib import select
+from ofslib._jit import kernel
+from ofslib.base import (
+    AT_LEAST_ONE,
+    POSITIVE,
+    RowClassifier,
+    RowRegressor,
+    RowStream,
+    estimator,
+    one_of,
+    param,
+)
+from ofslib.losses import CLASSIFICATION_LOSSES, Loss, slope
+from ofslib.rows import (
+    Active,
+    Batch,
+    Moments,
+    add,
+    clear,
+    dot,
+    in_batch,
+    new_active,
+    new_batch,
+    new_moments,
+    row,
+    watch,
+)
+from ofslib.select import Importance, best_model, prune
+
+
+class Hyper(NamedTuple):
+    k: int
+    loss: int
+    learning_rate: float
+    batch_size: int
+    importance: int
+    maturity: int  # steps until truncation; 0: never
+    intercept: float  # 1.0 or 0.0
+
+
+class State(NamedTuple):
+    w: np.ndarray  # (p + 1,) coefficients and intercept
+    active: Active
+    batch: Batch
+    moments: Moments
+    steps: np.ndarray  # (1,) gradient steps made
+    room: np.ndarray  # (2, p + 1) scratch of the selection
+
+
+@kernel
+def advance(state, hp):
+    """One gradient step with the rows of the batch; truncation at maturity."""
+    w, batch, active = state.w, state.batch, state.active
+    rate = hp.learning_rate / batch.count[1]
+    for j in in_batch(batch, active):
+        w[j] -= rate * batch.gradient[j]
+    w[-1] -= rate * batch.gradient[-1]
+    clear(batch, active)
+    state.steps[0] += 1
+    if state.steps[0] == hp.maturity:
+        prune(w, active, state.moments, hp.importance, min(hp.k, len(w) - 1), state.room)
+
+
+@kernel
+def step(state, x, y, hp):
+    """Show one observation; returns the prediction made before it."""
+    margin = dot(x, state.w, state.active) + hp.intercept * state.w[-1]
+    if hp.importance != select.COEF:
+        watch(state.moments, x)
+    slope_y = slope(hp.loss, margin, y)
+    add(state.batch, x, slope_y, state.active)
+    state.batch.gradient[-1] += slope_y * hp.intercept
+    if state.batch.count[1] == hp.batch_size:
+        advance(state, hp)
+    return margin
+
+
+@kernel
+def fold(state, X, y, order, hp, margins):
+    for i in range(len(order)):
+        margins[i] = step(state, row(X, order[i]), y[order[i]], hp)
+
+
+@estimator
+class SGDT(RowStream):
+    """Stochastic Gradient Descent with Truncation."""
+
+    learning_rate: float = param(0.01, "Step size eta of a mini-batch's mean gradient.", POSITIVE)
+    batch_size: int = param(25, "Rows of a mini-batch.", AT_LEAST_ONE)
+    maturity: int | None = param(
+        None,
+        "Rows until truncation. None: all rows of `fit`; in `partial_fit`, where the end is not "
+        "known, no feature is dropped for good and coef_ shows the k most important.",
+        AT_LEAST_ONE,
+        None,
+    )
+    importance: str = param(
+        "coef",
+        "What features are ranked by: coef is |beta|, scaled_coef sd * |beta| (sfsa, Algorithm 2 "
+        "as printed), scaled_root sqrt(variance * |beta|).",
+        one_of(*Importance.__members__),
+    )
+
+    fold = fold
+
+    def _init(self, n_features):
+        return State(
+            w=np.zeros(n_features + 1),
+            active=new_active(n_features),
+            batch=new_batch(n_features),
+            moments=new_moments(0 if self.importance == "coef" else n_features),
+            steps=np.zeros(1, np.int64),
+            room=np.empty((2, n_features + 1)),
+        )
+
+    def _hyper(self, n_rows):
+        maturity = n_rows if self.maturity is None else self.maturity
+        return Hyper(
+            k=int(self.k),
+            loss=int(Loss[self.loss]),
+            learning_rate=float(self.learning_rate),
+            batch_size=int(self.batch_size),
+            importance=int(Importance[self.importance]),
+            maturity=-(-(maturity or 0) // self.batch_size),
+            intercept=float(self.fit_intercept),
+        )
+
+    def _finish(self, state, hyper):
+        if state.batch.count[1]:
+            advance(state, hyper)
+
+    def _model(self, state):
+        return best_model(state.w, state.active, state.moments, Importance[self.importance], self.k)
+
+
+@estimator
+class SGDTClassifier(RowClassifier, SGDT):
+    """Stochastic Gradient Descent with Truncation for two classes (sfsa, Algorithm 2).
+
+    Cost: O(entries of the row) per row.
+    """
+
+    loss: str = param("log_loss", "The paper uses log_loss.", one_of(*CLASSIFICATION_LOSSES))
+
+
+@estimator
+class SGDTRegressor(RowRegressor, SGDT):
+    """Stochastic Gradient Descent with Truncation for regression (sfsa, Algorithm 2).
+
+    Cost: O(entries of the row) per row.
+    """
+
+    loss: str = param("squared_error", "Half the squared error.", one_of("squared_error"))

@@ -1,0 +1,400 @@
+"""The streams that feature selectors learn from, as scikit-learn estimators.
+
+`RowStream` is the base of the methods that see observations one by one. A method adds its
+hyper-parameters (`param`), its `State`, and a kernel that folds rows into the state.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ofslib.losses import LOSSES, Loss, total
+from ofslib.rows import CSR
+
+# Values read between two looks at the keyboard, and values copied at a time when the data are not
+# in the layout that kernels read (the copy then stays in the processor's cache).
+_VALUES_PER_FOLD = 2**24
+_VALUES_PER_COPY = 2**18
+
+
+def param(default: Any, doc: str, *allowed: Any) -> Any:
+    """A hyper-parameter: its default, what it means, and the values it may take."""
+    return field(default=default, metadata={"doc": doc, "allowed": list(allowed)})
+
+
+def number(kind: type, low: float, high: float | None = None, closed: str = "left"):
+    """Numbers of `kind` between `low` and `high`."""
+    return Interval(kind, low, high, closed=closed)
+
+
+def one_of(*names: str) -> StrOptions:
+    """One of these words."""
+    return StrOptions(set(names))
+
+
+POSITIVE = number(Real, 0, closed="neither")
+NOT_NEGATIVE = number(Real, 0)
+AT_LEAST_ONE = number(Integral, 1)
+WHOLE = number(Integral, 0)
+
+
+def estimator(cls: type) -> type:
+    """Make a class whose parameters are declared with `param` a scikit-learn estimator.
+
+    Writes `__init__` (by dataclass), the constraints that `fit` checks, and the section
+    "Parameters" of the docstring, all from one declaration.
+    """
+    cls = dataclass(eq=False, repr=False, kw_only=True)(cls)
+    declared = [f for f in fields(cls) if "doc" in f.metadata]
+    cls._parameter_constraints = {f.name: f.metadata["allowed"] for f in declared}
+    lines = [f"{f.name} : default={f.default!r}\n    {f.metadata['doc']}" for f in declared]
+    text = "\n".join(["Parameters", "----------", *lines])
+    cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n{_indent(text)}\n\n{_indent(_ATTRIBUTES)}\n    "
+    return cls
+
+
+def _indent(text: str) -> str:
+    return "\n".join("    " + line if line else line for line in text.split("\n"))
+
+
+_ATTRIBUTES = """\
+Attributes
+----------
+coef_ : ndarray of shape (n_features,)
+    Coefficients of the model as it stands; at most `k` are not zero.
+intercept_ : float
+    The model's constant; 0.0 without `fit_intercept`.
+support_ : ndarray of int
+    Features with a nonzero coefficient, in ascending order.
+n_samples_seen_ : int
+    Rows shown so far; a row counts once for each pass.
+online_loss_ : float
+    Mean loss of each row under the model that stood before that row was shown.
+online_score_ : float
+    Share of rows that this model classified rightly (classifiers), or the share of the variance
+    around zero that it explained (regressors).
+n_features_in_ : int
+    Number of features.
+classes_ : ndarray of shape (2,)
+    The labels; the second one is the positive class (classifiers only)."""
+
+
+class Blocks(NamedTuple):
+    """Validated data: a matrix, targets as the kernels read them, and the order of its rows."""
+
+    X: Any  # (n, p) ndarray or CSR matrix
+    y: np.ndarray  # (n,) float64
+    order: np.ndarray  # (m,) int64
+
+
+def _kernel_blocks(data: Blocks) -> Iterator[Blocks]:
+    """The rows in their order, in the layout that kernels read and in handy pieces."""
+    X, y, order = data
+    if sp.issparse(X):
+        X = _kernel_csr(X)
+        size = max(1, _VALUES_PER_FOLD * len(order) // max(1, len(X.data)))
+        for i in range(0, len(order), size):
+            yield Blocks(X, y, order[i : i + size])
+        return
+    ready = X.dtype == np.float64 and X.flags.c_contiguous and X.flags.writeable
+    size = max(1, (_VALUES_PER_FOLD if ready else _VALUES_PER_COPY) // X.shape[1])
+    for i in range(0, len(order), size):
+        part = order[i : i + size]
+        if ready:
+            yield Blocks(X, y, part)
+        else:
+            copied = np.array(X[part], dtype=np.float64, order="C")
+            yield Blocks(copied, y[part], np.arange(len(part)))
+
+
+def _kernel_csr(X) -> CSR:
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    data = np.require(X.data, np.float64, "CW")
+    indices = np.require(X.indices, np.int32, "CW").view(np.uint32)
+    return CSR(data, indices, np.require(X.indptr, np.int64, "CW"))
+
+
+@estimator
+class RowStream(SelectorMixin, BaseEstimator):
+    """Base of the methods that learn from rows, all features of which are known.
+
+    A subclass sets `fold`, a kernel `fold(state, X, y, order, hyper, margins)` that shows the rows
+    `order` of X to the state and writes the prediction made before each of them into `margins`;
+    and defines `_init`, `_hyper` and `_model`.
+    """
+
+    k: int = param(10, "Number of features kept.", AT_LEAST_ONE)
+    loss: str = param("squared_error", "Name of the loss.", one_of(*LOSSES))
+    fit_intercept: bool = param(
+        True, "Learn a constant, which is not counted among the k features.", "boolean"
+    )
+    n_passes: int = param(1, "Times that `fit` shows the rows.", AT_LEAST_ONE)
+    shuffle: bool = param(True, "Whether `fit` shows them in random order, new in each pass.", "boolean")
+    random_state: int | None = param(
+        None, "Seed or generator (as in scikit-learn) of that order.", "random_state"
+    )
+
+    fold: ClassVar[Callable]
+
+    def _init(self, n_features: int) -> NamedTuple:
+        """The state before the first row."""
+        raise NotImplementedError
+
+    def _hyper(self, n_rows: int | None) -> NamedTuple:
+        """The hyper-parameters as the kernel reads them; `n_rows`: the stream's length if known."""
+        raise NotImplementedError
+
+    def _model(self, state: NamedTuple) -> tuple[np.ndarray, float]:
+        """Coefficients, at most k of them not zero, and intercept."""
+        raise NotImplementedError
+
+    def _finish(self, state: NamedTuple, hyper: NamedTuple) -> None:
+        """Take in what is still held back when the stream of `fit` ends."""
+
+    def fit(self, X, y):
+        """Learn from all rows of X, `n_passes` times.
+
+        Parameters
+        ----------
+        X : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_features)
+            Observations.
+        y : array-like of shape (n_samples,)
+            Targets: numbers, or two different labels.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not allowed; the message names it and says what is.
+        """
+        self._validate_params()
+        X, y = self._read(X, y, reset=True)
+        n, rng = X.shape[0], check_random_state(self.random_state)
+        hyper = self._hyper(n * self.n_passes)
+        self._begin(X.shape[1])
+        for _ in range(self.n_passes):
+            order = rng.permutation(n) if self.shuffle else np.arange(n)
+            self._show(Blocks(X, y, order), hyper)
+        self._finish(self._state, hyper)
+        return self
+
+    def _partial_fit(self, X, y, **known):
+        self._validate_params()
+        first = not hasattr(self, "_state")
+        X, y = self._read(X, y, reset=first, **known)
+        hyper = self._hyper(None)
+        if first:
+            self._begin(X.shape[1])
+        self._show(Blocks(X, y, np.arange(X.shape[0])), hyper)
+        return self
+
+    def _read(self, X, y, reset: bool, **known):
+        before = dict(self.__dict__)
+        try:
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                y_numeric=isinstance(self, RegressorMixin),
+            )
+            return X, self._targets(y, **known)
+        except Exception:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _targets(self, y, **known) -> np.ndarray:
+        """Targets as the kernels read them: numbers, or -1 and +1."""
+        raise NotImplementedError
+
+    def _begin(self, n_features: int) -> None:
+        if self.k > n_features:
+            warnings.warn(
+                f"k={self.k} is greater than n_features={n_features}: all features are kept.",
+                stacklevel=3,
+            )
+        self._state = self._init(n_features)
+        self._online = np.zeros(3)  # sums of loss, of score and of its weight
+        self.n_samples_seen_ = 0
+
+    def _show(self, data: Blocks, hyper) -> None:
+        loss = int(Loss[self.loss])
+        for X, y, order in _kernel_blocks(data):
+            margins = np.empty(len(order))
+            type(self).fold(self._state, X, y, order, hyper, margins)
+            shown = y[order]
+            self._online += (total(loss, margins, shown), *self._scored(margins, shown))
+            self.n_samples_seen_ += len(order)
+
+    @property
+    def online_loss_(self) -> float:
+        check_is_fitted(self)
+        return self._online[0] / self.n_samples_seen_
+
+    @property
+    def online_score_(self) -> float:
+        check_is_fitted(self)
+        return self._online[1] / self._online[2]
+
+    @property
+    def coef_(self) -> np.ndarray:
+        check_is_fitted(self)
+        return self._model(self._state)[0]
+
+    @property
+    def intercept_(self) -> float:
+        check_is_fitted(self)
+        return self._model(self._state)[1]
+
+    @property
+    def support_(self) -> np.ndarray:
+        return np.flatnonzero(self.coef_)
+
+    def _get_support_mask(self) -> np.ndarray:
+        return self.coef_ != 0
+
+    def _margins(self, X) -> np.ndarray:
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        coef, intercept = self._model(self._state)
+        return safe_sparse_dot(X, coef) + intercept
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_state")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+
+class RowClassifier(ClassifierMixin, RowStream):
+    """Two classes, predicted by the sign of x . coef_ + intercept_."""
+
+    def partial_fit(self, X, y, classes=None):
+        """Learn from more rows; the same as having shown all rows so far in one block.
+
+        Parameters
+        ----------
+        X : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_features)
+            Observations.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (2,), default=None
+            The two labels; needed in the first call if `y` does not hold both.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not allowed; nothing has been learned then.
+        """
+        known = self.classes_ if hasattr(self, "_state") else None
+        if classes is not None:
+            classes = self._two(classes)
+            if known is not None and not np.array_equal(classes, known):
+                raise ValueError(
+                    f"classes={classes.tolist()} differs from earlier calls: {known.tolist()}"
+                )
+        return self._partial_fit(X, y, classes=classes if known is None else known)
+
+    def decision_function(self, X) -> np.ndarray:
+        """x . coef_ + intercept_ for each row, shape (n_samples,)."""
+        return self._margins(X)
+
+    def predict(self, X) -> np.ndarray:
+        """The label of each row, shape (n_samples,)."""
+        return self.classes_[(self._margins(X) > 0).astype(int)]
+
+    def _targets(self, y, classes=None):
+        check_classification_targets(y)
+        if classes is None:
+            classes = self._two(y)
+        unknown = np.setdiff1d(y, classes)
+        if len(unknown):
+            allowed = classes.tolist()
+            raise ValueError(f"y holds labels {unknown[:5].tolist()}; allowed are {allowed}")
+        self.classes_ = classes
+        return np.where(y == classes[1], 1.0, -1.0)
+
+    def _two(self, y) -> np.ndarray:
+        classes, name = np.unique(np.asarray(y)), type(self).__name__
+        if len(classes) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is "
+                f"{type_of_target(y)}: {name} takes 2 classes, y has {len(classes)}."
+            )
+        if len(classes) < 2:
+            raise ValueError(
+                f"{name} needs 2 classes, y has 1 class: {classes.tolist()}. partial_fit can be "
+                "told both by classes=[...]."
+            )
+        return classes
+
+    def _scored(self, margins, y):
+        return np.count_nonzero((margins > 0) == (y > 0)), len(y)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class RowRegressor(RegressorMixin, RowStream):
+    """A number, predicted by x . coef_ + intercept_."""
+
+    def partial_fit(self, X, y):
+        """Learn from more rows; the same as having shown all rows so far in one block.
+
+        Parameters
+        ----------
+        X : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_features)
+            Observations.
+        y : array-like of shape (n_samples,)
+            Targets.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not allowed; nothing has been learned then.
+        """
+        return self._partial_fit(X, y)
+
+    def predict(self, X) -> np.ndarray:
+        """The prediction for each row, shape (n_samples,)."""
+        return self._margins(X)
+
+    def _targets(self, y):
+        return np.ascontiguousarray(y, dtype=np.float64)
+
+    def _scored(self, margins, y):
+        weight = np.square(y).sum()
+        return weight - np.square(margins - y).sum(), weight

@@ -1,0 +1,774 @@
+"""Data sets: from a row of `config/datasets.csv` to checked files, arrays, or blocks of rows.
+
+`registry` reads the table, `fetch` brings the files of a row, `load` gives them as arrays, and
+`open_stream` goes through a file of any size in blocks of rows, in constant memory.
+"""
+
+import bz2
+import csv
+import gzip
+import hashlib
+import io
+import json
+import lzma
+import os
+import re
+import shutil
+import socket
+import struct
+import threading
+import urllib.request
+import uuid
+import warnings
+import zlib
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import numpy as np
+import pandas as pd
+import pooch
+import scipy.io
+import scipy.sparse as sp
+
+REGISTRY = Path(__file__).parents[1] / "config" / "datasets.csv"
+MIRROR = "OFSLIB_DATA_MIRROR"
+# From 3.1 on pandas always rounds exactly, and warns when it is asked to.
+_OLD_PANDAS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
+_EXACT = {"float_precision": "round_trip"} if _OLD_PANDAS else {}
+
+
+class NotObtainable(Exception):
+    """A file is in none of the places where it was looked for, or they do not answer."""
+
+
+class CorruptFile(Exception):
+    """A file is not the one that was asked for: wrong size or checksum, or cut short."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Rows and labels as the paper splits them; what a set lacks is None.
+
+    X is a CSR array (float64, int32 indices) where the data are sparse, else a C-ordered float64
+    array, with the values of the file (MNIST: 0 to 255). Class labels are int64.
+    """
+
+    name: str
+    X_train: np.ndarray | sp.csr_array | None = None
+    y_train: np.ndarray | None = None
+    X_test: np.ndarray | sp.csr_array | None = None
+    y_test: np.ndarray | None = None
+
+
+# -------------------------------------------------- readers: (paths, n_features) -> X, y
+
+
+def _ecml(paths, n_features):
+    """One variable; the label is its last column."""
+    table = next(v for k, v in scipy.io.loadmat(paths[0]).items() if not k.startswith("__"))
+    return table[:, :-1], table[:, -1]
+
+
+def _ecml_sparse(paths, n_features):
+    X, y = _ecml(paths, n_features)
+    if sp.issparse(X):
+        return X, y.toarray()
+    # A few rows at a time: what finding the nonzeros needs is many times the 364 MB of farm_ads.
+    return sp.vstack([sp.csr_array(X[i : i + 256]) for i in range(0, len(X), 256)]), y
+
+
+def _mat(features, labels, transposed=False):
+    def read(paths, n_features):
+        held = scipy.io.loadmat(paths[0])
+        return (held[features].T if transposed else held[features]), held[labels]
+
+    return read
+
+
+def _esl_text(paths, n_features):
+    with _open_text(paths[0]) as file:
+        rows = _numbers(file.read()).reshape(-1, 1 + n_features)
+    return rows[:, 1:], rows[:, 0]
+
+
+def _idx(paths, n_features):
+    images, labels = (_idx_array(path) for path in paths)
+    return images.reshape(len(images), -1), labels
+
+
+def _idx_array(path):
+    with _open_text(path) as file:
+        raw = file.read()
+    axes = raw[3]
+    shape = struct.unpack_from(f">{axes}I", raw, 4)
+    return np.frombuffer(raw, np.uint8, offset=4 + 4 * axes).reshape(shape)
+
+
+def _sparse_text(paths, n_features):
+    X, y = zip(*_Text(paths[0], False, n_features, np.float64).pieces(), strict=True)
+    return sp.vstack(X), np.concatenate(y)
+
+
+_READERS = {
+    "ecml_mat": _ecml,
+    "ecml_mat_sparse": _ecml_sparse,
+    "skfeature_mat": _mat("X", "Y"),
+    "ar_mat": _mat("DAT", "labels", transposed=True),
+    "esl_text": _esl_text,
+    "idx": _idx,
+    "libsvm": _sparse_text,
+    "vw": _sparse_text,
+}
+
+# -------------------------------------------------- the registry
+
+
+def _several(pattern):
+    return f"{pattern}( {pattern})*"
+
+
+_PATH, _SUM = r"[\w-][\w./-]*", r"(sha256:[0-9a-f]{64}|git:[0-9a-f]{40})"
+_SUMS_TEXT = "sha256:<64 digits> or git:<40 digits> for each file, single spaces between"
+_SIZES = (f"({_several('[0-9]+')})?", "the size of each file, or nothing beside git: checksums")
+_COLUMNS = {  # column: (pattern of the whole cell, what is allowed in words)
+    "name": ("[a-z0-9_]+", "small letters, digits and _"),
+    "title": (".+", "the name to show"),
+    "reader": ("|".join(_READERS), "one of " + ", ".join(_READERS)),
+    "repository": (r"[\w.-]+/[\w.-]+", "owner/repository"),
+    "commit": ("[0-9a-f]{40}", "a commit of 40 hexadecimal digits"),
+    "train": (_several(_PATH), "paths in the repository, single spaces between"),
+    "train_checksum": (_several(_SUM), _SUMS_TEXT),
+    "train_bytes": _SIZES,
+    "test": (f"({_several(_PATH)})?", "paths in the repository, single spaces between, or nothing"),
+    "test_checksum": (f"({_several(_SUM)})?", _SUMS_TEXT),
+    "test_bytes": _SIZES,
+    "n_train": ("[0-9]+", "a number of rows"),
+    "n_test": ("[0-9]*", "a number of rows, or nothing"),
+    "n_features": ("[0-9]+", "a number of columns without the label"),
+    "task": ("classification|regression", "classification or regression"),
+    "licence": (".+", "what is known of the licence"),
+    "citation": (".+", "authors, title, venue, year"),
+    "notes": (".*", "any words"),
+}
+
+
+def registry(path=None):
+    """Read and check the table of data sets.
+
+    Parameters
+    ----------
+    path : path-like, optional
+        The table; `config/datasets.csv` of the source checkout when not given.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per data set, indexed by its name.
+
+    Raises
+    ------
+    ValueError
+        Naming the row and column of a wrong cell and what is allowed there.
+    """
+    path = Path(path or REGISTRY)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no table of data sets; give its path (registry_path)")
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    if list(table.columns) != list(_COLUMNS):
+        raise ValueError(f"{path}: expected columns {list(_COLUMNS)}, got {list(table.columns)}")
+    seen = set()
+    for number, row in enumerate(table.to_dict("records"), start=1):
+        _check_row(f"{path}, row {number} ({row['name']}), column", row)
+        if row["name"] in seen:
+            raise ValueError(f"{path}, row {number}, column name: {row['name']!r} is there twice")
+        seen.add(row["name"])
+    counts = ["n_train", "n_test", "n_features"]
+    table[counts] = table[counts].replace("", "0").astype(np.int64)
+    return table.set_index("name")
+
+
+def _check_row(where, row):
+    for column, (pattern, allowed) in _COLUMNS.items():
+        if not re.fullmatch(pattern, row[column]):
+            raise ValueError(f"{where} {column}: expected {allowed}; got {row[column]!r}")
+    for split in ("train", "test"):
+        files, sums, sizes = (row[split + end].split() for end in ("", "_checksum", "_bytes"))
+        if len(sums) != len(files):
+            raise ValueError(f"{where} {split}_checksum: expected {len(files)}, got {len(sums)}")
+        if len(sizes) != len(files) and (sizes or "sha256:" in row[f"{split}_checksum"]):
+            raise ValueError(f"{where} {split}_bytes: expected {len(files)}, got {len(sizes)}")
+        if bool(files) != (row[f"n_{split}"] not in ("", "0")):
+            raise ValueError(f"{where} n_{split}: expected rows exactly where there are files")
+
+
+def _row(name, registry_path, what="no data set"):
+    table = registry(registry_path)
+    if name not in table.index:
+        raise ValueError(f"{what} {name!r}; the registry knows {', '.join(table.index)}")
+    return table.loc[name]
+
+
+def _splits(row, split):
+    there = ["train", "test"] if row["test"] else ["train"]
+    if split not in (None, *there):
+        raise ValueError(f"{row.name}: expected split None, {' or '.join(there)}; got {split!r}")
+    return [split] if split else there
+
+
+# -------------------------------------------------- files: checked and whole, or not there
+
+
+class _Remote(NamedTuple):
+    name: str  # <data set>/<file>: in mirrors and in the local folder alike
+    url: str
+    checksum: str
+    size: int | None
+
+
+def _remotes(row, split):
+    base = f"https://raw.githubusercontent.com/{row['repository']}/{row['commit']}"
+    paths, sums = row[split].split(), row[f"{split}_checksum"].split()
+    sizes = [int(s) for s in row[f"{split}_bytes"].split()] or [None] * len(paths)
+    for path, checksum, size in zip(paths, sums, sizes, strict=True):
+        yield _Remote(f"{row.name}/{Path(path).name}", f"{base}/{path}", checksum, size)
+
+
+@contextmanager
+def _whole_or_nothing(target):
+    """Give a temporary name that becomes `target` if all goes well, and vanishes otherwise."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name}.{uuid.uuid4().hex[:12]}.part")
+    try:
+        yield part
+        with open(part, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _verify(path, remote):
+    size = path.stat().st_size
+    kind, _, expected = remote.checksum.partition(":")
+    digest = hashlib.sha256() if kind == "sha256" else hashlib.sha1(b"blob %d\0" % size)
+    with open(path, "rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    if remote.size not in (None, size) or digest.hexdigest() != expected:
+        wanted = "" if remote.size is None else f"{remote.size} bytes, "
+        raise CorruptFile(
+            f"{remote.name}: expected {wanted}{remote.checksum}; got {size} bytes, "
+            f"{kind}:{digest.hexdigest()}. Nothing was kept: run it again, and if that does not "
+            f"help, look whether {MIRROR} or a proxy gives another file"
+        )
+
+
+def _connect(url, seconds):
+    """Fail within `seconds` where nobody answers.
+
+    In a thread, because the system's resolver knows no time limit, and each of a host's many
+    addresses would be given the whole of it.
+    """
+    parts = urlsplit(url)
+    host, port = parts.hostname, parts.port or {"http": 80, "https": 443}[parts.scheme]
+    if parts.scheme in urllib.request.getproxies() and not urllib.request.proxy_bypass(host):
+        return
+    outcome = []
+
+    def attempt():
+        try:
+            socket.create_connection((host, port), seconds).close()
+            outcome.append("")
+        except OSError as error:
+            outcome.append(str(error))
+
+    thread = threading.Thread(target=attempt, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if reason := "".join(outcome) if outcome else f"no answer within {seconds:g} s":
+        raise NotObtainable(f"{url} ({reason})")
+
+
+def _copy(source, part, timeout):
+    web = source.startswith(("http://", "https://"))
+    connecting = min(5, timeout)
+    try:
+        if web:
+            _connect(source, connecting)
+            get = pooch.HTTPDownloader(timeout=(connecting, timeout), chunk_size=1 << 16)
+            get(source, str(part), None)
+        else:
+            shutil.copyfile(source, part)
+    except OSError as error:  # also what requests raises
+        # When some bytes came, the check that follows says how many of how many.
+        if not (part.exists() and part.stat().st_size):
+            raise NotObtainable(f"{source} ({error if web else error.strerror})") from error
+
+
+def _obtain(remote, target, timeout):
+    if target.is_file():
+        try:
+            return _verify(target, remote)
+        except CorruptFile:
+            target.unlink()
+    mirror = os.environ.get(MIRROR)
+    failures = []
+    for source in [f"{mirror.rstrip('/')}/{remote.name}"] * bool(mirror) + [remote.url]:
+        try:
+            with _whole_or_nothing(target) as part:
+                _copy(source, part, timeout)
+                return _verify(part, remote)
+        except NotObtainable as error:
+            failures.append(str(error))
+            if source != remote.url:
+                warnings.warn(f"not in the mirror: {error}; trying {remote.url}", stacklevel=3)
+    raise NotObtainable(
+        f"{remote.name} could not be had from {' nor from '.join(failures)}. Connect to the "
+        f"network, or set {MIRROR} to a folder or an address that holds {remote.name}"
+    )
+
+
+def fetch(name, folder="resources", registry_path=None, timeout=10, split=None):
+    """Bring the files of a data set, each checked against the registry before it is kept.
+
+    A file already there is checked and kept. Otherwise it comes from the mirror named by the
+    environment variable `OFSLIB_DATA_MIRROR` (a folder or an http address that holds
+    `<name>/<file>`) or, with a warning if the mirror lacks it, from the public source.
+
+    Parameters
+    ----------
+    name : str
+        A name of the registry.
+    folder : path-like
+        Files are kept as `<folder>/<name>/<file>`.
+    registry_path : path-like, optional
+        Another table than `config/datasets.csv`.
+    timeout : float
+        Seconds to wait for the next bytes; a connection is given at most 5.
+    split : {"train", "test"}, optional
+        Bring the files of this split only.
+
+    Returns
+    -------
+    list of pathlib.Path
+        In the order of the registry, train before test.
+
+    Raises
+    ------
+    NotObtainable
+        Neither mirror nor source gives the file.
+    CorruptFile
+        What came is not what the registry pins.
+    """
+    row = _row(name, registry_path)
+    paths = []
+    for remote in [r for part in _splits(row, split) for r in _remotes(row, part)]:
+        paths.append(Path(folder) / remote.name)
+        _obtain(remote, paths[-1], timeout)
+    return paths
+
+
+def load(name, folder="resources", split=None, registry_path=None):
+    """Read a data set into memory, split as its paper splits it.
+
+    Parameters
+    ----------
+    name, folder, split, registry_path
+        As in `fetch`. With a split, the other one is neither brought nor read.
+
+    Returns
+    -------
+    Dataset
+    """
+    row = _row(name, registry_path)
+    held = {}
+    for part in _splits(row, split):
+        paths = fetch(name, folder, registry_path, split=part)
+        X, y = _READERS[row["reader"]](paths, int(row["n_features"]))
+        expected = row[f"n_{part}"], row["n_features"]
+        if X.shape != expected or y.size != expected[0]:
+            raise ValueError(
+                f"{name}, {part}: expected {expected[0]} x {expected[1]} as in the registry, got "
+                f"{X.shape[0]} x {X.shape[1]} and {y.size} labels; correct the registry"
+            )
+        kind = np.int64 if row["task"] == "classification" else np.float64
+        held |= {f"X_{part}": _as_float(X), f"y_{part}": y.ravel().astype(kind)}
+    return Dataset(name, **held)
+
+
+def _as_float(X):
+    if not sp.issparse(X):
+        return np.ascontiguousarray(X, dtype=np.float64)
+    X = sp.csr_array(X, dtype=np.float64)
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    X.sort_indices()
+    return X
+
+
+# -------------------------------------------------- LIBSVM and Vowpal Wabbit lines
+
+_CHUNK = 8 << 20  # bytes of text parsed at once; memory is a small multiple of it
+_BLANKS = bytes.maketrans(b" \t\r\f\v:", b"\n" * 6)
+_NUMBER = rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+
+
+def _open_text(path):
+    openers = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    return openers.get(Path(path).suffix, open)(path, "rb")
+
+
+def _numbers(text):
+    """All numbers of a text, blanks or colons between, as a float64 array.
+
+    pandas' C parser is several times faster than scikit-learn's or numpy's, and as exact.
+    """
+    text = io.BytesIO(text.translate(_BLANKS))
+    options = {"header": None, "names": ["number"], "sep": "\t", "quoting": csv.QUOTE_NONE}
+    table = pd.read_csv(text, dtype=np.float64, na_filter=False, **options, **_EXACT)
+    return table["number"].to_numpy()
+
+
+def _structure(text):
+    """Which words are features (the others are labels), and which word begins each row."""
+    byte = np.frombuffer(text, np.uint8)
+    blank = byte <= ord(" ")
+    words = np.flatnonzero(~blank & np.concatenate(([True], blank[:-1])))
+    ends = np.searchsorted(words, np.flatnonzero(byte == ord("\n")))
+    starts = np.concatenate(([0], ends[:-1]))
+    labels = starts[starts < ends]  # an empty line has none
+    feature = np.ones(len(words), bool)
+    feature[labels] = False
+    colons = np.flatnonzero(byte == ord(":"))
+    if len(colons) != feature.sum():
+        raise ValueError("a feature is not `index:value`")
+    stops = np.append(words[1:], byte.size)[feature]
+    if (colons < words[feature]).any() or (colons > stops).any():
+        raise ValueError("a feature is not `index:value`")
+    return feature, labels
+
+
+def _parse(text, zero_based, n_features, dtype):
+    """Whole lines as (X, y); without `n_features` X is as wide as its largest index needs."""
+    feature, labels = _structure(text)
+    numbers = _numbers(text) if len(labels) else np.zeros(0)
+    if len(numbers) != len(feature) + feature.sum() or not np.isfinite(numbers).all():
+        raise ValueError("a label or value is not a finite number")
+    row = np.arange(len(labels))
+    first = 2 * labels - row  # a feature is two numbers, a label one
+    index, value = np.delete(numbers, first).reshape(-1, 2).T
+    lowest = 0 if zero_based else 1
+    highest = (n_features or np.iinfo(np.int32).max) + lowest - 1
+    wrong = (index < lowest) | (index > highest) | (index != np.floor(index))
+    if wrong.any():
+        raise ValueError(
+            f"feature index {index[wrong][0]:.15g} is not a whole number from {lowest} to "
+            f"{highest}; see zero_based and n_features"
+        )
+    column = (index - lowest).astype(np.int32)
+    pointer = np.append(labels - row, len(column)).astype(np.int32)
+    width = n_features or int(column.max(initial=-1)) + 1
+    X = sp.csr_array((value.astype(dtype), column, pointer), shape=(len(labels), width))
+    X.sort_indices()
+    if not X.has_canonical_format:
+        raise ValueError("a feature index occurs twice in the row")
+    return X, numbers[first]
+
+
+def _without_namespace(line):
+    label, _, rest = line.partition(b"|")
+    name, _, features = rest.partition(b" ")
+    # A bar that stays (a second namespace, or one with a weight) is found by the parser.
+    return line if b":" in name else b"%s %s\n" % (label, features)
+
+
+def _complaint(line):
+    label, *features = line.split(b"#")[0].split() or [b""]
+    if not re.fullmatch(_NUMBER, label):
+        return f"the label {label.decode(errors='replace')!r} is not a number"
+    for word in features:
+        if not re.fullmatch(rb"\d+:" + _NUMBER, word):
+            return f"{word.decode(errors='replace')!r} is not `index:value`"
+
+
+class _Text:
+    """The rows of a text file, parsed anew in each pass, in pieces of about `_CHUNK` bytes."""
+
+    def __init__(self, path, *options):
+        self.path, self.options = Path(path), options
+        with _open_text(path) as file:
+            self.is_vw = b"|" in next((line for line in file if line.strip()), b"")
+
+    @cached_property
+    def size(self):
+        shapes = np.array([(0, 0)] + [X.shape for X, _ in self.pieces()])
+        return int(shapes[:, 0].sum()), int(shapes[:, 1].max())
+
+    def pieces(self, start=0):
+        before = 0
+        with _open_text(self.path) as file:
+            while lines := self._lines(file):
+                try:
+                    X, y = self._rows(lines)
+                except ValueError:
+                    raise self._located(lines, before) from None
+                if start < len(y):
+                    yield (X[start:], y[start:]) if start else (X, y)
+                start = max(0, start - len(y))
+                before += len(lines)
+
+    def _lines(self, file):
+        try:
+            return file.readlines(_CHUNK)
+        except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+            message = f"{self.path}: expected a whole file, got an unreadable one ({error})"
+            raise CorruptFile(f"{message}; get it again") from error
+
+    def _rows(self, lines):
+        text = b"".join([*(map(_without_namespace, lines) if self.is_vw else lines), b"\n"])
+        return _parse(re.sub(rb"#[^\n]*", b"", text) if b"#" in text else text, *self.options)
+
+    def _located(self, lines, before):
+        """The error of the first wrong line, found by halving."""
+        good, bad, reason = 0, len(lines), ""
+        while good < bad - 1 or not reason:
+            middle = max(good + 1, (good + bad) // 2)
+            try:
+                self._rows(lines[good:middle])
+                good = middle
+            except ValueError as error:
+                bad, reason = middle, str(error)
+        line = _without_namespace(lines[good]) if self.is_vw else lines[good]
+        return ValueError(
+            f"{self.path}, line {before + bad}: {_complaint(line) or reason}. The line begins "
+            f"{line[:50].decode(errors='replace').strip()!r}: correct it or leave it out"
+        )
+
+
+# -------------------------------------------------- blocks of rows
+
+
+class _Arrays:
+    """Rows that are in memory."""
+
+    def __init__(self, X, y, dtype):
+        self.X, self.y = sp.csr_array(X, dtype=dtype), y.astype(np.float64)
+        self.size = self.X.shape
+
+    def pieces(self, start=0):
+        yield self.X[start:], self.y[start:]
+
+
+class _Cache:
+    """The parsed rows of a text file in one binary file, made whole or not at all.
+
+    The arrays y, data, indptr, indices of one piece after the other; then, as JSON, what the file
+    was made from and each piece's rows, columns, nonzeros and CRC; then that JSON's length and CRC.
+    """
+
+    TRAILER, VERSION = struct.Struct("<II"), 1
+
+    def __init__(self, text, path):
+        self.text, self.path = text, path
+        self.dtype = np.dtype(text.options[-1])
+
+    @property
+    def size(self):
+        file, index = self._ready()
+        file.close()
+        return int(index[:, 0].sum()), int(index[:, 1].max(initial=0))
+
+    def pieces(self, start=0, rebuilt=False):
+        file, index = self._ready()
+        rows, columns, nnz, crc = index.T
+        lengths = 12 * rows + 4 + (4 + self.dtype.itemsize) * nnz
+        with file:
+            for i in range(np.searchsorted(rows.cumsum(), start, side="right"), len(rows)):
+                before = rows[:i].sum()
+                file.seek(lengths[:i].sum())
+                raw = np.fromfile(file, np.uint8, lengths[i])
+                if zlib.crc32(raw) != crc[i]:
+                    break
+                X, y = self._arrays(raw, rows[i], columns[i], nnz[i])
+                skip = max(0, start - before)
+                yield (X[skip:], y[skip:]) if skip else (X, y)
+            else:
+                return
+        if rebuilt:
+            raise CorruptFile(f"{self.path}: damaged as soon as written; is the disk sound?")
+        self._build()
+        yield from self.pieces(max(start, before), rebuilt=True)
+
+    def _arrays(self, raw, rows, columns, nnz):
+        ends = np.cumsum([8 * rows, self.dtype.itemsize * nnz, 4 * (rows + 1)])
+        y, data, pointer, column = np.split(raw, ends)
+        X = data.view(self.dtype), column.view(np.int32), pointer.view(np.int32)
+        return sp.csr_array(X, shape=(rows, columns)), y.view(np.float64)
+
+    def _key(self):
+        about, zero_based = self.text.path.stat(), bool(self.text.options[0])
+        made_from = [about.st_size, about.st_mtime_ns, self.text.is_vw, zero_based, self.dtype.str]
+        return [self.VERSION, *made_from]
+
+    def _ready(self):
+        """The open file and what it says of its pieces; made first if need be."""
+        for build in (True, False):
+            if self.path.is_file():
+                file = open(self.path, "rb")
+                if (index := self._index(file)) is not None:
+                    return file, index
+                file.close()
+            if build:
+                self._build()
+        raise CorruptFile(f"{self.path}: the text it is made from changes; wait until it is whole")
+
+    def _index(self, file):
+        try:
+            file.seek(-self.TRAILER.size, os.SEEK_END)
+            length, crc = self.TRAILER.unpack(file.read())
+            file.seek(-self.TRAILER.size - length, os.SEEK_END)
+            raw = file.read(length)
+            key, index = json.loads(raw)
+        except (OSError, ValueError):  # too short, or not ours
+            return None
+        if zlib.crc32(raw) != crc or key != self._key():
+            return None
+        return np.array(index, dtype=np.int64).reshape(-1, 4)
+
+    def _build(self):
+        key, index = self._key(), []
+        with _whole_or_nothing(self.path) as part, open(part, "wb") as file:
+            for X, y in self.text.pieces():
+                crc = 0
+                for array in (y, X.data, X.indptr, X.indices):
+                    file.write(array)
+                    crc = zlib.crc32(array, crc)
+                index.append([*X.shape, X.nnz, crc])
+            raw = json.dumps([key, index]).encode()
+            file.write(raw + self.TRAILER.pack(len(raw), zlib.crc32(raw)))
+
+
+class Stream:
+    """Blocks of rows `(X_block, y_block)`, as often as it is iterated; made by `open_stream`.
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+        Size of the whole source. Where neither given nor cached this costs a pass over it, once.
+    block_rows, start_row : int
+        Rows of a block (the last may have fewer), and the row that the first block begins with.
+    """
+
+    def __init__(self, source, block_rows, n_features=None, start_row=0):
+        for name, value, least in (("block_rows", block_rows, 1), ("start_row", start_row, 0)):
+            if value < least:
+                raise ValueError(f"{name}: expected at least {least}, got {value}")
+        self.block_rows, self.start_row = block_rows, start_row
+        self._source, self._n_features = source, n_features
+
+    @property
+    def n_rows(self):
+        return self._source.size[0]
+
+    @property
+    def n_features(self):
+        return self._source.size[1] if self._n_features is None else self._n_features
+
+    def skip(self, rows):
+        """The same stream without its first rows: to go on where an earlier run stopped."""
+        return Stream(self._source, self.block_rows, self._n_features, self.start_row + rows)
+
+    def __iter__(self):
+        width, held, missing = self.n_features, [], self.block_rows
+        for X, y in self._source.pieces(self.start_row):
+            if X.shape[1] > width:
+                raise ValueError(f"expected n_features of at least {X.shape[1]}, got {width}")
+            at = 0
+            while at < len(y):
+                block = X[at : at + missing]
+                block.resize(block.shape[0], width)
+                held.append((block, y[at : at + missing]))
+                at += missing
+                missing -= block.shape[0]
+                if not missing:
+                    yield _joined(held)
+                    held, missing = [], self.block_rows
+        if held:
+            yield _joined(held)
+
+
+def _joined(held):
+    X, y = zip(*held, strict=True)
+    return held[0] if len(held) == 1 else (sp.vstack(X, format="csr"), np.concatenate(y))
+
+
+def open_stream(
+    path_or_name,
+    block_rows=10_000,
+    cache=True,
+    n_features=None,
+    folder="resources",
+    dtype=np.float64,
+    start_row=0,
+    zero_based=False,
+    split="train",
+    registry_path=None,
+):
+    """Go through a LIBSVM or Vowpal Wabbit text of any size in blocks of rows.
+
+    Memory does not grow with the file. The text may be compressed (.gz, .bz2, .xz). It is taken
+    for Vowpal Wabbit's if its first line has a bar; that needs one namespace, features
+    `index:value` and no importance weights.
+
+    Parameters
+    ----------
+    path_or_name : path-like
+        A text file, or a data set of the registry (one that is not a text is held in memory).
+    block_rows : int
+        Rows per block; the last block may have fewer.
+    cache : bool or path-like
+        Parse once, at the first use, into a binary file (8 + 4 bytes per nonzero in float64) from
+        which all passes read: `<file>.ofscache` beside the text or in the folder given. It is
+        made anew if text or options change, or if it is damaged. With False each pass parses.
+    n_features : int, optional
+        Width of every block. When not given, the largest index of the file: known from the cache
+        or from one more pass.
+    folder, split, registry_path
+        As in `fetch`, for a data set of the registry.
+    dtype : float64 or float32
+        Of the values; labels are float64.
+    start_row : int
+        Begin here, to go on where an earlier run stopped; at once with a cache.
+    zero_based : bool
+        Whether the smallest index is 0. It is never guessed: the guess could differ between two
+        parts of one file. An index 0 in a file said to begin at 1 is an error.
+
+    Returns
+    -------
+    Stream
+        Iterating yields `(X_block, y_block)`: a CSR array with int32 indices, an array.
+
+    Raises
+    ------
+    ValueError
+        While iterating: naming file, line and what is wrong with it.
+    CorruptFile
+        While iterating: the compressed text is cut short or damaged.
+    """
+    path = Path(path_or_name)
+    if not path.is_file():
+        row = _row(str(path_or_name), registry_path, "no file and no data set")
+        if _READERS[row["reader"]] is not _sparse_text:
+            held = load(row.name, folder, split, registry_path)
+            X, y = getattr(held, f"X_{split}"), getattr(held, f"y_{split}")
+            return Stream(_Arrays(X, y, dtype), block_rows, n_features, start_row)
+        [path] = fetch(row.name, folder, registry_path, split=split)
+        n_features = n_features or int(row["n_features"])
+    text = _Text(path, zero_based, None if cache else n_features, dtype)
+    if cache:
+        beside = path.parent if cache is True else Path(cache)
+        text = _Cache(text, beside / f"{path.name}.ofscache")
+    return Stream(text, block_rows, n_features, start_row)

@@ -1,0 +1,58 @@
+"""Losses of a margin m (the prediction) and a target y (a number, or a label -1 or +1).
+
+A kernel receives a loss as its code: one compiled kernel then serves all of them.
+"""
+
+from enum import IntEnum
+
+import numpy as np
+
+from ofslib._jit import kernel
+
+
+class Loss(IntEnum):
+    """Codes of the losses, named as in the estimators' `loss` parameter."""
+
+    squared_error = 0  # (y - m)**2 / 2; the papers' (3) is twice this
+    log_loss = 1  # log(1 + exp(-y m))
+    hinge = 2  # max(0, 1 - y m)
+    squared_hinge = 3  # max(0, 1 - y m)**2
+
+
+SQUARED_ERROR, LOG_LOSS, HINGE, SQUARED_HINGE = (int(code) for code in Loss)
+LOSSES = tuple(code.name for code in Loss)
+CLASSIFICATION_LOSSES = tuple(name for name in LOSSES if name != "squared_error")
+
+
+@kernel
+def value(loss, m, y):
+    """The loss at margin m."""
+    if loss == SQUARED_ERROR:
+        return 0.5 * (y - m) ** 2
+    if loss == LOG_LOSS:
+        # log(1 + exp(-t)) without overflow for t << 0
+        return max(-y * m, 0.0) + np.log1p(np.exp(-abs(m)))
+    gap = max(0.0, 1.0 - y * m)
+    return gap if loss == HINGE else gap * gap
+
+
+@kernel
+def slope(loss, m, y):
+    """The derivative of the loss by m (0 where the hinge has a kink)."""
+    if loss == SQUARED_ERROR:
+        return m - y
+    if loss == LOG_LOSS:
+        return -y / (1.0 + np.exp(y * m))
+    gap = 1.0 - y * m
+    if gap <= 0.0:
+        return 0.0
+    return -y if loss == HINGE else -2.0 * y * gap
+
+
+@kernel
+def total(loss, margins, y):
+    """Sum of the losses of many rows."""
+    result = 0.0
+    for i in range(margins.shape[0]):
+        result += value(loss, margins[i], y[i])
+    return result

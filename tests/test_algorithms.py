@@ -1,0 +1,120 @@
+"""Each algorithm is what its paper prints: equal to the slow transcription in naive.py."""
+
+from contextlib import nullcontext
+
+import naive
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+
+from ofslib import (
+    BARDAClassifier,
+    FOFSClassifier,
+    SFSAClassifier,
+    SFSARegressor,
+    SGDTClassifier,
+    SGDTRegressor,
+)
+
+LOSSES = ["log_loss", "hinge", "squared_hinge"]
+
+
+def data(kind, n=173, p=31, seed=0, classify=True):
+    """Rows whose features have different scales and, except for dense ones, mostly zeros."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * rng.uniform(0.2, 2, p)
+    if kind != "dense":
+        X *= rng.random((n, p)) < 0.2
+    if kind == "counts":
+        X = np.round(np.abs(X))
+    if kind in ("twins", "counts"):  # pairs of equal columns: only the tie rule tells them apart
+        X = np.repeat(X, 2, axis=1)
+    f = X[:, :10].sum(axis=1) + 0.5 * rng.standard_normal(n)
+    return X, np.where(f > np.median(f), 1.0, -1.0) if classify else f + 1
+
+
+def agrees(model, expected, X, y):
+    """The model learns what the oracle learns, from dense and sparse rows."""
+    coef, intercept, margins = expected
+    for form in (X, sp.csr_matrix(X)):
+        model.fit(form, y)
+        assert_allclose(model.coef_, coef, rtol=0, atol=1e-12 * max(1, np.abs(coef).max()))
+        assert_allclose(model.intercept_, intercept, rtol=1e-12, atol=1e-12)
+        assert np.array_equal(model.support_, np.flatnonzero(coef))
+        losses = [naive.loss(model.loss, m, t) for m, t in zip(margins, y, strict=True)]
+        assert_allclose(model.online_loss_, np.mean(losses), rtol=1e-10)
+    assert 0 < len(model.support_) <= min(model.k, X.shape[1])
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "twins"])
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "nesterov", "adam"])
+@pytest.mark.parametrize("importance", ["coef", "scaled_coef", "scaled_root"])
+def test_sfsa(kind, optimizer, importance):
+    own = {"k": 6, "learning_rate": 0.02, "batch_size": 5, "optimizer": optimizer, "mu": 4.0}
+    own |= {"warmup": 20, "importance": importance}
+    X, y = data(kind)
+    for loss in LOSSES:
+        expected = naive.sfsa(X, y, **own, loss=loss, intercept=True)
+        agrees(SFSAClassifier(**own, loss=loss, shuffle=False), expected, X, y)
+    X, y = data(kind, classify=False)
+    expected = naive.sfsa(X, y, **own, loss="squared_error", intercept=False)
+    agrees(SFSARegressor(**own, fit_intercept=False, shuffle=False), expected, X, y)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "twins"])
+@pytest.mark.parametrize("maturity", [60, 173])
+@pytest.mark.parametrize("importance", ["coef", "scaled_coef", "scaled_root"])
+def test_sgdt(kind, maturity, importance):
+    own = {"k": 6, "learning_rate": 0.05, "batch_size": 4, "maturity": maturity}
+    own |= {"importance": importance}
+    X, y = data(kind)
+    for loss in LOSSES:
+        expected = naive.sgdt(X, y, **own, loss=loss, intercept=True)
+        agrees(SGDTClassifier(**own, loss=loss, shuffle=False), expected, X, y)
+    X, y = data(kind, classify=False)
+    expected = naive.sgdt(X, y, **own, loss="squared_error", intercept=False)
+    agrees(SGDTRegressor(**own, fit_intercept=False, shuffle=False), expected, X, y)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "counts"])
+@pytest.mark.parametrize("batch_size", [1, 5])
+@pytest.mark.parametrize("alpha", [0.0, 0.01, 1.0])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_fofs(kind, batch_size, alpha, loss):
+    own = {"k": 6, "learning_rate": 0.3, "alpha": alpha, "batch_size": batch_size, "loss": loss}
+    X, y = data(kind)
+    agrees(FOFSClassifier(**own, shuffle=False), naive.fofs(X, y, **own, intercept=True), X, y)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "counts"])
+@pytest.mark.parametrize("alpha", [0.0, 1e-3, 0.3])
+@pytest.mark.parametrize("k", [1, 6, 100])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_barda(kind, alpha, k, loss):
+    own = {"k": k, "learning_rate": 0.5, "alpha": alpha, "delta": 0.01, "loss": loss}
+    X, y = data(kind)
+    with pytest.warns(UserWarning, match="greater") if k > X.shape[1] else nullcontext():
+        agrees(BARDAClassifier(**own, shuffle=False), naive.barda(X, y, **own, intercept=True), X, y)
+
+
+def test_lazy_barda_needs_the_refresh_of_stale_bounds():
+    """With a strong penalty the ranking of untouched features changes by itself.
+
+    The gradients of feature 0 were large and of both signs (large H), feature 1 had one of medium
+    size (small H): as t grows the penalty shrinks feature 1 faster, and feature 0 must come back.
+    """
+    X = np.zeros((60, 3))
+    X[:3, :2] = [[3, 0], [2, 0], [0, 0.8]]
+    X[3:, 2] = 1e-9
+    y = np.ones(60)
+    y[1] = -1
+    own = {"k": 1, "learning_rate": 1.0, "alpha": 0.1, "delta": 0.01, "loss": "hinge"}
+    supports = []
+    for n in (3, 60):
+        coef, *_ = naive.barda(X[:n], y[:n], **own, intercept=False)
+        model = BARDAClassifier(**own, fit_intercept=False)
+        model.partial_fit(sp.csr_matrix(X[:n]), y[:n], classes=[-1, 1])
+        assert_allclose(model.coef_, coef, atol=1e-14)
+        supports.append(model.support_.tolist())
+    assert supports == [[1], [0]]
