@@ -328,7 +328,8 @@ class RowClassifier(ClassifierMixin, RowStream):
 
     def predict(self, X) -> np.ndarray:
         """The label of each row, shape (n_samples,)."""
-        return self.classes_[(self._margins(X) > 0).astype(int)]
+        positive = self._margins(X) > 0
+        return self.classes_[positive.astype(int)]
 
     def _targets(self, y, classes=None):
         check_classification_targets(y)
@@ -398,3 +399,9 @@ class RowRegressor(RegressorMixin, RowStream):
     def _scored(self, margins, y):
         weight = np.square(y).sum()
         return weight - np.square(margins - y).sum(), weight
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # One pass over the few hundred rows of scikit-learn's checks is no time to converge.
+        tags.regressor_tags.poor_score = True
+        return tags

@@ -1,0 +1,208 @@
+"""One setting of a table or figure -> tidy rows.
+
+A setting is what `project` makes of an entry of config/experiments: a dict with the data, the
+methods and their parameters, the number of replicates and the seed. Equal settings give equal
+results, whatever else runs and in whatever order.
+"""
+
+import hashlib
+import inspect
+import itertools
+import json
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import fields
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import is_classifier
+from tqdm.auto import tqdm
+
+import ofslib
+from ofslib import datasets
+from ofslib.metrics import METRICS
+from ofslib.simulate import DESIGNS
+
+
+def run(setting: dict[str, Any], folder: str = "resources", progress: bool = True) -> pd.DataFrame:
+    """All replicates and methods of a setting.
+
+    Parameters
+    ----------
+    setting : dict
+        As `project.Setting.spec`.
+    folder : str
+        Where downloaded data sets are.
+    progress : bool, default=True
+        Whether to show how many replicates remain.
+
+    Returns
+    -------
+    DataFrame
+        Columns: experiment, the setting's axes, method, the swept parameters, replicate, metric,
+        value. Metric time_s is the time that learning took, without generating or reading data.
+    """
+    one = _simulated if "simulate" in setting["data"] else _real(setting, folder)
+    replicates = tqdm(range(setting["replicates"]), disable=not progress, desc=setting["name"])
+    rows = [row for replicate in replicates for row in one(setting, replicate)]
+    table = pd.DataFrame(rows)
+    axes = {"experiment": setting["experiment"], **setting["axes"]}
+    for place, (name, value) in enumerate(axes.items()):
+        table.insert(place, name, value)
+    return table
+
+
+def find_class(path: str) -> type:
+    """The class named by "SFSARegressor" (of ofslib) or by "package.module:Class"."""
+    module, _, name = path.rpartition(":")
+    return getattr(import_module(module) if module else ofslib, name)
+
+
+def build(spec: dict[str, Any], **defaults: Any) -> Any:
+    """A model from {"class": ..., parameter: value, ...}.
+
+    `defaults` are used where the class has such a parameter and the spec does not give it.
+    """
+    cls = find_class(spec["class"])
+    own = {name: value for name, value in spec.items() if name != "class"}
+    known = inspect.signature(cls).parameters
+    unknown = sorted(set(own) - set(known))
+    if unknown:
+        raise ValueError(f"{spec['class']} has no parameters {unknown}; it has {sorted(known)}")
+    return cls(**{name: value for name, value in defaults.items() if name in known} | own)
+
+
+def _seeds(setting: dict[str, Any], replicate: int) -> np.random.SeedSequence:
+    """Seeds by the data, not by the place in the configuration: equal data in every reading."""
+    text = json.dumps(setting["data"], sort_keys=True)
+    digest = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
+    return np.random.SeedSequence([setting["seed"], digest, replicate])
+
+
+def _points(sweep: dict[str, list]) -> Iterator[dict[str, Any]]:
+    """The grid points of the swept parameters, or one empty point."""
+    for values in itertools.product(*sweep.values()):
+        yield dict(zip(sweep, values, strict=True))
+
+
+# --- simulated streams
+
+
+def _simulated(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, Any]]:
+    data = setting["data"]
+    known = {f.name for f in fields(DESIGNS[data["simulate"]])}
+    design = DESIGNS[data["simulate"]](**{key: data[key] for key in data if key in known})
+    train, test, order = _seeds(setting, replicate).spawn(3)
+    state = int(order.generate_state(1)[0])
+    models = {
+        (label, tuple(point.items())): build(
+            {**spec, **point}, k=data["k"], maturity=data["n"], random_state=state
+        )
+        for label, spec in setting["methods"].items()
+        for point in _points(setting["sweep"])
+    }
+    seconds = learn(models, design.stream(data["n"], np.random.default_rng(train)))
+    X, y = design.sample(setting["test_rows"], np.random.default_rng(test))
+    for (label, point), model in models.items():
+        row = {"method": label, **dict(point), "replicate": replicate}
+        for metric in setting["metrics"]:
+            timed = metric == "time_s"
+            value = seconds[label, point] if timed else METRICS[metric](model, X, y, design.support)
+            yield {**row, "metric": metric, "value": value}
+
+
+def learn(models: dict[Any, Any], blocks: Iterator[tuple]) -> dict[Any, float]:
+    """Show the same stream to many models; the seconds that each took.
+
+    A model without `partial_fit` gets all rows at once when the stream has ended.
+    """
+    seconds = dict.fromkeys(models, 0.0)
+    batch = {key for key, model in models.items() if not hasattr(model, "partial_fit")}
+    held = []
+    for X, y in blocks:
+        for key in [key for key in models if key not in batch]:
+            seconds[key] += _seconds(_show, models[key], X, y)
+        if batch:
+            held.append((X, y))
+    for key in batch:
+        X, y = (np.concatenate(parts) for parts in zip(*held, strict=True))
+        seconds[key] = _seconds(models[key].fit, X, y)
+    return seconds
+
+
+def _show(model, X, y) -> None:
+    if is_classifier(model):
+        model.partial_fit(X, y, classes=[-1.0, 1.0])
+    else:
+        model.partial_fit(X, y)
+
+
+def _seconds(function, *args) -> float:
+    start = time.perf_counter()
+    function(*args)
+    return time.perf_counter() - start
+
+
+def warm_up(setting: dict[str, Any]) -> None:
+    """Compile what the setting needs, so that no time measures compilation."""
+    small = {"n": 50, "p": max(10 * setting["data"]["k"], 50)}
+    run({**setting, "data": setting["data"] | small, "replicates": 1}, progress=False)
+
+
+# --- real data sets
+
+
+def _real(setting: dict[str, Any], folder: str):
+    """What makes one replicate on a data set; tunes the methods first."""
+    data = datasets.load(setting["data"]["dataset"], folder)
+    tuned = {label: _tuned(setting, data, spec) for label, spec in setting["methods"].items()}
+
+    def one(setting, replicate):
+        seed = int(_seeds(setting, replicate).generate_state(1)[0])
+        passes = _passes(setting, data, setting["run_values"])
+        for label, (spec, chosen) in tuned.items():
+            if replicate == 0:
+                for name, value in chosen.items():
+                    yield {"method": label, "replicate": 0, "metric": f"tuned {name}", "value": value}
+            for point in _points(setting["sweep"]):
+                model = build({**spec, **point}, n_passes=passes, random_state=seed)
+                model.fit(data.X_train, data.y_train)
+                row = {"method": label, **point, "replicate": replicate}
+                for metric in setting["metrics"]:
+                    value = METRICS[metric](model, data.X_test, data.y_test, None)
+                    yield {**row, "metric": metric, "value": value}
+
+    return one
+
+
+def _passes(setting: dict[str, Any], data, cap: float | None) -> int:
+    """The entry's number of passes (a number, or "2d/n"), within `cap` values read in all."""
+    n, d = data.X_train.shape
+    passes = math.ceil(2 * d / n) if setting["passes"] == "2d/n" else setting["passes"]
+    if cap is None:
+        return passes
+    values = data.X_train.nnz if hasattr(data.X_train, "nnz") else np.count_nonzero(data.X_train)
+    return max(1, min(passes, int(cap / values)))
+
+
+def _tuned(setting: dict[str, Any], data, spec: dict[str, Any]) -> tuple[dict, dict]:
+    """The method with the parameters that scored best on the training rows, and these."""
+    tune = setting["tune"]
+    if not tune:
+        return spec, {}
+    seed = int(_seeds(setting, -1 % 2**32).generate_state(1)[0])
+    passes = _passes(setting, data, setting["tune_values"])
+    known = inspect.signature(find_class(spec["class"])).parameters
+    grid = {name: values for name, values in tune["grid"].items() if name in known}
+    best, chosen = -np.inf, {}
+    for point in _points(grid):
+        model = build({**spec, **point, **tune["at"]}, n_passes=passes, random_state=seed)
+        model.fit(data.X_train, data.y_train)
+        online = tune["score"] == "online"
+        score = model.online_score_ if online else model.score(data.X_train, data.y_train)
+        if score > best:
+            best, chosen = score, point
+    return {**spec, **chosen}, chosen

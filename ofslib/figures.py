@@ -1,0 +1,281 @@
+"""How results become tables and figures: style, comparison with the published numbers, files."""
+
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from ofslib.files import write_whole
+
+# A method has the same colour, marker and place in every figure. The colours are told apart
+# without full colour vision; the markers tell them apart in grey.
+METHODS = ("SFSA", "SFSA-AG", "SFSA-Adam", "SGDT", "FOFS", "OFS", "SOFS", "OPG", "RDA", "RADAR")
+METHODS += ("B-ARDA", "B-AMD", "l1-ARDA", "Ada-Fobos")
+_COLOURS = sns.color_palette("colorblind", 10).as_hex()
+_COLOUR_OF = {"B-ARDA": 0, "OFS": 1, "FOFS": 1, "B-AMD": 2, "SOFS": 3, "l1-ARDA": 4, "Ada-Fobos": 5}
+_COLOUR_OF |= {"SFSA": 0, "SFSA-AG": 9, "SFSA-Adam": 4, "SGDT": 2, "OPG": 7, "RDA": 6, "RADAR": 8}
+_MARKERS = "osD^vP*XhpdH<>"
+
+COLUMN, PAGE = 3.35, 6.9  # inches: one column, and the full width, of a journal page
+
+# Differences without practical meaning, and whether they are a share of the published value.
+TOLERANCE = {"DR": (5.0, False), "RMSE": (0.05, True), "AUC": (0.02, False)}
+TOLERANCE |= {"accuracy": (2.0, False)}
+LOWER_IS_BETTER = {"RMSE", "time_s"}
+TITLES = {
+    "DR": "Detection rate (%)",
+    "RMSE": "RMSE on test data",
+    "AUC": "AUC on test data",
+    "accuracy": "Test accuracy (%)",
+    "time_s": "Learning time (s)",
+}
+_DIGITS = {"DR": 1, "RMSE": 2, "AUC": 3, "accuracy": 1, "time_s": 3}
+_MARKS = {"agrees": "", "better": "+", "worse": "-", "not comparable": "?"}
+
+RULE = (
+    "A cell agrees if it differs from the paper's by no more than the practical tolerance "
+    "(DR 5 points, RMSE 5 %, AUC 0.02, accuracy 2 points) or by no more than two standard errors "
+    "of the difference, where the paper's runs are taken to vary as ours do; else it is better "
+    "(+) or worse (-). Without a number on either side, or for times, which belong to a machine, "
+    "it is not comparable (?)."
+)
+
+
+def style() -> None:
+    """Set matplotlib up for print: small sans-serif type, thin lines, reproducible files."""
+    sns.set_theme(context="paper", style="ticks", palette=_COLOURS)
+    plt.rcParams.update(
+        {
+            "figure.dpi": 120,
+            "figure.constrained_layout.use": True,
+            "font.size": 8,
+            "axes.titlesize": 8,
+            "axes.labelsize": 8,
+            "legend.fontsize": 7,
+            "xtick.labelsize": 7,
+            "ytick.labelsize": 7,
+            "lines.linewidth": 1.2,
+            "lines.markersize": 3.5,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "legend.frameon": False,
+            "svg.hashsalt": "ofslib",
+            "svg.fonttype": "none",
+            "pdf.fonttype": 42,
+        }
+    )
+
+
+def look(method: str) -> dict[str, Any]:
+    """Colour and marker of a method; one that is not known here gets them by its name."""
+    if method in METHODS:
+        place = METHODS.index(method)
+        return {"color": _COLOURS[_COLOUR_OF[method]], "marker": _MARKERS[place]}
+    place = sum(method.encode())
+    return {"color": _COLOURS[place % 10], "marker": _MARKERS[place % len(_MARKERS)]}
+
+
+def in_order(methods: Iterable[str]) -> list[str]:
+    """Methods in the order of the papers' columns, unknown ones last."""
+    known = {name: place for place, name in enumerate(METHODS)}
+    return sorted(set(methods), key=lambda name: (known.get(name, len(known)), name))
+
+
+# --- results
+
+
+def read_results(files: Sequence[str]) -> pd.DataFrame:
+    """All results in one table; a column `note` tells why a value is missing."""
+    if not files:
+        return pd.DataFrame(columns=["method", "replicate", "metric", "value", "note"])
+    table = pd.concat([pd.read_csv(file) for file in files], ignore_index=True)
+    return table if "note" in table else table.assign(note=np.nan)
+
+
+def summarise(results: pd.DataFrame) -> pd.DataFrame:
+    """Mean, standard deviation, median, standard error and number over the replicates."""
+    results = results[results["value"].notna()]
+    by = [c for c in results if c not in ("experiment", "replicate", "value", "note")]
+    groups = results.groupby(by, dropna=False, sort=False)["value"]
+    table = groups.agg(ours="mean", sd="std", median="median", replicates="count").reset_index()
+    table["se"] = table["sd"] / np.sqrt(table["replicates"])
+    return table
+
+
+def verdict(metric: str, ours: float, sd: float, n: int, paper: float, runs: int) -> str:
+    """`RULE` for one cell: our mean, standard deviation and replicates, the paper's and its runs."""
+    if metric not in TOLERANCE or np.isnan(ours) or np.isnan(paper):
+        return "not comparable"
+    tolerance, relative = TOLERANCE[metric]
+    noise = 2.0 * sd * np.sqrt(1.0 / n + 1.0 / runs) if n > 1 else 0.0
+    difference = ours - paper
+    if abs(difference) <= max(tolerance * (abs(paper) if relative else 1.0), noise):
+        return "agrees"
+    return "better" if (difference < 0) == (metric in LOWER_IS_BETTER) else "worse"
+
+
+def compare(
+    summary: pd.DataFrame, published: pd.DataFrame, settings: pd.DataFrame, runs: int
+) -> pd.DataFrame:
+    """One row a cell: ours, the paper's, and the verdict with its reason.
+
+    Parameters
+    ----------
+    summary : DataFrame
+        From `summarise`.
+    published : DataFrame
+        Columns of `settings` (without `reading` and `skipped`), method, metric, value, note.
+    settings : DataFrame
+        All settings of the entry, one a row; `skipped` says why one was not run.
+    runs : int
+        Over how many runs the paper averages.
+    """
+    axes = [c for c in settings if c != "skipped"]
+    cells = summary[["method", "metric"]].drop_duplicates()
+    table = settings.merge(cells, how="cross").merge(summary, "left", [*axes, "method", "metric"])
+    on = [c for c in published if c in (*axes, "method", "metric")]
+    paper = published.rename(columns={"value": "paper", "note": "paper_note"})
+    table = table.merge(paper[[*on, "paper", "paper_note"]], "left", on)
+    table["verdict"] = [
+        verdict(r.metric, r.ours, r.sd, r.replicates, r.paper, runs) for r in table.itertuples()
+    ]
+    table["why"] = [_why(r) for r in table.itertuples()]
+    columns = [*axes, "method", "metric", "ours", "se", "median", "replicates", "paper"]
+    return table[[*columns, "verdict", "why"]]
+
+
+def _why(cell) -> str:
+    if cell.verdict != "not comparable":
+        return ""
+    if isinstance(cell.skipped, str) and cell.skipped:
+        return cell.skipped
+    if np.isnan(cell.paper):
+        return cell.paper_note if isinstance(cell.paper_note, str) else "not in the paper's table"
+    return "another machine" if cell.metric == "time_s" else "no result"
+
+
+def tally(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Number of cells per verdict, and the share of the comparable ones that agree (%)."""
+    counts = table.groupby(list(by), sort=False)["verdict"].value_counts().unstack(fill_value=0)
+    counts = counts.reindex(columns=list(_MARKS), fill_value=0)
+    comparable = counts.drop(columns="not comparable").sum(axis=1)
+    counts["agreement (%)"] = (100.0 * counts["agrees"] / comparable).round(1)
+    return counts.reset_index().rename_axis(columns=None)
+
+
+# --- tables
+
+
+def layout(table: pd.DataFrame, metric: str, reading: str) -> pd.DataFrame:
+    """The cells of one metric and reading as the paper prints them, ours beside the paper's."""
+    part = table[(table["metric"] == metric) & (table["reading"] == reading)]
+    axes = [c for c in part.columns[: part.columns.get_loc("method")] if c != "reading"]
+    digits, centre = _DIGITS[metric], "median" if metric == "time_s" else "ours"
+    rows = {}
+    for cell in part.to_dict("records"):
+        row = rows.setdefault(tuple(cell[a] for a in axes), {})
+        own = "–" if np.isnan(cell[centre]) else f"{cell[centre]:.{digits}f}"
+        spread = "" if np.isnan(cell["se"]) else f" ({cell['se']:.{digits}f})"
+        paper = "–" if np.isnan(cell["paper"]) else f"{cell['paper']:g}"
+        row[cell["method"], "ours"] = own + spread
+        row[cell["method"], "paper"] = paper + _MARKS[cell["verdict"]]
+    wide = pd.DataFrame.from_dict(rows, orient="index")
+    wide.index = pd.MultiIndex.from_tuples(wide.index, names=axes)
+    columns = [(m, side) for m in in_order(part["method"]) for side in ("ours", "paper")]
+    return wide[columns].rename_axis(columns=["", ""])
+
+
+def to_latex(layouts: dict[str, pd.DataFrame]) -> str:
+    """Booktabs tables, each with its caption."""
+    tables = []
+    for caption, wide in layouts.items():
+        shown = wide.style.format(escape="latex").format_index(escape="latex", axis=0)
+        tables.append(
+            shown.to_latex(
+                hrules=True,
+                caption=caption.replace("%", r"\%"),
+                multicol_align="c",
+                column_format="l" * wide.index.nlevels + "r" * wide.shape[1],
+                position="tbp",
+            )
+        )
+    return "\n".join(tables)
+
+
+# --- figures
+
+
+def curves(ax, summary: pd.DataFrame, x: str) -> None:
+    """Mean over the replicates against x, one line a method, one standard error shaded."""
+    for method in in_order(summary["method"]):
+        line = summary[summary["method"] == method].sort_values(x)
+        low, high = line["ours"] - line["se"], line["ours"] + line["se"]
+        ax.plot(line[x], line["ours"], label=method, **look(method))
+        ax.fill_between(line[x], low, high, color=look(method)["color"], alpha=0.2, lw=0)
+
+
+def empty_panel(ax, reason: str) -> None:
+    """Say in the panel why there is nothing to see."""
+    ax.text(0.5, 0.5, reason, ha="center", va="center", transform=ax.transAxes, wrap=True)
+    ax.set(xticks=[], yticks=[])
+
+
+def save_figure(figure, stem: str) -> None:
+    """Write stem.svg and stem.pdf; equal figures give equal bytes."""
+    for ending, metadata in ((".svg", {"Date": None}), (".pdf", {"CreationDate": None})):
+        content = io.BytesIO()
+        figure.savefig(content, format=ending[1:], metadata=metadata)
+        write_whole(stem + ending, content.getvalue())
+
+
+def save_csv(table: pd.DataFrame, stem: str) -> None:
+    """Write stem.csv with ten significant digits."""
+    write_whole(stem + ".csv", table.to_csv(index=False, float_format="%.10g"))
+
+
+def budget_axis(ax) -> None:
+    """Numbers of features on a logarithmic scale, written out."""
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.xaxis.set_major_formatter("{x:.0f}")
+    ax.xaxis.set_minor_formatter(NullFormatter())
+
+
+def shades(n: int) -> list:
+    """n colours from light to dark, for a series of curves with an order."""
+    return sns.color_palette("crest", n)
+
+
+def shared_legend(figure, axes) -> None:
+    """One legend above all panels, of what any of them shows."""
+    handles = {}
+    for ax in np.ravel(axes):
+        handles |= dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+    if handles:
+        figure.legend(
+            handles.values(), handles.keys(), loc="outside upper center", ncols=len(handles)
+        )
+
+
+def claim_highest(summary: pd.DataFrame, best: str, by: Sequence[str]) -> pd.DataFrame:
+    """Check at each point of `by` that method `best` has a higher mean than each other method.
+
+    Columns: `by`, against, difference, se, verdict (holds, fails, unresolved).
+    """
+    columns = [*by, "ours", "se"]
+    winner = summary.loc[summary["method"] == best, columns]
+    others = summary.loc[summary["method"] != best, [*columns, "method"]]
+    table = others.merge(winner, on=list(by), suffixes=("_other", "_best"))
+    table["difference"] = table["ours_best"] - table["ours_other"]
+    table["se"] = np.hypot(table["se_best"], table["se_other"])
+    clear = table["difference"].abs() > 2.0 * table["se"]
+    sign = np.where(table["difference"] > 0, "holds", "fails")
+    table["verdict"] = np.where(clear, sign, "unresolved")
+    return table.rename(columns={"method": "against"})[
+        [*by, "against", "difference", "se", "verdict"]
+    ]

@@ -1,0 +1,54 @@
+"""What the papers measure of a fitted model, under the names that their tables use."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import accuracy_score, roc_auc_score, root_mean_squared_error
+
+
+def detection_rate(selected: np.ndarray, support: np.ndarray) -> float:
+    """Share of the true features that were selected, in percent (sfsa, Section 5.1).
+
+    Parameters
+    ----------
+    selected, support : ndarray of int
+        Indices of the selected and of the true features.
+    """
+    return 100.0 * np.isin(support, selected).mean()
+
+
+def selected_features(model: Any) -> np.ndarray:
+    """Indices of the features that a fitted model uses: `support_`, else nonzero `coef_`."""
+    if hasattr(model, "support_"):
+        return np.asarray(model.support_)
+    return np.flatnonzero(np.ravel(model.coef_))
+
+
+def _dr(model, X, y, support):
+    return detection_rate(selected_features(model), support)
+
+
+def _rmse(model, X, y, support):
+    return root_mean_squared_error(y, model.predict(X))
+
+
+def _auc(model, X, y, support):
+    return roc_auc_score(y, model.decision_function(X))
+
+
+def _accuracy(model, X, y, support):
+    return 100.0 * accuracy_score(y, model.predict(X))
+
+
+def _selected(model, X, y, support):
+    return len(selected_features(model))
+
+
+# Of a model, test rows and targets, and the true support (None where it is not known).
+METRICS = {
+    "DR": _dr,
+    "RMSE": _rmse,
+    "AUC": _auc,
+    "accuracy": _accuracy,
+    "selected": _selected,
+}

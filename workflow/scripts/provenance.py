@@ -1,0 +1,55 @@
+"""figures/PROVENANCE.json: from what, with what, where and when the figures were made."""
+
+import datetime
+import json
+import os
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ofslib.files import write_whole
+
+PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "matplotlib", "snakemake")
+
+
+def commit() -> str:
+    """The commit of the sources, marked if they were changed since."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*", "--abbrev=40"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
+    except (OSError, subprocess.SubprocessError):
+        return "unknown (no git checkout)"
+    return done.stdout.strip()
+
+
+def collect(scale: str, seed: int, real_data: str) -> dict[str, Any]:
+    """All facts; the machine by its kind only."""
+    now = datetime.datetime.now(datetime.UTC)
+    return {
+        "scale": scale,
+        "seed": seed,
+        "real_data": real_data,
+        "commit": commit(),
+        "date": now.isoformat(timespec="seconds"),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {_processor()}",
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        **{name: version(name) for name in PACKAGES},
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or "processor unknown"
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else "processor unknown"
+
+
+if "snakemake" in globals():
+    call = globals()["snakemake"]
+    facts = collect(**call.params.facts)
+    write_whole(call.output[0], json.dumps(facts, indent=2) + "\n")

@@ -1,0 +1,64 @@
+"""The report: every table and figure with its verdicts, in one file that opens offline."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pandas as pd
+
+from ofslib import figures, project
+from ofslib.files import write_whole
+
+TEMPLATE = Path(__file__).with_name("report.html.jinja")
+
+
+def section(work: project.Project, name: str) -> dict[str, Any]:
+    """What the report shows of one entry."""
+    spec = work.entries[name].spec
+    content = {"name": name, "files": work.figures(name), **spec}
+    table = pd.read_csv(f"figures/{name}.csv")
+    if spec["form"] == "figure":
+        svg = Path(f"figures/{name}.svg").read_text(encoding="utf-8")
+        content["svg"] = svg[svg.index("<svg") :]
+        content["verdicts"] = _claims(table)
+    else:
+        content["verdicts"] = _html(figures.tally(table, ["reading", "metric"]))
+        content["blocks"] = {
+            f"{reading}: {figures.TITLES[metric]}": _html(
+                figures.layout(table, metric, reading), index=True
+            )
+            for reading in spec["readings"]
+            for metric in spec["metrics"]
+        }
+    return content
+
+
+def _claims(table: pd.DataFrame) -> str:
+    if "verdict" not in table or table["verdict"].isna().all():
+        return ""
+    counts = table.groupby(["dataset", "against"])["verdict"].value_counts()
+    return _html(counts.unstack(fill_value=0).reset_index().rename_axis(columns=None))
+
+
+def _html(table: pd.DataFrame, index: bool = False) -> str:
+    return table.to_html(index=index, border=0, na_rep="", escape=True)
+
+
+def make(work: project.Project, records: list[str], output: str) -> None:
+    """Write the report of a project whose figures are made."""
+    fetched = [json.loads(Path(file).read_text(encoding="utf-8")) for file in records]
+    template = jinja2.Template(TEMPLATE.read_text(encoding="utf-8"), autoescape=True)
+    html = template.render(
+        provenance=json.loads(Path("figures/PROVENANCE.json").read_text(encoding="utf-8")),
+        sections=[section(work, name) for name in work.entries],
+        missing=[record for record in fetched if record["status"] != "fetched"],
+        rule=figures.RULE,
+    )
+    write_whole(output, html)
+
+
+if "snakemake" in globals():
+    call = globals()["snakemake"]
+    loaded = project.load(".", **call.params.changes)
+    make(loaded, list(call.input.records), call.output[0])

@@ -1,0 +1,216 @@
+"""Execute one notebook for a Snakemake rule.
+
+papermill runs the notebook in this process; the kernel runs the interpreter of this process and
+talks over Unix sockets in a private folder. Nothing that a user has installed or configured for
+Jupyter or IPython takes part, and many notebooks can start at once without a fight for ports.
+"""
+# Snakemake puts code of its own before this file, so imports from __future__ cannot be used.
+
+import logging
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import papermill
+import psutil
+import zmq
+from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.manager import AsyncKernelManager
+from papermill.exceptions import PapermillExecutionError
+from traitlets import Integer, Unicode
+from traitlets.config import Config
+
+THREAD_VARIABLES = (
+    "NUMBA_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+# A user's habits for interactive work, which would change what a notebook does.
+PERSONAL_VARIABLES = ("PYTHONSTARTUP", "MPLBACKEND")
+# prctl(PR_SET_PDEATHSIG, SIGKILL). ipykernel looks for its parent too, but in a Python thread,
+# which has to wait while compiled code holds the interpreter.
+DIE_WITH_PARENT = "__import__('ctypes').CDLL(None).prctl(1, 9);"
+SHELLS = ("sh", "bash", "dash", "zsh")
+logger = logging.getLogger("papermill")
+
+
+class NotebookKernelManager(AsyncKernelManager):
+    """Start this interpreter as the kernel, whatever kernelspecs are installed."""
+
+    folder = Unicode(help="private folder of this kernel").tag(config=True)
+    directory = Unicode(help="working directory of the kernel").tag(config=True)
+    text_log = Unicode(help="file for what compiled code prints, if any").tag(config=True)
+    threads = Integer(1, help="threads the kernel may use").tag(config=True)
+
+    @property
+    def kernel_spec(self) -> KernelSpec:
+        argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        if sys.platform == "linux":
+            argv.append(f"--IPKernelApp.exec_lines={DIE_WITH_PARENT}")
+        return KernelSpec(argv=argv, display_name="Python 3", language="python")
+
+    async def start_kernel(self, **kwargs) -> None:
+        kwargs["env"] = self._environment()
+        kwargs["cwd"] = self.directory
+        with ExitStack() as stack:
+            if self.text_log:
+                # A crash of the interpreter is told here only.
+                stream = stack.enter_context(open(self.text_log, "ab"))
+                kwargs["stdout"] = kwargs["stderr"] = stream
+            await super().start_kernel(**kwargs)
+
+    def _environment(self) -> dict[str, str]:
+        kept = {k: v for k, v in os.environ.items() if k not in PERSONAL_VARIABLES}
+        threads = dict.fromkeys(THREAD_VARIABLES, str(self.threads))
+        # An own IPython folder keeps out the user's profile and its start-up files.
+        return {**kept, **threads, "IPYTHONDIR": str(Path(self.folder, "ipython"))}
+
+
+def execute(notebook, executed, parameters, threads=1, log=None, cwd=None) -> None:
+    """Run `notebook` with `parameters`; write it as run to `executed` and its progress to `log`.
+
+    `executed` is kept up to date cell by cell, so that after an exception it shows the failing
+    cell. `cwd` is the working directory of the kernel. One call at a time per process.
+    """
+    Path(executed).parent.mkdir(parents=True, exist_ok=True)
+    with _text_log(log), _private_folder() as folder:
+        try:
+            papermill.execute_notebook(
+                str(notebook),
+                str(executed),
+                parameters,
+                kernel_name="python3",
+                language="python",
+                progress_bar=False,
+                log_output=True,
+                iopub_timeout=60,  # the default of 4 s is short on a busy machine
+                kernel_manager_class=NotebookKernelManager,
+                config=_kernel_config(folder, threads, log, cwd),
+            )
+        except PapermillExecutionError as error:
+            logger.error("%s", error)  # the traceback of the cell; ours would only hide it
+            raise
+        except (KeyboardInterrupt, SystemExit):
+            logger.error("Stopped from outside")
+            raise
+        except Exception:
+            logger.exception("Failed outside the notebook's code")
+            raise
+
+
+def main(job) -> None:
+    """Run the notebook of a Snakemake job; see the log files for what went wrong."""
+    signal.signal(signal.SIGTERM, _exit)
+    threading.Thread(target=_stop_with_workflow, args=(_chain(),), daemon=True).start()
+    parameters = dict(job.params.parameters)
+    log = job.log
+    try:
+        execute(job.input.notebook, log.notebook, parameters, threads=job.threads, log=log.text)
+    except Exception as error:
+        reason = str(error).strip().splitlines()[-1:]
+        sys.exit("\n".join([f"{job.input.notebook} failed, see {log.text}:", *reason]))
+
+
+def _kernel_config(folder: Path, threads: int, log, cwd) -> Config:
+    config = Config()
+    kernel = config.NotebookKernelManager
+    kernel.folder = str(folder)
+    kernel.directory = os.path.abspath(cwd or ".")
+    kernel.text_log = os.path.abspath(log) if log else ""
+    kernel.threads = int(threads)
+    kernel.connection_file = str(folder / "kernel.json")
+    if _holds_sockets(folder):
+        kernel.transport = "ipc"
+        kernel.ip = str(folder / "k")  # the sockets are k-1, k-2, ...
+    return config
+
+
+@contextmanager
+def _private_folder():
+    folder = Path(tempfile.mkdtemp(prefix="nb-"))
+    if not _holds_sockets(folder) and Path("/tmp").is_dir():
+        folder.rmdir()  # TMPDIR is too deep for the path of a socket
+        folder = Path(tempfile.mkdtemp(prefix="nb-", dir="/tmp"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _holds_sockets(folder: Path) -> bool:
+    """Tell whether Unix sockets work here; the length of paths and some file systems forbid."""
+    if not (hasattr(socket, "AF_UNIX") and zmq.has("ipc")):
+        return False
+    path = folder / "k-0"
+    try:
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.bind(str(path))
+    except OSError:
+        return False
+    path.unlink()
+    return True
+
+
+@contextmanager
+def _text_log(log):
+    if log is None:
+        yield
+        return
+    Path(log).parent.mkdir(parents=True, exist_ok=True)
+    Path(log).write_bytes(b"")
+    handler = logging.FileHandler(log, mode="a", encoding="utf-8")  # the kernel appends too
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(handler)
+        handler.close()
+
+
+def _chain() -> list[psutil.Process]:
+    """Return this process and its ancestors up to Snakemake, which starts it through a shell."""
+    chain = [psutil.Process()]
+    for ancestor in chain[0].parents():
+        chain.append(ancestor)
+        if ancestor.name() not in SHELLS:
+            break
+    return chain
+
+
+def _stop_with_workflow(chain: list[psutil.Process]) -> None:
+    """End this process soon after one of `chain` is gone, as after `kill -9` of Snakemake."""
+    while _unbroken(chain):
+        time.sleep(1)
+    os.kill(os.getpid(), signal.SIGTERM)  # the main thread shuts the kernel down and cleans up
+    time.sleep(15)
+    os._exit(1)
+
+
+def _unbroken(chain: list[psutil.Process]) -> bool:
+    # A dead parent may linger as a zombie, but its children have another parent at once.
+    try:
+        return all(child.ppid() == parent.pid for child, parent in pairwise(chain))
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _exit(signum, _frame) -> None:
+    sys.exit(128 + signum)
+
+
+if "snakemake" in globals():
+    main(snakemake)  # noqa: F821
