@@ -143,7 +143,9 @@ class RowStream(SelectorMixin, BaseEstimator):
         True, "Learn a constant, which is not counted among the k features.", "boolean"
     )
     n_passes: int = param(1, "Times that `fit` shows the rows.", AT_LEAST_ONE)
-    shuffle: bool = param(True, "Whether `fit` shows them in random order, new in each pass.", "boolean")
+    shuffle: bool = param(
+        True, "Whether `fit` shows them in random order, new in each pass.", "boolean"
+    )
     random_state: int | None = param(
         None, "Seed or generator (as in scikit-learn) of that order.", "random_state"
     )

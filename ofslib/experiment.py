@@ -22,20 +22,19 @@ from sklearn.base import is_classifier
 from tqdm.auto import tqdm
 
 import ofslib
-from ofslib import datasets
 from ofslib.metrics import METRICS
 from ofslib.simulate import DESIGNS
 
 
-def run(setting: dict[str, Any], folder: str = "resources", progress: bool = True) -> pd.DataFrame:
+def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.DataFrame:
     """All replicates and methods of a setting.
 
     Parameters
     ----------
     setting : dict
         As `project.Setting.spec`.
-    folder : str
-        Where downloaded data sets are.
+    data : datasets.Dataset, optional
+        The real data set that the setting names; None if it simulates its data.
     progress : bool, default=True
         Whether to show how many replicates remain.
 
@@ -45,9 +44,23 @@ def run(setting: dict[str, Any], folder: str = "resources", progress: bool = Tru
         Columns: experiment, the setting's axes, method, the swept parameters, replicate, metric,
         value. Metric time_s is the time that learning took, without generating or reading data.
     """
-    one = _simulated if "simulate" in setting["data"] else _real(setting, folder)
+    one = _simulated if data is None else _real(setting, data)
     replicates = tqdm(range(setting["replicates"]), disable=not progress, desc=setting["name"])
-    rows = [row for replicate in replicates for row in one(setting, replicate)]
+    return _table(setting, [row for replicate in replicates for row in one(setting, replicate)])
+
+
+def absent(setting: dict[str, Any], reason: str) -> pd.DataFrame:
+    """What stands for the results of a setting whose data could not be had: rows without value."""
+    rows = [
+        {"method": label, **point, "replicate": 0, "metric": metric, "value": None, "note": reason}
+        for label in setting["methods"]
+        for point in _points(setting["sweep"])
+        for metric in setting["metrics"]
+    ]
+    return _table(setting, rows)
+
+
+def _table(setting: dict[str, Any], rows: list[dict[str, Any]]) -> pd.DataFrame:
     table = pd.DataFrame(rows)
     axes = {"experiment": setting["experiment"], **setting["axes"]}
     for place, (name, value) in enumerate(axes.items()):
@@ -155,9 +168,8 @@ def warm_up(setting: dict[str, Any]) -> None:
 # --- real data sets
 
 
-def _real(setting: dict[str, Any], folder: str):
+def _real(setting: dict[str, Any], data):
     """What makes one replicate on a data set; tunes the methods first."""
-    data = datasets.load(setting["data"]["dataset"], folder)
     tuned = {label: _tuned(setting, data, spec) for label, spec in setting["methods"].items()}
 
     def one(setting, replicate):
@@ -166,7 +178,12 @@ def _real(setting: dict[str, Any], folder: str):
         for label, (spec, chosen) in tuned.items():
             if replicate == 0:
                 for name, value in chosen.items():
-                    yield {"method": label, "replicate": 0, "metric": f"tuned {name}", "value": value}
+                    yield {
+                        "method": label,
+                        "replicate": 0,
+                        "metric": f"tuned {name}",
+                        "value": value,
+                    }
             for point in _points(setting["sweep"]):
                 model = build({**spec, **point}, n_passes=passes, random_state=seed)
                 model.fit(data.X_train, data.y_train)

@@ -1,6 +1,7 @@
 """How results become tables and figures: style, comparison with the published numbers, files."""
 
 import io
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -220,8 +221,9 @@ def curves(ax, summary: pd.DataFrame, x: str) -> None:
 
 
 def empty_panel(ax, reason: str) -> None:
-    """Say in the panel why there is nothing to see."""
-    ax.text(0.5, 0.5, reason, ha="center", va="center", transform=ax.transAxes, wrap=True)
+    """Say in the panel, in short, why there is nothing to see."""
+    text = textwrap.fill(textwrap.shorten(reason, 110, placeholder=" ..."), 34)
+    ax.text(0.5, 0.5, text, ha="center", va="center", transform=ax.transAxes, fontsize=6)
     ax.set(xticks=[], yticks=[])
 
 

@@ -6,6 +6,7 @@ and the notebooks both read the project through this module, which imports no nu
 """
 
 import ast
+import csv
 import importlib.util
 import itertools
 import math
@@ -35,6 +36,7 @@ _DEFAULTS = {
     "test_rows": 1000,
     "time": False,
     "parameters": {},
+    "needs": [],
 }
 _AS_GIVEN = {None: {}}
 
@@ -81,7 +83,9 @@ class Entry:
     def settings(self) -> list[Setting]:
         """All grid points, in the order of the configuration."""
         grids = self.spec["grid"]
-        points = [p for grid in (grids if isinstance(grids, list) else [grids]) for p in _grid(grid)]
+        points = [
+            p for grid in (grids if isinstance(grids, list) else [grids]) for p in _grid(grid)
+        ]
         if not self.spec["methods"]:
             return []
         return [
@@ -107,8 +111,11 @@ class Entry:
 
     @property
     def outputs(self) -> list[str]:
-        """Endings of the files that its notebook makes."""
-        return [".csv", ".tex"] if self.spec["form"] == "table" else [".csv", ".svg", ".pdf"]
+        """Endings of the files that its notebook makes, after the name of the entry."""
+        table = [".csv", ".tex"]
+        if self.spec["form"] == "figure":
+            return [".csv", ".svg", ".pdf"]
+        return table + [f"_time{end}" for end in table] if self.timed else table
 
     def _setting(self, reading: str | None, change: dict, point: dict[str, Any]) -> Setting:
         axes = point if reading is None else {"reading": reading, **point}
@@ -155,6 +162,11 @@ class Project:
         """File of results of a setting; `kind` is "" or "time"."""
         return Path("results", self.scale, entry, setting + (f".{kind}" if kind else "") + ".csv")
 
+    def setting(self, entry: str, name: str, kind: str = "") -> Setting:
+        """A setting by its name; kind "time" for what measures its learning times."""
+        settings = self.entries[entry].timed if kind else self.entries[entry].to_run
+        return next(s for s in settings if s.name == name)
+
     def inputs(self, entry: str, kind: str = "") -> list[str]:
         """Files of results that the notebook of an entry reads."""
         source = self.source(entry)
@@ -172,9 +184,15 @@ class Project:
 
     def figures(self, entry: str) -> list[str]:
         """Files that the notebook of an entry makes."""
-        spec, stem = self.entries[entry], f"figures/{entry}"
-        timed = [f"{stem}_time.csv", f"{stem}_time.tex"] if spec.timed else []
-        return [stem + end for end in spec.outputs] + timed
+        return [f"figures/{entry}{end}" for end in self.entries[entry].outputs]
+
+    def row(self, dataset: str) -> dict[str, str]:
+        """What config/datasets.csv says of a data set."""
+        with (self.root / "config/datasets.csv").open(encoding="utf-8", newline="") as table:
+            rows = {row["name"]: row for row in csv.DictReader(table)}
+        if dataset not in rows:
+            raise ConfigurationError(f"config/datasets.csv has no {dataset!r}, only {list(rows)}")
+        return rows[dataset]
 
     @property
     def datasets(self) -> list[str]:
@@ -258,7 +276,7 @@ def _resolved(spec: dict[str, Any], axes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _slug(values: Iterable[Any]) -> str:
-    return "_".join(re.sub(r"[^A-Za-z0-9.]+", "-", str(value)) for value in values)
+    return "_".join(re.sub(r"[^A-Za-z0-9]+", "-", str(value)) for value in values)
 
 
 # --- which sources a run depends on

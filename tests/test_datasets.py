@@ -26,6 +26,7 @@ import scipy.io
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
+from ofslib import blocks as rows_of_text
 from ofslib import datasets
 
 CLOSED = "http://127.0.0.1:9"  # the discard port: nobody listens
@@ -40,7 +41,7 @@ def no_network(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
 
-# -------------------------------------------------- helpers
+# -------------------------------------------------- tools of the tests
 
 
 def sha256(content):
@@ -523,7 +524,7 @@ def test_half_of_gisette_is_had_without_the_other(resources, monkeypatch):
 @pytest.fixture
 def small_pieces(monkeypatch):
     """Let files of a few kilobytes be many pieces."""
-    monkeypatch.setattr(datasets, "_CHUNK", 3000)
+    monkeypatch.setattr(rows_of_text, "_CHUNK", 3000)
 
 
 def random_rows(n=403, p=900, density=0.02, seed=0):
@@ -577,6 +578,8 @@ def test_blocks_of_any_size_are_the_file(rows, small_pieces, block_rows, cache):
             assert block.indices.dtype == block.indptr.dtype == np.int32
             assert block.shape == (len(labels), X.shape[1])
             assert block.data.flags.writeable and labels.flags.writeable
+            for array in (block.data, block.indices, labels):  # nothing larger is kept alive
+                assert (array if array.base is None else array.base).nbytes == array.nbytes
         assert_same(whole(blocks), (X, y))
     assert (stream.n_rows, stream.n_features) == X.shape
 
@@ -731,8 +734,8 @@ def cache_of(path):
 def parses(monkeypatch):
     """How often text was parsed."""
     calls = []
-    parse = datasets._parse
-    monkeypatch.setattr(datasets, "_parse", lambda *a: calls.append(1) or parse(*a))
+    parse = rows_of_text._parse
+    monkeypatch.setattr(rows_of_text, "_parse", lambda *a: calls.append(1) or parse(*a))
     return calls
 
 
@@ -794,7 +797,7 @@ def test_a_damaged_cache_is_made_anew(rows, small_pieces, damage, parses):
 
 
 def test_a_disk_that_never_gives_back_what_was_written(rows, small_pieces, monkeypatch):
-    monkeypatch.setattr(datasets.np, "fromfile", lambda f, t, n: np.zeros(n, t))
+    monkeypatch.setattr(rows_of_text.np, "fromfile", lambda f, t, n: np.zeros(n, t))
     with pytest.raises(datasets.CorruptFile, match="damaged as soon as written"):
         list(datasets.open_stream(rows[0]))
 
@@ -803,15 +806,15 @@ def test_a_process_killed_while_it_writes_leaves_no_cache_to_trust(rows, small_p
     path, X, y = rows
     program = (
         "import sys, time\n"
-        "from ofslib import datasets\n"
-        "datasets._CHUNK = 3000\n"
-        "parse, calls = datasets._parse, []\n"
+        "from ofslib import blocks as rows_of_text, datasets\n"
+        "rows_of_text._CHUNK = 3000\n"
+        "parse, calls = rows_of_text._parse, []\n"
         "def slow(*a):\n"
         "    calls.append(1)\n"
         "    if len(calls) == 3:\n"
         "        sys.stdout.write('writing\\n'); sys.stdout.flush(); time.sleep(60)\n"
         "    return parse(*a)\n"
-        "datasets._parse = slow\n"
+        "rows_of_text._parse = slow\n"
         "list(datasets.open_stream(sys.argv[1]))\n"
     )
     root = str(Path(datasets.__file__).parents[1])
@@ -847,7 +850,7 @@ def test_many_readers_at_once_make_one_right_cache(rows, small_pieces):
 
 @pytest.mark.parametrize("cache", [True, False])
 def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, cache):
-    monkeypatch.setattr(datasets, "_CHUNK", 100_000)
+    monkeypatch.setattr(rows_of_text, "_CHUNK", 100_000)
     X, y = random_rows(n=400, p=5000)
     text, peaks = exact_text(X, y), []
     for times in (2, 10):
@@ -865,7 +868,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, cache):
 def test_pandas_is_asked_for_exact_doubles_whatever_its_version():
     asked = {"float_precision": "round_trip"}
     old = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
-    assert datasets._EXACT == (asked if old else {})
+    assert rows_of_text._EXACT == (asked if old else {})
     values = np.random.default_rng(1).random(50_000)
     text = "\n".join(map(repr, values.tolist())).encode()
-    np.testing.assert_array_equal(datasets._numbers(text), values)
+    np.testing.assert_array_equal(rows_of_text.numbers_of(text), values)

@@ -204,7 +204,9 @@ class BARDAClassifier(RowClassifier):
     Cost: O(nonzeros of the row * log(features seen) + k) per row at most, mostly less.
     """
 
-    loss: str = param("squared_hinge", "The paper uses squared_hinge.", one_of(*CLASSIFICATION_LOSSES))
+    loss: str = param(
+        "squared_hinge", "The paper uses squared_hinge.", one_of(*CLASSIFICATION_LOSSES)
+    )
     learning_rate: float = param(0.1, "Step size eta.", POSITIVE)
     alpha: float = param(1e-5, "Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE)
     delta: float = param(0.01, "What the paper adds to the adaptive scale H.", POSITIVE)

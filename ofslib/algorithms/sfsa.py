@@ -9,23 +9,35 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ofslib import losses, select
+from ofslib import select
 from ofslib._jit import kernel
 from ofslib.base import (
     AT_LEAST_ONE,
     NOT_NEGATIVE,
     POSITIVE,
+    WHOLE,
     RowClassifier,
     RowRegressor,
     RowStream,
     estimator,
-    WHOLE,
     one_of,
     param,
 )
 from ofslib.losses import CLASSIFICATION_LOSSES, Loss, slope
-from ofslib.rows import Active, Batch, Moments, add, clear, dot, in_batch, row, watch
-from ofslib.rows import new_active, new_batch, new_moments
+from ofslib.rows import (
+    Active,
+    Batch,
+    Moments,
+    add,
+    clear,
+    dot,
+    in_batch,
+    new_active,
+    new_batch,
+    new_moments,
+    row,
+    watch,
+)
 from ofslib.select import Importance, annealed, best_model, prune
 
 

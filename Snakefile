@@ -1,0 +1,44 @@
+# Every table and figure of the five papers: snakemake --cores 8
+# What is made stands in config/; how the pieces fit together is told in docs/workflow.md.
+
+from snakemake.utils import min_version
+
+from ofslib import project
+
+min_version("9.0")
+
+
+configfile: "config/config.yaml"
+
+
+work = project.load(".", **config)
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/data.smk"
+include: "workflow/rules/run.smk"
+include: "workflow/rules/figure.smk"
+include: "workflow/rules/report.smk"
+
+
+localrules:
+    all,
+
+
+onstart:
+    remember_owner()
+
+
+onsuccess:
+    print_summary()
+
+
+wildcard_constraints:
+    entry="[a-z][a-z0-9_]*",
+    setting="[A-Za-z0-9_-]+",
+
+
+rule all:
+    default_target: True
+    input:
+        all_files,

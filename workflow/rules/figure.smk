@@ -1,0 +1,29 @@
+# One table or figure: one run of its notebook over the results of its settings. The files that a
+# notebook makes depend on the entry, so that each entry has its own rule, all from this template.
+
+for entry in work.entries:
+
+    rule:
+        name:
+            f"figure_{entry}"
+        input:
+            **figure_inputs(entry),
+        output:
+            work.figures(entry),
+        log:
+            notebook=f"logs/{work.scale}/{entry}.ipynb",
+            text=f"logs/{work.scale}/{entry}.txt",
+        params:
+            parameters=figure_parameters(entry),
+            spec=work.entries[entry].spec,
+        conda:
+            "../../environment.yml"
+        threads: 1
+        retries: 1
+        resources:
+            mem_mb=700,
+            slots=1,
+        message:
+            f"{entry}: draw"
+        script:
+            "../scripts/run_notebook.py"

@@ -1,0 +1,50 @@
+# One setting of an entry: one run of notebooks/run.ipynb, one file of results.
+
+
+rule run:
+    input:
+        unpack(run_inputs),
+        notebook="notebooks/run.ipynb",
+    output:
+        f"results/{work.scale}/{{entry}}/{{setting}}.csv",
+    log:
+        notebook=f"logs/{work.scale}/{{entry}}/{{setting}}.ipynb",
+        text=f"logs/{work.scale}/{{entry}}/{{setting}}.txt",
+    params:
+        parameters=run_parameters(""),
+    conda:
+        "../../environment.yml"
+    threads: 1
+    retries: 1
+    resources:
+        mem_mb=run_memory,
+        slots=1,
+    message:
+        "{wildcards.entry}: run {wildcards.setting}"
+    script:
+        "../scripts/run_notebook.py"
+
+
+# Learning times are measured with the machine to itself.
+rule time:
+    input:
+        unpack(run_inputs),
+        notebook="notebooks/run.ipynb",
+    output:
+        f"results/{work.scale}/{{entry}}/{{setting}}.time.csv",
+    log:
+        notebook=f"logs/{work.scale}/{{entry}}/{{setting}}.time.ipynb",
+        text=f"logs/{work.scale}/{{entry}}/{{setting}}.time.txt",
+    params:
+        parameters=run_parameters("time"),
+    conda:
+        "../../environment.yml"
+    threads: 1
+    retries: 1
+    resources:
+        mem_mb=run_memory,
+        slots=WHOLE_MACHINE,
+    message:
+        "{wildcards.entry}: measure times of {wildcards.setting}, alone on the machine"
+    script:
+        "../scripts/run_notebook.py"

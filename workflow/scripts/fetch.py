@@ -1,0 +1,41 @@
+"""Bring a data set and record what came of it: resources/<name>.json."""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from ofslib import datasets
+from ofslib.files import write_whole
+
+
+def obtain(name: str, folder: str, mode: str) -> dict[str, Any]:
+    """The record of a data set: fetched, or the reason why not.
+
+    With mode "require" an obstacle is an error; with "none" nothing is tried.
+    """
+    if mode == "none":
+        return {"name": name, "status": "not fetched", "reason": "real_data is none"}
+    try:
+        paths = datasets.fetch(name, folder)
+    except (datasets.NotObtainable, datasets.CorruptFile) as error:
+        if mode == "require":
+            raise
+        return {"name": name, "status": "not fetched", "reason": str(error)}
+    sums = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+    return {"name": name, "status": "fetched", "sha256": sums}
+
+
+if "snakemake" in globals():
+    call = globals()["snakemake"]
+    with Path(call.log[0]).open("w", encoding="utf-8") as log:
+        sys.stderr = log
+        try:
+            folder = str(Path(call.output[0]).parent)
+            found = obtain(call.wildcards.dataset, folder, call.params.mode)
+        except Exception as error:
+            log.write(f"{error}\n")
+            sys.exit(f"{call.wildcards.dataset}: {error}")
+    found["attempt"] = call.params.attempt
+    write_whole(call.output[0], json.dumps(found, indent=2) + "\n")
