@@ -66,7 +66,7 @@ def style() -> None:
             "axes.spines.right": False,
             "legend.frameon": False,
             "svg.hashsalt": "ofslib",
-            "svg.fonttype": "none",
+            "svg.fonttype": "path",
             "pdf.fonttype": 42,
         }
     )
@@ -109,7 +109,7 @@ def summarise(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def verdict(metric: str, ours: float, sd: float, n: int, paper: float, runs: int) -> str:
-    """`RULE` for one cell: our mean, standard deviation and replicates, the paper's and its runs."""
+    """`RULE` for one cell: our mean and standard deviation over n runs, the paper's over `runs`."""
     if metric not in TOLERANCE or np.isnan(ours) or np.isnan(paper):
         return "not comparable"
     tolerance, relative = TOLERANCE[metric]

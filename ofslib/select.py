@@ -37,7 +37,7 @@ def annealed(t, maturity, p, k, mu):
     """Features kept after step t: k + (p-k) max(0, (T-t)/(t mu + T)) (sfsa, Section 3.1)."""
     if t >= maturity:
         return k
-    return k + int(round((p - k) * (maturity - t) / (t * mu + maturity)))
+    return k + round((p - k) * (maturity - t) / (t * mu + maturity))
 
 
 @kernel

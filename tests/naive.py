@@ -88,7 +88,9 @@ def sgdt(X, y, *, k, loss, learning_rate, batch_size, maturity, importance, inte
     b, alive, margins = np.zeros(p + 1), np.arange(p), np.zeros(n)
     for t, rows in enumerate(_batches(X, batch_size), start=1):
         margins[rows] = A[rows] @ b
-        b = b - learning_rate * np.mean([slope(loss, margins[i], y[i]) * A[i] for i in rows], axis=0)
+        b = b - learning_rate * np.mean(
+            [slope(loss, margins[i], y[i]) * A[i] for i in rows], axis=0
+        )
         if t == -(-maturity // batch_size):
             alive = np.array(top(measure(importance, b[:p], X[: rows[-1] + 1]), k))
         b[np.setdiff1d(np.arange(p), alive)] = 0

@@ -95,7 +95,9 @@ def test_barda(kind, alpha, k, loss):
     own = {"k": k, "learning_rate": 0.5, "alpha": alpha, "delta": 0.01, "loss": loss}
     X, y = data(kind)
     with pytest.warns(UserWarning, match="greater") if k > X.shape[1] else nullcontext():
-        agrees(BARDAClassifier(**own, shuffle=False), naive.barda(X, y, **own, intercept=True), X, y)
+        agrees(
+            BARDAClassifier(**own, shuffle=False), naive.barda(X, y, **own, intercept=True), X, y
+        )
 
 
 def test_lazy_barda_needs_the_refresh_of_stale_bounds():

@@ -146,7 +146,7 @@ def print_summary():
         record = Path(f"resources/{name}.json")
         found = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
         if found.get("status") == "not fetched":
-            print(f"Missing data set {name}: not fetched ({found['reason']})")
+            print(f"Missing data set {name}: not fetched ({found['reason']}) {found['detail']}")
 
 
 bound_by_machine()

@@ -16,13 +16,15 @@ def obtain(name: str, folder: str, mode: str) -> dict[str, Any]:
     With mode "require" an obstacle is an error; with "none" nothing is tried.
     """
     if mode == "none":
-        return {"name": name, "status": "not fetched", "reason": "real_data is none"}
+        return {"name": name, "status": "not fetched", "reason": "real_data is none", "detail": ""}
     try:
         paths = datasets.fetch(name, folder)
     except (datasets.NotObtainable, datasets.CorruptFile) as error:
         if mode == "require":
             raise
-        return {"name": name, "status": "not fetched", "reason": str(error)}
+        damaged = isinstance(error, datasets.CorruptFile)
+        reason = "what came is not the pinned file" if damaged else "not to be had from its sources"
+        return {"name": name, "status": "not fetched", "reason": reason, "detail": str(error)}
     sums = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
     return {"name": name, "status": "fetched", "sha256": sums}
 
