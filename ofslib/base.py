@@ -4,8 +4,10 @@
 hyper-parameters (`param`), its `State`, and a kernel that folds rows into the state.
 """
 
+import copy
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
@@ -14,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -133,8 +135,10 @@ class RowStream(SelectorMixin, BaseEstimator):
     """Base of the methods that learn from rows, all features of which are known.
 
     A subclass sets `fold`, a kernel `fold(state, X, y, order, hyper, margins)` that shows the rows
-    `order` of X to the state and writes the prediction made before each of them into `margins`;
-    and defines `_init`, `_hyper` and `_model`.
+    `order` of X to the state, writes the prediction made before each of them into `margins`, and
+    returns how many it showed: it stops before a row whose prediction is not finite. A row with a
+    value that is not finite must give such a prediction. It also defines `_init`, `_hyper` and
+    `_model`.
     """
 
     k: int = param(10, "Number of features kept.", AT_LEAST_ONE)
@@ -187,43 +191,55 @@ class RowStream(SelectorMixin, BaseEstimator):
             If a parameter or the data are not allowed; the message names it and says what is.
         """
         self._validate_params()
-        X, y = self._read(X, y, reset=True)
-        n, rng = X.shape[0], check_random_state(self.random_state)
-        hyper = self._hyper(n * self.n_passes)
-        self._begin(X.shape[1])
-        for _ in range(self.n_passes):
-            order = rng.permutation(n) if self.shuffle else np.arange(n)
-            self._show(Blocks(X, y, order), hyper)
-        self._finish(self._state, hyper)
+        with self._unless_it_fails():
+            X, y = self._read(X, y, reset=True)
+            n, rng = X.shape[0], check_random_state(self.random_state)
+            hyper = self._hyper(n * self.n_passes)
+            self._begin(X.shape[1])
+            for _ in range(self.n_passes):
+                order = rng.permutation(n) if self.shuffle else np.arange(n)
+                self._show(Blocks(X, y, order), hyper)
+            self._finish(self._state, hyper)
         return self
 
     def _partial_fit(self, X, y, **known):
         self._validate_params()
         first = not hasattr(self, "_state")
-        X, y = self._read(X, y, reset=first, **known)
-        hyper = self._hyper(None)
-        if first:
-            self._begin(X.shape[1])
-        self._show(Blocks(X, y, np.arange(X.shape[0])), hyper)
+        with self._unless_it_fails():
+            X, y = self._read(X, y, reset=first, **known)
+            hyper = self._hyper(None)
+            if first:
+                self._begin(X.shape[1])
+            elif X.size >= X.shape[1]:
+                # What is shown is at least as much as what is copied. (A sparse block has `size`
+                # nonzeros; its values were looked at before.)
+                self._state, self._online = copy.deepcopy((self._state, self._online))
+            self._show(Blocks(X, y, np.arange(X.shape[0])), hyper)
         return self
 
-    def _read(self, X, y, reset: bool, **known):
+    @contextmanager
+    def _unless_it_fails(self):
         before = dict(self.__dict__)
         try:
-            X, y = validate_data(
-                self,
-                X,
-                y,
-                reset=reset,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                y_numeric=isinstance(self, RegressorMixin),
-            )
-            return X, self._targets(y, **known)
-        except Exception:
+            yield
+        except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
+
+    def _read(self, X, y, reset: bool, **known):
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            # The kernels look at each value of a dense row anyway.
+            ensure_all_finite=sp.issparse(X),
+            y_numeric=isinstance(self, RegressorMixin),
+        )
+        return X, self._targets(y, **known)
 
     def _targets(self, y, **known) -> np.ndarray:
         """Targets as the kernels read them: numbers, or -1 and +1."""
@@ -243,10 +259,22 @@ class RowStream(SelectorMixin, BaseEstimator):
         loss = int(Loss[self.loss])
         for X, y, order in _kernel_blocks(data):
             margins = np.empty(len(order))
-            type(self).fold(self._state, X, y, order, hyper, margins)
+            done = type(self).fold(self._state, X, y, order, hyper, margins)
+            if done < len(order):
+                self._refuse(X, order[done])
             shown = y[order]
             self._online += (total(loss, margins, shown), *self._scored(margins, shown))
             self.n_samples_seen_ += len(order)
+
+    def _refuse(self, X, i: int) -> None:
+        """Say why row i of X has no finite prediction."""
+        name = type(self).__name__
+        if isinstance(X, np.ndarray):
+            assert_all_finite(X[i], estimator_name=name, input_name="X")
+        raise FloatingPointError(
+            f"{name} diverged after {self.n_samples_seen_} rows or soon after: "
+            f"learning_rate={self.learning_rate} is too large for these data."
+        )
 
     @property
     def online_loss_(self) -> float:

@@ -104,19 +104,29 @@ def _points(sweep: dict[str, list]) -> Iterator[dict[str, Any]]:
 # --- simulated streams
 
 
-def _simulated(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, Any]]:
+def _design(data: dict[str, Any]):
+    """The design that the data of a setting name, with those of its entries that it knows."""
+    cls = DESIGNS[data["simulate"]]
+    known = {f.name for f in fields(cls)}
+    return cls(**{name: value for name, value in data.items() if name in known})
+
+
+def _models(setting: dict[str, Any], seed: int) -> dict[tuple, Any]:
+    """Untrained models by label and swept parameters."""
     data = setting["data"]
-    known = {f.name for f in fields(DESIGNS[data["simulate"]])}
-    design = DESIGNS[data["simulate"]](**{key: data[key] for key in data if key in known})
-    train, test, order = _seeds(setting, replicate).spawn(3)
-    state = int(order.generate_state(1)[0])
-    models = {
+    return {
         (label, tuple(point.items())): build(
-            {**spec, **point}, k=data["k"], maturity=data["n"], random_state=state
+            {**spec, **point}, k=data["k"], maturity=data["n"], random_state=seed
         )
         for label, spec in setting["methods"].items()
         for point in _points(setting["sweep"])
     }
+
+
+def _simulated(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, Any]]:
+    data, design = setting["data"], _design(setting["data"])
+    train, test, order = _seeds(setting, replicate).spawn(3)
+    models = _models(setting, int(order.generate_state(1)[0]))
     seconds = learn(models, design.stream(data["n"], np.random.default_rng(train)))
     X, y = design.sample(setting["test_rows"], np.random.default_rng(test))
     for (label, point), model in models.items():
@@ -161,8 +171,8 @@ def _seconds(function, *args) -> float:
 
 def warm_up(setting: dict[str, Any]) -> None:
     """Compile what the setting needs, so that no time measures compilation."""
-    small = {"n": 50, "p": max(10 * setting["data"]["k"], 50)}
-    run({**setting, "data": setting["data"] | small, "replicates": 1}, progress=False)
+    design = _design(setting["data"] | {"p": 10 * setting["data"]["k"]})
+    learn(_models(setting, 0), design.stream(50, np.random.default_rng(0)))
 
 
 # --- real data sets

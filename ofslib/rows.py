@@ -121,7 +121,7 @@ def _sparse_entry(x, i):
 
 @generic(**REORDERED_SUMS)
 def dot(x, w, active):
-    """x . w, where w is zero outside the active features."""
+    """x . w, where w is zero outside the active features; not finite if a value of x is not."""
     return _sparse_dot if is_sparse(x) else _dense_dot
 
 
@@ -130,6 +130,8 @@ def _dense_dot(x, w, active):
     m = active.size[0]
     # Picking columns pays only when most cache lines of the row can be left alone.
     if 4 * m < x.shape[0]:
+        for j in range(x.shape[0]):
+            total += 0.0 * x[j]
         for a in range(m):
             j = active.index[a]
             total += x[j] * w[j]

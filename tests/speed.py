@@ -4,19 +4,22 @@ One core, one thread; the median of several runs; learning only, in nanoseconds 
 dense row or per nonzero of a sparse one. Run it with the machine otherwise idle.
 """
 
-import os
 import statistics
 import sys
 import time
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"
-
 import numpy as np
 import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
 
-from ofslib import BARDAClassifier, FOFSClassifier, SFSAClassifier, SFSARegressor
-from ofslib import SGDTClassifier, SGDTRegressor
+from ofslib import (
+    BARDAClassifier,
+    FOFSClassifier,
+    SFSAClassifier,
+    SFSARegressor,
+    SGDTClassifier,
+    SGDTRegressor,
+)
 from ofslib.simulate import Equicorrelated
 
 REPEATS = 5
@@ -76,5 +79,6 @@ def report(title: str, times: dict[str, list[float]], numbers: int) -> None:
 
 
 if __name__ == "__main__":
-    dense()
-    sparse()
+    with threadpool_limits(1):
+        dense()
+        sparse()

@@ -142,8 +142,8 @@ def predict(state, x, hp):
     G, H, place, shrink, total = state.G, state.H, state.place, hp.decay * state.rows[0], 0.0
     for i in range(length(x)):
         j, v = entry(x, i)
-        if place[j] < 0:
-            total += v * G[j] / (shrink + H[j])
+        # The other features count for nothing, unless a value is not finite.
+        total += v * (G[j] / (shrink + H[j]) if place[j] < 0 else 0.0)
     return -hp.learning_rate * (total + hp.intercept * G[-1] / (shrink + H[-1]))
 
 
@@ -180,6 +180,8 @@ def learn(state, x, s, shrink, hp):
 def step(state, x, y, hp):
     """Show one observation; returns the prediction made before it."""
     margin = predict(state, x, hp)
+    if not np.isfinite(margin):
+        return margin
     s = slope(hp.loss, margin, y)
     state.rows[0] += 1
     shrink = hp.decay * state.rows[0]
@@ -193,6 +195,9 @@ def step(state, x, y, hp):
 def fold(state, X, y, order, hp, margins):
     for i in range(len(order)):
         margins[i] = step(state, row(X, order[i]), y[order[i]], hp)
+        if not np.isfinite(margins[i]):
+            return i
+    return len(order)
 
 
 @estimator

@@ -18,9 +18,9 @@ from ofslib.base import (
     one_of,
     param,
 )
-from ofslib.losses import CLASSIFICATION_LOSSES, Loss, slope
-from ofslib.rows import Active, Batch, add, clear, dot, in_batch, new_active, new_batch, row
-from ofslib.select import keep_top
+from ofslib.descent import gather, new_truncated, truncated_step
+from ofslib.losses import CLASSIFICATION_LOSSES, Loss
+from ofslib.rows import row
 
 
 class Hyper(NamedTuple):
@@ -28,71 +28,18 @@ class Hyper(NamedTuple):
     loss: int
     learning_rate: float
     alpha: float
+    radius: float
     batch_size: int
     intercept: float  # 1.0 or 0.0
-
-
-class State(NamedTuple):
-    w: np.ndarray  # (p + 1,) coefficients and intercept
-    kept: Active  # features with a coefficient
-    every: Active  # all features
-    batch: Batch
-    candidates: np.ndarray  # (p + 1,) uint32
-    room: np.ndarray  # (2, p + 1) scratch of the selection
-
-
-@kernel
-def gather(state):
-    """List the features that can have a coefficient after the step; returns how many."""
-    batch, candidates = state.batch, state.candidates
-    m = 0
-    for j in in_batch(batch, state.every):
-        candidates[m] = j
-        m += 1
-    if batch.count[2] == 0:
-        for j in state.kept.index[: state.kept.size[0]]:
-            if state.every.fresh[j]:
-                candidates[m] = j
-                m += 1
-    return m
-
-
-@kernel
-def advance(state, hp):
-    """Gradient step, projection and truncation with the rows of the batch."""
-    w, kept, batch = state.w, state.kept, state.batch
-    rate, k = hp.learning_rate / batch.count[1], min(hp.k, len(w) - 1)
-    m = gather(state)
-    norm = 0.0
-    for i in range(m):
-        j = state.candidates[i]
-        w[j] = (1.0 - hp.learning_rate * hp.alpha) * w[j] - rate * batch.gradient[j]
-        norm += w[j] * w[j]
-    w[-1] -= rate * batch.gradient[-1]
-    clear(batch, state.every)
-    # Radius 1 / sqrt(alpha): the ball that holds the minimiser of the penalised loss.
-    shrink = 1.0 / np.sqrt(norm * hp.alpha) if norm * hp.alpha > 1.0 else 1.0
-    for i in range(m):
-        j = state.candidates[i]
-        w[j] *= shrink
-        state.room[0, i] = abs(w[j])
-    if m > k:
-        keep_top(state.candidates, state.room[0], m, k, state.room[1], np.inf)
-    for j in state.candidates[k:m]:
-        w[j] = 0.0
-    kept.size[0] = min(k, m)
-    kept.index[: kept.size[0]] = state.candidates[: kept.size[0]]
 
 
 @kernel
 def step(state, x, y, hp):
     """Show one observation; returns the prediction made before it."""
-    margin = dot(x, state.w, state.kept) + hp.intercept * state.w[-1]
-    slope_y = slope(hp.loss, margin, y)
-    add(state.batch, x, slope_y, state.every)
-    state.batch.gradient[-1] += slope_y * hp.intercept
-    if state.batch.count[1] == hp.batch_size:
-        advance(state, hp)
+    w, kept, every, batch = state.w, state.kept, state.every, state.batch
+    margin = gather(batch, x, y, w, kept, every, hp.loss, hp.intercept)
+    if batch.count[1] == hp.batch_size:
+        truncated_step(state, hp.k, hp.learning_rate, hp.alpha, hp.radius)
     return margin
 
 
@@ -100,6 +47,9 @@ def step(state, x, y, hp):
 def fold(state, X, y, order, hp, margins):
     for i in range(len(order)):
         margins[i] = step(state, row(X, order[i]), y[order[i]], hp)
+        if not np.isfinite(margins[i]):
+            return i
+    return len(order)
 
 
 @estimator
@@ -119,17 +69,10 @@ class FOFSClassifier(RowClassifier):
 
     @property
     def radius_(self) -> float:
-        return np.inf if self.alpha == 0 else self.alpha**-0.5
+        return float("inf") if self.alpha == 0 else self.alpha**-0.5
 
     def _init(self, n_features):
-        return State(
-            w=np.zeros(n_features + 1),
-            kept=new_active(n_features, size=0),
-            every=new_active(n_features),
-            batch=new_batch(n_features),
-            candidates=np.empty(n_features + 1, np.uint32),
-            room=np.empty((2, n_features + 1)),
-        )
+        return new_truncated(n_features)
 
     def _hyper(self, n_rows):
         return Hyper(
@@ -137,13 +80,14 @@ class FOFSClassifier(RowClassifier):
             loss=int(Loss[self.loss]),
             learning_rate=float(self.learning_rate),
             alpha=float(self.alpha),
+            radius=float(self.radius_),
             batch_size=int(self.batch_size),
             intercept=float(self.fit_intercept),
         )
 
-    def _finish(self, state, hyper):
+    def _finish(self, state, hp):
         if state.batch.count[1]:
-            advance(state, hyper)
+            truncated_step(state, hp.k, hp.learning_rate, hp.alpha, hp.radius)
 
     def _model(self, state):
         return state.w[:-1].copy(), float(state.w[-1])

@@ -23,14 +23,13 @@ from ofslib.base import (
     one_of,
     param,
 )
-from ofslib.losses import CLASSIFICATION_LOSSES, Loss, slope
+from ofslib.descent import gather
+from ofslib.losses import CLASSIFICATION_LOSSES, Loss
 from ofslib.rows import (
     Active,
     Batch,
     Moments,
-    add,
     clear,
-    dot,
     in_batch,
     new_active,
     new_batch,
@@ -144,13 +143,11 @@ def advance(state, hp):
 def step(state, x, y, hp):
     """Show one observation; returns the prediction made before it."""
     point = state.ahead if hp.optimizer == NESTEROV else state.w
-    margin = dot(x, point, state.active) + hp.intercept * point[-1]
-    if hp.importance != select.COEF:
+    active, batch = state.active, state.batch
+    margin = gather(batch, x, y, point, active, active, hp.loss, hp.intercept)
+    if hp.importance != select.COEF and np.isfinite(margin):
         watch(state.moments, x)
-    slope_y = slope(hp.loss, margin, y)
-    add(state.batch, x, slope_y, state.active)
-    state.batch.gradient[-1] += slope_y * hp.intercept
-    if state.batch.count[1] == hp.batch_size:
+    if batch.count[1] == hp.batch_size:
         advance(state, hp)
     return margin
 
@@ -159,6 +156,9 @@ def step(state, x, y, hp):
 def fold(state, X, y, order, hp, margins):
     for i in range(len(order)):
         margins[i] = step(state, row(X, order[i]), y[order[i]], hp)
+        if not np.isfinite(margins[i]):
+            return i
+    return len(order)
 
 
 @estimator
