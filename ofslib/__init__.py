@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 
 @cache
-def _home_of_estimators() -> dict[str, str]:
+def estimator_homes() -> dict[str, str]:
     """Public estimators and their modules, read from the sources without importing them."""
     homes = {}
     for file in sorted(Path(__file__).with_name("algorithms").glob("[!_]*.py")):
@@ -31,10 +31,10 @@ def _is_public(node: ast.ClassDef) -> bool:
 
 
 def __getattr__(name: str):
-    if name in _home_of_estimators():
-        return getattr(import_module(_home_of_estimators()[name]), name)
+    if name in estimator_homes():
+        return getattr(import_module(estimator_homes()[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted({*globals(), *_home_of_estimators()})
+    return sorted({*globals(), *estimator_homes()})

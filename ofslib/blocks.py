@@ -50,6 +50,7 @@ _NUMBER = rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 
 
 def open_text(path):
+    """Open a text for reading bytes, unpacked if it is compressed."""
     openers = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
     return openers.get(Path(path).suffix, open)(path, "rb")
 
@@ -137,10 +138,12 @@ class TextRows:
 
     @cached_property
     def size(self):
+        """Number of rows and of columns."""
         shapes = np.array([(0, 0)] + [X.shape for X, _ in self.pieces()])
         return int(shapes[:, 0].sum()), int(shapes[:, 1].max())
 
     def pieces(self, start=0):
+        """The rows from `start` on, as pairs (X, y) of any length."""
         before = 0
         with open_text(self.path) as file:
             while lines := self._lines(file, _CHUNK):
@@ -192,6 +195,7 @@ class ArrayRows:
         self.size = self.X.shape
 
     def pieces(self, start=0):
+        """The rows from `start` on, as one pair (X, y)."""
         yield self.X[start:], self.y[start:]
 
 
@@ -210,11 +214,13 @@ class CachedRows:
 
     @property
     def size(self):
+        """Number of rows and of columns."""
         file, index = self._ready()
         file.close()
         return int(index[:, 0].sum()), int(index[:, 1].max(initial=0))
 
     def pieces(self, start=0, rebuilt=False):
+        """The rows from `start` on, as pairs (X, y) of any length."""
         file, index = self._ready()
         rows, columns, nnz, crc = index.T
         lengths = 12 * rows + 4 + (4 + self.dtype.itemsize) * nnz
@@ -302,10 +308,12 @@ class Stream:
 
     @property
     def n_rows(self):
+        """Number of rows of the whole file."""
         return self._source.size[0]
 
     @property
     def n_features(self):
+        """Width of every block."""
         return self._source.size[1] if self._n_features is None else self._n_features
 
     def skip(self, rows):

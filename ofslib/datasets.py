@@ -403,11 +403,10 @@ def open_stream(
     split="train",
     registry_path=None,
 ):
-    """Go through a LIBSVM or Vowpal Wabbit text of any size in blocks of rows.
+    """Go through a LIBSVM or Vowpal Wabbit text in blocks of rows, in constant memory.
 
-    Memory does not grow with the file. The text may be compressed (.gz, .bz2, .xz). It is taken
-    for Vowpal Wabbit's if its first line has a bar; that needs one namespace, features
-    `index:value` and no importance weights.
+    The text may be compressed (.gz, .bz2, .xz). A bar in its first line means Vowpal Wabbit's: one
+    namespace, `index:value`, no importance weights.
 
     Parameters
     ----------
@@ -416,21 +415,19 @@ def open_stream(
     block_rows : int
         Rows per block; the last block may have fewer.
     cache : bool or path-like
-        Parse once, at the first use, into a binary file (8 + 4 bytes per nonzero in float64) from
-        which all passes read: `<file>.ofscache` beside the text or in the folder given. It is
-        made anew if text or options change, or if it is damaged. With False each pass parses.
+        Parse once, at the first use, into a binary file from which all passes read:
+        `<file>.ofscache` beside the text or in the folder given (12 bytes per nonzero). It is made
+        anew if text or options change, or if it is damaged. With False each pass parses.
     n_features : int, optional
-        Width of every block. When not given, the largest index of the file: known from the cache
-        or from one more pass.
+        Width of every block; else the largest index, from the cache or from one more pass.
     folder, split, registry_path
         As in `fetch`, for a data set of the registry.
     dtype : float64 or float32
         Of the values; labels are float64.
     start_row : int
-        Begin here, to go on where an earlier run stopped; at once with a cache.
+        Begin here, to go on where an earlier run stopped.
     zero_based : bool
-        Whether the smallest index is 0. It is never guessed: the guess could differ between two
-        parts of one file. An index 0 in a file said to begin at 1 is an error.
+        Whether the smallest index is 0. It is never guessed; an unexpected 0 is an error.
 
     Returns
     -------
@@ -439,24 +436,30 @@ def open_stream(
 
     Raises
     ------
-    ValueError
-        While iterating: naming file, line and what is wrong with it.
-    CorruptFile
-        While iterating: the compressed text is cut short or damaged.
+    ValueError, CorruptFile
+        While iterating: a wrong line, with file and number; a text that is cut short.
     """
-    if np.dtype(dtype) not in (np.float32, np.float64):
-        raise ValueError(f"expected dtype float32 or float64, got {np.dtype(dtype)}")
-    path = Path(path_or_name)
+    path, dtype = Path(path_or_name), _float_type(dtype)
     if not path.is_file():
         row = _row(str(path_or_name), registry_path, "no file and no data set")
         if _READERS[row["reader"]] is not _sparse_text:
-            held = load(row.name, folder, split, registry_path)
-            X, y = getattr(held, f"X_{split}"), getattr(held, f"y_{split}")
-            return Stream(ArrayRows(X, y, dtype), block_rows, n_features, start_row)
+            held = vars(load(row.name, folder, split, registry_path))
+            source = ArrayRows(held[f"X_{split}"], held[f"y_{split}"], dtype)
+            return Stream(source, block_rows, n_features, start_row)
         [path] = fetch(row.name, folder, registry_path, split=split)
         n_features = n_features or int(row["n_features"])
-    text = TextRows(path, zero_based, None if cache else n_features, dtype)
-    if cache:
-        beside = path.parent if cache is True else Path(cache)
-        text = CachedRows(text, beside / f"{path.name}.ofscache")
-    return Stream(text, block_rows, n_features, start_row)
+    source = _text_rows(path, cache, n_features, dtype, zero_based)
+    return Stream(source, block_rows, n_features, start_row)
+
+
+def _float_type(dtype):
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise ValueError(f"expected dtype float32 or float64, got {np.dtype(dtype)}")
+    return np.dtype(dtype)
+
+
+def _text_rows(path, cache, n_features, dtype, zero_based):
+    if not cache:
+        return TextRows(path, zero_based, n_features, dtype)
+    folder = path.parent if cache is True else Path(cache)
+    return CachedRows(TextRows(path, zero_based, None, dtype), folder / f"{path.name}.ofscache")

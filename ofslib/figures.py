@@ -1,6 +1,8 @@
 """How results become tables and figures: style, comparison with the published numbers, files."""
 
 import io
+import math
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -33,9 +35,11 @@ TITLES = {
     "RMSE": "RMSE on test data",
     "AUC": "AUC on test data",
     "accuracy": "Test accuracy (%)",
+    "selected": "Features selected",
     "time_s": "Learning time (s)",
 }
-_DIGITS = {"DR": 1, "RMSE": 2, "AUC": 3, "accuracy": 1, "time_s": 3}
+_SUMMARY = ("ours", "sd", "median", "replicates", "se")
+_DIGITS = {"DR": 1, "RMSE": 2, "AUC": 3, "accuracy": 1, "selected": 1, "time_s": 3}
 _MARKS = {"agrees": "", "better": "+", "worse": "-", "not comparable": "?"}
 
 RULE = (
@@ -104,8 +108,7 @@ def summarise(results: pd.DataFrame) -> pd.DataFrame:
     by = [c for c in results if c not in ("experiment", "replicate", "value", "note")]
     groups = results.groupby(by, dropna=False, sort=False)["value"]
     table = groups.agg(ours="mean", sd="std", median="median", replicates="count").reset_index()
-    table["se"] = table["sd"] / np.sqrt(table["replicates"])
-    return table
+    return table.assign(se=table["sd"] / np.sqrt(table["replicates"]))
 
 
 def verdict(metric: str, ours: float, sd: float, n: int, paper: float, runs: int) -> str:
@@ -120,8 +123,28 @@ def verdict(metric: str, ours: float, sd: float, n: int, paper: float, runs: int
     return "better" if (difference < 0) == (metric in LOWER_IS_BETTER) else "worse"
 
 
+def read_published(file: str | None) -> pd.DataFrame:
+    """The numbers that a paper prints; no rows if there are none."""
+    if file is None:
+        return pd.DataFrame(columns=["method", "metric", "value", "note"]).astype({"value": float})
+    return pd.read_csv(file)
+
+
+def cells(settings: Iterable, metrics: Sequence[str]) -> pd.DataFrame:
+    """The cells of a table, one a row: axes, skipped, method, metric.
+
+    `settings` are those of an entry (`entries.Setting`); `skipped` says why one was not run.
+    """
+    return pd.DataFrame(
+        {**s.spec["axes"], "skipped": s.skipped, "method": method, "metric": metric}
+        for s in settings
+        for metric in metrics
+        for method in s.spec["methods"]
+    )
+
+
 def compare(
-    summary: pd.DataFrame, published: pd.DataFrame, settings: pd.DataFrame, runs: int
+    summary: pd.DataFrame, published: pd.DataFrame, table: pd.DataFrame, runs: int
 ) -> pd.DataFrame:
     """One row a cell: ours, the paper's, and the verdict with its reason.
 
@@ -130,24 +153,24 @@ def compare(
     summary : DataFrame
         From `summarise`.
     published : DataFrame
-        Columns of `settings` (without `reading` and `skipped`), method, metric, value, note.
-    settings : DataFrame
-        All settings of the entry, one a row; `skipped` says why one was not run.
+        From `read_published`; its columns name cells, except value and note.
+    table : DataFrame
+        From `cells`.
     runs : int
         Over how many runs the paper averages.
     """
-    axes = [c for c in settings if c != "skipped"]
-    cells = summary[["method", "metric"]].drop_duplicates()
-    table = settings.merge(cells, how="cross").merge(summary, "left", [*axes, "method", "metric"])
-    on = [c for c in published if c in (*axes, "method", "metric")]
+    axes = [c for c in table if c not in ("skipped", "method", "metric")]
+    key = [*axes, "method", "metric"]
+    table = table.merge(summary.reindex(columns=[*key, *_SUMMARY]), "left", key)
     paper = published.rename(columns={"value": "paper", "note": "paper_note"})
+    on = [c for c in paper if c in key]
     table = table.merge(paper[[*on, "paper", "paper_note"]], "left", on)
     table["verdict"] = [
         verdict(r.metric, r.ours, r.sd, r.replicates, r.paper, runs) for r in table.itertuples()
     ]
     table["why"] = [_why(r) for r in table.itertuples()]
-    columns = [*axes, "method", "metric", "ours", "se", "median", "replicates", "paper"]
-    return table[[*columns, "verdict", "why"]]
+    columns = [*key, "ours", "se", "median", "replicates", "paper", "verdict", "why"]
+    return table[columns]
 
 
 def _why(cell) -> str:
@@ -172,9 +195,11 @@ def tally(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 # --- tables
 
 
-def layout(table: pd.DataFrame, metric: str, reading: str) -> pd.DataFrame:
+def layout(table: pd.DataFrame, metric: str, reading: str | None = None) -> pd.DataFrame:
     """The cells of one metric and reading as the paper prints them, ours beside the paper's."""
-    part = table[(table["metric"] == metric) & (table["reading"] == reading)]
+    part = table[table["metric"] == metric]
+    if reading is not None:
+        part = part[part["reading"] == reading]
     axes = [c for c in part.columns[: part.columns.get_loc("method")] if c != "reading"]
     digits, centre = _DIGITS[metric], "median" if metric == "time_s" else "ours"
     rows = {}
@@ -195,17 +220,23 @@ def to_latex(layouts: dict[str, pd.DataFrame]) -> str:
     """Booktabs tables, each with its caption."""
     tables = []
     for caption, wide in layouts.items():
-        shown = wide.style.format(escape="latex").format_index(escape="latex", axis=0)
+        wide = wide.rename_axis(index=[_escaped(name) for name in wide.index.names])
+        shown = wide.style.format(escape="latex")
+        shown = shown.format_index(escape="latex").format_index(escape="latex", axis=1)
         tables.append(
             shown.to_latex(
                 hrules=True,
-                caption=caption.replace("%", r"\%"),
+                caption=_escaped(caption),
                 multicol_align="c",
                 column_format="l" * wide.index.nlevels + "r" * wide.shape[1],
                 position="tbp",
             )
         )
     return "\n".join(tables)
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([&%$#_{}])", r"\\\1", str(text))
 
 
 # --- figures
@@ -246,6 +277,17 @@ def budget_axis(ax) -> None:
     ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.xaxis.set_major_formatter("{x:.0f}")
     ax.xaxis.set_minor_formatter(NullFormatter())
+
+
+def panels(n: int) -> tuple:
+    """A figure of n panels, three a row, over the width of a page; the axes as a list."""
+    columns = min(n, 3)
+    rows = math.ceil(n / 3)
+    width = PAGE if columns > 1 else COLUMN
+    figure, axes = plt.subplots(rows, columns, figsize=(width, 0.3 + 1.75 * rows), squeeze=False)
+    for ax in axes.flat[n:]:
+        ax.remove()
+    return figure, list(axes.flat[:n])
 
 
 def shades(n: int) -> list:

@@ -32,7 +32,9 @@ def value(loss, m, y):
     if loss == LOG_LOSS:
         # log(1 + exp(-t)) without overflow for t << 0
         return max(-y * m, 0.0) + np.log1p(np.exp(-abs(m)))
-    gap = max(0.0, 1.0 - y * m)
+    gap = 1.0 - y * m
+    if gap <= 0.0:
+        return 0.0
     return gap if loss == HINGE else gap * gap
 
 

@@ -32,7 +32,7 @@ class Equicorrelated:
     Raises
     ------
     ValueError
-        If 10 k exceeds p, or `task` is another word.
+        If a parameter is out of its range, among them k if 10 k exceeds p.
     """
 
     p: int
@@ -43,6 +43,11 @@ class Equicorrelated:
     noise: float = 1.0
 
     def __post_init__(self):
+        for name, least in (("k", 1), ("noise", 0)):
+            if not getattr(self, name) >= least:
+                raise ValueError(f"{name}={getattr(self, name)} must be at least {least}")
+        if np.ndim(self.beta) > 1 or np.size(self.beta) not in (1, 2):
+            raise ValueError(f"beta={self.beta} must be a number or a pair of numbers")
         if 10 * self.k > self.p:
             raise ValueError(f"k={self.k} needs p >= 10 k = {10 * self.k}, got p={self.p}")
         if self.task not in ("regression", "classification"):
@@ -71,7 +76,9 @@ class Equicorrelated:
             X = features.standard_normal((rows, self.p))
             if self.alpha != 0:
                 X += self.alpha * factor.standard_normal((rows, 1))
-            y = X[:, self.support] @ coef + self.noise * noise.standard_normal(rows)
+            # Row by row: a product of matrices would round by the number of rows.
+            y = (np.ascontiguousarray(X[:, self.support]) * coef).sum(axis=1)
+            y += self.noise * noise.standard_normal(rows)
             yield X, y if self.task == "regression" else np.where(y > 0, 1.0, -1.0)
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

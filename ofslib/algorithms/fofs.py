@@ -45,6 +45,7 @@ def step(state, x, y, hp):
 
 @kernel
 def fold(state, X, y, order, hp, margins):
+    """Show the rows `order` of X, as `RowStream` asks for."""
     for i in range(len(order)):
         margins[i] = step(state, row(X, order[i]), y[order[i]], hp)
         if not np.isfinite(margins[i]):

@@ -124,7 +124,7 @@ def figure_inputs(entry):
     """The results that a table or figure shows, and the sources that draw it."""
     spec = work.entries[entry].spec
     return {
-        "notebook": f"notebooks/{spec['notebook']}.ipynb",
+        "notebook": work.notebook(entry),
         "results": work.inputs(entry),
         "times": work.inputs(entry, "time"),
         "library": project.sources("figures", "files", "project", *spec["needs"]),

@@ -23,12 +23,13 @@ def section(work: project.Project, name: str) -> dict[str, Any]:
         content["svg"] = svg[svg.index("<svg") :]
         content["verdicts"] = _claims(table)
     else:
-        content["verdicts"] = _html(figures.tally(table, ["reading", "metric"]))
+        by = [axis for axis in ("reading", "metric") if axis in table]
+        content["verdicts"] = _html(figures.tally(table, by))
         content["blocks"] = {
-            f"{reading}: {figures.TITLES[metric]}": _html(
+            ": ".join(filter(None, (reading, figures.TITLES[metric]))): _html(
                 figures.layout(table, metric, reading), index=True
             )
-            for reading in spec["readings"]
+            for reading in spec["readings"] or [None]
             for metric in spec["metrics"]
         }
     return content

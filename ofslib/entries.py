@@ -1,0 +1,204 @@
+"""Entries of config/experiments, and the settings that their grids and readings multiply to."""
+
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+from ofslib.dependencies import home
+from ofslib.simulate import DESIGNS
+
+# What is left of an entry's keys, if it does not give them.
+DEFAULTS = {
+    "data": {},
+    "grid": {},
+    "readings": {},
+    "methods": {},
+    "sweep": {},
+    "tune": {},
+    "passes": 1,
+    "metrics": [],
+    "replicates": 1,
+    "test_rows": 1000,
+    "time": None,
+    "parameters": {},
+    "needs": [],
+}
+
+
+class ConfigurationError(Exception):
+    """A configuration file says something that is not allowed."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One grid point of an entry: one run, one file of results."""
+
+    name: str
+    spec: dict[str, Any]  # what experiment.run takes
+    skipped: str = ""  # why it is not run at this scale
+
+    @property
+    def dataset(self) -> str | None:
+        """Name of the real data set that the setting reads, if any."""
+        return self.spec["data"].get("dataset")
+
+    @property
+    def mem_mb(self) -> int:
+        """Memory to reserve for the run."""
+        blocks = 8 * self.spec["data"].get("p", 0) * 1000 / 2**20
+        return 1500 if self.dataset else math.ceil(500 + 5 * blocks)
+
+    @property
+    def classes(self) -> list[str]:
+        """The classes of its methods, as configured."""
+        return sorted({method["class"] for method in self.spec["methods"].values()})
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One table or figure of a paper, at one scale."""
+
+    name: str
+    spec: dict[str, Any]
+    scale: dict[str, Any]
+    seed: int
+
+    @cached_property
+    def settings(self) -> list[Setting]:
+        """All grid points, in the order of the configuration."""
+        if not self.spec["methods"]:
+            return []
+        return [
+            self._setting(reading, change, point)
+            for reading, change in (self.spec["readings"] or {None: {}}).items()
+            for point in self.points
+        ]
+
+    @property
+    def points(self) -> list[dict[str, Any]]:
+        """The points of its grid, or of all its grids."""
+        grids = self.spec["grid"] if isinstance(self.spec["grid"], list) else [self.spec["grid"]]
+        return [point for grid in grids for point in _multiplied(grid)]
+
+    @property
+    def to_run(self) -> list[Setting]:
+        """The settings that this scale runs."""
+        return [setting for setting in self.settings if not setting.skipped]
+
+    @property
+    def timed(self) -> list[Setting]:
+        """What measures times: the settings of the reading named by `time` that are not too big."""
+        change = {"metrics": ["time_s"], "replicates": self.scale["timing_repeats"]}
+        return [
+            Setting(s.name, s.spec | change)
+            for s in self.to_run
+            if s.spec["axes"].get("reading") == self.spec["time"]
+            and 0 < _size(s.spec) <= self.scale["timing_values"]
+            and self.spec["time"]
+        ]
+
+    @property
+    def outputs(self) -> list[str]:
+        """Endings of the files that its notebook makes, after the name of the entry."""
+        table = [".csv", ".tex"]
+        if self.spec["form"] == "figure":
+            return [".csv", ".svg", ".pdf"]
+        return table + [f"_time{end}" for end in table] if self.timed else table
+
+    def _setting(self, reading: str | None, change: dict, point: dict[str, Any]) -> Setting:
+        axes = point if reading is None else {"reading": reading, **point}
+        methods = {
+            label: _resolved(method | change.get("methods", {}).get(label, {}), axes)
+            for label, method in self.spec["methods"].items()
+        }
+        spec = {
+            "experiment": self.name,
+            "name": _slug(axes.values()),
+            "axes": axes,
+            "data": point | _resolved(self.spec["data"] | change.get("data", {}), axes),
+            "methods": methods,
+            "seed": self.seed,
+            **{key: self.spec[key] for key in ("sweep", "tune", "passes", "metrics", "test_rows")},
+            **{key: self.scale[key] for key in ("run_values", "tune_values")},
+        }
+        asked, most = self.spec["replicates"], self.scale["replicates"]
+        if _size(spec) and self.scale["values"] is not None:
+            most = min(most, int(self.scale["values"] / _size(spec)))
+        spec["replicates"] = min(asked, most)
+        too_few = spec["replicates"] < min(2, asked, self.scale["replicates"])
+        return Setting(spec["name"], spec, "not run at this scale" if too_few else "")
+
+    def check(self) -> None:
+        """Raise ConfigurationError, naming the key, if the entry does not make sense."""
+        spec = self.spec
+        if spec["time"] and spec["time"] not in spec["readings"]:
+            raise ConfigurationError(f"time={spec['time']!r} is no reading")
+        for reading, change in spec["readings"].items():
+            for label in change.get("methods", {}).keys() - spec["methods"].keys():
+                raise ConfigurationError(f"reading {reading!r} changes no method {label!r}")
+        for label, method in spec["methods"].items():
+            try:
+                home(method["class"])
+            except LookupError as error:
+                raise ConfigurationError(f"{label}: {error}") from error
+        names = Counter(setting.name for setting in self.settings)
+        for name, count in names.items():
+            if count > 1:
+                raise ConfigurationError(f"grid has {count} points that are called {name!r}")
+        for setting in self.settings:
+            self._check_data(setting)
+
+    def _check_data(self, setting: Setting) -> None:
+        data, axes = setting.spec["data"], setting.spec["axes"]
+        if "simulate" in data and data["simulate"] not in DESIGNS:
+            raise ConfigurationError(f"simulate={data['simulate']!r} is none of {sorted(DESIGNS)}")
+        known = {"dataset"}
+        if "simulate" in data:
+            known = {"simulate", "n", *(f.name for f in fields(DESIGNS[data["simulate"]]))}
+        used = {value["by"] for value in _values(self.spec) if "by" in value}
+        for key in data.keys() - known - (axes.keys() & used):
+            raise ConfigurationError(f"{key!r} is no part of the data, and nothing is `by` it")
+
+
+def _size(spec: dict[str, Any]) -> int:
+    """Numbers that one replicate generates."""
+    return spec["data"].get("n", 0) * spec["data"].get("p", 0)
+
+
+def _multiplied(grid: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    values = [value if isinstance(value, list) else [value] for value in grid.values()]
+    for point in itertools.product(*values):
+        yield dict(zip(grid, point, strict=True))
+
+
+def _resolved(spec: dict[str, Any], axes: dict[str, Any]) -> dict[str, Any]:
+    """Replace {by: axis, value: ...} by what holds at these axes."""
+    result = {}
+    for key, value in spec.items():
+        if isinstance(value, dict) and "by" in value:
+            if value["by"] not in axes:
+                raise ConfigurationError(f"{key}: by={value['by']!r} is none of {sorted(axes)}")
+            at = axes[value["by"]]
+            if at not in value:
+                raise ConfigurationError(f"{key} has no value for {value['by']}={at!r}")
+            value = value[at]
+        result[key] = value
+    return result
+
+
+def _values(spec: Any) -> Iterator[dict[str, Any]]:
+    """All dicts within a specification."""
+    if isinstance(spec, dict):
+        yield spec
+        for inner in spec.values():
+            yield from _values(inner)
+
+
+def _slug(values: Iterable[Any]) -> str:
+    words = [re.sub(r"[^A-Za-z0-9]+", "-", str(value)) for value in values]
+    return "_".join(words) or "all"

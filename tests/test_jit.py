@@ -1,0 +1,419 @@
+"""What ofslib relies on numba for: compiled code is never stale, is kept, and says the same.
+
+Anything that needs a fresh interpreter, an empty cache or edited sources runs in a process of its
+own, on a copy of the package in the test's folder.
+"""
+
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from sklearn.base import is_classifier
+from test_contract import DENSE, ESTIMATORS, SPARSE, TARGETS, canonical, rows, target, variants
+
+import ofslib
+from ofslib import _jit, losses, select
+from ofslib.rows import CSR, SparseRow, dot, new_active
+
+pytestmark = pytest.mark.skipif(
+    bool(numba.config.DISABLE_JIT), reason="NUMBA_DISABLE_JIT leaves nothing to look at"
+)
+
+PACKAGE = Path(ofslib.__file__).parent
+
+
+def python(code, path, seconds=300, **environment):
+    """Run `code` in a new interpreter that imports from `path` first; returns what it printed."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "XDG_"))}
+    kept["PYTHONPATH"] = os.pathsep.join([str(path), str(Path(__file__).parent), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=seconds,
+        cwd=path,
+        env=kept | {name: str(value) for name, value in environment.items()},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A copy of the package, to be edited."""
+    ignore = shutil.ignore_patterns("__pycache__")
+    return Path(shutil.copytree(PACKAGE, tmp_path / "site" / "ofslib", ignore=ignore))
+
+
+def edit(file, old, new):
+    text = file.read_text(encoding="utf-8")
+    assert text.count(old) == 1, f"{old!r} is {text.count(old)} times in {file.name}"
+    file.write_text(text.replace(old, new), encoding="utf-8")
+
+
+# Compiled code is never stale
+
+# `importance` in select.py calls `variance` in rows.py: a callee in another file.
+CALL = """
+    import numpy as np
+    from ofslib import _jit, rows, select
+    moments = rows.Moments(np.array([4]), np.zeros(1), np.full(1, 36.0))
+    value = select.importance(select.SCALED_COEF, 2.0, moments, 0)
+    print(value, _jit.source_key(), *(sum(c.values()) for c in select.importance.stats[1:]))
+"""
+CALLEE = "max(moments.square[j] / n"
+
+
+def call(package, cache, code=CALL):
+    """(result, key, times loaded from the cache, times compiled)"""
+    value, key, loaded, compiled = python(code, package.parent, NUMBA_CACHE_DIR=cache).split()
+    return float(value), key, int(loaded), int(compiled)
+
+
+def test_after_an_edit_of_a_callee_the_new_code_runs(package, tmp_path):
+    cache = tmp_path / "cache"
+    value, key, *compiled = call(package, cache)
+    assert (value, compiled) == (6.0, [0, 1])
+    assert call(package, cache) == (6.0, key, 1, 0)
+    assert {p.name for p in cache.iterdir()} == {key}
+    edit(package / "rows.py", CALLEE, f"25.0 * {CALLEE}")
+    value, other, *compiled = call(package, cache)
+    assert (value, compiled) == (30.0, [0, 1])
+    assert other != key and {p.name for p in cache.iterdir()} == {key, other}
+
+
+def test_without_the_key_stale_code_would_run(package, tmp_path):
+    """numba looks at the file of the kernel only. Should this fail, the key can go."""
+    edit(package / "_jit.py", "return digest.hexdigest()[:16]", 'return "constant"')
+    assert call(package, tmp_path / "cache") == (6.0, "constant", 0, 1)
+    edit(package / "rows.py", CALLEE, f"25.0 * {CALLEE}")
+    assert call(package, tmp_path / "cache") == (6.0, "constant", 1, 0)
+
+
+def test_the_key_changes_with_what_kernels_call_and_with_nothing_else(package):
+    key = _jit.source_key(package)
+    assert key == _jit.source_key()
+    for file in sorted(package.rglob("*.py")):
+        source = file.read_bytes()
+        file.write_bytes(source + b"\n")
+        shared = file.parent == package and file.name in _jit.SHARED_KERNEL_MODULES
+        assert (_jit.source_key(package) != key) == shared, file.name
+        file.write_bytes(source)
+    assert _jit.source_key(package) == key
+
+
+def test_after_an_edit_of_an_algorithm_the_new_code_runs(package, tmp_path):
+    """Under the same key, so that the other algorithms stay compiled."""
+    mine = package / "algorithms" / "mine.py"
+    mine.write_text(
+        textwrap.dedent(
+            """
+            from ofslib._jit import kernel
+            from ofslib.rows import variance
+
+            @kernel
+            def step(moments):
+                return variance(moments, 0) + 1.0
+            """
+        ),
+        encoding="utf-8",
+    )
+    code = CALL.replace("value = ", "from ofslib.algorithms.mine import step; other = ")
+    code = code.replace("print(value,", "value = step(moments) + other; print(value,")
+    code = code.replace("select.importance.stats[1:]", "step.stats[1:]")
+    value, key, *compiled = call(package, tmp_path / "cache", code)
+    assert (value, compiled) == (16.0, [0, 1])
+    edit(mine, "+ 1.0", "+ 2.0")
+    assert call(package, tmp_path / "cache", code) == (17.0, key, 0, 1)
+    assert call(package, tmp_path / "cache") == (6.0, key, 1, 0)
+
+
+def test_a_cache_that_cannot_be_written_does_no_harm(package):
+    """Compiled code must not go anywhere else, where the key would not guard it."""
+    out = python(CALL, package.parent, NUMBA_CACHE_DIR="/dev/null/cache")
+    assert out.startswith("6.0 ")
+    left = [p.name for p in package.rglob("*") if p.suffix in (".nbi", ".nbc")]
+    assert left == []
+
+
+def test_where_compiled_code_is_kept(monkeypatch, tmp_path):
+    key = _jit.source_key()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
+    assert _jit.cache_folder() == tmp_path / "numba" / key
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert _jit.cache_folder() == tmp_path / "xdg" / "ofslib" / "numba" / key
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    assert _jit.cache_folder() == tmp_path / ".cache" / "ofslib" / "numba" / key
+
+
+def test_the_users_setting_is_left_as_it_was(tmp_path):
+    assert numba.config.CACHE_DIR == os.environ.get("NUMBA_CACHE_DIR", "")
+    mine, users = tmp_path / "mine", tmp_path / "users.py"
+    users.write_text("import numba\n@numba.njit(cache=True)\ndef f(x): return x\n")
+    out = python(
+        """
+        import numba
+        before = numba.config.CACHE_DIR
+        import ofslib
+        for name in dir(ofslib):
+            getattr(ofslib, name)
+        import users
+        users.f(1)
+        print(before, numba.config.CACHE_DIR, users.f.stats.cache_path, sep="\\n")
+        """,
+        tmp_path,
+        NUMBA_CACHE_DIR=mine,
+    )
+    before, after, kept = out.splitlines()
+    assert before == after == str(mine)
+    assert Path(kept).is_relative_to(mine) and _jit.source_key() not in kept
+
+
+# Compiled code is kept
+
+EVERYTHING = """
+    import json, sys, time, warnings
+    import numpy as np
+    import scipy.sparse as sp
+    from numba.core.dispatcher import Dispatcher
+    from sklearn.base import is_classifier
+    from test_contract import ESTIMATORS, variants, rows, target
+
+    X, f = rows(n=40, p=8)
+    seconds, models = {}, {}
+    for name, cls in ESTIMATORS.items():
+        y = target(cls, f)
+        for form in (np.asarray, sp.csr_matrix):
+            start = time.process_time()
+            cls(**variants(cls)[0]).fit(form(X), y).coef_
+            seconds[f"{name} {form.__name__}"] = time.process_time() - start
+    kernels = {
+        id(kernel): kernel
+        for name, module in list(sys.modules.items()) if name.startswith("ofslib.")
+        for kernel in vars(module).values() if isinstance(kernel, Dispatcher)
+    }
+    stats = {k.py_func.__module__ + "." + k.__name__: k.stats for k in kernels.values()}
+    loaded = {name: sum(s.cache_hits.values()) for name, s in stats.items()}
+    compiled = {name: sum(s.cache_misses.values()) for name, s in stats.items()}
+    print(json.dumps([seconds, loaded, compiled]))
+"""
+
+
+def test_a_second_process_compiles_nothing(tmp_path):
+    X, f = rows(n=40, p=8)
+    for cls in ESTIMATORS.values():  # the first process
+        for form in (np.asarray, sp.csr_matrix):
+            _ = cls(**variants(cls)[0]).fit(form(X), target(cls, f)).coef_
+    given = {k: v for k, v in os.environ.items() if k.startswith(("NUMBA_", "XDG_"))}
+    seconds, loaded, compiled = json.loads(python(EVERYTHING, tmp_path, **given))
+    assert not {name for name, count in compiled.items() if count}
+    folds = {f"{cls.fold.__module__}.fold" for cls in ESTIMATORS.values()}
+    assert {name: loaded[name] for name in folds} == dict.fromkeys(folds, 2)
+    assert len(seconds) == 2 * len(ESTIMATORS) and max(seconds.values()) < 1.0, seconds
+
+
+@pytest.mark.slow
+def test_compiling_everything_takes_a_minute_at_most(tmp_path):
+    out = python(
+        EVERYTHING + "\n    import os; t = os.times(); print(t.user + t.system)",
+        tmp_path,
+        NUMBA_CACHE_DIR=tmp_path / "cache",
+    )
+    first, last = out.splitlines()
+    _, loaded, compiled = json.loads(first)
+    for cls in ESTIMATORS.values():
+        assert compiled[f"{cls.fold.__module__}.fold"] == 2
+        assert loaded[f"{cls.fold.__module__}.fold"] == 0
+    assert float(last) <= 60.0
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_there_are_two_compilations_of_each_algorithm(name):
+    """One for dense rows, one for sparse rows, whatever the data and the parameters look like."""
+    cls = ESTIMATORS[name]
+    X, f = rows(n=40, p=8)
+    y, own = target(cls, f), variants(cls)[0]
+    known = {"classes": [0, 1]} if is_classifier(cls()) else {}
+
+    def compiled(X, y, parameters):
+        model = cls(**parameters).partial_fit(X, y, **known)
+        pickle.loads(pickle.dumps(model)).partial_fit(X, y)
+        return len(cls.fold.signatures)
+
+    for form in DENSE.values():
+        assert compiled(form(X), y, own) <= 2, form
+        assert compiled(form(X[:, :1]), y, own | {"k": 1}) <= 2, form
+        assert compiled(form(X[:1]), y[:1], own) <= 2, form
+    for form in SPARSE.values():
+        assert compiled(form(X), y, own) == 2, form
+        assert compiled(form(X[:1]), y[:1], own) == 2, form
+    for form in TARGETS.values():
+        assert compiled(X, form(y), own) == compiled(canonical(X), form(y), own) == 2, form
+    values = cls().get_params() | own
+    for parameter, value in values.items():
+        kinds = {int: (np.int32, np.uint8), float: (np.float32, int)}.get(type(value), ())
+        for kind in kinds:
+            given = own | {parameter: kind(max(value, 1))}
+            assert compiled(X, y, given) == 2, (parameter, kind)
+
+
+def test_helpers_called_from_python_are_compiled_once():
+    """Selection and total loss have no sparse form."""
+    for cls in ESTIMATORS.values():
+        for form in (np.asarray, sp.csr_matrix):
+            X, f = rows(n=40, p=8)
+            _ = cls(**variants(cls)[0]).fit(form(X), target(cls, f)).coef_
+    assert len(select.prune.signatures) == len(losses.total.signatures) == 1
+
+
+# Compiled or not, the same
+
+WITHOUT_JIT = """
+    import json, numba, types, warnings
+    import numpy as np
+    import scipy.sparse as sp
+    from test_contract import ESTIMATORS, variants, rows, target
+
+    warnings.simplefilter("ignore")
+    assert numba.config.DISABLE_JIT
+    X, f = rows(n=40, p=8)
+    result = []
+    for cls in ESTIMATORS.values():
+        assert isinstance(cls.fold, types.FunctionType)
+        for own in variants(cls):
+            for form in (np.asarray, sp.csr_matrix):
+                m = cls(**own).fit(form(X), target(cls, f))
+                result.append([*m.coef_, m.intercept_, m.online_loss_])
+    print(json.dumps(result))
+"""
+
+
+def test_python_computes_what_the_compiled_kernels_compute(tmp_path):
+    plain = iter(json.loads(python(WITHOUT_JIT, tmp_path, NUMBA_DISABLE_JIT=1)))
+    X, f = rows(n=40, p=8)
+    for cls in ESTIMATORS.values():
+        for own in variants(cls):
+            for form in (np.asarray, sp.csr_matrix):
+                m = cls(**own).fit(form(X), target(cls, f))
+                compiled = [*m.coef_, m.intercept_, m.online_loss_]
+                assert_allclose(next(plain), compiled, rtol=1e-12, atol=1e-13)
+    assert next(plain, None) is None
+
+
+def test_generic_picks_the_body_by_kind_in_python_and_in_kernels():
+    assert _jit.kind(CSR(1, 2, 3)) is CSR and _jit.kind(1.5) is float
+    sparse = SparseRow(np.array([2.0, 3.0]), np.array([1, 3], np.uint32))
+    dense, w, active = np.array([0.0, 2, 0, 3]), np.array([1.0, 10, 100, 1000]), new_active(4)
+
+    @numba.njit
+    def compiled(x, w, active):
+        return dot(x, w, active)
+
+    for x in (sparse, dense):
+        assert dot(x, w, active) == compiled(x, w, active) == 3020.0
+    assert dot.__name__ == "dot" and "x . w" in dot.__doc__
+
+
+def test_the_options_are_those_of_the_one_decorator():
+    for cls in ESTIMATORS.values():
+        options = cls.fold.targetoptions
+        assert options["nogil"] and options["error_model"] == "numpy"
+        assert not options.get("fastmath") and not options.get("parallel")
+    assert _jit.REORDERED_SUMS == {"fastmath": {"reassoc", "contract"}}
+
+
+# nan and inf keep their meaning
+
+
+@numba.njit
+def kind_of_sum(x, w, active):
+    total = dot(x, w, active)
+    return np.isnan(total), np.isinf(total), np.isfinite(total)
+
+
+NAN, INF, FINITE = (True, False, False), (False, True, False), (False, False, True)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, 4, 7, 8, 16, 31, 64])
+def test_nan_and_inf_in_a_reordered_sum(p):
+    rng = np.random.default_rng(p)
+    for size in {p, 1 + (p - 1) // 5}:  # few active features are summed one by one
+        active, some = new_active(p), np.arange(size, dtype=np.uint32)
+        active.size[0] = size
+        for i in range(size):
+            x, w = rng.uniform(1, 2, p), rng.uniform(1, 2, p)
+            x[size:] = w[size:] = 0.0
+            for number, other, expected in (
+                (np.nan, 1.0, [NAN]),
+                # 0 * inf, which shows values outside the model, is not a number
+                (np.inf, 1.0, [INF] if size == p else [INF, NAN]),
+                (-np.inf, 1.0, [INF] if size == p else [INF, NAN]),
+                (np.inf, -np.inf, [NAN] if p > 1 and size > 1 else [INF, NAN]),
+                (1.7e308, 1.0, [INF]),  # times 2 beyond the largest number
+                (1.5, 1.0, [FINITE]),
+            ):
+                x[i], w[i] = number, 2.0
+                x[(i + 1) % size] = other if size > 1 else number
+                for row in (x, SparseRow(x[:size].copy(), some)):
+                    assert kind_of_sum(row, w, active) in expected, (number, other)
+
+
+@pytest.mark.parametrize("members", [[0], [5, 30], range(40)])
+def test_a_dense_sum_shows_what_is_not_finite_outside_the_model(members):
+    active, w = new_active(40), np.zeros(40)
+    w[members] = 1.0
+    active.index[:] = [*members, *(j for j in range(40) if j not in members)]
+    active.size[0] = len(members)
+    for j in range(40):
+        for number in (np.nan, np.inf, -np.inf):
+            x = np.ones(40)
+            assert kind_of_sum(x, w, active) == FINITE
+            x[j] = number
+            assert kind_of_sum(x, w, active) != FINITE
+
+
+RUN_AWAY = """
+    import numpy as np
+    import scipy.sparse as sp
+    from sklearn.base import is_classifier
+    from test_contract import ESTIMATORS, rows, target, variants
+
+    X, f = rows()
+    for name, cls in ESTIMATORS.items():
+        own = variants(cls)[0] | {"fit_intercept": False}
+        own |= {"loss": "squared_hinge"} if is_classifier(cls()) else {}
+        own |= {n: 1e300 for n in ("learning_rate",) if n in own | cls().get_params()}
+        for form in (np.asarray, sp.csr_matrix):
+            print(name, form.__name__, end=" ", flush=True)
+            model = cls(**own)
+            try:
+                model.fit(form(1e200 * X), target(cls, f))
+                shown = np.abs(model.coef_[model.support_])
+                outcome = bool((shown < 1e100).any() or not len(shown)), repr(shown)
+            except FloatingPointError as error:
+                outcome = hasattr(model, "coef_") or "diverged" not in str(error), str(error)
+            print(*outcome, flush=True)
+"""
+
+
+def test_a_model_that_runs_away_says_so(tmp_path):
+    """It is an error, or shows as a coefficient that is not a small number; and nothing hangs."""
+    try:
+        shown = python(RUN_AWAY, tmp_path, seconds=30)
+    except subprocess.TimeoutExpired as error:
+        pytest.fail(f"does not end: {error.stdout.decode().splitlines()[-1]}")
+    assert len(shown.splitlines()) == 2 * len(ESTIMATORS)
+    assert [line for line in shown.splitlines() if line.split()[2] != "False"] == []

@@ -1,0 +1,562 @@
+"""The configuration: what it means, what is refused, and which sources a run depends on."""
+
+import ast
+import csv
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+import ofslib
+from ofslib import figures, project
+from ofslib.metrics import METRICS
+from ofslib.project import ConfigurationError
+
+ROOT = Path(__file__).parents[1]
+SCALES = list(yaml.safe_load((ROOT / "config/scales.yaml").read_text(encoding="utf-8")))
+ENTRIES = sorted(project.load(ROOT).entries)
+
+SMALL = {"replicates": 2, "values": 1e6, "run_values": None, "tune_values": None}
+SMALL |= {"timing_repeats": 1, "timing_values": 1e5}
+FREE = SMALL | {"values": None, "replicates": 50}
+
+TABLE = {
+    "source": "Doe (2027), Table 1",
+    "title": "What it shows",
+    "form": "table",
+    "notebook": "recovery_table",
+    "data": {"simulate": "equicorrelated", "p": 100, "k": 5, "alpha": 1},
+    "grid": {"n": [100, 200]},
+    "methods": {
+        "SFSA": {"class": "SFSARegressor", "warmup": 0},
+        "SGDT": {"class": "SGDTRegressor"},
+    },
+    "readings": {"plain": {"note": "As it is."}},
+    "metrics": ["DR", "RMSE"],
+    "replicates": 20,
+}
+REAL = TABLE | {
+    "form": "figure",
+    "notebook": "accuracy_by_budget",
+    "data": {},
+    "grid": {"dataset": ["ecml18_dexter"]},
+    "methods": {"OFS": {"class": "FOFSClassifier"}},
+    "readings": {},
+    "metrics": ["accuracy"],
+}
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Return a function that makes a project of these entries and of the changes to other files."""
+    for folder in ("workflow/schemas", "notebooks", "config"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    shutil.rmtree(tmp_path / "config/experiments")
+
+    def make(entries, file="tiny.yaml", **others):
+        contents = {"scales": {"small": SMALL, "free": FREE}}
+        contents["config"] = {"scale": "small", "real_data": "none", "seed": 1}
+        contents[f"experiments/{file.removesuffix('.yaml')}"] = entries
+        for name, content in (contents | others).items():
+            path = tmp_path / f"config/{name}.yaml"
+            path.parent.mkdir(exist_ok=True)
+            text = content if isinstance(content, str) else yaml.safe_dump(content, sort_keys=False)
+            path.write_text(text, encoding="utf-8")
+        return tmp_path
+
+    return make
+
+
+def use(root, **changes):
+    """Do all that the workflow does before the first job."""
+    work = project.load(root, **changes)
+    for entry in work.entries.values():
+        for setting in [*entry.to_run, *entry.timed]:
+            project.sources("experiment", *setting.classes)
+    for name in work.datasets:
+        work.row(name)
+    return work
+
+
+def changed(entry, place, value):
+    """A copy of an entry with another value at `place`, as "data.p"."""
+    entry = json.loads(json.dumps(entry))
+    *path, last = place.split("/")
+    inner = entry
+    for key in path:
+        inner = inner[key]
+    inner[last] = value
+    return entry
+
+
+def settings_of(root, entry="one", **changes):
+    return project.load(root, **changes).entries[entry].settings
+
+
+# -------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "names"),
+    [
+        ("config", {"scale": "small", "real_data": "none", "sead": 1}, ["config.yaml", "sead"]),
+        ("config", {"scale": "small", "real_data": "none"}, ["config.yaml", "seed"]),
+        (
+            "config",
+            {"scale": "small", "real_data": "perhaps", "seed": 1},
+            ["config.yaml", "real_data", "perhaps", "auto"],
+        ),
+        ("config", {"scale": "small", "real_data": "none", "seed": -1}, ["config.yaml", "seed"]),
+        (
+            "config",
+            {"scale": "huge", "real_data": "none", "seed": 1},
+            ["config.yaml", "scale", "huge", "small"],
+        ),
+        ("config", "scale: [", ["config.yaml"]),
+        ("config", "", ["config.yaml"]),
+        ("scales", {"small": SMALL | {"valeus": 1}}, ["scales.yaml", "small", "valeus"]),
+        (
+            "scales",
+            {"small": {k: v for k, v in SMALL.items() if k != "run_values"}},
+            ["scales.yaml", "small", "run_values"],
+        ),
+        ("scales", {"small": SMALL | {"replicates": 0}}, ["scales.yaml", "small", "replicates"]),
+    ],
+)
+def test_wrong_settings_name_file_and_key(write, file, content, names):
+    root = write({"one": TABLE}, **{file: content})
+    with pytest.raises(ConfigurationError) as error:
+        project.load(root)
+    assert [n for n in names if n not in str(error.value)] == []
+
+
+def test_a_wrong_change_is_refused_too(write):
+    root = write({"one": TABLE})
+    with pytest.raises(ConfigurationError, match="rael_data"):
+        project.load(root, rael_data="none")
+    with pytest.raises(ConfigurationError, match="seed"):
+        project.load(root, seed="x")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "key"),
+    [
+        ("metric", ["DR"], "metric"),
+        ("metrics", ["DR", "RSME"], "RSME"),
+        ("form", "tabel", "tabel"),
+        ("passes", "2d/m", "2d/m"),
+        ("replicates", 0, "replicates"),
+        ("tune", {"score": "online", "at": {}, "gird": {}}, "gird"),
+        ("readings/plain/methds", {}, "methds"),
+        ("readings/plain/methods", {"SFAS": {"mu": 1}}, "SFAS"),
+        ("data/alhpa", 1, "alhpa"),
+        ("data/simulate", "equicorelated", "equicorelated"),
+        ("readings/plain/data", {"alhpa": 1}, "alhpa"),
+        ("grid", {"n": [100], "signl": ["weak"]}, "signl"),
+        ("methods/SFSA/class", "SFSARegresor", "SFSARegresor"),
+        ("methods/SFSA/warmup", {"by": "n", "100": 0}, "warmup"),
+        ("methods/SFSA/warmup", {"by": "m", "100": 0}, "warmup"),
+        ("data/beta", {"by": "n", "100": 1}, "beta"),
+        ("time", "plian", "plian"),
+        ("results", "two", "two"),
+        ("notebook", "recovery_tabel", "recovery_tabel"),
+        ("published", "no_such_table", "no_such_table"),
+        ("needs", ["datesets"], "datesets"),
+    ],
+)
+def test_wrong_entry_names_file_entry_and_key(write, place, value, key):
+    root = write({"one": changed(TABLE, place, value)})
+    with pytest.raises(ConfigurationError) as error:
+        use(root)
+    assert [n for n in ("tiny.yaml", "one", key) if n not in str(error.value)] == []
+
+
+def test_unknown_data_set_names_the_file_and_the_known_ones(write):
+    root = write({"one": changed(REAL, "grid/dataset", ["ecml18_dexter", "ecml18_dextre"])})
+    with pytest.raises(ConfigurationError) as error:
+        use(root)
+    expected = ("ecml18_dextre", "datasets.csv", "ecml18_arcene")
+    assert [n for n in expected if n not in str(error.value)] == []
+
+
+def test_entry_names_are_file_names(write):
+    with pytest.raises(ConfigurationError, match="Table 1"):
+        project.load(write({"Table 1": TABLE}))
+
+
+def test_the_same_entry_in_two_files(write):
+    root = write({"one": TABLE})
+    write({"one": TABLE}, file="zweite.yaml")
+    with pytest.raises(ConfigurationError, match=r"zweite\.yaml.*one"):
+        project.load(root)
+
+
+def test_the_same_entry_twice_in_one_file(write):
+    text = yaml.safe_dump({"one": TABLE})
+    root = write(text + text)
+    with pytest.raises(ConfigurationError, match=r"tiny\.yaml.*one"):
+        project.load(root)
+
+
+@pytest.mark.parametrize("values", [["a b", "a-b"], [0.5, "0 5"], [1, -1], [1, "1"]], ids=str)
+def test_settings_never_share_a_file(write, values):
+    data = TABLE["data"] | {"beta": {"by": "group", **dict.fromkeys(values, 1)}}
+    root = write({"one": TABLE | {"data": data, "grid": {"group": values, "n": [100]}}})
+    try:
+        names = [s.name for s in settings_of(root)]
+    except ConfigurationError as error:
+        assert "one" in str(error)
+    else:
+        assert len(set(names)) == len(names)
+
+
+def test_a_point_that_is_there_twice_is_refused(write):
+    grid = [{"n": [100, 200]}, {"n": [200, 300]}]
+    with pytest.raises(ConfigurationError, match="one"):
+        use(write({"one": TABLE | {"grid": grid}}))
+
+
+def test_find_root_tells_what_it_looked_for(tmp_path):
+    with pytest.raises(ConfigurationError, match=r"config/config\.yaml"):
+        project.find_root(tmp_path)
+    assert project.find_root(ROOT / "tests") == ROOT
+    assert project.find_root(ROOT) == ROOT
+
+
+# -------------------------------------------------- what an entry means
+
+
+def test_grid_is_multiplied_in_its_order(write):
+    settings = settings_of(write({"one": TABLE | {"grid": {"noise": [1, 2], "n": [100, 200]}}}))
+    expected = [(1, 100), (1, 200), (2, 100), (2, 200)]
+    assert [(s.spec["axes"]["noise"], s.spec["axes"]["n"]) for s in settings] == expected
+    assert [(s.spec["data"]["noise"], s.spec["data"]["n"]) for s in settings] == expected
+    assert all(TABLE["data"].items() <= s.spec["data"].items() for s in settings)
+
+
+def test_list_of_grids_is_joined(write):
+    grid = [{"noise": 1, "n": [100, 200]}, {"noise": [2], "n": [300]}]
+    settings = settings_of(write({"one": TABLE | {"grid": grid}}))
+    expected = [(1, 100), (1, 200), (2, 300)]
+    assert [(s.spec["axes"]["noise"], s.spec["axes"]["n"]) for s in settings] == expected
+
+
+def test_entry_without_grid_is_one_setting_with_a_name(write):
+    data = TABLE["data"] | {"n": 100}
+    root = write({"one": TABLE | {"grid": {}, "readings": {}, "data": data}})
+    (setting,) = settings_of(root)
+    assert setting.name
+    assert setting.spec["data"]["n"] == 100
+
+
+def test_by_picks_the_value_of_the_axis(write):
+    betas, warmups = {"strong": 1, "weak": [0.05, 1]}, {100: 0, 200: 50}
+    entry = TABLE | {
+        "data": TABLE["data"] | {"beta": {"by": "signal", **betas}},
+        "methods": {"SFSA": {"class": "SFSARegressor", "warmup": {"by": "n", **warmups}}},
+        "grid": {"signal": list(betas), "n": list(warmups)},
+    }
+    settings = settings_of(write({"one": entry}))
+    assert len(settings) == 4
+    for spec in (s.spec for s in settings):
+        assert spec["data"]["beta"] == betas[spec["axes"]["signal"]]
+        assert spec["methods"]["SFSA"]["warmup"] == warmups[spec["axes"]["n"]]
+
+
+def test_readings_change_data_and_methods_of_their_own_only(write):
+    readings = {
+        "as printed": {"note": "."},
+        "other": {
+            "note": ".",
+            "data": {"alpha": 0},
+            "methods": {"SFSA": {"warmup": 25, "importance": "scaled_root"}},
+        },
+    }
+    settings = settings_of(write({"one": TABLE | {"readings": readings}}))
+    assert [s.spec["axes"]["reading"] for s in settings] == ["as printed"] * 2 + ["other"] * 2
+    plain, other = settings[0].spec, settings[2].spec
+    assert plain["methods"] == TABLE["methods"]
+    assert (plain["data"]["alpha"], other["data"]["alpha"]) == (1, 0)
+    assert other["data"]["p"] == 100
+    assert other["methods"]["SGDT"] == TABLE["methods"]["SGDT"]
+    assert other["methods"]["SFSA"] == {
+        "class": "SFSARegressor",
+        "warmup": 25,
+        "importance": "scaled_root",
+    }
+    assert "reading" not in plain["data"], "equal data must look equal in every reading"
+
+
+def test_replicates_are_capped_by_the_scale(write):
+    # 100 features: n = 100 makes 1e4 numbers a replicate, n = 20,000 makes 2e6.
+    entry = TABLE | {"grid": {"n": [100, 4000, 5000, 5001, 20_000]}}
+    root = write({"one": entry})
+    small = {s.spec["axes"]["n"]: s for s in settings_of(root)}
+    assert {n: s.spec["replicates"] for n, s in small.items() if not s.skipped} == {
+        100: 2,
+        4000: 2,
+        5000: 2,
+    }
+    assert {n for n, s in small.items() if s.skipped} == {5001, 20_000}
+    assert all("scale" in s.skipped for s in small.values() if s.skipped)
+    free = settings_of(root, scale="free")
+    assert {s.spec["replicates"] for s in free} == {20}, "an entry may ask for fewer"
+    assert not any(s.skipped for s in free)
+    values = write({"one": entry}, scales={"small": SMALL | {"replicates": 9}})
+    counts = {s.spec["axes"]["n"]: s.spec["replicates"] for s in settings_of(values)}
+    assert [counts[n] for n in (100, 4000, 5000)] == [9, 2, 2]
+
+
+def test_an_entry_that_asks_for_one_replicate_gets_it(write):
+    root = write({"one": TABLE | {"replicates": 1}})
+    assert [(s.spec["replicates"], s.skipped) for s in settings_of(root)] == [(1, "")] * 2
+
+
+def test_times_of_the_named_reading_within_the_limit(write):
+    readings = {"plain": {"note": "."}, "other": {"note": "."}}
+    entry = TABLE | {"readings": readings, "time": "other", "grid": {"n": [100, 1000, 1001]}}
+    work = project.load(write({"one": entry}))
+    timed = work.entries["one"].timed
+    assert [s.name for s in timed] == ["other_100", "other_1000"]
+    assert all(s.spec["metrics"] == ["time_s"] and s.spec["replicates"] == 1 for s in timed)
+    assert work.setting("one", "other_100").spec["metrics"] == ["DR", "RMSE"]
+    assert work.setting("one", "other_100", "time") == timed[0]
+    assert "figures/one_time.csv" in work.figures("one")
+    untimed = project.load(write({"one": TABLE}))
+    assert untimed.figures("one") == ["figures/one.csv", "figures/one.tex"]
+
+
+def test_an_entry_may_show_the_runs_of_another(write):
+    second = {k: v for k, v in REAL.items() if k in ("source", "title", "form", "notebook")}
+    work = use(write({"one": REAL, "two": second | {"results": "one"}}))
+    assert work.inputs("two") == work.inputs("one") != []
+    assert work.entries["two"].settings == []
+    assert work.figures("two") == [f"figures/two.{end}" for end in ("csv", "svg", "pdf")]
+
+
+def test_changes_override_the_file(write):
+    root = write({"one": TABLE})
+    work = project.load(root, scale="free", seed=7, real_data=None)
+    assert (work.scale, work.seed, work.real_data) == ("free", 7, "none")
+    assert settings_of(root, seed=7)[0].spec["seed"] == 7
+
+
+def test_names_do_not_change_with_scale_seed_or_neighbours(write):
+    alone = settings_of(write({"one": TABLE}))
+    beside = settings_of(write({"zero": REAL, "one": TABLE}), scale="free", seed=9)
+    assert [s.name for s in alone] == [s.name for s in beside] == ["plain_100", "plain_200"]
+
+
+def test_specs_are_plain_data(write):
+    for setting in settings_of(write({"one": TABLE})):
+        assert json.loads(json.dumps(setting.spec)) == setting.spec
+
+
+# -------------------------------------------------- the configuration that we ship
+
+
+@pytest.fixture(scope="module", params=SCALES)
+def work(request):
+    return project.load(ROOT, scale=request.param)
+
+
+def test_shipped_configuration_can_be_used(work):
+    assert set(work.entries) == set(ENTRIES)
+    for entry in work.entries.values():
+        for setting in entry.settings:
+            project.sources("experiment", *setting.classes)
+    assert set(work.datasets) <= registered()
+
+
+def registered():
+    with (ROOT / "config/datasets.csv").open(encoding="utf-8", newline="") as table:
+        return {row["name"] for row in csv.DictReader(table)}
+
+
+def test_shipped_setting_names_are_unique_and_harmless(work):
+    files = [
+        str(work.result(entry.name, setting.name)).casefold()
+        for entry in work.entries.values()
+        for setting in entry.settings
+    ]
+    assert len(set(files)) == len(files)
+    names = {s.name for e in work.entries.values() for s in e.settings}
+    assert not [n for n in names if not n or set(n) - set(re.sub("[^A-Za-z0-9_-]", "", n))]
+
+
+def test_shipped_settings_are_the_same_at_every_scale():
+    names = {
+        scale: [(e.name, s.name) for e in project.load(ROOT, scale=scale).entries.values()
+                for s in e.settings]
+        for scale in SCALES
+    }  # fmt: skip
+    assert len({tuple(n) for n in names.values()}) == 1
+
+
+def test_some_setting_of_every_entry_is_run_at_every_scale(work):
+    assert [n for n, e in work.entries.items() if e.settings and not e.to_run] == []
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_shipped_entry_has_its_files(name):
+    entry = project.load(ROOT).entries[name]
+    assert (ROOT / f"notebooks/{entry.spec['notebook']}.ipynb").is_file()
+    published = project.load(ROOT).published(name)
+    assert published is None or (ROOT / published).is_file()
+    for module in entry.spec["needs"]:
+        assert (ROOT / f"ofslib/{module}.py").is_file()
+
+
+@pytest.mark.parametrize("name", [n for n in ENTRIES if project.load(ROOT).published(n)])
+def test_published_numbers_belong_to_the_entry(name):
+    work = project.load(ROOT)
+    entry = work.entries[name]
+    table = pd.read_csv(ROOT / work.published(name))
+    axes = [c for c in table if c not in ("method", "metric", "value", "note")]
+    ours = pd.DataFrame([s.spec["axes"] for s in work.source(name).settings])
+    assert set(axes) == set(ours) - {"reading"}
+    for axis in axes:
+        assert set(ours[axis]) == set(table[axis]), axis
+    assert set(table["metric"]) <= {*METRICS, "time_s"}
+    assert set(entry.spec["metrics"]) <= set(table["metric"])
+    assert set(work.source(name).spec["methods"]) <= set(table["method"])
+    assert set(table["method"]) <= set(figures.METHODS), "known, or left for later"
+    assert not table.duplicated([*axes, "method", "metric"]).any()
+    assert table.loc[table["value"].isna(), "note"].notna().all(), "a gap needs its reason"
+
+
+def test_no_published_file_is_forgotten():
+    work = project.load(ROOT)
+    named = {work.published(name) for name in work.entries}
+    there = {f"config/published/{f.name}" for f in (ROOT / "config/published").glob("*")}
+    assert there == named - {None}
+
+
+def test_every_notebook_is_used():
+    used = {entry.spec["notebook"] for entry in project.load(ROOT).entries.values()} | {"run"}
+    assert {file.stem for file in (ROOT / "notebooks").glob("*.ipynb")} == used
+
+
+def test_every_metric_of_the_schema_can_be_measured_and_shown():
+    schema = yaml.safe_load((ROOT / "workflow/schemas/entries.schema.yaml").read_text("utf-8"))
+    metrics = schema["additionalProperties"]["properties"]["metrics"]["items"]["enum"]
+    assert set(metrics) == set(METRICS)
+    assert set(metrics) <= set(figures.TITLES)
+
+
+# -------------------------------------------------- sources of a run
+
+ACTUAL = """
+import json, sys
+from ofslib import experiment, files
+experiment.run(json.loads(sys.argv[1]), progress=False)
+loaded = [module for name, module in sys.modules.items() if name.partition(".")[0] == "ofslib"]
+print(json.dumps([module.__file__ for module in loaded]))
+"""
+
+
+def closure(*names):
+    return {Path(file).resolve() for file in project.sources(*names)}
+
+
+def package_files(*names):
+    return {Path(ofslib.__file__).parent / name for name in names}
+
+
+def small_setting(cls):
+    task = "classification" if cls.endswith("Classifier") else "regression"
+    return {
+        "experiment": "one",
+        "name": "small",
+        "axes": {"n": 60},
+        "data": {"simulate": "equicorrelated", "p": 60, "k": 3, "n": 60, "task": task},
+        "methods": {"it": {"class": cls}},
+        "seed": 1,
+        "sweep": {},
+        "metrics": ["DR"],
+        "test_rows": 20,
+        "replicates": 1,
+    }
+
+
+@pytest.mark.parametrize("cls", ["BARDAClassifier", "SFSARegressor"])
+def test_sources_hold_what_a_run_loads(cls):
+    words = [sys.executable, "-c", ACTUAL, json.dumps(small_setting(cls))]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
+    loaded = {Path(file).resolve() for file in json.loads(done.stdout)}
+    # The __init__.py only say what a name stands for.
+    loaded = {file for file in loaded if file.name != "__init__.py"}
+    found = closure("experiment", "files", cls)
+    assert loaded <= found
+    assert {f.name for f in found - loaded} <= {"files.py"}
+
+
+def test_sources_leave_out_what_a_run_does_not_use():
+    algorithms = package_files(*(f"algorithms/{n}.py" for n in ("fofs", "sfsa", "sgdt")))
+    found = closure("experiment", "files", "BARDAClassifier")
+    assert not found & (algorithms | package_files("figures.py", "project.py", "datasets.py"))
+    assert package_files("algorithms/barda.py") < found
+
+
+def test_sources_of_figures_hold_no_algorithm():
+    found = closure("figures", "files", "project")
+    assert package_files("figures.py", "files.py", "project.py") <= found
+    assert not found & package_files("experiment.py", "base.py", "_jit.py", "rows.py")
+    assert not [file for file in found if file.parent.name == "algorithms"]
+
+
+def test_sources_hold_a_users_class(tmp_path, monkeypatch):
+    (tmp_path / "methods_of_mine").mkdir()
+    (tmp_path / "methods_of_mine/__init__.py").write_text("")
+    file = tmp_path / "methods_of_mine/ridge.py"
+    file.write_text("from ofslib import rows\nclass Mine: pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = closure("experiment", "methods_of_mine.ridge:Mine")
+    assert file.resolve() in found
+    assert package_files("rows.py") < found
+
+
+def test_a_users_class_that_cannot_be_found_is_named(write):
+    root = write({"one": changed(TABLE, "methods/SFSA", {"class": "no_such_module.x:Mine"})})
+    with pytest.raises(ConfigurationError, match=r"no_such_module\.x"):
+        use(root)
+    root = write({"one": changed(TABLE, "methods/SFSA", {"class": "no_such_module:Mine"})})
+    with pytest.raises(ConfigurationError, match="no_such_module"):
+        use(root)
+
+
+def test_sources_do_not_depend_on_the_order_or_the_folder(monkeypatch, tmp_path):
+    one = project.sources("experiment", "SFSARegressor", "SGDTRegressor")
+    assert one == project.sources("SGDTRegressor", "SFSARegressor", "experiment")
+    assert all(not os.path.isabs(file) for file in one)
+    there = closure("experiment", "SFSARegressor")
+    monkeypatch.chdir(tmp_path)
+    assert closure("experiment", "SFSARegressor") == there
+
+
+def test_no_import_is_hidden_from_the_sources():
+    """Relative imports, and imports of ofslib by name in a text, would not be followed."""
+    hidden = [
+        file.name
+        for file in (ROOT / "ofslib").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.level
+    ]
+    assert hidden == []
+
+
+def test_importing_the_project_imports_no_numba():
+    code = "import sys; from ofslib import project; project.load('.').entries; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    loaded = set(done.stdout.split())
+    assert "ofslib.project" in loaded
+    assert not loaded & {"numba", "ofslib._jit", "ofslib.base", "sklearn", "scipy", "matplotlib"}

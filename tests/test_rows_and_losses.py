@@ -1,0 +1,254 @@
+"""The verbs on rows, the running variance and the losses, against plain NumPy and scikit-learn."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_equal
+from scipy.special import expit
+from sklearn.metrics import hinge_loss, log_loss, mean_squared_error
+
+from ofslib import losses, rows
+from ofslib._jit import kernel
+from ofslib.base import _kernel_csr
+from ofslib.losses import CLASSIFICATION_LOSSES, LOSSES, Loss
+from ofslib.rows import new_active, new_batch, new_moments, variance
+
+# The verbs as kernels run them, and as Python runs them
+
+
+@kernel
+def dot(x, w, active):
+    return rows.dot(x, w, active)
+
+
+@kernel
+def add(batch, x, slope, active):
+    rows.add(batch, x, slope, active)
+
+
+@kernel
+def watch(moments, x):
+    rows.watch(moments, x)
+
+
+@kernel
+def row(X, i):
+    return rows.row(X, i)
+
+
+@kernel
+def entries(x):
+    total = 0.0
+    for i in range(rows.length(x)):
+        j, value = rows.entry(x, i)
+        total += (j + 1) * value
+    return rows.length(x), total
+
+
+COMPILED = {"dot": dot, "add": add, "watch": watch, "row": row}
+INTERPRETED = {name: getattr(rows, name) for name in COMPILED}
+either_way = pytest.mark.parametrize("verbs", [COMPILED, INTERPRETED], ids=["compiled", "python"])
+
+
+def matrices(n=40, p=23, seed=0):
+    """The same numbers as the two kinds of matrix that kernels read."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.3)
+    X[3] = 0.0  # a row without entries
+    return X, _kernel_csr(sp.csr_matrix(X))
+
+
+def some_active(p, members):
+    active = new_active(p)
+    members = np.array(members, np.uint32)
+    active.index[:] = np.concatenate([members, np.setdiff1d(np.arange(p), members)])
+    active.size[0] = len(members)
+    active.fresh[:] = np.isin(np.arange(p), members)
+    return active
+
+
+SETS = {"all": range(23), "most": range(0, 20, 2), "few": [1, 5, 22], "one": [7], "none": []}
+every_set = pytest.mark.parametrize("members", SETS.values(), ids=SETS)
+
+
+@either_way
+def test_row(verbs):
+    X, S = matrices()
+    for i in range(len(X)):
+        assert_equal(verbs["row"](X, i), X[i])
+        values, indices = verbs["row"](S, i)
+        assert_equal(indices, np.flatnonzero(X[i]))
+        assert_equal(values, X[i][indices])
+
+
+def test_length_and_entry():
+    X, S = matrices()
+    for i, x in enumerate(X):
+        assert rows.length(x) == 23 and rows.length(row(S, i)) == np.count_nonzero(x)
+        assert [rows.entry(x, j) for j in range(23)] == list(enumerate(x))
+        sparse = [rows.entry(row(S, i), a) for a in range(np.count_nonzero(x))]
+        assert sparse == [(j, x[j]) for j in np.flatnonzero(x)]
+        expected = x @ np.arange(1, 24)
+        assert_allclose([entries(x)[1], entries(row(S, i))[1]], expected, atol=1e-13)
+
+
+@either_way
+@every_set
+def test_dot(verbs, members):
+    X, S = matrices()
+    active = some_active(23, members)
+    w = np.where(active.fresh, np.random.default_rng(1).standard_normal(23), 0.0)
+    w = np.append(w, 1e9)  # the intercept's place is not part of it
+    for i, x in enumerate(X):
+        for form in (X, S):
+            got = verbs["dot"](verbs["row"](form, i), w, active)
+            assert_allclose(got, x @ w[:-1], rtol=1e-13, atol=1e-13)
+
+
+@either_way
+@every_set
+@pytest.mark.parametrize("order", ["dense", "sparse", "mixed"])
+def test_a_batch_is_a_sum_of_rows(verbs, members, order):
+    X, S = matrices()
+    active, batch = some_active(23, members), new_batch(23)
+    slopes = np.random.default_rng(2).standard_normal(len(X))
+    slopes[5] = 0.0
+    for first in (0, 20):  # two batches, one after the other
+        for i in range(first, first + 20):
+            dense = order == "dense" or (order == "mixed" and i % 3 == 0)
+            verbs["add"](batch, verbs["row"](X if dense else S, i), slopes[i], active)
+        part = slice(first, first + 20)
+        expected = slopes[part] @ X[part]
+        listed = np.array(rows.in_batch(batch, active))
+        assert len(set(listed)) == len(listed) and set(listed) <= set(members)
+        touched = (X[part] * slopes[part, None] != 0).any(axis=0)
+        assert set(np.flatnonzero(touched)) & set(members) <= set(listed)
+        if order == "sparse":  # what has no entry costs nothing
+            entered = (X[part] != 0)[slopes[part] != 0].any(axis=0)
+            assert set(listed) == set(np.flatnonzero(entered)) & set(members)
+        assert_allclose(batch.gradient[listed], expected[listed], atol=1e-13)
+        assert batch.count[1] == 20
+        batch.gradient[-1] = 5.0
+        rows.clear(batch, active)
+        assert_equal(batch.gradient[list(members)], 0.0)
+        assert batch.gradient[-1] == 0.0 and not batch.count.any()
+        assert_equal(active.fresh, np.isin(np.arange(23), list(members)))
+
+
+@either_way
+@pytest.mark.parametrize("offset", [0.0, 1.0, 100.0, 1e4])
+def test_the_running_variance_is_the_variance(verbs, offset):
+    rng = np.random.default_rng(0)
+    X = (rng.standard_normal((200, 6)) + offset) * [1e-3, 0.1, 1, 1, 10, 1e3]
+    X[:, 3] *= rng.random(200) < 0.1
+    X[:, 4] = offset  # constant
+    S = _kernel_csr(sp.csr_matrix(X))
+    dense, sparse = new_moments(6), new_moments(6)
+    for i in range(len(X)):
+        verbs["watch"](dense, verbs["row"](X, i))
+        verbs["watch"](sparse, verbs["row"](S, i))
+        for moments in (dense, sparse):
+            got = np.array([variance(moments, j) for j in range(6)])
+            seen = X[: i + 1]
+            error = 1e-13 * np.square(seen).mean(axis=0)  # cancellation of s_j - mean_j**2
+            assert (got >= 0).all()
+            assert (np.abs(got - seen.var(axis=0)) <= error).all()
+    assert dense.rows[0] == sparse.rows[0] == 200
+
+
+def test_kernel_csr():
+    X, _ = matrices()
+    S = _kernel_csr(sp.csr_matrix(X.astype(np.float32)))
+    assert (S.data.dtype, S.indices.dtype, S.indptr.dtype) == (np.float64, np.uint32, np.int64)
+    assert all(part.flags.writeable and part.flags.c_contiguous for part in S)
+    back = sp.csr_matrix((S.data, S.indices.astype(np.int64), S.indptr), shape=X.shape)
+    assert_equal(back.toarray(), X.astype(np.float32))
+
+
+# Losses
+
+
+MARGINS = np.concatenate([np.linspace(-4, 4, 33) + 0.03125, [-30.5, 30.5, -700.5, 700.5]])
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_slope_is_the_derivative_of_the_value(name):
+    loss, h = int(Loss[name]), 2.0**-16
+    for y in (-1.0, 1.0) if name != "squared_error" else (-2.5, 0.0, 1.0, 10.0):
+        for m in MARGINS:
+            rise = losses.value(loss, m + h, y) - losses.value(loss, m - h, y)
+            assert_allclose(losses.slope(loss, m, y), rise / (2 * h), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "m", "y", "value", "slope"),
+    [
+        ("squared_error", 3.0, 1.0, 2.0, 2.0),
+        ("squared_error", -3.0, 1.5, 10.125, -4.5),
+        ("squared_error", 2.0, 2.0, 0.0, 0.0),
+        ("log_loss", 0.0, 1.0, np.log(2), -0.5),
+        ("log_loss", 0.0, -1.0, np.log(2), 0.5),
+        ("log_loss", np.log(3), 1.0, np.log(4 / 3), -0.25),
+        ("log_loss", np.log(3), -1.0, np.log(4), 0.75),
+        ("hinge", 0.0, 1.0, 1.0, -1.0),
+        ("hinge", 0.25, -1.0, 1.25, 1.0),
+        ("hinge", 1.0, 1.0, 0.0, 0.0),  # the kink
+        ("hinge", 1.5, 1.0, 0.0, 0.0),
+        ("squared_hinge", 0.0, 1.0, 1.0, -2.0),
+        ("squared_hinge", -0.5, 1.0, 2.25, -3.0),
+        ("squared_hinge", 0.5, -1.0, 2.25, 3.0),
+        ("squared_hinge", -1.0, -1.0, 0.0, 0.0),
+    ],
+)
+def test_known_values(name, m, y, value, slope):
+    assert_allclose(losses.value(int(Loss[name]), m, y), value, rtol=1e-15)
+    assert_allclose(losses.slope(int(Loss[name]), m, y), slope, rtol=1e-15)
+
+
+@pytest.mark.parametrize("m", [1e4, -1e4])
+@pytest.mark.parametrize("y", [1.0, -1.0])
+def test_far_out(m, y):
+    """Confident and right costs nothing, confident and wrong costs what the asymptote says."""
+    wrong = m * y < 0
+    if_wrong = {
+        "log_loss": (1e4, -y),
+        "hinge": (10001.0, -y),
+        "squared_hinge": (10001.0**2, -20002 * y),
+    }
+    for name in CLASSIFICATION_LOSSES:
+        value, slope = if_wrong[name] if wrong else (0.0, 0.0)
+        assert losses.value(int(Loss[name]), m, y) == value
+        assert losses.slope(int(Loss[name]), m, y) == slope
+    assert losses.value(int(Loss.squared_error), m, y) == (m - y) ** 2 / 2
+
+
+def test_small_differences_survive():
+    """log(1 + exp(-40)) is not 0, and the slope there not either."""
+    assert_allclose(losses.value(int(Loss.log_loss), 40.0, 1.0), np.exp(-40.0), rtol=1e-14)
+    assert_allclose(losses.slope(int(Loss.log_loss), 40.0, 1.0), -np.exp(-40.0), rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_loss_of_what_is_not_a_number_is_not_a_number(name):
+    """A model that ran away must not look like a good one."""
+    assert np.isnan(losses.value(int(Loss[name]), np.nan, 1.0))
+    assert np.isnan(losses.total(int(Loss[name]), np.array([0.5, np.nan]), np.ones(2)))
+
+
+def test_totals_are_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    m, y = 3 * rng.standard_normal(500), rng.choice([-1.0, 1.0], 500)
+    total = {name: losses.total(int(Loss[name]), m, y) for name in LOSSES}
+    probability = np.column_stack([expit(-m), expit(m)])
+    assert_allclose(total["log_loss"], log_loss(y, probability, normalize=False), rtol=1e-12)
+    assert_allclose(total["hinge"] / 500, hinge_loss(y, m), rtol=1e-12)
+    assert_allclose(total["squared_error"] / 500, mean_squared_error(y, m) / 2, rtol=1e-12)
+    assert_allclose(total["squared_hinge"], np.square(np.maximum(0, 1 - y * m)).sum(), rtol=1e-12)
+    assert losses.total(int(Loss.hinge), m[:0], y[:0]) == 0.0
+
+
+def test_names():
+    assert LOSSES == ("squared_error", "log_loss", "hinge", "squared_hinge")
+    assert CLASSIFICATION_LOSSES == ("log_loss", "hinge", "squared_hinge")
+    codes = losses.SQUARED_ERROR, losses.LOG_LOSS, losses.HINGE, losses.SQUARED_HINGE
+    assert codes == tuple(int(Loss[name]) for name in LOSSES)

@@ -1,0 +1,125 @@
+"""The papers' data generators against the moments that theory gives them."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from ofslib.simulate import DESIGNS, Equicorrelated
+
+# Table 1 of the sfsa paper; what var(y) is follows from (6) and (7).
+TABLE_1 = {"strong": 1.0, "weak": (0.05, 1.0)}
+
+
+def rows(design, n, seed=0, block_rows=1000):
+    blocks = list(design.stream(n, np.random.default_rng(seed), block_rows=block_rows))
+    X, y = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    return X, y, [len(block) for block, _ in blocks]
+
+
+def variance_of_y(design):
+    """Of alpha z sum(coef) + u . coef + noise."""
+    return design.alpha**2 * design.coef.sum() ** 2 + np.square(design.coef).sum() + design.noise**2
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0, 2.0])
+def test_moments_of_the_features(alpha):
+    X, _, _ = rows(Equicorrelated(p=30, k=3, alpha=alpha), 100_000)
+    variance = 1 + alpha**2
+    # The common factor moves all means together: sd alpha / sqrt(n), and 5 of them are allowed.
+    assert np.abs(X.mean(axis=0)).max() < 5 * np.sqrt(variance / len(X))
+    assert_allclose(X.var(axis=0), variance, rtol=5 * np.sqrt(2 / len(X)))
+    correlation = np.corrcoef(X, rowvar=False)
+    off = correlation[~np.eye(30, dtype=bool)]
+    rho = alpha**2 / (1 + alpha**2)
+    assert_allclose(off, rho, atol=6 * (1 - rho**2) / np.sqrt(len(X)))
+
+
+@pytest.mark.parametrize(("signal", "sd"), [("strong", 100.5), ("weak", 52.8)])
+def test_spread_of_y_in_closed_form(signal, sd):
+    design = Equicorrelated(p=10_000, k=100, beta=TABLE_1[signal])
+    assert np.sqrt(variance_of_y(design)) == pytest.approx(sd, abs=0.05)
+
+
+@pytest.mark.parametrize("beta", TABLE_1.values(), ids=TABLE_1.keys())
+def test_spread_of_y_in_a_sample(beta):
+    # As large as the support demands and no larger: the other features do not enter y.
+    design = Equicorrelated(p=1000, k=100, beta=beta)
+    _, y, _ = rows(design, 20_000)
+    assert y.std() == pytest.approx(np.sqrt(variance_of_y(design)), rel=5 / np.sqrt(2 * len(y)))
+
+
+@pytest.mark.parametrize("noise", [0.0, 3.0])
+def test_y_is_the_signal_and_noise_of_its_spread(noise):
+    design = Equicorrelated(p=100, k=5, beta=(0.5, 2), noise=noise)
+    X, y, _ = rows(design, 20_000)
+    left = y - X @ design.coef
+    assert left.std() == pytest.approx(noise, rel=0.05, abs=1e-12)
+    assert np.abs(left @ X / len(X)).max() <= 5 * noise * np.sqrt(2 / len(X)) + 1e-12
+
+
+def test_coefficients_stand_at_every_tenth_feature():
+    design = Equicorrelated(p=1000, k=100, beta=(0.05, 1))
+    assert_array_equal(design.support + 1, np.arange(10, 1001, 10))
+    assert_array_equal(np.flatnonzero(design.coef), design.support)
+    found = design.coef[design.support]
+    assert found[0] == 0.05 and found[-1] == 1
+    assert_allclose(np.diff(found), 0.95 / 99)
+    assert_array_equal(Equicorrelated(p=55, k=5, beta=2).coef[[9, 19, 29, 39, 49]], 2.0)
+
+
+def test_classes_are_the_sign_of_the_regression():
+    given = {"p": 100, "k": 10, "alpha": 1.0, "beta": 0.3}
+    X, number, _ = rows(Equicorrelated(**given), 500)
+    again, label, _ = rows(Equicorrelated(**given, task="classification"), 500)
+    assert_array_equal(X, again)
+    assert_array_equal(label, np.where(number > 0, 1.0, -1.0))
+    assert 0.4 < (label > 0).mean() < 0.6
+
+
+@pytest.mark.parametrize("block_rows", [1, 3, 7, 64, 999, 1000, 5000])
+@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_rows_do_not_depend_on_the_blocks(block_rows, task, alpha):
+    design = Equicorrelated(p=57, k=5, alpha=alpha, beta=(0.05, 1), task=task)
+    X, y, sizes = rows(design, 2000, block_rows=block_rows)
+    whole = design.sample(2000, np.random.default_rng(0))
+    assert max(sizes) <= block_rows and sum(sizes) == 2000
+    assert_array_equal(X, whole[0])
+    assert_array_equal(y, whole[1])
+
+
+def test_a_longer_stream_begins_like_a_shorter_one():
+    design = Equicorrelated(p=57, k=5, beta=(0.05, 1))
+    short, long = rows(design, 150, block_rows=100), rows(design, 1000, block_rows=100)
+    assert_array_equal(short[0], long[0][:150])
+    assert_array_equal(short[1], long[1][:150])
+
+
+def test_generator_alone_decides():
+    design = Equicorrelated(p=50, k=5)
+    one, same, other = (rows(design, 20, seed) for seed in (1, 1, 2))
+    assert_array_equal(one[0], same[0])
+    assert_array_equal(one[1], same[1])
+    assert not np.isclose(one[0], other[0]).any()
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"p": 99, "k": 10}, "p=99"),
+        ({"p": 99, "k": 10}, "k=10"),
+        ({"p": 100, "k": 10, "task": "ranking"}, "task='ranking'"),
+        ({"p": 100, "k": 0}, "k=0"),
+        ({"p": 100, "k": -1}, "k=-1"),
+        ({"p": 100, "k": 5, "noise": -1.0}, "noise=-1"),
+        ({"p": 100, "k": 5, "beta": (1, 2, 3)}, "beta="),
+    ],
+)
+def test_errors_name_the_argument(given, name):
+    with pytest.raises(ValueError) as error:
+        Equicorrelated(**given)
+    assert name in str(error.value)
+
+
+def test_designs_are_known_by_the_name_of_the_configuration():
+    assert DESIGNS["equicorrelated"] is Equicorrelated

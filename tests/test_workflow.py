@@ -1,0 +1,705 @@
+"""The workflow as a stranger meets it: in a copy of the checkout, offline, killed, changed.
+
+Nothing here may use the network: all https connections are sent to a port where nobody listens.
+"""
+
+import csv
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from html.parser import HTMLParser
+from importlib.metadata import version
+from pathlib import Path
+from types import SimpleNamespace
+
+import nbformat
+import numpy as np
+import pandas as pd
+import psutil
+import pytest
+import yaml
+
+from ofslib import project
+
+pytestmark = [
+    pytest.mark.workflow,
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name != "posix", reason="signals"),
+    pytest.mark.skipif(not shutil.which("git"), reason="git tells which files are the project's"),
+]
+
+ROOT = Path(__file__).parents[1]
+MIRROR = "OFSLIB_DATA_MIRROR"
+BESIDE = ROOT.parent / "shared" / "data"
+REAL = os.environ.get(MIRROR) or (str(BESIDE) if BESIDE.is_dir() else None)
+CLOSED = "http://127.0.0.1:9"  # the discard port: nobody listens
+PROXIES = {"http_proxy", "https_proxy", "all_proxy", "no_proxy"}
+OLD = b"what an earlier run made\n"
+
+
+# -------------------------------------------------- a copy of the project, and Snakemake in it
+
+
+class Copy:
+    """The files of the working tree that git does not ignore, in a folder of their own."""
+
+    def __init__(self, folder, cache):
+        self.folder, self.cache = folder, cache
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+        ).stdout.decode()
+        names = sorted(filter(None, listed.split("\0")))
+        self.tracked = [name for name in names if (ROOT / name).is_file()]
+        for name in self.tracked:  # in this order, as git writes them
+            content = OLD if is_product(name) else (ROOT / name).read_bytes()
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+
+    def path(self, name):
+        return self.folder / name
+
+    def environment(self, mirror):
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if name.lower() not in PROXIES and name != MIRROR and not name.startswith("PYTEST")
+        }
+        # Not below the copy: what one test compiles, the next one need not.
+        kept |= {"PYTHONPATH": str(self.folder), "NUMBA_CACHE_DIR": str(self.cache)}
+        kept |= {"https_proxy": CLOSED, "HTTPS_PROXY": CLOSED}
+        return kept | ({MIRROR: mirror} if mirror else {})
+
+    def start(self, *words, mirror=None, **config):
+        changes = [f"{name}={value}" for name, value in config.items()]
+        return subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "snakemake",
+                *words,
+                *(["--config", *changes] if config else []),
+            ],
+            cwd=self.folder,
+            env=self.environment(mirror),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def run(self, *words, seconds=600, **options):
+        process = self.start(*words, **options)
+        try:
+            said, _ = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            said, _ = process.communicate()
+            pytest.fail(f"more than {seconds} s: {words}\n{said[-3000:]}")
+        return SimpleNamespace(code=process.returncode, said=said)
+
+    def planned(self, **options):
+        """Files that Snakemake would make now."""
+        done = self.run("--summary", **options)
+        assert done.code == 0, done.said[-3000:]
+        lines = done.said[done.said.index("output_file\t") :].splitlines()
+        rows = csv.DictReader([line for line in lines if "\t" in line], delimiter="\t")
+        return {row["output_file"] for row in rows if row["plan"] != "no update"}
+
+    @contextmanager
+    def edited(self, name, more="\n"):
+        before, stamp = self.path(name).read_bytes(), self.path(name).stat()
+        self.path(name).write_bytes(before + more.encode())
+        try:
+            yield
+        finally:
+            self.path(name).write_bytes(before)
+            os.utime(self.path(name), ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+
+
+def is_product(name):
+    return name.startswith("figures/")
+
+
+def record(copy, dataset):
+    return json.loads(copy.path(f"resources/{dataset}.json").read_text(encoding="utf-8"))
+
+
+class References(HTMLParser):
+    """What a page loads or links to, and the places that it can be linked at."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.loaded, self.linked, self.places = [], [], set()
+        self.feed(text)
+        self.loaded += re.findall(r"@import\s+[\"']?([^\"');]+)", text)
+        self.loaded += re.findall(r"\burl\(\s*[\"']?([^\"')]+)", text)
+
+    def handle_starttag(self, tag, attributes):
+        for name, value in attributes:
+            if name in ("src", "srcset", "data", "poster", "action") or tag == "link":
+                self.loaded.append(value)
+            elif name in ("href", "xlink:href"):
+                (self.linked if tag == "a" else self.loaded).append(value)
+            elif name == "id":
+                self.places.add(value)
+
+
+# -------------------------------------------------- everything, at the smallest scale
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("kernels")
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory, cache):
+    """A clean checkout in which `snakemake` was called once."""
+    copy = Copy(tmp_path_factory.mktemp("smoke"), cache)
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@y", "-c", "commit.gpgsign=false"]
+    for words in (["init", "-q"], ["add", "-A", "-f"], ["commit", "-q", "-m", "x"]):
+        subprocess.run([*git, *words], cwd=copy.folder, check=True, stdout=subprocess.DEVNULL)
+    copy.work = project.load(copy.folder, scale="smoke")
+    copy.settings = {"scale": "smoke", "mirror": REAL}
+    copy.first = copy.run("--cores", "2", **copy.settings)
+    assert copy.first.code == 0, copy.first.said[-5000:]
+    copy.missing = [
+        name for name in copy.work.datasets if record(copy, name)["status"] != "fetched"
+    ]
+    copy.rest = copy.planned(**copy.settings)
+    return copy
+
+
+def end_of_all(work):
+    return {"figures/PROVENANCE.json", "report.html"}
+
+
+def products(work, *entries):
+    return {file for entry in entries for file in work.figures(entry)} | end_of_all(work)
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory, cache):
+    """A clean checkout in which nothing was run."""
+    return Copy(tmp_path_factory.mktemp("untouched"), cache)
+
+
+def test_lint(untouched):
+    done = untouched.run("--lint")
+    assert done.code == 0, done.said
+
+
+@pytest.mark.parametrize("newer", [False, True], ids=["clone", "figures_newer"])
+def test_figures_that_came_with_the_checkout_are_made_again(untouched, newer):
+    """The second case: `git pull` brought new ones, or someone removed results/ and .snakemake/."""
+    if newer:
+        for name in filter(is_product, untouched.tracked):
+            untouched.path(name).touch()
+    work = project.load(untouched.folder, scale="smoke")
+    expected = {f for e in work.entries for f in (*work.inputs(e), *work.figures(e))}
+    assert expected - untouched.planned(scale="smoke") == set()
+
+
+def test_smoke_makes_every_file_anew(smoke):
+    expected = products(smoke.work, *smoke.work.entries)
+    assert {f for f in expected if not smoke.path(f).is_file()} == set()
+    assert {f for f in expected if OLD in smoke.path(f).read_bytes()} == set()
+    assert {f for f in smoke.tracked if is_product(f)} <= expected, "tracked, but never made"
+    assert [f for f in expected if not smoke.path(f).stat().st_size] == []
+
+
+def test_smoke_uses_the_real_data_that_can_be_had(smoke):
+    for name in smoke.work.datasets:
+        found = record(smoke, name)
+        files = sorted(path for path in smoke.path(f"resources/{name}").glob("*"))
+        if found["status"] == "fetched":
+            sums = {
+                f: hashlib.sha256(smoke.path(f).read_bytes()).hexdigest() for f in found["sha256"]
+            }
+            assert found["sha256"] == sums != {}
+            assert {smoke.path(file) for file in sums} <= set(files)
+        else:
+            assert found["status"] == "not fetched" and found["reason"]
+            assert f"Missing data set {name}: not fetched" in smoke.first.said
+    if not REAL:
+        assert smoke.missing == smoke.work.datasets
+    elif Path(REAL).is_dir():
+        there = {name for name in smoke.work.datasets if complete(name)}
+        assert set(smoke.missing) == set(smoke.work.datasets) - there
+
+
+def complete(name):
+    row = project.load(ROOT).row(name)
+    wanted = {Path(path).name for path in f"{row['train']} {row['test']}".split()}
+    return wanted <= {file.name for file in Path(REAL, name).glob("*")}
+
+
+def test_smoke_marks_what_is_missing(smoke):
+    for entry in smoke.work.entries.values():
+        for setting in entry.to_run:
+            table = pd.read_csv(smoke.path(smoke.work.result(entry.name, setting.name)))
+            assert set(table["method"]) == set(setting.spec["methods"])
+            if setting.dataset in smoke.missing:
+                assert table["value"].isna().all()
+                assert table["note"].str.startswith("not fetched").all()
+            else:
+                assert table["value"].notna().all()
+    report = smoke.path("report.html").read_text(encoding="utf-8")
+    for name in smoke.work.datasets:
+        assert (f"<code>{name}</code>: not fetched" in report) == (name in smoke.missing)
+
+
+def test_report_opens_offline(smoke):
+    page = References(smoke.path("report.html").read_text(encoding="utf-8"))
+    outside = [where for where in page.loaded if not where.startswith(("#", "data:"))]
+    assert outside == []
+    anchors = {where[1:] for where in page.linked if where.startswith("#")}
+    assert anchors <= page.places and len(anchors) == len(smoke.work.entries)
+    files = {where for where in page.linked if not where.startswith("#")}
+    assert {f for f in files if ":" in f or f.startswith(("/", ".."))} == set()
+    assert {f for f in files if not smoke.path(f).is_file()} == set()
+    figures = {file for entry in smoke.work.entries for file in smoke.work.figures(entry)}
+    assert files == figures
+
+
+def test_report_shows_every_entry(smoke):
+    report = smoke.path("report.html").read_text(encoding="utf-8")
+    for entry in smoke.work.entries.values():
+        assert f'<h2 id="{entry.name}">' in report
+        assert entry.spec["title"] in report
+    figures = [e for e in smoke.work.entries.values() if e.spec["form"] == "figure"]
+    assert report.count("<svg") == len(figures)
+    assert str(smoke.folder) not in report and str(ROOT) not in report
+
+
+def test_provenance(smoke):
+    text = smoke.path("figures/PROVENANCE.json").read_text(encoding="utf-8")
+    facts = json.loads(text)
+    expected = yaml.safe_load((ROOT / "config/config.yaml").read_text(encoding="utf-8"))
+    assert (facts["scale"], facts["real_data"]) == ("smoke", expected["real_data"])
+    assert facts["seed"] == expected["seed"]
+    made = datetime.fromisoformat(facts["date"])
+    assert made.utcoffset() == timedelta(0)
+    assert abs(made.timestamp() - time.time()) < 3600
+    for name in ("numpy", "scipy", "numba", "pandas", "scikit-learn", "matplotlib", "snakemake"):
+        assert facts[name] == version(name)
+    assert facts["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert facts["machine"] and facts["system"]
+    assert str(smoke.folder) not in text and str(Path.home()) + "/" not in text
+
+
+def test_provenance_names_the_commit_of_the_sources(smoke):
+    """The sources were not changed since; that the run made the figures anew is no change."""
+    facts = json.loads(smoke.path("figures/PROVENANCE.json").read_text(encoding="utf-8"))
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=smoke.folder, capture_output=True, text=True, check=True
+    )
+    assert facts["commit"] == head.stdout.strip()
+
+
+def test_smoke_once_more_does_only_what_is_missing(smoke):
+    if not smoke.missing:
+        assert smoke.rest == set()
+        assert "Nothing to be done" in smoke.run("-n", **smoke.settings).said
+        return
+    work, expected = smoke.work, set()
+    for entry in work.entries:
+        source = work.source(entry)
+        lost = [s.name for s in source.to_run if s.dataset in smoke.missing]
+        expected |= {str(work.result(source.name, name)) for name in lost}
+        expected |= set(work.figures(entry)) if lost else set()
+    records = {f"resources/{name}.json" for name in smoke.missing}
+    assert smoke.rest == expected | records | end_of_all(work)
+
+
+# -------------------------------------------------- what an edit makes run again
+
+
+def runs_with(work, module):
+    found = set()
+    for entry in work.entries.values():
+        for setting in entry.to_run:
+            files = project.sources(*setting.classes)
+            if any(file.endswith(module) for file in files):
+                found.add(str(work.result(entry.name, setting.name)))
+    return found
+
+
+def test_edit_of_an_algorithm_runs_what_uses_it(smoke):
+    runs = runs_with(smoke.work, "algorithms/barda.py")
+    assert {Path(run).parent.name for run in runs} == {"barda_figure_1"}
+    with smoke.edited("ofslib/algorithms/barda.py", "# a comment\n"):
+        planned = smoke.planned(**smoke.settings)
+    expected = runs | products(smoke.work, "barda_figure_1", "barda_figure_2")
+    assert planned == smoke.rest | expected
+    assert smoke.planned(**smoke.settings) == smoke.rest, "restored, but not as before"
+
+
+def test_edit_of_the_style_runs_no_experiment(smoke):
+    with smoke.edited("ofslib/figures.py", "# a comment\n"):
+        planned = smoke.planned(**smoke.settings)
+    assert planned == smoke.rest | products(smoke.work, *smoke.work.entries)
+
+
+def test_edit_of_a_figure_notebook_draws_its_figure(smoke):
+    with smoke.edited("notebooks/annealing_schedules.ipynb"):
+        planned = smoke.planned(**smoke.settings)
+    assert planned == smoke.rest | products(smoke.work, "sfsa_figure_1")
+
+
+def test_edit_of_a_parameter_runs_its_entry(smoke):
+    name = "config/experiments/sfsa.yaml"
+    text = smoke.path(name).read_text(encoding="utf-8")
+    more = text.replace("mu: 5\n", "mu: 6\n")[len(text) :]
+    assert more == "" and text.count("mu: 5\n") == 1
+    with smoke.edited(name):
+        smoke.path(name).write_text(text.replace("mu: 5\n", "mu: 6\n"), encoding="utf-8")
+        planned = smoke.planned(**smoke.settings)
+    runs = {*smoke.work.inputs("sfsa_table_2"), *smoke.work.inputs("sfsa_table_2", "time")}
+    assert planned == smoke.rest | runs | products(smoke.work, "sfsa_table_2")
+
+
+def test_another_seed_runs_everything(smoke):
+    planned = smoke.planned(**smoke.settings, seed=1)
+    work, results = smoke.work, set()
+    for entry in work.entries:
+        results |= {*work.inputs(entry), *work.inputs(entry, "time")}
+    assert planned - smoke.rest >= results - smoke.rest
+    assert {file for file in planned - smoke.rest if file.startswith("resources/")} == set()
+
+
+@pytest.mark.parametrize("scripts", [False, True], ids=["sources", "scripts"])
+def test_touching_files_runs_nothing(smoke, scripts):
+    """As a checkout of another branch and back does."""
+    touched = [
+        smoke.path(name)
+        for name in smoke.tracked
+        if not is_product(name) and name.startswith("workflow/scripts/") == scripts
+    ]
+    stamps = {path: path.stat() for path in touched}
+    for path in touched:
+        path.touch()
+    try:
+        assert smoke.planned(**smoke.settings) == smoke.rest
+    finally:
+        for path, stamp in stamps.items():
+            os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+
+
+# -------------------------------------------------- a small project of one's own
+
+HELD = '''
+"""A user's own method, which waits while there is a file "hold"."""
+import os, time
+from pathlib import Path
+from sklearn.linear_model import Lasso
+
+class Held(Lasso):
+    def fit(self, X, y):
+        Path(f"started-{os.getpid()}").touch()
+        while Path("hold").exists():
+            time.sleep(0.05)
+        return super().fit(X, y)
+'''
+
+DRAW = """
+import matplotlib.pyplot as plt
+from ofslib import figures, project
+figures.style()
+work = project.load(scale=scale, **changes)
+results = figures.read_results(work.inputs(entry))
+fig, ax = plt.subplots()
+if results["value"].isna().any():
+    figures.empty_panel(ax, results["note"].iloc[0])
+else:
+    figures.curves(ax, figures.summarise(results), "k")
+figures.save_figure(fig, output)
+figures.save_csv(results, output)
+"""
+
+ENTRIES = {
+    "tiny_table": {
+        "source": "Doe (2027), Table 1",
+        "title": "Own methods & others",
+        "form": "table",
+        "notebook": "recovery_table",
+        "published": "tiny_table",
+        "data": {"simulate": "equicorrelated", "p": 200, "k": 10, "alpha": 0.5},
+        "grid": {"n": [300]},
+        "methods": {
+            "SGDT": {"class": "sklearn.linear_model:SGDRegressor", "eta0": 1e-4},
+            "mine": {"class": "held:Held", "alpha": 0.1},
+        },
+        "readings": {"plain": {"note": "As it is."}},
+        "metrics": ["DR", "RMSE"],
+        "replicates": 2,
+    },
+    "tiny_figure": {
+        "source": "Doe (2027), Figure 1",
+        "title": "A data set of one's own",
+        "form": "figure",
+        "notebook": "tiny_figure",
+        "grid": {"dataset": ["tiny"]},
+        "methods": {"B-ARDA": {"class": "BARDAClassifier"}},
+        "sweep": {"k": [2, 5]},
+        "tune": {"score": "online", "at": {"k": 5}, "grid": {"learning_rate": [0.01, 1.0]}},
+        "metrics": ["accuracy"],
+        "replicates": 2,
+    },
+}
+SCALE = {"replicates": 2, "values": None, "run_values": None, "tune_values": None}
+SCALE |= {"timing_repeats": 1, "timing_values": 0}
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory, cache):
+    copy = Copy(tmp_path_factory.mktemp("tiny"), cache)
+    shutil.rmtree(copy.path("config/experiments"))
+    for name, content in {
+        "config": {"scale": "tiny", "real_data": "auto", "seed": 1},
+        "scales": {"tiny": SCALE},
+        "experiments/tiny": ENTRIES,
+    }.items():
+        copy.path(f"config/{name}.yaml").parent.mkdir(exist_ok=True)
+        copy.path(f"config/{name}.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+    copy.path("config/published/tiny_table.csv").write_text(
+        "n,method,metric,value,note\n300,SGDT,DR,50,\n300,SGDT,RMSE,,not readable\n"
+    )
+    copy.path("held.py").write_text(HELD)
+    notebook = nbformat.v4.new_notebook()
+    notebook.cells = [
+        nbformat.v4.new_code_cell("entry = scale = changes = output = None"),
+        nbformat.v4.new_code_cell(DRAW),
+    ]
+    notebook.cells[0].metadata["tags"] = ["parameters"]
+    nbformat.write(notebook, copy.path("notebooks/tiny_figure.ipynb"))
+    copy.mirror = tmp_path_factory.mktemp("mirror")
+    add_data_set(copy)
+    copy.work = project.load(copy.folder)
+    return copy
+
+
+def add_data_set(copy):
+    rng = np.random.default_rng(0)
+    (copy.mirror / "tiny").mkdir()
+    facts = {}
+    for part, n in {"train": 60, "test": 40}.items():
+        X = rng.integers(0, 3, (n, 30))
+        lines = [
+            " ".join([f"{1 if row[0] else -1}", *(f"{j + 1}:{v}" for j, v in enumerate(row) if v)])
+            for row in X
+        ]
+        content = "\n".join(lines).encode() + b"\n"
+        (copy.mirror / "tiny" / f"{part}.svm").write_bytes(content)
+        facts |= {part: f"data/{part}.svm", f"n_{part}": n, f"{part}_bytes": len(content)}
+        facts[f"{part}_checksum"] = "sha256:" + hashlib.sha256(content).hexdigest()
+    facts |= {"name": "tiny", "title": "Tiny", "reader": "libsvm", "n_features": 30}
+    facts |= {"repository": "nobody/nothing", "commit": "0" * 40, "task": "classification"}
+    facts |= {"licence": "free", "citation": "Doe, 2027", "notes": ""}
+    table = copy.path("config/datasets.csv")
+    columns = table.read_text(encoding="utf-8").splitlines()[0].split(",")
+    with table.open("a", encoding="utf-8", newline="") as file:
+        csv.DictWriter(file, columns).writerow(facts)
+
+
+def wipe(copy):
+    for name in ("results", "figures", "resources", "logs", ".snakemake"):
+        shutil.rmtree(copy.path(name), ignore_errors=True)
+    for file in [copy.path("hold"), copy.path("report.html"), *copy.folder.glob("started-*")]:
+        file.unlink(missing_ok=True)
+
+
+def outcome(copy):
+    """Every file of results and every figure, hidden ones too."""
+    files = [f for top in ("results", "figures") for f in copy.path(top).rglob("*") if f.is_file()]
+    names = {str(file.relative_to(copy.folder)): file.read_bytes() for file in files}
+    names.pop("figures/PROVENANCE.json", None)
+    return names
+
+
+@pytest.fixture(scope="module")
+def story(tiny):
+    """The small project offline, then with a mirror; one core; nothing goes wrong."""
+    wipe(tiny)
+    told = SimpleNamespace(offline=tiny.run("--cores", "1"))
+    assert told.offline.code == 0, told.offline.said[-5000:]
+    told.files_offline, told.record_offline = outcome(tiny), record(tiny, "tiny")
+    told.report_offline = tiny.path("report.html").read_text(encoding="utf-8")
+    told.plan = tiny.planned(mirror=str(tiny.mirror))
+    told.online = tiny.run("--cores", "1", mirror=str(tiny.mirror))
+    assert told.online.code == 0, told.online.said[-5000:]
+    told.files, told.record = outcome(tiny), record(tiny, "tiny")
+    told.report = tiny.path("report.html").read_text(encoding="utf-8")
+    told.plan_after = tiny.planned(mirror=str(tiny.mirror))
+    return told
+
+
+REAL_PART = {"resources/tiny.json", "results/tiny/tiny_figure/tiny.csv"}
+REAL_PART |= {f"figures/tiny_figure.{end}" for end in ("csv", "svg", "pdf")}
+TABLE_RUNS = {"results/tiny/tiny_table/plain_300.csv"}
+TABLE = {f"figures/tiny_table.{end}" for end in ("csv", "tex")}
+END = {"figures/PROVENANCE.json", "report.html"}
+
+
+def test_offline_the_rest_is_made_and_the_gap_is_marked(story):
+    assert set(story.files_offline) == (REAL_PART | TABLE_RUNS | TABLE) - {"resources/tiny.json"}
+    assert story.record_offline["status"] == "not fetched"
+    assert "Missing data set tiny: not fetched" in story.offline.said
+    assert MIRROR in story.offline.said, "the summary does not say what to do"
+    assert "<code>tiny</code>: not fetched" in story.report_offline
+    rows = story.files_offline["results/tiny/tiny_figure/tiny.csv"].decode().splitlines()
+    assert len(rows) == 1 + 2 and all("not fetched" in row for row in rows[1:])
+
+
+def test_a_data_set_that_was_missing_is_fetched_when_it_can_be(story):
+    assert story.plan == REAL_PART | END
+    assert story.record["status"] == "fetched"
+    assert "not fetched" not in story.report
+    made = re.findall(r"^ {4}output: (.*)$", story.online.said, re.M)
+    assert not [line for line in made if "tiny_table" in line]
+    for name in TABLE_RUNS | TABLE:
+        assert story.files[name] == story.files_offline[name]
+    for name in REAL_PART - {"resources/tiny.json"}:
+        assert story.files[name] != story.files_offline[name]
+    assert story.plan_after == set()
+
+
+def test_a_users_method_is_a_column_of_the_table(story):
+    for name in TABLE_RUNS:
+        table = pd.read_csv(pd.io.common.BytesIO(story.files[name]))
+        assert set(table["method"]) == {"mine", "SGDT"}
+        assert table["value"].notna().all()
+    compared = pd.read_csv(pd.io.common.BytesIO(story.files["figures/tiny_table.csv"]))
+    mine = compared[compared["method"] == "mine"]
+    assert len(mine) == 2
+    assert set(mine["why"]) == {"not in the paper's table"}
+    assert b"{mine}" in story.files["figures/tiny_table.tex"]
+    assert ">mine</th>" in story.report
+    assert "Own methods &amp; others" in story.report
+
+
+def test_edit_of_a_users_method_runs_its_table(tiny, story):
+    with tiny.edited("held.py", "# a comment\n"):
+        assert tiny.planned(mirror=str(tiny.mirror)) == TABLE_RUNS | TABLE | END
+
+
+def test_real_data_required_but_out_of_reach(tiny, story):
+    data = tiny.path("resources/tiny")
+    kept = data.rename(data.with_name("elsewhere"))
+    before = tiny.path("resources/tiny.json").read_bytes()
+    try:
+        done = tiny.run("--cores", "2", mirror=CLOSED, real_data="require", seconds=60)
+        assert done.code != 0
+        assert "tiny/train.svm could not be had" in done.said
+        assert "Traceback" not in done.said
+    finally:
+        shutil.rmtree(data, ignore_errors=True)
+        kept.rename(data)
+        tiny.path("resources/tiny.json").write_bytes(before)
+
+
+def test_without_real_data_on_purpose(tiny, story):
+    """Also where they could be had."""
+    options = {"mirror": str(tiny.mirror), "real_data": "none"}
+    done = tiny.run("resources/tiny.json", "--cores", "1", **options)
+    assert done.code == 0, done.said[-3000:]
+    assert record(tiny, "tiny")["status"] == "not fetched"
+    assert "none" in record(tiny, "tiny")["reason"]
+    planned = tiny.planned(**options)
+    assert planned >= (REAL_PART | END) - {"resources/tiny.json"}
+    assert not planned & TABLE_RUNS
+    assert "resources/tiny.json" not in planned, "not wanted, yet to be tried again in each call"
+
+
+# -------------------------------------------------- accidents
+
+
+def wait_for(condition, process, seconds=90):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, process.communicate()[0][-3000:]
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.1)
+
+
+def is_over(process):
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+@contextmanager
+def held(copy, cores):
+    """Snakemake, in the middle of a run that waits to be released."""
+    wipe(copy)
+    copy.path("hold").touch()
+    process = copy.start("--cores", cores, mirror=str(copy.mirror))
+    try:
+        wait_for(lambda: any(copy.folder.glob("started-*")), process)
+        yield process
+    finally:
+        copy.path("hold").unlink(missing_ok=True)
+        if process.poll() is None:
+            process.terminate()
+        process.communicate()
+
+
+def test_killed_and_called_again(tiny, story):
+    with held(tiny, "8") as process:
+        second = tiny.run("--cores", "1", mirror=str(tiny.mirror), seconds=60)
+        assert second.code != 0 and "lock" in second.said.lower(), "two at once in one folder"
+        assert process.poll() is None
+        family = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        end = time.monotonic() + 20
+        while not all(map(is_over, family)):
+            assert time.monotonic() < end, "jobs live on"
+            time.sleep(0.1)
+    left = outcome(tiny)
+    assert {name for name in left if left[name] != story.files.get(name)} == set()
+    assert set(left) < set(story.files)
+    again = tiny.run("--cores", "8", mirror=str(tiny.mirror))
+    assert again.code == 0, again.said[-3000:]
+    assert outcome(tiny) == story.files
+
+
+def test_killed_kernel_is_started_again(tiny, story):
+    with held(tiny, "2") as process:
+        (started,) = tiny.folder.glob("started-*")
+        kernel = psutil.Process(int(started.name.partition("-")[2]))
+        assert "ipykernel_launcher" in " ".join(kernel.cmdline())
+        kernel.kill()
+        wait_for(lambda: is_over(kernel), process)
+        tiny.path("hold").unlink()
+        said, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, said[-3000:]
+    assert len(list(tiny.folder.glob("started-*"))) == 2, "one run, and once more"
+    assert outcome(tiny) == story.files
+
+
+def test_a_lock_without_a_readable_owner_is_no_dead_end(tiny, story):
+    """What a kill leaves that came while the owner of the lock was written down."""
+    owner = tiny.path(".snakemake/owner.json")
+    before = owner.read_bytes() if owner.exists() else None
+    owner.parent.mkdir(exist_ok=True)
+    owner.write_bytes(b"")
+    try:
+        done = tiny.run("-n", mirror=str(tiny.mirror))
+        assert done.code == 0, done.said[-2000:]
+    finally:
+        owner.unlink(missing_ok=True)
+        if before:
+            owner.write_bytes(before)
