@@ -48,8 +48,9 @@ def _cache_in(folder: Path):
 
 def kernel(function: Callable) -> Callable:
     """Compile `function` on first use; keep it on disk; release the interpreter lock inside."""
+    # Without a folder of its own numba would write beside the sources, where the key is no guard.
     with _cache_in(_FOLDER):
-        return numba.njit(function, cache=True, nogil=True, error_model="numpy")
+        return numba.njit(function, cache=_WRITABLE, nogil=True, error_model="numpy")
 
 
 def generic(choose: Callable | None = None, **jit_options) -> Callable:
@@ -75,4 +76,13 @@ def kind(value) -> type:
     return getattr(value, "instance_class", type(value))
 
 
+def _can_write(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)
+
+
 _FOLDER = cache_folder()
+_WRITABLE = _can_write(_FOLDER)

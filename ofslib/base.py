@@ -4,10 +4,11 @@
 hyper-parameters (`param`), its `State`, and a kernel that folds rows into the state.
 """
 
+import contextlib
 import copy
+import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
@@ -62,8 +63,10 @@ def estimator(cls: type) -> type:
     declared = [f for f in fields(cls) if "doc" in f.metadata]
     cls._parameter_constraints = {f.name: f.metadata["allowed"] for f in declared}
     lines = [f"{f.name} : default={f.default!r}\n    {f.metadata['doc']}" for f in declared]
-    text = "\n".join(["Parameters", "----------", *lines])
-    cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n{_indent(text)}\n\n{_indent(_ATTRIBUTES)}\n    "
+    parameters = "\n".join(["Parameters", "----------", *lines])
+    attributes = "\n".join(["Attributes", "----------", *_attributes(cls), _ATTRIBUTES])
+    text = "\n\n".join([parameters, attributes])
+    cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n{_indent(text)}\n    "
     return cls
 
 
@@ -71,26 +74,29 @@ def _indent(text: str) -> str:
     return "\n".join("    " + line if line else line for line in text.split("\n"))
 
 
+def _attributes(cls: type) -> list[str]:
+    """What the properties of a class are, by their own docstrings."""
+    return [
+        f"{name} : {value.__doc__}"
+        for name in dir(cls)
+        if name.endswith("_") and name[0] != "_" and isinstance(value := getattr(cls, name), property)
+    ]
+
+
 _ATTRIBUTES = """\
-Attributes
-----------
-coef_ : ndarray of shape (n_features,)
-    Coefficients of the model as it stands; at most `k` are not zero.
-intercept_ : float
-    The model's constant; 0.0 without `fit_intercept`.
-support_ : ndarray of int
-    Features with a nonzero coefficient, in ascending order.
 n_samples_seen_ : int
     Rows shown so far; a row counts once for each pass.
-online_loss_ : float
-    Mean loss of each row under the model that stood before that row was shown.
-online_score_ : float
-    Share of rows that this model classified rightly (classifiers), or the share of the variance
-    around zero that it explained (regressors).
 n_features_in_ : int
     Number of features.
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    Names of the features, if they were shown with names.
 classes_ : ndarray of shape (2,)
     The labels; the second one is the positive class (classifiers only)."""
+
+
+def batches(rows: int | None, batch_size: int) -> int:
+    """Mini-batches that so many rows make, the last one perhaps not full; 0 if not known."""
+    return -(-int(rows or 0) // int(batch_size))
 
 
 class Blocks(NamedTuple):
@@ -130,6 +136,14 @@ def _kernel_csr(X) -> CSR:
     return CSR(data, indices, np.require(X.indptr, np.int64, "CW"))
 
 
+def _frames_to_caller() -> int:
+    """How many frames above its caller the first one outside this file is, as warnings count."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and frame.f_code.co_filename in (__file__, contextlib.__file__):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 @estimator
 class RowStream(SelectorMixin, BaseEstimator):
     """Base of the methods that learn from rows, all features of which are known.
@@ -155,6 +169,8 @@ class RowStream(SelectorMixin, BaseEstimator):
     )
 
     fold: ClassVar[Callable]
+    # Parameters that the state was made for: they cannot change while it learns.
+    frozen: ClassVar[tuple[str, ...]] = ()
 
     def _init(self, n_features: int) -> NamedTuple:
         """The state before the first row."""
@@ -164,7 +180,7 @@ class RowStream(SelectorMixin, BaseEstimator):
         """The hyper-parameters as the kernel reads them; `n_rows`: the stream's length if known."""
         raise NotImplementedError
 
-    def _model(self, state: NamedTuple) -> tuple[np.ndarray, float]:
+    def _model(self, state: NamedTuple, hyper: NamedTuple) -> tuple[np.ndarray, float]:
         """Coefficients, at most k of them not zero, and intercept."""
         raise NotImplementedError
 
@@ -194,12 +210,12 @@ class RowStream(SelectorMixin, BaseEstimator):
         with self._unless_it_fails():
             X, y = self._read(X, y, reset=True)
             n, rng = X.shape[0], check_random_state(self.random_state)
-            hyper = self._hyper(n * self.n_passes)
             self._begin(X.shape[1])
+            self._learned = self._hyper(n * self.n_passes)
             for _ in range(self.n_passes):
                 order = rng.permutation(n) if self.shuffle else np.arange(n)
-                self._show(Blocks(X, y, order), hyper)
-            self._finish(self._state, hyper)
+                self._show(Blocks(X, y, order))
+            self._finish(self._state, self._learned)
         return self
 
     def _partial_fit(self, X, y, **known):
@@ -207,17 +223,24 @@ class RowStream(SelectorMixin, BaseEstimator):
         first = not hasattr(self, "_state")
         with self._unless_it_fails():
             X, y = self._read(X, y, reset=first, **known)
-            hyper = self._hyper(None)
             if first:
                 self._begin(X.shape[1])
-            elif X.size >= X.shape[1]:
-                # What is shown is at least as much as what is copied. (A sparse block has `size`
-                # nonzeros; its values were looked at before.)
+            else:
                 self._state, self._online = copy.deepcopy((self._state, self._online))
-            self._show(Blocks(X, y, np.arange(X.shape[0])), hyper)
+            self._refuse_changes()
+            self._learned = self._hyper(None)
+            self._show(Blocks(X, y, np.arange(X.shape[0])))
         return self
 
-    @contextmanager
+    def _refuse_changes(self) -> None:
+        for name, old in self._frozen.items():
+            if getattr(self, name) != old:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} differs from {name}={old!r}, with which "
+                    "learning began: set it back, or begin anew by fit."
+                )
+
+    @contextlib.contextmanager
     def _unless_it_fails(self):
         before = dict(self.__dict__)
         try:
@@ -247,16 +270,15 @@ class RowStream(SelectorMixin, BaseEstimator):
 
     def _begin(self, n_features: int) -> None:
         if self.k > n_features:
-            warnings.warn(
-                f"k={self.k} is greater than n_features={n_features}: all features are kept.",
-                stacklevel=3,
-            )
+            message = f"k={self.k} is greater than n_features={n_features}: all features are kept."
+            warnings.warn(message, stacklevel=_frames_to_caller())
         self._state = self._init(n_features)
+        self._frozen = {name: getattr(self, name) for name in self.frozen}
         self._online = np.zeros(3)  # sums of loss, of score and of its weight
         self.n_samples_seen_ = 0
 
-    def _show(self, data: Blocks, hyper) -> None:
-        loss = int(Loss[self.loss])
+    def _show(self, data: Blocks) -> None:
+        loss, hyper = int(Loss[self.loss]), self._learned
         for X, y, order in _kernel_blocks(data):
             margins = np.empty(len(order))
             done = type(self).fold(self._state, X, y, order, hyper, margins)
@@ -278,26 +300,37 @@ class RowStream(SelectorMixin, BaseEstimator):
 
     @property
     def online_loss_(self) -> float:
+        """float
+        Mean loss of each row under the model that stood before that row was shown."""
         check_is_fitted(self)
         return self._online[0] / self.n_samples_seen_
 
     @property
     def online_score_(self) -> float:
+        """float
+        Share of rows that this model classified rightly (classifiers), or the share of the
+        variance around zero that it explained (regressors)."""
         check_is_fitted(self)
         return self._online[1] / self._online[2]
 
     @property
     def coef_(self) -> np.ndarray:
+        """ndarray of shape (n_features_in_,)
+        Coefficients of the model as it stands; at most `k` are not zero."""
         check_is_fitted(self)
-        return self._model(self._state)[0]
+        return self._model(self._state, self._learned)[0]
 
     @property
     def intercept_(self) -> float:
+        """float
+        The model's constant; 0.0 without `fit_intercept`."""
         check_is_fitted(self)
-        return self._model(self._state)[1]
+        return self._model(self._state, self._learned)[1]
 
     @property
     def support_(self) -> np.ndarray:
+        """ndarray of int
+        Features with a nonzero coefficient, in ascending order."""
         return np.flatnonzero(self.coef_)
 
     def _get_support_mask(self) -> np.ndarray:
@@ -306,7 +339,7 @@ class RowStream(SelectorMixin, BaseEstimator):
     def _margins(self, X) -> np.ndarray:
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
-        coef, intercept = self._model(self._state)
+        coef, intercept = self._model(self._state, self._learned)
         return safe_sparse_dot(X, coef) + intercept
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -424,7 +457,7 @@ class RowRegressor(RegressorMixin, RowStream):
         return self._margins(X)
 
     def _targets(self, y):
-        return np.ascontiguousarray(y, dtype=np.float64)
+        return np.require(y, np.float64, "CW")
 
     def _scored(self, margins, y):
         weight = np.square(y).sum()

@@ -50,8 +50,8 @@ class Moments(NamedTuple):
     """Sums from which the running variance of each feature follows."""
 
     rows: np.ndarray  # (1,) int64
-    total: np.ndarray  # (p,) sum of x, or (0,) when not needed
-    square: np.ndarray  # (p,) sum of x**2, or (0,)
+    total: np.ndarray  # (p,) sum of x, or (1,) when not needed
+    square: np.ndarray  # (p,) sum of x**2, or (1,)
 
 
 def new_active(p: int, size: int | None = None) -> Active:

@@ -136,5 +136,5 @@ def best_model(w, active, moments, measure, k):
     """Coefficients and intercept of w after keeping the k most important features; w stays."""
     w, active = w.copy(), Active(*(part.copy() for part in active))
     p = len(active.index)
-    prune(w, active, moments, int(measure), min(k, p), np.empty((2, p + 1)))
+    prune(w, active, moments, measure, min(k, p), np.empty((2, p + 1)))
     return w[:-1], float(w[-1])

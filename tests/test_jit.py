@@ -327,7 +327,13 @@ def test_generic_picks_the_body_by_kind_in_python_and_in_kernels():
     assert dot.__name__ == "dot" and "x . w" in dot.__doc__
 
 
+@_jit.kernel
+def divide(x, y):
+    return x / y
+
+
 def test_the_options_are_those_of_the_one_decorator():
+    assert divide(1.0, 0.0) == np.inf and np.isnan(divide(0.0, 0.0))
     for cls in ESTIMATORS.values():
         options = cls.fold.targetoptions
         assert options["nogil"] and options["error_model"] == "numpy"

@@ -80,7 +80,7 @@ def top(state, shrink):
     while True:
         j = heap[0]
         exact = value(G[j], H[j], shrink)
-        if exact == bound[j]:
+        if not exact < bound[j]:
             return j
         bound[j] = exact
         sift(heap, state.place, bound, 0, state.size[0])
@@ -218,6 +218,7 @@ class BARDAClassifier(RowClassifier):
     delta: float = param(0.01, "What the paper adds to the adaptive scale H.", POSITIVE)
 
     fold = fold
+    frozen = ("k", "learning_rate", "alpha", "delta")
 
     def _init(self, n_features):
         p, k = n_features, min(self.k, n_features)
@@ -244,8 +245,8 @@ class BARDAClassifier(RowClassifier):
             intercept=float(self.fit_intercept),
         )
 
-    def _model(self, state):
-        shrink, kept = self._hyper(None).decay * state.rows[0], np.zeros(len(state.G), bool)
+    def _model(self, state, hyper):
+        shrink, kept = hyper.decay * state.rows[0], np.zeros(len(state.G), bool)
         kept[state.kept[: state.size[1]]] = kept[-1] = True
-        w = np.where(kept, -self.learning_rate * state.G / (shrink + state.H), 0.0)
+        w = np.where(kept, -hyper.learning_rate * state.G / (shrink + state.H), 0.0)
         return w[:-1], float(w[-1])

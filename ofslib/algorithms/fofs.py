@@ -38,7 +38,7 @@ def step(state, x, y, hp):
     """Show one observation; returns the prediction made before it."""
     w, kept, every, batch = state.w, state.kept, state.every, state.batch
     margin = gather(batch, x, y, w, kept, every, hp.loss, hp.intercept)
-    if batch.count[1] == hp.batch_size:
+    if batch.count[1] >= hp.batch_size:
         truncated_step(state, hp.k, hp.learning_rate, hp.alpha, hp.radius)
     return margin
 
@@ -70,6 +70,8 @@ class FOFSClassifier(RowClassifier):
 
     @property
     def radius_(self) -> float:
+        """float
+        Radius 1 / sqrt(alpha) of the ball that the coefficients lie in."""
         return float("inf") if self.alpha == 0 else self.alpha**-0.5
 
     def _init(self, n_features):
@@ -90,5 +92,5 @@ class FOFSClassifier(RowClassifier):
         if state.batch.count[1]:
             truncated_step(state, hp.k, hp.learning_rate, hp.alpha, hp.radius)
 
-    def _model(self, state):
+    def _model(self, state, hyper):
         return state.w[:-1].copy(), float(state.w[-1])

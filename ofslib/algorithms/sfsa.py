@@ -19,6 +19,7 @@ from ofslib.base import (
     RowClassifier,
     RowRegressor,
     RowStream,
+    batches,
     estimator,
     one_of,
     param,
@@ -68,7 +69,7 @@ class Hyper(NamedTuple):
 
 class State(NamedTuple):
     w: np.ndarray  # (p + 1,) coefficients and intercept
-    v: np.ndarray  # (p + 1,) velocity (Adam: mean gradient), or (0,) for sgd
+    v: np.ndarray  # (p + 1,) velocity (Adam: mean gradient), or (1,) for sgd
     ahead: np.ndarray  # (p + 1,) w + momentum * v (Adam: mean squared gradient), or (0,)
     active: Active
     batch: Batch
@@ -147,7 +148,7 @@ def step(state, x, y, hp):
     margin = gather(batch, x, y, point, active, active, hp.loss, hp.intercept)
     if hp.importance != select.COEF and np.isfinite(margin):
         watch(state.moments, x)
-    if batch.count[1] == hp.batch_size:
+    if batch.count[1] >= hp.batch_size:
         advance(state, hp)
     return margin
 
@@ -191,16 +192,17 @@ class SFSA(RowStream):
     )
 
     fold = fold
+    frozen = ("optimizer", "importance")
 
     def _init(self, n_features):
         p, sgd = n_features, self.optimizer == "sgd"
         return State(
             w=np.zeros(p + 1),
-            v=np.zeros(0 if sgd else p + 1),
-            ahead=np.zeros(0 if sgd else p + 1),
+            v=np.zeros(1 if sgd else p + 1),
+            ahead=np.zeros(1 if sgd else p + 1),
             active=new_active(p),
             batch=new_batch(p),
-            moments=new_moments(0 if self.importance == "coef" else p),
+            moments=new_moments(1 if self.importance == "coef" else p),
             steps=np.zeros(1, np.int64),
             room=np.empty((2, p + 1)),
         )
@@ -221,8 +223,8 @@ class SFSA(RowStream):
             batch_size=int(self.batch_size),
             importance=int(Importance[self.importance]),
             mu=float(self.mu),
-            warmup=self.warmup // self.batch_size,
-            maturity=-(-(maturity or 0) // self.batch_size),
+            warmup=int(self.warmup // self.batch_size),
+            maturity=batches(maturity, self.batch_size),
             intercept=float(self.fit_intercept),
         )
 
@@ -230,8 +232,8 @@ class SFSA(RowStream):
         if state.batch.count[1]:
             advance(state, hyper)
 
-    def _model(self, state):
-        return best_model(state.w, state.active, state.moments, Importance[self.importance], self.k)
+    def _model(self, state, hyper):
+        return best_model(state.w, state.active, state.moments, hyper.importance, hyper.k)
 
 
 @estimator

@@ -16,6 +16,7 @@ from ofslib.base import (
     RowClassifier,
     RowRegressor,
     RowStream,
+    batches,
     estimator,
     one_of,
     param,
@@ -77,7 +78,7 @@ def step(state, x, y, hp):
     margin = gather(batch, x, y, state.w, active, active, hp.loss, hp.intercept)
     if hp.importance != select.COEF and np.isfinite(margin):
         watch(state.moments, x)
-    if batch.count[1] == hp.batch_size:
+    if batch.count[1] >= hp.batch_size:
         advance(state, hp)
     return margin
 
@@ -113,13 +114,14 @@ class SGDT(RowStream):
     )
 
     fold = fold
+    frozen = ("importance",)
 
     def _init(self, n_features):
         return State(
             w=np.zeros(n_features + 1),
             active=new_active(n_features),
             batch=new_batch(n_features),
-            moments=new_moments(0 if self.importance == "coef" else n_features),
+            moments=new_moments(1 if self.importance == "coef" else n_features),
             steps=np.zeros(1, np.int64),
             room=np.empty((2, n_features + 1)),
         )
@@ -132,7 +134,7 @@ class SGDT(RowStream):
             learning_rate=float(self.learning_rate),
             batch_size=int(self.batch_size),
             importance=int(Importance[self.importance]),
-            maturity=-(-(maturity or 0) // self.batch_size),
+            maturity=batches(maturity, self.batch_size),
             intercept=float(self.fit_intercept),
         )
 
@@ -140,8 +142,8 @@ class SGDT(RowStream):
         if state.batch.count[1]:
             advance(state, hyper)
 
-    def _model(self, state):
-        return best_model(state.w, state.active, state.moments, Importance[self.importance], self.k)
+    def _model(self, state, hyper):
+        return best_model(state.w, state.active, state.moments, hyper.importance, hyper.k)
 
 
 @estimator
