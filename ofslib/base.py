@@ -77,9 +77,9 @@ def _indent(text: str) -> str:
 def _attributes(cls: type) -> list[str]:
     """What the properties of a class are, by their own docstrings."""
     return [
-        f"{name} : {value.__doc__}"
+        f"{name} : {getattr(cls, name).__doc__}"
         for name in dir(cls)
-        if name.endswith("_") and name[0] != "_" and isinstance(value := getattr(cls, name), property)
+        if name[0] != "_" and name.endswith("_") and isinstance(getattr(cls, name), property)
     ]
 
 
