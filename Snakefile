@@ -1,11 +1,15 @@
 # Every table and figure of the five papers: snakemake --cores 8
 # What is made stands in config/; how the pieces fit together is told in docs/workflow.md.
 
+import sys
+
 from snakemake.utils import min_version
 
 from ofslib import project
 
 min_version("9.0")
+# A user's own classes may stand beside this file.
+sys.path.insert(0, workflow.basedir)
 
 
 configfile: "config/config.yaml"

@@ -181,8 +181,8 @@ def test_wrong_entry_names_file_entry_and_key(write, place, value, key):
 def test_unknown_data_set_names_the_file_and_the_known_ones(write):
     root = write({"one": changed(REAL, "grid/dataset", ["ecml18_dexter", "ecml18_dextre"])})
     with pytest.raises(ConfigurationError) as error:
-        use(root)
-    expected = ("ecml18_dextre", "datasets.csv", "ecml18_arcene")
+        project.load(root)
+    expected = ("tiny.yaml", "one", "ecml18_dextre", "datasets.csv", "ecml18_arcene")
     assert [n for n in expected if n not in str(error.value)] == []
 
 
@@ -329,8 +329,9 @@ def test_times_of_the_named_reading_within_the_limit(write):
     assert work.setting("one", "other_100").spec["metrics"] == ["DR", "RMSE"]
     assert work.setting("one", "other_100", "time") == timed[0]
     assert "figures/one_time.csv" in work.figures("one")
-    untimed = project.load(write({"one": TABLE}))
-    assert untimed.figures("one") == ["figures/one.csv", "figures/one.tex"]
+    for entry in (TABLE, TABLE | {"readings": {}}):
+        untimed = project.load(write({"one": entry}))
+        assert untimed.figures("one") == ["figures/one.csv", "figures/one.tex"]
 
 
 def test_an_entry_may_show_the_runs_of_another(write):

@@ -16,7 +16,6 @@ from ofslib.select import (
     COEF,
     SCALED_COEF,
     SCALED_ROOT,
-    Importance,
     annealed,
     best_model,
     importance,
@@ -180,12 +179,12 @@ def test_best_model_changes_nothing():
     w, active = np.array([1.0, -4.0, 3.0, 2.0, 0.5]), new_active(4)
     moments = Moments(np.zeros(1, np.int64), np.zeros(0), np.zeros(0))
     before = w.copy(), Active(*(part.copy() for part in active))
-    coef, intercept = best_model(w, active, moments, Importance.coef, 2)
+    coef, intercept = best_model(w, active, moments, COEF, 2)
     assert coef.tolist() == [0.0, -4.0, 3.0, 0.0] and intercept == 0.5
     assert_equal(w, before[0])
     assert_equal(tuple(active), tuple(before[1]))
     for k in (4, 9):
-        assert_equal(best_model(w, active, moments, Importance.coef, k)[0], w[:-1])
+        assert_equal(best_model(w, active, moments, COEF, k)[0], w[:-1])
 
 
 def test_importance():

@@ -379,13 +379,12 @@ def test_another_seed_runs_everything(smoke):
     assert {file for file in planned - smoke.rest if file.startswith("resources/")} == set()
 
 
-@pytest.mark.parametrize("scripts", [False, True], ids=["sources", "scripts"])
-def test_touching_files_runs_nothing(smoke, scripts):
-    """As a checkout of another branch and back does."""
+def test_touching_files_runs_nothing(smoke):
+    """As a checkout of another branch and back does (of scripts Snakemake goes by the time)."""
     touched = [
         smoke.path(name)
         for name in smoke.tracked
-        if not is_product(name) and name.startswith("workflow/scripts/") == scripts
+        if not is_product(name) and not name.startswith("workflow/scripts/")
     ]
     stamps = {path: path.stat() for path in touched}
     for path in touched:
@@ -477,6 +476,7 @@ def tiny(tmp_path_factory, cache):
         "n,method,metric,value,note\n300,SGDT,DR,50,\n300,SGDT,RMSE,,not readable\n"
     )
     copy.path("held.py").write_text(HELD)
+    sys.path.append(str(copy.folder))  # as the Snakefile does
     notebook = nbformat.v4.new_notebook()
     notebook.cells = [
         nbformat.v4.new_code_cell("entry = scale = changes = output = None"),

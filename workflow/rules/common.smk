@@ -74,7 +74,8 @@ def all_files(wildcards):
     """Everything that the configuration names."""
     make_again_what_a_kill_left()
     records = [f"resources/{name}.json" for name in work.datasets]
-    return ["report.html", *records, *(f for entry in work.entries for f in work.figures(entry))]
+    figures = [file for entry in work.entries for file in (*work.figures(entry), drawn(entry))]
+    return ["report.html", *records, *figures]
 
 
 def attempt(record):
@@ -130,6 +131,11 @@ def figure_inputs(entry):
         "library": project.sources("figures", "files", "project", *spec["needs"]),
         "published": work.published(entry) or [],
     }
+
+
+def drawn(entry):
+    """Stamp of a drawn entry: the figures of a fresh checkout are there, and are made again."""
+    return f"results/{work.scale}/{entry}.drawn"
 
 
 def figure_parameters(entry):

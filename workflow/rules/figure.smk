@@ -10,6 +10,7 @@ for entry in work.entries:
             **figure_inputs(entry),
         output:
             work.figures(entry),
+            touch(drawn(entry)),
         log:
             notebook=f"logs/{work.scale}/{entry}.ipynb",
             text=f"logs/{work.scale}/{entry}.txt",

@@ -15,12 +15,16 @@ PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "matplotlib", "
 
 
 def commit() -> str:
-    """The commit of the sources, marked if they were changed since."""
-    command = ["git", "describe", "--always", "--dirty", "--exclude=*", "--abbrev=40"]
+    """The commit of the sources, marked if they (not the figures) were changed since."""
+    changed = ["status", "--porcelain", "--untracked-files=no", "--", ".", ":!figures"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
+        return _git("rev-parse", "HEAD") + ("-dirty" if _git(*changed) else "")
     except (OSError, subprocess.SubprocessError):
         return "unknown (no git checkout)"
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(["git", *words], capture_output=True, text=True, check=True, timeout=20)
     return done.stdout.strip()
 
 
