@@ -24,7 +24,7 @@ from ofslib.select import (
     prune,
 )
 
-settings.register_profile("same", derandomize=True, database=None, deadline=None, max_examples=300)
+settings.register_profile("same", derandomize=True, database=None, deadline=None, max_examples=150)
 settings.load_profile("same")
 
 # Few different numbers, so that most draws have ties

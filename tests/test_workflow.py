@@ -114,7 +114,8 @@ class Copy:
         assert done.code == 0, done.said[-3000:]
         lines = done.said[done.said.index("output_file\t") :].splitlines()
         rows = csv.DictReader([line for line in lines if "\t" in line], delimiter="\t")
-        return {row["output_file"] for row in rows if row["plan"] != "no update"}
+        files = {row["output_file"] for row in rows if row["plan"] != "no update"}
+        return {file for file in files if not file.endswith(".drawn")}
 
     @contextmanager
     def edited(self, name, more="\n"):
@@ -486,7 +487,6 @@ def tiny(tmp_path_factory, cache):
     nbformat.write(notebook, copy.path("notebooks/tiny_figure.ipynb"))
     copy.mirror = tmp_path_factory.mktemp("mirror")
     add_data_set(copy)
-    copy.work = project.load(copy.folder)
     return copy
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import psutil
 
+from ofslib.files import write_whole
+
 OWNER = Path(".snakemake/owner.json")
 # More slots than any machine has: Snakemake then gives a job all that there are.
 WHOLE_MACHINE = 1_000_000
@@ -39,14 +41,17 @@ def bound_by_machine():
 def remember_owner():
     """Write down who holds the lock of the working directory."""
     me = psutil.Process()
-    OWNER.write_text(json.dumps([socket.gethostname(), me.pid, me.create_time()]))
+    write_whole(OWNER, json.dumps([socket.gethostname(), me.pid, me.create_time()]))
 
 
 def drop_stale_lock():
     """Remove the lock of a run on this machine that was killed and could not do so itself."""
     if not (workflow.is_main_process and OWNER.exists()):
         return
-    host, pid, created = json.loads(OWNER.read_text())
+    try:
+        host, pid, created = json.loads(OWNER.read_text())
+    except ValueError:
+        return
     if host != socket.gethostname() or is_alive(pid, created):
         return
     claimed = OWNER.with_suffix(f".{os.getpid()}")
@@ -84,7 +89,8 @@ def attempt(record):
         last = json.loads(Path(record).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return 1
-    return last["attempt"] + (last["status"] != "fetched")
+    again = last["status"] != "fetched" and work.real_data != "none"
+    return last["attempt"] + again
 
 
 def run_inputs(wildcards):

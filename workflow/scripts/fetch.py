@@ -31,13 +31,12 @@ def obtain(name: str, folder: str, mode: str) -> dict[str, Any]:
 
 if "snakemake" in globals():
     call = globals()["snakemake"]
-    with Path(call.log[0]).open("w", encoding="utf-8") as log:
-        sys.stderr = log
-        try:
-            folder = str(Path(call.output[0]).parent)
-            found = obtain(call.wildcards.dataset, folder, call.params.mode)
-        except Exception as error:
-            log.write(f"{error}\n")
-            sys.exit(f"{call.wildcards.dataset}: {error}")
+    try:
+        folder = str(Path(call.output[0]).parent)
+        found = obtain(call.wildcards.dataset, folder, call.params.mode)
+    except Exception as error:
+        Path(call.log[0]).write_text(f"{error}\n", encoding="utf-8")
+        sys.exit(f"{call.wildcards.dataset}: {error}")
+    Path(call.log[0]).write_text(f"{found['status']}\n", encoding="utf-8")
     found["attempt"] = call.params.attempt
     write_whole(call.output[0], json.dumps(found, indent=2) + "\n")
