@@ -525,7 +525,7 @@ def outcome(copy):
     files = [f for top in ("results", "figures") for f in copy.path(top).rglob("*") if f.is_file()]
     names = {str(file.relative_to(copy.folder)): file.read_bytes() for file in files}
     names.pop("figures/PROVENANCE.json", None)
-    return names
+    return {name: content for name, content in names.items() if not name.endswith(".drawn")}
 
 
 @pytest.fixture(scope="module")
