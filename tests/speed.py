@@ -1,7 +1,7 @@
 """Measure the speeds that docs/performance.md states: python tests/speed.py
 
-One core (the kernels use one thread); the median of several runs; learning only, in nanoseconds per number of a
-dense row or per nonzero of a sparse one. Run it with the machine otherwise idle.
+One core (the kernels use one thread); the median of several runs; learning only, in nanoseconds
+per number of a dense row or per nonzero of a sparse one. Run it with the machine otherwise idle.
 """
 
 import statistics
