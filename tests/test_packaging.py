@@ -237,3 +237,9 @@ def test_readme_has_the_two_commands():
     assert "snakemake" in blocks["run"] and "pytest" in blocks["test"]
     for block in blocks.values():
         assert subprocess.run(["bash", "-n"], input=block, text=True).returncode == 0
+
+
+def test_ruff_finds_nothing():
+    command = [sys.executable, "-m", "ruff", "check", "--no-cache", str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
