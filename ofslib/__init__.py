@@ -25,9 +25,8 @@ def estimator_homes() -> dict[str, str]:
 
 def _is_public(node: ast.ClassDef) -> bool:
     decorators = {d.id for d in node.decorator_list if isinstance(d, ast.Name)}
-    return "estimator" in decorators and not any(
-        isinstance(base, ast.Name) and base.id == "RowStream" for base in node.bases
-    )
+    bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
+    return "estimator" in decorators and not bases.isdisjoint({"RowClassifier", "RowRegressor"})
 
 
 def __getattr__(name: str):

@@ -16,7 +16,17 @@ import numba
 from numba.extending import overload
 
 # An algorithm calls these and itself, never another algorithm; numba watches its own file.
-SHARED_KERNEL_MODULES = ("_jit.py", "rows.py", "losses.py", "select.py", "descent.py")
+SHARED_KERNEL_MODULES = (
+    "_jit.py",
+    "rows.py",
+    "losses.py",
+    "penalties.py",
+    "select.py",
+    "descent.py",
+    "heap.py",
+    "path.py",
+    "spectrum.py",
+)
 
 # Sums may be reordered (vector units), but nan and inf keep their meaning.
 REORDERED_SUMS = {"fastmath": {"reassoc", "contract"}}

@@ -22,8 +22,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
 from ofslib.losses import LOSSES, Loss, total
+from ofslib.path import Path, new_path
 from ofslib.rows import CSR
 
 # Values read between two looks at the keyboard, and values copied at a time when the data are not
@@ -169,6 +171,8 @@ class RowStream(SelectorMixin, BaseEstimator):
     )
 
     fold: ClassVar[Callable]
+    # The parameter that sets how large the steps are.
+    pace: ClassVar[str] = "learning_rate"
     # Parameters that the state was made for: they cannot change while it learns.
     frozen: ClassVar[tuple[str, ...]] = ()
 
@@ -258,8 +262,8 @@ class RowStream(SelectorMixin, BaseEstimator):
             reset=reset,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
-            # The kernels look at each value of a dense row anyway.
-            ensure_all_finite=sp.issparse(X),
+            # The kernels look at each value anyway.
+            ensure_all_finite=False,
             y_numeric=isinstance(self, RegressorMixin),
         )
         return X, self._targets(y, **known)
@@ -269,7 +273,7 @@ class RowStream(SelectorMixin, BaseEstimator):
         raise NotImplementedError
 
     def _begin(self, n_features: int) -> None:
-        if self.k > n_features:
+        if self.k is not None and self.k > n_features:
             message = f"k={self.k} is greater than n_features={n_features}: all features are kept."
             warnings.warn(message, stacklevel=_frames_to_caller())
         self._state = self._init(n_features)
@@ -290,12 +294,14 @@ class RowStream(SelectorMixin, BaseEstimator):
 
     def _refuse(self, X, i: int) -> None:
         """Say why row i of X has no finite prediction."""
-        name = type(self).__name__
-        if isinstance(X, np.ndarray):
-            assert_all_finite(X[i], estimator_name=name, input_name="X")
-        raise FloatingPointError(
-            f"{name} diverged after {self.n_samples_seen_} rows or soon after: "
-            f"learning_rate={self.learning_rate} is too large for these data."
+        values = X[i] if isinstance(X, np.ndarray) else X.data[X.indptr[i] : X.indptr[i + 1]]
+        assert_all_finite(values, estimator_name=type(self).__name__, input_name="X")
+        raise self._diverged()
+
+    def _diverged(self) -> FloatingPointError:
+        return FloatingPointError(
+            f"{type(self).__name__} diverged after {self.n_samples_seen_} rows or soon after: its "
+            f"steps are too large for these data with {self.pace}={getattr(self, self.pace)}."
         )
 
     @property
@@ -352,6 +358,100 @@ class RowStream(SelectorMixin, BaseEstimator):
         return tags
 
 
+@estimator
+class Penalised(RowStream):
+    """Base of the methods that select features by an l1 penalty.
+
+    With `k`, a grid of penalties is learned in one pass, and the model is that with the most
+    features, but not more than `k`.
+    """
+
+    k: int | None = param(
+        None,
+        "Number of features to keep. It takes the place of `l1`: `n_penalties` penalties are "
+        "learned at once, and the model with the most features, but not more than k, is shown.",
+        AT_LEAST_ONE,
+        None,
+    )
+    l1: float = param(1e-3, "Weight of the penalty |w|, if k is None.", NOT_NEGATIVE)
+    n_penalties: int = param(200, "Number of penalties that are learned at once.", AT_LEAST_ONE)
+    l1_range: tuple[float, float] | None = param(
+        None,
+        "Least and largest of these penalties, which are evenly spaced in the logarithm. None: "
+        "from 1/1000 of the largest gradient of the first mini-batch to this gradient.",
+        tuple,
+        list,
+        None,
+    )
+
+    frozen = ("k", "l1", "n_penalties", "l1_range")
+
+    @property
+    def path_(self) -> tuple[np.ndarray, np.ndarray]:
+        """tuple of ndarray
+        The penalties, shape (n_penalties,), and the coefficients of their models, shape
+        (n_penalties, n_features_in_); learned if `k` is given."""
+        check_is_fitted(self)
+        if self._frozen["k"] is None:
+            raise AttributeError("path_ is learned only if k is given")
+        return self._path(self._state).l1.copy(), self._columns(self._state)[:-1].T.copy()
+
+    def _show(self, data: Blocks) -> None:
+        if self._path(self._state) is None:
+            super()._show(data)
+            return
+        # How a BLAS rounds may depend on the number of its threads.
+        with threadpool_limits(1, user_api="blas"):
+            super()._show(data)
+
+    def _new_path(self, n_features: int) -> Path:
+        bounds = self.l1_range
+        if bounds is not None and (len(bounds) != 2 or not 0 < bounds[0] <= bounds[1] < np.inf):
+            raise ValueError(f"l1_range={bounds} must be two positive numbers, the lesser first.")
+        rows = int(getattr(self, "batch_size", 1))
+        return new_path(n_features, rows, int(self.n_penalties), bounds)
+
+    def _path(self, state: NamedTuple) -> Path | None:
+        """The part of the state that holds the models of all penalties, if these are learned."""
+        return state if isinstance(state, Path) else getattr(state, "path", None)
+
+    def _columns(self, state: NamedTuple) -> np.ndarray:
+        """Coefficients and intercept of all penalties, shape (p + 1, n_penalties)."""
+        return self._path(state).W
+
+    def _one(self, state: NamedTuple, hyper: NamedTuple) -> np.ndarray:
+        """Coefficients and intercept of the model of one penalty, shape (p + 1,)."""
+        raise NotImplementedError
+
+    def _model(self, state, hyper):
+        path = self._path(state)
+        w = self._one(state, hyper) if path is None else path.w
+        return w[:-1].copy(), float(w[-1])
+
+
+@estimator
+class PenalisedBatches(Penalised):
+    """Base of those that learn in mini-batches.
+
+    A subclass sets the kernels `step` and `step_all`, which make a step with the rows of the
+    mini-batch for one penalty or for all, and return whether all is finite.
+    """
+
+    batch_size: int = param(25, "Rows of a mini-batch.", AT_LEAST_ONE)
+
+    step: ClassVar[Callable]
+    step_all: ClassVar[Callable]
+    frozen = (*Penalised.frozen, "batch_size")
+
+    def _finish(self, state, hyper):
+        path = self._path(state)
+        held = state.batch.count[1] if path is None else path.count[0]
+        step = type(self).step if path is None else type(self).step_all
+        with threadpool_limits(1, user_api="blas"):
+            if held and not step(state, hyper):
+                raise self._diverged()
+
+
 class RowClassifier(ClassifierMixin, RowStream):
     """Two classes, predicted by the sign of x . coef_ + intercept_."""
 
@@ -396,9 +496,8 @@ class RowClassifier(ClassifierMixin, RowStream):
 
     def _targets(self, y, classes=None):
         check_classification_targets(y)
-        if classes is None:
-            classes = self._two(y)
-        unknown = np.setdiff1d(y, classes)
+        unknown = () if classes is None else np.setdiff1d(y, classes)
+        classes = self._two(y) if classes is None else classes
         if len(unknown):
             allowed = classes.tolist()
             raise ValueError(f"y holds labels {unknown[:5].tolist()}; allowed are {allowed}")

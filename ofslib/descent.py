@@ -6,35 +6,42 @@ import numpy as np
 
 from ofslib._jit import kernel
 from ofslib.losses import slope
-from ofslib.rows import Active, Batch, add, clear, dot, in_batch, new_active, new_batch
+from ofslib.rows import Active, Batch, add, clear, dot, in_batch, new_active, new_batch, row
 from ofslib.select import keep_top
 
 
 @kernel
-def gather(batch, x, y, point, support, active, loss, intercept):
-    """Add the gradient at `point` of one row to the batch; returns the prediction for it.
+def gather(batch, X, y, order, start, size, point, support, active, hp, margins):
+    """Add the gradients at `point` of the rows order[start:] until the batch has `size` rows.
 
-    A row without a finite prediction is not added.
+    Writes the predictions into `margins` and returns the place in `order` that was reached. It
+    lies before the end if the batch is full, or if the row there has no finite prediction.
 
     `point` is zero outside the features of `support`; the gradient is taken on those of `active`.
     """
-    margin = dot(x, point, support) + intercept * point[-1]
-    if not np.isfinite(margin):
-        return margin
-    s = slope(loss, margin, y)
-    add(batch, x, s, active)
-    batch.gradient[-1] += s * intercept
-    return margin
+    gradient, count, i, slopes, finite = batch.gradient, batch.count, start, np.empty(4), True
+    while finite and i < len(order) and count[1] < size:
+        stop, n = min(i + 4, i + size - count[1], len(order)), i
+        while n < stop and finite:
+            margins[n] = dot(row(X, order[n]), point, support) + hp.intercept * point[-1]
+            slopes[n - i] = slope(hp.loss, margins[n], y[order[n]])
+            finite = np.isfinite(margins[n])
+            n += finite
+        add(batch, X, order[i:n], slopes, active)
+        for s in slopes[: n - i]:
+            gradient[-1] += s * hp.intercept
+        i = n
+    return i
 
 
 class Truncated(NamedTuple):
     """A model that has k coefficients after every step."""
 
     w: np.ndarray  # (p + 1,) coefficients and intercept
-    kept: Active  # features with a coefficient
+    value: np.ndarray  # (p,) what the features with a coefficient are ranked by
+    kept: Active  # features with a coefficient; `fresh` tells them from the others
     every: Active  # all features
     batch: Batch
-    candidates: np.ndarray  # (p + 1,) uint32
     room: np.ndarray  # (2, p + 1) scratch of the selection
 
 
@@ -42,49 +49,69 @@ def new_truncated(p: int) -> Truncated:
     """The model without coefficients."""
     return Truncated(
         w=np.zeros(p + 1),
+        value=np.zeros(p),
         kept=new_active(p, size=0),
         every=new_active(p),
         batch=new_batch(p),
-        candidates=np.empty(p + 1, np.uint32),
         room=np.empty((2, p + 1)),
     )
 
 
 @kernel
-def candidates_of(model):
-    """List the features that can have a coefficient after the step; returns how many."""
-    batch, candidates, m = model.batch, model.candidates, 0
-    for j in in_batch(batch, model.every):
-        candidates[m] = j
-        m += 1
-    if batch.count[2] == 0:
-        for j in model.kept.index[: model.kept.size[0]]:
-            if model.every.fresh[j]:
-                candidates[m] = j
+def truncated_step(model, k, learning_rate, alpha, radius):
+    """w <- the k largest of the projection to the ball of (1 - eta alpha) w - eta gradient."""
+    w, value, batch, g = model.w, model.value, model.batch, model.batch.gradient
+    kept, inside, size = model.kept.index, model.kept.fresh, model.kept.size
+    touched, rate = in_batch(batch, model.every), learning_rate / batch.count[1]
+    norm, room = 0.0, model.room
+    for j in kept[: size[0]]:
+        w[j] = (1.0 - learning_rate * alpha) * w[j] - rate * g[j]
+        norm += w[j] * w[j]
+    for j in touched:
+        if not inside[j]:
+            w[j] = -rate * g[j]
+            norm += w[j] * w[j]
+    w[-1] -= rate * g[-1]
+    shrink = 1.0 if norm <= radius * radius else radius / np.sqrt(norm)
+    for j in kept[: size[0]]:
+        w[j] *= shrink
+        value[j] = abs(w[j])
+    least = least_kept(value, kept, size[0], k)
+    m = size[0]
+    for j in touched:
+        if not inside[j]:
+            v = abs(w[j] * shrink)
+            if v >= least and v != 0.0:
+                kept[m], value[j] = j, v
+                w[j] *= shrink
                 m += 1
-    return m
+            else:
+                w[j] = 0.0
+    keep(w, value, kept, inside, size, m, k, room)
+    clear(batch, model.every)
 
 
 @kernel
-def truncated_step(model, k, learning_rate, alpha, radius):
-    """w <- the k largest of the projection to the ball of (1 - eta alpha) w - eta gradient."""
-    w, kept, batch, candidates = model.w, model.kept, model.batch, model.candidates
-    rate, k = learning_rate / batch.count[1], min(k, len(w) - 1)
-    m, norm = candidates_of(model), 0.0
-    for i in range(m):
-        j = candidates[i]
-        w[j] = (1.0 - learning_rate * alpha) * w[j] - rate * batch.gradient[j]
-        norm += w[j] * w[j]
-    w[-1] -= rate * batch.gradient[-1]
-    clear(batch, model.every)
-    shrink = min(1.0, radius / max(np.sqrt(norm), 1e-300))
-    for i in range(m):
-        j = candidates[i]
-        w[j] *= shrink
-        model.room[0, i] = abs(w[j])
+def least_kept(value, kept, m, k):
+    """Features of a smaller value than this cannot be among the k that are kept."""
+    if m < k:
+        return 0.0
+    least = value[kept[0]]
+    for j in kept[1:m]:
+        least = min(least, value[j])
+    return least
+
+
+@kernel
+def keep(w, value, kept, inside, size, m, k, room):
+    """Keep the k most valued features of kept[:m]; of equals the lower index."""
     if m > k:
-        keep_top(candidates, model.room[0], m, k, model.room[1], np.inf)
-    for j in candidates[k:m]:
-        w[j] = 0.0
-    kept.size[0] = min(k, m)
-    kept.index[: kept.size[0]] = candidates[: kept.size[0]]
+        for i in range(m):
+            room[0, i] = value[kept[i]]
+        keep_top(kept, room[0], m, k, room[1], np.inf)
+        for j in kept[k:m]:
+            w[j] = 0.0
+            inside[j] = False
+    for j in kept[: min(m, k)]:
+        inside[j] = True
+    size[0] = min(m, k)

@@ -50,8 +50,11 @@ class Setting:
     @property
     def mem_mb(self) -> int:
         """Memory to reserve for the run."""
-        blocks = 8 * self.spec["data"].get("p", 0) * 1000 / 2**20
-        return 1500 if self.dataset else math.ceil(500 + 5 * blocks)
+        if self.dataset:
+            return 1500
+        data, MB = self.spec["data"], 2**20
+        paths = 3 * 200 * 8 * data["p"] / MB  # methods that learn 200 penalties at once
+        return math.ceil(500 + 5 * 8 * 1000 * _width(data) / MB + paths)
 
     @property
     def classes(self) -> list[str]:
@@ -93,28 +96,36 @@ class Entry:
     @property
     def timed(self) -> list[Setting]:
         """What measures times: the settings of the reading named by `time` that are not too big."""
-        change = {"metrics": ["time_s"], "replicates": self.scale["timing_repeats"]}
-        return [
-            Setting(s.name, s.spec | change)
-            for s in self.to_run
-            if s.spec["axes"].get("reading") == self.spec["time"]
-            and 0 < _size(s.spec) <= self.scale["timing_values"]
-            and self.spec["time"]
-        ]
+        return [setting for setting in self.times if not setting.skipped]
 
     @property
-    def outputs(self) -> list[str]:
-        """Endings of the files that its notebook makes, after the name of the entry."""
+    def times(self) -> list[Setting]:
+        """All settings of that reading, with the reason why they are not timed at this scale."""
+        change = {"metrics": ["time_s"], "replicates": self.scale["timing_repeats"]}
+        most = self.scale["timing_values"]
+        return [
+            Setting(
+                s.name,
+                s.spec | change,
+                s.skipped or "not timed at this scale" * (_size(s.spec) > most),
+            )
+            for s in self.settings
+            if self.spec["time"] and s.spec["axes"].get("reading") == self.spec["time"]
+        ]
+
+    def outputs(self, timed: bool) -> list[str]:
+        """Endings of the files that its notebook makes; `timed`: whether it shows times."""
         table = [".csv", ".tex"]
         if self.spec["form"] == "figure":
             return [".csv", ".svg", ".pdf"]
-        return table + [f"_time{end}" for end in table] if self.timed else table
+        return table + [f"_time{end}" for end in table] if timed else table
 
     def _setting(self, reading: str | None, change: dict, point: dict[str, Any]) -> Setting:
         axes = point if reading is None else {"reading": reading, **point}
         methods = {
             label: _resolved(method | change.get("methods", {}).get(label, {}), axes)
             for label, method in self.spec["methods"].items()
+            if change.get("methods", {}).get(label, {}) is not None
         }
         spec = {
             "experiment": self.name,
@@ -167,7 +178,12 @@ class Entry:
 
 def _size(spec: dict[str, Any]) -> int:
     """Numbers that one replicate generates."""
-    return spec["data"].get("n", 0) * spec["data"].get("p", 0)
+    return spec["data"].get("n", 0) * _width(spec["data"])
+
+
+def _width(data: dict[str, Any]) -> int:
+    """Numbers of a row."""
+    return data["nonzeros"] + data["k"] if "nonzeros" in data else data.get("p", 0)
 
 
 def _multiplied(grid: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -18,12 +18,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import is_classifier
+import scipy.sparse as sp
 from tqdm.auto import tqdm
 
 import ofslib
 from ofslib.metrics import METRICS
 from ofslib.simulate import DESIGNS
+
+# Keys of a method's entry that are no parameters of its class.
+ABOUT_THE_METHOD = ("class", "replicates", "sweep", "at")
 
 
 def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.DataFrame:
@@ -53,8 +56,8 @@ def absent(setting: dict[str, Any], reason: str) -> pd.DataFrame:
     """What stands for the results of a setting whose data could not be had: rows without value."""
     rows = [
         {"method": label, **point, "replicate": 0, "metric": metric, "value": None, "note": reason}
-        for label in setting["methods"]
-        for point in _points(setting["sweep"])
+        for label, spec in setting["methods"].items()
+        for point in _points(spec.get("sweep", setting["sweep"]))
         for metric in setting["metrics"]
     ]
     return _table(setting, rows)
@@ -80,10 +83,11 @@ def build(spec: dict[str, Any], **defaults: Any) -> Any:
     `defaults` are used where the class has such a parameter and the spec does not give it.
     """
     cls = find_class(spec["class"])
-    own = {name: value for name, value in spec.items() if name != "class"}
+    own = {name: value for name, value in spec.items() if name not in ABOUT_THE_METHOD}
     known = inspect.signature(cls).parameters
+    takes_all = any(p.kind == p.VAR_KEYWORD for p in known.values())
     unknown = sorted(set(own) - set(known))
-    if unknown:
+    if unknown and not takes_all:
         raise ValueError(f"{spec['class']} has no parameters {unknown}; it has {sorted(known)}")
     return cls(**{name: value for name, value in defaults.items() if name in known} | own)
 
@@ -111,22 +115,23 @@ def _design(data: dict[str, Any]):
     return cls(**{name: value for name, value in data.items() if name in known})
 
 
-def _models(setting: dict[str, Any], seed: int) -> dict[tuple, Any]:
-    """Untrained models by label and swept parameters."""
+def _models(setting: dict[str, Any], seed: int, replicate: int = 0) -> dict[tuple, Any]:
+    """Untrained models by label and swept parameters, of the methods that this replicate has."""
     data = setting["data"]
     return {
         (label, tuple(point.items())): build(
             {**spec, **point}, k=data["k"], maturity=data["n"], random_state=seed
         )
         for label, spec in setting["methods"].items()
-        for point in _points(setting["sweep"])
+        if replicate < spec.get("replicates", np.inf)
+        for point in _points(spec.get("sweep", setting["sweep"]))
     }
 
 
 def _simulated(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, Any]]:
     data, design = setting["data"], _design(setting["data"])
     train, test, order = _seeds(setting, replicate).spawn(3)
-    models = _models(setting, int(order.generate_state(1)[0]))
+    models = _models(setting, int(order.generate_state(1)[0]), replicate)
     seconds = learn(models, design.stream(data["n"], np.random.default_rng(train)))
     X, y = design.sample(setting["test_rows"], np.random.default_rng(test))
     for (label, point), model in models.items():
@@ -151,13 +156,14 @@ def learn(models: dict[Any, Any], blocks: Iterator[tuple]) -> dict[Any, float]:
         if batch:
             held.append((X, y))
     for key in batch:
-        X, y = (np.concatenate(parts) for parts in zip(*held, strict=True))
+        X, y = zip(*held, strict=True)
+        X, y = (sp.vstack(X) if sp.issparse(X[0]) else np.concatenate(X)), np.concatenate(y)
         seconds[key] = _seconds(models[key].fit, X, y)
     return seconds
 
 
 def _show(model, X, y) -> None:
-    if is_classifier(model):
+    if hasattr(model, "decision_function"):
         model.partial_fit(X, y, classes=[-1.0, 1.0])
     else:
         model.partial_fit(X, y)
@@ -194,7 +200,7 @@ def _real(setting: dict[str, Any], data):
                         "metric": f"tuned {name}",
                         "value": value,
                     }
-            for point in _points(setting["sweep"]):
+            for point in _points(spec.get("sweep", setting["sweep"])):
                 model = build({**spec, **point}, n_passes=passes, random_state=seed)
                 model.fit(data.X_train, data.y_train)
                 row = {"method": label, **point, "replicate": replicate}
@@ -226,7 +232,9 @@ def _tuned(setting: dict[str, Any], data, spec: dict[str, Any]) -> tuple[dict, d
     grid = {name: values for name, values in tune["grid"].items() if name in known}
     best, chosen = -np.inf, {}
     for point in _points(grid):
-        model = build({**spec, **point, **tune["at"]}, n_passes=passes, random_state=seed)
+        model = build(
+            {**spec, **point, **spec.get("at", tune["at"])}, n_passes=passes, random_state=seed
+        )
         model.fit(data.X_train, data.y_train)
         online = tune["score"] == "online"
         score = model.online_score_ if online else model.score(data.X_train, data.y_train)

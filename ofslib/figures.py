@@ -18,11 +18,14 @@ from ofslib.files import write_whole
 # A method has the same colour, marker and place in every figure. The colours are told apart
 # without full colour vision; the markers tell them apart in grey.
 METHODS = ("SFSA", "SFSA-AG", "SFSA-Adam", "SGDT", "FOFS", "OFS", "SOFS", "OPG", "RDA", "RADAR")
-METHODS += ("B-ARDA", "B-AMD", "l1-ARDA", "Ada-Fobos")
+METHODS += ("B-ARDA", "B-AMD", "l1-ARDA", "Ada-Fobos", "SFSA (spectral)")
+METHODS += ("scikit-learn SGD, l1", "scikit-learn SGD, elastic net")
 _COLOURS = sns.color_palette("colorblind", 10).as_hex()
 _COLOUR_OF = {"B-ARDA": 0, "OFS": 1, "FOFS": 1, "B-AMD": 2, "SOFS": 3, "l1-ARDA": 4, "Ada-Fobos": 5}
 _COLOUR_OF |= {"SFSA": 0, "SFSA-AG": 9, "SFSA-Adam": 4, "SGDT": 2, "OPG": 7, "RDA": 6, "RADAR": 8}
-_MARKERS = "osD^vP*XhpdH<>"
+_COLOUR_OF |= {"SFSA (spectral)": 3, "scikit-learn SGD, l1": 7}
+_COLOUR_OF |= {"scikit-learn SGD, elastic net": 8}
+_MARKERS = "osD^vP*XhpdH<>8.,"
 
 COLUMN, PAGE = 3.35, 6.9  # inches: one column, and the full width, of a journal page
 
@@ -161,7 +164,10 @@ def compare(
     """
     axes = [c for c in table if c not in ("skipped", "method", "metric")]
     key = [*axes, "method", "metric"]
-    table = table.merge(summary.reindex(columns=[*key, *_SUMMARY]), "left", key)
+    summary = summary.reindex(columns=[*key, *_SUMMARY])
+    if summary.empty:
+        summary = summary.astype(table.dtypes[key].to_dict())
+    table = table.merge(summary, "left", key)
     paper = published.rename(columns={"value": "paper", "note": "paper_note"})
     on = [c for c in paper if c in key]
     table = table.merge(paper[[*on, "paper", "paper_note"]], "left", on)

@@ -52,6 +52,14 @@ def slope(loss, m, y):
 
 
 @kernel
+def curvature(loss):
+    """The largest second derivative by m; the hinge, which has none, counts as 1."""
+    if loss == LOG_LOSS:
+        return 0.25
+    return 2.0 if loss == SQUARED_HINGE else 1.0
+
+
+@kernel
 def total(loss, margins, y):
     """Sum of the losses of many rows."""
     result = 0.0

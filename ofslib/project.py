@@ -58,7 +58,8 @@ class Project:
 
     def figures(self, entry: str) -> list[str]:
         """Files that the notebook of an entry makes."""
-        return [f"figures/{entry}{end}" for end in self.entries[entry].outputs]
+        endings = self.entries[entry].outputs(bool(self.source(entry).times))
+        return [f"figures/{entry}{end}" for end in endings]
 
     def row(self, dataset: str) -> dict[str, str]:
         """What config/datasets.csv says of a data set."""

@@ -43,7 +43,9 @@ class Batch(NamedTuple):
 
     gradient: np.ndarray  # (p + 1,) sum over rows of slope * x; the last entry is the intercept's
     touched: np.ndarray  # (p + 1,) uint32; `count[0]` active features of these (sparse) rows
-    count: np.ndarray  # (3,) int64: touched features, rows, dense rows
+    # (5,) int64: touched features, rows, rows taken as dense, entries of sparse rows, and these of
+    # the mini-batch before (decides about speed only; -1: list what is touched in any case)
+    count: np.ndarray
 
 
 class Moments(NamedTuple):
@@ -61,9 +63,10 @@ def new_active(p: int, size: int | None = None) -> Active:
     return Active(index, np.array([size]), np.full(p, size > 0), np.zeros(1))
 
 
-def new_batch(p: int) -> Batch:
-    """An empty mini-batch."""
-    return Batch(np.zeros(p + 1), np.zeros(p + 1, np.uint32), np.zeros(3, np.int64))
+def new_batch(p: int, may_sweep: bool = False) -> Batch:
+    """An empty mini-batch; `may_sweep`: its user may be told that all features are touched."""
+    count = np.array([0, 0, 0, 0, 0 if may_sweep else -1])
+    return Batch(np.zeros(p + 1), np.zeros(p + 1, np.uint32), count)
 
 
 def new_moments(p: int) -> Moments:
@@ -149,40 +152,80 @@ def _sparse_dot(x, w, active):
 
 
 @generic
-def add(batch, x, slope, active):
-    """Add slope * x, on the active features, to the gradient of the batch."""
-    return _sparse_add if is_sparse(x) else _dense_add
+def add(batch, X, rows, slopes, active):
+    """Add slopes[i] * X[rows[i]], on the active features, to the gradient of the batch."""
+    return _add_sparse_rows if is_sparse(X) else _add_dense_rows
 
 
-def _dense_add(batch, x, slope, active):
-    gradient, m = batch.gradient, active.size[0]
-    batch.count[1] += 1
-    batch.count[2] += 1
+def _add_dense_rows(batch, X, rows, slopes, active):
+    gradient, m, done = batch.gradient, active.size[0], 0
+    batch.count[1] += len(rows)
+    batch.count[2] += len(rows)
+    if 4 * m < X.shape[1]:
+        for i in range(len(rows)):
+            x, s = X[rows[i]], slopes[i]
+            for a in range(m):
+                j = active.index[a]
+                gradient[j] += s * x[j]
+        return
+    # Four rows at a time pass the gradient through the processor once; the sums stay the same.
+    while done + 4 <= len(rows):
+        a, b, c, d = X[rows[done]], X[rows[done + 1]], X[rows[done + 2]], X[rows[done + 3]]
+        s, t, u, v = slopes[done], slopes[done + 1], slopes[done + 2], slopes[done + 3]
+        for j in range(X.shape[1]):
+            gradient[j] = (((gradient[j] + s * a[j]) + t * b[j]) + u * c[j]) + v * d[j]
+        done += 4
+    for i in range(done, len(rows)):
+        x, s = X[rows[i]], slopes[i]
+        for j in range(X.shape[1]):
+            gradient[j] += s * x[j]
+
+
+def _add_sparse_rows(batch, X, rows, slopes, active):
+    for i in range(len(rows)):
+        _add_sparse(batch, row(X, rows[i]), slopes[i], active)
+
+
+@kernel
+def _add_sparse(batch, x, slope, active):
+    gradient, touched, fresh = batch.gradient, batch.touched, active.fresh
+    count, values, indices = batch.count, x.values, x.indices
+    count[1] += 1
+    count[3] += len(values)
+    if 2 * count[4] > active.size[0]:
+        # To walk through all active features once is then faster than to list the touched ones.
+        count[2] += 1
+        for i in range(len(values)):
+            gradient[indices[i]] += slope * values[i]
+        return
     if slope == 0.0:
         return
-    if 4 * m < x.shape[0]:
-        for a in range(m):
-            j = active.index[a]
-            gradient[j] += slope * x[j]
-    else:
-        for j in range(x.shape[0]):
-            gradient[j] += slope * x[j]
-
-
-def _sparse_add(batch, x, slope, active):
-    batch.count[1] += 1
-    if slope == 0.0:
-        return
-    touched = batch.count[0]
-    for i in range(x.values.shape[0]):
-        j = x.indices[i]
+    n = count[0]
+    for i in range(len(values)):
+        j = indices[i]
         # Without branches, which a processor could not foresee here. What a feature outside the
         # model gathers is never read.
-        batch.touched[touched] = j
-        touched += active.fresh[j]
-        active.fresh[j] = False
-        batch.gradient[j] += slope * x.values[i]
-    batch.count[0] = touched
+        touched[n] = j
+        n += fresh[j]
+        fresh[j] = False
+        gradient[j] += slope * values[i]
+    count[0] = n
+
+
+@generic
+def axpy(target, x, s):
+    """target += s * x"""
+    return _sparse_axpy if is_sparse(x) else _dense_axpy
+
+
+def _dense_axpy(target, x, s):
+    for j in range(x.shape[0]):
+        target[j] += s * x[j]
+
+
+def _sparse_axpy(target, x, s):
+    for i in range(x.values.shape[0]):
+        target[x.indices[i]] += s * x.values[i]
 
 
 @kernel
@@ -196,32 +239,63 @@ def in_batch(batch, active):
 @kernel
 def clear(batch, active):
     """Empty the batch."""
-    for j in in_batch(batch, active):
-        batch.gradient[j] = 0.0
-        active.fresh[j] = True
-    batch.gradient[-1] = 0.0
-    batch.count[:] = 0
+    if _whole(batch, active):
+        batch.gradient[:] = 0.0
+        active.fresh[:] = True
+    else:
+        for j in in_batch(batch, active):
+            batch.gradient[j] = 0.0
+            active.fresh[j] = True
+        batch.gradient[-1] = 0.0
+    if batch.count[4] >= 0:
+        batch.count[4] = batch.count[3]
+    batch.count[:4] = 0
+
+
+@kernel
+def _whole(batch, active):
+    """Whether no feature is left out: then there is no need to look up which ones are meant."""
+    return batch.count[2] > 0 and active.size[0] == len(active.index)
+
+
+@kernel
+def descend(w, batch, active, rate):
+    """w -= rate * mean gradient of the batch."""
+    g, rate = batch.gradient, rate / batch.count[1]
+    if _whole(batch, active):
+        for j in range(len(w)):
+            w[j] -= rate * g[j]
+    else:
+        for j in in_batch(batch, active):
+            w[j] -= rate * g[j]
+        w[-1] -= rate * g[-1]
+
+
+@kernel
+def watch(moments, X, rows):
+    """Take these rows of X into the running moments."""
+    total, square = moments.total, moments.square
+    for i in rows:
+        _add_moments(total, square, row(X, i))
+    moments.rows[0] += len(rows)
 
 
 @generic
-def watch(moments, x):
-    """Take x into the running moments."""
-    return _sparse_watch if is_sparse(x) else _dense_watch
+def _add_moments(total, square, x):
+    return _sparse_moments if is_sparse(x) else _dense_moments
 
 
-def _dense_watch(moments, x):
-    moments.rows[0] += 1
+def _dense_moments(total, square, x):
     for j in range(x.shape[0]):
-        moments.total[j] += x[j]
-        moments.square[j] += x[j] * x[j]
+        total[j] += x[j]
+        square[j] += x[j] * x[j]
 
 
-def _sparse_watch(moments, x):
-    moments.rows[0] += 1
+def _sparse_moments(total, square, x):
     for i in range(x.values.shape[0]):
         j, value = x.indices[i], x.values[i]
-        moments.total[j] += value
-        moments.square[j] += value * value
+        total[j] += value
+        square[j] += value * value
 
 
 @kernel

@@ -43,32 +43,35 @@ def annealed(t, maturity, p, k, mu):
 @kernel
 def kth_largest(v, m, k):
     """The k-th largest of v[:m], 1 <= k <= m; reorders v[:m]."""
-    low, high, target = 0, m - 1, m - k
+    low, high, target, chance = 0, m - 1, m - k, 1
     while low < high:
-        mid = (low + high) // 2
-        # Median of three: sorted and constant inputs, the usual ones, stay linear.
-        if v[mid] < v[low]:
-            v[mid], v[low] = v[low], v[mid]
-        if v[high] < v[low]:
-            v[high], v[low] = v[low], v[high]
-        if v[high] < v[mid]:
-            v[high], v[mid] = v[mid], v[high]
-        pivot, i, j = v[mid], low, high
-        while i <= j:
-            while v[i] < pivot:
-                i += 1
-            while v[j] > pivot:
-                j -= 1
-            if i <= j:
-                v[i], v[j] = v[j], v[i]
-                i += 1
-                j -= 1
-        if target <= j:
-            high = j
-        elif target >= i:
-            low = i
+        # Median of three at places without a pattern: then no input is slow.
+        chance = (chance * 1103515245 + 12345) % 2147483648
+        first, middle = v[low + chance % (high - low + 1)], v[(low + high) // 2]
+        last = v[low + (chance >> 8) % (high - low + 1)]
+        pivot = max(min(first, middle), min(max(first, middle), last))
+        if np.isnan(pivot):
+            return pivot
+        # Without branches, which a processor could not foresee here.
+        edge = low
+        for i in range(low, high + 1):
+            x = v[i]
+            v[i] = v[edge]
+            v[edge] = x
+            edge += not x >= pivot
+        if target < edge:
+            high = edge - 1
+        elif edge > low:
+            low = edge
         else:
-            break
+            for i in range(low, high + 1):
+                x = v[i]
+                v[i] = v[edge]
+                v[edge] = x
+                edge += x == pivot
+            if target < edge:
+                return pivot
+            low = edge
     return v[target]
 
 

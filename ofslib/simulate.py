@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 
 
 @dataclass(frozen=True)
@@ -86,4 +87,86 @@ class Equicorrelated:
         return next(self.stream(n, rng, block_rows=n))
 
 
-DESIGNS = {"equicorrelated": Equicorrelated}
+@dataclass(frozen=True)
+class SparseRows:
+    """Sparse rows with standard normal entries; y = sign(x . coef): sfsa, Section 5.2.
+
+    The text has `nonzeros` entries at random places, those of the k true features among them
+    (`dense_support` False). The other form, which gives the paper's numbers, has the true features
+    in every row and `nonzeros` of the others.
+
+    Parameters
+    ----------
+    p, k : int
+        Number of features, and of those with a nonzero coefficient: features 10, 20, ..., 10 k.
+    nonzeros : int
+        Entries of a row at random places.
+    dense_support : bool, default=False
+        Whether the true features occur in every row, besides these entries.
+    equal_when_training : bool, default=False
+        Whether the labels of `stream` come from coefficients that are all 1; those of `sample` come
+        from `coef` in any case.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range, among them k if 10 k exceeds p.
+    """
+
+    p: int
+    k: int
+    nonzeros: int = 200
+    dense_support: bool = False
+    equal_when_training: bool = False
+
+    def __post_init__(self):
+        if self.k < 1:
+            raise ValueError(f"k={self.k} must be at least 1")
+        if 10 * self.k > self.p:
+            raise ValueError(f"k={self.k} needs p >= 10 k = {10 * self.k}, got p={self.p}")
+        free = self.p - self.k * self.dense_support
+        if not 1 <= self.nonzeros <= free:
+            raise ValueError(f"nonzeros={self.nonzeros} must be from 1 to {free}")
+
+    @property
+    def support(self) -> np.ndarray:
+        """Indices (from 0) of the nonzero coefficients, shape (k,)."""
+        return np.arange(9, 10 * self.k, 10)
+
+    @property
+    def coef(self) -> np.ndarray:
+        """True coefficients, shape (p,): uniform on (0, 1), always the same for these p and k."""
+        coef = np.zeros(self.p)
+        coef[self.support] = np.random.default_rng([self.p, self.k]).uniform(0, 1, self.k)
+        return coef
+
+    def stream(
+        self, n: int, rng: np.random.Generator, block_rows: int = 1000
+    ) -> Iterator[tuple[sp.csr_matrix, np.ndarray]]:
+        """Yield n rows as blocks (X, y) of at most `block_rows` rows."""
+        coef = (self.coef > 0).astype(float) if self.equal_when_training else self.coef
+        yield from self._blocks(n, rng, block_rows, coef)
+
+    def sample(self, n: int, rng: np.random.Generator) -> tuple[sp.csr_matrix, np.ndarray]:
+        """Draw n rows at once, labelled by `coef`."""
+        return next(self._blocks(n, rng, n, self.coef))
+
+    def _blocks(self, n, rng, block_rows, coef):
+        places, values = rng.spawn(2)
+        always = self.support if self.dense_support else np.array([], int)
+        others = np.setdiff1d(np.arange(self.p), always)
+        width = self.nonzeros + len(always)
+        for start in range(0, n, block_rows):
+            rows = min(block_rows, n - start)
+            indices = np.empty((rows, width), np.int32)
+            for row in indices:
+                drawn = places.choice(len(others), self.nonzeros, replace=False, shuffle=False)
+                row[: len(always)], row[len(always) :] = always, others[drawn]
+            indices.sort(axis=1)
+            shape, starts = (rows, self.p), np.arange(rows + 1) * width
+            entries = values.standard_normal((rows, width)).ravel()
+            X = sp.csr_matrix((entries, indices.ravel(), starts), shape=shape)
+            yield X, np.where(X @ coef > 0, 1.0, -1.0)
+
+
+DESIGNS = {"equicorrelated": Equicorrelated, "sparse_rows": SparseRows}

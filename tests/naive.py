@@ -97,6 +97,10 @@ def sgdt(X, y, *, k, loss, learning_rate, batch_size, maturity, importance, inte
     return b[:p], b[p], margins
 
 
+def siht(X, y, **own):
+    return fofs(X, y, **own, alpha=0.0)
+
+
 def fofs(X, y, *, k, loss, learning_rate, alpha, batch_size, intercept):
     n, p = X.shape
     k = min(k, p)
@@ -125,3 +129,167 @@ def barda(X, y, *, k, loss, learning_rate, alpha, delta, intercept):
         w = -learning_rate * G / (alpha * learning_rate * t + H)
         w[np.setdiff1d(np.arange(p), top((H * w**2)[:p], k))] = 0
     return w[:p], w[p], margins
+
+
+def bamd(X, y, *, k, loss, learning_rate, alpha, delta, intercept):
+    n, p = X.shape
+    k = min(k, p)
+    A = np.column_stack([X, np.ones(n) * intercept])
+    w, squares, margins = np.zeros(p + 1), np.zeros(p + 1), np.zeros(n)
+    for t in range(n):
+        margins[t] = A[t] @ w
+        g = slope(loss, margins[t], y[t]) * A[t] + alpha * np.append(w[:p], 0)
+        squares += g**2
+        H = delta + np.sqrt(squares)
+        w = w - learning_rate * g / H
+        w[np.setdiff1d(np.arange(p), top((H * np.abs(w))[:p], k))] = 0
+    return w[:p], w[p], margins
+
+
+def sofs(X, y, *, k, gamma, intercept):
+    n, p = X.shape
+    k = min(k, p)
+    A = np.column_stack([X, np.ones(n) * intercept])
+    mu, sigma, margins = np.zeros(p + 1), np.ones(p + 1), np.zeros(n)
+    for t in range(n):
+        x = A[t]
+        margins[t] = x @ mu
+        if y[t] * margins[t] < 1:
+            beta = 1 / (x @ (sigma * x) + gamma)
+            mu = mu + (1 - y[t] * margins[t]) * beta * y[t] * sigma * x
+            sigma = sigma - beta * (sigma * x) ** 2
+            mu[np.setdiff1d(np.arange(p), top(-sigma[:p], k))] = 0
+    return mu[:p], mu[p], margins
+
+
+def soft(v, threshold):
+    return np.sign(v) * np.maximum(np.abs(v) - threshold, 0)
+
+
+def batches(X, y, *, loss, batch_size, intercept, model, step):
+    """Show the rows in mini-batches; `step` takes the mean gradient at w = model()."""
+    n = len(X)
+    A, margins = np.column_stack([X, np.ones(n) * intercept]), np.zeros(n)
+    for start in range(0, n, batch_size):
+        rows = slice(start, min(start + batch_size, n))
+        margins[rows] = A[rows] @ model()
+        slopes = [slope(loss, m, t) for m, t in zip(margins[rows], y[rows], strict=True)]
+        step(slopes @ A[rows] / len(slopes))
+    return margins
+
+
+def opg(X, y, *, l1, l2, loss, learning_rate, batch_size, intercept):
+    w = np.zeros(X.shape[1] + 1)
+
+    def step(g):
+        w[:] = w - learning_rate * g
+        w[:-1] = soft(w[:-1], learning_rate * l1) / (1 + learning_rate * l2)
+
+    own = {"loss": loss, "batch_size": batch_size, "intercept": intercept}
+    margins = batches(X, y, **own, model=lambda: w, step=step)
+    return w[:-1], w[-1], margins
+
+
+def truncated_gradient(X, y, *, l1, theta, period, loss, learning_rate, batch_size, intercept):
+    w, steps = np.zeros(X.shape[1] + 1), [0]
+
+    def step(g):
+        w[:] = w - learning_rate * g
+        steps[0] += 1
+        if steps[0] % period == 0:
+            less = soft(w[:-1], period * learning_rate * l1)
+            w[:-1] = np.where(np.abs(w[:-1]) <= theta, less, w[:-1])
+
+    own = {"loss": loss, "batch_size": batch_size, "intercept": intercept}
+    margins = batches(X, y, **own, model=lambda: w, step=step)
+    return w[:-1], w[-1], margins
+
+
+def rda(X, y, *, l1, l2, gamma, rho, loss, batch_size, intercept):
+    w, gradients = np.zeros(X.shape[1] + 1), []
+
+    def step(g):
+        gradients.append(g)
+        t, mean = len(gradients), np.mean(gradients, axis=0)
+        w[:-1] = -soft(mean[:-1], l1 + gamma * rho / np.sqrt(t)) / (l2 + gamma / np.sqrt(t))
+        w[-1] = -np.sqrt(t) / gamma * mean[-1]
+
+    own = {"loss": loss, "batch_size": batch_size, "intercept": intercept}
+    margins = batches(X, y, **own, model=lambda: w, step=step)
+    return w[:-1], w[-1], margins
+
+
+def sadmm(X, y, *, l1, rho, learning_rate, batch_size, intercept):
+    b, w, u = np.zeros((3, X.shape[1] + 1))
+
+    def step(g):
+        b[:-1] = (rho * (w + u) + b / learning_rate - g)[:-1] / (rho + 1 / learning_rate)
+        b[-1] -= learning_rate * g[-1]
+        w[:-1] = soft(b - u, l1 / rho)[:-1]
+        w[-1] = b[-1]
+        u[:-1] -= (b - w)[:-1]
+
+    own = {"loss": "squared_error", "batch_size": batch_size, "intercept": intercept}
+    batches(X, y, **own, model=lambda: b, step=step)
+    return w[:-1], w[-1]
+
+
+def arda(X, y, *, l1, loss, learning_rate, delta, intercept):
+    w, gradients = np.zeros(X.shape[1] + 1), []
+
+    def step(g):
+        gradients.append(g)
+        t, total = len(gradients), np.sum(gradients, axis=0)
+        H = delta + np.sqrt(np.sum(np.square(gradients), axis=0))
+        w[:-1] = -learning_rate * soft(total, t * l1)[:-1] / H[:-1]
+        w[-1] = -learning_rate * total[-1] / H[-1]
+
+    own = {"loss": loss, "batch_size": 1, "intercept": intercept}
+    margins = batches(X, y, **own, model=lambda: w, step=step)
+    return w[:-1], w[-1], margins
+
+
+def ada_fobos(X, y, *, l1, loss, learning_rate, delta, intercept):
+    w, squares = np.zeros((2, X.shape[1] + 1))
+
+    def step(g):
+        squares[:] += g**2
+        H = delta + np.sqrt(squares)
+        w[:] = w - learning_rate * g / H
+        w[:-1] = soft(w[:-1], learning_rate * l1 / H[:-1])
+
+    own = {"loss": loss, "batch_size": 1, "intercept": intercept}
+    margins = batches(X, y, **own, model=lambda: w, step=step)
+    return w[:-1], w[-1], margins
+
+
+def radar(X, y, *, k, l1, radius, learning_rate, epoch_size, batch_size, intercept):
+    d = X.shape[1] + 1
+    q = 2 * np.log(d)
+    p = q / (q - 1)
+    w, centre, dual, iterates, epoch = np.zeros(d), np.zeros(d), np.zeros(d), [np.zeros(d)], [0]
+
+    def step(g):
+        R, penalty = radius / 2 ** (epoch[0] / 2), l1 / 2 ** (epoch[0] / 2)
+        dual[:] += g + np.append(penalty * np.sign(w[:-1]), 0)
+        t = len(iterates)
+        # The gradient of |.|_q**2 / 2 leads from the dual to the primal
+        norm = np.sum(np.abs(dual) ** q) ** (1 / q)
+        link = np.sign(dual) * np.abs(dual) ** (q - 1) * norm ** (2 - q) if norm > 0 else dual
+        move = -(p - 1) * R**2 * learning_rate / np.sqrt(t) * link
+        length = np.sum(np.abs(move) ** p) ** (1 / p)
+        w[:] = centre + move * min(1, R / length if length > 0 else 1)
+        iterates.append(w.copy())
+        if t == epoch_size * 2 ** epoch[0]:
+            centre[:] = np.mean(iterates, axis=0)
+            w[:], dual[:] = centre, 0
+            iterates[:] = [centre.copy()]
+            epoch[0] += 1
+
+    own = {"loss": "squared_error", "batch_size": batch_size, "intercept": intercept}
+    batches(X, y, **own, model=lambda: w, step=step)
+    mean = np.mean(iterates, axis=0)
+    coef = np.zeros(d - 1)
+    kept = top(np.abs(mean[:-1]), k)
+    coef[kept] = mean[kept]
+    return coef, mean[-1]

@@ -12,12 +12,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from ofslib import (
+    AdaFobosClassifier,
+    ARDAClassifier,
+    BAMDClassifier,
     BARDAClassifier,
     FOFSClassifier,
+    OPGRegressor,
+    RDARegressor,
     SFSAClassifier,
     SFSARegressor,
     SGDTClassifier,
     SGDTRegressor,
+    SOFSClassifier,
 )
 from ofslib.simulate import Equicorrelated
 
@@ -58,10 +64,27 @@ def sparse(n: int = 100_000, nonzeros: int = 200) -> None:
     beta[9 : 10 * K : 10] = rng.uniform(0, 1, K)
     y = np.where(X @ beta > 0, 1, -1)
     times = {}
-    for cls in (SFSAClassifier, SGDTClassifier, FOFSClassifier, BARDAClassifier):
-        model = cls(k=K, fit_intercept=False, shuffle=False)
+    budgeted = (SFSAClassifier, SGDTClassifier, FOFSClassifier, SOFSClassifier)
+    budgeted += (BARDAClassifier, BAMDClassifier)
+    for cls in (*budgeted, ARDAClassifier, AdaFobosClassifier):
+        budget = {"k": K} if cls in budgeted else {"l1": 1e-3}
+        model = cls(**budget, fit_intercept=False, shuffle=False)
         times[cls.__name__] = [timed(model.fit, X, y) for _ in range(REPEATS + 1)]
     report("sparse rows, n = 100,000, p = 10,000, 200 nonzeros", times, X.nnz)
+
+
+def path(n: int = 10_000) -> None:
+    """200 penalties in one pass over dense rows, against 200 passes with one penalty."""
+    X, y = Equicorrelated(P, K).sample(n, np.random.default_rng(0))
+    own = {"batch_size": 25, "fit_intercept": False, "shuffle": False}
+    for cls, pace in ((OPGRegressor, {"learning_rate": 1e-4}), (RDARegressor, {"gamma": 5e3})):
+        one, all_of_them = cls(l1=1.0, **pace, **own), cls(k=K, **pace, **own)
+        times = {}
+        for name, model in {"one penalty": one, "200 penalties": all_of_them}.items():
+            model.fit(X[:100], y[:100])  # compiles
+            times[name] = statistics.median(timed(model.fit, X, y) for _ in range(3))
+        gain = 200 * times["one penalty"] / times["200 penalties"]
+        sys.stdout.write(f"\n{cls.__name__}: seconds {times}; 200 passes / one pass: {gain:.1f}\n")
 
 
 def timed(function, *args) -> float:
@@ -80,3 +103,4 @@ def report(title: str, times: dict[str, list[float]], numbers: int) -> None:
 if __name__ == "__main__":
     dense()
     sparse()
+    path()

@@ -9,12 +9,16 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 from ofslib import (
+    BAMDClassifier,
     BARDAClassifier,
     FOFSClassifier,
     SFSAClassifier,
     SFSARegressor,
     SGDTClassifier,
     SGDTRegressor,
+    SIHTClassifier,
+    SIHTRegressor,
+    SOFSClassifier,
 )
 
 LOSSES = ["log_loss", "hinge", "squared_hinge"]
@@ -44,7 +48,7 @@ def agrees(model, expected, X, y):
         assert np.array_equal(model.support_, np.flatnonzero(coef))
         losses = [naive.loss(model.loss, m, t) for m, t in zip(margins, y, strict=True)]
         assert_allclose(model.online_loss_, np.mean(losses), rtol=1e-10)
-    assert 0 < len(model.support_) <= min(model.k, X.shape[1])
+    assert 0 < len(model.support_) <= min(model.k or np.inf, X.shape[1])
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "twins"])
@@ -120,3 +124,34 @@ def test_lazy_barda_needs_the_refresh_of_stale_bounds():
         assert_allclose(model.coef_, coef, atol=1e-14)
         supports.append(model.support_.tolist())
     assert supports == [[1], [0]]
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "counts"])
+@pytest.mark.parametrize("batch_size", [1, 5])
+def test_siht(kind, batch_size):
+    own = {"k": 6, "learning_rate": 0.02, "batch_size": batch_size}
+    X, y = data(kind)
+    for loss in LOSSES:
+        expected = naive.siht(X, y, **own, loss=loss, intercept=True)
+        agrees(SIHTClassifier(**own, loss=loss, shuffle=False), expected, X, y)
+    X, y = data(kind, classify=False)
+    expected = naive.siht(X, y, **own, loss="squared_error", intercept=False)
+    agrees(SIHTRegressor(**own, fit_intercept=False, shuffle=False), expected, X, y)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "counts"])
+@pytest.mark.parametrize("alpha", [0.0, 1e-3, 0.3])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_bamd(kind, alpha, loss):
+    own = {"k": 6, "learning_rate": 0.5, "alpha": alpha, "delta": 0.01, "loss": loss}
+    X, y = data(kind)
+    agrees(BAMDClassifier(**own, shuffle=False), naive.bamd(X, y, **own, intercept=True), X, y)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "twins"])
+@pytest.mark.parametrize("k", [1, 6, 25])
+@pytest.mark.parametrize("gamma", [0.01, 1.0, 100.0])
+def test_sofs(kind, k, gamma):
+    own = {"k": k, "gamma": gamma}
+    X, y = data(kind)
+    agrees(SOFSClassifier(**own, shuffle=False), naive.sofs(X, y, **own, intercept=True), X, y)

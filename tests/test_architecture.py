@@ -17,7 +17,7 @@ LONGEST_FUNCTION = 60
 
 # {module: what it may import of ofslib}, from the bottom up. `ofslib` itself, which finds the
 # estimators by name and imports none, and `files`, which only writes files, are open to all.
-KERNEL_MODULES = {"rows", "select", "losses", "penalties", "descent"}
+KERNEL_MODULES = {"rows", "select", "losses", "penalties", "descent", "heap", "path", "spectrum"}
 MAY_IMPORT = {
     "__init__": set(),
     "files": set(),
@@ -26,7 +26,10 @@ MAY_IMPORT = {
     "losses": {"_jit"},
     "penalties": {"_jit"},
     "select": {"_jit", "rows"},
-    "descent": {"_jit", "rows", "losses", "penalties", "select"},
+    "descent": {"_jit", "rows", "losses", "select"},
+    "heap": {"_jit"},
+    "path": {"_jit", "rows", "losses"},
+    "spectrum": {"_jit", "rows", "losses"},
     "wishart": {"averages"},
     "averages": {"_jit"},
     "base": {"_jit", "averages", *KERNEL_MODULES},

@@ -22,13 +22,13 @@ def dot(x, w, active):
 
 
 @kernel
-def add(batch, x, slope, active):
-    rows.add(batch, x, slope, active)
+def add(batch, X, which, slopes, active):
+    rows.add(batch, X, which, slopes, active)
 
 
 @kernel
-def watch(moments, x):
-    rows.watch(moments, x)
+def watch(moments, X, which):
+    rows.watch(moments, X, which)
 
 
 @kernel
@@ -116,7 +116,7 @@ def test_a_batch_is_a_sum_of_rows(verbs, members, dense_rows):
     for first in (0, 20):  # two batches, one after the other
         for i in range(first, first + 20):
             form = X if i in dense_rows else S
-            verbs["add"](batch, verbs["row"](form, i), slopes[i], active)
+            verbs["add"](batch, form, np.array([i]), slopes[i : i + 1], active)
         part = slice(first, first + 20)
         expected = slopes[part] @ X[part]
         listed = np.array(rows.in_batch(batch, active))
@@ -131,7 +131,7 @@ def test_a_batch_is_a_sum_of_rows(verbs, members, dense_rows):
         batch.gradient[-1] = 5.0
         rows.clear(batch, active)
         assert_equal(batch.gradient[list(members)], 0.0)
-        assert batch.gradient[-1] == 0.0 and not batch.count.any()
+        assert batch.gradient[-1] == 0.0 and not batch.count[:4].any()
         assert_equal(active.fresh, np.isin(np.arange(23), list(members)))
 
 
@@ -145,8 +145,8 @@ def test_the_running_variance_is_the_variance(verbs, offset):
     S = _kernel_csr(sp.csr_matrix(X))
     dense, sparse = new_moments(6), new_moments(6)
     for i in range(len(X)):
-        verbs["watch"](dense, verbs["row"](X, i))
-        verbs["watch"](sparse, verbs["row"](S, i))
+        verbs["watch"](dense, X, np.array([i]))
+        verbs["watch"](sparse, S, np.array([i]))
         for moments in (dense, sparse):
             got = np.array([variance(moments, j) for j in range(6)])
             seen = X[: i + 1]
@@ -161,7 +161,7 @@ def test_rounding_makes_no_variance_negative():
     for constant in np.random.default_rng(0).uniform(0.1, 1000, 200):
         moments = new_moments(1)
         for _ in range(7):
-            rows.watch(moments, np.array([constant]))
+            rows.watch(moments, np.array([[constant]]), np.arange(1))
         raw.append(moments.square[0] / 7 - (moments.total[0] / 7) ** 2)
         assert 0.0 <= variance(moments, 0) <= 1e-13 * constant**2
     assert min(raw) < 0.0
@@ -263,3 +263,23 @@ def test_names():
     assert CLASSIFICATION_LOSSES == ("log_loss", "hinge", "squared_hinge")
     codes = losses.SQUARED_ERROR, losses.LOG_LOSS, losses.HINGE, losses.SQUARED_HINGE
     assert codes == tuple(int(Loss[name]) for name in LOSSES)
+
+
+@either_way
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_rows_added_together_are_rows_added_one_by_one(verbs, form):
+    """To the last bit, so that a stream may be cut anywhere; also where all features are swept."""
+    X, S = matrices()
+    active, slopes = new_active(23), np.random.default_rng(3).standard_normal(40)
+    together, single, swept = new_batch(23), new_batch(23), new_batch(23, may_sweep=True)
+    swept.count[4] = 1000
+    which = np.random.default_rng(4).permutation(40)
+    X = X if form == "dense" else S
+    verbs["add"](together, X, which, slopes, active)
+    active.fresh[:] = True
+    verbs["add"](swept, X, which, slopes, active)
+    for i in range(40):
+        verbs["add"](single, X, which[i : i + 1], slopes[i : i + 1], active)
+    assert_equal(together.gradient, single.gradient)
+    assert_equal(swept.gradient, single.gradient)
+    assert swept.count[2] == 40

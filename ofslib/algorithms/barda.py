@@ -14,6 +14,7 @@ import numpy as np
 
 from ofslib._jit import kernel
 from ofslib.base import NOT_NEGATIVE, POSITIVE, RowClassifier, estimator, one_of, param
+from ofslib.heap import comes_first, sift
 from ofslib.losses import CLASSIFICATION_LOSSES, Loss, slope
 from ofslib.rows import entry, length, row
 
@@ -47,33 +48,6 @@ def value(G, H, shrink):
 
 
 @kernel
-def before(bound, i, j):
-    """Whether feature i comes before j: larger bound, of equals the lower index."""
-    return bound[i] > bound[j] or (bound[i] == bound[j] and i < j)
-
-
-@kernel
-def sift(heap, place, bound, i, size):
-    """Bring the feature at heap[i] to its place in heap[:size]."""
-    j = heap[i]
-    while i > 0 and before(bound, j, heap[(i - 1) // 2]):
-        heap[i] = heap[(i - 1) // 2]
-        place[heap[i]] = i + 1
-        i = (i - 1) // 2
-    while 2 * i + 1 < size:
-        child = 2 * i + 1
-        if child + 1 < size and before(bound, heap[child + 1], heap[child]):
-            child += 1
-        if not before(bound, heap[child], j):
-            break
-        heap[i] = heap[child]
-        place[heap[i]] = i + 1
-        i = child
-    heap[i] = j
-    place[j] = i + 1
-
-
-@kernel
 def top(state, shrink):
     """The feature with the largest value in the heap; its bound is then exact."""
     G, H, bound, heap = state.G, state.H, state.bound, state.heap
@@ -83,7 +57,7 @@ def top(state, shrink):
         if not exact < bound[j]:
             return j
         bound[j] = exact
-        sift(heap, state.place, bound, 0, state.size[0])
+        sift(heap, state.place, bound, True, 0, state.size[0])
 
 
 @kernel
@@ -93,7 +67,7 @@ def last_kept(state, shrink):
     for i in range(state.size[1]):
         j = kept[i]
         bound[j] = value(G[j], H[j], shrink)
-        if before(bound, kept[worst], j):
+        if comes_first(bound, kept[worst], j, True):
             worst = i
     state.floor[0] = bound[kept[worst]]
     state.floor[1] = shrink
@@ -121,7 +95,7 @@ def truncate(state, shrink, hp):
             if bound[j] < floor:
                 return
             i = last_kept(state, shrink)
-            if not before(bound, j, kept[i]):
+            if not comes_first(bound, j, kept[i], True):
                 return
             heap[0] = kept[i]
         else:
@@ -133,7 +107,7 @@ def truncate(state, shrink, hp):
         kept[i] = j
         place[j] = -i - 1
         if size[0] > 0:
-            sift(heap, place, bound, 0, size[0])
+            sift(heap, place, bound, True, 0, size[0])
 
 
 @kernel
@@ -169,7 +143,7 @@ def learn(state, x, s, shrink, hp):
                 size[0] += 1
                 heap[size[0] - 1] = j
                 place[j] = size[0]
-            sift(heap, place, bound, place[j] - 1, size[0])
+            sift(heap, place, bound, True, place[j] - 1, size[0])
     floor[0], floor[1] = lowest, shrink
     G[-1] += s * hp.intercept
     squares[-1] += s * s * hp.intercept

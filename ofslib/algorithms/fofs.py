@@ -6,8 +6,6 @@ after every step.
 
 from typing import NamedTuple
 
-import numpy as np
-
 from ofslib._jit import kernel
 from ofslib.base import (
     AT_LEAST_ONE,
@@ -20,7 +18,6 @@ from ofslib.base import (
 )
 from ofslib.descent import gather, new_truncated, truncated_step
 from ofslib.losses import CLASSIFICATION_LOSSES, Loss
-from ofslib.rows import row
 
 
 class Hyper(NamedTuple):
@@ -34,23 +31,16 @@ class Hyper(NamedTuple):
 
 
 @kernel
-def step(state, x, y, hp):
-    """Show one observation; returns the prediction made before it."""
-    w, kept, every, batch = state.w, state.kept, state.every, state.batch
-    margin = gather(batch, x, y, w, kept, every, hp.loss, hp.intercept)
-    if batch.count[1] >= hp.batch_size:
-        truncated_step(state, hp.k, hp.learning_rate, hp.alpha, hp.radius)
-    return margin
-
-
-@kernel
 def fold(state, X, y, order, hp, margins):
     """Show the rows `order` of X, as `RowStream` asks for."""
-    for i in range(len(order)):
-        margins[i] = step(state, row(X, order[i]), y[order[i]], hp)
-        if not np.isfinite(margins[i]):
-            return i
-    return len(order)
+    w, kept, every, batch, i = state.w, state.kept, state.every, state.batch, 0
+    while i < len(order):
+        i = gather(batch, X, y, order, i, hp.batch_size, w, kept, every, hp, margins)
+        if batch.count[1] >= hp.batch_size:
+            truncated_step(state, hp.k, hp.learning_rate, hp.alpha, hp.radius)
+        elif i < len(order):
+            break
+    return i
 
 
 @estimator

@@ -28,11 +28,10 @@ from ofslib.rows import (
     Batch,
     Moments,
     clear,
-    in_batch,
+    descend,
     new_active,
     new_batch,
     new_moments,
-    row,
     watch,
 )
 from ofslib.select import Importance, best_model, prune
@@ -58,13 +57,10 @@ class State(NamedTuple):
 
 
 @kernel
-def advance(state, hp):
+def step(state, hp):
     """One gradient step with the rows of the batch; truncation at maturity."""
     w, batch, active = state.w, state.batch, state.active
-    rate = hp.learning_rate / batch.count[1]
-    for j in in_batch(batch, active):
-        w[j] -= rate * batch.gradient[j]
-    w[-1] -= rate * batch.gradient[-1]
+    descend(w, batch, active, hp.learning_rate)
     clear(batch, active)
     state.steps[0] += 1
     if state.steps[0] == hp.maturity:
@@ -72,25 +68,19 @@ def advance(state, hp):
 
 
 @kernel
-def step(state, x, y, hp):
-    """Show one observation; returns the prediction made before it."""
-    active, batch = state.active, state.batch
-    margin = gather(batch, x, y, state.w, active, active, hp.loss, hp.intercept)
-    if hp.importance != select.COEF and np.isfinite(margin):
-        watch(state.moments, x)
-    if batch.count[1] >= hp.batch_size:
-        advance(state, hp)
-    return margin
-
-
-@kernel
 def fold(state, X, y, order, hp, margins):
     """Show the rows `order` of X, as `RowStream` asks for."""
-    for i in range(len(order)):
-        margins[i] = step(state, row(X, order[i]), y[order[i]], hp)
-        if not np.isfinite(margins[i]):
-            return i
-    return len(order)
+    w, active, batch, i = state.w, state.active, state.batch, 0
+    while i < len(order):
+        start = i
+        i = gather(batch, X, y, order, i, hp.batch_size, w, active, active, hp, margins)
+        if hp.importance != select.COEF:
+            watch(state.moments, X, order[start:i])
+        if batch.count[1] >= hp.batch_size:
+            step(state, hp)
+        elif i < len(order):
+            break
+    return i
 
 
 @estimator
@@ -120,7 +110,7 @@ class SGDT(RowStream):
         return State(
             w=np.zeros(n_features + 1),
             active=new_active(n_features),
-            batch=new_batch(n_features),
+            batch=new_batch(n_features, may_sweep=True),
             moments=new_moments(1 if self.importance == "coef" else n_features),
             steps=np.zeros(1, np.int64),
             room=np.empty((2, n_features + 1)),
@@ -140,7 +130,7 @@ class SGDT(RowStream):
 
     def _finish(self, state, hyper):
         if state.batch.count[1]:
-            advance(state, hyper)
+            step(state, hyper)
 
     def _model(self, state, hyper):
         return best_model(state.w, state.active, state.moments, hyper.importance, hyper.k)

@@ -1,0 +1,132 @@
+"""Regularization Annealed epoch Dual Averaging: Agarwal, Negahban and Wainwright 2012; in sfsa.
+
+Dual averaging in epochs: within a ball of radius R around a centre, in the norm p of
+p = 2 log d / (2 log d - 1), with the penalty l1 |w|. Each epoch begins at the mean of the last
+one's iterates, takes twice as many steps, and divides R and l1 by the root of 2.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ofslib._jit import kernel
+from ofslib.base import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, RowRegressor, estimator, one_of, param
+from ofslib.descent import gather
+from ofslib.losses import Loss
+from ofslib.rows import Active, Batch, clear, new_active, new_batch, new_moments
+from ofslib.select import COEF, best_model
+
+
+class Hyper(NamedTuple):
+    k: int
+    loss: int
+    l1: float
+    radius: float
+    learning_rate: float
+    epoch_size: int
+    batch_size: int
+    intercept: float  # 1.0 or 0.0
+
+
+class State(NamedTuple):
+    w: np.ndarray  # (p + 1,) the iterate; the last entry is the intercept
+    centre: np.ndarray  # (p + 1,) of the epoch
+    dual: np.ndarray  # (p + 1,) sum of the subgradients of the epoch
+    total: np.ndarray  # (p + 1,) sum of the iterates of the epoch, the centre among them
+    count: np.ndarray  # (2,) int64: steps of the epoch, epochs ended
+    every: Active  # all features
+    batch: Batch
+
+
+@kernel
+def move(state, size, radius):
+    """w <- argmin of size <dual, w> + |w - centre|_p**2 / (2 (p-1) R**2) within the ball."""
+    w, dual, centre = state.w, state.dual, state.centre
+    q = max(2.0 * np.log(len(w)), 2.0)
+    largest = np.max(np.abs(dual))
+    if largest == 0.0:
+        return
+    norm = 0.0
+    for j in range(len(w)):
+        norm += (abs(dual[j]) / largest) ** q
+    norm **= 1.0 / q  # of dual / largest
+    length = min(size * radius * norm * largest / (q - 1.0), 1.0) * radius
+    for j in range(len(w)):
+        part = (abs(dual[j]) / largest / norm) ** (q - 1.0)
+        w[j] = centre[j] - length * part * np.sign(dual[j])
+
+
+@kernel
+def step(state, hp):
+    """One step with the rows of the batch; ends the epoch if it was the last."""
+    w, dual, batch, count = state.w, state.dual, state.batch, state.count
+    shrink = 0.5 ** (0.5 * count[1])
+    for j in range(len(w)):
+        dual[j] += batch.gradient[j] / batch.count[1]
+        if j < len(w) - 1:
+            dual[j] += hp.l1 * shrink * np.sign(w[j])
+    clear(batch, state.every)
+    count[0] += 1
+    move(state, hp.learning_rate / np.sqrt(count[0]), hp.radius * shrink)
+    state.total[:] += w
+    if count[0] == hp.epoch_size * 2 ** count[1]:
+        state.centre[:] = state.total / (count[0] + 1)
+        w[:], state.total[:], dual[:] = state.centre, state.centre, 0.0
+        count[0], count[1] = 0, count[1] + 1
+
+
+@kernel
+def fold(state, X, y, order, hp, margins):
+    """Show the rows `order` of X, as `RowStream` asks for."""
+    w, every, batch, i = state.w, state.every, state.batch, 0
+    while i < len(order):
+        i = gather(batch, X, y, order, i, hp.batch_size, w, every, every, hp, margins)
+        if batch.count[1] >= hp.batch_size:
+            step(state, hp)
+        elif i < len(order):
+            break
+    return i
+
+
+@estimator
+class RADARRegressor(RowRegressor):
+    """Regularization Annealed epoch Dual Averaging (Agarwal, Negahban and Wainwright 2012).
+
+    The model is the mean of the iterates of the epoch, of which the k largest coefficients are
+    shown. Cost: O(entries of the row + p / batch_size) per row.
+    """
+
+    loss: str = param("squared_error", "Half the squared error.", one_of("squared_error"))
+    l1: float = param(0.1, "Weight of the penalty |w| in the first epoch.", NOT_NEGATIVE)
+    radius: float = param(10.0, "Radius R of the first epoch.", POSITIVE)
+    learning_rate: float = param(0.1, "Step t of an epoch has size eta / sqrt(t).", POSITIVE)
+    epoch_size: int = param(50, "Mini-batches of the first epoch.", AT_LEAST_ONE)
+    batch_size: int = param(25, "Rows of a mini-batch.", AT_LEAST_ONE)
+
+    fold = fold
+    frozen = ("epoch_size",)
+
+    def _init(self, n_features):
+        w, centre, dual, total = np.zeros((4, n_features + 1))
+        count = np.zeros(2, np.int64)
+        return State(w, centre, dual, total, count, new_active(n_features), new_batch(n_features))
+
+    def _hyper(self, n_rows):
+        return Hyper(
+            k=int(self.k),
+            loss=int(Loss[self.loss]),
+            l1=float(self.l1),
+            radius=float(self.radius),
+            learning_rate=float(self.learning_rate),
+            epoch_size=int(self.epoch_size),
+            batch_size=int(self.batch_size),
+            intercept=float(self.fit_intercept),
+        )
+
+    def _finish(self, state, hyper):
+        if state.batch.count[1]:
+            step(state, hyper)
+
+    def _model(self, state, hyper):
+        mean = state.total / (state.count[0] + 1)
+        return best_model(mean, state.every, new_moments(1), COEF, hyper.k)

@@ -1,0 +1,217 @@
+"""Regularized Dual Averaging: Xiao 2010; RDA in sfsa and dissertation.
+
+The coefficients follow from the sum G of the t mean gradients so far:
+w = -soft(G / t, l1 + gamma rho / sqrt(t)) / (l2 + gamma / sqrt(t)).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ofslib._jit import REORDERED_SUMS, generic, kernel, kind
+from ofslib.base import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    PenalisedBatches,
+    RowClassifier,
+    RowRegressor,
+    estimator,
+    one_of,
+    param,
+)
+from ofslib.losses import CLASSIFICATION_LOSSES, Loss, slope
+from ofslib.path import Path, begin_step, end_step, gradient, hold
+from ofslib.penalties import soft
+from ofslib.rows import (
+    Active,
+    Batch,
+    add,
+    clear,
+    entry,
+    in_batch,
+    length,
+    new_active,
+    new_batch,
+    row,
+)
+
+
+class Hyper(NamedTuple):
+    k: int
+    loss: int
+    l1: float
+    l2: float
+    gamma: float
+    rho: float
+    batch_size: int
+    intercept: float  # 1.0 or 0.0
+
+
+class State(NamedTuple):
+    G: np.ndarray  # (p + 1,) sum of mean gradients; the last entry is the intercept's
+    steps: np.ndarray  # (1,) int64
+    every: Active  # all features
+    batch: Batch
+
+
+class PathState(NamedTuple):
+    path: Path
+    G: np.ndarray  # (p + 1, m)
+
+
+@kernel
+def scales(t, l2, hp):
+    """What w = -scale * soft(G, t * l1 + more) takes after t steps: scale and more."""
+    if t == 0:
+        return 0.0, 0.0
+    return 1.0 / (t * l2 + hp.gamma * np.sqrt(t)), hp.gamma * hp.rho * np.sqrt(t)
+
+
+@generic(**REORDERED_SUMS)
+def product(x, G, threshold):
+    """x . soft(G, threshold)."""
+    return _product
+
+
+def _product(x, G, threshold):
+    total = 0.0
+    for i in range(length(x)):
+        j, v = entry(x, i)
+        total += v * soft(G[j], threshold)
+    return total
+
+
+@kernel
+def step(state, hp):
+    """Take in the mean gradient of the batch; returns True."""
+    G, batch = state.G, state.batch
+    for j in in_batch(batch, state.every):
+        G[j] += batch.gradient[j] / batch.count[1]
+    G[-1] += batch.gradient[-1] / batch.count[1]
+    state.steps[0] += 1
+    clear(batch, state.every)
+    return True
+
+
+@kernel
+def step_all(state, hp):
+    """One step for each penalty; returns whether all is finite."""
+    path, G = state.path, state.G
+    if not begin_step(path, hp.loss):
+        return False
+    W, l1, used, t = path.W, path.l1, path.used, path.count[1] + 1
+    scale, more = scales(t, hp.l2, hp)
+    for j in range(len(W) - 1):
+        w, total, g = W[j], G[j], gradient(path, j)
+        for q in range(len(l1)):
+            total[q] += g[q]
+            w[q] = -scale * soft(total[q], t * l1[q] + more)
+            used[q] += w[q] != 0.0
+    scale, more = scales(t, 0.0, hp)
+    G[-1] += gradient(path, len(W) - 1)
+    W[-1] = -scale * G[-1]
+    end_step(path, W, hp.k)
+    return True
+
+
+@kernel
+def fold(state, X, y, order, hp, margins):
+    """Show the rows `order` of X, as `RowStream` asks for."""
+    return learn(state, X, y, order, hp, margins)
+
+
+@generic
+def learn(state, X, y, order, hp, margins):
+    """What `fold` does with one penalty, or with all."""
+    return _learn_all if kind(state) is PathState else _learn
+
+
+def _learn(state, X, y, order, hp, margins):
+    G, batch, every, slopes = state.G, state.batch, state.every, np.empty(1)
+    for i in range(len(order)):
+        t = state.steps[0]
+        scale, more = scales(t, hp.l2, hp)
+        margins[i] = -scale * product(row(X, order[i]), G, t * hp.l1 + more)
+        margins[i] -= hp.intercept * scales(t, 0.0, hp)[0] * G[-1]
+        if not np.isfinite(margins[i]):
+            return i
+        slopes[0] = slope(hp.loss, margins[i], y[order[i]])
+        add(batch, X, order[i : i + 1], slopes, every)
+        batch.gradient[-1] += slopes[0] * hp.intercept
+        if batch.count[1] >= hp.batch_size:
+            step(state, hp)
+    return len(order)
+
+
+def _learn_all(state, X, y, order, hp, margins):
+    for i in range(len(order)):
+        margins[i] = hold(state.path, row(X, order[i]), y[order[i]], hp.intercept)
+        full = state.path.count[0] >= hp.batch_size
+        if not np.isfinite(margins[i]) or (full and not step_all(state, hp)):
+            return i
+    return len(order)
+
+
+@estimator
+class RDA(PenalisedBatches):
+    """Regularized Dual Averaging."""
+
+    l2: float = param(0.0, "Weight of the penalty w**2 / 2.", NOT_NEGATIVE)
+    gamma: float = param(10.0, "The larger, the smaller the steps.", POSITIVE)
+    rho: float = param(
+        0.0, "Adds gamma * rho / sqrt(t) to l1 in step t (enhanced l1-RDA).", NOT_NEGATIVE
+    )
+
+    fold, step, step_all = fold, step, step_all
+    pace = "gamma"
+
+    def _init(self, n_features):
+        if self.k is not None:
+            path = self._new_path(n_features)
+            return PathState(path, np.zeros_like(path.W))
+        return State(
+            G=np.zeros(n_features + 1),
+            steps=np.zeros(1, np.int64),
+            every=new_active(n_features),
+            batch=new_batch(n_features),
+        )
+
+    def _hyper(self, n_rows):
+        return Hyper(
+            k=int(self.k or 0),
+            loss=int(Loss[self.loss]),
+            l1=float(self.l1),
+            l2=float(self.l2),
+            gamma=float(self.gamma),
+            rho=float(self.rho),
+            batch_size=int(self.batch_size),
+            intercept=float(self.fit_intercept),
+        )
+
+    def _one(self, state, hyper):
+        t = state.steps[0]
+        scale, more = scales(t, hyper.l2, hyper)
+        threshold, G = t * hyper.l1 + more, state.G
+        w = -scale * (G - np.clip(G, -threshold, threshold))
+        w[-1] = -scales(t, 0.0, hyper)[0] * G[-1]
+        return w
+
+
+@estimator
+class RDAClassifier(RDA, RowClassifier):
+    """Regularized Dual Averaging for two classes (Xiao 2010).
+
+    Cost: O(entries of the row) per row with one penalty; O(p * n_penalties) per row with `k`.
+    """
+
+    loss: str = param("log_loss", "Name of the loss.", one_of(*CLASSIFICATION_LOSSES))
+
+
+@estimator
+class RDARegressor(RDA, RowRegressor):
+    """Regularized Dual Averaging for regression (Xiao 2010).
+
+    Cost: O(entries of the row) per row with one penalty; O(p * n_penalties) per row with `k`.
+    """
+
+    loss: str = param("squared_error", "Half the squared error.", one_of("squared_error"))

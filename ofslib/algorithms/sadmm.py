@@ -1,0 +1,98 @@
+"""Stochastic ADMM: Ouyang et al. 2013, Suzuki 2013 (OPG-ADMM); SADMM in dissertation, chapter 5.
+
+Minimises loss(b) + l1 |w| subject to b = w with a linearised step for b:
+b = (rho (w + u) + b / eta - gradient) / (rho + 1 / eta), w = soft(b - u, l1 / rho), u += w - b.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ofslib._jit import kernel
+from ofslib.base import POSITIVE, PenalisedBatches, RowRegressor, estimator, one_of, param
+from ofslib.losses import Loss
+from ofslib.path import Path, begin_step, end_step, gradient, hold, new_path
+from ofslib.penalties import soft
+from ofslib.rows import row
+
+
+class Hyper(NamedTuple):
+    k: int
+    loss: int
+    learning_rate: float
+    rho: float
+    batch_size: int
+    intercept: float  # 1.0 or 0.0
+
+
+class State(NamedTuple):
+    path: Path  # its W holds b
+    w: np.ndarray  # (p + 1, m) the sparse coefficients; the last row is the intercepts'
+    u: np.ndarray  # (p + 1, m) sum of b - w, negated
+
+
+@kernel
+def step_all(state, hp):
+    """One step for each penalty; returns whether all is finite."""
+    path, eta, rho = state.path, hp.learning_rate, hp.rho
+    if not begin_step(path, hp.loss):
+        return False
+    l1, used = path.l1, path.used
+    for j in range(len(path.W) - 1):
+        b, w, u, g = path.W[j], state.w[j], state.u[j], gradient(path, j)
+        for q in range(len(l1)):
+            b[q] = (rho * (w[q] + u[q]) + b[q] / eta - g[q]) / (rho + 1.0 / eta)
+            w[q] = soft(b[q] - u[q], l1[q] / rho)
+            u[q] += w[q] - b[q]
+            used[q] += w[q] != 0.0
+    path.W[-1] -= eta * gradient(path, len(path.W) - 1)
+    state.w[-1] = path.W[-1]
+    end_step(path, state.w, hp.k)
+    return True
+
+
+@kernel
+def fold(state, X, y, order, hp, margins):
+    """Show the rows `order` of X, as `RowStream` asks for."""
+    for i in range(len(order)):
+        margins[i] = hold(state.path, row(X, order[i]), y[order[i]], hp.intercept)
+        full = state.path.count[0] >= hp.batch_size
+        if not np.isfinite(margins[i]) or (full and not step_all(state, hp)):
+            return i
+    return len(order)
+
+
+@estimator
+class SADMMRegressor(PenalisedBatches, RowRegressor):
+    """Stochastic ADMM for regression (OPG-ADMM, Suzuki 2013).
+
+    Cost: O(p) per row with one penalty; O(p * n_penalties) per row with `k`.
+    """
+
+    loss: str = param("squared_error", "Half the squared error.", one_of("squared_error"))
+    learning_rate: float = param(1e-3, "Step size eta of a mini-batch's mean gradient.", POSITIVE)
+    rho: float = param(1.0, "Weight of the difference between b and w.", POSITIVE)
+
+    fold, step_all = fold, step_all
+    frozen = (*PenalisedBatches.frozen, "learning_rate", "rho")
+
+    def _init(self, n_features):
+        if self.k is None:
+            one = float(self.l1) or np.finfo(float).tiny
+            path = new_path(n_features, int(self.batch_size), 1, (one, one))
+        else:
+            path = self._new_path(n_features)
+        return State(path, np.zeros_like(path.W), np.zeros_like(path.W))
+
+    def _hyper(self, n_rows):
+        return Hyper(
+            k=int(self.k or self.n_features_in_),
+            loss=int(Loss[self.loss]),
+            learning_rate=float(self.learning_rate),
+            rho=float(self.rho),
+            batch_size=int(self.batch_size),
+            intercept=float(self.fit_intercept),
+        )
+
+    def _columns(self, state):
+        return state.w

@@ -1,0 +1,92 @@
+"""Stochastic iterative hard thresholding: Fan et al. 2018; TSGD of the dissertation's chapter 5.
+
+A gradient step, after each of which only the k largest coefficients stay.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ofslib._jit import kernel
+from ofslib.base import (
+    AT_LEAST_ONE,
+    POSITIVE,
+    RowClassifier,
+    RowRegressor,
+    RowStream,
+    estimator,
+    one_of,
+    param,
+)
+from ofslib.descent import gather, new_truncated, truncated_step
+from ofslib.losses import CLASSIFICATION_LOSSES, Loss
+
+
+class Hyper(NamedTuple):
+    k: int
+    loss: int
+    learning_rate: float
+    batch_size: int
+    intercept: float  # 1.0 or 0.0
+
+
+@kernel
+def fold(state, X, y, order, hp, margins):
+    """Show the rows `order` of X, as `RowStream` asks for."""
+    w, kept, every, batch, i = state.w, state.kept, state.every, state.batch, 0
+    while i < len(order):
+        i = gather(batch, X, y, order, i, hp.batch_size, w, kept, every, hp, margins)
+        if batch.count[1] >= hp.batch_size:
+            truncated_step(state, hp.k, hp.learning_rate, 0.0, np.inf)
+        elif i < len(order):
+            break
+    return i
+
+
+@estimator
+class SIHT(RowStream):
+    """Stochastic iterative hard thresholding."""
+
+    learning_rate: float = param(0.01, "Step size eta of a mini-batch's mean gradient.", POSITIVE)
+    batch_size: int = param(1, "Rows of a mini-batch; the dissertation takes 1.", AT_LEAST_ONE)
+
+    fold = fold
+
+    def _init(self, n_features):
+        return new_truncated(n_features)
+
+    def _hyper(self, n_rows):
+        return Hyper(
+            k=int(self.k),
+            loss=int(Loss[self.loss]),
+            learning_rate=float(self.learning_rate),
+            batch_size=int(self.batch_size),
+            intercept=float(self.fit_intercept),
+        )
+
+    def _finish(self, state, hp):
+        if state.batch.count[1]:
+            truncated_step(state, hp.k, hp.learning_rate, 0.0, np.inf)
+
+    def _model(self, state, hyper):
+        return state.w[:-1].copy(), float(state.w[-1])
+
+
+@estimator
+class SIHTClassifier(RowClassifier, SIHT):
+    """Stochastic iterative hard thresholding for two classes (Fan et al. 2018).
+
+    Cost: O(entries of the row + k / batch_size) per row.
+    """
+
+    loss: str = param("log_loss", "Name of the loss.", one_of(*CLASSIFICATION_LOSSES))
+
+
+@estimator
+class SIHTRegressor(RowRegressor, SIHT):
+    """Stochastic iterative hard thresholding for regression (Fan et al. 2018).
+
+    TSGD of the dissertation's chapter 5. Cost: O(entries of the row + k / batch_size) per row.
+    """
+
+    loss: str = param("squared_error", "Half the squared error.", one_of("squared_error"))

@@ -1,0 +1,53 @@
+"""A heap of features by a key that changes, so that the first one is at hand at any time."""
+
+from ofslib._jit import kernel
+
+
+@kernel
+def comes_first(key, i, j, low_index):
+    """Whether feature i comes before j: larger key; of equals the lower, or the higher, index."""
+    return key[i] > key[j] or (key[i] == key[j] and (i < j) == low_index)
+
+
+@kernel
+def sift(heap, place, key, low_index, i, size):
+    """Bring the feature at heap[i] to its place in heap[:size]; place[j] is i + 1 for heap[i] = j.
+
+    Needed after a change of its key, up or down.
+    """
+    j = heap[i]
+    while i > 0 and comes_first(key, j, heap[(i - 1) // 2], low_index):
+        heap[i] = heap[(i - 1) // 2]
+        place[heap[i]] = i + 1
+        i = (i - 1) // 2
+    while 2 * i + 1 < size:
+        child = 2 * i + 1
+        if child + 1 < size and comes_first(key, heap[child + 1], heap[child], low_index):
+            child += 1
+        if not comes_first(key, heap[child], j, low_index):
+            break
+        heap[i] = heap[child]
+        place[heap[i]] = i + 1
+        i = child
+    heap[i] = j
+    place[j] = i + 1
+
+
+@kernel
+def offer(heap, place, key, j, size, most):
+    """Let feature j into heap[:size] if it is among the `most` with the smallest keys.
+
+    The heap has the largest key on top, of equals the higher index. Returns the feature that is
+    left out, which is j or one that leaves; -1 if none is.
+    """
+    if size < most:
+        heap[size] = j
+        sift(heap, place, key, False, size, size + 1)
+        return -1
+    out = int(heap[0])
+    if not comes_first(key, out, j, False):
+        return int(j)
+    place[out] = 0
+    heap[0] = j
+    sift(heap, place, key, False, 0, size)
+    return out

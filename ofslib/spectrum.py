@@ -1,0 +1,113 @@
+"""The step size that suits the features in the model: the inverse of a spectral norm.
+
+Gradient descent with the mean gradient of b rows is stable while the step is below two over the
+norm of the second moments of the features in the model plus their trace over b, times the largest
+curvature of the loss. Norm and trace are estimated from some of the rows as the stream runs: the
+norm by the power iteration, the trace from the mean squares.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ofslib._jit import kernel
+from ofslib.losses import curvature
+from ofslib.rows import Moments, axpy, dot, new_moments, row, watch
+
+# Of the later mini-batches every which is looked at, and the weight of what it shows.
+EVERY, WEIGHT = 4, 0.2
+
+
+class Spectrum(NamedTuple):
+    """What is known of the second moments of the features in the model."""
+
+    direction: np.ndarray  # (p + 1,) unit vector, the estimated leading eigenvector
+    image: np.ndarray  # (p + 1,) its product with the sum of x x' over the rows being looked at
+    squares: Moments
+    norm: np.ndarray  # (1,) the estimated largest eigenvalue
+    looks: np.ndarray  # (2,) int64: mini-batches looked at, rows of the one being looked at
+
+
+def new_spectrum(p: int) -> Spectrum:
+    """Nothing is known yet; p = 0 for one that is not used."""
+    return Spectrum(
+        np.zeros(p + 1),
+        np.zeros(p + 1),
+        new_moments(max(p, 1)),
+        np.zeros(1),
+        np.zeros(2, np.int64),
+    )
+
+
+@kernel
+def look(spectrum, X, rows, active):
+    """Take these rows into the estimate."""
+    image, direction, looks = spectrum.image, spectrum.direction, spectrum.looks
+    for i in rows:
+        x = row(X, i)
+        if looks[0] == 0 and looks[1] == 0:
+            # The first row that is not zero points, on average, where the variance is.
+            axpy(direction, x, 1.0)
+            if not normalise(direction, active):
+                continue
+        axpy(image, x, dot(x, direction, active))
+        looks[1] += 1
+    watch(spectrum.squares, X, rows)
+
+
+@kernel
+def normalise(v, active):
+    """Give v, on the active features, length one; returns whether it is not zero."""
+    size = 0.0
+    for j in active.index[: active.size[0]]:
+        size += v[j] * v[j]
+    if size > 0.0:
+        for j in active.index[: active.size[0]]:
+            v[j] /= np.sqrt(size)
+    return size > 0.0
+
+
+@kernel
+def conclude(spectrum, active, first):
+    """End of a mini-batch that was looked at: one step of the power iteration.
+
+    `first` mini-batches are looked at before the first step; what was seen until then is forgotten.
+    """
+    v, u, norm, looks = spectrum.direction, spectrum.image, spectrum.norm, spectrum.looks
+    n = looks[1]
+    if n == 0:
+        return
+    new = 1.0 if looks[0] < first else WEIGHT
+    product = 0.0
+    for j in active.index[: active.size[0]]:
+        product += v[j] * u[j] / n
+    norm[0] += new * (max(product, 0.0) - norm[0])
+    for j in active.index[: active.size[0]]:
+        v[j] = (1.0 - new) * norm[0] * v[j] + new * u[j] / n
+        u[j] = 0.0
+    normalise(v, active)
+    looks[0] += 1
+    looks[1] = 0
+
+
+@kernel
+def forget(spectrum, active, gone):
+    """The features `gone` leave the model."""
+    v, left = spectrum.direction, 0.0
+    for j in gone:
+        v[j] = 0.0
+    for j in active.index[: active.size[0]]:
+        left += v[j] * v[j]
+    spectrum.norm[0] *= left
+    normalise(v, active)
+
+
+@kernel
+def stable_rate(spectrum, active, n, loss):
+    """The step size for the mean gradient of n rows; 0 while all features are zero."""
+    total, squares = 0.0, spectrum.squares
+    for j in active.index[: active.size[0]]:
+        total += squares.square[j]
+    trace = total / max(squares.rows[0], 1)
+    norm = max(spectrum.norm[0], trace / max(active.size[0], 1)) + trace / n
+    return 1.0 / (curvature(loss) * norm) if norm > 0.0 else 0.0

@@ -1,0 +1,160 @@
+"""The methods with an l1 penalty: equal to their slow transcription, and all penalties at once."""
+
+import naive
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from test_algorithms import LOSSES, agrees, data
+
+import ofslib
+from ofslib import (
+    AdaFobosClassifier,
+    ARDAClassifier,
+    OPGClassifier,
+    OPGRegressor,
+    RADARRegressor,
+    RDAClassifier,
+    RDARegressor,
+    SADMMRegressor,
+    TruncatedGradientClassifier,
+)
+from ofslib.base import Penalised
+
+KINDS = pytest.mark.parametrize("kind", ["dense", "sparse", "counts"])
+
+
+@KINDS
+@pytest.mark.parametrize("batch_size", [1, 5])
+@pytest.mark.parametrize("l2", [0.0, 0.3])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_opg(kind, batch_size, l2, loss):
+    own = {"l1": 0.05, "l2": l2, "learning_rate": 0.05, "batch_size": batch_size, "loss": loss}
+    X, y = data(kind)
+    agrees(OPGClassifier(**own, shuffle=False), naive.opg(X, y, **own, intercept=True), X, y)
+
+
+@KINDS
+@pytest.mark.parametrize("own", [{}, {"l2": 0.2}, {"rho": 0.02}, {"l2": 0.2, "rho": 0.02}])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_rda(kind, own, loss):
+    own = {"l1": 0.03, "l2": 0.0, "rho": 0.0, "gamma": 3.0, "batch_size": 5, "loss": loss} | own
+    X, y = data(kind)
+    agrees(RDAClassifier(**own, shuffle=False), naive.rda(X, y, **own, intercept=True), X, y)
+
+
+@KINDS
+@pytest.mark.parametrize("theta", [0.04, None])
+@pytest.mark.parametrize("period", [1, 4])
+def test_truncated_gradient(kind, theta, period):
+    own = {"l1": 0.1, "theta": theta, "period": period, "learning_rate": 0.05}
+    own |= {"batch_size": 3, "loss": "log_loss"}
+    X, y = data(kind)
+    bound = {"theta": np.inf if theta is None else theta}
+    expected = naive.truncated_gradient(X, y, **own | bound, intercept=True)
+    agrees(TruncatedGradientClassifier(**own, shuffle=False), expected, X, y)
+
+
+def test_truncated_gradient_of_period_one_is_opg():
+    X, y = data("sparse")
+    own = {"l1": 0.02, "learning_rate": 0.05, "batch_size": 3, "shuffle": False}
+    one = TruncatedGradientClassifier(**own, period=1).fit(X, y)
+    assert_allclose(one.coef_, OPGClassifier(**own).fit(X, y).coef_, atol=1e-14)
+
+
+@KINDS
+@pytest.mark.parametrize("l1", [0.0, 0.02])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_arda(kind, l1, loss):
+    own = {"l1": l1, "learning_rate": 0.3, "delta": 0.01, "loss": loss}
+    X, y = data(kind)
+    agrees(ARDAClassifier(**own, shuffle=False), naive.arda(X, y, **own, intercept=True), X, y)
+
+
+@KINDS
+@pytest.mark.parametrize("l1", [0.0, 0.02])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_ada_fobos(kind, l1, loss):
+    own = {"l1": l1, "learning_rate": 0.3, "delta": 0.01, "loss": loss}
+    X, y = data(kind)
+    expected = naive.ada_fobos(X, y, **own, intercept=True)
+    agrees(AdaFobosClassifier(**own, shuffle=False), expected, X, y)
+
+
+@KINDS
+def test_regression(kind):
+    X, y = data(kind, classify=False)
+    own = {"l1": 0.05, "l2": 0.1, "batch_size": 4}
+    expected = naive.opg(X, y, **own, learning_rate=0.01, loss="squared_error", intercept=False)
+    agrees(OPGRegressor(**own, fit_intercept=False, shuffle=False), expected, X, y)
+    expected = naive.rda(X, y, **own, gamma=30, rho=0, loss="squared_error", intercept=False)
+    agrees(RDARegressor(**own, gamma=30, fit_intercept=False, shuffle=False), expected, X, y)
+
+
+@KINDS
+def test_sadmm(kind):
+    X, y = data(kind, classify=False)
+    own = {"l1": 0.4, "rho": 0.7, "learning_rate": 0.01, "batch_size": 4}
+    coef, intercept = naive.sadmm(X, y, **own, intercept=True)
+    assert 0 < np.count_nonzero(coef) < len(coef)
+    for form in (X, sp.csr_array(X)):
+        model = SADMMRegressor(**own, shuffle=False).fit(form, y)
+        assert_allclose(model.coef_, coef, atol=1e-12)
+        assert_allclose(model.intercept_, intercept, rtol=1e-12)
+
+
+@KINDS
+def test_radar(kind):
+    X, y = data(kind, classify=False)
+    own = {"k": 7, "l1": 0.1, "radius": 3.0, "learning_rate": 0.2}
+    own |= {"epoch_size": 3, "batch_size": 4}
+    coef, intercept = naive.radar(X, y, **own, intercept=True)
+    for form in (X, sp.csr_array(X)):
+        model = RADARRegressor(**own, shuffle=False).fit(form, y)
+        assert_allclose(model.coef_, coef, atol=1e-12)
+        assert_allclose(model.intercept_, intercept, rtol=1e-12)
+
+
+# All penalties at once
+
+PATHS = [cls for name in dir(ofslib) if isinstance(cls := getattr(ofslib, name), type)]
+PATHS = [cls for cls in PATHS if issubclass(cls, Penalised)]
+
+
+@pytest.mark.parametrize("cls", PATHS)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "csr"])
+@pytest.mark.parametrize("rows", [173, 170])
+def test_a_path_is_the_models_of_its_penalties(cls, form, rows):
+    X, y = data("sparse", n=rows, classify=cls.__name__.endswith("Classifier"))
+    own = {"batch_size": 5, "learning_rate": 0.02, "shuffle": False, "period": 1}
+    own = {name: value for name, value in own.items() if name in cls().get_params()}
+    path = cls(**own, k=6, n_penalties=15, l1_range=(1e-3, 30.0)).fit(form(X), y)
+    penalties, coefs = path.path_
+    assert_allclose(penalties, np.geomspace(30, 1e-3, 15))
+    assert coefs.shape == (15, X.shape[1])
+    for l1, coef in zip(penalties, coefs, strict=True):
+        single = cls(**own, l1=l1).fit(form(X), y)
+        assert_allclose(coef, single.coef_, rtol=0, atol=1e-12)
+    sizes = np.count_nonzero(coefs, axis=1)
+    chosen = np.flatnonzero(sizes == sizes[sizes <= 6].max())[-1]
+    assert_array_equal(path.coef_, coefs[chosen])
+    assert len(set(sizes)) > 2
+
+
+@pytest.mark.parametrize("cls", PATHS)
+def test_the_range_of_penalties_comes_from_the_first_mini_batch(cls):
+    X, y = data("dense", classify=cls.__name__.endswith("Classifier"))
+    model = cls(k=6, n_penalties=4, shuffle=False, fit_intercept=False).fit(X, y)
+    first = slice(0, model.get_params().get("batch_size", 1))
+    slopes = [naive.slope(model.loss, 0.0, t) for t in y[first]]
+    high = np.abs(slopes @ X[first] / len(slopes)).max()
+    assert_allclose(model.path_[0], high * np.geomspace(1, 1e-3, 4))
+
+
+def test_penalties_that_are_refused():
+    X, y = data("dense")
+    for wrong in ((1.0,), (0.0, 1.0), (2.0, 1.0), (1.0, np.inf)):
+        with pytest.raises(ValueError, match=r"l1_range=.*two positive numbers"):
+            OPGClassifier(k=3, l1_range=wrong).fit(X, y)
+    with pytest.raises(AttributeError, match="only if k is given"):
+        OPGClassifier(l1=0.1).fit(X, y).path_  # noqa: B018

@@ -1,0 +1,97 @@
+"""The step size without tuning, and the sets of features at any time."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from ofslib import (
+    AnytimeSFSAClassifier,
+    AnytimeSFSARegressor,
+    SFSAClassifier,
+    SFSARegressor,
+)
+from ofslib.metrics import detection_rate
+from ofslib.rows import new_active
+from ofslib.simulate import Equicorrelated
+from ofslib.spectrum import conclude, look, new_spectrum, stable_rate
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("size", [60, 300])
+def test_the_estimated_norm_is_the_norm(alpha, size):
+    """Of the features in the model, the first `size`: 1 + alpha^2 size, and the trace over 25."""
+    design, spectrum, active = (
+        Equicorrelated(300, 20, alpha=alpha),
+        new_spectrum(300),
+        new_active(300),
+    )
+    active.size[0] = size
+    active.fresh[size:] = False
+    spectrum.direction[size:] = 0.0
+    X, _ = design.sample(10_000, np.random.default_rng(0))
+    for start in range(0, len(X), 25):
+        look(spectrum, X, np.arange(start, start + 25), active)
+        conclude(spectrum, active, 8)
+    exact = 1 + alpha**2 * size + (1 + alpha**2) * size / 25
+    assert_allclose(1 / stable_rate(spectrum, active, 25, 0), exact, rtol=0.25)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_the_unit_of_the_features_does_not_matter(form):
+    X, y = Equicorrelated(300, 10).sample(1000, np.random.default_rng(1))
+    own = {"k": 10, "step": "spectral", "fit_intercept": False, "random_state": 0}
+    one, other = (SFSARegressor(**own).fit(form(c * X), y) for c in (1.0, 2.0**10))
+    assert_array_equal(one.coef_, other.coef_ * 2.0**10)
+    assert_array_equal(one.coef_, SFSARegressor(**own, learning_rate=7).fit(form(X), y).coef_)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_features_of_any_scale_do_not_make_it_diverge(scale):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 50)) * scale * np.geomspace(1, 100, 50) + scale
+    y = X[:, 40] / scale + rng.standard_normal(3000)
+    model = SFSARegressor(k=5, step="spectral", random_state=0).fit(X, y)
+    assert 40 in model.support_ and model.score(X, y) > 0.9
+    SFSAClassifier(k=5, step="spectral", random_state=0).fit(X, y > 0)
+
+
+def test_it_finds_all_features_where_the_constant_step_does_not():
+    """The design of sfsa Table 1 at a tenth of its size."""
+    design = Equicorrelated(1000, 20)
+    X, y = design.sample(3000, np.random.default_rng(2))
+    X_test, y_test = design.sample(1000, np.random.default_rng(3))
+    model = SFSARegressor(k=20, step="spectral", fit_intercept=False, random_state=0).fit(X, y)
+    assert detection_rate(model.support_, design.support) == 100
+    assert np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2)) < 1.2
+
+
+def test_it_goes_with_sgd():
+    with pytest.raises(ValueError, match="optimizer='adam' has no step='spectral'"):
+        SFSARegressor(k=2, step="spectral", optimizer="adam").fit(np.eye(5), np.arange(5.0))
+
+
+@pytest.mark.parametrize("step", ["constant", "spectral"])
+@pytest.mark.parametrize("classify", [False, True])
+def test_a_set_at_any_time_is_that_of_sfsa_with_its_maturity(step, classify):
+    """Maturities 903, 1806, 3612: each begins to prune at the one before."""
+    design = Equicorrelated(60, 5, task="classification" if classify else "regression")
+    X, y = design.sample(3700, np.random.default_rng(0))
+    own = {"k": 5, "batch_size": 7, "step": step}
+    known = {"classes": [-1, 1]} if classify else {}
+    anytime, single = (
+        (AnytimeSFSAClassifier, SFSAClassifier)
+        if classify
+        else (AnytimeSFSARegressor, SFSARegressor)
+    )
+    model, shown = anytime(**own, first_maturity=900), 0
+    for warmup, maturity in ((0, 903), (903, 1806), (1806, 3612)):
+        for stop in (maturity - 13, maturity, maturity + 40):
+            model.partial_fit(X[shown:stop], y[shown:stop], **known)
+            assert len(model.support_) == 5
+            shown = stop
+            if stop >= maturity:
+                expected = single(**own, warmup=warmup, maturity=maturity)
+                expected.partial_fit(X[:stop], y[:stop], **known)
+                assert_array_equal(model.coef_, expected.coef_)
+                assert model.intercept_ == expected.intercept_
