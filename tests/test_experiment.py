@@ -268,6 +268,31 @@ def test_swept_parameters_are_columns():
     assert found == alone["value"].tolist()
 
 
+def test_a_method_may_have_fewer_replicates_and_points_of_its_own():
+    few = SGDT | {"replicates": 1}
+    own = {"class": "OPGRegressor", "fit_intercept": False, "sweep": {"l1": [0.1, 1.0]}}
+    table = run(methods={"few": few, "none": SGDT | {"replicates": 0}, "own": own, "SFSA": SFSA})
+    assert set(of(table, "few")["replicate"]) == {0} and of(table, "none").empty
+    assert set(of(table, "SFSA")["replicate"]) == {0, 1, 2}
+    assert set(of(table, "own")["l1"]) == {0.1, 1.0} and len(of(table, "own")) == 12
+    plain = run(methods={"few": SGDT})
+    numbers = of(plain, "few")[plain["replicate"] == 0]["value"].to_list()
+    assert of(table, "few")["value"].to_list() == numbers
+
+
+def test_peers_use_their_k_largest_coefficients():
+    sgd = {"class": "ofslib.peers:TopKSGDRegressor", "penalty": "l1", "eta0": 1e-3}
+    table = run(methods={"sgd": sgd}, metrics=["DR", "selected"])
+    assert set(table.loc[table["metric"] == "selected", "value"]) == {4}
+    model = experiment.build(sgd, k=4)
+    X, y = Equicorrelated(p=60, k=4).sample(300, np.random.default_rng(0))
+    model.partial_fit(X, y)
+    largest = np.sort(np.argsort(-np.abs(model.inner.coef_))[:4])
+    assert np.flatnonzero(model.coef_).tolist() == largest.tolist()
+    expected = X[:, largest] @ model.inner.coef_[largest] + model.inner.intercept_
+    np.testing.assert_allclose(model.predict(X), expected)
+
+
 @dataclass(frozen=True)
 class SlowDesign(Equicorrelated):
     """Rows that are long in coming."""

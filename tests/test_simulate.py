@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ofslib.simulate import DESIGNS, Equicorrelated
+from ofslib.simulate import DESIGNS, Equicorrelated, SparseRows
 
 # Table 1 of the sfsa paper; what var(y) is follows from (6) and (7).
 TABLE_1 = {"strong": 1.0, "weak": (0.05, 1.0)}
@@ -123,3 +123,51 @@ def test_errors_name_the_argument(given, name):
 
 def test_designs_are_known_by_the_name_of_the_configuration():
     assert DESIGNS["equicorrelated"] is Equicorrelated
+
+
+# Sparse rows
+
+
+@pytest.mark.parametrize("dense_support", [False, True])
+def test_sparse_rows_do_not_depend_on_the_blocks(dense_support):
+    design = SparseRows(p=300, k=10, nonzeros=20, dense_support=dense_support)
+    whole = next(design.stream(90, np.random.default_rng(0), block_rows=90))
+    parts = list(design.stream(90, np.random.default_rng(0), block_rows=40))
+    assert [X.shape[0] for X, _ in parts] == [40, 40, 10]
+    assert_array_equal(np.vstack([X.toarray() for X, _ in parts]), whole[0].toarray())
+    assert_array_equal(np.concatenate([y for _, y in parts]), whole[1])
+    assert (np.diff(whole[0].indptr) == 20 + 10 * dense_support).all()
+    assert whole[0].has_canonical_format
+
+
+def test_where_the_entries_of_sparse_rows_are():
+    n, free = 4000, SparseRows(p=200, k=10, nonzeros=20)
+    X, y = free.sample(n, np.random.default_rng(1))
+    assert_array_equal(y, np.where(X @ free.coef > 0, 1, -1))
+    share = np.asarray((X != 0).mean(axis=0)).ravel()
+    assert np.abs(share - 0.1).max() < 5 * np.sqrt(0.1 * 0.9 / n)
+    assert abs(X.data.mean()) < 5 / np.sqrt(len(X.data)) and abs(X.data.std() - 1) < 0.01
+    fixed = SparseRows(p=200, k=10, nonzeros=19, dense_support=True)
+    X, _ = fixed.sample(n, np.random.default_rng(1))
+    share = np.asarray((X != 0).mean(axis=0)).ravel()
+    assert share[fixed.support].min() > 1 - 1e-12
+    assert np.abs(np.delete(share, fixed.support) - 0.1).max() < 5 * np.sqrt(0.1 * 0.9 / n)
+
+
+def test_training_labels_may_come_from_equal_coefficients():
+    design = SparseRows(p=200, k=20, nonzeros=5, dense_support=True, equal_when_training=True)
+    X, y = next(design.stream(500, np.random.default_rng(2)))
+    assert_array_equal(y, np.where(X[:, design.support].sum(axis=1).A1 > 0, 1, -1))
+    X, y = design.sample(500, np.random.default_rng(2))
+    assert_array_equal(y, np.where(X @ design.coef > 0, 1, -1))
+    assert_array_equal(design.coef, SparseRows(p=200, k=20).coef)
+    assert ((design.coef[design.support] > 0) & (design.coef[design.support] < 1)).all()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"k": 0}, {"k": 6}, {"nonzeros": 0}, {"nonzeros": 46, "dense_support": True}]
+)
+def test_sparse_rows_that_cannot_be(wrong):
+    name = "nonzeros" if "nonzeros" in wrong else "k"
+    with pytest.raises(ValueError, match=f"{name}="):
+        SparseRows(**{"p": 50, "k": 5, "nonzeros": 9} | wrong)
