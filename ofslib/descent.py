@@ -81,7 +81,8 @@ def truncated_step(model, k, learning_rate, alpha, radius):
     for j in touched:
         if not inside[j]:
             v = abs(w[j] * shrink)
-            if v >= least and v != 0.0:
+            # What is not a number stays, so that it is seen.
+            if not v < least and v != 0.0:
                 kept[m], value[j] = j, v
                 w[j] *= shrink
                 m += 1

@@ -101,12 +101,11 @@ class Entry:
     @property
     def times(self) -> list[Setting]:
         """All settings of that reading, with the reason why they are not timed at this scale."""
-        change = {"metrics": ["time_s"], "replicates": self.scale["timing_repeats"]}
         most = self.scale["timing_values"]
         return [
             Setting(
                 s.name,
-                s.spec | change,
+                s.spec | _only_timed(s.spec["methods"], self.scale["timing_repeats"]),
                 s.skipped or "not timed at this scale" * (_size(s.spec) > most),
             )
             for s in self.settings
@@ -141,6 +140,12 @@ class Entry:
         if _size(spec) and self.scale["values"] is not None:
             most = min(most, int(self.scale["values"] / _size(spec)))
         spec["replicates"] = min(asked, most)
+        # Methods with replicates of their own go through all features for each row, sparse or not.
+        dense = spec["data"].get("n", 0) * spec["data"].get("p", 0)
+        for method in methods.values():
+            if "replicates" in method and dense and self.scale["values"] is not None:
+                limit = int(self.scale["values"] / dense)
+                method["replicates"] = min(method["replicates"], limit)
         too_few = spec["replicates"] < min(2, asked, self.scale["replicates"])
         return Setting(spec["name"], spec, "not run at this scale" if too_few else "")
 
@@ -174,6 +179,16 @@ class Entry:
         used = {value["by"] for value in _values(self.spec) if "by" in value}
         for key in data.keys() - known - (axes.keys() & used):
             raise ConfigurationError(f"{key!r} is no part of the data, and nothing is `by` it")
+
+
+def _only_timed(methods: dict[str, Any], repeats: int) -> dict[str, Any]:
+    """What a setting changes to where it measures times: slow methods run once."""
+    once = {
+        label: method | {"replicates": min(1, method["replicates"])}
+        for label, method in methods.items()
+        if "replicates" in method
+    }
+    return {"metrics": ["time_s"], "replicates": repeats, "methods": methods | once}
 
 
 def _size(spec: dict[str, Any]) -> int:

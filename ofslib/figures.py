@@ -186,7 +186,7 @@ def _why(cell) -> str:
         return cell.skipped
     if np.isnan(cell.paper):
         return cell.paper_note if isinstance(cell.paper_note, str) else "not in the paper's table"
-    return "another machine" if cell.metric == "time_s" else "no result"
+    return "another machine" if cell.metric == "time_s" else "no result at this scale"
 
 
 def tally(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:

@@ -5,9 +5,12 @@ The rows depend on the generator only, not on the size of the blocks.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 
 @dataclass(frozen=True)
@@ -142,16 +145,19 @@ class SparseRows:
 
     def stream(
         self, n: int, rng: np.random.Generator, block_rows: int = 1000
-    ) -> Iterator[tuple[sp.csr_matrix, np.ndarray]]:
+    ) -> Iterator[tuple["csr_matrix", np.ndarray]]:
         """Yield n rows as blocks (X, y) of at most `block_rows` rows."""
         coef = (self.coef > 0).astype(float) if self.equal_when_training else self.coef
         yield from self._blocks(n, rng, block_rows, coef)
 
-    def sample(self, n: int, rng: np.random.Generator) -> tuple[sp.csr_matrix, np.ndarray]:
+    def sample(self, n: int, rng: np.random.Generator) -> tuple["csr_matrix", np.ndarray]:
         """Draw n rows at once, labelled by `coef`."""
         return next(self._blocks(n, rng, n, self.coef))
 
     def _blocks(self, n, rng, block_rows, coef):
+        # Here, because Snakemake reads the names of the designs and should start at once.
+        from scipy.sparse import csr_matrix
+
         places, values = rng.spawn(2)
         always = self.support if self.dense_support else np.array([], int)
         others = np.setdiff1d(np.arange(self.p), always)
@@ -165,7 +171,7 @@ class SparseRows:
             indices.sort(axis=1)
             shape, starts = (rows, self.p), np.arange(rows + 1) * width
             entries = values.standard_normal((rows, width)).ravel()
-            X = sp.csr_matrix((entries, indices.ravel(), starts), shape=shape)
+            X = csr_matrix((entries, indices.ravel(), starts), shape=shape)
             yield X, np.where(X @ coef > 0, 1.0, -1.0)
 
 

@@ -249,7 +249,7 @@ def test_layout_loses_no_digit_that_the_paper_prints(entry):
     published = pd.read_csv(ROOT / work.published(entry))
     points = [{**s.spec["axes"], "skipped": s.skipped} for s in work.entries[entry].settings]
     settings = pd.DataFrame(points)
-    methods = list(work.entries[entry].spec["methods"])
+    methods = [m for m in work.entries[entry].spec["methods"] if m in set(published["method"])]
     results = settings.drop(columns="skipped").merge(
         published[published["method"].isin(methods)][["method", "metric"]].drop_duplicates(),
         how="cross",
@@ -320,6 +320,8 @@ def test_latex_of_two_blocks_is_two_tables():
 def test_methods_shown_together_are_told_apart():
     work = project.load(ROOT)
     for entry in work.entries.values():
+        if entry.spec["form"] == "table":
+            continue
         looks = [figures.look(method) for method in entry.spec["methods"]]
         assert len({look["color"] for look in looks}) == len(looks), entry.name
         assert len({look["marker"] for look in looks}) == len(looks), entry.name

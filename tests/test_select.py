@@ -254,7 +254,9 @@ def test_annealed_is_a_straight_line_without_mu():
     assert kept == list(range(510, 9, -10))
 
 
-@pytest.mark.parametrize("name", [n for n, c in ESTIMATORS.items() if "mu" in c().get_params()])
+@pytest.mark.parametrize(
+    "name", [n for n, c in ESTIMATORS.items() if {"mu", "maturity"} <= set(c().get_params())]
+)
 def test_the_schedule_is_kept_by_the_estimators(name):
     """The features that are left after each mini-batch are as many as the formula says."""
     cls = ESTIMATORS[name]
