@@ -133,7 +133,8 @@ class Entry:
             "data": point | _resolved(self.spec["data"] | change.get("data", {}), axes),
             "methods": methods,
             "seed": self.seed,
-            **{key: self.spec[key] for key in ("sweep", "tune", "passes", "metrics", "test_rows")},
+            "tune": self.spec["tune"] | change.get("tune", {}),
+            **{key: self.spec[key] for key in ("sweep", "passes", "metrics", "test_rows")},
             **{key: self.scale[key] for key in ("run_values", "tune_values")},
         }
         asked, most = self.spec["replicates"], self.scale["replicates"]
@@ -183,12 +184,14 @@ class Entry:
 
 def _only_timed(methods: dict[str, Any], repeats: int) -> dict[str, Any]:
     """What a setting changes to where it measures times: slow methods run once."""
-    once = {
+    timed = {
         label: method | {"replicates": min(1, method["replicates"])}
-        for label, method in methods.items()
         if "replicates" in method
+        else method
+        for label, method in methods.items()
+        if method.get("timed", True)
     }
-    return {"metrics": ["time_s"], "replicates": repeats, "methods": methods | once}
+    return {"metrics": ["time_s"], "replicates": repeats, "methods": timed}
 
 
 def _size(spec: dict[str, Any]) -> int:

@@ -6,6 +6,7 @@ results, whatever else runs and in whatever order.
 """
 
 import hashlib
+import importlib.util
 import inspect
 import itertools
 import json
@@ -26,7 +27,7 @@ from ofslib.metrics import METRICS
 from ofslib.simulate import DESIGNS
 
 # Keys of a method's entry that are no parameters of its class.
-ABOUT_THE_METHOD = ("class", "replicates", "sweep", "at")
+ABOUT_THE_METHOD = ("class", "replicates", "sweep", "at", "timed")
 
 
 def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.DataFrame:
@@ -47,20 +48,38 @@ def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.
         Columns: experiment, the setting's axes, method, the swept parameters, replicate, metric,
         value. Metric time_s is the time that learning took, without generating or reading data.
     """
-    one = _simulated if data is None else _real(setting, data)
+    here, lacking = _installed(setting)
+    one = _simulated if data is None else _real(here, data)
     replicates = tqdm(range(setting["replicates"]), disable=not progress, desc=setting["name"])
-    return _table(setting, [row for replicate in replicates for row in one(setting, replicate)])
+    rows = [row for replicate in replicates for row in one(here, replicate)]
+    for label, reason in lacking.items():
+        rows += _absent({**setting, "methods": {label: setting["methods"][label]}}, reason)
+    return _table(setting, rows)
 
 
 def absent(setting: dict[str, Any], reason: str) -> pd.DataFrame:
     """What stands for the results of a setting whose data could not be had: rows without value."""
-    rows = [
+    return _table(setting, _absent(setting, reason))
+
+
+def _absent(setting: dict[str, Any], reason: str) -> list[dict[str, Any]]:
+    return [
         {"method": label, **point, "replicate": 0, "metric": metric, "value": None, "note": reason}
         for label, spec in setting["methods"].items()
         for point in _points(spec.get("sweep", setting["sweep"]))
         for metric in setting["metrics"]
     ]
-    return _table(setting, rows)
+
+
+def _installed(setting: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The setting without the methods whose package is not installed, and why each is left out."""
+    lacking = {}
+    for label, spec in setting["methods"].items():
+        package = getattr(find_class(spec["class"]), "requires", None)
+        if package and importlib.util.find_spec(package) is None:
+            lacking[label] = f"{package} is not installed"
+    methods = {label: s for label, s in setting["methods"].items() if label not in lacking}
+    return {**setting, "methods": methods}, lacking
 
 
 def _table(setting: dict[str, Any], rows: list[dict[str, Any]]) -> pd.DataFrame:
@@ -178,7 +197,7 @@ def _seconds(function, *args) -> float:
 def warm_up(setting: dict[str, Any]) -> None:
     """Compile what the setting needs, so that no time measures compilation."""
     design = _design(setting["data"] | {"p": 10 * setting["data"]["k"]})
-    learn(_models(setting, 0), design.stream(50, np.random.default_rng(0)))
+    learn(_models(_installed(setting)[0], 0), design.stream(50, np.random.default_rng(0)))
 
 
 # --- real data sets

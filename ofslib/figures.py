@@ -20,12 +20,14 @@ from ofslib.files import write_whole
 METHODS = ("SFSA", "SFSA-AG", "SFSA-Adam", "SGDT", "FOFS", "OFS", "SOFS", "OPG", "RDA", "RADAR")
 METHODS += ("B-ARDA", "B-AMD", "l1-ARDA", "Ada-Fobos", "SFSA (spectral)")
 METHODS += ("scikit-learn SGD, l1", "scikit-learn SGD, elastic net")
+METHODS += ("Vowpal Wabbit, coin", "Vowpal Wabbit, FTRL")
 _COLOURS = sns.color_palette("colorblind", 10).as_hex()
 _COLOUR_OF = {"B-ARDA": 0, "OFS": 1, "FOFS": 1, "B-AMD": 2, "SOFS": 3, "l1-ARDA": 4, "Ada-Fobos": 5}
 _COLOUR_OF |= {"SFSA": 0, "SFSA-AG": 9, "SFSA-Adam": 4, "SGDT": 2, "OPG": 7, "RDA": 6, "RADAR": 8}
 _COLOUR_OF |= {"SFSA (spectral)": 3, "scikit-learn SGD, l1": 7}
 _COLOUR_OF |= {"scikit-learn SGD, elastic net": 8}
-_MARKERS = "osD^vP*XhpdH<>8.,"
+_COLOUR_OF |= {"Vowpal Wabbit, coin": 5, "Vowpal Wabbit, FTRL": 6}
+_MARKERS = "osD^vP*XhpdH<>8.,12"
 
 COLUMN, PAGE = 3.35, 6.9  # inches: one column, and the full width, of a journal page
 
@@ -147,14 +149,14 @@ def cells(settings: Iterable, metrics: Sequence[str]) -> pd.DataFrame:
 
 
 def compare(
-    summary: pd.DataFrame, published: pd.DataFrame, table: pd.DataFrame, runs: int
+    results: pd.DataFrame, published: pd.DataFrame, table: pd.DataFrame, runs: int
 ) -> pd.DataFrame:
     """One row a cell: ours, the paper's, and the verdict with its reason.
 
     Parameters
     ----------
-    summary : DataFrame
-        From `summarise`.
+    results : DataFrame
+        From `read_results`.
     published : DataFrame
         From `read_published`; its columns name cells, except value and note.
     table : DataFrame
@@ -164,10 +166,12 @@ def compare(
     """
     axes = [c for c in table if c not in ("skipped", "method", "metric")]
     key = [*axes, "method", "metric"]
-    summary = summary.reindex(columns=[*key, *_SUMMARY])
-    if summary.empty:
-        summary = summary.astype(table.dtypes[key].to_dict())
-    table = table.merge(summary, "left", key)
+    missing = results[results["value"].isna()].drop_duplicates()
+    for part, columns in ((summarise(results), _SUMMARY), (missing, ["note"])):
+        part = part.reindex(columns=[*key, *columns])
+        if part.empty:
+            part = part.astype(table.dtypes[key].to_dict())
+        table = table.merge(part, "left", key)
     paper = published.rename(columns={"value": "paper", "note": "paper_note"})
     on = [c for c in paper if c in key]
     table = table.merge(paper[[*on, "paper", "paper_note"]], "left", on)
@@ -182,8 +186,9 @@ def compare(
 def _why(cell) -> str:
     if cell.verdict != "not comparable":
         return ""
-    if isinstance(cell.skipped, str) and cell.skipped:
-        return cell.skipped
+    for reason in (cell.skipped, cell.note):
+        if isinstance(reason, str) and reason:
+            return reason
     if np.isnan(cell.paper):
         return cell.paper_note if isinstance(cell.paper_note, str) else "not in the paper's table"
     return "another machine" if cell.metric == "time_s" else "no result at this scale"

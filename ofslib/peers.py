@@ -1,14 +1,41 @@
 """What users would try first, in the form of our estimators: for comparison in the tables."""
 
-from typing import Any
+import math
+from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 
 
 class _TopK:
-    """A linear model of scikit-learn, of which only the k largest coefficients are used."""
+    """A linear model, of which only the k largest coefficients are used."""
 
+    def _linear(self) -> tuple[np.ndarray, float]:
+        """All coefficients and the intercept of the model."""
+        raise NotImplementedError
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """The k largest coefficients; the others are zero."""
+        coef = self._linear()[0].copy()
+        coef[np.argsort(-np.abs(coef), kind="stable")[self.k :]] = 0.0
+        return coef
+
+    def _margins(self, X) -> np.ndarray:
+        return X @ self.coef_ + self._linear()[1]
+
+
+class _Regressor(_TopK):
+    predict = _TopK._margins
+
+
+class _Classifier(_TopK):
+    _estimator_type = "classifier"
+    decision_function = _TopK._margins
+
+
+class _SGD(_TopK):
     def __init__(self, k: int = 10, **parameters: Any):
         self.k = k
         self.inner = self.cls(**parameters)
@@ -18,27 +45,70 @@ class _TopK:
         self.inner.partial_fit(X, y, **known)
         return self
 
-    @property
-    def coef_(self) -> np.ndarray:
-        """The k largest coefficients; the others are zero."""
-        coef = np.ravel(self.inner.coef_).copy()
-        coef[np.argsort(-np.abs(coef), kind="stable")[self.k :]] = 0.0
-        return coef
-
-    def _margins(self, X) -> np.ndarray:
-        return X @ self.coef_ + float(np.ravel(self.inner.intercept_)[0])
+    def _linear(self):
+        return np.ravel(self.inner.coef_), float(np.ravel(self.inner.intercept_)[0])
 
 
-class TopKSGDRegressor(_TopK):
+class TopKSGDRegressor(_SGD, _Regressor):
     """scikit-learn's SGDRegressor, of which only the k largest coefficients are used."""
 
     cls = SGDRegressor
-    predict = _TopK._margins
 
 
-class TopKSGDClassifier(_TopK):
+class TopKSGDClassifier(_SGD, _Classifier):
     """scikit-learn's SGDClassifier, of which only the k largest coefficients are used."""
 
     cls = SGDClassifier
-    _estimator_type = "classifier"
-    decision_function = _TopK._margins
+
+
+class _VowpalWabbit(_TopK):
+    # Whoever runs this looks first whether it is there.
+    requires: ClassVar[str] = "vowpalwabbit"
+    loss: ClassVar[str]
+
+    def __init__(self, k: int = 10, options: str = "--coin"):
+        self.k = k
+        self.options = options
+        self.workspace = None
+
+    def partial_fit(self, X, y, classes=None):
+        """Learn from the rows in their order; labels are -1 and +1."""
+        if self.workspace is None:
+            self._start(X.shape[1])
+        X = X if sp.issparse(X) else np.asarray(X)
+        for i, label in enumerate(np.asarray(y).tolist()):
+            example = self.workspace.example()
+            example.push_features(" ", self._row(X, i))
+            example.set_label_string(repr(label))
+            example.setup_example()
+            self.workspace.learn(example)
+            self.workspace.finish_example(example)
+        return self
+
+    def _start(self, p: int) -> None:
+        from vowpalwabbit import Workspace
+
+        bits = max(18, math.ceil(math.log2(p + 1)))
+        fixed = f"--quiet --noconstant -b {bits} --loss_function {self.loss}"
+        self.workspace, self.p = Workspace(f"{fixed} {self.options}"), p
+
+    def _row(self, X, i: int) -> list[tuple[int, float]]:
+        if sp.issparse(X):
+            part = slice(X.indptr[i], X.indptr[i + 1])
+            return list(zip(X.indices[part].tolist(), X.data[part].tolist(), strict=True))
+        return list(enumerate(X[i].tolist()))
+
+    def _linear(self):
+        return np.array([self.workspace.get_weight(j) for j in range(self.p)]), 0.0
+
+
+class VowpalWabbitRegressor(_VowpalWabbit, _Regressor):
+    """Vowpal Wabbit with squared error, of which only the k largest coefficients are used."""
+
+    loss = "squared"
+
+
+class VowpalWabbitClassifier(_VowpalWabbit, _Classifier):
+    """Vowpal Wabbit with logistic loss, of which only the k largest coefficients are used."""
+
+    loss = "logistic"

@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import Lasso, SGDRegressor
 
-from ofslib import FOFSClassifier, SGDTRegressor, experiment, project
+from ofslib import FOFSClassifier, SGDTRegressor, experiment, peers, project
 from ofslib.datasets import Dataset
 from ofslib.metrics import METRICS, detection_rate, selected_features
 from ofslib.simulate import DESIGNS, Equicorrelated
@@ -48,6 +49,12 @@ class Streaming(SGDRegressor):
     def partial_fit(self, X, y):
         Streaming.seen.append((len(X), self.k, self.maturity))
         return super().partial_fit(X, y)
+
+
+class Absent:
+    """A user's method whose package is not there."""
+
+    requires = "no_such_package"
 
 
 class Sleeper(BaseEstimator):
@@ -563,3 +570,29 @@ def test_table_1_strong_5000_is_the_papers():
     rates = table.groupby("method")["value"].agg(["mean", "sem"])
     assert rates.loc["SGDT", "mean"] == pytest.approx(98.05, abs=5)
     assert rates.loc["SFSA", "mean"] == pytest.approx(56.75, abs=5 + 5 * rates.loc["SFSA", "sem"])
+
+
+def test_a_method_whose_package_is_missing_leaves_rows_that_say_so():
+    table = run(methods={"SGDT": SGDT, "absent": mine("Absent")})
+    lost = table[table["method"] == "absent"]
+    assert lost["value"].isna().all()
+    assert set(lost["note"]) == {"no_such_package is not installed"}
+    alone = run(methods={"SGDT": SGDT})
+    assert_frame_equal(table[table["method"] == "SGDT"].drop(columns="note"), alone)
+
+
+@pytest.mark.parametrize("name", ["VowpalWabbitRegressor", "VowpalWabbitClassifier"])
+def test_vowpal_wabbit_predicts_by_the_weights_that_it_shows(name):
+    pytest.importorskip("vowpalwabbit")
+    rng = np.random.default_rng(0)
+    X, coef = rng.standard_normal((2000, 30)), np.repeat([1.0, 0.0], [3, 27])
+    y = X @ coef
+    model = getattr(peers, name)(k=3)
+    labels = np.where(y > 0, 1.0, -1.0)
+    for part in (slice(0, 700), slice(700, None)):
+        rows = sp.csr_matrix(X[part]) if part.start else X[part]
+        model.partial_fit(rows, y[part] if name.endswith("Regressor") else labels[part])
+    assert_array_equal(np.flatnonzero(model.coef_), [0, 1, 2])
+    text = "1 | " + " ".join(f"{j}:{value}" for j, value in enumerate(X[0].tolist()))
+    margin = X[0] @ model._linear()[0]
+    assert_allclose(model.workspace.predict(text), margin, rtol=1e-4)

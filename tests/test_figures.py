@@ -129,9 +129,8 @@ PUBLISHED = pd.DataFrame(
 
 def compare(results, published, settings, methods=None):
     """Compare all cells that the methods of the results have in these settings."""
-    summary = figures.summarise(results)
-    cells = summary[["method", "metric"]].drop_duplicates() if methods is None else methods
-    return figures.compare(summary, published, settings.merge(cells, how="cross"), runs=20)
+    cells = results[["method", "metric"]].drop_duplicates() if methods is None else methods
+    return figures.compare(results, published, settings.merge(cells, how="cross"), runs=20)
 
 
 def compared():
