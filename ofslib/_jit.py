@@ -26,6 +26,7 @@ SHARED_KERNEL_MODULES = (
     "heap.py",
     "path.py",
     "spectrum.py",
+    "proximal.py",
 )
 
 # Sums may be reordered (vector units), but nan and inf keep their meaning.

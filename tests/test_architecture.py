@@ -18,6 +18,7 @@ LONGEST_FUNCTION = 60
 # {module: what it may import of ofslib}, from the bottom up. `ofslib` itself, which finds the
 # estimators by name and imports none, and `files`, which only writes files, are open to all.
 KERNEL_MODULES = {"rows", "select", "losses", "penalties", "descent", "heap", "path", "spectrum"}
+KERNEL_MODULES |= {"proximal"}
 MAY_IMPORT = {
     "__init__": set(),
     "files": set(),
@@ -30,6 +31,7 @@ MAY_IMPORT = {
     "heap": {"_jit"},
     "path": {"_jit", "rows", "losses"},
     "spectrum": {"_jit", "rows", "losses"},
+    "proximal": {"_jit", "rows", "descent", "path", "penalties"},
     "wishart": {"averages"},
     "averages": {"_jit"},
     "base": {"_jit", "averages", *KERNEL_MODULES},
