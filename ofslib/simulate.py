@@ -89,6 +89,61 @@ class Equicorrelated:
         """Draw n rows at once."""
         return next(self.stream(n, rng, block_rows=n))
 
+    def low_rank(self) -> tuple[np.ndarray, np.ndarray]:
+        """Arrays diagonal (p,) and factor (p, 1): Sigma = diag(diagonal) + factor factor'."""
+        return np.ones(self.p), np.full((self.p, 1), float(self.alpha))
+
+    def rmse(self, coef: np.ndarray, intercept: float = 0.0) -> float:
+        """Root of the expected squared error of x . coef + intercept on new rows, in O(p).
+
+        sqrt(noise^2 + d' Sigma d + intercept^2) with d = coef - self.coef.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (p,)
+        intercept : float, default=0.0
+
+        Raises
+        ------
+        ValueError
+            If `coef` has another shape, or the task is not regression.
+        """
+        self._check("regression", coef)
+        d = coef - self.coef
+        return float(np.sqrt(self.noise**2 + self._covariance(d, d) + intercept**2))
+
+    def auc(self, coef: np.ndarray) -> float:
+        """Expected area under the ROC curve of the score x . coef on new rows, in O(p).
+
+        1/2 + (2 / pi) arcsin(rho / sqrt(2)), rho the correlation of the score with the number
+        x . self.coef + noise whose sign is the label; 1/2 if the score is constant.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (p,)
+
+        Raises
+        ------
+        ValueError
+            If `coef` has another shape, or the task is not classification.
+        """
+        self._check("classification", coef)
+        own, true = self._covariance(coef, coef), self._covariance(self.coef, self.coef)
+        if own == 0:
+            return 0.5
+        rho = self._covariance(coef, self.coef) / np.sqrt(own * (true + self.noise**2))
+        return float(0.5 + 2 / np.pi * np.arcsin(np.clip(rho, -1, 1) / np.sqrt(2)))
+
+    def _covariance(self, a, b):
+        """Of x . a and x . b."""
+        return a @ b + self.alpha**2 * np.sum(a) * np.sum(b)
+
+    def _check(self, task, coef):
+        if self.task != task:
+            raise ValueError(f"task={self.task!r} must be {task!r}")
+        if np.shape(coef) != (self.p,):
+            raise ValueError(f"coef has shape {np.shape(coef)}, but it must be ({self.p},)")
+
 
 @dataclass(frozen=True)
 class SparseRows:
