@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import roc_auc_score
 
 from ofslib.simulate import DESIGNS, Equicorrelated, SparseRows
 
@@ -119,6 +120,62 @@ def test_errors_name_the_argument(given, name):
     with pytest.raises(ValueError) as error:
         Equicorrelated(**given)
     assert name in str(error.value)
+
+
+# What a model is worth on new rows, in closed form
+
+
+def models(design):
+    """The truth, one near it, one of other features, one turned around."""
+    rng = np.random.default_rng(4)
+    other = np.zeros(design.p)
+    other[:3] = 1, -2, 0.5
+    return [design.coef, design.coef + 0.3 * rng.normal(size=design.p), other, -design.coef]
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.7])
+def test_error_of_a_model_is_that_on_many_rows(alpha):
+    design = Equicorrelated(p=30, k=3, alpha=alpha, beta=(0.5, 1), noise=0.8)
+    X, y = design.sample(200_000, np.random.default_rng(0))
+    for coef in models(design):
+        for intercept in (0.0, 0.6):
+            squares = np.square(y - X @ coef - intercept)
+            error = squares.std() / np.sqrt(len(y))
+            assert abs(design.rmse(coef, intercept) ** 2 - squares.mean()) < 5 * error
+    assert design.rmse(design.coef) == 0.8
+
+
+@pytest.mark.parametrize(("alpha", "noise"), [(0.0, 0.8), (0.7, 2.0), (0.7, 0.0)])
+def test_auc_of_a_model_is_that_on_many_rows(alpha, noise):
+    design = Equicorrelated(
+        p=30, k=3, alpha=alpha, beta=(0.5, 1), noise=noise, task="classification"
+    )
+    X, y = design.sample(100_000, np.random.default_rng(1))
+    for coef in models(design):
+        # Of ranks, its standard error is at most 1 / sqrt(rows) when the classes are equal.
+        ranked = roc_auc_score(y, X @ coef)
+        assert design.auc(coef) == pytest.approx(ranked, abs=5 / np.sqrt(len(y)))
+        assert design.auc(3 * coef) == pytest.approx(design.auc(coef))
+        assert design.auc(-coef) == pytest.approx(1 - design.auc(coef))
+    if noise == 0:
+        assert design.auc(design.coef) == pytest.approx(1)
+    assert design.auc(np.zeros(30)) == 0.5
+
+
+def test_best_auc_of_table_5_3():
+    """The paper's .834 at beta = .01, p = 1000."""
+    design = Equicorrelated(p=1000, k=100, beta=0.01, task="classification")
+    assert design.auc(design.coef) == pytest.approx(0.834, abs=6e-4)
+
+
+def test_closed_forms_are_of_their_task():
+    number, label = (Equicorrelated(p=10, k=1, task=t) for t in ("regression", "classification"))
+    with pytest.raises(ValueError, match="task='classification'"):
+        label.rmse(label.coef)
+    with pytest.raises(ValueError, match="task='regression'"):
+        number.auc(number.coef)
+    with pytest.raises(ValueError, match=r"coef has shape \(9,\)"):
+        number.rmse(number.coef[1:])
 
 
 def test_designs_are_known_by_the_name_of_the_configuration():

@@ -1,0 +1,509 @@
+"""The exact samplers against rows that are really generated, and against what theory says.
+
+`rejected` compares two samples of moments by many Kolmogorov-Smirnov tests, and is itself tested:
+samplers with one thing wrong must not pass it. Seeds are fixed, so that a pass stays a pass.
+"""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import chi2, expon, ks_2samp, kstest
+from scipy.stats import f as fisher
+
+from ofslib import wishart
+from ofslib.simulate import Equicorrelated
+from ofslib.wishart import (
+    LowRank,
+    sample_averages,
+    sample_extreme_eigenvalues,
+    sample_moments,
+    sample_ols,
+)
+
+P, NOISE, REPLICATES = 8, 0.7, 1500
+# At most one in a thousand that this file, of fewer than 1000 such tests, rejects a right sampler.
+LEVEL = 1e-3 / 1000
+BETA = np.array([0.0, 0.6, 0.0, -0.5, 0.0, 0.4, 0.0, 0.0])
+TASKS = ("regression", "classification")
+LOW_RANK = LowRank(
+    np.linspace(0.5, 2, P), np.column_stack([np.ones(P), np.linspace(-1, 1, P) ** 2])
+)
+_half = np.random.default_rng(5).normal(size=(P, P))
+FULL = _half @ _half.T / 4 + np.eye(P) / 2
+
+
+def dense(covariance):
+    if isinstance(covariance, LowRank):
+        return np.diag(covariance.diagonal) + covariance.factor @ covariance.factor.T
+    return covariance
+
+
+def population(covariance, task):
+    """Covariance of (x, y)."""
+    sigma = np.zeros((P + 1, P + 1))
+    sigma[:P, :P] = dense(covariance)
+    with_y = sigma[:P, :P] @ BETA
+    variance = BETA @ with_y + NOISE**2
+    if task == "classification":
+        with_y, variance = with_y * np.sqrt(2 / np.pi / variance), 1.0
+    sigma[:P, P] = sigma[P, :P] = with_y
+    sigma[P, P] = variance
+    return sigma
+
+
+# Two ways to the same law, each as (means (R, p + 1), symmetric co-moments (R, p + 1, p + 1))
+
+
+def from_rows(n, covariance, task, seed=0, replicates=REPLICATES):
+    """Honestly: rows of x and y, which lose their mean and are multiplied out."""
+    rng = np.random.default_rng([seed, n])
+    if isinstance(covariance, LowRank):
+        X = rng.normal(size=(replicates, n, P)) * np.sqrt(covariance.diagonal)
+        X += rng.normal(size=(replicates, n, covariance.factor.shape[1])) @ covariance.factor.T
+    else:
+        X = rng.multivariate_normal(np.zeros(P), covariance, size=(replicates, n), method="eigh")
+    y = X @ BETA + NOISE * rng.normal(size=(replicates, n))
+    z = np.concatenate([X, (y if task == "regression" else np.sign(y))[:, :, None]], axis=2)
+    mean = z.mean(axis=1)
+    z -= mean[:, None]
+    return mean, np.einsum("rni,rnj->rij", z, z)
+
+
+def symmetric(upper):
+    upper = np.triu(upper)
+    return upper + np.triu(upper, 1).T
+
+
+def from_sampler(n, covariance, task, seed=1, replicates=REPLICATES, sampler=sample_moments):
+    rng = np.random.default_rng([seed, n])
+    drawn = [sampler(n, covariance, BETA, NOISE, task, rng) for _ in range(replicates)]
+    means, comoments = zip(*drawn, strict=True)
+    return np.array(means), np.array([symmetric(C) for C in comoments])
+
+
+def detected(score):
+    """How many true features are among as many with the largest score, of equals the first."""
+    order = np.argsort(-np.abs(score).round(9), axis=1, kind="stable")
+    return (BETA[order[:, : np.count_nonzero(BETA)]] != 0).sum(axis=1)
+
+
+def functionals(n, mean, C):
+    """About 25 numbers of each replicate; {name: (R,)}."""
+    C_xx, C_xy, C_yy = C[:, :P, :P], C[:, :P, P], C[:, P, P]
+    rank = min(n - 1, P)
+    values, joint = np.linalg.eigvalsh(C_xx), np.linalg.eigvalsh(C)
+    found = {f"mean {j}": mean[:, j] for j in (0, 3, P)}
+    found |= {f"C {i} {j}": C[:, i, j] for i, j in ((0, 0), (0, 3), (1, 2), (0, P), (3, P), (6, P))}
+    found |= {f"raw {j}": C[:, 1, j] + n * mean[:, 1] * mean[:, j] for j in (1, 3, P)}
+    found |= {
+        "sum of means": mean[:, :P].sum(axis=1),
+        "mean of y times C": mean[:, P] * C[:, 1, P],
+        "mean times C": mean[:, 0] * C[:, 0, P],
+        "yy": C_yy,
+        "raw yy": C_yy + n * mean[:, P] ** 2,
+        "trace": np.trace(C_xx, axis1=1, axis2=2),
+        "largest": values[:, -1],
+        "smallest that is not 0": values[:, P - rank],
+        "largest of all": joint[:, -1],
+        "ones": C_xx.sum(axis=(1, 2)),
+        "signal": np.einsum("i,rij,j->r", BETA, C_xx, BETA),
+        "sum of xy": C_xy.sum(axis=1),
+        "fitted by the truth": C_yy - 2 * C_xy @ BETA + np.einsum("i,rij,j->r", BETA, C_xx, BETA),
+        "detected": detected(C_xy),
+        "detected, standardised": detected(C_xy**2 / np.diagonal(C_xx, axis1=1, axis2=2)),
+    }
+    if n > P + 1:
+        ols = np.linalg.solve(C_xx, C_xy[:, :, None])[:, :, 0]
+        residual = C_yy - np.einsum("ri,ri->r", C_xy, ols)
+        found |= {"ols 1": ols[:, 1], "residual": residual, "detected by ols": detected(ols)}
+    return found
+
+
+def rejected(n, one, other):
+    """The functionals whose laws differ, with their p-values."""
+    one, other = functionals(n, *one), functionals(n, *other)
+    # What is 0 but for the rounding is 0 in both, or the ranks of the rounding are compared.
+    p_values = {f: ks_2samp(one[f].round(9), other[f].round(9), method="asymp").pvalue for f in one}
+    return {f: p for f, p in p_values.items() if p < LEVEL}
+
+
+CASES = [
+    *((n, LOW_RANK) for n in (2, 4, P, P + 2, 30)),
+    *((n, FULL) for n in (3, P - 1, P + 1, P + 3, 25)),
+]
+every_case = pytest.mark.parametrize(
+    ("n", "covariance"), CASES, ids=lambda v: str(v) if isinstance(v, int) else type(v).__name__
+)
+
+
+@pytest.mark.parametrize("task", TASKS)
+@every_case
+def test_law_is_that_of_rows(n, covariance, task):
+    rows, drawn = (law(n, covariance, task) for law in (from_rows, from_sampler))
+    assert not rejected(n, rows, drawn)
+
+
+# The same procedure on samplers with one thing wrong
+
+
+def one_degree_too_many(monkeypatch):
+    right = wishart._white_wishart
+    monkeypatch.setattr(
+        wishart, "_white_wishart", lambda p, m, *rest, **k: right(p, m + 1, *rest, **k)
+    )
+
+
+def factor_of_the_other_side(monkeypatch):
+    def transposed(reversed_covariance, **_):
+        return np.linalg.cholesky(reversed_covariance[::-1, ::-1]).T[::-1, ::-1]
+
+    monkeypatch.setattr(wishart, "cholesky", transposed)
+
+
+def degrees_in_the_wrong_order(monkeypatch):
+    def bartlett(p, freedom, rng, last):
+        U = np.triu(rng.normal(size=(p + 1, p + 1)), 1)
+        np.fill_diagonal(U, np.sqrt(rng.chisquare(freedom - np.arange(p + 1))))
+        return np.asfortranarray(U @ U.T)
+
+    monkeypatch.setattr(wishart, "_white_wishart", bartlett)
+
+
+def half_of_the_second_order_forgotten(monkeypatch):
+    def around(V, e, W):
+        image = symmetric(W) @ V
+        return np.asfortranarray(W + (V * e) @ image.T + image @ (V * e).T)
+
+    monkeypatch.setattr(wishart, "_plus_around", around)
+
+
+def labels_not_projected_out(monkeypatch):
+    monkeypatch.setattr(wishart, "_plus_around", lambda V, e, W: W)
+
+
+def labels_projected_out_of_one_side(monkeypatch):
+    monkeypatch.setattr(wishart, "_plus", lambda V, e, X: X)
+
+
+def labels_without_their_correlation(monkeypatch):
+    right = wishart._class_coordinates
+
+    def uncorrelated(*given):
+        triangle = right(*given)
+        triangle[1, 2] = 0.0
+        return triangle
+
+    monkeypatch.setattr(wishart, "_class_coordinates", uncorrelated)
+
+
+BROKEN = [
+    (one_degree_too_many, LOW_RANK, "regression"),
+    (one_degree_too_many, FULL, "classification"),
+    (factor_of_the_other_side, FULL, "regression"),
+    (degrees_in_the_wrong_order, FULL, "regression"),
+    (half_of_the_second_order_forgotten, LOW_RANK, "regression"),
+    (labels_not_projected_out, FULL, "classification"),
+    (labels_projected_out_of_one_side, FULL, "classification"),
+    (labels_without_their_correlation, FULL, "classification"),
+]
+
+
+@pytest.mark.parametrize(("breaking", "covariance", "task"), BROKEN)
+def test_a_broken_sampler_is_seen(breaking, covariance, task, monkeypatch):
+    breaking(monkeypatch)
+    rows, drawn = (law(P + 4, covariance, task) for law in (from_rows, from_sampler))
+    assert rejected(P + 4, rows, drawn)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda n, mean, C: (0 * mean, C),
+        lambda n, mean, C: (mean * 1.15, C),
+        lambda n, mean, C: (mean, C + n * mean[:, :, None] * mean[:, None]),
+        lambda n, mean, C: (np.roll(mean, 1, axis=0), C),
+    ],
+    ids=["no mean", "mean too large", "not centred", "mean of other rows"],
+)
+def test_a_broken_mean_is_seen(change):
+    n = 4
+    rows = from_rows(n, LOW_RANK, "classification")
+    assert rejected(n, rows, change(n, *from_rows(n, LOW_RANK, "classification", seed=2)))
+
+
+# Exact statements
+
+
+@pytest.mark.parametrize("task", TASKS)
+@every_case
+def test_expected_comoments(n, covariance, task):
+    _, C = from_sampler(n, covariance, task, seed=3, replicates=300)
+    error = C.mean(axis=0) - (n - 1) * population(covariance, task)
+    assert (np.abs(error) < 5 * C.std(axis=0) / np.sqrt(300)).all()
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("covariance", [LOW_RANK, FULL], ids=["low rank", "full"])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, P, P + 1, P + 2, P + 3, 40])
+def test_comoments_are_semidefinite_of_the_rank_of_the_rows(n, covariance, task):
+    _, C = sample_moments(n, covariance, BETA, NOISE, task, random_state=4)
+    values = np.linalg.eigvalsh(symmetric(C))
+    scale = max(values[-1], 1.0)
+    assert values[0] > -1e-12 * scale
+    assert (values > 1e-10 * scale).sum() == min(n - 1, P + 1)
+
+
+@pytest.mark.parametrize("n", [5, 40])
+@pytest.mark.parametrize("task", TASKS)
+def test_what_the_rows_of_the_labels_say_exactly(n, task):
+    """Without noise y is x . beta; labels are -1 and 1, so that their squares sum to n."""
+    mean, C = sample_moments(n, FULL, BETA, 0.0, task, random_state=6)
+    C = symmetric(C)
+    if task == "regression":
+        assert_allclose(C[P], np.append(C[P, :P], C[P, :P] @ BETA), atol=1e-12)
+        assert_allclose(C[:P, P], C[:P, :P] @ BETA, atol=1e-12)
+        assert mean[P] == pytest.approx(mean[:P] @ BETA)
+    else:
+        assert C[P, P] + n * mean[P] ** 2 == pytest.approx(n)
+        assert (n * (mean[P] + 1) / 2) % 1 == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("noise", [0.0, NOISE])
+def test_labels_only_depend_on_the_direction_of_beta(noise):
+    one, scaled = (
+        sample_moments(20, FULL, c * BETA, c * noise, "classification", 3) for c in (1.0, 1e3)
+    )
+    for a, b in zip(one, scaled, strict=True):
+        assert_allclose(np.triu(np.atleast_2d(a)), np.triu(np.atleast_2d(b)), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("n", "task"), [(4, "regression"), (30, "classification")])
+def test_low_rank_and_full_are_one_law(n, task):
+    low, full = (
+        from_sampler(n, covariance, task, seed)
+        for seed, covariance in enumerate([LOW_RANK, dense(LOW_RANK)])
+    )
+    assert not rejected(n, low, full)
+
+
+@pytest.mark.parametrize("n", [3, 40, 3 * wishart.ROWS])
+@pytest.mark.parametrize("task", TASKS)
+def test_generator_alone_decides(n, task):
+    one, same, other = (
+        sample_moments(n, LOW_RANK, BETA, NOISE, task, seed)
+        for seed in (1, np.random.default_rng(1), 2)
+    )
+    for a, b, c in zip(one, same, other, strict=True):
+        assert_array_equal(a, b)
+        assert not np.array_equal(a, c)
+
+
+def test_classes_of_many_rows():
+    """In several pieces: the law of large numbers holds within its standard errors."""
+    n = 40 * wishart.ROWS + 7
+    mean, C = sample_moments(n, FULL, BETA, NOISE, "classification", 0)
+    sigma = population(FULL, "classification")
+    spread = np.sqrt(np.outer(np.diag(sigma), np.diag(sigma)))
+    assert (np.abs(np.triu(C / n - sigma)) < 5 * np.sqrt(2) * spread / np.sqrt(n)).all()
+    assert (np.abs(mean) < 5 * np.sqrt(np.diag(sigma) / n)).all()
+
+
+def test_the_papers_design_is_of_rank_one():
+    design = Equicorrelated(p=10, k=1, alpha=0.8)
+    assert_allclose(dense(LowRank(*design.low_rank())), np.eye(10) + 0.64)
+
+
+def test_averages_are_those_moments(monkeypatch):
+    given = (30, LOW_RANK, BETA, NOISE, "classification", 8)
+    handed = []
+    monkeypatch.setattr(
+        wishart.RunningAverages, "from_moments", lambda *args: handed.append(args) or "averages"
+    )
+    assert sample_averages(*given) == "averages"
+    (n, mean, comoments), moments = handed[0], sample_moments(*given)
+    assert n == 30
+    assert_array_equal(mean, moments[0])
+    assert_array_equal(np.triu(comoments), np.triu(moments[1]))
+
+
+def test_arguments_stay_as_they_are():
+    covariance, beta = FULL.copy(), BETA.copy()
+    sample_moments(30, covariance, beta, NOISE, "classification", 0)
+    sample_ols(30, covariance, beta, NOISE, 0)
+    assert_array_equal(covariance, FULL)
+    assert_array_equal(beta, BETA)
+
+
+# Least squares
+
+
+def least_squares(n, covariance, fit_intercept, seed=0, replicates=REPLICATES):
+    """From rows, (R, p)."""
+    mean, C = from_rows(n, covariance, "regression", seed, replicates)
+    if not fit_intercept:
+        C = C + n * mean[:, :, None] * mean[:, None]
+    return np.linalg.solve(C[:, :P, :P], C[:, :P, P:])[:, :, 0]
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("covariance", [LOW_RANK, FULL], ids=["low rank", "full"])
+@pytest.mark.parametrize("n", [P + 2, P + 4, 40])
+def test_law_of_least_squares(n, covariance, fit_intercept):
+    rows = least_squares(n, covariance, fit_intercept)
+    drawn = sample_ols(n, covariance, BETA, NOISE, 1, REPLICATES, fit_intercept)
+    assert drawn.shape == rows.shape
+    for of in (
+        *(lambda b, j=j: b[:, j] for j in range(P)),
+        lambda b: b.sum(axis=1),
+        lambda b: np.abs(b - BETA).max(axis=1),
+        lambda b: b[:, 0] * b[:, 1],
+        detected,
+    ):
+        assert ks_2samp(of(rows), of(drawn)).pvalue > LEVEL
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("covariance", [LOW_RANK, FULL], ids=["low rank", "full"])
+@pytest.mark.parametrize("n", [P + 2, P + 6, 1000])
+def test_error_of_least_squares_is_fishers_f(n, covariance, fit_intercept):
+    """d' Sigma d / p over noise^2 / freedom is F(p, freedom); another freedom is another law."""
+    d = sample_ols(n, covariance, BETA, NOISE, 2, 20_000, fit_intercept) - BETA
+    quadratic = np.einsum("ri,ij,rj->r", d, dense(covariance), d) / NOISE**2
+
+    def p_value(freedom):
+        return kstest(quadratic * freedom / P, fisher(P, freedom).cdf).pvalue
+
+    freedom = n - P + (not fit_intercept)
+    assert p_value(freedom) > LEVEL
+    if n < 20:
+        assert max(p_value(freedom - 1), p_value(freedom + 1)) < LEVEL
+
+
+def test_one_least_squares_estimate_has_no_axis_of_draws():
+    one, several = (sample_ols(50, LOW_RANK, BETA, NOISE, 3, size) for size in (None, 1))
+    assert one.shape == (P,)
+    assert_array_equal(one, several[0])
+    assert_array_equal(sample_ols(50, FULL, BETA, 0.0, 3), BETA)
+
+
+# Extreme eigenvalues
+
+
+def extremes(n, p, spike, centred, draws=2000):
+    rng = np.random.default_rng(7)
+    return np.transpose(
+        [sample_extreme_eigenvalues(n, p, spike, rng, centred) for _ in range(draws)]
+    )
+
+
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize(
+    ("n", "p", "spike"), [(30, 8, 0.0), (30, 8, 1.0), (9, 8, 1.0), (8, 8, 0.5), (5, 8, 1.0)]
+)
+def test_law_of_extreme_eigenvalues(n, p, spike, centred):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(2000, n, p)) + np.sqrt(spike) * rng.normal(size=(2000, n, 1))
+    X -= centred * X.mean(axis=1, keepdims=True)
+    values = np.linalg.svd(X, compute_uv=False) ** 2
+    smallest, largest = extremes(n, p, spike, centred)
+    assert ks_2samp(values[:, 0], largest).pvalue > LEVEL
+    if n - centred < p:
+        assert (smallest == 0).all()
+    else:
+        assert ks_2samp(values[:, -1], smallest).pvalue > LEVEL
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_extreme_eigenvalues_whose_law_is_known(centred):
+    """One feature: chi^2. One more degree of freedom than features: p times the smallest is
+    exponential of mean 2 (Edelman 1988)."""
+    smallest, largest = extremes(12, 1, 0.5, centred)
+    assert_allclose(smallest, largest, rtol=1e-12)
+    assert kstest(largest / 1.5, chi2(12 - centred).cdf).pvalue > LEVEL
+    assert kstest(largest / 1.5, chi2(11 + centred).cdf).pvalue < LEVEL
+    smallest, _ = extremes(21 + centred, 20, 0.0, centred)
+    assert kstest(20 * smallest, expon(scale=2).cdf).pvalue > LEVEL
+
+
+def test_smallest_eigenvalue_is_accurate_beside_a_huge_one():
+    """As the spike grows the smallest eigenvalue tends to a limit, the largest to infinity."""
+    near, far = (sample_extreme_eigenvalues(40, 30, spike, 9) for spike in (1e14, 1e22))
+    assert near[0] == pytest.approx(far[0], rel=1e-10)
+    assert far[1] / near[1] == pytest.approx(1e8, rel=1e-10)
+
+
+def test_extreme_eigenvalues_of_the_tables_are_quick():
+    """p = 10,000 in O(p) memory; the edges of the law of Marchenko and Pastur."""
+    smallest, largest = sample_extreme_eigenvalues(1_000_000, 10_000, random_state=0)
+    edges = (1 + np.array([-1, 1]) * np.sqrt(10_000 / 1_000_000)) ** 2
+    assert_allclose(np.array([smallest, largest]) / 1_000_000, edges, rtol=1e-3)
+
+
+# Arguments
+
+GIVEN = {"n": 30, "covariance": LOW_RANK, "beta": BETA, "noise": NOISE, "random_state": 0}
+
+
+@pytest.mark.parametrize("sample", [sample_moments, sample_averages, sample_ols])
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        ({"n": 0}, ValueError, "n == 0"),
+        ({"n": 2.5}, TypeError, "n must be an instance of"),
+        ({"noise": -1.0}, ValueError, "noise == -1"),
+        ({"noise": np.inf}, ValueError, "noise=inf"),
+        ({"noise": np.nan}, ValueError, "noise=nan"),
+        ({"beta": BETA[1:]}, ValueError, r"beta has shape \(7,\).*\(8,\)"),
+        ({"beta": BETA * np.nan}, ValueError, "beta contains NaN"),
+        ({"covariance": FULL[1:]}, ValueError, r"covariance has shape \(7, 8\)"),
+        ({"covariance": FULL + np.triu(FULL)}, ValueError, "covariance must be symmetric"),
+        ({"covariance": -FULL}, ValueError, "covariance must be positive definite"),
+        ({"covariance": FULL * np.nan}, ValueError, "covariance contains NaN"),
+        ({"covariance": LowRank(np.zeros(P), LOW_RANK[1])}, ValueError, "diagonal must be pos"),
+        ({"covariance": LowRank(LOW_RANK[0][1:], LOW_RANK[1])}, ValueError, r"\(p, r\)"),
+        ({"random_state": -1}, ValueError, "random_state=-1"),
+        ({"random_state": "seed"}, TypeError, "random_state='seed'"),
+    ],
+)
+def test_errors_name_the_argument(sample, wrong, error, words):
+    with pytest.raises(error, match=words):
+        sample(**GIVEN | wrong)
+
+
+def test_errors_of_a_task():
+    with pytest.raises(ValueError, match="task='ranking'"):
+        sample_moments(**GIVEN, task="ranking")
+    nothing = {"beta": 0 * BETA, "noise": 0.0}
+    with pytest.raises(ValueError, match="beta and noise"):
+        sample_moments(**GIVEN | nothing, task="classification")
+    assert not sample_moments(**GIVEN | nothing)[1][:, P].any()
+
+
+def test_too_few_rows_for_least_squares():
+    for fit_intercept, least in ((True, P + 2), (False, P + 1)):
+        sample_ols(**GIVEN | {"n": least}, fit_intercept=fit_intercept)
+        with pytest.raises(ValueError, match=f"n == {least - 1}"):
+            sample_ols(**GIVEN | {"n": least - 1}, fit_intercept=fit_intercept)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name"),
+    [
+        ({"n": 1}, "n == 1"),
+        ({"p": 0}, "p == 0"),
+        ({"spike": -0.5}, "spike == -0.5"),
+        ({"spike": np.inf}, "spike=inf"),
+        ({"random_state": -2}, "random_state=-2"),
+    ],
+)
+def test_errors_of_eigenvalues(wrong, name):
+    with pytest.raises(ValueError, match=name):
+        sample_extreme_eigenvalues(**{"n": 20, "p": 5} | wrong)
+
+
+def test_a_generator_is_not_drawn_from_before_the_arguments_are_checked():
+    rng = np.random.default_rng(0)
+    for sample in (sample_moments, sample_ols):
+        with pytest.raises(ValueError, match="noise"):
+            sample(**GIVEN | {"noise": -1.0, "random_state": rng})
+    assert rng.integers(1 << 60) == np.random.default_rng(0).integers(1 << 60)
