@@ -20,6 +20,7 @@ DEFAULTS = {
     "methods": {},
     "sweep": {},
     "tune": {},
+    "track": {},
     "passes": 1,
     "metrics": [],
     "replicates": 1,
@@ -27,7 +28,15 @@ DEFAULTS = {
     "time": None,
     "parameters": {},
     "needs": [],
+    "only": {},
 }
+
+
+TOO_SLOW = "not timed at this scale"
+
+# Learning from sampled running averages takes about as long as generating so many numbers for each
+# entry of their matrix.
+AVERAGES_COST = 10
 
 
 class ConfigurationError(Exception):
@@ -54,7 +63,8 @@ class Setting:
             return 1500
         data, MB = self.spec["data"], 2**20
         paths = 3 * 200 * 8 * data["p"] / MB  # methods that learn 200 penalties at once
-        return math.ceil(500 + 5 * 8 * 1000 * _width(data) / MB + paths)
+        squares = 4 * 8 * data["p"] ** 2 / MB if "averages" in data else 0
+        return math.ceil(500 + 5 * 8 * 1000 * _width(data) / MB + paths + squares)
 
     @property
     def classes(self) -> list[str]:
@@ -101,16 +111,25 @@ class Entry:
     @property
     def times(self) -> list[Setting]:
         """All settings of that reading, with the reason why they are not timed at this scale."""
-        most = self.scale["timing_values"]
         return [
-            Setting(
-                s.name,
-                s.spec | _only_timed(s.spec["methods"], self.scale["timing_repeats"]),
-                s.skipped or "not timed at this scale" * (_size(s.spec) > most),
-            )
-            for s in self.settings
-            if self.spec["time"] and s.spec["axes"].get("reading") == self.spec["time"]
+            self._timing(setting)
+            for setting in self.settings
+            if self.spec["time"] and setting.spec["axes"].get("reading") == self.spec["time"]
         ]
+
+    def _timing(self, setting: Setting) -> Setting:
+        """What measures the times of a setting: on rows, and slow methods once."""
+        methods = {
+            label: method | {"replicates": min(1, method["replicates"])}
+            if "replicates" in method
+            else method
+            for label, method in self._methods(setting.spec["axes"], timed=True).items()
+        }
+        data = {key: value for key, value in setting.spec["data"].items() if key != "averages"}
+        repeats = self.scale["timing_repeats"]
+        changes = {"metrics": ["time_s"], "replicates": repeats, "methods": methods, "data": data}
+        too_big = _size({"data": data}) > self.scale["timing_values"]
+        return Setting(setting.name, setting.spec | changes, setting.skipped or TOO_SLOW * too_big)
 
     def outputs(self, timed: bool) -> list[str]:
         """Endings of the files that its notebook makes; `timed`: whether it shows times."""
@@ -119,13 +138,19 @@ class Entry:
             return [".csv", ".svg", ".pdf"]
         return table + [f"_time{end}" for end in table] if timed else table
 
+    def _methods(self, axes: dict[str, Any], timed: bool = False) -> dict[str, Any]:
+        """The methods of a setting, or those of which it measures the times."""
+        change = self.spec["readings"].get(axes.get("reading"), {}).get("methods", {})
+        return {
+            label: _resolved(method | change.get(label, {}), axes)
+            for label, method in self.spec["methods"].items()
+            if change.get(label, {}) is not None
+            and method.get("timed", True) in ((True, "only") if timed else (True, False))
+        }
+
     def _setting(self, reading: str | None, change: dict, point: dict[str, Any]) -> Setting:
         axes = point if reading is None else {"reading": reading, **point}
-        methods = {
-            label: _resolved(method | change.get("methods", {}).get(label, {}), axes)
-            for label, method in self.spec["methods"].items()
-            if change.get("methods", {}).get(label, {}) is not None
-        }
+        methods = self._methods(axes)
         spec = {
             "experiment": self.name,
             "name": _slug(axes.values()),
@@ -134,7 +159,7 @@ class Entry:
             "methods": methods,
             "seed": self.seed,
             "tune": self.spec["tune"] | change.get("tune", {}),
-            **{key: self.spec[key] for key in ("sweep", "passes", "metrics", "test_rows")},
+            **{key: self.spec[key] for key in ("sweep", "track", "passes", "metrics", "test_rows")},
             **{key: self.scale[key] for key in ("run_values", "tune_values")},
         }
         asked, most = self.spec["replicates"], self.scale["replicates"]
@@ -174,7 +199,7 @@ class Entry:
         data, axes = setting.spec["data"], setting.spec["axes"]
         if "simulate" in data and data["simulate"] not in DESIGNS:
             raise ConfigurationError(f"simulate={data['simulate']!r} is none of {sorted(DESIGNS)}")
-        known = {"dataset"}
+        known = {"dataset", "averages"}
         if "simulate" in data:
             known = {"simulate", "n", *(f.name for f in fields(DESIGNS[data["simulate"]]))}
         used = {value["by"] for value in _values(self.spec) if "by" in value}
@@ -182,20 +207,10 @@ class Entry:
             raise ConfigurationError(f"{key!r} is no part of the data, and nothing is `by` it")
 
 
-def _only_timed(methods: dict[str, Any], repeats: int) -> dict[str, Any]:
-    """What a setting changes to where it measures times: slow methods run once."""
-    timed = {
-        label: method | {"replicates": min(1, method["replicates"])}
-        if "replicates" in method
-        else method
-        for label, method in methods.items()
-        if method.get("timed", True)
-    }
-    return {"metrics": ["time_s"], "replicates": repeats, "methods": timed}
-
-
 def _size(spec: dict[str, Any]) -> int:
     """Numbers that one replicate generates."""
+    if "averages" in spec["data"]:
+        return AVERAGES_COST * spec["data"]["p"] ** 2
     return spec["data"].get("n", 0) * _width(spec["data"])
 
 

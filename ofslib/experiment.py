@@ -23,11 +23,22 @@ import scipy.sparse as sp
 from tqdm.auto import tqdm
 
 import ofslib
-from ofslib.metrics import METRICS
+from ofslib import tracking
+from ofslib.averages import RunningAverages
+from ofslib.metrics import METRICS, detection_rate, selected_features
 from ofslib.simulate import DESIGNS
+from ofslib.wishart import LowRank, sample_averages
 
 # Keys of a method's entry that are no parameters of its class.
 ABOUT_THE_METHOD = ("class", "replicates", "sweep", "at", "timed")
+
+# Metrics of a model where the law of new rows is known, without test rows.
+EXPECTED = {
+    "DR": lambda model, design: detection_rate(selected_features(model), design.support),
+    "selected": lambda model, design: len(selected_features(model)),
+    "RMSE": lambda model, design: design.rmse(model.coef_, model.intercept_),
+    "AUC": lambda model, design: design.auc(model.coef_),
+}
 
 
 def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.DataFrame:
@@ -49,7 +60,9 @@ def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.
         value. Metric time_s is the time that learning took, without generating or reading data.
     """
     here, lacking = _installed(setting)
-    one = _simulated if data is None else _real(here, data)
+    one = _tracked if setting["track"] else _simulated
+    if data is not None:
+        one = _real(here, data)
     replicates = tqdm(range(setting["replicates"]), disable=not progress, desc=setting["name"])
     rows = [row for replicate in replicates for row in one(here, replicate)]
     for label, reason in lacking.items():
@@ -139,7 +152,11 @@ def _models(setting: dict[str, Any], seed: int, replicate: int = 0) -> dict[tupl
     data = setting["data"]
     return {
         (label, tuple(point.items())): build(
-            {**spec, **point}, k=data["k"], maturity=data["n"], random_state=seed
+            {**spec, **point},
+            k=data["k"],
+            maturity=data["n"],
+            random_state=seed,
+            n_features=data["p"],
         )
         for label, spec in setting["methods"].items()
         if replicate < spec.get("replicates", np.inf)
@@ -149,28 +166,70 @@ def _models(setting: dict[str, Any], seed: int, replicate: int = 0) -> dict[tupl
 
 def _simulated(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, Any]]:
     data, design = setting["data"], _design(setting["data"])
-    train, test, order = _seeds(setting, replicate).spawn(3)
+    train, test, order, moments = _seeds(setting, replicate).spawn(4)
     models = _models(setting, int(order.generate_state(1)[0]), replicate)
-    seconds = learn(models, design.stream(data["n"], np.random.default_rng(train)))
-    X, y = design.sample(setting["test_rows"], np.random.default_rng(test))
+    drawn = None
+    if data.get("averages") == "sampled":
+        law = LowRank(*design.low_rank()), design.coef, design.noise, design.task
+        drawn = sample_averages(data["n"], *law, moments)
+    seconds = learn(models, design.stream(data["n"], np.random.default_rng(train)), drawn)
+    known, new = setting["test_rows"] is None, ()
+    if not known:
+        new = design.sample(setting["test_rows"], np.random.default_rng(test))
     for (label, point), model in models.items():
         row = {"method": label, **dict(point), "replicate": replicate}
         for metric in setting["metrics"]:
-            timed = metric == "time_s"
-            value = seconds[label, point] if timed else METRICS[metric](model, X, y, design.support)
+            if metric == "time_s":
+                value = seconds[label, point]
+            elif known:
+                value = EXPECTED[metric](model, design)
+            else:
+                value = METRICS[metric](model, *new, design.support)
             yield {**row, "metric": metric, "value": value}
 
 
-def learn(models: dict[Any, Any], blocks: Iterator[tuple]) -> dict[Any, float]:
+def _tracked(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, Any]]:
+    """What is seen of models while they learn; in rows of method "truth" what they should learn."""
+    data, design, track = setting["data"], _design(setting["data"]), setting["track"]
+    train, order, moments = _seeds(setting, replicate).spawn(3)
+    models = _models(setting, int(order.generate_state(1)[0]), replicate)
+    rows, drawn = np.random.default_rng(train), np.random.default_rng(moments)
+    if "every" in track:
+        seen = tracking.drift(design, models, data["n"], rows, **track)
+    else:
+        ends = tracking.checkpoints(last=data["n"], **track)
+        averaged = {key: m for key, m in models.items() if hasattr(m, "fit_averages")}
+        others = {key: m for key, m in models.items() if key not in averaged}
+        seen = itertools.chain(
+            tracking.regret_from_averages(design, averaged, ends, drawn) if averaged else (),
+            tracking.regret_from_rows(design, others, ends, rows) if others else (),
+        )
+    for row in seen:
+        key = row.pop("key")
+        label, point = ("truth", ()) if key is None else key
+        yield {"method": label, **dict(point), "replicate": replicate, **row}
+
+
+def learn(
+    models: dict[Any, Any], blocks: Iterator[tuple], averages: RunningAverages | None = None
+) -> dict[Any, float]:
     """Show the same stream to many models; the seconds that each took.
 
-    A model without `partial_fit` gets all rows at once when the stream has ended.
+    Models that learn from running averages are given `averages`, or those that stand among the
+    models, once the stream has ended. A model without `partial_fit` gets all rows at once then.
     """
     seconds = dict.fromkeys(models, 0.0)
-    batch = {key for key, model in models.items() if not hasattr(model, "partial_fit")}
+    for model in models.values():
+        averages = model if isinstance(model, RunningAverages) else averages
+    later = {
+        key for key, m in models.items() if averages is not None and hasattr(m, "fit_averages")
+    }
+    batch = {key for key, m in models.items() if not hasattr(m, "partial_fit")} - later
+    batch = {key for key in batch if models[key] is not averages}
+    now = [key for key in models if key not in later | batch]
     held = []
-    for X, y in blocks:
-        for key in [key for key in models if key not in batch]:
+    for X, y in blocks if now or batch else ():
+        for key in now:
             seconds[key] += _seconds(_show, models[key], X, y)
         if batch:
             held.append((X, y))
@@ -178,14 +237,23 @@ def learn(models: dict[Any, Any], blocks: Iterator[tuple]) -> dict[Any, float]:
         X, y = zip(*held, strict=True)
         X, y = (sp.vstack(X) if sp.issparse(X[0]) else np.concatenate(X)), np.concatenate(y)
         seconds[key] = _seconds(models[key].fit, X, y)
+    for key in later:
+        seconds[key] = _seconds(_extract, models[key], averages)
     return seconds
 
 
 def _show(model, X, y) -> None:
-    if hasattr(model, "decision_function"):
+    if isinstance(model, RunningAverages):
+        model.update(X, y)
+    elif hasattr(model, "decision_function"):
         model.partial_fit(X, y, classes=[-1.0, 1.0])
     else:
         model.partial_fit(X, y)
+
+
+def _extract(model, averages: RunningAverages) -> None:
+    # Coefficients are computed when they are read.
+    np.asarray(model.fit_averages(averages).coef_)
 
 
 def _seconds(function, *args) -> float:

@@ -21,13 +21,16 @@ METHODS = ("SFSA", "SFSA-AG", "SFSA-Adam", "SGDT", "FOFS", "OFS", "SOFS", "OPG",
 METHODS += ("B-ARDA", "B-AMD", "l1-ARDA", "Ada-Fobos", "SFSA (spectral)")
 METHODS += ("scikit-learn SGD, l1", "scikit-learn SGD, elastic net")
 METHODS += ("Vowpal Wabbit, coin", "Vowpal Wabbit, FTRL")
+METHODS += ("Lasso", "OLasso", "SIHT", "SADMM", "OLSth", "OFSA", "OMCP", "OElnet", "RAVE")
 _COLOURS = sns.color_palette("colorblind", 10).as_hex()
 _COLOUR_OF = {"B-ARDA": 0, "OFS": 1, "FOFS": 1, "B-AMD": 2, "SOFS": 3, "l1-ARDA": 4, "Ada-Fobos": 5}
 _COLOUR_OF |= {"SFSA": 0, "SFSA-AG": 9, "SFSA-Adam": 4, "SGDT": 2, "OPG": 7, "RDA": 6, "RADAR": 8}
 _COLOUR_OF |= {"SFSA (spectral)": 3, "scikit-learn SGD, l1": 7}
 _COLOUR_OF |= {"scikit-learn SGD, elastic net": 8}
 _COLOUR_OF |= {"Vowpal Wabbit, coin": 5, "Vowpal Wabbit, FTRL": 6}
-_MARKERS = "osD^vP*XhpdH<>8.,12"
+_COLOUR_OF |= {"Lasso": 7, "OLasso": 7, "SIHT": 1, "SADMM": 5, "OLSth": 0, "OFSA": 3, "OMCP": 2}
+_COLOUR_OF |= {"OElnet": 4, "RAVE": 8}
+_MARKERS = "osD^vP*XhpdH<>8.,12x+sdovD^P8"
 
 COLUMN, PAGE = 3.35, 6.9  # inches: one column, and the full width, of a journal page
 
@@ -253,12 +256,13 @@ def _escaped(text: str) -> str:
 # --- figures
 
 
-def curves(ax, summary: pd.DataFrame, x: str) -> None:
+def curves(ax, summary: pd.DataFrame, x: str, markers: bool = True) -> None:
     """Mean over the replicates against x, one line a method, one standard error shaded."""
     for method in in_order(summary["method"]):
         line = summary[summary["method"] == method].sort_values(x)
         low, high = line["ours"] - line["se"], line["ours"] + line["se"]
-        ax.plot(line[x], line["ours"], label=method, **look(method))
+        style = look(method) if markers else {"color": look(method)["color"]}
+        ax.plot(line[x], line["ours"], label=method, **style)
         ax.fill_between(line[x], low, high, color=look(method)["color"], alpha=0.2, lw=0)
 
 

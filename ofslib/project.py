@@ -37,11 +37,24 @@ class Project:
         settings = self.entries[entry].timed if kind else self.entries[entry].to_run
         return next(s for s in settings if s.name == name)
 
+    def shown(self, entry: str, kind: str = "") -> list[Setting]:
+        """Settings that an entry shows: those of its source, at the axes that `only` names.
+
+        `kind` "time": as they measure times.
+        """
+        source, only = self.source(entry), self.entries[entry].spec["only"]
+        settings = source.times if kind else source.settings
+        return [
+            s
+            for s in settings
+            if all(s.spec["axes"][axis] in values for axis, values in only.items())
+        ]
+
     def inputs(self, entry: str, kind: str = "") -> list[str]:
         """Files of results that the notebook of an entry reads."""
-        source = self.source(entry)
-        settings = source.timed if kind else source.to_run
-        return [str(self.result(source.name, s.name, kind)) for s in settings]
+        source = self.source(entry).name
+        settings = [s for s in self.shown(entry, kind) if not s.skipped]
+        return [str(self.result(source, s.name, kind)) for s in settings]
 
     def source(self, entry: str) -> Entry:
         """The entry whose runs an entry shows: itself, or the one that it names in `results`."""
@@ -163,6 +176,10 @@ def _check_entry(project: Project, name: str) -> None:
         if not (PACKAGE / f"{module}.py").is_file():
             raise ConfigurationError(f"needs: ofslib has no module {module!r}")
     entry.check()
+    axes = {axis for s in project.source(name).settings for axis in s.spec["axes"]}
+    for axis in entry.spec["only"]:
+        if axis not in axes:
+            raise ConfigurationError(f"only: {axis!r} is none of the axes {sorted(axes)}")
     for setting in entry.settings:
         if setting.dataset:
             project.row(setting.dataset)

@@ -230,4 +230,92 @@ class SparseRows:
             yield X, np.where(X @ coef > 0, 1.0, -1.0)
 
 
-DESIGNS = {"equicorrelated": Equicorrelated, "sparse_rows": SparseRows}
+@dataclass(frozen=True)
+class Drifting:
+    """Coefficients that drift from one time step to the next: dissertation, Section 5.4.
+
+    At step t = 1, 2, ... come `step_rows` rows of equally correlated features. The j-th of the k
+    nonzero coefficients is a sin(2 pi (t - 100 j) / period) + b (5.1). With `price` the first
+    feature is a price, uniform between two numbers, with a constant coefficient (5.2).
+
+    Parameters
+    ----------
+    p, k : int
+        Number of features, and of those with a nonzero coefficient: features 10, 20, ..., 10 k,
+        of which with `price` the first is replaced by feature 1, the price.
+    a, b : float
+        Amplitude and mean of the coefficients.
+    period : int
+        Their period T, in steps.
+    step_rows : int
+        Rows of a step.
+    alpha, noise : float, default=1.0
+        Weight of the common factor of the features, and standard deviation of the noise.
+    price : pair of float, default=None
+        Range of the price.
+    price_coef, constant : float, default=0.0
+        Coefficient of the price, and the intercept.
+
+    Raises
+    ------
+    ValueError
+        If 10 k exceeds p.
+    """
+
+    p: int
+    k: int
+    a: float
+    b: float
+    period: int
+    step_rows: int
+    alpha: float = 1.0
+    noise: float = 1.0
+    price: tuple[float, float] | None = None
+    price_coef: float = 0.0
+    constant: float = 0.0
+
+    def __post_init__(self):
+        if not 1 <= 10 * self.k <= self.p:
+            raise ValueError(f"k={self.k} must be at least 1 and at most p / 10 = {self.p / 10}")
+
+    @property
+    def support(self) -> np.ndarray:
+        """Indices (from 0) of the nonzero coefficients, shape (k,), in the order of j."""
+        support = np.arange(9, 10 * self.k, 10)
+        if self.price is not None:
+            support[0] = 0
+        return support
+
+    def coef_at(self, t: int) -> np.ndarray:
+        """True coefficients at step t, shape (p,)."""
+        coef, j = np.zeros(self.p), np.arange(1, self.k + 1)
+        angle = 2.0 * np.pi * (t - 100.0 * j) / self.period
+        coef[self.support] = self.a * np.sin(angle) + self.b
+        if self.price is not None:
+            coef[0] = self.price_coef
+        return coef
+
+    def stream(self, n: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield n rows as blocks (X, y), one a time step."""
+        for t, start in enumerate(range(0, n, self.step_rows), 1):
+            rows = min(self.step_rows, n - start)
+            X = rng.standard_normal((rows, self.p)) + self.alpha * rng.standard_normal((rows, 1))
+            if self.price is not None:
+                X[:, 0] = rng.uniform(*self.price, rows)
+            y = self.constant + X @ self.coef_at(t) + self.noise * rng.standard_normal(rows)
+            yield X, y
+
+    def rmse(self, coef: np.ndarray, intercept: float, t: int) -> float:
+        """Root of the expected squared error of x . coef + intercept on the rows of step t."""
+        d, off = coef - self.coef_at(t), intercept - self.constant
+        square = self.noise**2
+        if self.price is not None:
+            low, high = self.price
+            off += d[0] * (low + high) / 2.0
+            square += d[0] ** 2 * (high - low) ** 2 / 12.0
+            d = d[1:]
+        square += d @ d + self.alpha**2 * d.sum() ** 2 + off**2
+        return float(np.sqrt(square))
+
+
+DESIGNS = {"equicorrelated": Equicorrelated, "sparse_rows": SparseRows, "drifting": Drifting}

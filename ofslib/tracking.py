@@ -1,0 +1,141 @@
+"""Models watched while they learn: their regret, and how they follow coefficients that drift."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ofslib.averages import RunningAverages
+from ofslib.simulate import Drifting, Equicorrelated
+from ofslib.wishart import LowRank, sample_averages
+
+
+def checkpoints(first: int, last: int, per_decade: int) -> list[int]:
+    """Whole numbers from first to last, evenly spaced in the logarithm."""
+    count = round(np.log10(last / first) * per_decade) + 1
+    return np.unique(np.geomspace(first, last, count).round().astype(int)).tolist()
+
+
+def drift(
+    design: Drifting, models: dict[Any, Any], n: int, rng, every: int, last: int
+) -> Iterator[dict]:
+    """Show n rows of a drifting design to all models.
+
+    After each `every`-th time step yields dicts with key, t, metric and value: "RMSE at t" is what
+    is expected on the rows of the next step; "coef 1", ..., "coef k" are the learned coefficients
+    of the true features, and those of key None the true ones. In the end RMSE: the root of the mean
+    square of what was expected after each of the `last` time steps.
+    """
+    late = {key: [] for key in models}
+    for t, (X, y) in enumerate(design.stream(n, rng), 1):
+        shown = t % every == 0
+        if shown:
+            for j, value in enumerate(design.coef_at(t)[design.support], 1):
+                yield {"key": None, "t": t, "metric": f"coef {j}", "value": value}
+        for key, model in models.items():
+            model.partial_fit(X, y)
+            if not shown and t <= n / design.step_rows - last:
+                continue
+            coef = model.coef_
+            rmse = design.rmse(coef, model.intercept_, t + 1)
+            late[key].append(rmse)
+            if shown:
+                yield {"key": key, "t": t, "metric": "RMSE at t", "value": rmse}
+                for j, value in enumerate(coef[design.support], 1):
+                    yield {"key": key, "t": t, "metric": f"coef {j}", "value": value}
+    for key, values in late.items():
+        value = np.sqrt(np.mean(np.square(values[-last:])))
+        yield {"key": key, "metric": "RMSE", "value": value}
+
+
+class Regret:
+    """Regret (3.16) of the models of a stream, against least squares on the true features.
+
+    The best k* features of (3.16) are taken to be the true ones: to search all sets is infeasible.
+    """
+
+    def __init__(self, design: Equicorrelated):
+        self.design = design
+        self.losses: dict[Any, float] = {}
+        self.best = RunningAverages(design.k)
+        self.n = 0
+
+    def add(self, key: Any, loss: float) -> None:
+        """Squared errors, summed over the rows that came since the last call."""
+        self.losses[key] = self.losses.get(key, 0.0) + loss
+
+    def see(self, averages: RunningAverages) -> None:
+        """Take the averages of the true features' new rows into the comparison."""
+        self.best.merge(averages)
+        self.n += averages.n
+
+    def rows(self) -> Iterator[dict]:
+        """Regret of each model per row."""
+        least = np.linalg.lstsq(self.best.S_xx, self.best.S_xy, rcond=None)[0]
+        least_loss = self.best.S_yy - least @ self.best.S_xy
+        for key, loss in self.losses.items():
+            yield {
+                "key": key,
+                "rows": self.n,
+                "metric": "regret",
+                "value": loss / self.n - least_loss,
+            }
+
+
+def regret_from_averages(
+    design: Equicorrelated, models: dict[Any, Any], ends: list[int], rng
+) -> Iterator[dict]:
+    """Regret of models that learn from running averages, which are drawn block by block.
+
+    Between two of `ends` (numbers of rows) a model stays as it is; before the first it predicts 0.
+    The loss of a fixed model over a block follows from the block's averages: no rows are needed.
+    """
+    regret, averages = Regret(design), RunningAverages(design.p)
+    law = LowRank(*design.low_rank()), design.coef, design.noise, design.task
+    for start, end in pairwise([0, *ends]):
+        block = sample_averages(end - start, *law, rng)
+        S_xx, S_xy, S_yy = block.S_xx, block.S_xy, block.S_yy
+        for key, model in models.items():
+            w, b = (np.zeros(design.p), 0.0) if start == 0 else (model.coef_, model.intercept_)
+            used = np.flatnonzero(w)
+            w = w[used]
+            square = S_yy - 2 * (w @ S_xy[used]) + w @ S_xx[np.ix_(used, used)] @ w
+            shifted = b * b - 2 * b * (block.mean_y - w @ block.mean_x[used])
+            regret.add(key, (end - start) * (square + shifted))
+        regret.see(_on_true_features(design, block))
+        averages.merge(block)
+        for model in models.values():
+            model.fit_averages(averages)
+        yield from regret.rows()
+
+
+def regret_from_rows(
+    design: Equicorrelated, models: dict[Any, Any], ends: list[int], rng
+) -> Iterator[dict]:
+    """Regret of models that learn row by row: of each row under the model before it."""
+    regret, shown = Regret(design), 0
+    for X, y in design.stream(ends[-1], rng):
+        cuts = [0, *(end - shown for end in ends if 0 < end - shown < len(y)), len(y)]
+        for start, stop in pairwise(cuts):
+            part = X[start:stop], y[start:stop]
+            for key, model in models.items():
+                before = 2.0 * model.online_loss_ * model.n_samples_seen_ if shown + start else 0.0
+                model.partial_fit(*part)
+                regret.add(key, 2.0 * model.online_loss_ * model.n_samples_seen_ - before)
+            regret.see(RunningAverages(design.k).update(part[0][:, design.support], part[1]))
+            if shown + stop in ends:
+                yield from regret.rows()
+        shown += len(y)
+
+
+def _on_true_features(design: Equicorrelated, averages: RunningAverages) -> RunningAverages:
+    """What is known of the true features and y only."""
+    own = design.support
+    mean = np.append(averages.mean_x[own], averages.mean_y)
+    S = np.empty((len(mean), len(mean)))
+    S[:-1, :-1] = averages.S_xx[np.ix_(own, own)]
+    S[-1, :-1] = S[:-1, -1] = averages.S_xy[own]
+    S[-1, -1] = averages.S_yy
+    S -= np.outer(mean, mean)
+    return RunningAverages.from_moments(averages.n, mean, averages.n * S)
