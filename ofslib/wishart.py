@@ -2,7 +2,7 @@
 
 The co-moments of n Gaussian rows follow a Wishart law, of which a triangle of p (p + 1) / 2 numbers
 is a factor (Bartlett 1933). So a draw costs p^3 / 3 operations whatever n is, where n rows
-cost n p^2. Derivations: docs/wishart.md. The designs are those of the dissertation, Section 5.2.
+cost n p^2. Derivations: docs/wishart.md. The designs are those of the dissertation, Section 5.1.
 """
 
 from numbers import Integral, Real
@@ -81,18 +81,11 @@ def sample_moments(
     rng = _generator(random_state)
     beta, noise, root = _model(covariance, beta, noise, extra=1)
     weights = np.append(beta, noise)
-    if task == "classification":
-        if not weights.any():
-            raise ValueError("beta and noise=0 leave no classes: one of them must not be 0")
-        return _labelled(n, root, weights, rng)
-    mean = root.times(rng.standard_normal(len(weights)) / np.sqrt(n))
-    comoments = root.around(_white_wishart(len(beta), n - 1, rng, last=True))
-    # Until here the last coordinate is the noise; y is a weighted sum of all of them.
-    with_y = dsymv(1.0, comoments, weights)
-    comoments[:, -1] = with_y
-    comoments[-1, -1] = weights @ with_y
-    mean[-1] = weights @ mean
-    return mean, comoments
+    if task == "regression":
+        return _numbered(n, root, weights, rng)
+    if not weights.any():
+        raise ValueError("beta and noise=0 leave no classes: one of them must not be 0")
+    return _labelled(n, root, weights, rng)
 
 
 def sample_averages(
@@ -217,7 +210,20 @@ def _eigenvalue(diagonal, off_diagonal, place):
     return float(found[0])
 
 
-# Classes: y depends on x through one normal t, and given all (t, y) the rest is Gaussian
+# The two tasks. Classes: y depends on x through one normal t, and given all (t, y) the rest is
+# Gaussian
+
+
+def _numbered(n, root, weights, rng):
+    """Mean and co-moments of (x, t), t = weights . (x, noise / its standard deviation)."""
+    mean = root.times(rng.standard_normal(len(weights)) / np.sqrt(n))
+    comoments = root.around(_white_wishart(len(weights) - 1, n - 1, rng, last=True))
+    # Until here the last coordinate is the noise; y is a weighted sum of all of them.
+    with_y = dsymv(1.0, comoments, weights)
+    comoments[:, -1] = with_y
+    comoments[-1, -1] = weights @ with_y
+    mean[-1] = weights @ mean
+    return mean, comoments
 
 
 def _labelled(n, root, weights, rng):
@@ -226,6 +232,7 @@ def _labelled(n, root, weights, rng):
     spread = np.linalg.norm(h)
     h[-1] = 0.0
     triangle = _class_coordinates(n, spread, rng)
+    # A column of `known` is (x, y) along a direction in which (1, t, y) is known.
     # I + rest h h' is the root of the covariance I - h h' / spread^2 that white x has, given t.
     rest = np.array([-1 / (spread * (spread + noise))])
     known = _plus(h, rest, rng.standard_normal((len(h), len(triangle))))
@@ -259,6 +266,7 @@ def _white_wishart(p, freedom, rng, last):
         factor = np.zeros((p + 1, freedom), order="F")
         factor[:size] = rng.standard_normal((freedom, size)).T
         return dsyrk(1.0, factor) if freedom else np.zeros((p + 1, p + 1), order="F")
+    # Bartlett's triangle from the last row up, because its product LAPACK forms in place.
     factor = np.zeros((p + 1, p + 1), order="F")
     for j in range(1, size):
         rng.standard_normal(out=factor[:j, j])
