@@ -2,21 +2,24 @@
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 
-def write_whole(path: str | os.PathLike, content: str | bytes) -> None:
-    """Write a file under a temporary name beside it, flush it to the disk, then rename it.
+@contextmanager
+def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
+    """Give a temporary file beside `path`; flush it to the disk and rename it if all goes well.
 
     Whoever reads `path` sees the old file or the new one, even if the machine stops in between.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    data = content.encode("utf-8") if isinstance(content, str) else content
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())
@@ -24,6 +27,12 @@ def write_whole(path: str | os.PathLike, content: str | bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def write_whole(path: str | os.PathLike, content: str | bytes) -> None:
+    """Write all of a file at once, by `whole_file`; text as UTF-8."""
+    with whole_file(path) as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
 def _umask() -> int:

@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "spectrum": {"_jit", "rows", "losses"},
     "proximal": {"_jit", "rows", "descent", "path", "penalties"},
     "wishart": {"averages"},
-    "averages": {"_jit"},
+    "averages": set(),
     "base": {"_jit", "averages", *KERNEL_MODULES},
     "algorithms": {"_jit", "averages", "base", *KERNEL_MODULES},
     "simulate": set(),

@@ -179,7 +179,8 @@ BROUGHT_BY = {
 
 
 @pytest.mark.parametrize(
-    ("folder", "extras"), [("ofslib", ["peers"]), ("workflow", []), ("tests", ["dev", "peers"])]
+    ("folder", "extras"),
+    [("ofslib", ["dask", "peers"]), ("workflow", []), ("tests", ["dev", "dask", "peers"])],
 )
 def test_what_is_imported_is_declared(folder, extras):
     distributions = packages_distributions()
