@@ -14,6 +14,7 @@ import struct
 import tempfile
 import zipfile
 import zlib
+from contextlib import contextmanager
 from numbers import Integral, Real
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +23,7 @@ import numpy as np
 import psutil
 import scipy.sparse as sp
 from scipy.linalg.blas import dsyrk, ssyrk
-from sklearn.utils.validation import _check_sample_weight, check_X_y
+from sklearn.utils.validation import check_array, check_X_y
 
 from ofslib.files import whole_file
 
@@ -30,10 +31,10 @@ from ofslib.files import whole_file
 MAX_BYTES = psutil.virtual_memory().total * 2 // 3
 
 _SYRK = {"float64": dsyrk, "float32": ssyrk}
-# Rows are folded into the co-moments so many at a time that the product, not the memory, is the
-# bottleneck, and the buffer, where it can, stays in the processor's cache.
-_BUFFER_BYTES = 64 << 20
-_BLOCK_ROWS = (128, 1024)
+# So many rows are folded in at a time that the product, not the reading and writing of the
+# co-moments, takes the time; no more, so that the rows are still in the processor's cache by then.
+_FEATURES_PER_ROW, _LEAST_ROWS = 8, 256
+_BUFFER_BYTES = 64 << 20  # before _LEAST_ROWS
 _PANEL = 128  # columns of a matrix that are scaled and mirrored at a time
 _FORMAT, _VERSION = "ofslib.RunningAverages", 1
 # What is saved as text, and what as arrays.
@@ -52,6 +53,7 @@ _DAMAGE = (
     NotImplementedError,
     RuntimeError,
     OverflowError,
+    OSError,
 )
 
 
@@ -115,10 +117,10 @@ class RunningAverages:
             raise ValueError(f"n_features must be an int of 1 or more, got {n_features!r}.")
         if np.dtype(dtype).name not in _SYRK:
             raise ValueError(f"dtype must be float64 or float32, got {np.dtype(dtype).name}.")
-        _refuse_unless_folder(memory_map)
+        if memory_map is not None and not Path(memory_map).is_dir():
+            raise ValueError(f"memory_map must be a folder that exists, got {str(memory_map)!r}.")
         self.n_features, self.dtype, self.memory_map = int(n_features), np.dtype(dtype), memory_map
-        fitting = _BUFFER_BYTES // ((self.n_features + 1) * self.dtype.itemsize)
-        self.block_rows = int(np.clip(fitting, *_BLOCK_ROWS))
+        self.block_rows = _block_rows(self.n_features, self.dtype)
         self.n, self._weight, self._folded = 0, 0.0, 0.0  # _folded: the weight of _mean and _C
         self._rate, self._per = None, "observation"
         # The mean is the sum of these: float64, and what it was rounded by.
@@ -213,7 +215,13 @@ class RunningAverages:
         y = y.astype(np.float64)
         if sample_weight is None:
             return X, y, np.ones(len(y))
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights = check_array(
+            sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight"
+        )
+        if weights.shape != y.shape:
+            raise ValueError(f"sample_weight must have the shape {y.shape}, got {weights.shape}.")
+        if (weights < 0).any():
+            raise ValueError(f"sample_weight must be 0 or more, got {weights.min()}.")
         if (weights > 0).all():
             return X, y, weights
         return X[weights > 0], y[weights > 0], weights[weights > 0]
@@ -540,25 +548,22 @@ class RunningAverages:
         ValueError
             If the file is damaged, or of another format or a newer version.
         """
-        _refuse_unless_folder(memory_map)
-        try:
-            with zipfile.ZipFile(path) as archive:
+        with open(path, "rb") as file:
+            with _damage_named(path):
+                archive = zipfile.ZipFile(file)
                 head = json.loads(str(_read_array(archive, "head")))
                 if head["format"] != _FORMAT:
                     raise ValueError(f"its format is {head['format']!r}")
                 if head["version"] != _VERSION:
                     raise ValueError(f"its version is {head['version']!r}, not {_VERSION}")
-                new = cls(head["n_features"], head["dtype"], memory_map)
+            new = cls(head["n_features"], head["dtype"], memory_map)
+            with _damage_named(path):
                 for name in _FACTS:
                     setattr(new, name, head[name])
                 for name in _MEAN:
                     getattr(new, name)[:] = _read_array(archive, name)
                 new._new_buffer({name: _read_array(archive, name) for name in _PENDING})
                 _read_into(new._C, archive, "_C")
-        except _DAMAGE as error:
-            raise ValueError(
-                f"{os.fspath(path)} is not a whole file of {_FORMAT}, version {_VERSION}: {error}"
-            ) from error
         return new
 
     def _new_buffer(self, waiting=None) -> None:
@@ -627,9 +632,9 @@ def _merged(parts) -> RunningAverages:
     return sum(parts)
 
 
-def _refuse_unless_folder(memory_map) -> None:
-    if memory_map is not None and not Path(memory_map).is_dir():
-        raise ValueError(f"memory_map must be a folder that exists, got {str(memory_map)!r}.")
+def _block_rows(n_features, dtype) -> int:
+    fitting = max(1, _BUFFER_BYTES // ((n_features + 1) * dtype.itemsize))
+    return min(fitting, max(_LEAST_ROWS, n_features // _FEATURES_PER_ROW))
 
 
 def _symmetric(matrix, weight, mean, factor, out) -> None:
@@ -657,6 +662,17 @@ def _without_last(matrix) -> np.ndarray:
     for j in range(1, p):
         flat[j * p : j * p + j + 1] = flat[j * (p + 1) : j * (p + 1) + j + 1]
     return flat[: p * p].reshape((p, p), order="F")
+
+
+@contextmanager
+def _damage_named(path):
+    """Say which file it is that cannot be understood."""
+    try:
+        yield
+    except _DAMAGE as error:
+        raise ValueError(
+            f"{os.fspath(path)} is not a whole file of {_FORMAT}, version {_VERSION}: {error}"
+        ) from error
 
 
 def _read_array(archive, name) -> np.ndarray:

@@ -1,0 +1,720 @@
+"""Running averages: exact moments, however the rows come, are weighted, merged and kept."""
+
+import copy
+import itertools
+import json
+import os
+import pickle
+import sys
+import zipfile
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from ofslib import averages as module
+from ofslib.averages import RunningAverages
+
+DTYPES = pytest.mark.parametrize("dtype", [np.float64, np.float32])
+BLOCK = 8  # so that a few dozen rows fill the buffer several times
+
+
+@pytest.fixture(autouse=True)
+def _small_buffer(monkeypatch):
+    monkeypatch.setattr(module, "_LEAST_ROWS", BLOCK)
+
+
+def rows(n=100, p=4, mean=0.0, seed=0):
+    """Correlated rows of about unit variance; y has a mean, too."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) + 0.5 * rng.standard_normal((n, 1)) + mean
+    return X, X[:, 0] - 2 * X[:, -1] + rng.standard_normal(n) + 3
+
+
+def learned(X, y, *cuts, dtype=np.float64, sample_weight=None, **adapt):
+    """Averages of rows that come in calls cut at `cuts`."""
+    new = RunningAverages(X.shape[1], dtype)
+    if adapt:
+        new.adapt(**adapt)
+    for start, stop in itertools.pairwise([0, *cuts, len(y)]):
+        part = slice(start, stop)
+        new.update(X[part], y[part], None if sample_weight is None else sample_weight[part])
+    return new
+
+
+def facts(averages):
+    """All that can be read, as bytes; read from a copy, because reading folds rows in."""
+    a = averages.copy()
+    moments = (a.mean_x, a.mean_y, a.S_xx, a.S_xy, a.S_yy) if a.n else ()
+    return a.n, a.weight, *(np.asarray(m).tobytes() for m in moments)
+
+
+def assert_same_averages(one, other, rtol=1e-12):
+    assert one.n == other.n
+    assert_allclose(one.weight, other.weight, rtol=rtol)
+    for name in ("mean_x", "mean_y", "S_xx", "S_xy", "S_yy"):
+        assert_allclose(getattr(one, name), getattr(other, name), rtol=rtol, atol=rtol)
+
+
+def exact_comoments(X, y):
+    """sum (z - m)(z - m)' in rational numbers."""
+    Z = [[Fraction(float(v)) for v in row] for row in np.column_stack([X, y])]
+    means = [sum(column) / len(Z) for column in zip(*Z, strict=True)]
+    D = np.array([[v - m for v, m in zip(row, means, strict=True)] for row in Z], dtype=object)
+    return np.array(D.T @ D, dtype=np.float64)
+
+
+# -------------------------------------------------- what the averages are
+
+
+def test_the_averages_are_those_of_section_3_1():
+    X, y = rows(mean=2.0)
+    a = learned(X, y)
+    assert a.n == a.weight == len(y) and isinstance(a.n, int)
+    assert_allclose(a.mean_x, X.mean(axis=0), rtol=1e-14)
+    assert_allclose(a.mean_y, y.mean(), rtol=1e-14)
+    assert_allclose(a.S_xx, X.T @ X / len(y), rtol=1e-13)
+    assert_allclose(a.S_xy, X.T @ y / len(y), rtol=1e-13)
+    assert_allclose(a.S_yy, y @ y / len(y), rtol=1e-13)
+    assert_array_equal(a.S_xx, a.S_xx.T)
+
+
+@DTYPES
+@pytest.mark.parametrize("mean", [0.0, 1e3, 1e6, 1e9])
+def test_a_large_mean_costs_no_digits(mean, dtype):
+    """The raw moments (3.1) would lose all of them in float32, and 12 of 16 in float64."""
+    X, y = rows(60, 3, mean)
+    exact = exact_comoments(X, y)
+    s = np.sqrt(np.diag(exact))
+    a = learned(X, y, dtype=dtype)
+    correlation = exact[:-1, :-1] / np.outer(s[:-1], s[:-1])
+    found = a.standardized()
+    eps = np.finfo(dtype).eps
+    assert_allclose(found.S_xx, correlation, atol=4 * eps, rtol=0)
+    assert_allclose(found.scale, s[:-1] / np.sqrt(len(y)), rtol=4 * eps)
+    assert_allclose(found.S_yy, exact[-1, -1] / len(y), rtol=4 * eps)
+    assert_allclose(found.S_xy, exact[:-1, -1] / s[:-1] / np.sqrt(len(y)), rtol=20 * eps)
+    assert found.S_xx.dtype == dtype and a.S_xx.dtype == dtype
+
+
+@DTYPES
+def test_many_blocks_keep_the_accuracy(dtype):
+    X, y = rows(20_000, 3, mean=1e6, seed=1)
+    found = learned(X, y, dtype=dtype).standardized()
+    Z = X.astype(np.longdouble) - X.astype(np.longdouble).mean(axis=0)
+    s = np.sqrt((Z**2).mean(axis=0))
+    expected = (Z.T @ Z / len(y) / np.outer(s, s)).astype(float)
+    assert_allclose(found.S_xx, expected, atol=1e-14 if dtype == np.float64 else 2e-5, rtol=0)
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_the_cuts_between_calls_do_not_matter(data):
+    """Not in one bit: not with weights, in float32, or while old rows fade."""
+    X, y = rows(5 * BLOCK + 3, 3, mean=100.0)
+    weights = np.random.default_rng(2).integers(0, 3, len(y)) * 0.3
+    own = {
+        "dtype": data.draw(st.sampled_from([np.float64, np.float32])),
+        "sample_weight": data.draw(st.sampled_from([None, weights])),
+        **data.draw(st.sampled_from([{}, {"rate": 0.03}, {"rate": 0.4}, {"rate": 1.0}])),
+    }
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(y) - 1))))
+    assert facts(learned(X, y, *cuts, **own)) == facts(learned(X, y, **own))
+
+
+def test_row_by_row_is_the_same():
+    X, y = rows(50)
+    assert facts(learned(X, y, *range(1, 50))) == facts(learned(X, y))
+
+
+def test_reading_changes_rounding_only():
+    X, y = rows(50, mean=10.0)
+    a = RunningAverages(4)
+    for i in range(50):
+        a.update(X[i : i + 1], y[i : i + 1])
+        assert_allclose(a.mean_x, X[: i + 1].mean(axis=0), rtol=1e-14)
+    assert_same_averages(a, learned(X, y), 1e-13)
+
+
+@pytest.mark.parametrize(
+    "form", [sp.csr_matrix, sp.csr_array, sp.csc_matrix, sp.coo_array, pd.DataFrame]
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+def test_the_form_of_X_does_not_matter(form, dtype):
+    X = (rows(60)[0] * 3).astype(dtype)
+    X[np.random.default_rng(0).random(X.shape) < 0.7] = 0
+    y = np.arange(60)
+    assert facts(learned(X.astype(np.float64), y, 7)) == facts(learned(X, y))
+    a = RunningAverages(4).update(form(X), y)
+    assert facts(a) == facts(learned(X, y))
+
+
+def test_what_is_read_is_not_the_state():
+    X, y = rows()
+    a = learned(X, y)
+    before = facts(a)
+    for name in ("mean_x", "S_xx", "S_xy"):
+        getattr(a, name)[:] = 7
+    found = a.standardized()
+    for array in (found.S_xx, found.S_xy, found.scale, found.mean_x):
+        array[:] = 7
+    X[:], y[:] = 0, 0
+    assert facts(a) == before
+
+
+# -------------------------------------------------- weights
+
+
+@DTYPES
+@pytest.mark.parametrize("rate", [None, 0.001])
+def test_a_weight_is_a_number_of_repetitions(rate, dtype):
+    """As long as nothing fades; and a weight of zero is no row at all."""
+    X, y = rows(60)
+    times = np.random.default_rng(0).integers(0, 4, len(y))
+    own = {"dtype": dtype} | ({} if rate is None else {"rate": rate})
+    weighted = learned(X, y, 20, sample_weight=times, **own)
+    repeated = learned(np.repeat(X, times, axis=0), np.repeat(y, times), **own)
+    assert weighted.n == (times > 0).sum() and weighted.weight == times.sum() == repeated.n
+    weighted.n = repeated.n
+    assert_same_averages(weighted, repeated, 1e-13 if dtype == np.float64 else 1e-6)
+
+
+def test_the_scale_of_the_weights_does_not_matter():
+    X, y = rows(60)
+    weights = np.random.default_rng(0).random(60)
+    one, other = (learned(X, y, sample_weight=c * weights) for c in (1.0, 2.0**-20))
+    assert_array_equal(one.S_xx, other.S_xx)
+    assert one.weight == other.weight * 2.0**20
+
+
+def test_rows_of_weight_zero_are_not_shown():
+    X, y = rows(3)
+    a = RunningAverages(4).update(X, y, np.zeros(3))
+    assert a.n == a.weight == 0
+    a.adapt(0.1, per="block").update(X, y, np.zeros(3))
+    assert a.n == a.weight == 0
+
+
+# -------------------------------------------------- adaptation
+
+
+def literal(blocks, rate, per, n=0, moments=None):
+    """(3.11) word for word, for the moments of (1, x, y): its corner stays 1."""
+    for X, y in blocks:
+        Z = np.column_stack([np.ones(len(y)), X, y])
+        terms = [Z.T @ Z / len(y)] if per == "block" else [np.outer(z, z) for z in Z]
+        for term in terms:
+            alpha = max(rate, 1 / (n + 1))
+            moments = term if moments is None else (1 - alpha) * moments + alpha * term
+            n += 1
+    return moments
+
+
+def assert_moments(a, expected, rtol=1e-12):
+    assert_allclose(expected[0, 0], 1)
+    assert_allclose(np.append(a.mean_x, a.mean_y), expected[0, 1:], rtol=rtol)
+    assert_allclose(a.S_xx, expected[1:-1, 1:-1], rtol=rtol)
+    assert_allclose(a.S_xy, expected[1:-1, -1], rtol=rtol)
+    assert_allclose(a.S_yy, expected[-1, -1], rtol=rtol)
+
+
+@pytest.mark.parametrize("per", ["observation", "block"])
+@pytest.mark.parametrize("rate", [1e-9, 0.01, 0.3, 1.0])
+@pytest.mark.parametrize("before", [0, 7, 70])
+def test_adaptation_is_3_11(rate, per, before):
+    """Also when it begins after rows of equal weight."""
+    X, y = rows(200, mean=2.0)
+    ends = sorted({before, 71, 72, 90, 91, 150, 200})
+    blocks = [(X[i:j], y[i:j]) for i, j in itertools.pairwise(ends)]
+    a = RunningAverages(4)
+    start = {}
+    if before:
+        a.update(X[:before], y[:before])
+        start = {"n": before, "moments": literal([(X[:before], y[:before])], 0, "observation")}
+    a.adapt(rate, per=per)
+    for block in blocks:
+        a.update(*block)
+    assert a.n == 200
+    assert_moments(a, literal(blocks, rate, per, **start))
+    terms = len(blocks) if per == "block" else 200 - before
+    assert_allclose(a.weight, min(before + terms, 1 / rate))
+
+
+def test_after_adaptation_rows_are_equal_again():
+    X, y = rows(300)
+    a = learned(X[:200], y[:200], rate=0.05)
+    a.adapt(None).update(X[200:], y[200:])
+    known = literal([(X[:200], y[:200])], 0.05, "observation")
+    assert_moments(a, literal([(X[200:], y[200:])], 0, "observation", 20, known))
+    assert_allclose(a.weight, 120)
+
+
+def test_a_heavy_row_has_a_larger_share():
+    """max(w rate, w / (W + w)) of the average, at most all of it."""
+    a = RunningAverages(1).adapt(0.1)
+    for _ in range(20):
+        a.update([[0.0]], [0.0])
+    assert_allclose(a.copy().update([[1.0]], [0.0], [3.0]).mean_x, 0.3)
+    assert_allclose(a.update([[1.0]], [0.0], [30.0]).mean_x, 1.0)
+    assert a.weight == 10
+
+
+def test_weights_within_a_block_only_share_it_out():
+    X, y = rows(40)
+    weights = np.random.default_rng(0).random(40) + 0.1
+    a = learned(X, y, 20, sample_weight=weights, rate=0.25, per="block")
+    halves = [np.average(X[i], axis=0, weights=weights[i]) for i in (slice(20), slice(20, 40))]
+    assert_allclose(a.mean_x, 0.5 * halves[0] + 0.5 * halves[1], rtol=1e-13)
+    assert_allclose(a.weight, 2)
+
+
+def test_what_is_forgotten_leaves_no_trace():
+    X, y = rows(300)
+    a = learned(1e8 * X[:100], y[:100], rate=0.5).update(X[100:], y[100:])
+    b = learned(X[100:], y[100:], rate=0.5)
+    assert_allclose(a.S_xx, b.S_xx, rtol=1e-13)
+
+
+# -------------------------------------------------- standardised
+
+
+@pytest.mark.parametrize("mean", [0.0, 5.0])
+def test_standardised_averages_are_those_of_standardised_rows(mean):
+    X, y = rows(200, mean=mean)
+    found = learned(X, y).standardized()
+    Z, c = (X - X.mean(axis=0)) / X.std(axis=0), y - y.mean()
+    assert_allclose(found.S_xx, Z.T @ Z / 200, rtol=1e-12)
+    assert_allclose(found.S_xy, Z.T @ c / 200, rtol=1e-12)
+    assert_allclose(found.S_yy, c @ c / 200, rtol=1e-12)
+    assert_allclose(found.scale, X.std(axis=0), rtol=1e-12)
+    assert_array_equal(np.diag(found.S_xx), 1)
+    assert_array_equal(found.S_xx, found.S_xx.T)
+    assert found.S_xx.flags.f_contiguous and found.n == 200
+    coef = np.arange(4.0)
+    assert_allclose(found.intercept(coef), np.mean(y - X @ coef), rtol=1e-12)
+
+
+def test_without_centring_only_the_scale_is_taken():
+    X, y = rows(200, mean=5.0)
+    found = learned(X, y).standardized(centre=False)
+    scale = np.sqrt((X**2).mean(axis=0))
+    assert_allclose(found.scale, scale, rtol=1e-13)
+    assert_allclose(found.S_xx, (X / scale).T @ (X / scale) / 200, rtol=1e-13)
+    assert_allclose(found.S_xy, (X / scale).T @ y / 200, rtol=1e-12)
+    assert_allclose(found.S_yy, y @ y / 200, rtol=1e-13)
+    assert not found.mean_x.any() and found.intercept(np.ones(4)) == 0
+
+
+@DTYPES
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.1, -1e9 / 3])
+def test_a_constant_feature_is_out(value, dtype):
+    X, y = rows(100)
+    X[:, 1] = value
+    a = learned(X, y, dtype=dtype)
+    found = a.standardized()
+    assert_array_equal(found.scale == np.inf, [False, True, False, False])
+    assert_array_equal(found.S_xx[1], [0, 1, 0, 0])
+    assert_array_equal(found.S_xx[:, 1], [0, 1, 0, 0])
+    assert found.S_xy[1] == 0
+    assert (a.standardized(centre=False).scale[1] == np.inf) == (value == 0)
+
+
+def test_a_constant_feature_is_out_after_merging_and_fading():
+    X, y = rows(300)
+    X[:, 1] = 1e6 / 7
+    a = learned(X[:100], y[:100], rate=0.1) + learned(X[100:], y[100:])
+    assert a.standardized().scale[1] == np.inf
+
+
+def test_a_small_variance_is_not_taken_for_none():
+    X, y = rows(100, mean=1e6)
+    assert np.isfinite(learned(1e6 + 1e-7 * (X - 1e6), y).standardized().scale).all()
+
+
+@DTYPES
+@pytest.mark.parametrize("centre", [True, False])
+@pytest.mark.parametrize("p", [1, 2, 5, 300])
+def test_overwriting_gives_the_same_and_spends_the_object(p, centre, dtype):
+    X, y = rows(50, p, mean=1.0)
+    a = learned(X, y, dtype=dtype)
+    kept, memory = a.standardized(centre), a._C
+    given_up = a.standardized(centre, overwrite=True)
+    assert np.shares_memory(given_up.S_xx, memory) and given_up.S_xx.flags.f_contiguous
+    for one, other in zip(kept, given_up, strict=True):
+        assert_array_equal(one, other)
+    b = learned(X, y, dtype=dtype)
+    uses = [
+        lambda: a.S_xx,
+        lambda: a.mean_x,
+        a.standardized,
+        a.copy,
+        lambda: a.update(X, y),
+        lambda: a.adapt(0.1),
+        lambda: a.merge(b),
+        lambda: b.merge(a),
+        lambda: a.save("never"),
+    ]
+    for use in uses:
+        with pytest.raises(RuntimeError, match="spent"):
+            use()
+    assert facts(b) == facts(learned(X, y, dtype=dtype))
+
+
+def test_too_few_rows_and_too_large_values():
+    a = RunningAverages(2)
+    with pytest.raises(ValueError, match="no rows"):
+        _ = a.S_xx
+    a.update([[1.0, 2.0]], [3.0])
+    with pytest.raises(ValueError, match="at least 2 rows, got n=1"):
+        a.standardized()
+    a.update([[1e200, 2.0]], [3.0])
+    with pytest.raises(OverflowError, match="float64"):
+        a.standardized()
+
+
+# -------------------------------------------------- merging, copies
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_merging_in_any_order(order):
+    X, y = rows(200, mean=1e3)
+    parts = [learned(X[i:j], y[i:j]) for i, j in itertools.pairwise([0, 1, 30, 31, 200])]
+    assert_same_averages(sum(parts[i] for i in order), learned(X, y))
+    a, b, c, d = (parts[i] for i in order)
+    assert_same_averages((a + b) + (c + d), learned(X, y))
+
+
+def test_merging_far_means_loses_nothing():
+    X, y = rows(60, 2)
+    X[30:] += 1e6
+    exact = exact_comoments(X, y)
+    s = np.sqrt(np.diag(exact))
+    for a in (learned(X, y), learned(X[:30], y[:30]) + learned(X[30:], y[30:])):
+        assert_allclose(a.standardized().scale, s[:-1] / np.sqrt(60), rtol=1e-14)
+
+
+def test_addition_changes_neither():
+    X, y = rows(100)
+    a, b = learned(X[:41], y[:41]), learned(X[41:], y[41:])
+    before = facts(a), facts(b)
+    _ = a + b, sum([a, b]), b + a, a + RunningAverages(4), RunningAverages(4) + a
+    assert (facts(a), facts(b)) == before
+    assert facts(a + RunningAverages(4)) == facts(a)
+    assert_same_averages(RunningAverages(4) + a, a, 1e-15)
+    assert a.merge(b) is a and a.n == 100 and facts(b) == before[1]
+
+
+def test_weights_and_adaptation_are_merged():
+    X, y = rows(100)
+    a, b = learned(X[:50], y[:50], rate=0.1), learned(X[50:], y[50:])
+    merged = a + b
+    assert_allclose(merged.weight, 60)
+    assert_allclose(merged.mean_x, (10 * a.mean_x + 50 * b.mean_x) / 60, rtol=1e-13)
+    merged.update(X[:1], y[:1])
+    assert_allclose(merged.weight, 10)
+
+
+def test_only_the_same_kind_is_merged():
+    a = RunningAverages(3)
+    with pytest.raises(ValueError, match="other must have n_features=3, got n_features=4"):
+        a.merge(RunningAverages(4))
+    with pytest.raises(ValueError, match="other must have dtype=float64, got dtype=float32"):
+        a.merge(RunningAverages(3, np.float32))
+    with pytest.raises(TypeError, match="other must be a RunningAverages, got int"):
+        a.merge(1)
+    with pytest.raises(TypeError):
+        a + 1
+    with pytest.raises(TypeError):
+        1 + a
+
+
+COPIES = {
+    "copy": RunningAverages.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda a: pickle.loads(pickle.dumps(a)),
+}
+
+
+@pytest.mark.parametrize("how", COPIES)
+@pytest.mark.parametrize("adapt", [{}, {"rate": 0.05}, {"rate": 0.05, "per": "block"}])
+def test_a_copy_goes_on_as_the_original(how, adapt):
+    X, y = rows(100, mean=7.0)
+    a = learned(X[:53], y[:53], 20, **adapt)
+    b = COPIES[how](a)
+    before = facts(a)
+    b.update(X[53:], y[53:])
+    assert facts(a) == before
+    assert facts(b) == facts(a.update(X[53:], y[53:]))
+
+
+def test_known_moments():
+    X, y = rows(100, mean=3.0)
+    Z = np.column_stack([X, y])
+    upper = np.triu((Z - Z.mean(axis=0)).T @ (Z - Z.mean(axis=0)))
+    upper[np.tril_indices(5, -1)] = np.nan
+    a = RunningAverages.from_moments(100, Z.mean(axis=0), upper)
+    assert_same_averages(a, learned(X, y))
+    a.standardized()
+    both = a.update(X, y)
+    assert_same_averages(both, learned(np.vstack([X, X]), np.append(y, y)))
+    single = RunningAverages.from_moments(100, Z.mean(axis=0), upper, dtype=np.float32)
+    assert single.S_xx.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, [0, 0], np.eye(2)), "n must be an int of 1 or more, got 0"),
+        ((2.5, [0, 0], np.eye(2)), "n must be an int of 1 or more, got 2.5"),
+        ((5, [0], np.eye(1)), r"mean must have the shape \(p \+ 1,\), got \(1,\)"),
+        ((5, [0, 0], np.eye(3)), r"comoments must have the shape \(2, 2\), got \(3, 3\)"),
+        ((5, [0, np.nan], np.eye(2)), "mean must be finite"),
+        ((5, [0, 0], -np.eye(2)), "comoments must have finite diagonal entries"),
+        ((5, [0, 0], np.full((2, 2), np.inf)), "comoments must have finite diagonal entries"),
+    ],
+)
+def test_wrong_moments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        RunningAverages.from_moments(*arguments)
+
+
+# -------------------------------------------------- files
+
+
+@DTYPES
+@pytest.mark.parametrize("adapt", [{}, {"rate": 0.05}, {"rate": 0.05, "per": "block"}])
+@pytest.mark.parametrize("stop", [1, BLOCK, 53])
+def test_going_on_from_a_file_is_never_having_stopped(tmp_path, stop, adapt, dtype):
+    X, y = rows(100, mean=7.0)
+    a = learned(X[:stop], y[:stop], dtype=dtype, **adapt)
+    a.save(tmp_path / "some folder" / "averages")
+    b = RunningAverages.load(tmp_path / "some folder" / "averages")
+    assert [file.name for file in (tmp_path / "some folder").iterdir()] == ["averages"]
+    assert b.dtype == dtype and facts(b) == facts(a)
+    assert facts(b.update(X[stop:], y[stop:])) == facts(a.update(X[stop:], y[stop:]))
+
+
+def test_averages_of_no_rows_are_kept(tmp_path):
+    RunningAverages(3).save(tmp_path / "a")
+    assert RunningAverages.load(tmp_path / "a").n == 0
+
+
+@pytest.fixture
+def saved(tmp_path):
+    X, y = rows(BLOCK + 3)
+    learned(X, y).save(tmp_path / "a.npz")
+    return tmp_path / "a.npz"
+
+
+def refused(path):
+    with pytest.raises(ValueError, match="not a whole file of ofslib") as caught:
+        RunningAverages.load(path)
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_file_cut_short_is_refused(saved):
+    whole = saved.read_bytes()
+    for size in (0, 1, 40, len(whole) // 2, len(whole) - 30, len(whole) - 1):
+        saved.write_bytes(whole[:size])
+        refused(saved)
+
+
+def test_a_changed_byte_is_refused_or_changes_nothing(saved):
+    """The checksums cover the contents; not the dates, for example, in the file's directory."""
+    whole, expected = saved.read_bytes(), facts(RunningAverages.load(saved))
+    seen = 0
+    for place in range(0, len(whole), 7):
+        saved.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
+        try:
+            found = RunningAverages.load(saved)
+        except ValueError as error:
+            assert str(saved) in str(error)
+            seen += 1
+        else:
+            assert facts(found) == expected
+    assert seen > len(whole) / 7 / 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"version": 2}, "its version is 2, not 1"), ({"format": "other"}, "its format is 'other'")],
+)
+def test_other_formats_and_versions_are_refused(saved, change, message):
+    with np.load(saved) as archive:
+        arrays = dict(archive)
+    arrays["head"] = json.dumps(json.loads(str(arrays["head"])) | change)
+    np.savez(saved, **arrays)
+    assert message in refused(saved)
+
+
+def test_foreign_files_are_refused(saved, tmp_path):
+    np.savez(saved, a=np.zeros(3))
+    refused(saved)
+    with zipfile.ZipFile(saved, "w") as archive:
+        archive.writestr("head.npy", "no array")
+    refused(saved)
+    saved.write_text("label,feature\n1,2\n")
+    refused(saved)
+    with pytest.raises(FileNotFoundError):
+        RunningAverages.load(tmp_path / "missing")
+
+
+def test_a_failed_save_leaves_the_old_file(saved, monkeypatch):
+    before = saved.read_bytes()
+    monkeypatch.setattr(os, "replace", lambda *names: (_ for _ in ()).throw(OSError("disk")))
+    with pytest.raises(OSError, match="disk"):
+        RunningAverages(3).save(saved)
+    assert saved.read_bytes() == before
+    assert [file.name for file in saved.parent.iterdir()] == [saved.name]
+
+
+# -------------------------------------------------- co-moments in a file
+
+
+def mapped_from(folder):
+    with open("/proc/self/maps", encoding="utf-8") as lines:
+        return sum(str(folder) in line for line in lines)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads what the process has mapped")
+def test_a_memory_map_is_the_same_and_leaves_no_file(tmp_path):
+    folder = tmp_path / "map"
+    folder.mkdir()
+    X, y = rows(50)
+    a = RunningAverages(4, memory_map=folder).update(X, y)
+    assert mapped_from(folder) == 1
+    assert facts(a) == facts(learned(X, y))
+    assert facts(copy.deepcopy(a).update(X, y)) == facts(learned(X, y).update(X, y))
+    a.save(tmp_path / "saved")
+    b = RunningAverages.load(tmp_path / "saved", memory_map=folder)
+    assert mapped_from(folder) == 2 and facts(a) == facts(b)
+    found = a.standardized(overwrite=True)
+    assert_array_equal(found.S_xx, learned(X, y).standardized().S_xx)
+    del a, b
+    assert mapped_from(folder) == 1, "the matrix given up lives on in its new owner"
+    del found
+    assert mapped_from(folder) == 0 and list(folder.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads what the process has mapped")
+def test_what_does_not_fit_into_memory_is_mapped(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "MAX_BYTES", 25 * 8)
+    monkeypatch.setattr(module.tempfile, "tempdir", str(tmp_path))
+    small, large = RunningAverages(4), RunningAverages(5)
+    assert mapped_from(tmp_path) == 1
+    X, y = rows(50, 5)
+    monkeypatch.setattr(module, "MAX_BYTES", 10**9)
+    assert facts(large.update(X, y)) == facts(learned(X, y))
+    assert small.n == 0
+
+
+# -------------------------------------------------- errors
+
+
+X_GOOD, Y_GOOD = rows(3 * BLOCK)
+
+
+def spoilt(row, value):
+    X = X_GOOD.copy()
+    X[row, 2] = value
+    return X
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "weights", "message"),
+    [
+        (spoilt(-1, np.nan), Y_GOOD, None, "NaN"),
+        (spoilt(0, np.inf), Y_GOOD, None, "infinity"),
+        (sp.csr_array(spoilt(-1, np.nan)), Y_GOOD, None, "NaN"),
+        (X_GOOD, np.where(np.arange(24) == 23, np.nan, Y_GOOD), None, "NaN"),
+        (X_GOOD[:, :3], Y_GOOD, None, "X has 3 features, but .* expecting 4"),
+        (X_GOOD, Y_GOOD[1:], None, "inconsistent numbers of samples"),
+        (X_GOOD[:0], Y_GOOD[:0], None, "0 sample"),
+        (X_GOOD[0], Y_GOOD[:1], None, "2D array"),
+        (X_GOOD, X_GOOD, None, "y should be a 1d array"),
+        (X_GOOD, ["a"] * 24, None, "could not convert"),
+        (X_GOOD + 1j, Y_GOOD, None, "[Cc]omplex"),
+        (X_GOOD, Y_GOOD, -np.ones(24), "sample_weight must be 0 or more, got -1"),
+        (X_GOOD, Y_GOOD, np.full(24, np.nan), "NaN"),
+        (X_GOOD, Y_GOOD, np.ones(23), "sample_weight must have the shape"),
+    ],
+)
+def test_bad_rows_are_refused_and_change_nothing(X, y, weights, message):
+    a = learned(X_GOOD, Y_GOOD, BLOCK - 1)
+    before = facts(a)
+    with pytest.raises(ValueError, match=message):
+        a.update(X, y, weights)
+    assert facts(a) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"rate": 0}, ValueError, "rate must be above 0 and at most 1, got 0"),
+        ({"rate": 1.5}, ValueError, "rate must be above 0 and at most 1, got 1.5"),
+        ({"rate": np.nan}, ValueError, "rate must be above 0 and at most 1, got nan"),
+        ({"rate": True}, TypeError, "rate must be a number or None, got True"),
+        ({"rate": "fast"}, TypeError, "rate must be a number or None, got 'fast'"),
+        ({"rate": 0.1, "per": "row"}, ValueError, 'per must be "observation" or "block"'),
+    ],
+)
+def test_wrong_rates_are_refused_and_change_nothing(arguments, error, message):
+    a = learned(X_GOOD, Y_GOOD, rate=0.1)
+    with pytest.raises(error, match=message):
+        a.adapt(**arguments)
+    same = learned(X_GOOD, Y_GOOD, rate=0.1)
+    assert facts(a.update(X_GOOD, Y_GOOD)) == facts(same.update(X_GOOD, Y_GOOD))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_features": 0}, "n_features must be an int of 1 or more, got 0"),
+        ({"n_features": 2.0}, "n_features must be an int of 1 or more, got 2.0"),
+        ({"n_features": 2, "dtype": np.int64}, "dtype must be float64 or float32, got int64"),
+        ({"n_features": 2, "memory_map": "/no/such"}, "memory_map must be a folder that exists"),
+    ],
+)
+def test_wrong_parameters_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        RunningAverages(**arguments)
+
+
+# -------------------------------------------------- many machines
+
+
+def test_without_dask_the_error_names_the_group(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dask", None)
+    with pytest.raises(ImportError, match=r"ofslib\[dask\]"):
+        RunningAverages.from_dask(None, None)
+
+
+def test_dask_arrays_in_this_process():
+    array = pytest.importorskip("dask.array")
+    X, y = rows(100, mean=5.0)
+    chunked = array.from_array(X, chunks=((40, 1, 0, 59), (3, 1)))
+    found = RunningAverages.from_dask(chunked, array.from_array(y, chunks=30), fan_in=2)
+    assert_same_averages(found, learned(X, y))
+
+
+@pytest.mark.slow
+def test_a_cluster_gives_the_serial_averages():
+    distributed, array = pytest.importorskip("distributed"), pytest.importorskip("dask.array")
+    X, y = rows(5000, 20, mean=5.0)
+    cluster = distributed.LocalCluster(
+        processes=True,
+        n_workers=2,
+        threads_per_worker=1,
+        dashboard_address=None,
+        host="127.0.0.1",
+    )
+    with cluster, distributed.Client(cluster):
+        chunked = array.from_array(X, chunks=(300, 7)), array.from_array(y, chunks=300)
+        found = RunningAverages.from_dask(*chunked)
+    assert_same_averages(found, learned(X, y))
