@@ -154,6 +154,59 @@ def test_the_form_of_X_does_not_matter(form, dtype):
     assert facts(a) == facts(learned(X, y))
 
 
+def thin_rows(n=200, p=100, density=0.008, seed=0):
+    """Rows of which most entries are zero, too few of them to be worth a dense product."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) + 1
+    X[rng.random((n, p)) > density] = 0
+    return X, X[:, :10].sum(axis=1) + rng.standard_normal(n) + 1e6
+
+
+@pytest.fixture
+def thin_calls(monkeypatch):
+    """Row counts of the calls that took the sparse product."""
+    calls, real = [], RunningAverages._add_thin
+    note = lambda self, X, y, w: (calls.append(len(y)), real(self, X, y, w))  # noqa: E731
+    monkeypatch.setattr(RunningAverages, "_add_thin", note)
+    monkeypatch.setattr(module, "_THIN_ROWS", 64)
+    return calls
+
+
+@DTYPES
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_sparse_product_is_the_dense_one(thin_calls, weighted, dtype):
+    X, y = thin_rows()
+    weights = np.random.default_rng(1).random(200) + 0.1 if weighted else None
+    own = {"dtype": dtype, "sample_weight": weights}
+    sparse, dense = (learned(form(X), y, 70, 75, **own) for form in (sp.csr_array, np.array))
+    assert thin_calls == [70, 125]
+    assert_allclose(sparse.weight, dense.weight, rtol=1e-13)
+    one, other = sparse.standardized(), dense.standardized()
+    tolerance = 1e-13 if dtype == np.float64 else 1e-5
+    assert_allclose(one.mean_x, other.mean_x, atol=tolerance, rtol=0)
+    assert_array_equal(one.scale == np.inf, other.scale == np.inf)
+    assert_allclose(one.S_xx, other.S_xx, atol=tolerance, rtol=0)
+    assert_allclose(one.S_xy, other.S_xy, atol=tolerance, rtol=0)
+    assert_allclose([one.S_yy, one.mean_y], [other.S_yy, other.mean_y], rtol=tolerance)
+    more = sparse.update(X[:30], y[:30]), dense.update(X[:30], y[:30])
+    assert_allclose(more[0].S_xx, more[1].S_xx, rtol=tolerance, atol=tolerance)
+
+
+def test_the_sparse_product_is_taken_only_where_it_is_good(thin_calls):
+    X, y = thin_rows()
+    filled = X.copy()
+    filled[:, 3] = 1e6
+    for rejected in (X[:63], filled, thin_rows(density=0.1)[0]):
+        a = RunningAverages(100).update(sp.csr_array(rejected), y[: len(rejected)])
+        assert facts(a) == facts(RunningAverages(100).update(rejected, y[: len(rejected)]))
+    assert facts(learned(sp.csr_array(X), y, rate=0.1)) == facts(learned(X, y, rate=0.1))
+    heavy = np.where(X[:, 3] != 0, 1e3, 1.0)
+    assert facts(learned(sp.csr_array(X), y, sample_weight=heavy)) == facts(
+        learned(X, y, sample_weight=heavy)
+    )
+    assert thin_calls == []
+
+
 def test_what_is_read_is_not_the_state():
     X, y = rows()
     a = learned(X, y)
@@ -331,6 +384,14 @@ def test_a_constant_feature_is_out_after_merging_and_fading():
     assert a.standardized().scale[1] == np.inf
 
 
+@pytest.mark.parametrize(("deviation", "constant"), [(1e-10, True), (1e-8, False)])
+def test_rounding_is_no_variance(deviation, constant):
+    """A mean of 1e6 is rounded by 1e-10."""
+    comoments = np.diag([100 * deviation**2, 100.0])
+    found = RunningAverages.from_moments(100, [1e6, 0], comoments).standardized()
+    assert_allclose(found.scale, np.inf if constant else deviation)
+
+
 def test_a_small_variance_is_not_taken_for_none():
     X, y = rows(100, mean=1e6)
     assert np.isfinite(learned(1e6 + 1e-7 * (X - 1e6), y).standardized().scale).all()
@@ -396,6 +457,14 @@ def test_merging_far_means_loses_nothing():
     s = np.sqrt(np.diag(exact))
     for a in (learned(X, y), learned(X[:30], y[:30]) + learned(X[30:], y[30:])):
         assert_allclose(a.standardized().scale, s[:-1] / np.sqrt(60), rtol=1e-14)
+
+
+def test_merging_many_parts_loses_nothing():
+    """The means of the parts are known better than float64 can say."""
+    X, y = rows(60, 2, mean=1e9)
+    s = np.sqrt(np.diag(exact_comoments(X, y)))
+    merged = sum(learned(X[i : i + 3], y[i : i + 3]) for i in range(0, 60, 3))
+    assert_allclose(merged.standardized().scale, s[:-1] / np.sqrt(60), rtol=1e-14)
 
 
 def test_addition_changes_neither():
@@ -551,6 +620,14 @@ def test_other_formats_and_versions_are_refused(saved, change, message):
     arrays["head"] = json.dumps(json.loads(str(arrays["head"])) | change)
     np.savez(saved, **arrays)
     assert message in refused(saved)
+
+
+@pytest.mark.parametrize("C", [np.eye(6), np.eye(5)[:, :, None], np.eye(5, dtype=np.float32)])
+def test_a_matrix_of_another_form_is_refused(saved, C):
+    with np.load(saved) as archive:
+        arrays = dict(archive)
+    np.savez(saved, **arrays | {"_C": np.asfortranarray(C)})
+    assert "_C has shape, order and type" in refused(saved)
 
 
 def test_foreign_files_are_refused(saved, tmp_path):
