@@ -37,6 +37,7 @@ _FEATURES_PER_ROW, _LEAST_ROWS = 8, 256
 _BUFFER_BYTES = 64 << 20  # before _LEAST_ROWS
 _THIN_ROWS, _THIN_PAIRS = 1024, 4000  # see _is_thin
 _PANEL = 128  # columns of a matrix that are scaled and mirrored at a time
+_FAN_IN = 8  # averages that one task of dask merges
 _FORMAT, _VERSION = "ofslib.RunningAverages", 1
 # What is saved as text, and what as arrays.
 _FACTS = ("n_features", "block_rows", "n", "_weight", "_folded", "_rate", "_per")
@@ -621,19 +622,19 @@ class RunningAverages:
         return np.asarray(mapped)
 
     @staticmethod
-    def from_dask(X, y, dtype=np.float64, fan_in: int = 8) -> "RunningAverages":
+    def from_dask(X, y, dtype=np.float64) -> "RunningAverages":
         """Running averages of dask arrays: of each chunk of rows, then merged in a tree.
+
+        Each takes O(p^2) memory of a worker; chunks of more than p rows are worth it.
 
         Parameters
         ----------
         X : dask array of shape (n, p)
-            Observations; chunks that cut the columns are joined.
+            Observations, in chunks of known sizes; those that cut the columns are joined.
         y : dask array of shape (n,)
             Responses; cut into chunks as X.
         dtype : {float64, float32}, default=float64
             Type of the co-moments.
-        fan_in : int, default=8
-            How many are merged at a time; each takes O(p^2) memory of a worker.
 
         Raises
         ------
@@ -652,7 +653,7 @@ class RunningAverages:
         blocks = zip(X.to_delayed()[:, 0], y.to_delayed(), strict=True)
         parts = [learn(block, response, X.shape[1], dtype) for block, response in blocks]
         while len(parts) > 1:
-            parts = [merge(parts[i : i + fan_in]) for i in range(0, len(parts), fan_in)]
+            parts = [merge(parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
         return parts[0].compute()
 
 

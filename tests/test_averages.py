@@ -772,11 +772,12 @@ def test_without_dask_the_error_names_the_group(monkeypatch):
         RunningAverages.from_dask(None, None)
 
 
-def test_dask_arrays_in_this_process():
+def test_dask_arrays_in_this_process(monkeypatch):
     array = pytest.importorskip("dask.array")
+    monkeypatch.setattr(module, "_FAN_IN", 2)
     X, y = rows(100, mean=5.0)
     chunked = array.from_array(X, chunks=((40, 1, 0, 59), (3, 1)))
-    found = RunningAverages.from_dask(chunked, array.from_array(y, chunks=30), fan_in=2)
+    found = RunningAverages.from_dask(chunked, array.from_array(y, chunks=30))
     assert_same_averages(found, learned(X, y))
 
 
