@@ -10,6 +10,9 @@ from pathlib import Path
 
 __version__ = "0.1.0"
 
+# A class that derives from one of these is complete.
+_TASKS = {"RowClassifier", "RowRegressor", "AverageClassifier", "AverageRegressor"}
+
 
 @cache
 def estimator_homes() -> dict[str, str]:
@@ -26,7 +29,7 @@ def estimator_homes() -> dict[str, str]:
 def _is_public(node: ast.ClassDef) -> bool:
     decorators = {d.id for d in node.decorator_list if isinstance(d, ast.Name)}
     bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
-    return "estimator" in decorators and not bases.isdisjoint({"RowClassifier", "RowRegressor"})
+    return "estimator" in decorators and not bases.isdisjoint(_TASKS)
 
 
 def __getattr__(name: str):

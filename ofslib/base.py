@@ -1,7 +1,9 @@
 """The streams that feature selectors learn from, as scikit-learn estimators.
 
-`RowStream` is the base of the methods that see observations one by one. A method adds its
-hyper-parameters (`param`), its `State`, and a kernel that folds rows into the state.
+`Stream` is what all share. `RowStream` is the base of the methods that see observations one by one:
+a method adds its hyper-parameters (`param`), its `State`, and a kernel that folds rows into the
+state. `AverageStream` is the base of those that see only first and second moments of the rows: a
+method adds its hyper-parameters, and how it gets coefficients from the moments.
 """
 
 import contextlib
@@ -146,53 +148,40 @@ def _frames_to_caller() -> int:
     return level
 
 
-@estimator
-class RowStream(SelectorMixin, BaseEstimator):
-    """Base of the methods that learn from rows, all features of which are known.
+class Stream(SelectorMixin, BaseEstimator):
+    """What the streams share: data in, a linear model out.
 
-    A subclass sets `fold`, a kernel `fold(state, X, y, order, hyper, margins)` that shows the rows
-    `order` of X to the state, writes the prediction made before each of them into `margins`, and
-    returns how many it showed: it stops before a row whose prediction is not finite. A row with a
-    value that is not finite must give such a prediction. It also defines `_init`, `_hyper` and
-    `_model`.
+    A family defines `_start`, `_learn` and `_learn_more` (how rows become its state), `_current`
+    (the model of that state) and `__sklearn_is_fitted__`.
     """
 
-    k: int = param(10, "Number of features kept.", AT_LEAST_ONE)
-    loss: str = param("squared_error", "Name of the loss.", one_of(*LOSSES))
-    fit_intercept: bool = param(
-        True, "Learn a constant, which is not counted among the k features.", "boolean"
-    )
-    n_passes: int = param(1, "Times that `fit` shows the rows.", AT_LEAST_ONE)
-    shuffle: bool = param(
-        True, "Whether `fit` shows them in random order, new in each pass.", "boolean"
-    )
-    random_state: int | None = param(
-        None, "Seed or generator (as in scikit-learn) of that order.", "random_state"
-    )
-
-    fold: ClassVar[Callable]
-    # The parameter that sets how large the steps are.
-    pace: ClassVar[str] = "learning_rate"
     # Parameters that the state was made for: they cannot change while it learns.
     frozen: ClassVar[tuple[str, ...]] = ()
+    # Whether X is searched for values that are not finite before it is learned from.
+    looks_first: ClassVar[bool] = True
 
-    def _init(self, n_features: int) -> NamedTuple:
-        """The state before the first row."""
+    def _start(self, n_features: int) -> None:
+        """Forget all rows."""
         raise NotImplementedError
 
-    def _hyper(self, n_rows: int | None) -> NamedTuple:
-        """The hyper-parameters as the kernel reads them; `n_rows`: the stream's length if known."""
+    def _learn(self, X, y) -> None:
+        """Take in the rows of `fit`."""
         raise NotImplementedError
 
-    def _model(self, state: NamedTuple, hyper: NamedTuple) -> tuple[np.ndarray, float]:
-        """Coefficients, at most k of them not zero, and intercept."""
+    def _learn_more(self, X, y) -> None:
+        """Take in the rows of `partial_fit`."""
         raise NotImplementedError
 
-    def _finish(self, state: NamedTuple, hyper: NamedTuple) -> None:
-        """Take in what is still held back when the stream of `fit` ends."""
+    def _current(self) -> tuple[np.ndarray, float]:
+        """Coefficients, shape (p,), and intercept of the model as it stands; the caller's own."""
+        raise NotImplementedError
+
+    def _targets(self, y, **known) -> np.ndarray:
+        """Targets as they are learned from: numbers, or -1 and +1."""
+        raise NotImplementedError
 
     def fit(self, X, y):
-        """Learn from all rows of X, `n_passes` times.
+        """Learn from all rows of X, and from no row that was shown before.
 
         Parameters
         ----------
@@ -213,28 +202,28 @@ class RowStream(SelectorMixin, BaseEstimator):
         self._validate_params()
         with self._unless_it_fails():
             X, y = self._read(X, y, reset=True)
-            n, rng = X.shape[0], check_random_state(self.random_state)
             self._begin(X.shape[1])
-            self._learned = self._hyper(n * self.n_passes)
-            for _ in range(self.n_passes):
-                order = rng.permutation(n) if self.shuffle else np.arange(n)
-                self._show(Blocks(X, y, order))
-            self._finish(self._state, self._learned)
+            self._learn(X, y)
         return self
 
     def _partial_fit(self, X, y, **known):
         self._validate_params()
-        first = not hasattr(self, "_state")
+        first = not self.__sklearn_is_fitted__()
         with self._unless_it_fails():
             X, y = self._read(X, y, reset=first, **known)
             if first:
                 self._begin(X.shape[1])
-            else:
-                self._state, self._online = copy.deepcopy((self._state, self._online))
             self._refuse_changes()
-            self._learned = self._hyper(None)
-            self._show(Blocks(X, y, np.arange(X.shape[0])))
+            self._learn_more(X, y)
         return self
+
+    def _begin(self, n_features: int) -> None:
+        k = getattr(self, "k", None)
+        if isinstance(k, Integral) and k > n_features:
+            message = f"k={k} is greater than n_features={n_features}: all features are kept."
+            warnings.warn(message, stacklevel=_frames_to_caller())
+        self._frozen = {name: getattr(self, name) for name in self.frozen}
+        self._start(n_features)
 
     def _refuse_changes(self) -> None:
         for name, old in self._frozen.items():
@@ -262,24 +251,214 @@ class RowStream(SelectorMixin, BaseEstimator):
             reset=reset,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
-            # The kernels look at each value anyway.
-            ensure_all_finite=False,
+            ensure_all_finite=self.looks_first,
             y_numeric=isinstance(self, RegressorMixin),
         )
         return X, self._targets(y, **known)
 
-    def _targets(self, y, **known) -> np.ndarray:
-        """Targets as the kernels read them: numbers, or -1 and +1."""
+    @property
+    def coef_(self) -> np.ndarray:
+        """ndarray of shape (n_features_in_,)
+        Coefficients of the model as it stands; at most `k` are not zero."""
+        check_is_fitted(self)
+        return self._current()[0]
+
+    @property
+    def intercept_(self) -> float:
+        """float
+        The model's constant; 0.0 without `fit_intercept`."""
+        check_is_fitted(self)
+        return self._current()[1]
+
+    @property
+    def support_(self) -> np.ndarray:
+        """ndarray of int
+        Features with a nonzero coefficient, in ascending order."""
+        return np.flatnonzero(self.coef_)
+
+    def _get_support_mask(self) -> np.ndarray:
+        return self.coef_ != 0
+
+    def _margins(self, X) -> np.ndarray:
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        coef, intercept = self._current()
+        return safe_sparse_dot(X, coef) + intercept
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+
+class Classifier(ClassifierMixin):
+    """Two classes, predicted by the sign of x . coef_ + intercept_."""
+
+    def partial_fit(self, X, y, classes=None):
+        """Learn from more rows; the same as having shown all rows so far in one block.
+
+        Parameters
+        ----------
+        X : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_features)
+            Observations.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (2,), default=None
+            The two labels; needed in the first call if `y` does not hold both.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not allowed; nothing has been learned then.
+        """
+        known = self.classes_ if self.__sklearn_is_fitted__() else None
+        if classes is not None:
+            classes = self._two(classes)
+            if known is not None and not np.array_equal(classes, known):
+                raise ValueError(
+                    f"classes={classes.tolist()} differs from earlier calls: {known.tolist()}"
+                )
+        return self._partial_fit(X, y, classes=classes if known is None else known)
+
+    def decision_function(self, X) -> np.ndarray:
+        """x . coef_ + intercept_ for each row, shape (n_samples,)."""
+        return self._margins(X)
+
+    def predict(self, X) -> np.ndarray:
+        """The label of each row, shape (n_samples,)."""
+        positive = self._margins(X) > 0
+        return self.classes_[positive.astype(int)]
+
+    def _targets(self, y, classes=None):
+        check_classification_targets(y)
+        unknown = () if classes is None else np.setdiff1d(y, classes)
+        classes = self._two(y) if classes is None else classes
+        if len(unknown):
+            allowed = classes.tolist()
+            raise ValueError(f"y holds labels {unknown[:5].tolist()}; allowed are {allowed}")
+        self.classes_ = classes
+        return np.where(y == classes[1], 1.0, -1.0)
+
+    def _two(self, y) -> np.ndarray:
+        classes, name = np.unique(np.asarray(y)), type(self).__name__
+        if len(classes) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is "
+                f"{type_of_target(y)}: {name} takes 2 classes, y has {len(classes)}."
+            )
+        if len(classes) < 2:
+            raise ValueError(
+                f"{name} needs 2 classes, y has 1 class: {classes.tolist()}. partial_fit can be "
+                "told both by classes=[...]."
+            )
+        return classes
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class Regressor(RegressorMixin):
+    """A number, predicted by x . coef_ + intercept_."""
+
+    def partial_fit(self, X, y):
+        """Learn from more rows; the same as having shown all rows so far in one block.
+
+        Parameters
+        ----------
+        X : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_features)
+            Observations.
+        y : array-like of shape (n_samples,)
+            Targets.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not allowed; nothing has been learned then.
+        """
+        return self._partial_fit(X, y)
+
+    def predict(self, X) -> np.ndarray:
+        """The prediction for each row, shape (n_samples,)."""
+        return self._margins(X)
+
+    def _targets(self, y):
+        return np.require(y, np.float64, "CW")
+
+
+@estimator
+class RowStream(Stream):
+    """Base of the methods that learn from rows, all features of which are known.
+
+    A subclass sets `fold`, a kernel `fold(state, X, y, order, hyper, margins)` that shows the rows
+    `order` of X to the state, writes the prediction made before each of them into `margins`, and
+    returns how many it showed: it stops before a row whose prediction is not finite. A row with a
+    value that is not finite must give such a prediction. It also defines `_init`, `_hyper` and
+    `_model`.
+    """
+
+    k: int = param(10, "Number of features kept.", AT_LEAST_ONE)
+    loss: str = param("squared_error", "Name of the loss.", one_of(*LOSSES))
+    fit_intercept: bool = param(
+        True, "Learn a constant, which is not counted among the k features.", "boolean"
+    )
+    n_passes: int = param(1, "Times that `fit` shows the rows.", AT_LEAST_ONE)
+    shuffle: bool = param(
+        True, "Whether `fit` shows them in random order, new in each pass.", "boolean"
+    )
+    random_state: int | None = param(
+        None, "Seed or generator (as in scikit-learn) of that order.", "random_state"
+    )
+
+    fold: ClassVar[Callable]
+    # The parameter that sets how large the steps are.
+    pace: ClassVar[str] = "learning_rate"
+    # The kernels look at each value anyway.
+    looks_first: ClassVar[bool] = False
+
+    def _init(self, n_features: int) -> NamedTuple:
+        """The state before the first row."""
         raise NotImplementedError
 
-    def _begin(self, n_features: int) -> None:
-        if self.k is not None and self.k > n_features:
-            message = f"k={self.k} is greater than n_features={n_features}: all features are kept."
-            warnings.warn(message, stacklevel=_frames_to_caller())
+    def _hyper(self, n_rows: int | None) -> NamedTuple:
+        """The hyper-parameters as the kernel reads them; `n_rows`: the stream's length if known."""
+        raise NotImplementedError
+
+    def _model(self, state: NamedTuple, hyper: NamedTuple) -> tuple[np.ndarray, float]:
+        """Coefficients, at most k of them not zero, and intercept."""
+        raise NotImplementedError
+
+    def _finish(self, state: NamedTuple, hyper: NamedTuple) -> None:
+        """Take in what is still held back when the stream of `fit` ends."""
+
+    def _start(self, n_features: int) -> None:
         self._state = self._init(n_features)
-        self._frozen = {name: getattr(self, name) for name in self.frozen}
         self._online = np.zeros(3)  # sums of loss, of score and of its weight
         self.n_samples_seen_ = 0
+
+    def _learn(self, X, y) -> None:
+        n, rng = X.shape[0], check_random_state(self.random_state)
+        self._learned = self._hyper(n * self.n_passes)
+        for _ in range(self.n_passes):
+            order = rng.permutation(n) if self.shuffle else np.arange(n)
+            self._show(Blocks(X, y, order))
+        self._finish(self._state, self._learned)
+
+    def _learn_more(self, X, y) -> None:
+        # What stood before stays, should the rows be refused.
+        self._state, self._online = copy.deepcopy((self._state, self._online))
+        self._learned = self._hyper(None)
+        self._show(Blocks(X, y, np.arange(X.shape[0])))
 
     def _show(self, data: Blocks) -> None:
         loss, hyper = int(Loss[self.loss]), self._learned
@@ -319,43 +498,11 @@ class RowStream(SelectorMixin, BaseEstimator):
         check_is_fitted(self)
         return self._online[1] / self._online[2]
 
-    @property
-    def coef_(self) -> np.ndarray:
-        """ndarray of shape (n_features_in_,)
-        Coefficients of the model as it stands; at most `k` are not zero."""
-        check_is_fitted(self)
-        return self._model(self._state, self._learned)[0]
-
-    @property
-    def intercept_(self) -> float:
-        """float
-        The model's constant; 0.0 without `fit_intercept`."""
-        check_is_fitted(self)
-        return self._model(self._state, self._learned)[1]
-
-    @property
-    def support_(self) -> np.ndarray:
-        """ndarray of int
-        Features with a nonzero coefficient, in ascending order."""
-        return np.flatnonzero(self.coef_)
-
-    def _get_support_mask(self) -> np.ndarray:
-        return self.coef_ != 0
-
-    def _margins(self, X) -> np.ndarray:
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
-        coef, intercept = self._model(self._state, self._learned)
-        return safe_sparse_dot(X, coef) + intercept
+    def _current(self) -> tuple[np.ndarray, float]:
+        return self._model(self._state, self._learned)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        return tags
 
 
 @estimator
@@ -452,111 +599,15 @@ class PenalisedBatches(Penalised):
                 raise self._diverged()
 
 
-class RowClassifier(ClassifierMixin, RowStream):
-    """Two classes, predicted by the sign of x . coef_ + intercept_."""
-
-    def partial_fit(self, X, y, classes=None):
-        """Learn from more rows; the same as having shown all rows so far in one block.
-
-        Parameters
-        ----------
-        X : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_features)
-            Observations.
-        y : array-like of shape (n_samples,)
-            Labels.
-        classes : array-like of shape (2,), default=None
-            The two labels; needed in the first call if `y` does not hold both.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not allowed; nothing has been learned then.
-        """
-        known = self.classes_ if hasattr(self, "_state") else None
-        if classes is not None:
-            classes = self._two(classes)
-            if known is not None and not np.array_equal(classes, known):
-                raise ValueError(
-                    f"classes={classes.tolist()} differs from earlier calls: {known.tolist()}"
-                )
-        return self._partial_fit(X, y, classes=classes if known is None else known)
-
-    def decision_function(self, X) -> np.ndarray:
-        """x . coef_ + intercept_ for each row, shape (n_samples,)."""
-        return self._margins(X)
-
-    def predict(self, X) -> np.ndarray:
-        """The label of each row, shape (n_samples,)."""
-        positive = self._margins(X) > 0
-        return self.classes_[positive.astype(int)]
-
-    def _targets(self, y, classes=None):
-        check_classification_targets(y)
-        unknown = () if classes is None else np.setdiff1d(y, classes)
-        classes = self._two(y) if classes is None else classes
-        if len(unknown):
-            allowed = classes.tolist()
-            raise ValueError(f"y holds labels {unknown[:5].tolist()}; allowed are {allowed}")
-        self.classes_ = classes
-        return np.where(y == classes[1], 1.0, -1.0)
-
-    def _two(self, y) -> np.ndarray:
-        classes, name = np.unique(np.asarray(y)), type(self).__name__
-        if len(classes) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is "
-                f"{type_of_target(y)}: {name} takes 2 classes, y has {len(classes)}."
-            )
-        if len(classes) < 2:
-            raise ValueError(
-                f"{name} needs 2 classes, y has 1 class: {classes.tolist()}. partial_fit can be "
-                "told both by classes=[...]."
-            )
-        return classes
+class RowClassifier(Classifier, RowStream):
+    """Two classes, learned from rows."""
 
     def _scored(self, margins, y):
         return np.count_nonzero((margins > 0) == (y > 0)), len(y)
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
-
-class RowRegressor(RegressorMixin, RowStream):
-    """A number, predicted by x . coef_ + intercept_."""
-
-    def partial_fit(self, X, y):
-        """Learn from more rows; the same as having shown all rows so far in one block.
-
-        Parameters
-        ----------
-        X : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_features)
-            Observations.
-        y : array-like of shape (n_samples,)
-            Targets.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not allowed; nothing has been learned then.
-        """
-        return self._partial_fit(X, y)
-
-    def predict(self, X) -> np.ndarray:
-        """The prediction for each row, shape (n_samples,)."""
-        return self._margins(X)
-
-    def _targets(self, y):
-        return np.require(y, np.float64, "CW")
+class RowRegressor(Regressor, RowStream):
+    """A number, learned from rows."""
 
     def _scored(self, margins, y):
         weight = np.square(y).sum()
