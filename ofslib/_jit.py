@@ -27,6 +27,7 @@ SHARED_KERNEL_MODULES = (
     "path.py",
     "spectrum.py",
     "proximal.py",
+    "gram.py",
 )
 
 # Sums may be reordered (vector units), but nan and inf keep their meaning.

@@ -18,7 +18,7 @@ LONGEST_FUNCTION = 60
 # {module: what it may import of ofslib}, from the bottom up. `ofslib` itself, which finds the
 # estimators by name and imports none, and `files`, which only writes files, are open to all.
 KERNEL_MODULES = {"rows", "select", "losses", "penalties", "descent", "heap", "path", "spectrum"}
-KERNEL_MODULES |= {"proximal"}
+KERNEL_MODULES |= {"proximal", "gram"}
 MAY_IMPORT = {
     "__init__": set(),
     "files": set(),
@@ -32,6 +32,7 @@ MAY_IMPORT = {
     "path": {"_jit", "rows", "losses"},
     "spectrum": {"_jit", "rows", "losses"},
     "proximal": {"_jit", "rows", "descent", "path", "penalties"},
+    "gram": {"_jit", "penalties"},
     "wishart": {"averages"},
     "averages": set(),
     "base": {"_jit", "averages", *KERNEL_MODULES},

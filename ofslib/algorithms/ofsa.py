@@ -1,0 +1,104 @@
+"""Online feature selection with annealing: dissertation, Algorithm 4.
+
+Gradient descent on the running averages. After step t only the M_t standardised features with the
+largest coefficients stay, M_t falling from p to k, and the moments of the others are dropped. Least
+squares on the last k is the model.
+"""
+
+from numbers import Real
+
+import numpy as np
+from scipy.linalg.blas import get_blas_funcs
+
+from ofslib.base import (
+    AT_LEAST_ONE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    AverageClassifier,
+    AverageRegressor,
+    AverageSelector,
+    estimator,
+    number,
+    param,
+)
+from ofslib.gram import compact, largest_eigenvalue
+from ofslib.select import annealed, keep_top
+
+# Moments are moved together when the features have become fewer by this factor.
+_COMPACTION = 0.9
+
+
+def anneal(S, b, k: int, mu: float, rate: float, n_iter: int) -> np.ndarray:
+    """The loop of Algorithm 4: features that it keeps, ascending, shape (k,).
+
+    An iteration costs at most (M_t / 0.9)^2 products.
+    """
+    p = m = len(b)
+    w, b, alive = np.zeros(p, S.dtype), b.astype(S.dtype), np.ones(p, bool)
+    symv = get_blas_funcs("symv", (S,))
+    features, index, size = np.arange(p), np.arange(p, dtype=np.uint32), p
+    value, work, room, cut = np.empty(p), np.empty(p), None, 0.0
+    for t in range(1, n_iter + 1):
+        w -= rate * (symv(1.0, S, w) - b)
+        w *= alive
+        keep = annealed(t, n_iter, p, k, mu)
+        if keep < size:
+            value[:size] = np.abs(w[index[:size]])
+            cut = keep_top(index, value, size, keep, work, 1.5 * cut)
+            alive[index[keep:size]] = False
+            w *= alive
+            size = keep
+        if size < _COMPACTION * m:
+            kept, m = index[:size].copy(), size
+            room = np.empty(m * m, S.dtype) if room is None else room
+            compact(S, kept, room)
+            S = room[: m * m].reshape(m, m, order="F")
+            features, w, b, alive = features[kept], w[kept], b[kept], np.ones(m, bool)
+            index[:m] = np.arange(m)
+    if not np.isfinite(w).all():
+        raise FloatingPointError(f"OFSA diverged: its steps are too large with a rate of {rate}")
+    return features[np.sort(index[:size])]
+
+
+@estimator
+class OFSA(AverageSelector):
+    """Online feature selection with annealing."""
+
+    n_iter: int = param(1000, "Steps of gradient descent per model.", AT_LEAST_ONE)
+    mu: float = param(
+        5.0, "How early the annealing drops features: M_t falls with it.", NOT_NEGATIVE
+    )
+    step: float = param(
+        1.5,
+        "Step size eta in units of 1 / lambda, lambda the largest eigenvalue of the standardised "
+        "second moments. Descent is stable below 2.",
+        number(Real, 0, 2, closed="neither"),
+    )
+    learning_rate: float | None = param(
+        None, "Step size eta itself; None: by `step`.", POSITIVE, None
+    )
+
+    def _coefs(self, standard, ks):
+        S, b, p = standard.S_xx, standard.S_xy, len(standard.scale)
+        rate = self.learning_rate
+        if rate is None and min(ks) < p:
+            rate = self.step / largest_eigenvalue(S)
+        own = {"mu": float(self.mu), "rate": rate, "n_iter": int(self.n_iter)}
+        kept = [anneal(S, b, k, **own) if k < p else np.arange(p) for k in ks]
+        return np.array([self._refit(standard, support) for support in kept])
+
+
+@estimator
+class OFSAClassifier(AverageClassifier, OFSA):
+    """Online feature selection with annealing for two classes (dissertation, Algorithm 4).
+
+    Cost: O(n_iter M^2) per model, M^2 the mean of M_t^2; p^2 n_iter / 8 with k << p and mu = 5.
+    """
+
+
+@estimator
+class OFSARegressor(AverageRegressor, OFSA):
+    """Online feature selection with annealing for regression (dissertation, Algorithm 4).
+
+    Cost: O(n_iter M^2) per model, M^2 the mean of M_t^2; p^2 n_iter / 8 with k << p and mu = 5.
+    """

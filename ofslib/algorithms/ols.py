@@ -1,0 +1,30 @@
+"""Online least squares: dissertation, Section 3.2.2."""
+
+import numpy as np
+
+from ofslib.base import AverageClassifier, AverageRegressor, AverageStream, estimator
+
+
+@estimator
+class OLS(AverageStream):
+    """Online least squares."""
+
+    def _coefs(self, standard, ks):
+        coef = self._refit(standard, np.arange(len(standard.scale)))
+        return np.tile(coef, (len(ks), 1))
+
+
+@estimator
+class OLSClassifier(AverageClassifier, OLS):
+    """Online least squares for two classes (dissertation, 3.2.2).
+
+    All features have a coefficient, also those of `path`, whatever the ks. Cost: O(p^3) per model.
+    """
+
+
+@estimator
+class OLSRegressor(AverageRegressor, OLS):
+    """Online least squares for regression (dissertation, 3.2.2).
+
+    All features have a coefficient, also those of `path`, whatever the ks. Cost: O(p^3) per model.
+    """

@@ -1,0 +1,240 @@
+"""Online Lasso, elastic net, MCP and SCAD: dissertation, Section 3.2.5 and Algorithm 5.
+
+A path of penalties, of which the one with the most features, but not more than k, tells the
+features. Least squares on these is the model.
+"""
+
+import warnings
+from numbers import Real
+from typing import ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ofslib.base import (
+    AT_LEAST_ONE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    AverageClassifier,
+    AverageRegressor,
+    AverageSelector,
+    estimator,
+    number,
+    one_of,
+    param,
+)
+from ofslib.gram import coordinate_path, largest_eigenvalue, threshold_path
+from ofslib.penalties import Penalty
+
+
+@estimator
+class OnlinePenalised(AverageSelector):
+    """Base of the penalised methods; a subclass sets `penalty` and defines `_shape`."""
+
+    n_penalties: int = param(200, "Number of penalties on the path.", AT_LEAST_ONE)
+    penalty_ratio: float = param(
+        1e-3,
+        "The last penalty, as a part of the first, which is the least that leaves no feature. They "
+        "fall exponentially; the path ends early when it has more than k features.",
+        number(Real, 0, 1, closed="neither"),
+    )
+    refit: bool = param(
+        True, "Whether the model is least squares on the selected features.", "boolean"
+    )
+    solver: str = param(
+        "coordinate",
+        "How a penalty is solved: by coordinate descent that begins with the penalty before it, or "
+        "by the printed Algorithm 5 (tisp), which begins at zero.",
+        one_of("coordinate", "tisp"),
+    )
+    n_iter: int = param(
+        1000, "Sweeps (at most) or steps of gradient descent (tisp) per penalty.", AT_LEAST_ONE
+    )
+    tol: float = param(
+        1e-7,
+        "A penalty is solved when no coefficient changes by more than this part of the largest "
+        "covariance of a standardised feature with y.",
+        POSITIVE,
+    )
+    learning_rate: float | None = param(
+        None,
+        "Step size eta (tisp). None: 1 / lambda, lambda the largest eigenvalue of the standardised "
+        "second moments.",
+        number(Real, 0, 1, closed="right"),
+        None,
+    )
+
+    penalty: ClassVar[Penalty]
+    threshold: ClassVar[str] = "proper"
+
+    def _shape(self) -> float:
+        """The shape of the penalty, as `Penalty` explains it."""
+        raise NotImplementedError
+
+    def _coefs(self, standard, ks):
+        W = self._path(standard, max(ks))
+        sizes = np.count_nonzero(W, axis=1)
+        # A path that was made for the largest k goes on where that of a lesser one has ended.
+        ends = [np.argmax(sizes > k) if (sizes > k).any() else len(sizes) for k in ks]
+        chosen = [end - 1 - np.argmax(sizes[:end][::-1]) for end in ends]
+        if not self.refit:
+            return W[chosen]
+        models = {q: self._refit(standard, np.flatnonzero(W[q])) for q in set(chosen)}
+        return np.array([models[q] for q in chosen])
+
+    def _path(self, standard, most: int) -> np.ndarray:
+        """The models of the first penalties, shape (m, p); the first model is zero."""
+        S, b = standard.S_xx, standard.S_xy.astype(np.float64)
+        top = np.abs(b).max()
+        if top == 0.0:
+            return np.zeros((1, len(b)))
+        shape, code = float(self._shape()), int(self.penalty)
+        levels = top * np.geomspace(1.0, self.penalty_ratio, int(self.n_penalties))
+        own = (levels, code, shape, most, self.tol * top, int(self.n_iter))
+        if self.solver == "tisp":
+            rate = self.learning_rate or 1.0 / max(1.0, largest_eigenvalue(S))
+            return threshold_path(S, b, *own, rate, self.threshold == "printed")
+        W, settled = coordinate_path(S, b, *own)
+        if not settled:
+            message = (
+                f"n_iter={self.n_iter} sweeps were too few to solve each penalty to tol={self.tol}"
+            )
+            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+        return W
+
+
+@estimator
+class OnlineLasso(OnlinePenalised):
+    """Online Lasso."""
+
+    penalty = Penalty.elastic_net
+
+    def _shape(self):
+        return 0.0
+
+
+@estimator
+class OnlineElasticNet(OnlinePenalised):
+    """Online elastic net."""
+
+    l2: float = param(
+        0.01, "Weight of the penalty l2/2 w**2, w of a standardised feature.", NOT_NEGATIVE
+    )
+    penalty = Penalty.elastic_net
+
+    def _shape(self):
+        return self.l2
+
+
+@estimator
+class Concave(OnlinePenalised):
+    """Base of the penalties that do not shrink large coefficients."""
+
+    threshold: str = param(
+        "proper",
+        "The map after a step of gradient descent (tisp): the proximal map of eta times the "
+        "penalty (proper), or Theta(w; eta level) as in Algorithm 5 (printed).",
+        one_of("proper", "printed"),
+    )
+
+
+@estimator
+class OnlineMCP(Concave):
+    """Online minimax concave penalty."""
+
+    b: float = param(
+        3.0,
+        "The penalty is flat from b times its level on.",
+        number(Real, 1, closed="neither"),
+    )
+    penalty = Penalty.mcp
+
+    def _shape(self):
+        return self.b
+
+
+@estimator
+class OnlineSCAD(Concave):
+    """Online smoothly clipped absolute deviation."""
+
+    a: float = param(
+        3.7,
+        "The penalty is flat from a times its level on.",
+        number(Real, 2, closed="neither"),
+    )
+    penalty = Penalty.scad
+
+    def _shape(self):
+        return self.a
+
+
+@estimator
+class OnlineLassoClassifier(AverageClassifier, OnlineLasso):
+    """Online Lasso for two classes (dissertation, 3.2.5).
+
+    Cost: about O(k p) per penalty and model; of all moments only those with the active features
+    are read.
+    """
+
+
+@estimator
+class OnlineLassoRegressor(AverageRegressor, OnlineLasso):
+    """Online Lasso for regression (dissertation, 3.2.5).
+
+    Cost: about O(k p) per penalty and model; of all moments only those with the active features
+    are read.
+    """
+
+
+@estimator
+class OnlineElasticNetClassifier(AverageClassifier, OnlineElasticNet):
+    """Online elastic net for two classes (dissertation, 3.2.5).
+
+    Cost: about O(k p) per penalty and model; of all moments only those with the active features
+    are read.
+    """
+
+
+@estimator
+class OnlineElasticNetRegressor(AverageRegressor, OnlineElasticNet):
+    """Online elastic net for regression (dissertation, 3.2.5).
+
+    Cost: about O(k p) per penalty and model; of all moments only those with the active features
+    are read.
+    """
+
+
+@estimator
+class OnlineMCPClassifier(AverageClassifier, OnlineMCP):
+    """Online minimax concave penalty for two classes (dissertation, 3.2.5).
+
+    Cost: about O(k p) per penalty and model; of all moments only those with the active features
+    are read.
+    """
+
+
+@estimator
+class OnlineMCPRegressor(AverageRegressor, OnlineMCP):
+    """Online minimax concave penalty for regression (dissertation, 3.2.5).
+
+    Cost: about O(k p) per penalty and model; of all moments only those with the active features
+    are read.
+    """
+
+
+@estimator
+class OnlineSCADClassifier(AverageClassifier, OnlineSCAD):
+    """Online smoothly clipped absolute deviation for two classes (dissertation, 3.2.5).
+
+    Cost: about O(k p) per penalty and model; of all moments only those with the active features
+    are read.
+    """
+
+
+@estimator
+class OnlineSCADRegressor(AverageRegressor, OnlineSCAD):
+    """Online smoothly clipped absolute deviation for regression (dissertation, 3.2.5).
+
+    Cost: about O(k p) per penalty and model; of all moments only those with the active features
+    are read.
+    """
