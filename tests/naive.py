@@ -293,3 +293,81 @@ def radar(X, y, *, k, l1, radius, learning_rate, epoch_size, batch_size, interce
     kept = top(np.abs(mean[:-1]), k)
     coef[kept] = mean[kept]
     return coef, mean[-1]
+
+
+# Running averages: the dissertation's algorithms offline, on the rows themselves (Proposition 2).
+# Each returns (coefficients, intercept).
+
+
+def standardise(X, y, centre=True):
+    """Rows with the standardised features, the centred y, and the scale of the features."""
+    if centre:
+        X, y = X - X.mean(axis=0), y - y.mean()
+    scale = np.sqrt(np.mean(X**2, axis=0))
+    return X / scale, y, scale
+
+
+def least_squares(X, y, support, centre=True):
+    """On the features `support`, with an intercept if centred."""
+    columns = [X[:, support]] + [np.ones((len(X), 1))] * centre
+    solution = np.linalg.lstsq(np.hstack(columns), y, rcond=None)[0]
+    coef = np.zeros(X.shape[1])
+    coef[support] = solution[: len(support)]
+    return coef, solution[-1] if centre else 0.0
+
+
+def olsth(X, y, *, k, centre=True):
+    Z, t, _ = standardise(X, y, centre)
+    coef, _ = least_squares(Z, t, range(X.shape[1]), centre=False)
+    return least_squares(X, y, top(np.abs(coef), k), centre)
+
+
+def ofsa(X, y, *, k, mu, rate, n_iter, centre=True):
+    (Z, t, _), (n, p) = standardise(X, y, centre), X.shape
+    coef, alive = np.zeros(p), np.arange(p)
+    for i in range(1, n_iter + 1):
+        coef[alive] -= rate * -Z[:, alive].T @ (t - Z @ coef) / n
+        alive = alive[top(np.abs(coef[alive]), schedule(i, n_iter, p, k, mu))]
+        coef[np.setdiff1d(np.arange(p), alive)] = 0
+    return least_squares(X, y, alive, centre)
+
+
+def theta(penalty, v, level, shape):
+    """The threshold operators Theta(v; level) of the dissertation; of SCAD, by Fan and Li 2001."""
+    size, sign = abs(v), np.sign(v)
+    if size <= level:
+        return 0.0
+    if penalty == "lasso" or (penalty == "scad" and size <= 2 * level):
+        return sign * (size - level)
+    if size > shape * level:
+        return v
+    if penalty == "mcp":
+        return sign * (size - level) / (1 - 1 / shape)
+    return ((shape - 1) * v - sign * shape * level) / (shape - 2)
+
+
+def thresholded(X, y, *, penalty, shape, level, rate, n_iter):
+    """Algorithm 5 without the refit: coefficients of the standardised features."""
+    (Z, t, _), (n, p) = standardise(X, y), X.shape
+    coef = np.zeros(p)
+    for _ in range(n_iter):
+        coef = coef - rate * -Z.T @ (t - Z @ coef) / n
+        coef = np.array([theta(penalty, v, rate * level, shape) for v in coef])
+    return coef
+
+
+def penalty_value(penalty, w, level, shape):
+    """P(w; level), by the integral of its slope as MCP and SCAD are defined."""
+    grid = np.linspace(0, abs(w), 2001)
+    slopes = {
+        "lasso": np.full_like(grid, level),
+        "elastic_net": level + shape * grid,
+        "mcp": np.maximum(level - grid / shape, 0),
+        "scad": np.where(grid <= level, level, np.maximum(shape * level - grid, 0) / (shape - 1)),
+    }[penalty]
+    return np.trapezoid(slopes, grid)
+
+
+def information_criterion(X, y, coef, intercept, price):
+    n, residual = len(y), y - X @ coef - intercept
+    return n * np.log(np.mean(residual**2)) + price * np.count_nonzero(coef)
