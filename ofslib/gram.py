@@ -105,7 +105,8 @@ def compact(S, kept, room):
 def gradient(S, b, w, g):
     """g = b - S w, at the cost of the nonzeros of w; returns how many there are."""
     used = 0
-    g[:] = b
+    for i in range(len(g)):
+        g[i] = b[i]
     for j in range(len(w)):
         if w[j] != 0.0:
             used += 1
@@ -134,7 +135,8 @@ def sweep(K, w, g, penalty, shape, level):
 @kernel
 def product(K, v, out):
     """out = K v."""
-    out[: len(v)] = 0.0
+    for i in range(len(v)):
+        out[i] = 0.0
     for a in range(len(v)):
         if v[a] != 0.0:
             row, step = K[a], v[a]
@@ -160,8 +162,8 @@ def towards(K, w, g, penalty, shape, level, room):
     """
     m = len(w)
     d, r, s, product_s = room[0, :m], room[1, :m], room[2, :m], room[3, :m]
-    d[:] = 0.0
     for a in range(m):
+        d[a] = 0.0
         r[a] = g[a] - piece(penalty, shape, w[a], level)[0] if w[a] != 0.0 else 0.0
         s[a] = r[a]
     first = square = inner(r, r)
@@ -209,7 +211,9 @@ def grown(K, m):
     if m <= len(K):
         return K
     larger = np.empty((2 * m, 2 * m), K.dtype)
-    larger[: len(K), : len(K)] = K
+    for a in range(len(K)):
+        for i in range(len(K)):
+            larger[a, i] = K[a, i]
     return larger
 
 
@@ -240,8 +244,9 @@ def coordinate_path(S, b, levels, penalty, shape, most, tol, n_iter):
     settled : bool
         Whether each was reached, to a change of at most `tol`, within `n_iter` sweeps.
     """
-    p, settled, used = len(b), True, 0
-    W, w, g = np.zeros((len(levels), p)), np.zeros(p), b.copy()
+    p, settled = len(b), True
+    W, w, g = np.zeros((len(levels), p)), np.zeros(p), np.empty(p)
+    used = gradient(S, b, w, g)
     active, inside, size = np.empty(p, np.int64), np.zeros(p, np.bool_), 0
     part, slope, room = np.empty(p), np.empty(p), np.empty((4, p))
     K = np.empty((64, 64), S.dtype)
@@ -263,7 +268,8 @@ def coordinate_path(S, b, levels, penalty, shape, most, tol, n_iter):
                 w[active[a]] = part[a]
             used = gradient(S, b, w, g)
         settled = settled and change <= tol
-        W[q] = w
+        for j in range(p):
+            W[q, j] = w[j]
         if used > most:
             return W[: q + 1], settled
     return W, settled
@@ -292,6 +298,6 @@ def threshold_path(S, b, levels, penalty, shape, most, tol, n_iter, rate, printe
                 w[j] = new
             if not largest > tol:
                 break
-        if np.count_nonzero(w) > most:
+        if gradient(S, b, w, g) > most:
             return W[: q + 1]
     return W

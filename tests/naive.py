@@ -359,12 +359,12 @@ def thresholded(X, y, *, penalty, shape, level, rate, n_iter):
 def penalty_value(penalty, w, level, shape):
     """P(w; level), by the integral of its slope as MCP and SCAD are defined."""
     grid = np.linspace(0, abs(w), 2001)
-    slopes = {
-        "lasso": np.full_like(grid, level),
-        "elastic_net": level + shape * grid,
-        "mcp": np.maximum(level - grid / shape, 0),
-        "scad": np.where(grid <= level, level, np.maximum(shape * level - grid, 0) / (shape - 1)),
-    }[penalty]
+    if penalty == "elastic_net":
+        slopes = level + shape * grid
+    elif penalty == "mcp":
+        slopes = np.maximum(level - grid / shape, 0)
+    else:
+        slopes = np.where(grid <= level, level, np.maximum(shape * level - grid, 0) / (shape - 1))
     return np.trapezoid(slopes, grid)
 
 

@@ -39,15 +39,16 @@ def anneal(S, b, k: int, mu: float, rate: float, n_iter: int) -> np.ndarray:
     features, index, size = np.arange(p), np.arange(p, dtype=np.uint32), p
     value, work, room, cut = np.empty(p), np.empty(p), None, 0.0
     for t in range(1, n_iter + 1):
-        w -= rate * (symv(1.0, S, w) - b)
-        w *= alive
+        # A rate that is too large may overflow here; it is reported below.
+        with np.errstate(over="ignore", invalid="ignore"):
+            w -= rate * (symv(1.0, S, w) - b)
         keep = annealed(t, n_iter, p, k, mu)
         if keep < size:
             value[:size] = np.abs(w[index[:size]])
             cut = keep_top(index, value, size, keep, work, 1.5 * cut)
             alive[index[keep:size]] = False
-            w *= alive
             size = keep
+        w *= alive
         if size < _COMPACTION * m:
             kept, m = index[:size].copy(), size
             room = np.empty(m * m, S.dtype) if room is None else room
