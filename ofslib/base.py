@@ -677,8 +677,6 @@ class AverageStream(Stream):
         if len(support) < len(coef):
             S = S[np.ix_(support, support)]
         coef[support] = least_squares(S, b, standard.n - self.fit_intercept, self.ridge)
-        # A constant feature has a row of zeros.
-        coef[np.isinf(standard.scale)] = 0.0
         return coef
 
     def fit_averages(self, averages: RunningAverages):

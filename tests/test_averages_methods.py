@@ -114,7 +114,7 @@ def test_olsth_is_algorithm_3(k, seed, centre):
 
 @pytest.mark.parametrize("centre", [True, False])
 @pytest.mark.parametrize("mu", [0.0, 5.0, 300.0])
-@pytest.mark.parametrize(("n", "p", "k"), [(120, 15, 4), (120, 15, 15), (30, 60, 3)])
+@pytest.mark.parametrize(("n", "p", "k"), [(120, 15, 4), (120, 15, 15), (60, 200, 20)])
 def test_ofsa_is_algorithm_4(n, p, k, mu, centre):
     X, y = rows(n, p)
     own = {"k": k, "mu": mu, "n_iter": 90}
@@ -309,11 +309,13 @@ def test_moments_move_together_also_in_place(kept):
 
 
 def test_a_singular_matrix_gets_the_ridge():
-    S = np.ones((2, 2), order="F")
-    for n_free, b in ((100, [1.0, 1.0]), (2, [1.0, 1.0])):
-        solved = least_squares(S, np.array(b), n_free, 0.5)
+    # Singular; singular but for rounding; not singular, but of as many rows as features
+    for correlation, n_free in ((1.0, 100), (1 - 2**-53, 100), (0.5, 2)):
+        S = np.array([[1.0, correlation], [correlation, 1.0]], order="F")
+        before, b = S.copy(), np.array([1.0, 0.2])
+        solved = least_squares(S, b, n_free, 0.5)
         assert_allclose(solved, np.linalg.solve(S + 0.5 * np.eye(2), b))
-    assert_array_equal(S, np.ones((2, 2)))
+        assert_array_equal(S, before)
     S = np.array([[1.0, 0.5], [0.5, 1.0]], order="F")
     assert_allclose(least_squares(S, np.array([1.0, 0.0]), 3, 9.0), [4 / 3, -2 / 3])
     with pytest.raises(np.linalg.LinAlgError, match="negative"):

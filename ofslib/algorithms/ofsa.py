@@ -93,7 +93,7 @@ class OFSA(AverageSelector):
 class OFSAClassifier(AverageClassifier, OFSA):
     """Online feature selection with annealing for two classes (dissertation, Algorithm 4).
 
-    Cost: O(n_iter M^2) per model, M^2 the mean of M_t^2; p^2 n_iter / 8 with k << p and mu = 5.
+    Cost: O(n_iter M^2) per model, M^2 the mean of M_t^2; p^2 n_iter / 15 with k << p and mu = 10.
     """
 
 
@@ -101,5 +101,5 @@ class OFSAClassifier(AverageClassifier, OFSA):
 class OFSARegressor(AverageRegressor, OFSA):
     """Online feature selection with annealing for regression (dissertation, Algorithm 4).
 
-    Cost: O(n_iter M^2) per model, M^2 the mean of M_t^2; p^2 n_iter / 8 with k << p and mu = 5.
+    Cost: O(n_iter M^2) per model, M^2 the mean of M_t^2; p^2 n_iter / 15 with k << p and mu = 10.
     """
