@@ -757,8 +757,7 @@ class AverageStream(Stream):
         self._averages.update(X, y)
         self._updated()
 
-    def _learn_more(self, X, y):
-        self._learn(X, y)
+    _learn_more = _learn
 
     def _updated(self) -> None:
         """Note what the next model is to be made with; a later change of a parameter waits."""
