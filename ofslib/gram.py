@@ -11,6 +11,7 @@ from scipy.linalg.lapack import get_lapack_funcs
 
 from ofslib._jit import kernel
 from ofslib.penalties import piece, proximal
+from ofslib.select import kth_largest
 
 # A Krylov space of so many dimensions is as good as all of it: for 10^4 independent features, the
 # hardest case, the eigenvalue is right to 1 % after some 20.
@@ -18,6 +19,9 @@ _KRYLOV = 100
 
 # Steps of conjugate gradients between two sweeps.
 _NEWTON = 25
+
+# Features that may enter at once, if the model does not have more.
+_ADMITTED = 16
 
 
 def least_squares(S, b, n_free: int, ridge: float) -> np.ndarray:
@@ -218,10 +222,20 @@ def grown(K, m):
 
 
 @kernel
-def admit(S, g, active, size, inside, K, penalty, shape, level):
-    """Add to the active features those that can better the model; returns how many, and K."""
+def admit(S, g, active, size, inside, K, level, most, gain):
+    """Add to the active features those with the largest |g| above the level, up to `most`.
+
+    Returns how many are active, and their moments K. `gain` is scratch, shape (p,).
+    """
+    better, least = 0, level
     for j in range(len(g)):
-        if not inside[j] and proximal(penalty, shape, g[j], level, 1.0) != 0.0:
+        if not inside[j] and abs(g[j]) > level:
+            gain[better] = abs(g[j])
+            better += 1
+    if better > most:
+        least = kth_largest(gain, better, most)
+    for j in range(len(g)):
+        if not inside[j] and abs(g[j]) > level and abs(g[j]) >= least:
             active[size], inside[j] = j, True
             K = grown(K, size + 1)
             for a in range(size + 1):
@@ -253,7 +267,9 @@ def coordinate_path(S, b, levels, penalty, shape, most, tol, n_iter):
     for q in range(len(levels)):
         sweeps, known, change = 0, -1, np.inf
         while sweeps < n_iter:
-            size, K = admit(S, g, active, size, inside, K, penalty, shape, levels[q])
+            # Of correlated features nearly all seem to be missing as long as a few are.
+            few = max(_ADMITTED, used)
+            size, K = admit(S, g, active, size, inside, K, levels[q], few, room[0])
             if size == known:
                 break
             known, change = size, np.inf

@@ -33,6 +33,7 @@ MAY_IMPORT = {
     "spectrum": {"_jit", "rows", "losses"},
     "proximal": {"_jit", "rows", "descent", "path", "penalties"},
     "gram": {"_jit", "penalties"},
+    "gram": {"_jit", "penalties", "select"},
     "wishart": {"averages"},
     "averages": set(),
     "base": {"_jit", "averages", *KERNEL_MODULES},
