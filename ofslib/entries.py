@@ -199,9 +199,9 @@ class Entry:
         data, axes = setting.spec["data"], setting.spec["axes"]
         if "simulate" in data and data["simulate"] not in DESIGNS:
             raise ConfigurationError(f"simulate={data['simulate']!r} is none of {sorted(DESIGNS)}")
-        known = {"dataset", "averages"}
+        known = {"dataset"}
         if "simulate" in data:
-            known = {"simulate", "n", *(f.name for f in fields(DESIGNS[data["simulate"]]))}
+            known = {"simulate", "n", "averages", *(f.name for f in fields(DESIGNS[data["simulate"]]))}
         used = {value["by"] for value in _values(self.spec) if "by" in value}
         for key in data.keys() - known - (axes.keys() & used):
             raise ConfigurationError(f"{key!r} is no part of the data, and nothing is `by` it")
@@ -226,10 +226,10 @@ def _multiplied(grid: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _resolved(spec: dict[str, Any], axes: dict[str, Any]) -> dict[str, Any]:
-    """Replace {by: axis, value: ...} by what holds at these axes."""
+    """Replace {by: axis, value: ...} by what holds at these axes; one may stand in another."""
     result = {}
     for key, value in spec.items():
-        if isinstance(value, dict) and "by" in value:
+        while isinstance(value, dict) and "by" in value:
             if value["by"] not in axes:
                 raise ConfigurationError(f"{key}: by={value['by']!r} is none of {sorted(axes)}")
             at = axes[value["by"]]

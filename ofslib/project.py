@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import yaml
 
-from ofslib.dependencies import PACKAGE, sources
+from ofslib.dependencies import home, sources
 from ofslib.entries import DEFAULTS, ConfigurationError, Entry, Setting
 
 __all__ = ["ConfigurationError", "Entry", "Project", "Setting", "find_root", "load", "sources"]
@@ -173,8 +173,10 @@ def _check_entry(project: Project, name: str) -> None:
         if file and not (project.root / file).is_file():
             raise ConfigurationError(f"there is no {file}")
     for module in entry.spec["needs"]:
-        if not (PACKAGE / f"{module}.py").is_file():
-            raise ConfigurationError(f"needs: ofslib has no module {module!r}")
+        try:
+            home(module)
+        except LookupError as error:
+            raise ConfigurationError(f"needs: {error}") from error
     entry.check()
     axes = {axis for s in project.source(name).settings for axis in s.spec["axes"]}
     for axis in entry.spec["only"]:

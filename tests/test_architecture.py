@@ -32,7 +32,6 @@ MAY_IMPORT = {
     "path": {"_jit", "rows", "losses"},
     "spectrum": {"_jit", "rows", "losses"},
     "proximal": {"_jit", "rows", "descent", "path", "penalties"},
-    "gram": {"_jit", "penalties"},
     "gram": {"_jit", "penalties", "select"},
     "wishart": {"averages"},
     "averages": set(),
