@@ -123,6 +123,7 @@ def setting(**changes):
         "methods": {"SGDT": SGDT, "SFSA": SFSA},
         "seed": 5,
         "sweep": {},
+        "track": {},
         "tune": {},
         "passes": 1,
         "metrics": ["DR", "RMSE"],
