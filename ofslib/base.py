@@ -261,7 +261,7 @@ class Stream(SelectorMixin, BaseEstimator):
     @property
     def coef_(self) -> np.ndarray:
         """ndarray of shape (n_features_in_,)
-        Coefficients of the model as it stands; at most `k` are not zero."""
+        Coefficients of the model as it stands; if there is a `k`, at most k are not zero."""
         check_is_fitted(self)
         return self._current()[0]
 

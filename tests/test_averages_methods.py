@@ -81,7 +81,7 @@ def test_the_methods_are_there():
 @pytest.mark.filterwarnings("ignore:k=.*is greater than n_features")
 @every_class
 def test_scikit_learn_accepts_it(cls):
-    for own in {"{}": {}, str(budget(cls, 2)): budget(cls, 2)}.values():
+    for own in [{}, budget(cls, 2)][: 1 + issubclass(cls, AverageSelector)]:
         results = check_estimator(cls(**own), on_skip=None, on_fail="raise")
         skipped = {r["check_name"] for r in results if r["status"] == "skipped"}
         assert skipped <= SKIPPED
@@ -167,7 +167,7 @@ def test_tisp_is_algorithm_5(penalty):
 @pytest.mark.parametrize(("n", "p"), [(120, 15), (40, 80)])
 def test_lasso_and_elastic_net_are_those_of_scikit_learn(n, p, l2):
     X, y = rows(n, p)
-    Z, t, scale = naive.standardise(X, y)
+    Z, t, _ = naive.standardise(X, y)
     cls = ofslib.OnlineElasticNetRegressor if l2 else ofslib.OnlineLassoRegressor
     ratio, m = 0.02, 30
     model = cls(
@@ -185,10 +185,6 @@ def test_lasso_and_elastic_net_are_those_of_scikit_learn(n, p, l2):
         solved.append(peer.fit(Z, t).coef_)
     W = model._path(averages(X, y).standardized(), p)
     assert_allclose(W, solved, rtol=0, atol=1e-9)
-    k = np.count_nonzero(solved[10])
-    assert_allclose(model.path(averages(X, y), [k])[0] * scale, solved[10], atol=1e-9) if all(
-        np.count_nonzero(w) != k for w in solved[11:]
-    ) else None
 
 
 # Penalties
@@ -537,8 +533,8 @@ def test_a_shift_of_y_moves_the_intercept_and_its_unit_all(method):
 def test_a_classifier_is_least_squares_on_the_labels(method):
     X, y = rows()
     y = np.where(y > 3, "up", "down")
-    model = fitted_labels = CLASSES[f"{method}Classifier"]
-    model = fitted_labels(**budget(model)).fit(X, y)
+    cls = CLASSES[f"{method}Classifier"]
+    model = cls(**budget(cls)).fit(X, y)
     same = fitted(CLASSES[f"{method}Regressor"], X, np.where(y == "up", 1.0, -1.0))
     assert_same(same, model, rtol=1e-12)
     assert model.classes_.tolist() == ["down", "up"] and model.score(X, y) > 0.85
@@ -555,9 +551,8 @@ def test_constant_features_and_a_constant_y(cls):
     if not is_classifier(model):
         flat = cls(**budget(cls)).fit(X, np.full(len(y), 2.5))
         assert not flat.coef_.any() and flat.intercept_ == 2.5
-    one = cls(**budget(cls)).fit(X[:1], [1.0]) if not is_classifier(model) else None
-    if one:
-        with pytest.raises(ValueError, match="2"):
+        one = cls(**budget(cls)).fit(X[:1], [1.0])
+        with pytest.raises(ValueError, match="2|two"):
             _ = one.coef_
 
 
