@@ -552,7 +552,7 @@ def test_constant_features_and_a_constant_y(cls):
         flat = cls(**budget(cls)).fit(X, np.full(len(y), 2.5))
         assert not flat.coef_.any() and flat.intercept_ == 2.5
         one = cls(**budget(cls)).fit(X[:1], [1.0])
-        with pytest.raises(ValueError, match="2|two"):
+        with pytest.raises(ValueError, match="2"):
             _ = one.coef_
 
 
