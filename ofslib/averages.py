@@ -543,6 +543,10 @@ class RunningAverages:
 
     def __setstate__(self, state):
         self.__dict__.update(state)
+        # joblib may hand over a read-only map of a file: BLAS would write to it all the same.
+        if self._C is not None and not (self._C.flags.writeable and self._C.flags.f_contiguous):
+            self._C, given = self._new_matrix(self.n_features + 1), self._C
+            self._C[:] = given
         self._new_buffer({name: state[name] for name in _PENDING})
 
     def save(self, path) -> None:

@@ -201,7 +201,12 @@ class Entry:
             raise ConfigurationError(f"simulate={data['simulate']!r} is none of {sorted(DESIGNS)}")
         known = {"dataset"}
         if "simulate" in data:
-            known = {"simulate", "n", "averages", *(f.name for f in fields(DESIGNS[data["simulate"]]))}
+            known = {
+                "simulate",
+                "n",
+                "averages",
+                *(f.name for f in fields(DESIGNS[data["simulate"]])),
+            }
         used = {value["by"] for value in _values(self.spec) if "by" in value}
         for key in data.keys() - known - (axes.keys() & used):
             raise ConfigurationError(f"{key!r} is no part of the data, and nothing is `by` it")

@@ -49,8 +49,10 @@ MAY_IMPORT = {
     "figures": {"project"},
 }
 # These may import each other and all that is free of numba.
-ABOVE = {"experiment"}
+ABOVE = {"experiment", "tracking"}
 WITHOUT_NUMBA = {
+    "averages",
+    "wishart",
     "simulate",
     "metrics",
     "bounds",

@@ -796,3 +796,15 @@ def test_a_cluster_gives_the_serial_averages():
         chunked = array.from_array(X, chunks=(300, 7)), array.from_array(y, chunks=300)
         found = RunningAverages.from_dask(*chunked)
     assert_same_averages(found, learned(X, y))
+
+
+def test_goes_on_from_read_only_memory():
+    X, y = np.random.default_rng(0).standard_normal((40, 5)), np.arange(40.0)
+    averages, buffers = RunningAverages(5).update(X[:20], y[:20]), []
+    assert averages.mean_y == y[:20].mean()
+    text = pickle.dumps(averages, protocol=5, buffer_callback=buffers.append)
+    # As joblib does with a map of a file.
+    again = pickle.loads(text, buffers=[b.raw().toreadonly() for b in buffers])
+    for one in (averages, again):
+        one.update(X[20:], y[20:])
+    assert_array_equal(again.S_xx, averages.S_xx)
