@@ -60,6 +60,19 @@ def curvature(loss):
 
 
 @kernel
+def majorant(loss, m):
+    """The curvature of a parabola that touches the loss at margin m and lies nowhere below it.
+
+    For the log_loss that of the flattest one, tanh(m / 2) / (2 m) (Jaakkola and Jordan, Bayesian
+    parameter estimation via variational methods, Statistics and Computing 10, 2000); for the
+    others the largest curvature of the loss.
+    """
+    if loss == LOG_LOSS and abs(m) > 1e-3:
+        return np.tanh(0.5 * m) / (2.0 * m)
+    return curvature(loss)
+
+
+@kernel
 def total(loss, margins, y):
     """Sum of the losses of many rows."""
     result = 0.0

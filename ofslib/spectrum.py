@@ -1,9 +1,10 @@
 """The step size that suits the features in the model: the inverse of a spectral norm.
 
-Gradient descent with the mean gradient of b rows is stable while the step is below two over the
-norm of the second moments of the features in the model plus their trace over b, times the largest
-curvature of the loss. Norm and trace are estimated from some of the rows as the stream runs: the
-norm by the power iteration, the trace from the mean squares.
+Each row's loss lies below a parabola that touches it at the row's margin; a is its curvature and c
+the largest one. Descent with the mean gradient of b rows is stable while the step is below two over
+norm + c trace / b: the norm of the mean of a x x' and the trace of that of x x', of the features in
+the model. Both are estimated from some of the rows as the stream runs: the norm by the power
+iteration, the trace from the mean squares.
 """
 
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.losses import curvature
+from ofslib.losses import curvature, majorant
 from ofslib.rows import Moments, axpy, dot, new_moments, row, watch
 
 # Of the later mini-batches every which is looked at, and the weight of what it shows.
@@ -19,12 +20,13 @@ EVERY, WEIGHT = 4, 0.2
 
 
 class Spectrum(NamedTuple):
-    """What is known of the second moments of the features in the model."""
+    """What is known of the mean of a x x' and of x x', of the features in the model."""
 
     direction: np.ndarray  # (p + 1,) unit vector, the estimated leading eigenvector
-    image: np.ndarray  # (p + 1,) its product with the sum of x x' over the rows being looked at
+    image: np.ndarray  # (p + 1,) its product with the sum of a x x' over the rows being looked at
     squares: Moments
     norm: np.ndarray  # (1,) the estimated largest eigenvalue
+    bend: np.ndarray  # (1,) sum of a over all rows looked at
     looks: np.ndarray  # (2,) int64: mini-batches looked at, rows of the one being looked at
 
 
@@ -35,22 +37,24 @@ def new_spectrum(p: int) -> Spectrum:
         np.zeros(p + 1),
         new_moments(max(p, 1)),
         np.zeros(1),
+        np.zeros(1),
         np.zeros(2, np.int64),
     )
 
 
 @kernel
-def look(spectrum, X, rows, active):
-    """Take these rows into the estimate."""
+def look(spectrum, X, rows, margins, loss, active):
+    """Take these rows, with these margins, into the estimate."""
     image, direction, looks = spectrum.image, spectrum.direction, spectrum.looks
-    for i in rows:
-        x = row(X, i)
+    for i in range(len(rows)):
+        x, a = row(X, rows[i]), majorant(loss, margins[i])
+        spectrum.bend[0] += a
         if looks[0] == 0 and looks[1] == 0:
             # The first row that is not zero points, on average, where the variance is.
             axpy(direction, x, 1.0)
             if not normalise(direction, active):
                 continue
-        axpy(image, x, dot(x, direction, active))
+        axpy(image, x, a * dot(x, direction, active))
         looks[1] += 1
     watch(spectrum.squares, X, rows)
 
@@ -103,11 +107,17 @@ def forget(spectrum, active, gone):
 
 
 @kernel
-def stable_rate(spectrum, active, n, loss):
-    """The step size for the mean gradient of n rows; 0 while all features are zero."""
+def mean_square(spectrum, active):
+    """The mean over rows and active features of x_j**2."""
     total, squares = 0.0, spectrum.squares
     for j in active.index[: active.size[0]]:
         total += squares.square[j]
-    trace = total / max(squares.rows[0], 1)
-    norm = max(spectrum.norm[0], trace / max(active.size[0], 1)) + trace / n
-    return 1.0 / (curvature(loss) * norm) if norm > 0.0 else 0.0
+    return total / max(squares.rows[0], 1) / max(active.size[0], 1)
+
+
+@kernel
+def stable_rate(spectrum, active, n, loss):
+    """The step size for the mean gradient of n rows; 0 while all features are zero."""
+    least = curvature(loss) * mean_square(spectrum, active)
+    norm = max(spectrum.norm[0], least) + least * active.size[0] / n
+    return 1.0 / norm if norm > 0.0 else 0.0

@@ -81,6 +81,46 @@ def sfsa(X, y, *, k, loss, learning_rate, batch_size, optimizer, mu, warmup, imp
     return b[:p], b[p], margins
 
 
+def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity):
+    p = X.shape[1]
+    T, q, b = maturity // batch_size, warmup // batch_size, batch_size
+    first, curvature = min(max(T // 16, 1), 8), {"log_loss": 0.25, "squared_hinge": 2}.get(loss, 1)
+    w, mean, v = np.zeros(p), np.zeros(p), X[0] / np.linalg.norm(X[0])
+    alive, norm, seen, bends, looks = np.ones(p, bool), 0, np.empty((0, p)), [], 0
+
+    def inverse_rate():
+        square = np.square(seen[:, alive]).mean()
+        return max(norm, curvature * square) + curvature * square * alive.sum() / b, square
+
+    for t, rows in enumerate(_batches(X, b), start=1):
+        x, m = X[rows] * alive, X[rows] @ w
+        g = np.mean([slope(loss, m[i], y[r]) * x[i] for i, r in enumerate(rows)], axis=0)
+        if t <= first or (t - 1) % 4 == 0:
+            a = np.full(len(rows), float(curvature))
+            if loss == "log_loss":
+                a[np.abs(m) > 1e-3] = [np.tanh(s / 2) / s / 2 for s in m[np.abs(m) > 1e-3]]
+            image, new = x.T @ (a * (x @ v)) / len(rows), 1 if looks < first else 0.2
+            norm = (1 - new) * norm + new * (v @ image)
+            v = (1 - new) * norm * v + new * image
+            v, looks = v / np.linalg.norm(v), looks + 1
+            seen, bends = np.vstack([seen, X[rows]]), [*bends, *a]
+        if t > first:
+            w = w - g / inverse_rate()[0]
+        mean = mean + min(1, 8 / (t - T if t > T else t)) * (w - mean)
+        keep = schedule(t - q, T - q, p, k, mu) if t > max(q, first) else p
+        if keep < alive.sum():
+            before, square = inverse_rate()
+            before += t * np.mean(bends) * square
+            alive = np.isin(np.arange(p), top(np.where(alive, np.abs(mean), -1), keep))
+            norm = norm * np.sum(v[alive] ** 2)
+            v = v * alive / np.linalg.norm(v[alive])
+            after, square = inverse_rate()
+            after += t * np.mean(bends) * square
+            stretch = alive * (1 if loss == "squared_error" else before / after)
+            w, mean = stretch * w, stretch * mean
+    return mean
+
+
 def sgdt(X, y, *, k, loss, learning_rate, batch_size, maturity, importance, intercept):
     n, p = X.shape
     k = min(k, p)

@@ -1,9 +1,11 @@
 """The step size without tuning, and the sets of features at any time."""
 
+import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import norm
 
 from ofslib import (
     AnytimeSFSAClassifier,
@@ -11,6 +13,7 @@ from ofslib import (
     SFSAClassifier,
     SFSARegressor,
 )
+from ofslib.losses import CLASSIFICATION_LOSSES, LOG_LOSS, majorant, value
 from ofslib.metrics import detection_rate
 from ofslib.rows import new_active
 from ofslib.simulate import Equicorrelated
@@ -31,19 +34,37 @@ def test_the_estimated_norm_is_the_norm(alpha, size):
     spectrum.direction[size:] = 0.0
     X, _ = design.sample(10_000, np.random.default_rng(0))
     for start in range(0, len(X), 25):
-        look(spectrum, X, np.arange(start, start + 25), active)
+        look(spectrum, X, np.arange(start, start + 25), np.zeros(25), 0, active)
         conclude(spectrum, active, 8)
     exact = 1 + alpha**2 * size + (1 + alpha**2) * size / 25
     assert_allclose(1 / stable_rate(spectrum, active, 25, 0), exact, rtol=0.25)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-def test_the_unit_of_the_features_does_not_matter(form):
+@pytest.mark.parametrize("loss", ["squared_error", *CLASSIFICATION_LOSSES])
+def test_it_is_its_definition(form, loss):
+    classify = loss != "squared_error"
+    design = Equicorrelated(60, 5, task="classification" if classify else "regression")
+    X, y = design.sample(1500, np.random.default_rng(0))
+    own = {"k": 5, "batch_size": 10, "mu": 5, "warmup": 300, "maturity": 1200, "loss": loss}
+    known = {"classes": [-1, 1]} if classify else {}
+    model = (SFSAClassifier if classify else SFSARegressor)(
+        step="spectral", fit_intercept=False, **own
+    )
+    assert_allclose(
+        model.partial_fit(form(X), y, **known).coef_, naive.spectral_sfsa(X, y, **own), rtol=1e-8
+    )
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("kind", [SFSAClassifier, SFSARegressor])
+def test_the_unit_of_the_features_does_not_matter(form, kind):
     X, y = Equicorrelated(300, 10).sample(1000, np.random.default_rng(1))
+    y = y if kind is SFSARegressor else y > 0
     own = {"k": 10, "step": "spectral", "fit_intercept": False, "random_state": 0}
-    one, other = (SFSARegressor(**own).fit(form(c * X), y) for c in (1.0, 2.0**10))
+    one, other = (kind(**own).fit(form(c * X), y) for c in (1.0, 2.0**10))
     assert_array_equal(one.coef_, other.coef_ * 2.0**10)
-    assert_array_equal(one.coef_, SFSARegressor(**own, learning_rate=7).fit(form(X), y).coef_)
+    assert_array_equal(one.coef_, kind(**own, learning_rate=7).fit(form(X), y).coef_)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
@@ -64,6 +85,34 @@ def test_it_finds_all_features_where_the_constant_step_does_not():
     model = SFSARegressor(k=20, step="spectral", fit_intercept=False, random_state=0).fit(X, y)
     assert detection_rate(model.support_, design.support) == 100
     assert np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2)) < 1.2
+
+
+@pytest.mark.parametrize("touch", [-30.0, -2.0, 1e-4, 0.5, 8.0])
+def test_the_majorant_touches_the_loss_and_lies_above_it(touch):
+    """The parabola is even around m = 0 but for the loss's linear part, -m / 2 for the label 1."""
+    m = np.linspace(-40, 40, 4001)
+    loss = np.array([value(LOG_LOSS, s, 1.0) for s in m])
+    offset = value(LOG_LOSS, touch, 1.0) + touch / 2
+    parabola = offset - m / 2 + majorant(LOG_LOSS, touch) * (m**2 - touch**2) / 2
+    assert np.all(parabola >= loss - 1e-9)
+
+
+def test_it_finds_as_many_features_as_the_best_screening():
+    """A common factor settles most labels, and only the rows near its zero tell of the features.
+
+    The best screening knows the factor and its weight: the score of each feature where the
+    coefficients of the features themselves are 0.
+    """
+    design, found, bound = Equicorrelated(2000, 20, task="classification"), [], []
+    for seed in range(8):
+        X, y = design.sample(1500, np.random.default_rng(seed))
+        model = SFSAClassifier(k=20, step="spectral", fit_intercept=False, random_state=0).fit(X, y)
+        found.append(detection_rate(model.support_, design.support))
+        factor = X.mean(axis=1)
+        t = y * 20 * factor / np.sqrt(21)
+        score = (y * np.exp(norm.logpdf(t) - norm.logcdf(t))) @ (X - factor[:, None])
+        bound.append(detection_rate(np.argsort(-np.abs(score))[:20], design.support))
+    assert np.mean(found) > np.mean(bound) - 8
 
 
 def test_it_goes_with_sgd():

@@ -27,7 +27,7 @@ from ofslib.base import (
     param,
 )
 from ofslib.descent import gather
-from ofslib.losses import CLASSIFICATION_LOSSES, Loss, curvature
+from ofslib.losses import CLASSIFICATION_LOSSES, SQUARED_ERROR, Loss, curvature
 from ofslib.rows import (
     Active,
     Batch,
@@ -45,6 +45,7 @@ from ofslib.spectrum import (
     conclude,
     forget,
     look,
+    mean_square,
     new_spectrum,
     stable_rate,
 )
@@ -144,15 +145,40 @@ def anneal(state, hp):
     m = active.size[0]
     keep = annealed(t, hp.maturity - hp.warmup, p, min(hp.k, p), hp.mu)
     judged = state.ahead if hp.spectral else state.w
+    before = stiffness(state, hp) if hp.spectral and keep < m else 1.0
     prune(judged, active, state.moments, hp.importance, keep, state.room)
     if hp.spectral and keep < m:
         forget(state.spectrum, active, active.index[keep:m])
         for j in active.index[keep:m]:
             state.w[j] = 0.0
+        after = stiffness(state, hp)
+        stretch = before / after if after > 0.0 else 1.0
+        for j in active.index[:keep]:
+            state.w[j] *= stretch
+            state.ahead[j] *= stretch
     if hp.optimizer != SGD:
         for j in active.index[keep:m]:
             state.v[j] = 0.0
             state.ahead[j] = 0.0
+
+
+@kernel
+def stiffness(state, hp):
+    """Coefficients are about the sum of all mini-batches' gradients so far over this.
+
+    It is the inverse of the step and the curvature of the losses, as with a ridge penalty. When
+    features leave and the step grows, coefficients are scaled as if all steps had been so large:
+    else the late rows alone would tell which features stay. With the squared error, whose descent
+    forgets where it began, there is nothing to scale.
+    """
+    spectrum, active = state.spectrum, state.active
+    rate = stable_rate(spectrum, active, hp.batch_size, hp.loss)
+    if hp.loss == SQUARED_ERROR:
+        return 1.0
+    if rate == 0.0:
+        return 0.0
+    bend = spectrum.bend[0] / spectrum.squares.rows[0]
+    return 1.0 / rate + state.steps[0] * bend * mean_square(spectrum, active)
 
 
 @kernel
@@ -192,7 +218,7 @@ def fold(state, X, y, order, hp, margins):
         if hp.importance != select.COEF:
             watch(state.moments, X, order[start:i])
         if hp.spectral and (state.steps[0] < hp.look or state.steps[0] % EVERY == 0):
-            look(state.spectrum, X, order[start:i], active)
+            look(state.spectrum, X, order[start:i], margins[start:i], hp.loss, active)
         if batch.count[1] >= hp.batch_size:
             step(state, hp)
         elif i < len(order):
@@ -282,8 +308,8 @@ class SFSA(Annealing):
     maturity: int | None = param(
         None,
         "Rows until only k features are left. None: all rows of `fit`, or three quarters of them "
-        "with step='spectral'; in `partial_fit`, where the end is not known, no feature is dropped "
-        "for good and coef_ shows the k most important.",
+        "in regression with step='spectral'; in `partial_fit`, where the end is not known, no "
+        "feature is dropped for good and coef_ shows the k most important.",
         AT_LEAST_ONE,
         None,
     )
@@ -297,7 +323,9 @@ class SFSA(Annealing):
     def _hyper(self, n_rows):
         maturity, warmup, spectral = self.maturity, self.warmup, self.step == "spectral"
         if maturity is None and n_rows is not None:
-            maturity = 3 * n_rows // 4 if spectral else n_rows
+            # A label tells little: to find the features takes all rows.
+            refine = spectral and self.loss == "squared_error"
+            maturity = 3 * n_rows // 4 if refine else n_rows
         if warmup is None:
             warmup = (maturity or 0) // 3 if spectral else 0
         if maturity is not None and warmup >= max(maturity, 1):
