@@ -25,7 +25,8 @@ class Spectrum(NamedTuple):
     direction: np.ndarray  # (p + 1,) unit vector, the estimated leading eigenvector
     image: np.ndarray  # (p + 1,) its product with the sum of a x x' over the rows being looked at
     squares: Moments
-    norm: np.ndarray  # (1,) the estimated largest eigenvalue
+    norm: np.ndarray  # (1,) the estimated largest eigenvalue of the one
+    trace: np.ndarray  # (1,) the estimated trace of the other
     bend: np.ndarray  # (1,) sum of a over all rows looked at
     looks: np.ndarray  # (2,) int64: mini-batches looked at, rows of the one being looked at
 
@@ -36,6 +37,7 @@ def new_spectrum(p: int) -> Spectrum:
         np.zeros(p + 1),
         np.zeros(p + 1),
         new_moments(max(p, 1)),
+        np.zeros(1),
         np.zeros(1),
         np.zeros(1),
         np.zeros(2, np.int64),
@@ -90,8 +92,18 @@ def conclude(spectrum, active, first):
         v[j] = (1.0 - new) * norm[0] * v[j] + new * u[j] / n
         u[j] = 0.0
     normalise(v, active)
+    spectrum.trace[0] = trace(spectrum, active)
     looks[0] += 1
     looks[1] = 0
+
+
+@kernel
+def trace(spectrum, active):
+    """The sum over the active features of their mean squares."""
+    total, squares = 0.0, spectrum.squares
+    for j in active.index[: active.size[0]]:
+        total += squares.square[j]
+    return total / squares.rows[0]
 
 
 @kernel
@@ -104,20 +116,12 @@ def forget(spectrum, active, gone):
         left += v[j] * v[j]
     spectrum.norm[0] *= left
     normalise(v, active)
-
-
-@kernel
-def mean_square(spectrum, active):
-    """The mean over rows and active features of x_j**2."""
-    total, squares = 0.0, spectrum.squares
-    for j in active.index[: active.size[0]]:
-        total += squares.square[j]
-    return total / max(squares.rows[0], 1) / max(active.size[0], 1)
+    spectrum.trace[0] = trace(spectrum, active)
 
 
 @kernel
 def stable_rate(spectrum, active, n, loss):
     """The step size for the mean gradient of n rows; 0 while all features are zero."""
-    least = curvature(loss) * mean_square(spectrum, active)
-    norm = max(spectrum.norm[0], least) + least * active.size[0] / n
+    trace = curvature(loss) * spectrum.trace[0]
+    norm = max(spectrum.norm[0], trace / max(active.size[0], 1)) + trace / n
     return 1.0 / norm if norm > 0.0 else 0.0

@@ -45,7 +45,6 @@ from ofslib.spectrum import (
     conclude,
     forget,
     look,
-    mean_square,
     new_spectrum,
     stable_rate,
 )
@@ -152,10 +151,10 @@ def anneal(state, hp):
         for j in active.index[keep:m]:
             state.w[j] = 0.0
         after = stiffness(state, hp)
-        stretch = before / after if after > 0.0 else 1.0
-        for j in active.index[:keep]:
-            state.w[j] *= stretch
-            state.ahead[j] *= stretch
+        if after not in (0.0, before):
+            for j in active.index[:keep]:
+                state.w[j] *= before / after
+                state.ahead[j] *= before / after
     if hp.optimizer != SGD:
         for j in active.index[keep:m]:
             state.v[j] = 0.0
@@ -171,14 +170,14 @@ def stiffness(state, hp):
     else the late rows alone would tell which features stay. With the squared error, whose descent
     forgets where it began, there is nothing to scale.
     """
-    spectrum, active = state.spectrum, state.active
-    rate = stable_rate(spectrum, active, hp.batch_size, hp.loss)
     if hp.loss == SQUARED_ERROR:
         return 1.0
+    spectrum, active = state.spectrum, state.active
+    rate = stable_rate(spectrum, active, hp.batch_size, hp.loss)
     if rate == 0.0:
         return 0.0
     bend = spectrum.bend[0] / spectrum.squares.rows[0]
-    return 1.0 / rate + state.steps[0] * bend * mean_square(spectrum, active)
+    return 1.0 / rate + state.steps[0] * bend * spectrum.trace[0] / active.size[0]
 
 
 @kernel
