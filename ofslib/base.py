@@ -679,14 +679,15 @@ class AverageStream(Stream):
         coef[support] = least_squares(S, b, standard.n - self.fit_intercept, self.ridge)
         return coef
 
-    def fit_averages(self, averages: RunningAverages):
+    def fit_averages(self, averages: RunningAverages, copy: bool = True):
         """Learn from averages instead of rows.
 
         Parameters
         ----------
         averages : RunningAverages
-            The estimator learns from a copy. For a classifier y is -1 or +1, which are then
-            `classes_`.
+            For a classifier y is -1 or +1, which are then `classes_`.
+        copy : bool, default=True
+            Learn from a copy. If False, later rows of either are rows of both.
 
         Returns
         -------
@@ -707,7 +708,7 @@ class AverageStream(Stream):
             if isinstance(self, ClassifierMixin):
                 self.classes_ = np.array([-1, 1])
             self._begin(self.n_features_in_)
-            self._averages = averages.copy()
+            self._averages = averages.copy() if copy else averages
             self._updated()
         return self
 

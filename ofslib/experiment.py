@@ -253,7 +253,7 @@ def _show(model, X, y) -> None:
 
 def _extract(model, averages: RunningAverages) -> None:
     # Coefficients are computed when they are read.
-    np.asarray(model.fit_averages(averages).coef_)
+    np.asarray(model.fit_averages(averages, copy=False).coef_)
 
 
 def _seconds(function, *args) -> float:

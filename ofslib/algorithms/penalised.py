@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ofslib.averages import RunningAverages
 from ofslib.base import (
     AT_LEAST_ONE,
     NOT_NEGATIVE,
@@ -82,14 +83,47 @@ class OnlinePenalised(AverageSelector):
         models = {q: self._refit(standard, np.flatnonzero(W[q])) for q in set(chosen)}
         return np.array([models[q] for q in chosen])
 
+    def solution_path(self, averages: RunningAverages) -> tuple[np.ndarray, np.ndarray]:
+        """The models of the penalties, without refit; the estimator stays as it is.
+
+        Parameters
+        ----------
+        averages : RunningAverages
+            As for `fit_averages`; not copied.
+
+        Returns
+        -------
+        penalties : ndarray of shape (m,)
+            Descending from the least that leaves no feature to the first with more than k, or to
+            the end of the path.
+        coefs : ndarray of shape (m, n_features)
+            In the units of the rows.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `path` does; and if k is a criterion.
+        """
+        self._validate_params()
+        self._accept(averages)
+        if isinstance(self.k, str):
+            raise ValueError(f"k={self.k!r} must be a number: it says where the path ends")
+        standard = averages.standardized(centre=self.fit_intercept)
+        W = self._path(standard, int(self.k))
+        return self._levels(standard)[: len(W)], W / standard.scale
+
+    def _levels(self, standard) -> np.ndarray:
+        top = np.abs(standard.S_xy).max()
+        return top * np.geomspace(1.0, self.penalty_ratio, int(self.n_penalties))
+
     def _path(self, standard, most: int) -> np.ndarray:
         """The models of the first penalties, shape (m, p); the first model is zero."""
         S, b = standard.S_xx, standard.S_xy.astype(np.float64)
-        top = np.abs(b).max()
+        levels = self._levels(standard)
+        top = levels[0]
         if top == 0.0:
             return np.zeros((1, len(b)))
         shape, code = float(self._shape()), int(self.penalty)
-        levels = top * np.geomspace(1.0, self.penalty_ratio, int(self.n_penalties))
         own = (levels, code, shape, most, self.tol * top, int(self.n_iter))
         if self.solver == "tisp":
             rate = self.learning_rate or 1.0 / max(1.0, largest_eigenvalue(S))
