@@ -5,7 +5,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,7 +32,7 @@ DEFAULTS = {
 }
 
 
-TOO_SLOW = "not timed at this scale"
+NOT_RUN, NOT_TIMED = "not run at this scale", "not timed at this scale"
 
 # Learning from sampled running averages takes about as long as generating so many numbers for each
 # entry of their matrix.
@@ -87,10 +87,18 @@ class Entry:
         if not self.spec["methods"]:
             return []
         return [
-            self._setting(reading, change, point)
+            setting
             for reading, change in (self.spec["readings"] or {None: {}}).items()
-            for point in self.points
+            for setting in self._first([self._setting(reading, change, p) for p in self.points])
         ]
+
+    def _first(self, settings: list[Setting]) -> Iterator[Setting]:
+        """The settings of a reading; of those that simulate no more than the scale runs."""
+        left = self.scale.get("settings") or math.inf
+        for setting in settings:
+            counts = not (setting.dataset or setting.skipped)
+            yield replace(setting, skipped=NOT_RUN) if counts and left == 0 else setting
+            left -= counts and left > 0
 
     @property
     def points(self) -> list[dict[str, Any]]:
@@ -129,7 +137,7 @@ class Entry:
         repeats = self.scale["timing_repeats"]
         changes = {"metrics": ["time_s"], "replicates": repeats, "methods": methods, "data": data}
         too_big = _size({"data": data}) > self.scale["timing_values"]
-        return Setting(setting.name, setting.spec | changes, setting.skipped or TOO_SLOW * too_big)
+        return Setting(setting.name, setting.spec | changes, setting.skipped or NOT_TIMED * too_big)
 
     def outputs(self, timed: bool) -> list[str]:
         """Endings of the files that its notebook makes; `timed`: whether it shows times."""
@@ -173,7 +181,7 @@ class Entry:
                 limit = int(self.scale["values"] / dense)
                 method["replicates"] = min(method["replicates"], limit)
         too_few = spec["replicates"] < min(2, asked, self.scale["replicates"])
-        return Setting(spec["name"], spec, "not run at this scale" if too_few else "")
+        return Setting(spec["name"], spec, NOT_RUN if too_few else "")
 
     def check(self) -> None:
         """Raise ConfigurationError, naming the key, if the entry does not make sense."""

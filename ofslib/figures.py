@@ -30,7 +30,11 @@ _COLOUR_OF |= {"scikit-learn SGD, elastic net": 8}
 _COLOUR_OF |= {"Vowpal Wabbit, coin": 5, "Vowpal Wabbit, FTRL": 6}
 _COLOUR_OF |= {"Lasso": 7, "OLasso": 7, "SIHT": 1, "SADMM": 5, "OLSth": 0, "OFSA": 3, "OMCP": 2}
 _COLOUR_OF |= {"OElnet": 4, "RAVE": 8}
-_MARKERS = "osD^vP*XhpdH<>8.,12x+sdovD^P8"
+METHODS += ("with adaptation", "without adaptation")
+METHODS += ("with adaptation, OFSA", "without adaptation, OFSA")
+_COLOUR_OF |= {"with adaptation": 0, "without adaptation": 3}
+_COLOUR_OF |= {"with adaptation, OFSA": 9, "without adaptation, OFSA": 1}
+_MARKERS = (*"osD^vP*XhpdH<>8.,1234+x|_", *range(4, 12))
 
 COLUMN, PAGE = 3.35, 6.9  # inches: one column, and the full width, of a journal page
 
@@ -44,6 +48,7 @@ TITLES = {
     "AUC": "AUC on test data",
     "accuracy": "Test accuracy (%)",
     "selected": "Features selected",
+    "regret": "Regret per row",
     "time_s": "Learning time (s)",
 }
 _SUMMARY = ("ours", "sd", "median", "replicates", "se")
@@ -225,7 +230,7 @@ def layout(table: pd.DataFrame, metric: str, reading: str | None = None) -> pd.D
         row[cell["method"], "ours"] = own + spread
         row[cell["method"], "paper"] = paper + _MARKS[cell["verdict"]]
     wide = pd.DataFrame.from_dict(rows, orient="index")
-    wide.index = pd.MultiIndex.from_tuples(wide.index, names=axes)
+    wide.index = pd.MultiIndex.from_tuples(wide.index, names=axes) if axes else [""]
     columns = [(m, side) for m in in_order(part["method"]) for side in ("ours", "paper")]
     return wide[columns].rename_axis(columns=["", ""])
 
@@ -234,7 +239,7 @@ def to_latex(layouts: dict[str, pd.DataFrame]) -> str:
     """Booktabs tables, each with its caption."""
     tables = []
     for caption, wide in layouts.items():
-        wide = wide.rename_axis(index=[_escaped(name) for name in wide.index.names])
+        wide = wide.rename_axis(index=[_escaped(name or "") for name in wide.index.names])
         shown = wide.style.format(escape="latex")
         shown = shown.format_index(escape="latex").format_index(escape="latex", axis=1)
         tables.append(

@@ -38,7 +38,9 @@ def section(work: project.Project, name: str) -> dict[str, Any]:
 def _claims(table: pd.DataFrame) -> str:
     if "verdict" not in table or table["verdict"].isna().all():
         return ""
-    counts = table.groupby(["dataset", "against"])["verdict"].value_counts()
+    claims = table.dropna(subset="verdict").dropna(axis="columns", how="all")
+    by = [axis for axis in ("reading", "dataset", "method", "against") if axis in claims]
+    counts = claims.groupby(by)["verdict"].value_counts()
     return _html(counts.unstack(fill_value=0).reset_index().rename_axis(columns=None))
 
 
