@@ -569,3 +569,70 @@ def test_importing_the_project_imports_no_numba():
     loaded = set(done.stdout.split())
     assert "ofslib.project" in loaded
     assert not loaded & {"numba", "ofslib._jit", "ofslib.base", "sklearn", "scipy", "matplotlib"}
+
+
+# -------------------------------------------------- what an entry shows, times, and leaves out
+
+
+def test_only_shows_some_settings_of_another_entry(write):
+    grid = {"n": [100, 200], "signal": ["strong", "weak"]}
+    data = TABLE["data"] | {"beta": {"by": "signal", "strong": 1, "weak": 0.1}}
+    part = {key: TABLE[key] for key in ("source", "title", "form", "notebook")}
+    part |= {"results": "one", "only": {"n": [200]}}
+    work = project.load(write({"one": TABLE | {"grid": grid, "data": data}, "two": part}))
+    assert [s.name for s in work.shown("two")] == ["plain_200_strong", "plain_200_weak"]
+    names = ["plain_200_strong.csv", "plain_200_weak.csv"]
+    assert [Path(file).name for file in work.inputs("two")] == names
+    with pytest.raises(ConfigurationError, match=r"two: only: 'm' is none of the axes \['n'"):
+        use(write({"one": TABLE, "two": part | {"only": {"m": [1]}}}))
+
+
+@pytest.mark.parametrize(
+    ("timed", "in_results", "in_times"),
+    [(True, True, True), (False, True, False), ("only", False, True)],
+)
+def test_a_method_may_be_left_out_of_times_or_of_all_else(write, timed, in_results, in_times):
+    methods = TABLE["methods"] | {"mine": {"class": "SGDTRegressor", "timed": timed}}
+    work = project.load(write({"one": TABLE | {"methods": methods, "time": "plain"}}))
+    entry = work.entries["one"]
+    assert ("mine" in entry.settings[0].spec["methods"]) == in_results
+    assert ("mine" in entry.times[0].spec["methods"]) == in_times
+
+
+def test_times_are_measured_on_rows_even_if_averages_are_sampled(write):
+    data = TABLE["data"] | {"averages": "sampled"}
+    work = project.load(write({"one": TABLE | {"data": data, "time": "plain"}}))
+    assert "averages" in work.entries["one"].settings[0].spec["data"]
+    assert "averages" not in work.entries["one"].times[0].spec["data"]
+
+
+def test_a_value_may_depend_on_two_axes(write):
+    inner = {"by": "n", 100: 3, 200: 4}
+    methods = {"SGDT": {"class": "SGDTRegressor", "k": {"by": "m", "a": inner, "b": 5}}}
+    entry = TABLE | {"methods": methods, "grid": {"m": ["a", "b"], "n": [100, 200]}}
+    work = project.load(write({"one": entry}))
+    found = [s.spec["methods"]["SGDT"]["k"] for s in work.entries["one"].settings]
+    assert found == [3, 4, 5, 5]
+
+
+def test_a_reading_may_change_the_tuning(write):
+    tune = {"score": "online", "at": {"k": 5}, "grid": {"learning_rate": [0.1]}}
+    readings = {"one": {"note": "."}, "two": {"note": ".", "tune": {"at": {"k": 9}}}}
+    work = project.load(write({"one": REAL | {"tune": tune, "readings": readings}}))
+    one, two = (s.spec["tune"] for s in work.entries["one"].settings)
+    assert one == tune
+    assert two == tune | {"at": {"k": 9}}
+
+
+def test_a_scale_may_run_the_first_settings_only(write):
+    grid = {"n": [10, 20, 30, 40]}
+    readings = {"plain": {"note": "."}, "other": {"note": "."}}
+    root = write({"one": TABLE | {"grid": grid, "readings": readings}})
+    scales = yaml.safe_load((root / "config/scales.yaml").read_text())
+    name = next(iter(scales))
+    for settings, expected in ((2, [10, 20] * 2), (None, [10, 20, 30, 40] * 2)):
+        scales[name]["settings"] = settings
+        (root / "config/scales.yaml").write_text(yaml.safe_dump(scales))
+        entry = project.load(root, scale=name).entries["one"]
+        assert [s.spec["data"]["n"] for s in entry.to_run] == expected
+        assert {s.skipped for s in entry.settings} <= {"", "not run at this scale"}

@@ -1,0 +1,126 @@
+"""Models watched while they learn: regret against its definition, coefficients against (5.1)."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from ofslib import OFSARegressor, OLSRegressor, OLSthRegressor, SIHTRegressor, tracking
+from ofslib.averages import RunningAverages
+from ofslib.simulate import Drifting, Equicorrelated
+
+DESIGN = Equicorrelated(p=30, k=3, beta=2.0)
+ENDS = [20, 50, 90]
+DRIFT = Drifting(p=20, k=2, a=0.4, b=0.6, period=40, step_rows=30)
+PRICED = Drifting(
+    p=20, k=2, a=0.2, b=0.4, period=40, step_rows=30, price=(10, 20), price_coef=-0.5, constant=7
+)
+
+
+def table(rows):
+    return pd.DataFrame(rows).set_index(["key", "rows"])["value"]
+
+
+def squared_regret(X, y, predictions):
+    """(3.16), with the best model in hindsight on the true features."""
+    own = X[:, DESIGN.support]
+    best = own @ np.linalg.lstsq(own, y, rcond=None)[0]
+    return np.mean((y - predictions) ** 2) - np.mean((y - best) ** 2)
+
+
+def test_checkpoints_are_evenly_spaced_and_hold_both_ends():
+    assert tracking.checkpoints(100, 10_000, 2) == [100, 316, 1000, 3162, 10_000]
+
+
+def test_regret_from_rows_is_that_of_each_prediction():
+    models = {"SIHT": SIHTRegressor(k=3, learning_rate=1e-3)}
+    found = table(tracking.regret_from_rows(DESIGN, models, ENDS, np.random.default_rng(0)))
+    ((X, y),) = DESIGN.stream(ENDS[-1], np.random.default_rng(0))
+    model, predictions = SIHTRegressor(k=3, learning_rate=1e-3), []
+    for i in range(len(y)):
+        predictions.append(model.predict(X[i : i + 1])[0] if i else 0.0)
+        model.partial_fit(X[i : i + 1], y[i : i + 1])
+    for end in ENDS:
+        expected = squared_regret(X[:end], y[:end], np.array(predictions[:end]))
+        assert_allclose(found["SIHT", end], expected, rtol=1e-9)
+
+
+def test_regret_from_averages_is_that_of_the_rows_they_stand_for(monkeypatch):
+    ((X, y),) = DESIGN.stream(ENDS[-1], np.random.default_rng(0))
+    given = iter(np.split(np.column_stack([X, y]), ENDS[:-1]))
+
+    def averages_of_rows(n, *law):
+        block = next(given)
+        assert len(block) == n
+        return RunningAverages(DESIGN.p).update(block[:, :-1], block[:, -1])
+
+    monkeypatch.setattr(tracking, "sample_averages", averages_of_rows)
+    models = {"OLSth": OLSthRegressor(k=3), "OFSA": OFSARegressor(k=3)}
+    found = table(tracking.regret_from_averages(DESIGN, models, ENDS, None))
+    for key, model in models.items():
+        predictions = np.zeros(len(y))
+        for start, end in ((20, 50), (50, 90)):
+            fresh = type(model)(k=3).fit(X[:start], y[:start])
+            predictions[start:end] = fresh.predict(X[start:end])
+        for end in ENDS:
+            expected = squared_regret(X[:end], y[:end], predictions[:end])
+            assert_allclose(found[key, end], expected, rtol=1e-8)
+
+
+def test_drifting_coefficients_are_those_of_5_1():
+    t, j = 17, np.arange(1, 3)
+    expected = 0.4 * np.sin(2 * np.pi * (t - 100 * j) / 40) + 0.6
+    assert_allclose(DRIFT.coef_at(t)[[9, 19]], expected)
+    assert np.count_nonzero(DRIFT.coef_at(t)) == 2
+    assert PRICED.coef_at(t)[0] == -0.5
+
+
+@pytest.mark.parametrize("design", [DRIFT, PRICED])
+def test_rows_of_a_step_have_its_coefficients(design):
+    steps = [0.0, 0.0]
+    for seed in range(300):
+        stream = design.stream(60, np.random.default_rng(seed))
+        for t, (X, y) in enumerate(stream, 1):
+            steps[t - 1] += np.mean((y - design.constant - X @ design.coef_at(t)) ** 2) / 300
+    # 9000 rows each: a standard error of .015
+    assert_allclose(steps, 1.0, atol=0.06)
+
+
+@pytest.mark.parametrize("design", [DRIFT, PRICED])
+def test_expected_rmse_is_that_of_many_rows(design):
+    rng = np.random.default_rng(0)
+    coef, intercept = rng.standard_normal(20), 1.5
+    many = Drifting(**{**vars(design), "step_rows": 400_000})
+    ((X, y),) = many.stream(400_000, rng)
+    observed = np.sqrt(np.mean((y - X @ coef - intercept) ** 2))
+    assert_allclose(design.rmse(coef, intercept, 1), observed, rtol=0.01)
+
+
+def test_drift_shows_what_was_learned_after_each_step():
+    models = {"OLS": OLSRegressor(), "forgets": OLSRegressor(adaptation=0.01)}
+    rng = np.random.default_rng
+    rows = pd.DataFrame(tracking.drift(DRIFT, models, 240, rng(0), every=4, last=3))
+    alone = OLSRegressor()
+    for t, (X, y) in enumerate(DRIFT.stream(240, rng(0)), 1):
+        alone.partial_fit(X, y)
+        mine = rows[(rows["key"] == "OLS") & (rows["t"] == t)].set_index("metric")["value"]
+        assert len(mine) == (3 if t % 4 == 0 else 0)
+        if len(mine):
+            assert_allclose(mine[["coef 1", "coef 2"]], alone.coef_[DRIFT.support])
+            expected = DRIFT.rmse(alone.coef_, alone.intercept_, t + 1)
+            assert_allclose(mine["RMSE at t"], expected)
+    truth = rows[rows["key"].isna() & (rows["metric"] == "coef 2")]
+    assert_allclose(truth["value"], [DRIFT.coef_at(t)[19] for t in (4, 8)])
+
+
+def test_rmse_at_the_end_is_over_the_last_steps():
+    def final(every, last):
+        rng, models = np.random.default_rng(0), {"OLS": OLSRegressor()}
+        rows = pd.DataFrame(tracking.drift(DRIFT, models, 240, rng, every, last))
+        each = rows.loc[rows["metric"] == "RMSE at t", "value"]
+        return each, rows.loc[rows["metric"] == "RMSE", "value"].item()
+
+    each, _ = final(every=1, last=1)
+    for every, last in ((1, 3), (5, 3), (8, 1)):
+        expected = np.sqrt(np.mean(np.square(each[-last:])))
+        assert_allclose(final(every, last)[1], expected)
