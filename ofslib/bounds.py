@@ -799,3 +799,618 @@ def dissertation_proposition_5(X: ArrayLike, y: ArrayLike, path: ArrayLike, star
     D = max(np.max(np.linalg.norm(used - row, axis=1)) for row in used)
     bound = (G**2 * log(n / start) / min(smallest) + M * start * D**2) / (2 * n)
     return Sides(float(regret / n), float(bound))
+
+
+# sfsa: convergence of stochastic gradient descent
+
+
+def sfsa_proposition_4_1(
+    path: ArrayLike,
+    gradients: ArrayLike,
+    population_gradients: ArrayLike,
+    truth: ArrayLike,
+    eta: float,
+    convexity: float,
+    G: float,
+) -> Sides:
+    """The squared error after each step against that before it.
+
+    Parameters
+    ----------
+    path : array-like of shape (T + 1, p)
+        beta_1 .. beta_(T+1).
+    gradients, population_gradients : array-like of shape (T, p)
+        Of the step's loss and of its expectation, at beta_1 .. beta_T.
+    truth : array-like of shape (p,)
+        Minimiser of the expected loss.
+    eta, convexity, G : float
+        Step size, lambda, and the bound on the norms of the gradients.
+
+    Returns
+    -------
+    Sides
+        With one entry per step.
+
+    Raises
+    ------
+    DoesNotApply
+        If a gradient exceeds G, or the expected loss is less convex along the path.
+    """
+    before, gains, errors = _descent(path, gradients, population_gradients, truth, convexity, G)
+    _check(eta=eta)
+    right = (1 - 2 * convexity * eta) * before[:-1] + (eta * G) ** 2 + 2 * eta * gains
+    return Sides(errors, right)
+
+
+def _descent(path, gradients, population_gradients, truth, convexity, G):
+    """Squared errors before and after steps and the noise towards the truth; Assumptions 2, 3."""
+    _check(convexity=convexity, G=G)
+    path, gradients, mean = (np.asarray(a, float) for a in (path, gradients, population_gradients))
+    away = path - np.asarray(truth, float)
+    squared = np.einsum("ij,ij->i", away, away)
+    largest = np.max(np.linalg.norm(gradients, axis=1))
+    _require(largest <= G * (1 + 1e-9), f"a gradient has norm {largest:.4g} > G = {G:.4g}")
+    slack = np.einsum("ij,ij->i", away[:-1], mean) - convexity * squared[:-1]
+    _require(np.min(slack) >= -1e-9, f"the loss is not {convexity:.4g}-strongly convex on the path")
+    gains = -np.einsum("ij,ij->i", away[:-1], gradients - mean)
+    return squared, gains, squared[1:]
+
+
+def _sfsa_step(T, alpha, convexity, printed):
+    """Step size T^-alpha and contraction 1 - 2 lambda eta, which must not be negative."""
+    _check({"T": T}, convexity=convexity)
+    _require(0.5 < alpha < 1, f"alpha = {alpha} is not in (1/2, 1)")
+    eta = T**-alpha
+    shrink = 1 - 2 * convexity * eta
+    if not printed:
+        _require(shrink >= 0, f"2 lambda eta = {1 - shrink:.4g} > 1")
+    return eta, shrink
+
+
+def sfsa_theorem_4_1(
+    path: ArrayLike,
+    gradients: ArrayLike,
+    population_gradients: ArrayLike,
+    truth: ArrayLike,
+    alpha: float,
+    convexity: float,
+    G: float,
+    variant: str = "corrected",
+) -> Sides:
+    """Squared error after T steps of size T^-alpha from 0 (5).
+
+    Parameters
+    ----------
+    path, gradients, population_gradients, truth, convexity, G
+        As in `sfsa_proposition_4_1`.
+    alpha : float
+        In (1/2, 1).
+    variant : {"corrected", "printed"}
+        Whether the noise of step t counts (1 - 2 lambda eta)^(T - t) times, or (printed) fully.
+
+    Raises
+    ------
+    DoesNotApply
+        If alpha is out of its range, (corrected) 2 lambda eta > 1, or as Proposition 4.1.
+    """
+    squared, gains, _ = _descent(path, gradients, population_gradients, truth, convexity, G)
+    T, printed = len(gains), _printed(variant)
+    eta, shrink = _sfsa_step(T, alpha, convexity, printed)
+    weights = 1.0 if printed else shrink ** np.arange(T)[::-1]
+    right = (
+        shrink**T * squared[0] + eta * G**2 / (2 * convexity) + 2 * eta * np.sum(weights * gains)
+    )
+    return Sides(float(squared[-1]), float(right))
+
+
+def sfsa_limit_4_1(T: int, alpha: float, convexity: float, variant: str = "corrected") -> float:
+    """Equivalent of (1 - 2 lambda / T^alpha)^T for large T, after Theorem 4.1.
+
+    exp(-2 lambda T^(1 - alpha)), or (printed) exp(-T^(1 - alpha)).
+    """
+    _sfsa_step(T, alpha, convexity, printed=True)
+    return exp(-(1.0 if _printed(variant) else 2 * convexity) * T ** (1 - alpha))
+
+
+def sfsa_corollary_4_1(
+    T: int,
+    alpha: float,
+    convexity: float,
+    G: float,
+    R: float,
+    norm: float,
+    omega: float,
+    variant: str = "corrected",
+) -> Recovery:
+    """Coefficients that T steps of size T^-alpha find, with probability 1 - exp(-omega).
+
+    Parameters
+    ----------
+    T, alpha, convexity, G
+        As in `sfsa_theorem_4_1`.
+    R : float
+        Bound on ||beta_t - beta*||.
+    norm : float
+        ||beta*||.
+    omega : float
+        Positive.
+    variant : {"corrected", "printed"}
+        sqrt(2 B), B the bound on the squared error, or (printed) B itself. The corrected B weights
+        the noise as Theorem 4.1 does, and so is the smaller one.
+
+    Raises
+    ------
+    DoesNotApply
+        If alpha is out of its range or (corrected) 2 lambda eta > 1.
+    """
+    _check(G=G, R=R, norm=norm, omega=omega)
+    printed = _printed(variant)
+    eta, shrink = _sfsa_step(T, alpha, convexity, printed)
+    squares = T if printed else (1 - shrink ** (2 * T)) / (1 - shrink**2)
+    noise = 4 * eta * G * R * sqrt(2 * omega * squares)
+    bound = shrink**T * norm**2 + eta * G**2 / (2 * convexity) + noise
+    return Recovery(bound if printed else sqrt(2 * bound), 1 - exp(-omega))
+
+
+# os: online substitution
+
+
+def _mean_square(squared_steps, losses):
+    squared_steps, losses = np.asarray(squared_steps, float), np.asarray(losses, float)
+    if len(losses) != len(squared_steps) + 1:
+        raise ValueError(f"losses: {len(losses)} given, one more than {len(squared_steps)} steps")
+    return squared_steps.mean(), (losses[0] - losses[-1]) / len(squared_steps)
+
+
+def os_theorem_1(
+    squared_steps: ArrayLike, losses: ArrayLike, eta: float, L_F: float, c: float
+) -> Sides:
+    """Mean squared step of OS over eta^2 against the decrease of the loss (8).
+
+    Parameters
+    ----------
+    squared_steps : array-like of shape (K,)
+        ||w^(k+1) - w^k||^2.
+    losses : array-like of shape (K + 1,)
+        f(w^1) .. f(w^(K+1)).
+    eta, L_F, c : float
+        Step size, smoothness of Assumption 1, and share of the decrease asked for, in (0, 1].
+
+    Raises
+    ------
+    DoesNotApply
+        If eta >= 1 / L_F or c is out of its range.
+    """
+    _check(eta=eta, L_F=L_F)
+    _require(0 < c <= 1, f"c = {c} is not in (0, 1]")
+    _require(eta < 1 / L_F, f"eta = {eta:.4g} >= 1 / L_F = {1 / L_F:.4g}")
+    step, decrease = _mean_square(squared_steps, losses)
+    right = 2 * decrease / (c * (1 - eta * L_F) * eta)
+    return Sides(float(step / eta**2), float(right))
+
+
+def os_theorem_2_step_size(
+    L_F: float, L_f: float, c: float, m: float, q: int, p: int, s: int, staleness: int
+) -> float:
+    """The step size below which Theorem 2 applies.
+
+    Parameters
+    ----------
+    L_F, L_f : float
+        Smoothness of Assumption 1, (6) and (7).
+    c, m : float
+        Share of the decrease asked for, in (0, 1], and divisor of the step of selected features.
+    q, p, s : int
+        Workers, features, features kept; s < p.
+    staleness : int
+        tau_max, at least 0.
+    """
+    _check({"q": q, "p": p, "s": s}, L_F=L_F, L_f=L_f, m=m)
+    _require(0 < c <= 1, f"c = {c} is not in (0, 1]")
+    _require(s < p, f"s = {s} >= p = {p}")
+    stale = (1 / (2 * m**2 * q) + 1 / (2 * (p - s))) * L_f**2 / (c * L_F) * staleness**2
+    return 1 / (2 * (L_F + stale))
+
+
+def os_theorem_2(
+    squared_steps: ArrayLike,
+    losses: ArrayLike,
+    eta: float,
+    L_F: float,
+    L_f: float,
+    c: float,
+    m: float,
+    q: int,
+    p: int,
+    s: int,
+    staleness: int,
+    variant: str = "corrected",
+) -> Sides:
+    """Theorem 1 for asynchronous workers, in expectation over their order.
+
+    Parameters
+    ----------
+    squared_steps, losses, eta
+        As in `os_theorem_1`; of one run, or means over runs.
+    L_F, L_f, c, m, q, p, s, staleness
+        As in `os_theorem_2_step_size`.
+    variant : {"corrected", "printed"}
+        Whether the right side is divided by c.
+
+    Raises
+    ------
+    DoesNotApply
+        If eta is not below `os_theorem_2_step_size`.
+    """
+    _check(eta=eta)
+    largest = os_theorem_2_step_size(L_F, L_f, c, m, q, p, s, staleness)
+    _require(eta < largest, f"eta = {eta:.4g} >= {largest:.4g}, where Delta is 0")
+    slack = 1 / (2 * eta) - 1 / (2 * largest)
+    step, decrease = _mean_square(squared_steps, losses)
+    share = 1.0 if _printed(variant) else c
+    return Sides(float(step / eta**2), float(decrease / (eta**2 * share * slack)))
+
+
+def os_lemma_4(
+    loss: float,
+    weights: ArrayLike,
+    gradient: ArrayLike,
+    s: int,
+    convexity: float,
+    variant: str = "corrected",
+) -> float:
+    """Lower bound on the loss of any s-sparse vector, from that of `weights`.
+
+    Parameters
+    ----------
+    loss : float
+        f at `weights`.
+    weights, gradient : array-like of shape (p,)
+        An s-sparse vector and the gradient there.
+    s : int
+        Features kept.
+    convexity : float
+        rho, restricted to s-sparse vectors (Assumption 3).
+    variant : {"corrected", "printed"}
+        Corrected: s counts one more for each selected feature whose gradient is not 0.
+
+    Raises
+    ------
+    DoesNotApply
+        If `weights` has more than s nonzero entries.
+    """
+    _check({"s": s}, convexity=convexity)
+    weights, gradient = np.asarray(weights, float), np.asarray(gradient, float)
+    nonzero = np.count_nonzero(weights)
+    _require(nonzero <= s, f"{nonzero} nonzero weights > s = {s}")
+    free = 0 if _printed(variant) else np.count_nonzero(gradient[weights != 0])
+    return float(loss - (s + free) / (2 * convexity) * np.max(np.abs(gradient)) ** 2)
+
+
+def os_theorem_3(
+    losses: tuple[float, float, float],
+    weights: ArrayLike,
+    gradient: ArrayLike,
+    eta: float,
+    convexity: float,
+    tolerance: float = 1e-8,
+) -> Sides:
+    """Loss of a local optimum of OS over that of the best sparse vector.
+
+    Parameters
+    ----------
+    losses : tuple of three float
+        f at 0, at the local optimum, at the best vector with as many features.
+    weights, gradient : array-like of shape (p,)
+        The local optimum and the gradient there.
+    eta, convexity : float
+        Step size; rho as in `os_lemma_4`.
+    tolerance : float, default=1e-8
+        Of the gradient, absolute.
+
+    Raises
+    ------
+    DoesNotApply
+        If `weights` is no local optimum: the gradient of a selected feature is not 0, or the
+        step of another exceeds the smallest weight.
+    """
+    _check(eta=eta, convexity=convexity)
+    weights, gradient = np.asarray(weights, float), np.abs(np.asarray(gradient, float))
+    selected = weights != 0
+    slope, step = np.max(gradient[selected]), eta * np.max(gradient[~selected], initial=0)
+    smallest = np.min(np.abs(weights[selected]))
+    _require(slope <= tolerance, f"a selected feature has gradient {slope:.4g}")
+    _require(step <= smallest + tolerance, f"a step {step:.4g} > smallest weight {smallest:.4g}")
+    at_zero, found, best = losses
+    alpha = (convexity * eta) ** -2
+    return Sides(found - best, alpha / (1 + alpha) * (at_zero - best))
+
+
+# ofs: online leverage scores
+
+
+def ofs_theorem_1(A: ArrayLike, sampled: ArrayLike, epsilon: float) -> Sides:
+    """How well the scaled sample approximates the spectrum of all features.
+
+    Parameters
+    ----------
+    A, sampled : array-like of shape (n, d) and (n, selected)
+        All features as columns, and the selected ones over the roots of their probabilities.
+    epsilon : float
+        In (0, 1).
+
+    Returns
+    -------
+    Sides
+        The largest |x'(sampled sampled' - A A')x| over x'A A'x, and epsilon.
+    """
+    A, sampled = np.asarray(A, float), np.asarray(sampled, float)
+    _epsilon(epsilon)
+    U, singular, _ = np.linalg.svd(A, full_matrices=False)
+    rank = np.count_nonzero(singular > singular[0] * max(A.shape) * np.finfo(float).eps)
+    white = (U[:, :rank] / singular[:rank]).T @ sampled
+    deviation = white @ white.T - np.eye(rank)
+    return Sides(float(np.max(np.abs(np.linalg.eigvalsh(deviation)))), epsilon)
+
+
+def _epsilon(epsilon):
+    _check(epsilon=epsilon)
+    _require(epsilon < 1, f"epsilon = {epsilon:g} is not in (0, 1)")
+
+
+def ofs_theorem_1_failure(n: int, variant: str = "corrected") -> float:
+    """Bound on the probability that Theorem 1 fails, with c = 8 log(n) / epsilon^2.
+
+    2 / n, or (printed) 1 / n: Lemma 4 bounds one side of the deviation only.
+    """
+    _check({"n": n})
+    return (1 if _printed(variant) else 2) / n
+
+
+def ofs_lemma_1(scores: ArrayLike, n: int, epsilon: float, variant: str = "corrected") -> float:
+    """Expected number of features that are sampled with probabilities min(c scores, 1).
+
+    Parameters
+    ----------
+    scores : array-like of shape (d,)
+        Leverage scores or more.
+    n : int
+        Rows.
+    epsilon : float
+        In (0, 1).
+    variant : {"corrected", "printed"}
+        c = 8 log(n) / epsilon^2 as in Algorithm 1, or 1 / epsilon.
+    """
+    _check({"n": n})
+    _epsilon(epsilon)
+    c = 1 / epsilon if _printed(variant) else 8 * log(n) / epsilon**2
+    return float(np.minimum(c * np.asarray(scores, float), 1).sum())
+
+
+def ofs_lemma_2(
+    n: int, norm: float, epsilon: float, ridge: float, variant: str = "corrected"
+) -> float:
+    """Bound on the sum of the online leverage scores.
+
+    Parameters
+    ----------
+    n : int
+        Rows, at least 2.
+    norm : float
+        Largest singular value of the features.
+    epsilon, ridge : float
+        Accuracy in (0, 1); lambda in a'(sampled sampled' + lambda I)^-1 a.
+    variant : {"corrected", "printed"}
+        8 n + 8 n log(1 + (1 + epsilon) norm^2 / ridge), where Theorem 1 holds, else with
+        probability at most exp(-n) exceeded; or 8 n + 8 n log(norm^2).
+    """
+    _check({"n": n}, norm=norm, ridge=ridge)
+    _epsilon(epsilon)
+    _require(n > 1, f"n = {n} <= 1")
+    growth = norm**2 if _printed(variant) else 1 + (1 + epsilon) * norm**2 / ridge
+    return 8 * n + 8 * n * log(growth)
+
+
+def ofs_selected_features(n: int, norm: float, epsilon: float, ridge: float) -> float:
+    """Bound on the expected number of selected features, O(n log(n) log(norm^2 / ridge)).
+
+    8 log(n) / epsilon^2 times Lemma 2, whose arguments these are. (Section 3.1 prints log(d), its
+    paragraph on memory and Table 1 log(n).)
+    """
+    return 8 * log(n) / epsilon**2 * ofs_lemma_2(n, norm, epsilon, ridge)
+
+
+def _cluster_cost(A, labels):
+    A = np.asarray(A, float)
+    residual = A.copy()
+    for label in np.unique(labels):
+        members = np.asarray(labels) == label
+        residual[members] -= A[members].mean(axis=0)
+    return float(np.sum(residual**2))
+
+
+def ofs_lemma_3(A: ArrayLike, sampled: ArrayLike, labels: ArrayLike, epsilon: float) -> Sides:
+    """Relative change of the k-means cost of a clustering by the selection of features.
+
+    Parameters
+    ----------
+    A, sampled, epsilon
+        As in `ofs_theorem_1`.
+    labels : array-like of shape (n,)
+        Cluster of every row.
+
+    Raises
+    ------
+    DoesNotApply
+        If the inequality of Theorem 1 does not hold.
+    """
+    deviation, _ = theorem = ofs_theorem_1(A, sampled, epsilon)
+    _require(theorem.holds, f"deviation {deviation:.4g} > epsilon = {epsilon:g} in Theorem 1")
+    cost = _cluster_cost(A, labels)
+    return Sides(abs(_cluster_cost(sampled, labels) - cost), epsilon * cost)
+
+
+def ofs_theorem_2(
+    A: ArrayLike,
+    sampled: ArrayLike,
+    labels: ArrayLike,
+    best_labels: ArrayLike,
+    epsilon: float,
+) -> Sides:
+    """k-means cost of the clustering that is best for the selected features.
+
+    Parameters
+    ----------
+    A, sampled, epsilon
+        As in `ofs_theorem_1`.
+    labels, best_labels : array-like of shape (n,)
+        The best clusterings by the selected features and by all.
+
+    Raises
+    ------
+    DoesNotApply
+        If `labels` is not the better one by the selected features, and as Lemma 3.
+    """
+    costs = [_cluster_cost(sampled, each) for each in (labels, best_labels)]
+    _require(costs[0] <= costs[1], f"labels cost {costs[0]:.4g} > {costs[1]:.4g} = best_labels")
+    ofs_lemma_3(A, sampled, labels, epsilon)
+    factor = (1 + epsilon) / (1 - epsilon)
+    return Sides(_cluster_cost(A, labels), factor * _cluster_cost(A, best_labels))
+
+
+def ofs_lemma_4(
+    epsilon: float, variation: float, size: float, d: int, variant: str = "corrected"
+) -> float:
+    """Matrix Freedman inequality: bound on the probability that a martingale's norm is large.
+
+    Parameters
+    ----------
+    epsilon, variation, size : float
+        Norm of the martingale; bounds on its predictable quadratic variation and on its steps.
+    d : int
+        Rows of the matrices.
+    variant : {"corrected", "printed"}
+        2 d, or d, times exp(-(epsilon^2 / 2) / (variation + size epsilon / 3)).
+    """
+    _check({"d": d}, epsilon=epsilon, variation=variation, size=size)
+    factor = d if _printed(variant) else 2 * d
+    return factor * exp(-(epsilon**2) / 2 / (variation + size * epsilon / 3))
+
+
+# barda: regret
+
+
+class _Run(NamedTuple):
+    """Record of T steps in d features, as `barda_theorem_1` explains."""
+
+    gradients: np.ndarray  # (T, d)
+    gaps: np.ndarray  # (T + 1, d) truncated away before step t
+    scales: np.ndarray  # (T + 1, d) s_0 .. s_T
+    played: np.ndarray  # (T + 1, d)
+    regret: float
+
+
+def _run(gradients, untruncated, played, losses, comparator_losses):
+    gradients, untruncated, played = (
+        np.asarray(array, float) for array in (gradients, untruncated, played)
+    )
+    T, d = gradients.shape
+    for name, array in (("untruncated", untruncated), ("played", played)):
+        if array.shape != (T + 1, d):
+            raise ValueError(f"{name} has shape {array.shape}, must have {(T + 1, d)}")
+        _require(not array[0].any(), f"{name} does not start at 0")
+    scales = np.zeros((T + 1, d))
+    scales[1:] = np.sqrt(np.cumsum(gradients**2, axis=0))
+    regret = float(np.sum(losses) - np.sum(comparator_losses))
+    return _Run(gradients, played - untruncated, scales, played, regret)
+
+
+def barda_theorem_1(
+    gradients: ArrayLike,
+    untruncated: ArrayLike,
+    played: ArrayLike,
+    comparator: ArrayLike,
+    losses: ArrayLike,
+    comparator_losses: ArrayLike,
+    eta: float,
+    delta: float,
+    variant: str = "corrected",
+) -> Sides:
+    """Regret of B-ARDA.
+
+    Parameters
+    ----------
+    gradients : array-like of shape (T, d)
+        g_1 .. g_T, of the loss without the penalty.
+    untruncated, played : array-like of shape (T + 1, d)
+        z_1 .. z_(T+1) and w_1 .. w_(T+1), from 0.
+    comparator : array-like of shape (d,)
+        w*.
+    losses, comparator_losses : array-like of shape (T,)
+        Of w_t and of w*, with the penalty.
+    eta, delta : float
+        Parameters of the algorithm.
+    variant : {"corrected", "printed"}
+        Whether the largest |w*| is squared.
+
+    Raises
+    ------
+    DoesNotApply
+        If an entry of a gradient exceeds delta, or the run does not start at 0.
+    """
+    _check(eta=eta, delta=delta)
+    run = _run(gradients, untruncated, played, losses, comparator_losses)
+    largest = np.max(np.abs(run.gradients))
+    _require(largest <= delta, f"max ||g_t||_inf = {largest:.4g} > delta = {delta:g}")
+    comparator = np.asarray(comparator, float)
+    size, total = np.max(np.abs(comparator)), run.scales[-1].sum()
+    gaps = np.einsum("ij,ij->i", run.gaps[:-1] ** 2, delta + run.scales[:-1])
+    right = delta / (2 * eta) * comparator @ comparator
+    right += ((size if _printed(variant) else size**2) / (2 * eta) + eta) * total
+    right += sqrt(gaps.max() * 2 * len(run.gradients) * total)
+    return Sides(run.regret, float(right))
+
+
+def barda_theorem_2(
+    gradients: ArrayLike,
+    untruncated: ArrayLike,
+    played: ArrayLike,
+    comparator: ArrayLike,
+    losses: ArrayLike,
+    comparator_losses: ArrayLike,
+    eta: float,
+    delta: float,
+    variant: str = "corrected",
+) -> Sides:
+    """Regret of B-AMD.
+
+    Parameters
+    ----------
+    gradients
+        As in `barda_theorem_1`, but of the loss with the penalty.
+    untruncated, played, comparator, losses, comparator_losses, eta, delta
+        As in `barda_theorem_1`.
+    variant : {"corrected", "printed"}
+        Whether delta ||w*||^2 / (2 eta) is added.
+
+    Raises
+    ------
+    DoesNotApply
+        If the run does not start at 0.
+    """
+    _check(eta=eta, delta=delta)
+    run = _run(gradients, untruncated, played, losses, comparator_losses)
+    comparator = np.asarray(comparator, float)
+    truncated = np.sum(np.abs(run.gaps[1:]) * (delta + run.scales[1:]))
+    distance = np.max(np.abs(comparator - run.played[:-1]))
+    right = np.max(np.abs(comparator)) * truncated / eta
+    right += (distance**2 / (2 * eta) + eta) * run.scales[-1].sum()
+    if not _printed(variant):
+        right += delta / (2 * eta) * comparator @ comparator
+    return Sides(run.regret, float(right))
+
+
+def barda_passes(n: int, d: int) -> int:
+    """Passes over n rows of d features in the experiments, ceil(2 d / n)."""
+    _check({"n": n, "d": d})
+    return -(-2 * d // n)
