@@ -198,6 +198,14 @@ def test_theorem_2_holds(n, p, k, spike):
     assert exact_probability(found, n, p, k, spike) >= found.probability
 
 
+def test_theorem_2_as_printed_is_too_weak_for_many_features():
+    """Independent features, n so large that sqrt(lambda) is 0.8."""
+    n, p, k = 10**10, 10_000, 5000
+    printed, corrected = both(bounds.dissertation_theorem_2, n, p, 1.0, 1.0, 1.0)
+    assert 1 - exact_probability(printed, n, p, k) > 1.5 * (1 - printed.probability) > 1e-4
+    assert exact_probability(corrected, n, p, k) >= corrected.probability
+
+
 def test_theorem_2_as_printed_overrates_the_eigenvalue_of_small_features():
     """Covariance I / 4, n = 2 p: 0.8 / 2 - sqrt(1/2) / 4 exceeds what sqrt(lambda) is."""
     n, p = 400, 200
@@ -483,7 +491,7 @@ def test_proposition_4_1_by_hand_and_along_a_run():
     record = descent(lambda b: rng.choice([-0.5, 0.5]), 0.0, 200, 0.1)
     sides = bounds.sfsa_proposition_4_1(*record, [1.0], 0.1, 1.0, 1.5)
     assert sides.holds and len(sides.left) == 200
-    with pytest.raises(DoesNotApply, match=r"norm 1.5 > G = 1.2"):
+    with pytest.raises(DoesNotApply, match=r"norm 1.239 > G = 1.2"):
         bounds.sfsa_proposition_4_1(*record, [1.0], 0.1, 1.0, 1.2)
     with pytest.raises(DoesNotApply, match=r"not 1.1-strongly convex"):
         bounds.sfsa_proposition_4_1(*record, [1.0], 0.1, 1.1, 1.5)
