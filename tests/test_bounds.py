@@ -399,6 +399,15 @@ def test_ofsa_finds_all_if_it_removes_no_feature_before_the_stated_step():
     )
 
 
+def test_proposition_1_by_hand():
+    """m = M = 1, eta = 3/4: rho = 1/4; kept or true are two of three features."""
+    before, after, truth = [1.0, 0, 2], [1.0, 0, 0], [1.0, 0, 0]
+    sides = bounds.dissertation_proposition_1(
+        before, after, truth, [0.1, -0.2, 0], [True, False, True], 0.75, 1.0, 1.0
+    )
+    assert sides == approx((0, 1.62 * (2 / 4 + 0.75 * sqrt(2) * 0.2)))
+
+
 def test_theorem_1_as_printed_is_false_at_a_small_step():
     """m = M = 1, eta = .01: 1.62 rho = 1.6, so that the second term is negative."""
     args = (1, 4, 1.0, 1.0, 0.01, 1.0, 1.0)
