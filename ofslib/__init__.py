@@ -11,7 +11,8 @@ from pathlib import Path
 __version__ = "0.1.0"
 
 # A class that derives from one of these is complete.
-_TASKS = {"RowClassifier", "RowRegressor", "AverageClassifier", "AverageRegressor"}
+_COMPLETE = {"RowClassifier", "RowRegressor", "AverageClassifier", "AverageRegressor"}
+_COMPLETE |= {"ColumnStream"}
 
 
 @cache
@@ -29,7 +30,7 @@ def estimator_homes() -> dict[str, str]:
 def _is_public(node: ast.ClassDef) -> bool:
     decorators = {d.id for d in node.decorator_list if isinstance(d, ast.Name)}
     bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
-    return "estimator" in decorators and not bases.isdisjoint(_TASKS)
+    return "estimator" in decorators and not bases.isdisjoint(_COMPLETE)
 
 
 def __getattr__(name: str):

@@ -28,6 +28,8 @@ SHARED_KERNEL_MODULES = (
     "spectrum.py",
     "proximal.py",
     "gram.py",
+    "kept.py",
+    "substitution.py",
 )
 
 # Sums may be reordered (vector units), but nan and inf keep their meaning.

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_regressor
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -161,6 +161,8 @@ class Stream(SelectorMixin, BaseEstimator):
     frozen: ClassVar[tuple[str, ...]] = ()
     # Whether X is searched for values that are not finite before it is learned from.
     looks_first: ClassVar[bool] = True
+    # How sparse X is read.
+    sparse_form: ClassVar[str] = "csr"
 
     def _start(self, n_features: int) -> None:
         """Forget all rows."""
@@ -224,6 +226,9 @@ class Stream(SelectorMixin, BaseEstimator):
         if isinstance(k, Integral) and k > n_features:
             message = f"k={k} is greater than n_features={n_features}: all features are kept."
             warnings.warn(message, stacklevel=_frames_to_caller())
+        self._begin_anew(n_features)
+
+    def _begin_anew(self, n_features: int) -> None:
         self._frozen = {name: getattr(self, name) for name in self.frozen}
         self._start(n_features)
 
@@ -251,10 +256,10 @@ class Stream(SelectorMixin, BaseEstimator):
             X,
             y,
             reset=reset,
-            accept_sparse="csr",
+            accept_sparse=self.sparse_form,
             dtype=[np.float64, np.float32],
             ensure_all_finite=self.looks_first,
-            y_numeric=isinstance(self, RegressorMixin),
+            y_numeric=is_regressor(self),
         )
         return X, self._targets(y, **known)
 
@@ -294,6 +299,33 @@ class Stream(SelectorMixin, BaseEstimator):
         return tags
 
 
+def labels_and_signs(y, owner: str, classes=None) -> tuple[np.ndarray, np.ndarray]:
+    """The two labels, and y as -1 and +1; `owner` is who is to be named if y is not allowed."""
+    check_classification_targets(y)
+    unknown = () if classes is None else np.setdiff1d(y, classes)
+    classes = two_labels(y, owner) if classes is None else classes
+    if len(unknown):
+        allowed = classes.tolist()
+        raise ValueError(f"y holds labels {unknown[:5].tolist()}; allowed are {allowed}")
+    return classes, np.where(y == classes[1], 1.0, -1.0)
+
+
+def two_labels(y, owner: str) -> np.ndarray:
+    """The labels in y, which have to be two."""
+    classes = np.unique(np.asarray(y))
+    if len(classes) > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is "
+            f"{type_of_target(y)}: {owner} takes 2 classes, y has {len(classes)}."
+        )
+    if len(classes) < 2:
+        raise ValueError(
+            f"{owner} needs 2 classes, y has 1 class: {classes.tolist()}. partial_fit can be "
+            "told both by classes=[...]."
+        )
+    return classes
+
+
 class Classifier(ClassifierMixin):
     """Two classes, predicted by the sign of x . coef_ + intercept_."""
 
@@ -320,7 +352,7 @@ class Classifier(ClassifierMixin):
         """
         known = self.classes_ if self.__sklearn_is_fitted__() else None
         if classes is not None:
-            classes = self._two(classes)
+            classes = two_labels(classes, type(self).__name__)
             if known is not None and not np.array_equal(classes, known):
                 raise ValueError(
                     f"classes={classes.tolist()} differs from earlier calls: {known.tolist()}"
@@ -337,28 +369,8 @@ class Classifier(ClassifierMixin):
         return self.classes_[positive.astype(int)]
 
     def _targets(self, y, classes=None):
-        check_classification_targets(y)
-        unknown = () if classes is None else np.setdiff1d(y, classes)
-        classes = self._two(y) if classes is None else classes
-        if len(unknown):
-            allowed = classes.tolist()
-            raise ValueError(f"y holds labels {unknown[:5].tolist()}; allowed are {allowed}")
-        self.classes_ = classes
-        return np.where(y == classes[1], 1.0, -1.0)
-
-    def _two(self, y) -> np.ndarray:
-        classes, name = np.unique(np.asarray(y)), type(self).__name__
-        if len(classes) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is "
-                f"{type_of_target(y)}: {name} takes 2 classes, y has {len(classes)}."
-            )
-        if len(classes) < 2:
-            raise ValueError(
-                f"{name} needs 2 classes, y has 1 class: {classes.tolist()}. partial_fit can be "
-                "told both by classes=[...]."
-            )
-        return classes
+        self.classes_, signs = labels_and_signs(y, type(self).__name__, classes)
+        return signs
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -18,7 +18,7 @@ LONGEST_FUNCTION = 60
 # {module: what it may import of ofslib}, from the bottom up. `ofslib` itself, which finds the
 # estimators by name and imports none, and `files`, which only writes files, are open to all.
 KERNEL_MODULES = {"rows", "select", "losses", "penalties", "descent", "heap", "path", "spectrum"}
-KERNEL_MODULES |= {"proximal", "gram"}
+KERNEL_MODULES |= {"proximal", "gram", "kept", "substitution"}
 MAY_IMPORT = {
     "__init__": set(),
     "files": set(),
@@ -33,10 +33,13 @@ MAY_IMPORT = {
     "spectrum": {"_jit", "rows", "losses"},
     "proximal": {"_jit", "rows", "descent", "path", "penalties"},
     "gram": {"_jit", "penalties", "select"},
+    "kept": {"_jit", "losses", "penalties"},
+    "substitution": {"_jit", "kept", "losses"},
     "wishart": {"averages"},
     "averages": set(),
     "base": {"_jit", "averages", *KERNEL_MODULES},
-    "algorithms": {"_jit", "averages", "base", *KERNEL_MODULES},
+    "columns": {"base", "kept", "losses"},
+    "algorithms": {"_jit", "averages", "base", "columns", *KERNEL_MODULES},
     "simulate": set(),
     "metrics": set(),
     "bounds": set(),

@@ -1,0 +1,75 @@
+"""Online substitution: Yang et al. 2016 (`os`), Algorithm 1.
+
+At most k columns are kept. Each arrival makes a gradient step on their coefficients and on its own,
+and takes the place of the column with the smallest one if that lowers the objective enough.
+"""
+
+from numbers import Real
+from typing import NamedTuple
+
+import numpy as np
+
+from ofslib._jit import kernel
+from ofslib.base import AT_LEAST_ONE, estimator, number, param
+from ofslib.columns import ColumnStream
+from ofslib.kept import Kept, mean_slopes, new_kept, put, slot_of
+from ofslib.losses import Loss
+from ofslib.substitution import Hyper, edge, substitute
+
+
+class State(NamedTuple):
+    kept: Kept  # k + 1 slots: one for the arrival
+    margins: np.ndarray  # (n,) u = X w, and the constant
+    lipschitz: np.ndarray  # (1,) L_F as far as it is known
+    slopes: np.ndarray  # (n,) scratch
+
+
+@kernel
+def fold(state, columns, y, k, hp):
+    """Show a block of columns."""
+    kept, margins, slopes = state.kept, state.margins, state.slopes
+    for i in range(len(columns.index)):
+        # A constant column says nothing.
+        if columns.scale[i] == 0.0 or slot_of(kept, columns.index[i]) >= 0:
+            continue
+        put(kept, kept.size[0], columns, i)
+        mean_slopes(hp.loss, margins, y, slopes)
+        margins += substitute(kept, k, state.lipschitz, margins, y, slopes, hp)
+
+
+@estimator
+class OnlineSubstitution(ColumnStream):
+    """Online substitution (Yang et al. 2016, Algorithm 1).
+
+    The paper's Lipschitz constant L_F is not known before the columns are. It starts as that of
+    k + 1 independent columns, (1 + sqrt((k + 1) / n))^2 times the largest curvature of the loss,
+    and grows to the largest curvature that a step meets, so that with `step` <= 1 the objective
+    never rises, however the columns are correlated.
+
+    Cost: O(n k) per column; memory O(n k).
+    """
+
+    k: int = param(10, "Number s of features kept.", AT_LEAST_ONE)
+    step: float = param(
+        0.98,
+        "Step size eta times L_F. Theorem 1 needs less than 1; from 2 on steps may diverge.",
+        number(Real, 0, 2, closed="neither"),
+    )
+    m: float = param(1.0, "Kept features make steps smaller by this factor.", number(Real, 1))
+    c: float = param(
+        0.1,
+        "A substitution must lower the objective by c (1 / (2 eta) - L_F / 2) |change of w|^2.",
+        number(Real, 0, 1, closed="right"),
+    )
+
+    frozen = (*ColumnStream.frozen, "k")
+
+    def _new(self, n, offset):
+        lipschitz = edge(int(Loss[self.loss]), int(self.k), n)
+        room = new_kept(int(self.k) + 1, n)
+        return State(room, np.full(n, offset), np.array([lipschitz]), np.zeros(n))
+
+    def _show(self, state, columns, y):
+        step, m, c = float(self.step), float(self.m), float(self.c)
+        fold(state, columns, y, int(self.k), Hyper(int(Loss[self.loss]), step, m, c, True))
+        return state
