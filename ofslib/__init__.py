@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 # A class that derives from one of these is complete.
 _COMPLETE = {"RowClassifier", "RowRegressor", "AverageClassifier", "AverageRegressor"}
-_COMPLETE |= {"ColumnStream"}
+_COMPLETE |= {"ColumnStream", "ColumnScan", "PenalisedScan"}
 
 
 @cache

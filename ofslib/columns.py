@@ -5,7 +5,7 @@ its hyper-parameters, its state, and how a block of columns becomes part of the 
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -21,8 +21,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from ofslib.base import AT_LEAST_ONE, Stream, estimator, labels_and_signs, one_of, param
-from ofslib.kept import Columns, Kept
+from ofslib.base import (
+    AT_LEAST_ONE,
+    POSITIVE,
+    Stream,
+    estimator,
+    labels_and_signs,
+    one_of,
+    param,
+)
+from ofslib.kept import Columns, Kept, largest, new_scan, with_room
 from ofslib.losses import Loss, total
 
 # Values that are copied at a time, so that a block of columns stays in the processor's cache.
@@ -62,13 +70,6 @@ class ColumnStream(Stream):
         "that the scan left.",
         "boolean",
     )
-    n_scans: int = param(2, "Times that `fit` scans all columns.", AT_LEAST_ONE)
-    shuffle: bool = param(
-        True, "Whether `fit` scans them in random order, new in each scan.", "boolean"
-    )
-    random_state: int | None = param(
-        None, "Seed or generator (as in scikit-learn) of all that is random.", "random_state"
-    )
 
     frozen = ("loss", "fit_intercept")
     sparse_form: ClassVar[str] = "csc"
@@ -85,28 +86,30 @@ class ColumnStream(Stream):
         """The columns of the model and their coefficients."""
         return state.kept
 
+    def _peak(self, state: NamedTuple) -> int:
+        """The most columns that were kept at once."""
+        return int(state.kept.size[1])
+
     def _start(self, n_features):
-        self._rng = check_random_state(self.random_state)
+        self._model = []
 
     def _open(self, y) -> None:
         self._y, self.n_samples_seen_ = y, len(y)
-        self._offset = self._best_constant(y) if self.fit_intercept else 0.0
+        self._offset = self._constant(y)
         self._state = self._new(len(y), self._offset)
 
-    def _best_constant(self, y) -> float:
+    def _constant(self, y) -> float:
         """The constant with the least loss: the mean, for the squared hinge too, or the log odds.
 
-        The columns are centred: what else there is to say about a constant, the refit says.
+        It stays while the scan goes on, as the columns are centred; then the refit has its own.
         """
+        if not self.fit_intercept:
+            return 0.0
         return float(2 * np.arctanh(y.mean()) if self.loss == "log_loss" else y.mean())
 
     def _learn(self, X, y):
-        p = X.shape[1]
-        scans = range(self.n_scans)
-        orders = [self._rng.permutation(p) if self.shuffle else np.arange(p) for _ in scans]
         self._open(y)
-        for order in orders:
-            self._receive(X, order, order)
+        self._receive(X, np.arange(X.shape[1]), np.arange(X.shape[1]))
 
     def _receive(self, X, order, index) -> None:
         """Show the columns `order` of X as the features `index`."""
@@ -144,14 +147,14 @@ class ColumnStream(Stream):
         with self._unless_it_fails():
             X, y = self._read_columns(X_new, y, first)
             if first:
+                self.n_features_in_ = 0
                 self._begin_anew(0)
                 self._open(y)
-                self.n_features_in_ = 0
             else:
                 self._refuse_changes()
             self._name(X.shape[1], _names_of(X_new) if names is None else names)
             # What stood before stays, should the columns be refused.
-            self._state, self._rng = copy.deepcopy((self._state, self._rng))
+            self._state = copy.deepcopy(self._state)
             new = np.arange(X.shape[1])
             self._receive(X, new, self.n_features_in_ + new)
             self.n_features_in_ += X.shape[1]
@@ -228,7 +231,7 @@ class ColumnStream(Stream):
         """int
         The most columns that were kept at once."""
         check_is_fitted(self)
-        return int(self._state.kept.size[1])
+        return self._peak(self._state)
 
     @available_if(is_classifier)
     def decision_function(self, X) -> np.ndarray:
@@ -257,6 +260,67 @@ class ColumnStream(Stream):
             tags.estimator_type = "classifier"
             tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
+
+
+@estimator
+class ColumnScan(ColumnStream):
+    """Base of the methods that have learned from a column once they have seen it.
+
+    They may look at all columns again, in another order.
+    """
+
+    n_scans: int = param(2, "Times that `fit` scans all columns.", AT_LEAST_ONE)
+    shuffle: bool = param(
+        True, "Whether `fit` scans them in random order, new in each scan.", "boolean"
+    )
+    random_state: int | None = param(
+        None, "Seed or generator (as in scikit-learn) of all that is random.", "random_state"
+    )
+
+    def _learn(self, X, y):
+        rng, p = check_random_state(self.random_state), X.shape[1]
+        scans = range(self.n_scans)
+        orders = [rng.permutation(p) if self.shuffle else np.arange(p) for _ in scans]
+        self._open(y)
+        for order in orders:
+            self._receive(X, order, order)
+
+
+@estimator
+class PenalisedScan(ColumnScan):
+    """Base of the scans that select features by an l1 penalty; how many are kept is not bounded.
+
+    A subclass sets `fold`, a kernel `fold(scan, columns, y, hyper)`, and defines `_hyper`.
+    """
+
+    l1: float = param(
+        0.1, "Weight of the penalty |w| of the scaled columns' coefficients.", POSITIVE
+    )
+    k: int | None = param(
+        None,
+        "Largest number of features in the model: those with the largest coefficients of the "
+        "scaled columns. None: all that are not zero.",
+        AT_LEAST_ONE,
+        None,
+    )
+
+    fold: ClassVar[Callable]
+    frozen = (*ColumnScan.frozen, "l1")
+
+    def _hyper(self) -> NamedTuple:
+        """The hyper-parameters as the kernel reads them."""
+        raise NotImplementedError
+
+    def _new(self, n, offset):
+        return new_scan(16, n, offset)
+
+    def _show(self, state, columns, y):
+        state = state._replace(kept=with_room(state.kept, len(columns.index)))
+        type(self).fold(state, columns, y, self._hyper())
+        return state
+
+    def _chosen(self, state, y):
+        return largest(state.kept, self.k)
 
 
 def _names_of(X) -> Any:

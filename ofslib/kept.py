@@ -29,10 +29,23 @@ class Kept(NamedTuple):
     size: np.ndarray  # (2,) int64: columns in use, and the most that ever were
 
 
+class Scan(NamedTuple):
+    """What the simplest methods remember of a scan."""
+
+    kept: Kept
+    margins: np.ndarray  # (n,) X w and the constant
+    slopes: np.ndarray  # (n,) scratch
+
+
 def new_kept(room: int, n: int) -> Kept:
     """Room for so many columns of n rows, none of it used."""
     parts = np.zeros(room, np.int64), np.zeros((room, n)), *np.zeros((3, room))
     return Kept(*parts, np.zeros(2, np.int64))
+
+
+def new_scan(room: int, n: int, offset: float) -> Scan:
+    """No column is kept; all margins are `offset`."""
+    return Scan(new_kept(room, n), np.full(n, offset), np.zeros(n))
 
 
 def with_room(kept: Kept, more: int) -> Kept:
@@ -46,6 +59,18 @@ def with_room(kept: Kept, more: int) -> Kept:
         new[:used] = old[:used]
     larger.size[:] = kept.size
     return larger
+
+
+def append(kept: Kept, columns: Columns) -> Kept:
+    """Keep all columns of a block that are not constant, with coefficient 0."""
+    varies = columns.scale > 0
+    start = int(kept.size[0])
+    stop = start + np.count_nonzero(varies)
+    kept = with_room(kept, stop - start)
+    for part, new in zip(kept[:4], columns, strict=True):
+        part[start:stop] = new[varies]
+    kept.size[:] = stop
+    return kept
 
 
 def largest(kept: Kept, k: int | None) -> Kept:
@@ -73,6 +98,14 @@ def put(kept, slot, columns, i):
     kept.shift[slot] = columns.shift[i]
     kept.scale[slot] = columns.scale[i]
     kept.w[slot] = 0.0
+
+
+@kernel
+def clear_of(kept, slot, margins):
+    """Take the column of a slot out of the margins."""
+    w, x = kept.w[slot], kept.values[slot]
+    for i in range(len(margins)):
+        margins[i] -= w * x[i]
 
 
 @kernel

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kept import accept, move
+from ofslib.kept import accept, mean_slopes, move, put
 from ofslib.losses import curvature, total
 
 
@@ -78,3 +78,14 @@ def substitute(kept, capacity, lipschitz, margins, y, slopes, hp):
             return own
     move(kept, size, worst)
     return change
+
+
+@kernel
+def receive(kept, capacity, lipschitz, margins, y, slopes, columns, i, hp):
+    """Show column i of a block, which is not kept; by how much the margins then have to change.
+
+    `slopes` is a scratch array of n numbers.
+    """
+    put(kept, kept.size[0], columns, i)
+    mean_slopes(hp.loss, margins, y, slopes)
+    return substitute(kept, capacity, lipschitz, margins, y, slopes, hp)

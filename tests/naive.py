@@ -411,3 +411,80 @@ def penalty_value(penalty, w, level, shape):
 def information_criterion(X, y, coef, intercept, price):
     n, residual = len(y), y - X @ coef - intercept
     return n * np.log(np.mean(residual**2)) + price * np.count_nonzero(coef)
+
+
+# Streams of columns: `os`. Columns are taken as they are; each returns (coefficients, objective).
+
+
+def mean_loss(name, X, w, y):
+    return np.mean([loss(name, m, t) for m, t in zip(X @ w, y, strict=True)])
+
+
+def mean_gradient(name, X, w, y):
+    return X.T @ slopes(name, X @ w, y) / len(y)
+
+
+def lipschitz(name, k, n):
+    bend = {"log_loss": 0.25, "squared_hinge": 2}.get(name, 1)
+    return bend, bend * (1 + np.sqrt((k + 1) / n)) ** 2
+
+
+def online_substitution(X, y, *, k, m, c, step, loss, orders):
+    n, p = X.shape
+    w, S, objectives = np.zeros(p), [], []
+    bend, L = lipschitz(loss, k, n)
+    for j in (j for order in orders for j in order):
+        if j in S:
+            continue
+        g = mean_gradient(loss, X, w, y)
+        d = np.zeros(p)
+        d[S], d[j] = -g[S] / m, -g[j]
+        own = np.where(np.arange(p) == j, 0, d)
+        used = L
+        for v in (own, d):
+            if v.any():
+                L = max(L, bend * np.sum((X @ v) ** 2) / (n * v @ v))
+        eta = step / L
+        assert L >= used
+        before, w = w, w + eta * d
+        S = [*S, j]
+        if len(S) > k:
+            worst = min(S, key=lambda i: abs(w[i]))
+            after = w.copy()
+            after[worst] = 0
+            drop = mean_loss(loss, X, after, y) - mean_loss(loss, X, before, y)
+            if drop <= c * (L / 2 - 1 / (2 * eta)) * np.sum((after - before) ** 2):
+                w = after
+            else:
+                worst, w[j] = j, 0
+            S.remove(worst)
+        objectives.append(mean_loss(loss, X, w, y))
+    return w, objectives
+
+
+def proximal_coordinates(X, y, *, k, l1, loss, orders):
+    """The naive baselines: project on k features if k is given, else shrink by l1."""
+    w = np.zeros(X.shape[1])
+    bend = lipschitz(loss, 1, 1)[0]
+    for j in (j for order in orders for j in order):
+        w[j] = soft(w[j] - mean_gradient(loss, X, w, y)[j] / bend, l1 / bend)
+        if k:
+            w[np.setdiff1d(np.arange(len(w)), top(np.abs(w), k))] = 0
+    return w
+
+
+def grafting(X, y, *, l1, loss, orders, sweeps=3000):
+    w, S = np.zeros(X.shape[1]), []
+    rate = 1 / lipschitz(loss, 1, 1)[0] / np.linalg.eigvalsh(X.T @ X / len(y)).max()
+    for j in (j for order in orders for j in order):
+        if j in S or abs(mean_gradient(loss, X, w, y)[j]) <= l1:
+            continue
+        S.append(j)
+        for _ in range(sweeps):
+            w[S] = soft(w[S] - rate * (X[:, S].T @ slopes(loss, X @ w, y) / len(y)), rate * l1)
+        S = [i for i in S if w[i] != 0]
+    return w
+
+
+def slopes(loss, margins, y):
+    return np.array([slope(loss, m, t) for m, t in zip(margins, y, strict=True)])

@@ -11,10 +11,10 @@ import numpy as np
 
 from ofslib._jit import kernel
 from ofslib.base import AT_LEAST_ONE, estimator, number, param
-from ofslib.columns import ColumnStream
-from ofslib.kept import Kept, mean_slopes, new_kept, put, slot_of
+from ofslib.columns import ColumnScan
+from ofslib.kept import Kept, new_kept, slot_of
 from ofslib.losses import Loss
-from ofslib.substitution import Hyper, edge, substitute
+from ofslib.substitution import Hyper, edge, receive
 
 
 class State(NamedTuple):
@@ -32,13 +32,11 @@ def fold(state, columns, y, k, hp):
         # A constant column says nothing.
         if columns.scale[i] == 0.0 or slot_of(kept, columns.index[i]) >= 0:
             continue
-        put(kept, kept.size[0], columns, i)
-        mean_slopes(hp.loss, margins, y, slopes)
-        margins += substitute(kept, k, state.lipschitz, margins, y, slopes, hp)
+        margins += receive(kept, k, state.lipschitz, margins, y, slopes, columns, i, hp)
 
 
 @estimator
-class OnlineSubstitution(ColumnStream):
+class OnlineSubstitution(ColumnScan):
     """Online substitution (Yang et al. 2016, Algorithm 1).
 
     The paper's Lipschitz constant L_F is not known before the columns are. It starts as that of
@@ -62,7 +60,7 @@ class OnlineSubstitution(ColumnStream):
         number(Real, 0, 1, closed="right"),
     )
 
-    frozen = (*ColumnStream.frozen, "k")
+    frozen = (*ColumnScan.frozen, "k")
 
     def _new(self, n, offset):
         lipschitz = edge(int(Loss[self.loss]), int(self.k), n)

@@ -1,0 +1,78 @@
+"""Grafting: Perkins and Theiler 2003, Online feature selection using grafting, Section 3.
+
+An arrival whose gradient is larger than the l1 penalty joins the model, which is then optimised
+anew; what has a coefficient of 0 then leaves. What was refused comes back in the next scan only.
+"""
+
+from numbers import Real
+from typing import NamedTuple
+
+import numpy as np
+
+from ofslib._jit import kernel
+from ofslib.base import AT_LEAST_ONE, estimator, number, param
+from ofslib.columns import PenalisedScan
+from ofslib.kept import accept, coordinate_step, drop, mean_slopes, put, slot_of
+from ofslib.losses import Loss
+
+
+class Hyper(NamedTuple):
+    loss: int
+    l1: float
+    tol: float
+    max_sweeps: int
+
+
+@kernel
+def optimise(scan, y, hp):
+    """Minimise the mean loss + l1 |w|_1 of the kept columns by coordinate descent."""
+    kept, margins, slopes = scan.kept, scan.margins, scan.slopes
+    for _ in range(hp.max_sweeps):
+        largest, moved = 0.0, 0.0
+        for slot in range(kept.size[0]):
+            mean_slopes(hp.loss, margins, y, slopes)
+            change = coordinate_step(kept, slot, hp.loss, hp.l1, margins, y, slopes)
+            moved, largest = max(moved, abs(change)), max(largest, abs(kept.w[slot]))
+        if moved <= hp.tol * largest:
+            break
+    # Backwards: the last one takes the place of what goes.
+    for slot in range(kept.size[0] - 1, -1, -1):
+        if kept.w[slot] == 0.0:
+            drop(kept, slot)
+
+
+@kernel
+def fold(scan, columns, y, hp):
+    """Show a block of columns."""
+    kept, margins, slopes = scan.kept, scan.margins, scan.slopes
+    for i in range(len(columns.index)):
+        if columns.scale[i] == 0.0 or slot_of(kept, columns.index[i]) >= 0:
+            continue
+        mean_slopes(hp.loss, margins, y, slopes)
+        if abs(np.dot(columns.values[i], slopes)) > hp.l1:
+            put(kept, kept.size[0], columns, i)
+            accept(kept)
+            optimise(scan, y, hp)
+
+
+@estimator
+class Grafting(PenalisedScan):
+    """Grafting of arrivals (Perkins and Theiler 2003).
+
+    Cost: O(n) per column that is refused, O(n columns kept) per sweep for one that is tried;
+    memory O(n columns kept), which nothing bounds.
+    """
+
+    tol: float = param(
+        1e-4,
+        "Sweeps over the coefficients end when none changes by more than this share of the "
+        "largest.",
+        number(Real, 0, closed="neither"),
+    )
+    max_sweeps: int = param(1000, "Most sweeps after one arrival.", AT_LEAST_ONE)
+
+    fold = fold
+
+    def _hyper(self):
+        loss, sweeps = int(Loss[self.loss]), int(self.max_sweeps)
+        return Hyper(loss, float(self.l1), float(self.tol), sweeps)

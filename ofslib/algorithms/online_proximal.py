@@ -1,0 +1,50 @@
+"""Proximal coordinate descent: a naive baseline of Yang et al. 2016 (`os`), Section 5.
+
+Each arrival minimises loss and l1 penalty by its own coefficient alone; it stays if that is not 0.
+"""
+
+from typing import NamedTuple
+
+from ofslib._jit import kernel
+from ofslib.base import estimator
+from ofslib.columns import PenalisedScan
+from ofslib.kept import accept, coordinate_step, drop, mean_slopes, put, slot_of
+from ofslib.losses import Loss
+
+
+class Hyper(NamedTuple):
+    loss: int
+    l1: float
+
+
+@kernel
+def fold(scan, columns, y, hp):
+    """Show a block of columns."""
+    kept, margins, slopes = scan.kept, scan.margins, scan.slopes
+    for i in range(len(columns.index)):
+        if columns.scale[i] == 0.0:
+            continue
+        slot = slot_of(kept, columns.index[i])
+        if slot < 0:
+            slot = kept.size[0]
+            put(kept, slot, columns, i)
+        mean_slopes(hp.loss, margins, y, slopes)
+        coordinate_step(kept, slot, hp.loss, hp.l1, margins, y, slopes)
+        if slot == kept.size[0]:
+            if kept.w[slot] != 0.0:
+                accept(kept)
+        elif kept.w[slot] == 0.0:
+            drop(kept, slot)
+
+
+@estimator
+class OnlineProximal(PenalisedScan):
+    """Proximal coordinate descent on arrivals (Yang et al. 2016, Section 5).
+
+    Cost: O(n + columns kept) per column; memory O(n columns kept), which nothing bounds.
+    """
+
+    fold = fold
+
+    def _hyper(self):
+        return Hyper(int(Loss[self.loss]), float(self.l1))

@@ -1,0 +1,73 @@
+"""Projected gradient descent on k features: the batch baseline Proj-GD of Yang et al. 2016 (`os`).
+
+Iterative hard thresholding: a gradient step on all coefficients, of which the k largest stay.
+"""
+
+from numbers import Real
+from typing import NamedTuple
+
+import numpy as np
+
+from ofslib.base import AT_LEAST_ONE, NOT_NEGATIVE, estimator, number, param
+from ofslib.columns import ColumnStream
+from ofslib.kept import Kept, append, largest, mean_slopes, new_kept
+from ofslib.losses import Loss
+from ofslib.substitution import bend, edge
+
+
+class State(NamedTuple):
+    kept: Kept  # all columns
+
+
+@estimator
+class ProjectedGradientSelector(ColumnStream):
+    """Projected gradient descent on k features (Yang et al. 2016, Section 3; Proj-GD).
+
+    A batch method: it keeps all columns and learns when the model is first asked for. The
+    Lipschitz constant starts as in `OnlineSubstitution` and grows to the largest curvature that a
+    step meets; such a step is made again, so that with `step` <= 1 no step raises the objective.
+
+    Cost: O(n p) per step; memory O(n p).
+    """
+
+    k: int = param(10, "Number of features kept.", AT_LEAST_ONE)
+    step: float = param(
+        0.98, "Step size times the Lipschitz constant.", number(Real, 0, 2, closed="neither")
+    )
+    n_iter: int = param(200, "Most steps.", AT_LEAST_ONE)
+    tol: float = param(
+        1e-6, "Steps end when one is no longer than this share of |w|.", NOT_NEGATIVE
+    )
+
+    def _new(self, n, offset):
+        return State(new_kept(self.n_features_in_, n))
+
+    def _show(self, state, columns, y):
+        return State(append(state.kept, columns))
+
+    def _chosen(self, state, y):
+        used = state.kept.size[0]
+        A, loss = state.kept.values[:used], int(Loss[self.loss])
+        w, margins, slopes = np.zeros(used), np.full(len(y), self._constant(y)), np.zeros(len(y))
+        lipschitz = edge(loss, int(self.k), len(y))
+        for _ in range(self.n_iter):
+            mean_slopes(loss, margins, y, slopes)
+            d, change, lipschitz = self._step(A, loss, w, A @ slopes, lipschitz)
+            w, margins = w + d, margins + change
+            if np.linalg.norm(d) <= self.tol * np.linalg.norm(w):
+                break
+        return largest(state.kept._replace(w=w), self.k)
+
+    def _step(self, A, loss: int, w, g, lipschitz: float):
+        """The change of w and of the margins, and the Lipschitz constant after it."""
+        while True:
+            new = w - self.step / lipschitz * g
+            # Stable: of two equal coefficients that of the earlier column stays.
+            new[np.argsort(-np.abs(new), kind="stable")[self.k :]] = 0.0
+            d = new - w
+            moved = np.flatnonzero(d)
+            change = d[moved] @ A[moved]
+            met = bend(loss, change, d)
+            if met <= lipschitz * (1 + 1e-9):
+                return d, change, lipschitz
+            lipschitz = met

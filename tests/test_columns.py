@@ -1,0 +1,303 @@
+"""Streams of columns: equal to slow transcriptions of the `os` paper, and what they promise."""
+
+import copy
+import pickle
+
+import naive
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
+from test_contract import SKIPPED
+
+import ofslib
+import ofslib.columns
+from ofslib.columns import ColumnStream
+
+LOSSES = ("squared_error", "squared_hinge", "log_loss")
+CLASSES = {
+    name: getattr(ofslib, name)
+    for name in dir(ofslib)
+    if isinstance(getattr(ofslib, name), type) and issubclass(getattr(ofslib, name), ColumnStream)
+}
+
+every_class = pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES)
+every_loss = pytest.mark.parametrize("loss", LOSSES)
+
+
+def columns(n=40, p=24, seed=0, common=0.5):
+    """Correlated columns in many units, three of which matter."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) + common * rng.standard_normal((n, 1))
+    y = X[:, [2, 9, 17]] @ [1.0, -1.5, 1.2] + 0.3 * rng.standard_normal(n) + 1.0
+    return X * np.geomspace(0.01, 100, p) + np.linspace(-3, 3, p), y
+
+
+def target(loss, y):
+    return y if loss == "squared_error" else np.where(y > np.median(y), 1.0, -1.0)
+
+
+def scaled(X):
+    """Columns as they are kept without an intercept."""
+    return X / np.sqrt(np.mean(X**2, axis=0))
+
+
+def new(cls, **own):
+    """With few features, all that is random fixed."""
+    wanted = {"k": 4, "random_state": 0, "l1": 0.05}
+    return cls(**{a: v for a, v in wanted.items() if a in cls().get_params()} | own)
+
+
+def raw(cls, **own):
+    """The coefficients of the algorithm itself."""
+    return new(cls, refit=False, fit_intercept=False, **own)
+
+
+def assert_same(one, two):
+    assert one.coef_.tobytes() == two.coef_.tobytes()
+    assert one.intercept_ == two.intercept_
+    assert one.objective_ == two.objective_
+
+
+def test_the_methods_are_there():
+    methods = {"OnlineSubstitution", "AsyncOnlineSubstitution", "Grafting", "OnlineProximal"}
+    assert set(CLASSES) == methods | {"ProjectedGradientSelector", "OnlineCoordinateDescent"}
+
+
+@pytest.mark.filterwarnings("ignore:k=.*is greater than n_features")
+@pytest.mark.parametrize("loss", LOSSES[:2])
+@every_class
+def test_scikit_learn_accepts_it(cls, loss):
+    results = check_estimator(cls(loss=loss), on_skip=None, on_fail="raise")
+    skipped = {r["check_name"] for r in results if r["status"] == "skipped"}
+    assert skipped <= SKIPPED
+    assert all(r["status"] == "passed" for r in results if r["check_name"] not in skipped)
+
+
+# The algorithms as printed
+
+
+@every_loss
+@pytest.mark.parametrize("own", [{}, {"m": 5.0, "c": 1.0}, {"step": 1.6}])
+def test_substitution_is_algorithm_1(loss, own):
+    X, y = columns(common=1.5)
+    X, y = scaled(X), target(loss, y)
+    printed = {"m": 1.0, "c": 0.1, "step": 0.98} | own
+    expected, _ = naive.online_substitution(X, y, k=5, loss=loss, orders=[range(24)] * 3, **printed)
+    model = raw(ofslib.OnlineSubstitution, k=5, loss=loss, n_scans=3, shuffle=False, **own)
+    assert_allclose(model.fit(X, y).coef_, expected, rtol=1e-8, atol=1e-12)
+
+
+@every_loss
+def test_naive_baselines_step_on_one_coordinate(loss):
+    X, y = columns()
+    X, y, orders = scaled(X), target(loss, y), [range(24)] * 2
+    own = {"loss": loss, "shuffle": False}
+    projected = raw(ofslib.OnlineCoordinateDescent, **own).fit(X, y)
+    expected = naive.proximal_coordinates(X, y, k=4, l1=0.0, loss=loss, orders=orders)
+    assert_allclose(projected.coef_, expected, rtol=1e-9, atol=1e-12)
+    shrunk = raw(ofslib.OnlineProximal, l1=0.1, **own).fit(X, y)
+    expected = naive.proximal_coordinates(X, y, k=None, l1=0.1, loss=loss, orders=orders)
+    assert_allclose(shrunk.coef_, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES[:2])
+def test_grafting_is_optimal_after_each_arrival(loss):
+    X, y = columns()
+    X, y = scaled(X), target(loss, y)
+    own = {"loss": loss, "l1": 0.15, "shuffle": False, "n_scans": 1, "tol": 1e-9}
+    expected = naive.grafting(X, y, l1=0.15, loss=loss, orders=[range(24)])
+    model = raw(ofslib.Grafting, **own).fit(X, y)
+    assert_allclose(model.coef_, expected, atol=1e-6)
+    assert 0 < len(model.support_) <= model.peak_features_
+
+
+def test_projected_gradient_ends_where_no_step_leads_on():
+    X, y = columns(n=200)
+    X = scaled(X)
+    model = raw(ofslib.ProjectedGradientSelector, n_iter=5000, tol=1e-12).fit(X, y)
+    w, S = model.coef_, model.support_
+    g = naive.mean_gradient("squared_error", X, w, y)
+    assert len(S) == 4
+    assert_allclose(g[S], 0, atol=1e-8)
+    # The largest eigenvalue bounds L_F: a shorter step leads nowhere either.
+    top = np.linalg.eigvalsh(X.T @ X / len(y)).max()
+    assert np.abs(np.delete(g, S)).max() / top <= np.abs(w[S]).min()
+
+
+# What is promised
+
+
+@every_loss
+@pytest.mark.parametrize("common", [0.0, 3.0])
+def test_the_objective_never_rises(loss, common):
+    """Theorem 1 for any columns, since the step size follows the curvature."""
+    X, y = columns(p=60, common=common)
+    y, last = target(loss, y), np.inf
+    model = new(ofslib.OnlineSubstitution, k=6, loss=loss)
+    for _ in range(3):
+        for j in range(60):
+            model.partial_fit_columns(X[:, [j]], y)
+            assert model.objective_ <= last * (1 + 1e-12)
+            last = model.objective_
+
+
+def test_memory_is_bounded():
+    X, y = columns(p=500)
+    model = new(ofslib.OnlineSubstitution, k=3).partial_fit_columns(X, y)
+    assert model.peak_features_ == 3
+    numbers = sum(part.size for part in (*model._state.kept, *model._state[1:]))
+    assert numbers < 4 * 40 + 200
+    assert len(pickle.dumps(model)) < 8 * numbers + 5000
+
+
+@pytest.mark.parametrize(("loss", "least"), [("squared_error", 0.9), ("squared_hinge", 0.5)])
+def test_most_of_the_true_features_are_found(loss, least):
+    """The paper's data (Section 5) with a tenth of its features; Figures 1 and 2 show more."""
+    rng = np.random.default_rng(0)
+    n, p, s = 400, 500, 25
+    X, w = rng.standard_normal((n, p)), np.zeros(p)
+    w[:s] = rng.standard_normal(s)
+    y = target(loss, X @ w + 0.1 * rng.standard_normal(n) * (loss == "squared_error"))
+    own = {"k": s, "loss": loss, "fit_intercept": False}
+    online = new(ofslib.OnlineSubstitution, **own, n_scans=3).fit(X, y)
+    batch = new(ofslib.ProjectedGradientSelector, **own).fit(X, y)
+    assert np.sum(online.support_ < s) >= least * s
+    assert np.sum(batch.support_ < s) >= least * s
+    assert np.sum(new(ofslib.OnlineCoordinateDescent, **own).fit(X, y).support_ < s) > 0.3 * s
+
+
+@every_loss
+def test_kept_features_are_fitted_again(loss):
+    X, y = columns()
+    model = new(ofslib.OnlineSubstitution, loss=loss).fit(X, target(loss, y))
+    plain = clone(model).set_params(refit=False).fit(X, target(loss, y))
+    assert_array_equal(plain.support_, model.support_)
+    if loss == "squared_error":
+        coef, intercept = naive.least_squares(X, y, model.support_)
+        assert_allclose(model.coef_, coef, rtol=1e-7)
+        assert_allclose(model.intercept_, intercept, rtol=1e-7)
+    assert model.score(X, target(loss, y)) > 0.6
+
+
+# Asynchronous
+
+
+@every_loss
+def test_one_worker_is_the_sequential_algorithm(loss):
+    X, y = columns(p=100)
+    y = target(loss, y)
+    one = new(ofslib.OnlineSubstitution, loss=loss, c=1e-9, refit=False).fit(X, y)
+    for tau in (0, 3):
+        own = {"loss": loss, "n_workers": 1, "tau": tau, "refit": False}
+        two = new(ofslib.AsyncOnlineSubstitution, **own).fit(X, y)
+        assert_array_equal(two.support_, one.support_)
+        assert_allclose(two.coef_, one.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("backend", ["simulate", "threads"])
+def test_no_change_of_the_margins_is_lost(backend):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 600))
+    y = X[:, :10].sum(axis=1) + 0.1 * rng.standard_normal(300)
+    own = {"k": 14, "n_workers": 4, "backend": backend, "step": 0.5, "fit_intercept": False}
+    model = new(ofslib.AsyncOnlineSubstitution, **own, refit=False).fit(X, y)
+    assert_allclose(model._state.margins, X @ model.coef_, atol=1e-9)
+    assert [worker.size[0] for worker in model._state.workers] == [4, 4, 3, 3]
+    assert len(model.support_) == model.peak_features_ == 14
+
+
+def test_staleness_matters_and_is_seeded():
+    X, y = columns(p=100)
+    models = [new(ofslib.AsyncOnlineSubstitution, n_workers=2, tau=tau) for tau in (0, 4, 4)]
+    fresh, stale, again = (model.fit(X, y) for model in models)
+    assert_same(stale, again)
+    assert fresh.objective_ != stale.objective_
+    with pytest.raises(ValueError, match="n_workers=5 must be at most k=4"):
+        new(ofslib.AsyncOnlineSubstitution, n_workers=5).fit(X, y)
+
+
+# Invariances
+
+
+@every_class
+@every_loss
+def test_blocks_of_any_size_give_the_same_model(cls, loss, monkeypatch):
+    X, y = columns()
+    y = target(loss, y)
+    whole = new(cls, loss=loss).partial_fit_columns(X, y)
+    for size in (1, 5):
+        parts = new(cls, loss=loss)
+        for i in range(0, 24, size):
+            parts = pickle.loads(pickle.dumps(parts))
+            parts.partial_fit_columns(X[:, i : i + size], y)
+        assert_same(parts, whole)
+        assert parts.n_features_in_ == 24
+    fitted = new(cls, loss=loss).fit(X, y)
+    monkeypatch.setattr(ofslib.columns, "_VALUES_PER_BLOCK", 100)
+    assert_same(new(cls, loss=loss).fit(X, y), fitted)
+
+
+@every_class
+def test_the_layout_and_the_units_do_not_matter(cls):
+    X, y = columns()
+    X[:, 5] = 7.0
+    X[X[:, 3] < 0, 3] = 0.0
+    model = new(cls).fit(X, y)
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(24)])
+    for form in (np.asfortranarray(X), sp.csc_matrix(X), sp.csr_array(X), frame):
+        assert_same(new(cls).fit(form, y), model)
+    assert_array_equal(new(cls).fit(frame, y).feature_names_in_, frame.columns)
+    units = 2.0 ** np.arange(-12, 12)
+    other = new(cls).fit(X * units, y)
+    assert_allclose(other.coef_ * units, model.coef_, rtol=1e-9)
+    assert 5 not in model.support_
+    assert_array_equal(model.transform(X), X[:, model.support_])
+
+
+def test_the_order_is_that_of_the_seed():
+    X, y = columns()
+    model = new(ofslib.OnlineSubstitution, n_scans=1, refit=False).fit(X, y)
+    order = np.random.RandomState(0).permutation(24)
+    plain = new(ofslib.OnlineSubstitution, refit=False).partial_fit_columns(X[:, order], y)
+    assert_array_equal(plain.coef_, model.coef_[order])
+
+
+# Names, and what is refused
+
+
+def test_names_come_with_the_columns():
+    X, y = columns()
+    names = [f"x{j}" for j in range(24)]
+    model = new(ofslib.OnlineSubstitution).partial_fit_columns(X[:, :9], y, names=names[:9])
+    model.partial_fit_columns(pd.DataFrame(X[:, 9:], columns=names[9:]))
+    assert list(model.feature_names_in_) == names
+    assert list(model.get_feature_names_out()) == [names[j] for j in model.support_]
+
+
+def test_columns_that_are_refused_leave_no_trace():
+    X, y = columns()
+    with pytest.raises(ValueError, match="needs the targets"):
+        new(ofslib.OnlineSubstitution).partial_fit_columns(X)
+    model = new(ofslib.OnlineSubstitution).partial_fit_columns(X[:, :12], y)
+    before = copy.deepcopy(model)
+    refused = [
+        ((X[:-1],), "39 rows"),
+        ((X, y + 1), "y differs"),
+        ((np.where(X > 1, np.nan, X),), "NaN"),
+        ((X, None, ["a"] * 24), "names"),
+    ]
+    for call, match in refused:
+        with pytest.raises(ValueError, match=match):
+            model.partial_fit_columns(*call)
+        assert_same(model, before)
+        assert model.n_features_in_ == 12
+    with pytest.raises(ValueError, match="k=5 differs"):
+        model.set_params(k=5).partial_fit_columns(X)
+    named = new(ofslib.OnlineSubstitution).partial_fit_columns(X[:, :1], y, names=["a"])
+    for names, match in ((["a"], "one column only"), (["b", "c"], "must be 1 strings")):
+        with pytest.raises(ValueError, match=match):
+            named.partial_fit_columns(X[:, 1:2], names=names)
