@@ -440,12 +440,10 @@ def online_substitution(X, y, *, k, m, c, step, loss, orders):
         d = np.zeros(p)
         d[S], d[j] = -g[S] / m, -g[j]
         own = np.where(np.arange(p) == j, 0, d)
-        used = L
         for v in (own, d):
             if v.any():
                 L = max(L, bend * np.sum((X @ v) ** 2) / (n * v @ v))
         eta = step / L
-        assert L >= used
         before, w = w, w + eta * d
         S = [*S, j]
         if len(S) > k:

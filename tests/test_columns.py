@@ -99,7 +99,7 @@ def test_naive_baselines_step_on_one_coordinate(loss):
     projected = raw(ofslib.OnlineCoordinateDescent, **own).fit(X, y)
     expected = naive.proximal_coordinates(X, y, k=4, l1=0.0, loss=loss, orders=orders)
     assert_allclose(projected.coef_, expected, rtol=1e-9, atol=1e-12)
-    shrunk = raw(ofslib.OnlineProximal, l1=0.1, **own).fit(X, y)
+    shrunk = raw(ofslib.OnlineProximal, l1=0.1, k=None, **own).fit(X, y)
     expected = naive.proximal_coordinates(X, y, k=None, l1=0.1, loss=loss, orders=orders)
     assert_allclose(shrunk.coef_, expected, rtol=1e-9, atol=1e-12)
 
@@ -108,7 +108,7 @@ def test_naive_baselines_step_on_one_coordinate(loss):
 def test_grafting_is_optimal_after_each_arrival(loss):
     X, y = columns()
     X, y = scaled(X), target(loss, y)
-    own = {"loss": loss, "l1": 0.15, "shuffle": False, "n_scans": 1, "tol": 1e-9}
+    own = {"loss": loss, "l1": 0.15, "k": None, "shuffle": False, "n_scans": 1, "tol": 1e-9}
     expected = naive.grafting(X, y, l1=0.15, loss=loss, orders=[range(24)])
     model = raw(ofslib.Grafting, **own).fit(X, y)
     assert_allclose(model.coef_, expected, atol=1e-6)
