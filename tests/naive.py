@@ -413,7 +413,7 @@ def information_criterion(X, y, coef, intercept, price):
     return n * np.log(np.mean(residual**2)) + price * np.count_nonzero(coef)
 
 
-# Streams of columns: `os`. Columns are taken as they are; each returns (coefficients, objective).
+# Streams of columns: `os`. Columns are taken as they are; each returns the coefficients.
 
 
 def mean_loss(name, X, w, y):
@@ -429,35 +429,58 @@ def lipschitz(name, k, n):
     return bend, bend * (1 + np.sqrt((k + 1) / n)) ** 2
 
 
+def substitution_step(X, S, j, g, L, *, m, step, bend):
+    """The gradient step on features S and j, and L_F, which grows to the curvature along it."""
+    d = np.zeros(X.shape[1])
+    d[S], d[j] = -g[S] / m, -g[j]
+    for v in (np.where(np.arange(len(d)) == j, 0, d), d):
+        if v.any():
+            L = max(L, bend * np.sum((X @ v) ** 2) / (len(X) * v @ v))
+    return step / L * d, L
+
+
 def online_substitution(X, y, *, k, m, c, step, loss, orders):
-    n, p = X.shape
-    w, S, objectives = np.zeros(p), [], []
-    bend, L = lipschitz(loss, k, n)
+    w, S = np.zeros(X.shape[1]), []
+    bend, L = lipschitz(loss, k, len(y))
     for j in (j for order in orders for j in order):
         if j in S:
             continue
-        g = mean_gradient(loss, X, w, y)
-        d = np.zeros(p)
-        d[S], d[j] = -g[S] / m, -g[j]
-        own = np.where(np.arange(p) == j, 0, d)
-        for v in (own, d):
-            if v.any():
-                L = max(L, bend * np.sum((X @ v) ** 2) / (n * v @ v))
-        eta = step / L
-        before, w = w, w + eta * d
-        S = [*S, j]
+        d, L = substitution_step(
+            X, S, j, mean_gradient(loss, X, w, y), L, m=m, step=step, bend=bend
+        )
+        before, w, S = w, w + d, [*S, j]
         if len(S) > k:
             worst = min(S, key=lambda i: abs(w[i]))
             after = w.copy()
             after[worst] = 0
             drop = mean_loss(loss, X, after, y) - mean_loss(loss, X, before, y)
-            if drop <= c * (L / 2 - 1 / (2 * eta)) * np.sum((after - before) ** 2):
+            if drop <= c * (L / 2 - L / (2 * step)) * np.sum((after - before) ** 2):
                 w = after
             else:
                 worst, w[j] = j, 0
             S.remove(worst)
-        objectives.append(mean_loss(loss, X, w, y))
-    return w, objectives
+    return w
+
+
+def asynchronous_substitution(X, y, *, capacities, tau, m, step, loss, orders, rng):
+    w, changes, S = np.zeros(X.shape[1]), [], [[] for _ in capacities]
+    bend, L = lipschitz(loss, sum(capacities), len(y))
+    L = [L] * len(S)
+    for j in (j for order in orders for j in order):
+        if any(j in kept for kept in S):
+            continue
+        t = rng.integers(len(S))
+        late = [change for other, change in changes[max(0, len(changes) - tau) :] if other != t]
+        g = mean_gradient(loss, X, w - np.sum([0 * w, *late], axis=0), y)
+        d, L[t] = substitution_step(X, S[t], j, g, L[t], m=m, step=step, bend=bend)
+        before, w = w, w + d
+        S[t].append(j)
+        if len(S[t]) > capacities[t]:
+            worst = min(S[t], key=lambda i: abs(w[i]))
+            w[worst] = 0
+            S[t].remove(worst)
+        changes.append((t, w - before))
+    return w
 
 
 def proximal_coordinates(X, y, *, k, l1, loss, orders):

@@ -86,7 +86,7 @@ def test_substitution_is_algorithm_1(loss, own):
     X, y = columns(common=1.5)
     X, y = scaled(X), target(loss, y)
     printed = {"m": 1.0, "c": 0.1, "step": 0.98} | own
-    expected, _ = naive.online_substitution(X, y, k=5, loss=loss, orders=[range(24)] * 3, **printed)
+    expected = naive.online_substitution(X, y, k=5, loss=loss, orders=[range(24)] * 3, **printed)
     model = raw(ofslib.OnlineSubstitution, k=5, loss=loss, n_scans=3, shuffle=False, **own)
     assert_allclose(model.fit(X, y).coef_, expected, rtol=1e-8, atol=1e-12)
 
@@ -196,6 +196,28 @@ def test_one_worker_is_the_sequential_algorithm(loss):
         two = new(ofslib.AsyncOnlineSubstitution, **own).fit(X, y)
         assert_array_equal(two.support_, one.support_)
         assert_allclose(two.coef_, one.coef_, rtol=1e-9)
+
+
+@every_loss
+@pytest.mark.parametrize("tau", [0, 1, 5, None])
+def test_the_simulation_is_algorithms_2_and_3(loss, tau):
+    X, y = columns(p=60)
+    X, y = scaled(X), target(loss, y)
+    own = {"loss": loss, "step": 0.5, "m": 2.0}
+    seed = np.random.RandomState(0).randint(2**31)
+    expected = naive.asynchronous_substitution(
+        X,
+        y,
+        capacities=[3, 2, 2],
+        tau=3 if tau is None else tau,
+        orders=[range(60)] * 2,
+        rng=np.random.default_rng(seed),
+        **own,
+    )
+    model = raw(
+        ofslib.AsyncOnlineSubstitution, k=7, n_workers=3, tau=tau, shuffle=False, **own
+    ).fit(X, y)
+    assert_allclose(model.coef_, expected, rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize("backend", ["simulate", "threads"])
