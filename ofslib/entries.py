@@ -169,6 +169,7 @@ class Entry:
             "tune": self.spec["tune"] | change.get("tune", {}),
             **{key: self.spec[key] for key in ("sweep", "track", "passes", "metrics", "test_rows")},
             **{key: self.scale[key] for key in ("run_values", "tune_values")},
+            **{key: self.scale[key] for key in ("tune_points",) if key in self.scale},
         }
         asked, most = self.spec["replicates"], self.scale["replicates"]
         if _size(spec) and self.scale["values"] is not None:

@@ -317,8 +317,9 @@ def _tuned(setting: dict[str, Any], data, spec: dict[str, Any]) -> tuple[dict, d
     passes = _passes(setting, data, setting["tune_values"])
     known = inspect.signature(find_class(spec["class"])).parameters
     grid = {name: values for name, values in tune["grid"].items() if name in known}
+    points = list(_points(grid))
     best, chosen = -np.inf, {}
-    for point in _points(grid):
+    for point in points[:: math.ceil(len(points) / setting.get("tune_points", len(points)))]:
         model = build(
             {**spec, **point, **spec.get("at", tune["at"])}, n_passes=passes, random_state=seed
         )
