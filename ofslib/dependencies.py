@@ -18,7 +18,7 @@ def sources(*names: str) -> list[str]:
     ----------
     *names : str
         "experiment" (a module of ofslib), "SFSARegressor" (a class of ofslib) or
-        "package.module:Class" (a user's class).
+        "package.module:name" (a class or function of a study, or of the user).
 
     Returns
     -------
@@ -48,7 +48,7 @@ def home(name: str) -> Path:
         except ModuleNotFoundError:
             spec = None
         if not (spec and spec.origin):
-            raise LookupError(f"class {name!r}: no module {module!r} can be imported")
+            raise LookupError(f"{name!r}: no module {module!r} can be imported")
         return Path(spec.origin)
     if (PACKAGE / f"{name}.py").exists():
         return PACKAGE / f"{name}.py"

@@ -21,6 +21,7 @@ DEFAULTS = {
     "sweep": {},
     "tune": {},
     "track": {},
+    "study": {},
     "passes": 1,
     "metrics": [],
     "replicates": 1,
@@ -67,9 +68,10 @@ class Setting:
         return math.ceil(500 + 5 * 8 * 1000 * _width(data) / MB + paths + squares)
 
     @property
-    def classes(self) -> list[str]:
-        """The classes of its methods, as configured."""
-        return sorted({method["class"] for method in self.spec["methods"].values()})
+    def needs(self) -> list[str]:
+        """The classes of its methods, and the function of its study, as configured."""
+        needs = {method["class"] for method in self.spec["methods"].values()}
+        return sorted(needs | ({self.spec["study"]["function"]} if self.spec["study"] else set()))
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Entry:
     @cached_property
     def settings(self) -> list[Setting]:
         """All grid points, in the order of the configuration."""
-        if not self.spec["methods"]:
+        if not (self.spec["methods"] or self.spec["study"]):
             return []
         return [
             setting
@@ -165,6 +167,7 @@ class Entry:
             "axes": axes,
             "data": point | _resolved(self.spec["data"] | change.get("data", {}), axes),
             "methods": methods,
+            "study": _resolved(self.spec["study"] | change.get("study", {}), axes),
             "seed": self.seed,
             "tune": self.spec["tune"] | change.get("tune", {}),
             **{key: self.spec[key] for key in ("sweep", "track", "passes", "metrics", "test_rows")},
@@ -192,9 +195,12 @@ class Entry:
         for reading, change in spec["readings"].items():
             for label in change.get("methods", {}).keys() - spec["methods"].keys():
                 raise ConfigurationError(f"reading {reading!r} changes no method {label!r}")
-        for label, method in spec["methods"].items():
+        named = {label: method["class"] for label, method in spec["methods"].items()}
+        if spec["study"]:
+            named["study"] = spec["study"]["function"]
+        for label, name in named.items():
             try:
-                home(method["class"])
+                home(name)
             except LookupError as error:
                 raise ConfigurationError(f"{label}: {error}") from error
         names = Counter(setting.name for setting in self.settings)
@@ -208,6 +214,11 @@ class Entry:
         data, axes = setting.spec["data"], setting.spec["axes"]
         if "simulate" in data and data["simulate"] not in DESIGNS:
             raise ConfigurationError(f"simulate={data['simulate']!r} is none of {sorted(DESIGNS)}")
+        design = DESIGNS.get(data.get("simulate"))
+        for key, ability in _asked_of_design(setting.spec).items():
+            if not hasattr(design, ability):
+                able = sorted(name for name, cls in DESIGNS.items() if hasattr(cls, ability))
+                raise ConfigurationError(f"{key} needs data with `simulate` one of {able}")
         known = {"dataset"}
         if "simulate" in data:
             known = {
@@ -219,6 +230,20 @@ class Entry:
         used = {value["by"] for value in _values(self.spec) if "by" in value}
         for key in data.keys() - known - (axes.keys() & used):
             raise ConfigurationError(f"{key!r} is no part of the data, and nothing is `by` it")
+
+
+def _asked_of_design(spec: dict[str, Any]) -> dict[str, str]:
+    """What a setting says -> the attribute that its design needs for that."""
+    asked = {}
+    if "averages" in spec["data"]:
+        asked["averages=sampled"] = "low_rank"
+    if "every" in spec["track"]:
+        asked["track.every"] = "coef_at"
+    elif spec["track"]:
+        asked["track.first"] = "low_rank"
+    elif spec["test_rows"] is None:
+        asked["test_rows=null"] = "low_rank"
+    return asked
 
 
 def _size(spec: dict[str, Any]) -> int:

@@ -14,6 +14,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -61,7 +62,9 @@ def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.
     """
     here, lacking = _installed(setting)
     one = _tracked if setting["track"] else _simulated
-    if data is not None:
+    if setting["study"]:
+        one = partial(_studied, data=data)
+    elif data is not None:
         one = _real(here, data)
     replicates = tqdm(range(setting["replicates"]), disable=not progress, desc=setting["name"])
     rows = [row for replicate in replicates for row in one(here, replicate)]
@@ -78,9 +81,9 @@ def absent(setting: dict[str, Any], reason: str) -> pd.DataFrame:
 def _absent(setting: dict[str, Any], reason: str) -> list[dict[str, Any]]:
     return [
         {"method": label, **point, "replicate": 0, "metric": metric, "value": None, "note": reason}
-        for label, spec in setting["methods"].items()
+        for label, spec in (setting["methods"] or {None: {}}).items()
         for point in _points(spec.get("sweep", setting["sweep"]))
-        for metric in setting["metrics"]
+        for metric in setting["metrics"] or [None]
     ]
 
 
@@ -103,8 +106,8 @@ def _table(setting: dict[str, Any], rows: list[dict[str, Any]]) -> pd.DataFrame:
     return table
 
 
-def find_class(path: str) -> type:
-    """The class named by "SFSARegressor" (of ofslib) or by "package.module:Class"."""
+def find_class(path: str) -> Any:
+    """What is named by "SFSARegressor" (a class of ofslib) or by "package.module:name"."""
     module, _, name = path.rpartition(":")
     return getattr(import_module(module) if module else ofslib, name)
 
@@ -266,6 +269,17 @@ def warm_up(setting: dict[str, Any]) -> None:
     """Compile what the setting needs, so that no time measures compilation."""
     design = _design(setting["data"] | {"p": 10 * setting["data"]["k"]})
     learn(_models(_installed(setting)[0], 0), design.stream(50, np.random.default_rng(0)))
+
+
+# --- studies
+
+
+def _studied(setting: dict[str, Any], replicate: int, data: Any) -> Iterator[dict[str, Any]]:
+    """The rows of the function that the entry names."""
+    parameters = dict(setting["study"])
+    function = find_class(parameters.pop("function"))
+    for row in function(setting, _seeds(setting, replicate), data, **parameters):
+        yield {"method": None, "replicate": replicate, **row}
 
 
 # --- real data sets

@@ -174,9 +174,10 @@ def compare(
     """
     axes = [c for c in table if c not in ("skipped", "method", "metric")]
     key = [*axes, "method", "metric"]
-    missing = results[results["value"].isna()].drop_duplicates()
+    missing = results[results["value"].isna()]
     for part, columns in ((summarise(results), _SUMMARY), (missing, ["note"])):
-        part = part.reindex(columns=[*key, *columns])
+        # A reason may be given by several replicates; there is one cell.
+        part = part.reindex(columns=[*key, *columns]).drop_duplicates(key)
         if part.empty:
             part = part.astype(table.dtypes[key].to_dict())
         table = table.merge(part, "left", key)
@@ -262,7 +263,10 @@ def _escaped(text: str) -> str:
 
 
 def curves(ax, summary: pd.DataFrame, x: str, markers: bool = True) -> None:
-    """Mean over the replicates against x, one line a method, one standard error shaded."""
+    """Mean over the replicates against x, one line a method, one standard error shaded.
+
+    `markers`: whether the points are marked, too; not where they are many.
+    """
     for method in in_order(summary["method"]):
         line = summary[summary["method"] == method].sort_values(x)
         low, high = line["ours"] - line["se"], line["ours"] + line["se"]

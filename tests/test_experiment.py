@@ -124,6 +124,7 @@ def setting(**changes):
         "seed": 5,
         "sweep": {},
         "track": {},
+        "study": {},
         "tune": {},
         "passes": 1,
         "metrics": ["DR", "RMSE"],
@@ -357,6 +358,35 @@ def test_absent_rows_have_a_reason_and_no_value():
     assert set(table["method"]) == {"SGDT", "SFSA"} and set(table["k"]) == {2, 4}
     whole = experiment.run(spec | {"metrics": ["DR", "RMSE"]}, progress=False)
     assert set(table.columns) - {"note"} == set(whole.columns)
+
+
+def studied(setting, seeds, data, scale):
+    """A study of the tests: a random number, and what it was given."""
+    drawn = np.random.default_rng(seeds).random()
+    yield {"metric": "drawn", "value": scale * drawn, "p": setting["data"]["p"]}
+    rows = np.nan if data is None else len(data.y_test)
+    yield {"method": "bound", "metric": "rows", "value": rows}
+
+
+def test_a_study_does_the_runs_of_its_entry():
+    study = {"function": "methods_of_the_tests:studied", "scale": 10}
+    table = run(study=study, methods={}, replicates=3)
+    assert list(table["replicate"]) == [0, 0, 1, 1, 2, 2]
+    drawn = table[table["metric"] == "drawn"]
+    assert drawn["value"].nunique() == 3 and drawn["value"].max() > 1
+    assert drawn["method"].isna().all() and (drawn["p"] == 60).all()
+    assert set(table["n"]) == {300} and set(table["experiment"]) == {"one"}
+    assert table[table["metric"] == "rows"]["value"].isna().all()
+    assert_frame_equal(table[:2], run(study=study, methods={}, replicates=1))
+    other = run(study=study, methods={}, replicates=1, seed=6)
+    assert other["value"][0] != table["value"][0]
+    on_data = run(dataset(n=7), study=study, data={"dataset": "tiny", "p": 1}, methods={})
+    assert set(on_data.loc[on_data["metric"] == "rows", "value"]) == {7}
+
+
+def test_a_study_whose_data_are_absent_has_rows_with_the_reason():
+    table = experiment.absent(setting(methods={}, metrics=[], study={"function": "a:b"}), "why")
+    assert list(table["note"]) == ["why"] and table["value"].isna().all()
 
 
 # -------------------------------------------------- real data sets

@@ -177,6 +177,15 @@ def test_compare_keeps_what_cannot_be_compared_with_its_reason():
     assert (lost["verdict"], np.isnan(lost["ours"])) == ("not comparable", True)
 
 
+def test_compare_has_one_row_for_a_cell_that_several_replicates_lack():
+    lost = [{"n": 1, "method": "A", "metric": "DR", "replicate": r, "note": "lost"} for r in (0, 1)]
+    table = pd.DataFrame({"n": [1], "skipped": [""], "method": ["A"], "metric": ["DR"]})
+    cells = figures.compare(
+        pd.DataFrame(lost).assign(value=np.nan), figures.read_published(None), table, 1
+    )
+    assert list(cells["why"]) == ["lost"]
+
+
 def test_compare_survives_a_file(tmp_path):
     for n in (100, 200):
         part = results_of({key: v for key, v in CELLS.items() if key[1] == n})

@@ -81,7 +81,7 @@ def use(root, **changes):
     work = project.load(root, **changes)
     for entry in work.entries.values():
         for setting in [*entry.to_run, *entry.timed]:
-            project.sources("experiment", *setting.classes)
+            project.sources("experiment", *setting.needs)
     for name in work.datasets:
         work.row(name)
     return work
@@ -171,6 +171,13 @@ def test_a_wrong_change_is_refused_too(write):
         ("notebook", "recovery_tabel", "recovery_tabel"),
         ("published", "no_such_table", "no_such_table"),
         ("needs", ["datesets"], "datesets"),
+        ("study", {"function": "ofslib.studies.nothing:run"}, "ofslib.studies.nothing"),
+        ("study", {"function": "run"}, "run"),
+        ("study", {"of": "ofslib.tracking:drift"}, "function"),
+        ("test_rows", 0, "test_rows"),
+        ("data", {"simulate": "sparse_rows", "p": 9, "k": 2, "averages": "sampled"}, "averages"),
+        ("data", {"simulate": "equicorrelated", "p": 9, "averages": "drawn"}, "averages"),
+        ("track", {"every": 5, "last": 10}, "track.every"),
     ],
 )
 def test_wrong_entry_names_file_entry_and_key(write, place, value, key):
@@ -374,7 +381,7 @@ def test_shipped_configuration_can_be_used(work):
     assert set(work.entries) == set(ENTRIES)
     for entry in work.entries.values():
         for setting in entry.settings:
-            project.sources("experiment", *setting.classes)
+            project.sources("experiment", *setting.needs)
     assert set(work.datasets) <= registered()
 
 
@@ -489,6 +496,7 @@ def small_setting(cls):
         "seed": 1,
         "sweep": {},
         "track": {},
+        "study": {},
         "metrics": ["DR"],
         "test_rows": 20,
         "replicates": 1,
@@ -572,6 +580,24 @@ def test_importing_the_project_imports_no_numba():
 
 
 # -------------------------------------------------- what an entry shows, times, and leaves out
+
+
+@pytest.mark.parametrize(
+    ("key", "change"), [("test_rows=null", {"test_rows": None}), ("track.first", {"track": 1})]
+)
+def test_what_a_design_cannot_do_names_those_that_can(write, key, change):
+    if "track" in change:
+        change = {"track": {"first": 10, "per_decade": 2}}
+    with pytest.raises(ConfigurationError, match=rf"{key} needs data .*\['equicorrelated'\]"):
+        use(write({"one": TABLE | {"data": {"simulate": "sparse_rows", "p": 9, "k": 2}} | change}))
+
+
+def test_a_study_is_a_run_with_its_parameters(write):
+    study = {"function": "ofslib.tracking:drift", "runs": {"by": "n", 100: 3, 200: 4}}
+    entry = {key: value for key, value in TABLE.items() if key not in ("methods", "metrics")}
+    settings = use(write({"one": entry | {"study": study}})).entries["one"].settings
+    assert [s.spec["study"]["runs"] for s in settings] == [3, 4]
+    assert {s.needs[0] for s in settings} == {"ofslib.tracking:drift"}
 
 
 def test_only_shows_some_settings_of_another_entry(write):

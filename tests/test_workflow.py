@@ -284,6 +284,12 @@ def test_report_shows_every_entry(smoke):
         assert entry.spec["title"] in report
     figures = [e for e in smoke.work.entries.values() if e.spec["form"] == "figure"]
     assert report.count("<svg") == len(figures)
+    for section in report.split("<section>")[1:]:
+        shown = section.partition('<h2 id="')[2].partition('"')[0]
+        if smoke.work.entries[shown].spec["form"] == "table":
+            runs = smoke.work.source(shown).spec
+            blocks = section.count("<h3>") - section.count("<h3>Verdicts")
+            assert blocks == len(runs["metrics"]) * max(1, len(runs["readings"])), shown
     assert str(smoke.folder) not in report and str(ROOT) not in report
 
 
@@ -334,7 +340,7 @@ def runs_with(work, module):
     found = set()
     for entry in work.entries.values():
         for setting in entry.to_run:
-            files = project.sources(*setting.classes)
+            files = project.sources(*setting.needs)
             if any(file.endswith(module) for file in files):
                 found.add(str(work.result(entry.name, setting.name)))
     return found

@@ -97,7 +97,7 @@ def run_inputs(wildcards):
     """What the result of a setting depends on, besides its notebook."""
     make_again_what_a_kill_left()
     setting = work.setting(wildcards.entry, wildcards.setting)
-    needs = ["experiment", "files", *setting.classes]
+    needs = ["experiment", "files", *setting.needs]
     if not setting.dataset:
         return {"library": project.sources(*needs)}
     record = f"resources/{setting.dataset}.json"

@@ -15,8 +15,8 @@ TEMPLATE = Path(__file__).with_name("report.html.jinja")
 
 def section(work: project.Project, name: str) -> dict[str, Any]:
     """What the report shows of one entry."""
-    spec = work.entries[name].spec
-    content = {"name": name, "files": work.figures(name), **spec}
+    spec, runs = work.entries[name].spec, work.source(name).spec
+    content = {"name": name, "files": work.figures(name), **spec, "readings": runs["readings"]}
     table = pd.read_csv(f"figures/{name}.csv")
     if spec["form"] == "figure":
         svg = Path(f"figures/{name}.svg").read_text(encoding="utf-8")
@@ -29,8 +29,9 @@ def section(work: project.Project, name: str) -> dict[str, Any]:
             ": ".join(filter(None, (reading, figures.TITLES[metric]))): _html(
                 figures.layout(table, metric, reading), index=True
             )
-            for reading in spec["readings"] or [None]
-            for metric in spec["metrics"]
+            for reading in runs["readings"] or [None]
+            for metric in runs["metrics"]
+            if metric in set(table["metric"])
         }
     return content
 
