@@ -13,7 +13,7 @@ import numpy as np
 
 from ofslib._jit import kernel
 from ofslib.losses import curvature, majorant
-from ofslib.rows import Moments, axpy, dot, new_moments, row, watch
+from ofslib.rows import Moments, axpy, dot, in_batch, new_moments, row, watch
 
 # Of the later mini-batches every which is looked at, and the weight of what it shows.
 EVERY, WEIGHT = 4, 0.2
@@ -28,6 +28,7 @@ class Spectrum(NamedTuple):
     norm: np.ndarray  # (1,) the estimated largest eigenvalue of the one
     trace: np.ndarray  # (1,) the estimated trace of the other
     bend: np.ndarray  # (1,) sum of a over all rows looked at
+    residual: np.ndarray  # (1,) sum of the squared slopes of the mini-batch
     looks: np.ndarray  # (2,) int64: mini-batches looked at, rows of the one being looked at
 
 
@@ -37,6 +38,7 @@ def new_spectrum(p: int) -> Spectrum:
         np.zeros(p + 1),
         np.zeros(p + 1),
         new_moments(max(p, 1)),
+        np.zeros(1),
         np.zeros(1),
         np.zeros(1),
         np.zeros(1),
@@ -117,6 +119,20 @@ def forget(spectrum, active, gone):
     spectrum.norm[0] *= left
     normalise(v, active)
     spectrum.trace[0] = trace(spectrum, active)
+
+
+@kernel
+def rate_of_batch(spectrum, batch, active, loss):
+    """The largest step at which this mini-batch's own slopes do not overshoot.
+
+    A step changes its slopes s by - rate c X X' s / n; beyond this rate their product with s falls
+    below - |s|^2. Rows much heavier than most, of which the means know nothing, bind it.
+    """
+    square, g = 0.0, batch.gradient
+    for j in in_batch(batch, active):
+        square += g[j] * g[j]
+    n, residual = batch.count[1], spectrum.residual[0]
+    return 2.0 * n * residual / (curvature(loss) * square) if square > 0.0 else np.inf
 
 
 @kernel

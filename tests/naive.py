@@ -94,7 +94,8 @@ def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity):
 
     for t, rows in enumerate(_batches(X, b), start=1):
         x, m = X[rows] * alive, X[rows] @ w
-        g = np.mean([slope(loss, m[i], y[r]) * x[i] for i, r in enumerate(rows)], axis=0)
+        s = np.array([slope(loss, m[i], y[r]) for i, r in enumerate(rows)])
+        g = s @ x / len(rows)
         if t <= first or (t - 1) % 4 == 0:
             a = np.full(len(rows), float(curvature))
             if loss == "log_loss":
@@ -105,7 +106,8 @@ def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity):
             v, looks = v / np.linalg.norm(v), looks + 1
             seen, bends = np.vstack([seen, X[rows]]), [*bends, *a]
         if t > first:
-            w = w - g / inverse_rate()[0]
+            own = curvature * len(rows) * g @ g / max(s @ s, 1e-300)
+            w = w - g / max(inverse_rate()[0], own / 2)
         mean = mean + min(1, 8 / (t - T if t > T else t)) * (w - mean)
         keep = schedule(t - q, T - q, p, k, mu) if t > max(q, first) else p
         if keep < alive.sum():

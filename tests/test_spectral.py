@@ -77,6 +77,19 @@ def test_features_of_any_scale_do_not_make_it_diverge(scale):
     SFSAClassifier(k=5, step="spectral", random_state=0).fit(X, y > 0)
 
 
+@pytest.mark.parametrize("loss", ["squared_error", "squared_hinge"])
+def test_a_row_much_heavier_than_all_others_does_no_harm(loss):
+    """Nothing was known of it when its turn came."""
+    design = Equicorrelated(100, 5, alpha=0.0, task="classification")
+    X, y = design.sample(4000, np.random.default_rng(0))
+    X[3000::100] *= 300
+    kind = SFSARegressor if loss == "squared_error" else SFSAClassifier
+    model = kind(k=5, step="spectral", loss=loss, fit_intercept=False, maturity=2000)
+    known = {} if loss == "squared_error" else {"classes": [-1, 1]}
+    model.partial_fit(X, y, **known)
+    assert np.abs(X[:3000] @ model.coef_).max() < 10
+
+
 def test_it_finds_all_features_where_the_constant_step_does_not():
     """The design of sfsa Table 1 at a tenth of its size."""
     design = Equicorrelated(1000, 20)

@@ -27,7 +27,7 @@ from ofslib.base import (
     param,
 )
 from ofslib.descent import gather
-from ofslib.losses import CLASSIFICATION_LOSSES, SQUARED_ERROR, Loss, curvature
+from ofslib.losses import CLASSIFICATION_LOSSES, SQUARED_ERROR, Loss, curvature, slope
 from ofslib.rows import (
     Active,
     Batch,
@@ -46,6 +46,7 @@ from ofslib.spectrum import (
     forget,
     look,
     new_spectrum,
+    rate_of_batch,
     stable_rate,
 )
 
@@ -109,6 +110,7 @@ def descend(state, hp):
         if state.steps[0] < hp.look:
             return
         rate = stable_rate(state.spectrum, active, batch.count[1], hp.loss)
+        rate = min(rate, rate_of_batch(state.spectrum, batch, active, hp.loss))
         if hp.intercept > 0.0:
             # Features and intercept, each at its own pace; together they are stable at half of it.
             own = 1.0 / (curvature(hp.loss) * (1.0 + 1.0 / batch.count[1]))
@@ -186,6 +188,7 @@ def step(state, hp):
     if hp.spectral:
         conclude(state.spectrum, state.active, hp.look)
     descend(state, hp)
+    state.spectrum.residual[0] = 0.0
     clear(state.batch, state.active)
     state.steps[0] += 1
     if hp.spectral:
@@ -216,6 +219,10 @@ def fold(state, X, y, order, hp, margins):
         i = gather(batch, X, y, order, i, hp.batch_size, point, active, active, hp, margins)
         if hp.importance != select.COEF:
             watch(state.moments, X, order[start:i])
+        if hp.spectral:
+            for r in range(start, i):
+                s = slope(hp.loss, margins[r], y[order[r]])
+                state.spectrum.residual[0] += s * s
         if hp.spectral and (state.steps[0] < hp.look or state.steps[0] % EVERY == 0):
             look(state.spectrum, X, order[start:i], margins[start:i], hp.loss, active)
         if batch.count[1] >= hp.batch_size:
