@@ -174,10 +174,11 @@ class Entry:
             **{key: self.scale[key] for key in ("run_values", "tune_values")},
             **{key: self.scale[key] for key in ("tune_points",) if key in self.scale},
         }
-        asked, most = self.spec["replicates"], self.scale["replicates"]
+        asked = _resolved({"replicates": self.spec["replicates"]}, axes)["replicates"]
+        most = self.scale["replicates"]
         if _size(spec) and self.scale["values"] is not None:
             most = min(most, int(self.scale["values"] / _size(spec)))
-        spec["replicates"] = min(asked, most)
+        spec |= {"asked": asked, "replicates": min(asked, most)}
         # Methods with replicates of their own go through all features for each row, sparse or not.
         dense = spec["data"].get("n", 0) * spec["data"].get("p", 0)
         for method in methods.values():

@@ -144,21 +144,26 @@ def read_published(file: str | None) -> pd.DataFrame:
 
 
 def cells(settings: Iterable, metrics: Sequence[str]) -> pd.DataFrame:
-    """The cells of a table, one a row: axes, skipped, method, metric.
+    """The cells of a table, one a row: axes, skipped, runs, method, metric.
 
-    `settings` are those of an entry (`entries.Setting`); `skipped` says why one was not run.
+    `settings` are those of an entry (`entries.Setting`); `skipped` says why one was not run, `runs`
+    over how many the paper averages.
     """
     return pd.DataFrame(
-        {**s.spec["axes"], "skipped": s.skipped, "method": method, "metric": metric}
+        {
+            **s.spec["axes"],
+            "skipped": s.skipped,
+            "runs": s.spec["asked"],
+            "method": method,
+            "metric": metric,
+        }
         for s in settings
         for metric in metrics
         for method in s.spec["methods"]
     )
 
 
-def compare(
-    results: pd.DataFrame, published: pd.DataFrame, table: pd.DataFrame, runs: int
-) -> pd.DataFrame:
+def compare(results: pd.DataFrame, published: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     """One row a cell: ours, the paper's, and the verdict with its reason.
 
     Parameters
@@ -169,10 +174,8 @@ def compare(
         From `read_published`; its columns name cells, except value and note.
     table : DataFrame
         From `cells`.
-    runs : int
-        Over how many runs the paper averages.
     """
-    axes = [c for c in table if c not in ("skipped", "method", "metric")]
+    axes = [c for c in table if c not in ("skipped", "runs", "method", "metric")]
     key = [*axes, "method", "metric"]
     missing = results[results["value"].isna()]
     for part, columns in ((summarise(results), _SUMMARY), (missing, ["note"])):
@@ -185,7 +188,7 @@ def compare(
     on = [c for c in paper if c in key]
     table = table.merge(paper[[*on, "paper", "paper_note"]], "left", on)
     table["verdict"] = [
-        verdict(r.metric, r.ours, r.sd, r.replicates, r.paper, runs) for r in table.itertuples()
+        verdict(r.metric, r.ours, r.sd, r.replicates, r.paper, r.runs) for r in table.itertuples()
     ]
     table["why"] = [_why(r) for r in table.itertuples()]
     columns = [*key, "ours", "se", "median", "replicates", "paper", "verdict", "why"]

@@ -130,7 +130,8 @@ PUBLISHED = pd.DataFrame(
 def compare(results, published, settings, methods=None):
     """Compare all cells that the methods of the results have in these settings."""
     cells = results[["method", "metric"]].drop_duplicates() if methods is None else methods
-    return figures.compare(results, published, settings.merge(cells, how="cross"), runs=20)
+    cells = settings.assign(runs=20).merge(cells, how="cross")
+    return figures.compare(results, published, cells)
 
 
 def compared():
@@ -179,10 +180,8 @@ def test_compare_keeps_what_cannot_be_compared_with_its_reason():
 
 def test_compare_has_one_row_for_a_cell_that_several_replicates_lack():
     lost = [{"n": 1, "method": "A", "metric": "DR", "replicate": r, "note": "lost"} for r in (0, 1)]
-    table = pd.DataFrame({"n": [1], "skipped": [""], "method": ["A"], "metric": ["DR"]})
-    cells = figures.compare(
-        pd.DataFrame(lost).assign(value=np.nan), figures.read_published(None), table, 1
-    )
+    settings = pd.DataFrame({"n": [1], "skipped": [""]})
+    cells = compare(pd.DataFrame(lost).assign(value=np.nan), PUBLISHED, settings)
     assert list(cells["why"]) == ["lost"]
 
 

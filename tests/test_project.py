@@ -323,6 +323,13 @@ def test_replicates_are_capped_by_the_scale(write):
     assert [counts[n] for n in (100, 4000, 5000)] == [9, 2, 2]
 
 
+def test_replicates_may_depend_on_the_setting(write):
+    entry = TABLE | {"replicates": {"by": "n", 100: 30, 200: 4}}
+    settings = project.load(write({"one": entry}), scale="free").entries["one"].settings
+    assert [s.spec["replicates"] for s in settings] == [30, 4]
+    assert list(figures.cells(settings, ["DR"])["runs"]) == [30, 30, 4, 4]
+
+
 def test_an_entry_that_asks_for_one_replicate_gets_it(write):
     root = write({"one": TABLE | {"replicates": 1}})
     assert [(s.spec["replicates"], s.skipped) for s in settings_of(root)] == [(1, "")] * 2
