@@ -5,7 +5,7 @@ The Snakefile and the notebooks both read the project through this module, which
 
 import csv
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +113,9 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
             if name in entries:
                 raise ConfigurationError(f"{file.name}: entry {name} is there twice")
             entries[name] = Entry(name, DEFAULTS | spec, scales[config["scale"]], config["seed"])
+    for label, method in _read(root, "config/methods.yaml", "methods").items():
+        for name in method.pop("entries"):
+            _add_method(entries, name, label, method)
     project = Project(root, config["scale"], config["real_data"], config["seed"], entries)
     for file in sorted((root / "config/experiments").glob("*.yaml")):
         for name in _read(root, f"config/experiments/{file.name}", "entries"):
@@ -121,6 +124,18 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
             except ConfigurationError as error:
                 raise ConfigurationError(f"{file.name}, {name}: {error}") from error
     return project
+
+
+def _add_method(entries: dict[str, Entry], name: str, label: str, method: dict) -> None:
+    """Give an entry one more method."""
+    able = sorted(known for known, entry in entries.items() if entry.spec["methods"])
+    if name not in able:
+        raise ConfigurationError(f"config/methods.yaml, {label}: entry {name!r} is none of {able}")
+    methods = entries[name].spec["methods"]
+    if label in methods:
+        raise ConfigurationError(f"config/methods.yaml, {label}: {name} has such a method already")
+    spec = entries[name].spec | {"methods": methods | {label: method}}
+    entries[name] = replace(entries[name], spec=spec)
 
 
 def find_root(start: str | os.PathLike = ".") -> Path:

@@ -64,6 +64,7 @@ def write(tmp_path):
 
     def make(entries, file="tiny.yaml", **others):
         contents = {"scales": {"small": SMALL, "free": FREE}}
+        contents["methods"] = {}
         contents["config"] = {"scale": "small", "real_data": "none", "seed": 1}
         contents[f"experiments/{file.removesuffix('.yaml')}"] = entries
         for name, content in (contents | others).items():
@@ -597,6 +598,35 @@ def test_what_a_design_cannot_do_names_those_that_can(write, key, change):
         change = {"track": {"first": 10, "per_decade": 2}}
     with pytest.raises(ConfigurationError, match=rf"{key} needs data .*\['equicorrelated'\]"):
         use(write({"one": TABLE | {"data": {"simulate": "sparse_rows", "p": 9, "k": 2}} | change}))
+
+
+def test_a_method_of_ones_own_joins_the_entries_that_it_names(write):
+    mine = {"class": "SGDTRegressor", "entries": ["one", "three"], "learning_rate": 0.5}
+    part = {key: TABLE[key] for key in ("source", "title", "form", "notebook")}
+    entries = {name: TABLE for name in ("one", "two", "three")}
+    work = use(write(entries | {"four": part | {"results": "one"}}, methods={"mine": mine}))
+    has = {name: "mine" in entry.spec["methods"] for name, entry in work.entries.items()}
+    assert has == {"one": True, "two": False, "three": True, "four": False}
+    added = {s.spec["methods"]["mine"]["learning_rate"] for s in work.shown("four")}
+    assert added == {0.5}
+    plain = use(write(entries, methods={}))
+    assert plain.entries["two"].settings == work.entries["two"].settings
+
+
+@pytest.mark.parametrize(
+    ("label", "change", "wrong"),
+    [
+        ("mine", {"entries": ["oen"]}, "'oen' is none of .'one'."),
+        ("SFSA", {}, "one has such a method already"),
+        ("mine", {"class": "no_such_module:Mine"}, "no_such_module"),
+        ("mine", {"entries": []}, "methods.yaml, mine.entries"),
+    ],
+)
+def test_a_method_that_cannot_join_is_named(write, label, change, wrong):
+    mine = {"class": "SGDTRegressor", "entries": ["one"]} | change
+    with pytest.raises(ConfigurationError, match=wrong) as error:
+        use(write({"one": TABLE}, methods={label: mine}))
+    assert label in str(error.value)
 
 
 def test_a_study_is_a_run_with_its_parameters(write):
