@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from enum import EnumType
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -29,7 +30,7 @@ from threadpoolctl import threadpool_limits
 from ofslib.averages import RunningAverages, Standardized
 from ofslib.gram import least_squares
 from ofslib.losses import LOSSES, Loss, total
-from ofslib.path import Path, new_path
+from ofslib.path import Path, hold, new_path
 from ofslib.rows import CSR
 
 # Values read between two looks at the keyboard, and values copied at a time when the data are not
@@ -98,6 +99,22 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
     Names of the features, if they were shown with names.
 classes_ : ndarray of shape (2,)
     The labels; the second one is the positive class (classifiers only)."""
+
+
+def read_parameters(model: BaseEstimator, kind: type, **own) -> NamedTuple:
+    """The parameters of a model as kernels read them: numbers, None as 0, words as their codes.
+
+    `kind` is a NamedTuple: its fields are the parameters of these names, but for those in `own`,
+    and are annotated with what they become, int, float, or the enumeration of the codes.
+    """
+
+    def read(name, becomes):
+        value = own[name] if name in own else getattr(model, name)
+        if isinstance(becomes, EnumType):
+            return int(becomes[value])
+        return becomes() if value is None else becomes(value)
+
+    return kind(**{name: read(name, becomes) for name, becomes in kind.__annotations__.items()})
 
 
 def batches(rows: int | None, batch_size: int) -> int:
@@ -417,8 +434,8 @@ class RowStream(Stream):
     A subclass sets `fold`, a kernel `fold(state, X, y, order, hyper, margins)` that shows the rows
     `order` of X to the state, writes the prediction made before each of them into `margins`, and
     returns how many it showed: it stops before a row whose prediction is not finite. A row with a
-    value that is not finite must give such a prediction. It also defines `_init`, `_hyper` and
-    `_model`.
+    value that is not finite must give such a prediction. It also sets `hyper`, and defines `_init`
+    and `_model`.
     """
 
     k: int = param(10, "Number of features kept.", AT_LEAST_ONE)
@@ -435,6 +452,8 @@ class RowStream(Stream):
     )
 
     fold: ClassVar[Callable]
+    # NamedTuple of the hyper-parameters that `fold` reads.
+    hyper: ClassVar[type]
     # The parameter that sets how large the steps are.
     pace: ClassVar[str] = "learning_rate"
     # The kernels look at each value anyway.
@@ -444,9 +463,12 @@ class RowStream(Stream):
         """The state before the first row."""
         raise NotImplementedError
 
-    def _hyper(self, n_rows: int | None) -> NamedTuple:
-        """The hyper-parameters as the kernel reads them; `n_rows`: the stream's length if known."""
-        raise NotImplementedError
+    def _hyper(self, n_rows: int | None, **own) -> NamedTuple:
+        """The hyper-parameters as the kernel reads them; `n_rows`: the stream's length if known.
+
+        A subclass hands over as `own` what is no parameter.
+        """
+        return read_parameters(self, self.hyper, intercept=self.fit_intercept, **own)
 
     def _model(self, state: NamedTuple, hyper: NamedTuple) -> tuple[np.ndarray, float]:
         """Coefficients, at most k of them not zero, and intercept."""
@@ -478,12 +500,16 @@ class RowStream(Stream):
         loss, hyper = int(Loss[self.loss]), self._learned
         for X, y, order in _kernel_blocks(data):
             margins = np.empty(len(order))
-            done = type(self).fold(self._state, X, y, order, hyper, margins)
+            done = self._fold(X, y, order, hyper, margins)
             if done < len(order):
                 self._refuse(X, order[done])
             shown = y[order]
             self._online += (total(loss, margins, shown), *self._scored(margins, shown))
             self.n_samples_seen_ += len(order)
+
+    def _fold(self, X, y, order, hyper: NamedTuple, margins) -> int:
+        """Show rows to the state, as `fold` does."""
+        return type(self).fold(self._state, X, y, order, hyper, margins)
 
     def _refuse(self, X, i: int) -> None:
         """Say why row i of X has no finite prediction."""
@@ -524,7 +550,9 @@ class Penalised(RowStream):
     """Base of the methods that select features by an l1 penalty.
 
     With `k`, a grid of penalties is learned in one pass, and the model is that with the most
-    features, but not more than `k`.
+    features, but not more than `k`. `fold` is then not called: a subclass sets `step_all`, a kernel
+    `step_all(state, hyper)` that makes a step for all penalties with the rows that `hold` put into
+    the mini-batch, and returns whether all is finite.
     """
 
     k: int | None = param(
@@ -545,6 +573,7 @@ class Penalised(RowStream):
         None,
     )
 
+    step_all: ClassVar[Callable]
     frozen = ("k", "l1", "n_penalties", "l1_range")
 
     @property
@@ -564,6 +593,18 @@ class Penalised(RowStream):
         # How a BLAS rounds may depend on the number of its threads.
         with threadpool_limits(1, user_api="blas"):
             super()._show(data)
+
+    def _fold(self, X, y, order, hyper, margins):
+        path, done = self._path(self._state), 0
+        if path is None:
+            return super()._fold(X, y, order, hyper, margins)
+        while done < len(order):
+            done = hold(path, X, y, order, done, hyper.intercept, margins)
+            if path.count[0] < len(path.rows):
+                break
+            if not type(self).step_all(self._state, hyper):
+                return done - 1
+        return done
 
     def _new_path(self, n_features: int) -> Path:
         bounds = self.l1_range
@@ -594,14 +635,12 @@ class Penalised(RowStream):
 class PenalisedBatches(Penalised):
     """Base of those that learn in mini-batches.
 
-    A subclass sets the kernels `step` and `step_all`, which make a step with the rows of the
-    mini-batch for one penalty or for all, and return whether all is finite.
+    A subclass sets the kernel `step`, which does for one penalty what `step_all` does for all.
     """
 
     batch_size: int = param(25, "Rows of a mini-batch.", AT_LEAST_ONE)
 
     step: ClassVar[Callable]
-    step_all: ClassVar[Callable]
     frozen = (*Penalised.frozen, "batch_size")
 
     def _finish(self, state, hyper):

@@ -29,6 +29,7 @@ from ofslib.base import (
     labels_and_signs,
     one_of,
     param,
+    read_parameters,
 )
 from ofslib.kept import Columns, Kept, largest, new_scan, with_room
 from ofslib.losses import Loss, total
@@ -290,7 +291,8 @@ class ColumnScan(ColumnStream):
 class PenalisedScan(ColumnScan):
     """Base of the scans that select features by an l1 penalty; how many are kept is not bounded.
 
-    A subclass sets `fold`, a kernel `fold(scan, columns, y, hyper)`, and defines `_hyper`.
+    A subclass sets `fold`, a kernel `fold(scan, columns, y, hyper)`, and `hyper`, the
+    NamedTuple of the parameters that it reads.
     """
 
     l1: float = param(
@@ -305,18 +307,15 @@ class PenalisedScan(ColumnScan):
     )
 
     fold: ClassVar[Callable]
+    hyper: ClassVar[type]
     frozen = (*ColumnScan.frozen, "l1")
-
-    def _hyper(self) -> NamedTuple:
-        """The hyper-parameters as the kernel reads them."""
-        raise NotImplementedError
 
     def _new(self, n, offset):
         return new_scan(16, n, offset)
 
     def _show(self, state, columns, y):
         state = state._replace(kept=with_room(state.kept, len(columns.index)))
-        type(self).fold(state, columns, y, self._hyper())
+        type(self).fold(state, columns, y, read_parameters(self, self.hyper))
         return state
 
     def _chosen(self, state, y):

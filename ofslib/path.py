@@ -10,7 +10,7 @@ import numpy as np
 
 from ofslib._jit import generic, kernel
 from ofslib.losses import slope
-from ofslib.rows import Active, dot, is_sparse, new_active
+from ofslib.rows import Active, dot, is_sparse, new_active, row
 
 # Features whose gradients are computed at once: they stay in the processor's cache.
 TILE = 64
@@ -67,16 +67,24 @@ def _spread_sparse(x, target):
 
 
 @kernel
-def hold(path, x, y, intercept):
-    """Take a row into the mini-batch; returns the prediction of the chosen model for it."""
-    i, w = path.count[0], path.w
-    margin = dot(x, w, path.every) + intercept * w[-1]
-    if np.isfinite(margin):
-        spread(x, path.rows[i])
-        path.rows[i, -1] = intercept
-        path.targets[i] = y
-        path.count[0] += 1
-    return margin
+def hold(path, X, y, order, start, intercept, margins):
+    """Take the rows order[start:] into the mini-batch until it is full; returns the place reached.
+
+    Writes the predictions of the chosen model into `margins`; stops before a row that has no
+    finite one.
+    """
+    rows, count, w = path.rows, path.count, path.w
+    stop = min(start + len(rows) - count[0], len(order))
+    for i in range(start, stop):
+        x, held = row(X, order[i]), count[0]
+        margins[i] = dot(x, w, path.every) + intercept * w[-1]
+        if not np.isfinite(margins[i]):
+            return i
+        spread(x, rows[held])
+        rows[held, -1] = intercept
+        path.targets[held] = y[order[i]]
+        count[0] += 1
+    return stop
 
 
 @kernel

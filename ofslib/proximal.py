@@ -8,16 +8,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ofslib._jit import generic, kernel, kind
+from ofslib._jit import kernel
 from ofslib.descent import gather
-from ofslib.path import Path, begin_step, choose, empty, gradient, hold
+from ofslib.losses import Loss
+from ofslib.path import begin_step, choose, empty, gradient
 from ofslib.penalties import shrunk, soft
 from ofslib.rows import Active, Batch, clear, entry, in_batch, length, new_active, new_batch, row
 
 
 class Hyper(NamedTuple):
     k: int
-    loss: int
+    loss: Loss
     learning_rate: float
     l1: float
     factor: float  # of the shrinkage by an l2 penalty
@@ -127,16 +128,6 @@ def step_all(path, hp):
 @kernel
 def fold(model, X, y, order, hp, margins):
     """Show the rows `order` of X, as `RowStream` asks for."""
-    return learn(model, X, y, order, hp, margins)
-
-
-@generic
-def learn(model, X, y, order, hp, margins):
-    """What `fold` does with one penalty, or with all."""
-    return _learn_all if kind(model) is Path else _learn
-
-
-def _learn(model, X, y, order, hp, margins):
     w, every, batch, i = model.w, model.every, model.batch, 0
     while i < len(order):
         settle(model, X, order[i : i + hp.batch_size - batch.count[1]], hp)
@@ -146,12 +137,3 @@ def _learn(model, X, y, order, hp, margins):
         elif i < len(order):
             break
     return i
-
-
-def _learn_all(path, X, y, order, hp, margins):
-    for i in range(len(order)):
-        margins[i] = hold(path, row(X, order[i]), y[order[i]], hp.intercept)
-        full = path.count[0] >= hp.batch_size
-        if not np.isfinite(margins[i]) or (full and not step_all(path, hp)):
-            return i
-    return len(order)

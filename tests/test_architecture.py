@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "heap": {"_jit"},
     "path": {"_jit", "rows", "losses"},
     "spectrum": {"_jit", "rows", "losses"},
-    "proximal": {"_jit", "rows", "descent", "path", "penalties"},
+    "proximal": {"_jit", "rows", "losses", "descent", "path", "penalties"},
     "gram": {"_jit", "penalties", "select"},
     "kept": {"_jit", "losses", "penalties"},
     "substitution": {"_jit", "kept", "losses"},

@@ -10,17 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ofslib._jit import generic, kernel, kind
+from ofslib._jit import kernel
 from ofslib.base import POSITIVE, Penalised, RowClassifier, estimator, one_of, param
 from ofslib.losses import CLASSIFICATION_LOSSES, Loss, slope
-from ofslib.path import Path, begin_step, end_step, gradient, hold
+from ofslib.path import Path, begin_step, end_step, gradient
 from ofslib.penalties import shrunk, soft
 from ofslib.rows import entry, length, row
 
 
 class Hyper(NamedTuple):
     k: int
-    loss: int
+    loss: Loss
     l1: float
     learning_rate: float
     delta: float
@@ -38,13 +38,9 @@ class PathState(NamedTuple):
     squares: np.ndarray  # (p + 1, m) sum of squared gradients
 
 
-@generic
+@kernel
 def step(state, x, y, hp):
     """Show one observation; returns the prediction made before it."""
-    return _step_all if kind(state) is PathState else _step
-
-
-def _step(state, x, y, hp):
     features, now, threshold = state.features, state.rows[0], hp.learning_rate * hp.l1
     margin = hp.intercept * features[-1, 0]
     for i in range(length(x)):
@@ -87,13 +83,12 @@ def settled(state, hp):
     return w
 
 
-def _step_all(state, x, y, hp):
+@kernel
+def step_all(state, hp):
+    """One step for each penalty; returns whether all is finite."""
     path, squares, eta = state.path, state.squares, hp.learning_rate
-    margin = hold(path, x, y, hp.intercept)
-    if not np.isfinite(margin):
-        return margin
     if not begin_step(path, hp.loss):
-        return np.nan
+        return False
     W, l1, used, last = path.W, path.l1, path.used, len(path.w) - 1
     for j in range(last + 1):
         w, square, g = W[j], squares[j], gradient(path, j)
@@ -103,7 +98,7 @@ def _step_all(state, x, y, hp):
             w[q] = soft(w[q] - rate * g[q], rate * l1[q] if j < last else 0.0)
             used[q] += w[q] != 0.0 and j < last
     end_step(path, W, hp.k)
-    return margin
+    return True
 
 
 @kernel
@@ -128,7 +123,7 @@ class AdaFobosClassifier(Penalised, RowClassifier):
     learning_rate: float = param(0.1, "Step size eta.", POSITIVE)
     delta: float = param(0.01, "What the paper adds to the adaptive scale H.", POSITIVE)
 
-    fold = fold
+    fold, step_all, hyper = fold, step_all, Hyper
     frozen = (*Penalised.frozen, "learning_rate", "delta")
 
     def _init(self, n_features):
@@ -138,16 +133,6 @@ class AdaFobosClassifier(Penalised, RowClassifier):
         features = np.zeros((n_features + 1, 4))
         features[:, 2] = 1.0 / self.delta
         return State(features, np.zeros(1, np.int64))
-
-    def _hyper(self, n_rows):
-        return Hyper(
-            k=int(self.k or 0),
-            loss=int(Loss[self.loss]),
-            l1=float(self.l1),
-            learning_rate=float(self.learning_rate),
-            delta=float(self.delta),
-            intercept=float(self.fit_intercept),
-        )
 
     def _one(self, state, hyper):
         return settled(state, hyper)

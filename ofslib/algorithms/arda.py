@@ -8,17 +8,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ofslib._jit import generic, kernel, kind
+from ofslib._jit import kernel
 from ofslib.base import POSITIVE, Penalised, RowClassifier, estimator, one_of, param
 from ofslib.losses import CLASSIFICATION_LOSSES, Loss, slope
-from ofslib.path import Path, begin_step, end_step, gradient, hold
+from ofslib.path import Path, begin_step, end_step, gradient
 from ofslib.penalties import soft
 from ofslib.rows import entry, length, row
 
 
 class Hyper(NamedTuple):
     k: int
-    loss: int
+    loss: Loss
     l1: float
     learning_rate: float
     delta: float
@@ -36,13 +36,9 @@ class PathState(NamedTuple):
     squares: np.ndarray  # (p + 1, m) sum of squared gradients
 
 
-@generic
+@kernel
 def step(state, x, y, hp):
     """Show one observation; returns the prediction made before it."""
-    return _step_all if kind(state) is PathState else _step
-
-
-def _step(state, x, y, hp):
     sums, threshold, total = state.sums, hp.l1 * state.rows[0], 0.0
     for i in range(length(x)):
         j, v = entry(x, i)
@@ -69,13 +65,12 @@ def learn(sums, j, g, delta):
     sums[j, 2] = 1.0 / (delta + np.sqrt(sums[j, 1]))
 
 
-def _step_all(state, x, y, hp):
+@kernel
+def step_all(state, hp):
+    """One step for each penalty; returns whether all is finite."""
     path, G, squares, eta = state.path, state.G, state.squares, hp.learning_rate
-    margin = hold(path, x, y, hp.intercept)
-    if not np.isfinite(margin):
-        return margin
     if not begin_step(path, hp.loss):
-        return np.nan
+        return False
     W, l1, used, t, last = path.W, path.l1, path.used, path.count[1] + 1, len(path.w) - 1
     for j in range(last + 1):
         w, total, square, g = W[j], G[j], squares[j], gradient(path, j)
@@ -86,7 +81,7 @@ def _step_all(state, x, y, hp):
             w[q] = -eta * soft(total[q], threshold) / (hp.delta + np.sqrt(square[q]))
             used[q] += w[q] != 0.0 and j < last
     end_step(path, W, hp.k)
-    return margin
+    return True
 
 
 @kernel
@@ -111,7 +106,7 @@ class ARDAClassifier(Penalised, RowClassifier):
     learning_rate: float = param(0.1, "Step size eta.", POSITIVE)
     delta: float = param(0.01, "What the paper adds to the adaptive scale H.", POSITIVE)
 
-    fold = fold
+    fold, step_all, hyper = fold, step_all, Hyper
     frozen = (*Penalised.frozen, "delta")
 
     def _init(self, n_features):
@@ -121,16 +116,6 @@ class ARDAClassifier(Penalised, RowClassifier):
         sums = np.zeros((n_features + 1, 3))
         sums[:, 2] = 1.0 / self.delta
         return State(sums, np.zeros(1, np.int64))
-
-    def _hyper(self, n_rows):
-        return Hyper(
-            k=int(self.k or 0),
-            loss=int(Loss[self.loss]),
-            l1=float(self.l1),
-            learning_rate=float(self.learning_rate),
-            delta=float(self.delta),
-            intercept=float(self.fit_intercept),
-        )
 
     def _one(self, state, hyper):
         G, threshold = state.sums[:, 0].copy(), hyper.l1 * state.rows[0]

@@ -17,7 +17,7 @@ from ofslib.rows import entry, length, row
 
 class Hyper(NamedTuple):
     k: int
-    loss: int
+    loss: Loss
     learning_rate: float
     alpha: float
     delta: float
@@ -114,7 +114,7 @@ class BAMDClassifier(RowClassifier):
     alpha: float = param(1e-5, "Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE)
     delta: float = param(0.01, "What the paper adds to the adaptive scale H.", POSITIVE)
 
-    fold = fold
+    fold, hyper = fold, Hyper
     frozen = ("delta",)
 
     def _init(self, n_features):
@@ -129,16 +129,6 @@ class BAMDClassifier(RowClassifier):
             size=np.zeros(1, np.int64),
             rows=np.zeros(1, np.int64),
             room=np.empty((2, p + 1)),
-        )
-
-    def _hyper(self, n_rows):
-        return Hyper(
-            k=int(self.k),
-            loss=int(Loss[self.loss]),
-            learning_rate=float(self.learning_rate),
-            alpha=float(self.alpha),
-            delta=float(self.delta),
-            intercept=float(self.fit_intercept),
         )
 
     def _model(self, state, hyper):

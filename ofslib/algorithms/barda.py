@@ -21,7 +21,7 @@ from ofslib.rows import entry, length, row
 
 class Hyper(NamedTuple):
     k: int
-    loss: int
+    loss: Loss
     learning_rate: float
     decay: float  # alpha * eta
     delta: float
@@ -191,7 +191,7 @@ class BARDAClassifier(RowClassifier):
     alpha: float = param(1e-5, "Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE)
     delta: float = param(0.01, "What the paper adds to the adaptive scale H.", POSITIVE)
 
-    fold = fold
+    fold, hyper = fold, Hyper
     frozen = ("k", "learning_rate", "alpha", "delta")
 
     def _init(self, n_features):
@@ -210,14 +210,7 @@ class BARDAClassifier(RowClassifier):
         )
 
     def _hyper(self, n_rows):
-        return Hyper(
-            k=int(self.k),
-            loss=int(Loss[self.loss]),
-            learning_rate=float(self.learning_rate),
-            decay=float(self.alpha * self.learning_rate),
-            delta=float(self.delta),
-            intercept=float(self.fit_intercept),
-        )
+        return super()._hyper(n_rows, decay=self.alpha * self.learning_rate)
 
     def _model(self, state, hyper):
         shrink, kept = hyper.decay * state.rows[0], np.zeros(len(state.G), bool)

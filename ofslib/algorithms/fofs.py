@@ -22,7 +22,7 @@ from ofslib.losses import CLASSIFICATION_LOSSES, Loss
 
 class Hyper(NamedTuple):
     k: int
-    loss: int
+    loss: Loss
     learning_rate: float
     alpha: float
     radius: float
@@ -56,7 +56,7 @@ class FOFSClassifier(RowClassifier):
     alpha: float = param(0.01, "Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE)
     batch_size: int = param(1, "Rows of a mini-batch; the sfsa paper uses 25.", AT_LEAST_ONE)
 
-    fold = fold
+    fold, hyper = fold, Hyper
 
     @property
     def radius_(self) -> float:
@@ -68,15 +68,7 @@ class FOFSClassifier(RowClassifier):
         return new_truncated(n_features)
 
     def _hyper(self, n_rows):
-        return Hyper(
-            k=int(self.k),
-            loss=int(Loss[self.loss]),
-            learning_rate=float(self.learning_rate),
-            alpha=float(self.alpha),
-            radius=float(self.radius_),
-            batch_size=int(self.batch_size),
-            intercept=float(self.fit_intercept),
-        )
+        return super()._hyper(n_rows, radius=self.radius_)
 
     def _finish(self, state, hp):
         if state.batch.count[1]:

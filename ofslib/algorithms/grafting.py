@@ -17,7 +17,7 @@ from ofslib.losses import Loss
 
 
 class Hyper(NamedTuple):
-    loss: int
+    loss: Loss
     l1: float
     tol: float
     max_sweeps: int
@@ -71,8 +71,4 @@ class Grafting(PenalisedScan):
     )
     max_sweeps: int = param(1000, "Most sweeps after one arrival.", AT_LEAST_ONE)
 
-    fold = fold
-
-    def _hyper(self):
-        loss, sweeps = int(Loss[self.loss]), int(self.max_sweeps)
-        return Hyper(loss, float(self.l1), float(self.tol), sweeps)
+    fold, hyper = fold, Hyper

@@ -13,7 +13,7 @@ from ofslib.losses import Loss
 
 
 class Hyper(NamedTuple):
-    loss: int
+    loss: Loss
     l1: float
 
 
@@ -44,7 +44,4 @@ class OnlineProximal(PenalisedScan):
     Cost: O(n + columns kept) per column; memory O(n columns kept), which nothing bounds.
     """
 
-    fold = fold
-
-    def _hyper(self):
-        return Hyper(int(Loss[self.loss]), float(self.l1))
+    fold, hyper = fold, Hyper

@@ -15,7 +15,7 @@ from ofslib.base import (
     one_of,
     param,
 )
-from ofslib.losses import CLASSIFICATION_LOSSES, Loss
+from ofslib.losses import CLASSIFICATION_LOSSES
 from ofslib.proximal import Hyper, fold, new_proximal, settled, step, step_all
 
 
@@ -26,24 +26,15 @@ class OPG(PenalisedBatches):
     l2: float = param(0.0, "Weight of the penalty w**2 / 2.", NOT_NEGATIVE)
     learning_rate: float = param(0.01, "Step size eta of a mini-batch's mean gradient.", POSITIVE)
 
-    fold, step, step_all = fold, step, step_all
+    fold, step, step_all, hyper = fold, step, step_all, Hyper
     frozen = (*PenalisedBatches.frozen, "l2", "learning_rate")
 
     def _init(self, n_features):
         return new_proximal(n_features) if self.k is None else self._new_path(n_features)
 
     def _hyper(self, n_rows):
-        return Hyper(
-            k=int(self.k or 0),
-            loss=int(Loss[self.loss]),
-            learning_rate=float(self.learning_rate),
-            l1=float(self.l1),
-            factor=float(1.0 / (1.0 + self.learning_rate * self.l2)),
-            theta=np.inf,
-            period=1,
-            batch_size=int(self.batch_size),
-            intercept=float(self.fit_intercept),
-        )
+        factor = 1.0 / (1.0 + self.learning_rate * self.l2)
+        return super()._hyper(n_rows, factor=factor, theta=np.inf, period=1)
 
     def _one(self, state, hyper):
         return settled(state, hyper)

@@ -19,7 +19,7 @@ from ofslib.select import COEF, best_model
 
 class Hyper(NamedTuple):
     k: int
-    loss: int
+    loss: Loss
     l1: float
     radius: float
     learning_rate: float
@@ -103,25 +103,13 @@ class RADARRegressor(RowRegressor):
     epoch_size: int = param(50, "Mini-batches of the first epoch.", AT_LEAST_ONE)
     batch_size: int = param(25, "Rows of a mini-batch.", AT_LEAST_ONE)
 
-    fold = fold
+    fold, hyper = fold, Hyper
     frozen = ("epoch_size",)
 
     def _init(self, n_features):
         w, centre, dual, total = np.zeros((4, n_features + 1))
         count = np.zeros(2, np.int64)
         return State(w, centre, dual, total, count, new_active(n_features), new_batch(n_features))
-
-    def _hyper(self, n_rows):
-        return Hyper(
-            k=int(self.k),
-            loss=int(Loss[self.loss]),
-            l1=float(self.l1),
-            radius=float(self.radius),
-            learning_rate=float(self.learning_rate),
-            epoch_size=int(self.epoch_size),
-            batch_size=int(self.batch_size),
-            intercept=float(self.fit_intercept),
-        )
 
     def _finish(self, state, hyper):
         if state.batch.count[1]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ofslib._jit import REORDERED_SUMS, generic, kernel, kind
+from ofslib._jit import REORDERED_SUMS, generic, kernel
 from ofslib.base import (
     NOT_NEGATIVE,
     POSITIVE,
@@ -20,7 +20,7 @@ from ofslib.base import (
     param,
 )
 from ofslib.losses import CLASSIFICATION_LOSSES, Loss, slope
-from ofslib.path import Path, begin_step, end_step, gradient, hold
+from ofslib.path import Path, begin_step, end_step, gradient
 from ofslib.penalties import soft
 from ofslib.rows import (
     Active,
@@ -38,7 +38,7 @@ from ofslib.rows import (
 
 class Hyper(NamedTuple):
     k: int
-    loss: int
+    loss: Loss
     l1: float
     l2: float
     gamma: float
@@ -117,16 +117,6 @@ def step_all(state, hp):
 @kernel
 def fold(state, X, y, order, hp, margins):
     """Show the rows `order` of X, as `RowStream` asks for."""
-    return learn(state, X, y, order, hp, margins)
-
-
-@generic
-def learn(state, X, y, order, hp, margins):
-    """What `fold` does with one penalty, or with all."""
-    return _learn_all if kind(state) is PathState else _learn
-
-
-def _learn(state, X, y, order, hp, margins):
     G, batch, every, slopes = state.G, state.batch, state.every, np.empty(1)
     for i in range(len(order)):
         t = state.steps[0]
@@ -143,15 +133,6 @@ def _learn(state, X, y, order, hp, margins):
     return len(order)
 
 
-def _learn_all(state, X, y, order, hp, margins):
-    for i in range(len(order)):
-        margins[i] = hold(state.path, row(X, order[i]), y[order[i]], hp.intercept)
-        full = state.path.count[0] >= hp.batch_size
-        if not np.isfinite(margins[i]) or (full and not step_all(state, hp)):
-            return i
-    return len(order)
-
-
 @estimator
 class RDA(PenalisedBatches):
     """Regularized Dual Averaging."""
@@ -162,7 +143,7 @@ class RDA(PenalisedBatches):
         0.0, "Adds gamma * rho / sqrt(t) to l1 in step t (enhanced l1-RDA).", NOT_NEGATIVE
     )
 
-    fold, step, step_all = fold, step, step_all
+    fold, step, step_all, hyper = fold, step, step_all, Hyper
     pace = "gamma"
 
     def _init(self, n_features):
@@ -174,18 +155,6 @@ class RDA(PenalisedBatches):
             steps=np.zeros(1, np.int64),
             every=new_active(n_features),
             batch=new_batch(n_features),
-        )
-
-    def _hyper(self, n_rows):
-        return Hyper(
-            k=int(self.k or 0),
-            loss=int(Loss[self.loss]),
-            l1=float(self.l1),
-            l2=float(self.l2),
-            gamma=float(self.gamma),
-            rho=float(self.rho),
-            batch_size=int(self.batch_size),
-            intercept=float(self.fit_intercept),
         )
 
     def _one(self, state, hyper):

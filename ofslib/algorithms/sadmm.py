@@ -11,14 +11,13 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.base import POSITIVE, PenalisedBatches, RowRegressor, estimator, one_of, param
 from ofslib.losses import Loss
-from ofslib.path import Path, begin_step, end_step, gradient, hold, new_path
+from ofslib.path import Path, begin_step, end_step, gradient, new_path
 from ofslib.penalties import soft
-from ofslib.rows import row
 
 
 class Hyper(NamedTuple):
     k: int
-    loss: int
+    loss: Loss
     learning_rate: float
     rho: float
     batch_size: int
@@ -51,17 +50,6 @@ def step_all(state, hp):
     return True
 
 
-@kernel
-def fold(state, X, y, order, hp, margins):
-    """Show the rows `order` of X, as `RowStream` asks for."""
-    for i in range(len(order)):
-        margins[i] = hold(state.path, row(X, order[i]), y[order[i]], hp.intercept)
-        full = state.path.count[0] >= hp.batch_size
-        if not np.isfinite(margins[i]) or (full and not step_all(state, hp)):
-            return i
-    return len(order)
-
-
 @estimator
 class SADMMRegressor(PenalisedBatches, RowRegressor):
     """Stochastic ADMM for regression (OPG-ADMM, Suzuki 2013).
@@ -73,7 +61,7 @@ class SADMMRegressor(PenalisedBatches, RowRegressor):
     learning_rate: float = param(1e-3, "Step size eta of a mini-batch's mean gradient.", POSITIVE)
     rho: float = param(1.0, "Weight of the difference between b and w.", POSITIVE)
 
-    fold, step_all = fold, step_all
+    step_all, hyper = step_all, Hyper
     frozen = (*PenalisedBatches.frozen, "learning_rate", "rho")
 
     def _init(self, n_features):
@@ -85,14 +73,7 @@ class SADMMRegressor(PenalisedBatches, RowRegressor):
         return State(path, np.zeros_like(path.W), np.zeros_like(path.W))
 
     def _hyper(self, n_rows):
-        return Hyper(
-            k=int(self.k or self.n_features_in_),
-            loss=int(Loss[self.loss]),
-            learning_rate=float(self.learning_rate),
-            rho=float(self.rho),
-            batch_size=int(self.batch_size),
-            intercept=float(self.fit_intercept),
-        )
+        return super()._hyper(n_rows, k=self.k or self.n_features_in_)
 
     def _columns(self, state):
         return state.w

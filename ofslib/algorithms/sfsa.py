@@ -65,12 +65,12 @@ SGD, MOMENTUM, NESTEROV, ADAM = (int(code) for code in Optimizer)
 
 class Hyper(NamedTuple):
     k: int
-    loss: int
-    optimizer: int
+    loss: Loss
+    optimizer: Optimizer
     learning_rate: float
     momentum: float
     batch_size: int
-    importance: int
+    importance: Importance
     mu: float
     warmup: int  # steps before pruning starts
     maturity: int  # steps until k features are left; 0: never prune
@@ -259,7 +259,7 @@ class Annealing(RowStream):
         one_of(*Importance.__members__),
     )
 
-    fold = fold
+    fold, hyper = fold, Hyper
     frozen = ("optimizer", "importance", "step")
 
     def _init(self, n_features):
@@ -281,22 +281,10 @@ class Annealing(RowStream):
     def _schedule(self, warmup: int, maturity: int) -> Hyper:
         """The hyper-parameters for a schedule in mini-batches."""
         spectral = self.step == "spectral"
-        return Hyper(
-            k=int(self.k),
-            loss=int(Loss[self.loss]),
-            optimizer=int(Optimizer[self.optimizer]),
-            learning_rate=float(self.learning_rate),
-            momentum=float(self.momentum),
-            batch_size=int(self.batch_size),
-            importance=int(Importance[self.importance]),
-            mu=float(self.mu),
-            warmup=int(warmup),
-            maturity=int(maturity),
-            spectral=spectral,
-            # As many as the power iteration needs, but few of a short stream
-            look=(min(max(maturity // 16, 1), 8) if maturity else 8) if spectral else 0,
-            intercept=float(self.fit_intercept),
-        )
+        # As many as the power iteration needs, but few of a short stream
+        look = (min(max(maturity // 16, 1), 8) if maturity else 8) if spectral else 0
+        own = {"warmup": warmup, "maturity": maturity, "spectral": spectral, "look": look}
+        return super()._hyper(None, **own)
 
     def _finish(self, state, hyper):
         if state.batch.count[1]:

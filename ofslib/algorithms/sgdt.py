@@ -39,10 +39,10 @@ from ofslib.select import Importance, best_model, prune
 
 class Hyper(NamedTuple):
     k: int
-    loss: int
+    loss: Loss
     learning_rate: float
     batch_size: int
-    importance: int
+    importance: Importance
     maturity: int  # steps until truncation; 0: never
     intercept: float  # 1.0 or 0.0
 
@@ -103,7 +103,7 @@ class SGDT(RowStream):
         one_of(*Importance.__members__),
     )
 
-    fold = fold
+    fold, hyper = fold, Hyper
     frozen = ("importance",)
 
     def _init(self, n_features):
@@ -118,15 +118,7 @@ class SGDT(RowStream):
 
     def _hyper(self, n_rows):
         maturity = n_rows if self.maturity is None else self.maturity
-        return Hyper(
-            k=int(self.k),
-            loss=int(Loss[self.loss]),
-            learning_rate=float(self.learning_rate),
-            batch_size=int(self.batch_size),
-            importance=int(Importance[self.importance]),
-            maturity=batches(maturity, self.batch_size),
-            intercept=float(self.fit_intercept),
-        )
+        return super()._hyper(n_rows, maturity=batches(maturity, self.batch_size))
 
     def _finish(self, state, hyper):
         if state.batch.count[1]:

@@ -24,7 +24,7 @@ from ofslib.losses import CLASSIFICATION_LOSSES, Loss
 
 class Hyper(NamedTuple):
     k: int
-    loss: int
+    loss: Loss
     learning_rate: float
     batch_size: int
     intercept: float  # 1.0 or 0.0
@@ -50,19 +50,10 @@ class SIHT(RowStream):
     learning_rate: float = param(0.01, "Step size eta of a mini-batch's mean gradient.", POSITIVE)
     batch_size: int = param(1, "Rows of a mini-batch; the dissertation takes 1.", AT_LEAST_ONE)
 
-    fold = fold
+    fold, hyper = fold, Hyper
 
     def _init(self, n_features):
         return new_truncated(n_features)
-
-    def _hyper(self, n_rows):
-        return Hyper(
-            k=int(self.k),
-            loss=int(Loss[self.loss]),
-            learning_rate=float(self.learning_rate),
-            batch_size=int(self.batch_size),
-            intercept=float(self.fit_intercept),
-        )
 
     def _finish(self, state, hp):
         if state.batch.count[1]:

@@ -87,7 +87,7 @@ class SOFSClassifier(RowClassifier):
     loss: str = param("squared_hinge", "The loss of AROW.", one_of("squared_hinge"))
     gamma: float = param(1.0, "Regularisation r: the larger, the smaller the steps.", POSITIVE)
 
-    fold, pace = fold, "gamma"
+    fold, pace, hyper = fold, "gamma", Hyper
     frozen = ("k",)
 
     def _init(self, n_features):
@@ -98,9 +98,6 @@ class SOFSClassifier(RowClassifier):
             place=np.zeros(n_features, np.int32),
             size=np.zeros(1, np.int64),
         )
-
-    def _hyper(self, n_rows):
-        return Hyper(gamma=float(self.gamma), intercept=float(self.fit_intercept))
 
     def _model(self, state, hyper):
         return state.mu[:-1].copy(), float(state.mu[-1])

@@ -16,7 +16,7 @@ from ofslib.base import (
     one_of,
     param,
 )
-from ofslib.losses import CLASSIFICATION_LOSSES, Loss
+from ofslib.losses import CLASSIFICATION_LOSSES
 from ofslib.proximal import Hyper, fold, new_proximal, settled, step, step_all
 
 
@@ -31,24 +31,15 @@ class TruncatedGradient(PenalisedBatches):
     period: int = param(10, "Steps K between two truncations.", AT_LEAST_ONE)
     batch_size: int = param(1, "Rows of a mini-batch; the paper takes 1.", AT_LEAST_ONE)
 
-    fold, step, step_all = fold, step, step_all
+    fold, step, step_all, hyper = fold, step, step_all, Hyper
     frozen = (*PenalisedBatches.frozen, "learning_rate", "theta", "period")
 
     def _init(self, n_features):
         return new_proximal(n_features) if self.k is None else self._new_path(n_features)
 
     def _hyper(self, n_rows):
-        return Hyper(
-            k=int(self.k or 0),
-            loss=int(Loss[self.loss]),
-            learning_rate=float(self.learning_rate),
-            l1=float(self.l1),
-            factor=1.0,
-            theta=float(np.inf if self.theta is None else self.theta),
-            period=int(self.period),
-            batch_size=int(self.batch_size),
-            intercept=float(self.fit_intercept),
-        )
+        theta = np.inf if self.theta is None else self.theta
+        return super()._hyper(n_rows, factor=1.0, theta=theta)
 
     def _one(self, state, hyper):
         return settled(state, hyper)
