@@ -266,9 +266,14 @@ def _seconds(function, *args) -> float:
 
 
 def warm_up(setting: dict[str, Any]) -> None:
-    """Compile what the setting needs, so that no time measures compilation."""
-    design = _design(setting["data"] | {"p": 10 * setting["data"]["k"]})
-    learn(_models(_installed(setting)[0], 0), design.stream(50, np.random.default_rng(0)))
+    """Compile what the setting needs, on small data, so that no time measures compilation."""
+    few = {**_installed(setting)[0], "data": {**setting["data"], "k": 10, "p": 100}}
+    few["methods"] = {
+        label: {**spec, "k": 10} if spec.get("k") else spec
+        for label, spec in few["methods"].items()
+    }
+    rows = _design(few["data"]).stream(50, np.random.default_rng(0))
+    learn(_models(few, 0), rows)
 
 
 # --- studies

@@ -347,6 +347,7 @@ def test_warm_up_is_short():
     data = spec["data"] | {"n": 300_000, "p": 10_000, "k": 100}
     experiment.warm_up(spec | {"data": data})
     assert 0 < sum(seen[0] for seen in Streaming.seen) <= 1000
+    assert {k for _, k, _ in Streaming.seen} == {10}, "fewer features too"
 
 
 def test_absent_rows_have_a_reason_and_no_value():
