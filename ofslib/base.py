@@ -9,6 +9,7 @@ method adds its hyper-parameters, and how it gets coefficients from the moments.
 import contextlib
 import copy
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
@@ -64,7 +65,8 @@ def estimator(cls: type) -> type:
     """Make a class whose parameters are declared with `param` a scikit-learn estimator.
 
     Writes `__init__` (by dataclass), the constraints that `fit` checks, and the section
-    "Parameters" of the docstring, all from one declaration.
+    "Parameters" of the docstring, all from one declaration. Before it the docstring goes on with
+    `about`, which a method declares once for its classifier and its regressor.
     """
     cls = dataclass(eq=False, repr=False, kw_only=True)(cls)
     declared = [f for f in fields(cls) if "doc" in f.metadata]
@@ -72,8 +74,8 @@ def estimator(cls: type) -> type:
     lines = [f"{f.name} : default={f.default!r}\n    {f.metadata['doc']}" for f in declared]
     parameters = "\n".join(["Parameters", "----------", *lines])
     attributes = "\n".join(["Attributes", "----------", *_attributes(cls), _ATTRIBUTES])
-    text = "\n\n".join([parameters, attributes])
-    cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n{_indent(text)}\n    "
+    text = "\n\n".join([textwrap.fill(cls.about, 92), parameters, attributes])
+    cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n{_indent(text.lstrip())}\n    "
     return cls
 
 
@@ -174,6 +176,8 @@ class Stream(SelectorMixin, BaseEstimator):
     (the model of that state) and `__sklearn_is_fitted__`.
     """
 
+    # What the docstring says after its first line.
+    about: ClassVar[str] = ""
     # Parameters that the state was made for: they cannot change while it learns.
     frozen: ClassVar[tuple[str, ...]] = ()
     # Whether X is searched for values that are not finite before it is learned from.
@@ -637,6 +641,10 @@ class PenalisedBatches(Penalised):
 
     A subclass sets the kernel `step`, which does for one penalty what `step_all` does for all.
     """
+
+    about = (
+        "Cost: O(entries of the row) per row with one penalty; O(p * n_penalties) per row with `k`."
+    )
 
     batch_size: int = param(25, "Rows of a mini-batch.", AT_LEAST_ONE)
 

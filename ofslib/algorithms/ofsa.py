@@ -65,6 +65,11 @@ def anneal(S, b, k: int, mu: float, rate: float, n_iter: int) -> np.ndarray:
 class OFSA(AverageSelector):
     """Online feature selection with annealing."""
 
+    about = (
+        "Cost: O(n_iter M^2) per model, M^2 the mean of M_t^2; p^2 n_iter / 15 with k << p and "
+        "mu = 10."
+    )
+
     n_iter: int = param(1000, "Steps of gradient descent per model.", AT_LEAST_ONE)
     mu: float = param(
         5.0, "How early the annealing drops features: M_t falls with it.", NOT_NEGATIVE
@@ -91,15 +96,9 @@ class OFSA(AverageSelector):
 
 @estimator
 class OFSAClassifier(AverageClassifier, OFSA):
-    """Online feature selection with annealing for two classes (dissertation, Algorithm 4).
-
-    Cost: O(n_iter M^2) per model, M^2 the mean of M_t^2; p^2 n_iter / 15 with k << p and mu = 10.
-    """
+    """Online feature selection with annealing for two classes (dissertation, Algorithm 4)."""
 
 
 @estimator
 class OFSARegressor(AverageRegressor, OFSA):
-    """Online feature selection with annealing for regression (dissertation, Algorithm 4).
-
-    Cost: O(n_iter M^2) per model, M^2 the mean of M_t^2; p^2 n_iter / 15 with k << p and mu = 10.
-    """
+    """Online feature selection with annealing for regression (dissertation, Algorithm 4)."""

@@ -9,6 +9,11 @@ from ofslib.base import AverageClassifier, AverageRegressor, AverageStream, esti
 class OLS(AverageStream):
     """Online least squares."""
 
+    about = (
+        "All features have a coefficient, also those of `path`, whatever the ks. Cost: O(p^3) "
+        "per model."
+    )
+
     def _coefs(self, standard, ks):
         coef = self._refit(standard, np.arange(len(standard.scale)))
         return np.tile(coef, (len(ks), 1))
@@ -16,15 +21,9 @@ class OLS(AverageStream):
 
 @estimator
 class OLSClassifier(AverageClassifier, OLS):
-    """Online least squares for two classes (dissertation, 3.2.2).
-
-    All features have a coefficient, also those of `path`, whatever the ks. Cost: O(p^3) per model.
-    """
+    """Online least squares for two classes (dissertation, 3.2.2)."""
 
 
 @estimator
 class OLSRegressor(AverageRegressor, OLS):
-    """Online least squares for regression (dissertation, 3.2.2).
-
-    All features have a coefficient, also those of `path`, whatever the ks. Cost: O(p^3) per model.
-    """
+    """Online least squares for regression (dissertation, 3.2.2)."""

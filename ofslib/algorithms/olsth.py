@@ -13,6 +13,8 @@ from ofslib.base import AverageClassifier, AverageRegressor, AverageSelector, es
 class OLSth(AverageSelector):
     """Online least squares with thresholding."""
 
+    about = "Cost: O(p^3) per model."
+
     def _coefs(self, standard, ks):
         coef = self._refit(standard, np.arange(len(standard.scale)))
         # Stable: of two equal features the one with the lower index is kept.
@@ -22,15 +24,9 @@ class OLSth(AverageSelector):
 
 @estimator
 class OLSthClassifier(AverageClassifier, OLSth):
-    """Online least squares with thresholding for two classes (dissertation, Algorithm 3).
-
-    Cost: O(p^3) per model.
-    """
+    """Online least squares with thresholding for two classes (dissertation, Algorithm 3)."""
 
 
 @estimator
 class OLSthRegressor(AverageRegressor, OLSth):
-    """Online least squares with thresholding for regression (dissertation, Algorithm 3).
-
-    Cost: O(p^3) per model.
-    """
+    """Online least squares with thresholding for regression (dissertation, Algorithm 3)."""

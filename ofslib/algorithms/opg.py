@@ -42,19 +42,13 @@ class OPG(PenalisedBatches):
 
 @estimator
 class OPGClassifier(OPG, RowClassifier):
-    """Online Proximal Gradient (FOBOS) for two classes (Duchi and Singer 2009).
-
-    Cost: O(entries of the row) per row with one penalty; O(p * n_penalties) per row with `k`.
-    """
+    """Online Proximal Gradient (FOBOS) for two classes (Duchi and Singer 2009)."""
 
     loss: str = param("log_loss", "Name of the loss.", one_of(*CLASSIFICATION_LOSSES))
 
 
 @estimator
 class OPGRegressor(OPG, RowRegressor):
-    """Online Proximal Gradient (FOBOS) for regression (Duchi and Singer 2009).
-
-    Cost: O(entries of the row) per row with one penalty; O(p * n_penalties) per row with `k`.
-    """
+    """Online Proximal Gradient (FOBOS) for regression (Duchi and Singer 2009)."""
 
     loss: str = param("squared_error", "Half the squared error.", one_of("squared_error"))

@@ -32,6 +32,11 @@ from ofslib.penalties import Penalty
 class OnlinePenalised(AverageSelector):
     """Base of the penalised methods; a subclass sets `penalty` and defines `_shape`."""
 
+    about = (
+        "Cost: about O(k p) per penalty and model; of all moments only those with the active "
+        "features are read."
+    )
+
     n_penalties: int = param(200, "Number of penalties on the path.", AT_LEAST_ONE)
     penalty_ratio: float = param(
         1e-3,
@@ -204,71 +209,39 @@ class OnlineSCAD(Concave):
 
 @estimator
 class OnlineLassoClassifier(AverageClassifier, OnlineLasso):
-    """Online Lasso for two classes (dissertation, 3.2.5).
-
-    Cost: about O(k p) per penalty and model; of all moments only those with the active features
-    are read.
-    """
+    """Online Lasso for two classes (dissertation, 3.2.5)."""
 
 
 @estimator
 class OnlineLassoRegressor(AverageRegressor, OnlineLasso):
-    """Online Lasso for regression (dissertation, 3.2.5).
-
-    Cost: about O(k p) per penalty and model; of all moments only those with the active features
-    are read.
-    """
+    """Online Lasso for regression (dissertation, 3.2.5)."""
 
 
 @estimator
 class OnlineElasticNetClassifier(AverageClassifier, OnlineElasticNet):
-    """Online elastic net for two classes (dissertation, 3.2.5).
-
-    Cost: about O(k p) per penalty and model; of all moments only those with the active features
-    are read.
-    """
+    """Online elastic net for two classes (dissertation, 3.2.5)."""
 
 
 @estimator
 class OnlineElasticNetRegressor(AverageRegressor, OnlineElasticNet):
-    """Online elastic net for regression (dissertation, 3.2.5).
-
-    Cost: about O(k p) per penalty and model; of all moments only those with the active features
-    are read.
-    """
+    """Online elastic net for regression (dissertation, 3.2.5)."""
 
 
 @estimator
 class OnlineMCPClassifier(AverageClassifier, OnlineMCP):
-    """Online minimax concave penalty for two classes (dissertation, 3.2.5).
-
-    Cost: about O(k p) per penalty and model; of all moments only those with the active features
-    are read.
-    """
+    """Online minimax concave penalty for two classes (dissertation, 3.2.5)."""
 
 
 @estimator
 class OnlineMCPRegressor(AverageRegressor, OnlineMCP):
-    """Online minimax concave penalty for regression (dissertation, 3.2.5).
-
-    Cost: about O(k p) per penalty and model; of all moments only those with the active features
-    are read.
-    """
+    """Online minimax concave penalty for regression (dissertation, 3.2.5)."""
 
 
 @estimator
 class OnlineSCADClassifier(AverageClassifier, OnlineSCAD):
-    """Online smoothly clipped absolute deviation for two classes (dissertation, 3.2.5).
-
-    Cost: about O(k p) per penalty and model; of all moments only those with the active features
-    are read.
-    """
+    """Online smoothly clipped absolute deviation for two classes (dissertation, 3.2.5)."""
 
 
 @estimator
 class OnlineSCADRegressor(AverageRegressor, OnlineSCAD):
-    """Online smoothly clipped absolute deviation for regression (dissertation, 3.2.5).
-
-    Cost: about O(k p) per penalty and model; of all moments only those with the active features
-    are read.
-    """
+    """Online smoothly clipped absolute deviation for regression (dissertation, 3.2.5)."""

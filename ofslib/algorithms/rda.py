@@ -168,19 +168,13 @@ class RDA(PenalisedBatches):
 
 @estimator
 class RDAClassifier(RDA, RowClassifier):
-    """Regularized Dual Averaging for two classes (Xiao 2010).
-
-    Cost: O(entries of the row) per row with one penalty; O(p * n_penalties) per row with `k`.
-    """
+    """Regularized Dual Averaging for two classes (Xiao 2010)."""
 
     loss: str = param("log_loss", "Name of the loss.", one_of(*CLASSIFICATION_LOSSES))
 
 
 @estimator
 class RDARegressor(RDA, RowRegressor):
-    """Regularized Dual Averaging for regression (Xiao 2010).
-
-    Cost: O(entries of the row) per row with one penalty; O(p * n_penalties) per row with `k`.
-    """
+    """Regularized Dual Averaging for regression (Xiao 2010)."""
 
     loss: str = param("squared_error", "Half the squared error.", one_of("squared_error"))

@@ -52,10 +52,9 @@ def step_all(state, hp):
 
 @estimator
 class SADMMRegressor(PenalisedBatches, RowRegressor):
-    """Stochastic ADMM for regression (OPG-ADMM, Suzuki 2013).
+    """Stochastic ADMM for regression (OPG-ADMM, Suzuki 2013)."""
 
-    Cost: O(p) per row with one penalty; O(p * n_penalties) per row with `k`.
-    """
+    about = "Cost: O(p) per row with one penalty; O(p * n_penalties) per row with `k`."
 
     loss: str = param("squared_error", "Half the squared error.", one_of("squared_error"))
     learning_rate: float = param(1e-3, "Step size eta of a mini-batch's mean gradient.", POSITIVE)

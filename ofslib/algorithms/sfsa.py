@@ -299,6 +299,11 @@ class Annealing(RowStream):
 class SFSA(Annealing):
     """Stochastic Feature Selection with Annealing."""
 
+    about = (
+        "Mini-batch gradient descent, in the course of which the number of features falls from all "
+        "of them to `k`. Cost: O(entries of the row) per row and O(features left) per mini-batch."
+    )
+
     maturity: int | None = param(
         None,
         "Rows until only k features are left. None: all rows of `fit`, or three quarters of them "
@@ -332,11 +337,7 @@ class SFSA(Annealing):
 
 @estimator
 class SFSAClassifier(SFSA, RowClassifier):
-    """Stochastic Feature Selection with Annealing for two classes (sfsa, Algorithm 1).
-
-    Mini-batch gradient descent, in the course of which the number of features falls from all of
-    them to `k`. Cost: O(entries of the row) per row and O(features left) per mini-batch.
-    """
+    """Stochastic Feature Selection with Annealing for two classes (sfsa, Algorithm 1)."""
 
     loss: str = param("log_loss", "The paper uses log_loss.", one_of(*CLASSIFICATION_LOSSES))
     mu: float = param(5.0, "Annealing: the larger, the earlier features go.", NOT_NEGATIVE)
@@ -344,12 +345,7 @@ class SFSAClassifier(SFSA, RowClassifier):
 
 @estimator
 class SFSARegressor(SFSA, RowRegressor):
-    """Stochastic Feature Selection with Annealing for regression (sfsa, Algorithm 1).
-
-    Mini-batch gradient descent on half the squared error, in the course of which the number of
-    features falls from all of them to `k`. Cost: O(entries of the row) per row and O(features
-    left) per mini-batch.
-    """
+    """Stochastic Feature Selection with Annealing for regression (sfsa, Algorithm 1)."""
 
     loss: str = param("squared_error", "Half the squared error.", one_of("squared_error"))
 
@@ -414,6 +410,13 @@ def overwrite(target: NamedTuple, source: NamedTuple) -> None:
 class AnytimeSFSA(Annealing):
     """SFSA with growing maturities, so that there is a set of k features at any time."""
 
+    about = (
+        "At any time there is a set of k features, that of the last maturity, which goes on "
+        "learning, and a better one in the making: it has branched off at that maturity from a "
+        "model that keeps all features, and matures at the next. Cost: at most 2.5 times that of "
+        "SFSA."
+    )
+
     first_maturity: int = param(1000, "Rows until the first set of k features.", AT_LEAST_ONE)
     growth: float = param(
         2.0, "Each maturity is so many times the one before.", number(Real, 1, closed="neither")
@@ -444,12 +447,7 @@ class AnytimeSFSA(Annealing):
 
 @estimator
 class AnytimeSFSAClassifier(AnytimeSFSA, RowClassifier):
-    """SFSA with growing maturities for two classes (sfsa, Figure 1).
-
-    At any time there is a set of k features, that of the last maturity, which goes on learning,
-    and a better one in the making: it has branched off at that maturity from a model that keeps
-    all features, and matures at the next. Cost: at most 2.5 times that of SFSA.
-    """
+    """SFSA with growing maturities for two classes (sfsa, Figure 1)."""
 
     loss: str = param("log_loss", "The paper uses log_loss.", one_of(*CLASSIFICATION_LOSSES))
     mu: float = param(5.0, "Annealing: the larger, the earlier features go.", NOT_NEGATIVE)
@@ -457,11 +455,6 @@ class AnytimeSFSAClassifier(AnytimeSFSA, RowClassifier):
 
 @estimator
 class AnytimeSFSARegressor(AnytimeSFSA, RowRegressor):
-    """SFSA with growing maturities for regression (sfsa, Figure 1).
-
-    At any time there is a set of k features, that of the last maturity, which goes on learning,
-    and a better one in the making: it has branched off at that maturity from a model that keeps
-    all features, and matures at the next. Cost: at most 2.5 times that of SFSA.
-    """
+    """SFSA with growing maturities for regression (sfsa, Figure 1)."""
 
     loss: str = param("squared_error", "Half the squared error.", one_of("squared_error"))

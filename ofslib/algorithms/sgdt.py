@@ -87,6 +87,8 @@ def fold(state, X, y, order, hp, margins):
 class SGDT(RowStream):
     """Stochastic Gradient Descent with Truncation."""
 
+    about = "Cost: O(entries of the row) per row."
+
     learning_rate: float = param(0.01, "Step size eta of a mini-batch's mean gradient.", POSITIVE)
     batch_size: int = param(25, "Rows of a mini-batch.", AT_LEAST_ONE)
     maturity: int | None = param(
@@ -130,19 +132,13 @@ class SGDT(RowStream):
 
 @estimator
 class SGDTClassifier(RowClassifier, SGDT):
-    """Stochastic Gradient Descent with Truncation for two classes (sfsa, Algorithm 2).
-
-    Cost: O(entries of the row) per row.
-    """
+    """Stochastic Gradient Descent with Truncation for two classes (sfsa, Algorithm 2)."""
 
     loss: str = param("log_loss", "The paper uses log_loss.", one_of(*CLASSIFICATION_LOSSES))
 
 
 @estimator
 class SGDTRegressor(RowRegressor, SGDT):
-    """Stochastic Gradient Descent with Truncation for regression (sfsa, Algorithm 2).
-
-    Cost: O(entries of the row) per row.
-    """
+    """Stochastic Gradient Descent with Truncation for regression (sfsa, Algorithm 2)."""
 
     loss: str = param("squared_error", "Half the squared error.", one_of("squared_error"))

@@ -47,6 +47,8 @@ def fold(state, X, y, order, hp, margins):
 class SIHT(RowStream):
     """Stochastic iterative hard thresholding."""
 
+    about = "Cost: O(entries of the row + k / batch_size) per row."
+
     learning_rate: float = param(0.01, "Step size eta of a mini-batch's mean gradient.", POSITIVE)
     batch_size: int = param(1, "Rows of a mini-batch; the dissertation takes 1.", AT_LEAST_ONE)
 
@@ -65,10 +67,7 @@ class SIHT(RowStream):
 
 @estimator
 class SIHTClassifier(RowClassifier, SIHT):
-    """Stochastic iterative hard thresholding for two classes (Fan et al. 2018).
-
-    Cost: O(entries of the row + k / batch_size) per row.
-    """
+    """Stochastic iterative hard thresholding for two classes (Fan et al. 2018)."""
 
     loss: str = param("log_loss", "Name of the loss.", one_of(*CLASSIFICATION_LOSSES))
 
@@ -77,7 +76,7 @@ class SIHTClassifier(RowClassifier, SIHT):
 class SIHTRegressor(RowRegressor, SIHT):
     """Stochastic iterative hard thresholding for regression (Fan et al. 2018).
 
-    TSGD of the dissertation's chapter 5. Cost: O(entries of the row + k / batch_size) per row.
+    TSGD of the dissertation's chapter 5.
     """
 
     loss: str = param("squared_error", "Half the squared error.", one_of("squared_error"))

@@ -47,19 +47,13 @@ class TruncatedGradient(PenalisedBatches):
 
 @estimator
 class TruncatedGradientClassifier(TruncatedGradient, RowClassifier):
-    """Truncated gradient for two classes (Langford et al. 2009).
-
-    Cost: O(entries of the row) per row with one penalty; O(p * n_penalties) per row with `k`.
-    """
+    """Truncated gradient for two classes (Langford et al. 2009)."""
 
     loss: str = param("log_loss", "Name of the loss.", one_of(*CLASSIFICATION_LOSSES))
 
 
 @estimator
 class TruncatedGradientRegressor(TruncatedGradient, RowRegressor):
-    """Truncated gradient for regression (Langford et al. 2009).
-
-    Cost: O(entries of the row) per row with one penalty; O(p * n_penalties) per row with `k`.
-    """
+    """Truncated gradient for regression (Langford et al. 2009)."""
 
     loss: str = param("squared_error", "Half the squared error.", one_of("squared_error"))
