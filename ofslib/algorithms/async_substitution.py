@@ -4,7 +4,6 @@ Each of q workers keeps its share of the k columns and learns from the margins u
 reads late; the check of Algorithm 1 is left out, as in the paper.
 """
 
-import threading
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,8 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
+from ofslib import central
 from ofslib.base import AT_LEAST_ONE, WHOLE, estimator, number, one_of, param
+from ofslib.central import Central
 from ofslib.columns import ColumnScan
 from ofslib.kept import Columns, Kept, new_kept
 from ofslib.losses import Loss
@@ -25,6 +27,7 @@ class State(NamedTuple):
     workers: tuple[Kept, ...]  # S(t), with one more slot each, for the arrival
     margins: np.ndarray  # (n,) u_C, and the constant
     lipschitz: np.ndarray  # (q, 1) L_F as far as each worker knows it
+    late: np.ndarray  # (2,) int64, as in Central
     recent: deque  # the last tau pairs (worker, change of u_C)
     rng: np.random.Generator  # draws the worker of each arrival
 
@@ -44,15 +47,19 @@ class AsyncOnlineSubstitution(ColumnScan):
 
     With backend "simulate" one thread plays the workers: each arrival goes to a random one, which
     does not know yet what the others did in the last `tau` arrivals. The result depends on
-    `random_state` only. With backend "threads" each worker is a thread, and the operating system
-    decides how late it reads: no two runs are equal. No change of u_C is lost in either.
+    `random_state` only. With "threads" each worker is a thread, with "mpi" a process. Then the
+    operating system decides how late it reads, and no two runs are equal. No change of u_C is lost.
+
+    A program with "mpi" is started by `mpiexec -n`, one process more than there are workers: the
+    first is the central machine. All of them call `fit` with the same data, of which each scales
+    and keeps only its share, and have the same model afterwards.
 
     Cost: O(n k / q) per column; memory O(n (k + tau + q)).
     """
 
     k: int = param(10, "Number s of features kept, by all workers together.", AT_LEAST_ONE)
     n_workers: int = param(2, "Number q of workers; at most k.", AT_LEAST_ONE)
-    backend: str = param("simulate", "What the workers are.", one_of("simulate", "threads"))
+    backend: str = param("simulate", "What the workers are.", one_of("simulate", "threads", "mpi"))
     tau: int | None = param(
         None,
         "Staleness of what the workers of the simulation know of each other. None: n_workers, as "
@@ -78,6 +85,7 @@ class AsyncOnlineSubstitution(ColumnScan):
             workers=tuple(new_kept(self._capacity(t) + 1, n) for t in range(q)),
             margins=np.full(n, offset),
             lipschitz=np.full((q, 1), edge(int(Loss[self.loss]), k, n)),
+            late=np.zeros(2, np.int64),
             recent=deque(maxlen=q if self.tau is None else int(self.tau)),
             rng=np.random.default_rng(seed),
         )
@@ -94,42 +102,84 @@ class AsyncOnlineSubstitution(ColumnScan):
             worker, capacity, lipschitz = state.workers[t], self._capacity(t), state.lipschitz[t]
             return receive(worker, capacity, lipschitz, known, y, slopes, columns, i, hp)
 
-        run = self._simulate if self.backend == "simulate" else self._run_threads
-        run(state, columns, change)
-        if not np.isfinite(state.margins).all():
+        runs = {"simulate": self._simulate, "threads": self._run_threads, "mpi": self._run_process}
+        runs[self.backend](state, columns, change)
+        return state
+
+    def _receive(self, X, order, index):
+        if self.backend == "mpi":
+            self._receive_share(X, order, index)
+        else:
+            super()._receive(X, order, index)
+        if not np.isfinite(self._state.margins).all():
             raise FloatingPointError(
                 f"{type(self).__name__} has diverged; a smaller step than {self.step} may help."
             )
-        return state
 
     def _simulate(self, state, columns, change) -> None:
         slopes = np.empty(len(state.margins))
         for i in arrivals(state, columns):
             t, known = int(state.rng.integers(self.n_workers)), state.margins.copy()
-            for other, late in state.recent:
-                if other != t:
-                    known -= late
+            late = [new for other, new in state.recent if other != t]
+            for new in late:
+                known -= new
             new = change(t, known, slopes, i)
             state.margins[:] += new
+            state.late[:] += 1, len(late)
             state.recent.append((t, new))
 
     def _run_threads(self, state, columns, change) -> None:
-        lock, q = threading.Lock(), int(self.n_workers)
+        q = int(self.n_workers)
+        shared = Central(state.margins, state.late, q)
 
         def work(t: int) -> None:
             slopes = np.empty(len(state.margins))
             # Its share and no more: a worker that starts late would find no column left.
             for i in arrivals(state, columns, t, q):
-                with lock:
-                    known = state.margins.copy()
-                new = change(t, known, slopes, i)
-                # Two workers at once would lose changes.
-                with lock:
-                    state.margins[:] += new
+                shared.add(t, change(t, shared.read(t), slopes, i))
 
         with ThreadPoolExecutor(q) as pool:
             # To list the results is to raise what a thread raised.
             list(pool.map(work, range(q)))
+
+    def _receive_share(self, X, order, index) -> None:
+        """As one of several processes."""
+        state, q = self._state, int(self.n_workers)
+        comm = central.communicator(q)
+        order, index = central.agreed(comm, X.shape, self._y, order, index)
+        kept = np.concatenate([worker.index[: worker.size[0]] for worker in state.workers])
+        with central.all_or_none(comm):
+            # A share is fixed here, so that no two workers keep the same column.
+            share = np.flatnonzero(~np.isin(index, kept))[max(comm.rank - 1, 0) :: q]
+            if comm.rank == 0:
+                central.serve(comm, Central(state.margins, state.late, q))
+                share = share[:0]
+            super()._receive(X, order[share], index[share])
+            if comm.rank > 0:
+                central.stop_pushing(comm)
+            workers = zip(state.workers, state.lipschitz, strict=True)
+            (margins, late), *workers = central.from_each(
+                comm, [(state.margins, state.late), *workers]
+            )
+        kept, lipschitz = zip(*workers, strict=True)
+        self._state = state._replace(
+            workers=kept, margins=margins, lipschitz=np.array(lipschitz), late=late
+        )
+
+    def _run_process(self, state, columns, change) -> None:
+        comm = central.communicator(int(self.n_workers))
+        slopes = np.empty(len(state.margins))
+        for i in arrivals(state, columns):
+            new = change(comm.rank - 1, state.margins, slopes, i)
+            central.push_and_read(comm, new, state.margins)
+
+    @property
+    def staleness_(self) -> float:
+        """float
+        Changes by other workers that a worker had not read when it added its own, on average."""
+        check_is_fitted(self)
+        changes, missed = self._state.late
+        return missed / max(changes, 1)
 
     def _chosen(self, state, y):
         used = [[part[: w.size[0]] for part in w[:-1]] for w in state.workers]
