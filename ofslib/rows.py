@@ -182,33 +182,27 @@ def _add_dense_rows(batch, X, rows, slopes, active):
 
 
 def _add_sparse_rows(batch, X, rows, slopes, active):
-    for i in range(len(rows)):
-        _add_sparse(batch, row(X, rows[i]), slopes[i], active)
-
-
-@kernel
-def _add_sparse(batch, x, slope, active):
-    gradient, touched, fresh = batch.gradient, batch.touched, active.fresh
-    count, values, indices = batch.count, x.values, x.indices
-    count[1] += 1
-    count[3] += len(values)
-    if 2 * count[4] > active.size[0]:
-        # To walk through all active features once is then faster than to list the touched ones.
-        count[2] += 1
-        for i in range(len(values)):
-            gradient[indices[i]] += slope * values[i]
-        return
-    if slope == 0.0:
-        return
+    gradient, touched, count, fresh = batch.gradient, batch.touched, batch.count, active.fresh
+    # To walk through all active features once is then faster than to list the touched ones.
+    sweep = 4 * count[4] > active.size[0]
+    count[1] += len(rows)
+    count[2] += len(rows) if sweep else 0
     n = count[0]
-    for i in range(len(values)):
-        j = indices[i]
-        # Without branches, which a processor could not foresee here. What a feature outside the
-        # model gathers is never read.
-        touched[n] = j
-        n += fresh[j]
-        fresh[j] = False
-        gradient[j] += slope * values[i]
+    for r in range(len(rows)):
+        x, slope = row(X, rows[r]), slopes[r]
+        count[3] += len(x.values)
+        if sweep:
+            for i in range(len(x.values)):
+                gradient[x.indices[i]] += slope * x.values[i]
+        elif slope != 0.0:
+            for i in range(len(x.values)):
+                j = x.indices[i]
+                # Without branches, which a processor could not foresee here. What a feature outside
+                # the model gathers is never read.
+                touched[n] = j
+                n += fresh[j]
+                fresh[j] = False
+                gradient[j] += slope * x.values[i]
     count[0] = n
 
 
