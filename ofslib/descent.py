@@ -69,8 +69,7 @@ def truncated_step(model, k, learning_rate, alpha, radius):
         norm += w[j] * w[j]
     for j in touched:
         if not inside[j]:
-            w[j] = -rate * g[j]
-            norm += w[j] * w[j]
+            norm += (rate * g[j]) ** 2
     w[-1] -= rate * g[-1]
     shrink = 1.0 if norm <= radius * radius else radius / np.sqrt(norm)
     for j in kept[: size[0]]:
@@ -80,14 +79,11 @@ def truncated_step(model, k, learning_rate, alpha, radius):
     m = size[0]
     for j in touched:
         if not inside[j]:
-            v = abs(w[j] * shrink)
+            new = -rate * g[j] * shrink
             # What is not a number stays, so that it is seen.
-            if not v < least and v != 0.0:
-                kept[m], value[j] = j, v
-                w[j] *= shrink
+            if not abs(new) < least and new != 0.0:
+                kept[m], value[j], w[j] = j, abs(new), new
                 m += 1
-            else:
-                w[j] = 0.0
     keep(w, value, kept, inside, size, m, k, room)
     clear(batch, model.every)
 
