@@ -12,7 +12,8 @@ __version__ = "0.1.0"
 
 # A class that derives from one of these is complete.
 _COMPLETE = {"RowClassifier", "RowRegressor", "AverageClassifier", "AverageRegressor"}
-_COMPLETE |= {"ColumnStream", "ColumnScan", "PenalisedScan"}
+_COMPLETE |= {"ColumnStream", "ColumnModel", "ColumnScan", "PenalisedScan", "ScoredSelector"}
+_COMPLETE |= {"TransformerMixin"}
 
 
 @cache

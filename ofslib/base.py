@@ -1,9 +1,10 @@
 """The streams that feature selectors learn from, as scikit-learn estimators.
 
-`Stream` is what all share. `RowStream` is the base of the methods that see observations one by one:
-a method adds its hyper-parameters (`param`), its `State`, and a kernel that folds rows into the
-state. `AverageStream` is the base of those that see only first and second moments of the rows: a
-method adds its hyper-parameters, and how it gets coefficients from the moments.
+`Selector` is what all share, `Stream` what those share that learn a linear model. `RowStream` is
+the base of the methods that see observations one by one: a method adds its hyper-parameters
+(`param`), its `State`, and a kernel that folds rows into the state. `AverageStream` is the base of
+those that see only first and second moments of the rows: a method adds its hyper-parameters, and
+how it gets coefficients from the moments.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_regressor
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -169,11 +170,10 @@ def _frames_to_caller() -> int:
     return level
 
 
-class Stream(SelectorMixin, BaseEstimator):
-    """What the streams share: data in, a linear model out.
+class Selector(SelectorMixin, BaseEstimator):
+    """What all selectors of features share: parameters, and data that are checked on the way in.
 
-    A family defines `_start`, `_learn` and `_learn_more` (how rows become its state), `_current`
-    (the model of that state) and `__sklearn_is_fitted__`.
+    A family defines `_start` and `_learn`, what it selects, and whether it needs targets.
     """
 
     # What the docstring says after its first line.
@@ -184,36 +184,29 @@ class Stream(SelectorMixin, BaseEstimator):
     looks_first: ClassVar[bool] = True
     # How sparse X is read.
     sparse_form: ClassVar[str] = "csr"
+    # Whether it learns from targets; else they are not looked at.
+    supervised: ClassVar[bool] = True
 
     def _start(self, n_features: int) -> None:
-        """Forget all rows."""
-        raise NotImplementedError
+        """Forget all data."""
 
     def _learn(self, X, y) -> None:
-        """Take in the rows of `fit`."""
-        raise NotImplementedError
-
-    def _learn_more(self, X, y) -> None:
-        """Take in the rows of `partial_fit`."""
-        raise NotImplementedError
-
-    def _current(self) -> tuple[np.ndarray, float]:
-        """Coefficients, shape (p,), and intercept of the model as it stands; the caller's own."""
+        """Take in the data of `fit`."""
         raise NotImplementedError
 
     def _targets(self, y, **known) -> np.ndarray:
         """Targets as they are learned from: numbers, or -1 and +1."""
-        raise NotImplementedError
+        return np.require(y, np.float64, "CW")
 
-    def fit(self, X, y):
-        """Learn from all rows of X, and from no row that was shown before.
+    def fit(self, X, y=None):
+        """Learn from X, and from nothing that was shown before.
 
         Parameters
         ----------
         X : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_features)
             Observations.
         y : array-like of shape (n_samples,)
-            Targets: numbers, or two different labels.
+            Targets: numbers, or two different labels. Not read by a method that needs none.
 
         Returns
         -------
@@ -229,17 +222,6 @@ class Stream(SelectorMixin, BaseEstimator):
             X, y = self._read(X, y, reset=True)
             self._begin(X.shape[1])
             self._learn(X, y)
-        return self
-
-    def _partial_fit(self, X, y, **known):
-        self._validate_params()
-        first = not self.__sklearn_is_fitted__()
-        with self._unless_it_fails():
-            X, y = self._read(X, y, reset=first, **known)
-            if first:
-                self._begin(X.shape[1])
-            self._refuse_changes()
-            self._learn_more(X, y)
         return self
 
     def _begin(self, n_features: int) -> None:
@@ -272,17 +254,49 @@ class Stream(SelectorMixin, BaseEstimator):
             raise
 
     def _read(self, X, y, reset: bool, **known):
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            reset=reset,
-            accept_sparse=self.sparse_form,
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=self.looks_first,
-            y_numeric=is_regressor(self),
-        )
+        form = {
+            "reset": reset,
+            "accept_sparse": self.sparse_form,
+            "dtype": [np.float64, np.float32],
+            "ensure_all_finite": self.looks_first,
+        }
+        if not self.supervised:
+            return validate_data(self, X, **form), None
+        X, y = validate_data(self, X, y, y_numeric=not is_classifier(self), **form)
         return X, self._targets(y, **known)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = self.supervised
+        return tags
+
+
+class Stream(Selector):
+    """What the streams share that learn a linear model.
+
+    A family also defines `_learn_more` (how more rows become its state), `_current` (the model of
+    that state) and `__sklearn_is_fitted__`.
+    """
+
+    def _learn_more(self, X, y) -> None:
+        """Take in the rows of `partial_fit`."""
+        raise NotImplementedError
+
+    def _current(self) -> tuple[np.ndarray, float]:
+        """Coefficients, shape (p,), and intercept of the model as it stands; the caller's own."""
+        raise NotImplementedError
+
+    def _partial_fit(self, X, y, **known):
+        self._validate_params()
+        first = not self.__sklearn_is_fitted__()
+        with self._unless_it_fails():
+            X, y = self._read(X, y, reset=first, **known)
+            if first:
+                self._begin(X.shape[1])
+            self._refuse_changes()
+            self._learn_more(X, y)
+        return self
 
     @property
     def coef_(self) -> np.ndarray:
@@ -312,12 +326,6 @@ class Stream(SelectorMixin, BaseEstimator):
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
         coef, intercept = self._current()
         return safe_sparse_dot(X, coef) + intercept
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        return tags
 
 
 def labels_and_signs(y, owner: str, classes=None) -> tuple[np.ndarray, np.ndarray]:
@@ -426,9 +434,6 @@ class Regressor(RegressorMixin):
     def predict(self, X) -> np.ndarray:
         """The prediction for each row, shape (n_samples,)."""
         return self._margins(X)
-
-    def _targets(self, y):
-        return np.require(y, np.float64, "CW")
 
 
 @estimator

@@ -1,7 +1,9 @@
 """Streams of columns: all rows are known, and the features arrive.
 
-`ColumnStream` is the base of the methods that see features one by one, or in blocks. A method adds
-its hyper-parameters, its state, and how a block of columns becomes part of the state.
+`ColumnStream` is the base of the methods that see features one by one, or in blocks: a method adds
+its hyper-parameters, its state, and how a block of columns becomes part of the state. `ColumnModel`
+is the base of those that learn a linear model. `ScoredSelector` is the base of the batch methods
+that they are compared with, which score all features at once.
 """
 
 import copy
@@ -24,6 +26,7 @@ from threadpoolctl import threadpool_limits
 from ofslib.base import (
     AT_LEAST_ONE,
     POSITIVE,
+    Selector,
     Stream,
     estimator,
     labels_and_signs,
@@ -46,8 +49,136 @@ _REFITS = {
 
 
 @estimator
-class ColumnStream(Stream):
-    """Base of the methods that learn from columns, all rows of which are known.
+class ColumnStream(Selector):
+    """Base of the methods that are shown columns, all rows of which are known.
+
+    A subclass defines `_initial`, `_after` and `_selected`.
+    """
+
+    supervised: ClassVar[bool] = False
+    sparse_form: ClassVar[str] = "csc"
+
+    def _initial(self, n: int) -> NamedTuple:
+        """The state before the first of the columns of n rows."""
+        raise NotImplementedError
+
+    def _after(self, state: NamedTuple, values: np.ndarray, index: np.ndarray) -> NamedTuple:
+        """The state after the features `index`, the rows of `values`; it may be the same one.
+
+        The values are this method's own.
+        """
+        raise NotImplementedError
+
+    def _selected(self, state: NamedTuple) -> np.ndarray:
+        """The numbers of the selected features."""
+        raise NotImplementedError
+
+    def _open(self, n: int, y) -> None:
+        self._y, self.n_samples_seen_ = y, n
+        self._state = self._initial(n)
+
+    def _learn(self, X, y):
+        self._open(X.shape[0], y)
+        self._receive(X, np.arange(X.shape[1]), np.arange(X.shape[1]))
+
+    def _receive(self, X, order, index) -> None:
+        """Show the columns `order` of X as the features `index`."""
+        # How a BLAS rounds may depend on the number of its threads.
+        with threadpool_limits(1, user_api="blas"):
+            for values, numbers in _blocks(X, order, index):
+                self._state = self._after(self._state, values, numbers)
+
+    def partial_fit_columns(self, X_new, y=None, names=None):
+        """Show new columns, once, in their order; the same as all columns so far in one block.
+
+        Parameters
+        ----------
+        X_new : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_new)
+            The same rows as in all calls; the columns are features n_features_in_, ...
+        y : array-like of shape (n_samples,), default=None
+            Targets; needed in the first call, and in no call different from it. Not read by a
+            method that needs none.
+        names : sequence of str of length n_new, default=None
+            Names of the columns, in all calls or in none; None: those of the DataFrame.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter, the data, y or the names are not allowed; nothing has been learned then.
+        """
+        self._validate_params()
+        first = not self.__sklearn_is_fitted__()
+        if self.supervised and first and y is None:
+            raise ValueError("y=None: the first call of partial_fit_columns needs the targets")
+        with self._unless_it_fails():
+            X, y = self._read_columns(X_new, y, first)
+            if first:
+                self.n_features_in_ = 0
+                self._begin_anew(0)
+                self._open(X.shape[0], y)
+            else:
+                self._refuse_changes()
+            self._name(X.shape[1], _names_of(X_new) if names is None else names)
+            # What stood before stays, should the columns be refused.
+            self._state = copy.deepcopy(self._state)
+            new = np.arange(X.shape[1])
+            self._receive(X, new, self.n_features_in_ + new)
+            self.n_features_in_ += X.shape[1]
+        return self
+
+    def _read_columns(self, X, y, first: bool):
+        form = {"accept_sparse": self.sparse_form, "dtype": [np.float64, np.float32]}
+        if first and self.supervised:
+            X, y = check_X_y(X, y, **form, y_numeric=not is_classifier(self), estimator=self)
+            return X, self._targets(y)
+        X = check_array(X, **form, estimator=self)
+        if first:
+            return X, None
+        n = self.n_samples_seen_
+        if X.shape[0] != n:
+            raise ValueError(f"X_new has {X.shape[0]} rows; earlier columns have {n}")
+        given = self._y if y is None or not self.supervised else self._targets(np.asarray(y))
+        if not np.array_equal(given, self._y):
+            raise ValueError("y differs from that of the first call; the rows stay the same")
+        return X, self._y
+
+    def _name(self, n_new: int, names) -> None:
+        """Append the names of new columns."""
+        before = list(getattr(self, "feature_names_in_", ()))
+        if names is None and not before:
+            return
+        if names is None or len(before) < self.n_features_in_:
+            raise ValueError(
+                "names: columns have names in all calls of partial_fit_columns, or none"
+            )
+        names = list(names)
+        if len(names) != n_new or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"names={names} must be {n_new} strings, one for each column")
+        if len(set(before + names)) < len(before) + n_new:
+            raise ValueError("names: a name is given to one column only")
+        self.feature_names_in_ = np.array(before + names, dtype=object)
+
+    @property
+    def support_(self) -> np.ndarray:
+        """ndarray of int
+        Selected features, in ascending order."""
+        check_is_fitted(self)
+        return np.sort(self._selected(self._state))
+
+    def _get_support_mask(self) -> np.ndarray:
+        return np.isin(np.arange(self.n_features_in_), self.support_)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_state")
+
+
+@estimator
+class ColumnModel(Stream, ColumnStream):
+    """Base of the methods that learn a linear model of columns.
 
     Each column is scaled on arrival to mean square 1, after its mean was subtracted if there is an
     intercept: no later column is needed for that, and step sizes need not know the units. The loss
@@ -73,7 +204,7 @@ class ColumnStream(Stream):
     )
 
     frozen = ("loss", "fit_intercept")
-    sparse_form: ClassVar[str] = "csc"
+    supervised: ClassVar[bool] = True
 
     def _new(self, n: int, offset: float) -> NamedTuple:
         """The state before the first of the columns of n rows; `offset`: all margins then."""
@@ -94,10 +225,16 @@ class ColumnStream(Stream):
     def _start(self, n_features):
         self._model = []
 
-    def _open(self, y) -> None:
-        self._y, self.n_samples_seen_ = y, len(y)
-        self._offset = self._constant(y)
-        self._state = self._new(len(y), self._offset)
+    def _initial(self, n):
+        self._offset = self._constant(self._y)
+        return self._new(n, self._offset)
+
+    def _after(self, state, values, index):
+        return self._show(state, _standardised(values, index, self.fit_intercept), self._y)
+
+    def _receive(self, X, order, index):
+        super()._receive(X, order, index)
+        self._asked, self._model = self.get_params(), []
 
     def _constant(self, y) -> float:
         """The constant with the least loss: the mean, for the squared hinge too, or the log odds.
@@ -107,87 +244,6 @@ class ColumnStream(Stream):
         if not self.fit_intercept:
             return 0.0
         return float(2 * np.arctanh(y.mean()) if self.loss == "log_loss" else y.mean())
-
-    def _learn(self, X, y):
-        self._open(y)
-        self._receive(X, np.arange(X.shape[1]), np.arange(X.shape[1]))
-
-    def _receive(self, X, order, index) -> None:
-        """Show the columns `order` of X as the features `index`."""
-        # How a BLAS rounds may depend on the number of its threads.
-        with threadpool_limits(1, user_api="blas"):
-            for block in _blocks(X, order, index, self.fit_intercept):
-                self._state = self._show(self._state, block, self._y)
-        self._asked, self._model = self.get_params(), []
-
-    def partial_fit_columns(self, X_new, y=None, names=None):
-        """Show new columns, once, in their order; the same as all columns so far in one block.
-
-        Parameters
-        ----------
-        X_new : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_new)
-            The same rows as in all calls; the columns are features n_features_in_, ...
-        y : array-like of shape (n_samples,), default=None
-            Targets; needed in the first call, and in no call different from it.
-        names : sequence of str of length n_new, default=None
-            Names of the columns, in all calls or in none; None: those of the DataFrame.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, the data, y or the names are not allowed; nothing has been learned then.
-        """
-        self._validate_params()
-        first = not self.__sklearn_is_fitted__()
-        if first and y is None:
-            raise ValueError("y=None: the first call of partial_fit_columns needs the targets")
-        with self._unless_it_fails():
-            X, y = self._read_columns(X_new, y, first)
-            if first:
-                self.n_features_in_ = 0
-                self._begin_anew(0)
-                self._open(y)
-            else:
-                self._refuse_changes()
-            self._name(X.shape[1], _names_of(X_new) if names is None else names)
-            # What stood before stays, should the columns be refused.
-            self._state = copy.deepcopy(self._state)
-            new = np.arange(X.shape[1])
-            self._receive(X, new, self.n_features_in_ + new)
-            self.n_features_in_ += X.shape[1]
-        return self
-
-    def _read_columns(self, X, y, first: bool):
-        form = {"accept_sparse": self.sparse_form, "dtype": [np.float64, np.float32]}
-        if first:
-            X, y = check_X_y(X, y, **form, y_numeric=is_regressor(self), estimator=self)
-            return X, self._targets(y)
-        X = check_array(X, **form, estimator=self)
-        if X.shape[0] != len(self._y):
-            raise ValueError(f"X_new has {X.shape[0]} rows; earlier columns have {len(self._y)}")
-        if y is not None and not np.array_equal(self._targets(np.asarray(y)), self._y):
-            raise ValueError("y differs from that of the first call; the rows stay the same")
-        return X, self._y
-
-    def _name(self, n_new: int, names) -> None:
-        """Append the names of new columns."""
-        before = list(getattr(self, "feature_names_in_", ()))
-        if names is None and not before:
-            return
-        if names is None or len(before) < self.n_features_in_:
-            raise ValueError(
-                "names: columns have names in all calls of partial_fit_columns, or none"
-            )
-        names = list(names)
-        if len(names) != n_new or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"names={names} must be {n_new} strings, one for each column")
-        if len(set(before + names)) < len(before) + n_new:
-            raise ValueError("names: a name is given to one column only")
-        self.feature_names_in_ = np.array(before + names, dtype=object)
 
     def _targets(self, y):
         if is_regressor(self):
@@ -249,9 +305,6 @@ class ColumnStream(Stream):
         measure = accuracy_score if is_classifier(self) else r2_score
         return float(measure(y, self.predict(X), sample_weight=sample_weight))
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_state")
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         # A value that is not allowed is refused later, by its name.
@@ -264,7 +317,7 @@ class ColumnStream(Stream):
 
 
 @estimator
-class ColumnScan(ColumnStream):
+class ColumnScan(ColumnModel):
     """Base of the methods that have learned from a column once they have seen it.
 
     They may look at all columns again, in another order.
@@ -282,7 +335,7 @@ class ColumnScan(ColumnStream):
         rng, p = check_random_state(self.random_state), X.shape[1]
         scans = range(self.n_scans)
         orders = [rng.permutation(p) if self.shuffle else np.arange(p) for _ in scans]
-        self._open(y)
+        self._open(X.shape[0], y)
         for order in orders:
             self._receive(X, order, order)
 
@@ -322,19 +375,50 @@ class PenalisedScan(ColumnScan):
         return largest(state.kept, self.k)
 
 
+@estimator
+class ScoredSelector(Selector):
+    """Base of the batch methods that score all features and keep the k with the highest scores.
+
+    A subclass defines `_scores`.
+    """
+
+    k: int = param(10, "Number of features kept.", AT_LEAST_ONE)
+
+    supervised: ClassVar[bool] = False
+
+    def _scores(self, X) -> np.ndarray:
+        """A number for each feature, the larger the better; of two equal ones the first is."""
+        raise NotImplementedError
+
+    def _ranks(self, scores: np.ndarray) -> np.ndarray:
+        """What decides; the scores themselves, if nothing else is said."""
+        return scores
+
+    def _learn(self, X, y):
+        self.n_samples_seen_ = X.shape[0]
+        with threadpool_limits(1, user_api="blas"):
+            self.scores_ = self._scores(X)
+        best = np.argsort(-self._ranks(self.scores_), kind="stable")[: self.k]
+        self.support_ = np.sort(best)
+
+    def _get_support_mask(self) -> np.ndarray:
+        check_is_fitted(self)
+        return np.isin(np.arange(self.n_features_in_), self.support_)
+
+
 def _names_of(X) -> Any:
     """Names of the columns of a DataFrame, if all are strings."""
     names = list(getattr(X, "columns", ()))
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
-def _blocks(X, order, index, centre: bool) -> Iterator[Columns]:
-    """Some columns of X in their order, ready for the kernels, in handy pieces."""
+def _blocks(X, order, index) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Some columns of X in their order, as rows and in handy pieces, with their numbers."""
     size = max(1, _VALUES_PER_BLOCK // X.shape[0])
     for i in range(0, len(order), size):
         part = X[:, order[i : i + size]]
         part = part.toarray() if sp.issparse(part) else part
-        yield _standardised(np.array(part.T, np.float64, order="C"), index[i : i + size], centre)
+        yield np.array(part.T, np.float64, order="C"), index[i : i + size]
 
 
 def _standardised(values: np.ndarray, index, centre: bool) -> Columns:

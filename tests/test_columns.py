@@ -15,13 +15,13 @@ from test_contract import SKIPPED
 
 import ofslib
 import ofslib.columns
-from ofslib.columns import ColumnStream
+from ofslib.columns import ColumnModel
 
 LOSSES = ("squared_error", "squared_hinge", "log_loss")
 CLASSES = {
     name: getattr(ofslib, name)
     for name in dir(ofslib)
-    if isinstance(getattr(ofslib, name), type) and issubclass(getattr(ofslib, name), ColumnStream)
+    if isinstance(getattr(ofslib, name), type) and issubclass(getattr(ofslib, name), ColumnModel)
 }
 
 every_class = pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib.base import AT_LEAST_ONE, NOT_NEGATIVE, estimator, number, param
-from ofslib.columns import ColumnStream
+from ofslib.columns import ColumnModel
 from ofslib.kept import Kept, append, largest, mean_slopes, new_kept
 from ofslib.losses import Loss
 from ofslib.substitution import bend, edge
@@ -20,7 +20,7 @@ class State(NamedTuple):
 
 
 @estimator
-class ProjectedGradientSelector(ColumnStream):
+class ProjectedGradientSelector(ColumnModel):
     """Projected gradient descent on k features (Yang et al. 2016, Section 3; Proj-GD).
 
     A batch method: it keeps all columns and learns when the model is first asked for. The
