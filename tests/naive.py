@@ -5,6 +5,7 @@ margins[i] is the prediction made before row i was learned. No fast code is shar
 """
 
 import numpy as np
+from scipy import stats
 
 
 def slope(loss, m, y):
@@ -511,3 +512,66 @@ def grafting(X, y, *, l1, loss, orders, sweeps=3000):
 
 def slopes(loss, margins, y):
     return np.array([slope(loss, m, t) for m, t in zip(margins, y, strict=True)])
+
+
+# Unsupervised selection of columns and its baselines: `ofs`.
+
+
+def online_leverage(A, draws, c, eps, variant="printed", ridge=None, n_initial=0):
+    """Algorithm 1, with the inverse computed anew for each feature: scores, sampled, weights."""
+    n = len(A)
+    kept, scores, sampled, weights = np.zeros((n, 0)), [], [], []
+    for j, a in enumerate(A.T):
+        gram = kept @ kept.T
+        if variant == "ridge":
+            score = a @ np.linalg.inv(gram + ridge * np.eye(n)) @ a
+        else:
+            inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
+            score = a @ inverse @ a
+            if variant == "span" and np.linalg.norm(a - gram @ inverse @ a) > 1e-6:
+                score = 1.0
+        score = min((1 + eps) * score, 1.0)
+        probability = 1.0 if j < n_initial else min(c * score, 1.0)
+        scores.append(score)
+        if draws[j] < probability:
+            sampled.append(j)
+            weights.append(1 / np.sqrt(probability))
+            kept = np.column_stack([kept, a / np.sqrt(probability)])
+    return np.array(scores), sampled, np.array(weights)
+
+
+def alpha_investing(X, y, wealth=0.5, payout=0.5):
+    """The features accepted, and the wealth before each test and after the last."""
+    accepted, course = [], [wealth]
+    for i, x in enumerate(X.T, start=1):
+        alpha = wealth / (2 * i)
+        design = np.column_stack([np.ones(len(y)), X[:, accepted], x])
+        coef, _, rank, _ = np.linalg.lstsq(design, y)
+        freedom = len(y) - design.shape[1]
+        p_value = 1.0
+        if rank == design.shape[1] and freedom > 0:
+            variance = np.sum((y - design @ coef) ** 2) / freedom
+            error = np.sqrt(variance * np.linalg.inv(design.T @ design)[-1, -1])
+            p_value = 2 * stats.t.sf(abs(coef[-1]) / error, freedom)
+        wealth -= alpha
+        if p_value < alpha:
+            accepted.append(i - 1)
+            wealth += payout
+        course.append(wealth)
+    return accepted, course
+
+
+def laplacian_scores(X, n_neighbors, bandwidth):
+    """He, Cai and Niyogi 2005, Section 2, with dense matrices."""
+    n = len(X)
+    squares = np.array([[np.sum((a - b) ** 2) for b in X] for a in X])
+    S = np.zeros((n, n))
+    for i in range(n):
+        for j in sorted(set(range(n)) - {i}, key=lambda j: squares[i, j])[:n_neighbors]:
+            S[i, j] = S[j, i] = np.exp(-squares[i, j] / bandwidth)
+    D, one = np.diag(S.sum(axis=1)), np.ones(n)
+    scores = []
+    for f in X.T:
+        f = f - (f @ D @ one) / (one @ D @ one)
+        scores.append((f @ (D - S) @ f) / (f @ D @ f))
+    return np.array(scores)

@@ -1,0 +1,97 @@
+"""Alpha-investing: Zhou, Foster, Stine and Ungar 2005, Streaming feature selection using
+alpha-investing, Section 3; Alpha in Wang et al. 2018 (`ofs`).
+
+Each feature on arrival is tested against the linear model of those accepted before it. A test costs
+wealth, an acceptance earns some.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import stdtr
+
+from ofslib.base import POSITIVE, estimator, param
+from ofslib.columns import ColumnStream
+
+# A feature with a smaller share outside of the span of the accepted ones tells nothing new.
+_OUTSIDE = 1e-6
+
+
+class State(NamedTuple):
+    """The linear model by least squares of the accepted features and a constant."""
+
+    basis: np.ndarray  # (n, 1 + accepted) orthonormal basis of the constant and these features
+    residual: np.ndarray  # (n,) of the targets
+    wealth: float  # w_i
+    tested: int  # i - 1
+    index: tuple[int, ...]  # the accepted features
+
+
+def p_value(state: State, x) -> tuple[float, np.ndarray]:
+    """Of the t test that x has coefficient 0 beside the accepted features; x outside their span."""
+    Q, residual = state.basis, state.residual
+    outside = x - Q @ (Q.T @ x)
+    outside -= Q @ (Q.T @ outside)
+    length, freedom = np.linalg.norm(outside), len(x) - Q.shape[1] - 1
+    if freedom < 1 or length <= _OUTSIDE * np.linalg.norm(x):
+        return 1.0, outside
+    outside /= length
+    gain = (outside @ residual) ** 2
+    left = residual @ residual - gain
+    if left <= 0:
+        return float(gain == 0), outside
+    return float(2 * stdtr(freedom, -np.sqrt(freedom * gain / left))), outside
+
+
+def step(state: State, x, j: int, payout: float) -> State:
+    """The state after feature j was offered."""
+    tested = state.tested + 1
+    level = state.wealth / (2 * tested)
+    p, outside = p_value(state, x)
+    state = state._replace(tested=tested, wealth=state.wealth - level)
+    if p >= level:
+        return state
+    return state._replace(
+        basis=np.column_stack([state.basis, outside]),
+        residual=state.residual - (outside @ state.residual) * outside,
+        wealth=state.wealth + payout,
+        index=(*state.index, j),
+    )
+
+
+@estimator
+class AlphaInvesting(ColumnStream):
+    """Alpha-investing (Zhou et al. 2005).
+
+    Feature i is accepted if the p-value of its coefficient, in a linear regression on the accepted
+    features and a constant, is below w_i / (2 i), where w_i is the wealth. The test costs that
+    much, and an acceptance earns the payout. How many features are accepted cannot be chosen.
+    Classes are learned as numbers.
+
+    Cost: O(n accepted) per feature; memory O(n accepted).
+    """
+
+    initial_wealth: float = param(0.5, "w_1; as in the paper.", POSITIVE)
+    payout: float = param(0.5, "alpha_Delta, what an acceptance earns; as in the paper.", POSITIVE)
+
+    frozen = ("initial_wealth", "payout")
+    supervised = True
+
+    def _initial(self, n):
+        constant = np.full((n, 1), n**-0.5)
+        residual = self._y - self._y.mean()
+        return State(constant, residual, float(self.initial_wealth), 0, ())
+
+    def _after(self, state, values, index):
+        for x, j in zip(values, index, strict=True):
+            state = step(state, x, int(j), float(self.payout))
+        return state
+
+    def _selected(self, state):
+        return np.array(state.index, np.int64)
+
+    @property
+    def wealth_(self) -> float:
+        """float
+        Wealth that is left."""
+        return self._state.wealth

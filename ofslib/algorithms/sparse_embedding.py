@@ -1,0 +1,71 @@
+"""Sparse embedding: Liu, Shen and Tsang 2017, Sparse embedded k-means clustering, Section 3; SEC of
+Wang et al. 2018 (`ofs`). It projects features and selects none.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ofslib.base import AT_LEAST_ONE, estimator, param
+
+
+@estimator
+class SparseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """k sums of features with random signs (Liu, Shen and Tsang 2017, Section 3).
+
+    Each feature is in one of the sums, drawn uniformly, with a sign drawn uniformly.
+    `components_`, shape (k, n_features), sparse, holds the signs.
+
+    Cost: O(nonzeros of X); memory O(n_features).
+    """
+
+    k: int = param(10, "Number of sums.", AT_LEAST_ONE)
+    random_state: int | None = param(
+        None, "Seed or generator (as in scikit-learn) of the draw.", "random_state"
+    )
+
+    def fit(self, X, y=None):
+        """Draw the sums; of X only the number of features is read, and y is not.
+
+        Parameters
+        ----------
+        X : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_features)
+            Observations.
+        y : object
+            Not read.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or X is not allowed; the message names it and says what is.
+        """
+        self._validate_params()
+        X = validate_data(self, X, accept_sparse=True, dtype=[np.float64, np.float32])
+        self.n_samples_seen_, p = X.shape
+        rng = check_random_state(self.random_state)
+        sums, signs = rng.randint(self.k, size=p), 2.0 * rng.randint(2, size=p) - 1
+        self.components_ = sp.csr_array((signs, (sums, np.arange(p))), shape=(self.k, p))
+        return self
+
+    def transform(self, X) -> np.ndarray:
+        """The sums for each row, shape (n_samples, k)."""
+        check_is_fitted(self)
+        form = {"accept_sparse": True, "dtype": [np.float64, np.float32]}
+        X = validate_data(self, X, reset=False, **form)
+        return safe_sparse_dot(X, self.components_.T.astype(X.dtype), dense_output=True)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.components_.shape[0]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,18 @@
+"""Uniform random selection: the control that the papers on unsupervised selection lack."""
+
+from sklearn.utils import check_random_state
+
+from ofslib.base import estimator, param
+from ofslib.columns import ScoredSelector
+
+
+@estimator
+class UniformSelector(ScoredSelector):
+    """k features, all sets of k equally likely."""
+
+    random_state: int | None = param(
+        None, "Seed or generator (as in scikit-learn) of the draw.", "random_state"
+    )
+
+    def _scores(self, X):
+        return check_random_state(self.random_state).uniform(size=X.shape[1])
