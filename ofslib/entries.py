@@ -63,7 +63,7 @@ class Setting:
         if self.dataset:
             return 1500
         data, MB = self.spec["data"], 2**20
-        paths = 3 * 200 * 8 * data["p"] / MB  # methods that learn 200 penalties at once
+        paths = 3 * 200 * 8 * data.get("p", 0) / MB  # methods that learn 200 penalties at once
         squares = 4 * 8 * data["p"] ** 2 / MB if "averages" in data else 0
         return math.ceil(500 + 5 * 8 * 1000 * _width(data) / MB + paths + squares)
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.ticker import LogLocator, NullFormatter
+from scipy.stats import t as student
 
 from ofslib.files import write_whole
 
@@ -322,14 +323,17 @@ def shades(n: int) -> list:
     return sns.color_palette("crest", n)
 
 
-def shared_legend(figure, axes) -> None:
-    """One legend above all panels, of what any of them shows."""
+def shared_legend(figure, axes, columns: int | None = None) -> None:
+    """One legend above all panels, of what any of them shows; None: in one line."""
     handles = {}
     for ax in np.ravel(axes):
         handles |= dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
     if handles:
         figure.legend(
-            handles.values(), handles.keys(), loc="outside upper center", ncols=len(handles)
+            handles.values(),
+            handles.keys(),
+            loc="outside upper center",
+            ncols=columns or len(handles),
         )
 
 
@@ -350,3 +354,91 @@ def claim_highest(summary: pd.DataFrame, best: str, by: Sequence[str]) -> pd.Dat
     return table.rename(columns={"method": "against"})[
         [*by, "against", "difference", "se", "verdict"]
     ]
+
+
+# --- bounds: rows of ofslib.studies.curve, columns panel, x, method, replicate, value
+
+
+def bound_look(curve: str) -> dict[str, Any]:
+    """Colour and line of a curve: what is seen black points, what is printed dashed."""
+    if curve.startswith("experiment"):
+        return {"color": "black", "fmt": "o" if curve == "experiment" else "s", "zorder": 3}
+    family, _, variant = curve.rpartition(", ")
+    if variant not in ("printed", "corrected"):
+        return {"color": _COLOURS[2], "linestyle": "-."}
+    colour = _COLOURS[3 if family == "(3.14)" else 0]
+    return {"color": colour, "linestyle": "--" if variant == "printed" else "-"}
+
+
+def bound_curves(ax, results: pd.DataFrame) -> None:
+    """Median over the runs against x, one line a curve; the middle 80 % of the runs are marked."""
+    for curve, own in results.groupby("method"):
+        height = own.groupby("x")["value"]
+        low, middle, high = (height.quantile(q).dropna() for q in (0.1, 0.5, 0.9))
+        style = bound_look(curve)
+        if "fmt" in style:
+            ax.errorbar(
+                middle.index, middle, [middle - low, high - middle], label=curve, lw=0.8, **style
+            )
+        else:
+            ax.plot(middle.index, middle, label=curve, **style)
+            ax.fill_between(middle.index, low, high, color=style["color"], alpha=0.2, lw=0)
+
+
+def bound_verdicts(results: pd.DataFrame, reference: str) -> pd.DataFrame:
+    """Each bound at each x: whether it exists, and is not below the reference of the same run.
+
+    Returns
+    -------
+    DataFrame
+        Columns panel, x, method; applies and holds, shares of the runs (`holds`: of those where it
+        applies); ratio, the smallest of bound and reference; note, why it does not apply.
+    """
+    on = ["panel", "x", "replicate"]
+    seen = results.loc[results["method"] == reference, [*on, "value"]]
+    sides = results[~results["method"].str.startswith("experiment")]
+    sides = sides[sides["method"] != reference].merge(seen, on=on, suffixes=("", "_seen"))
+    # Up to rounding, as bounds.Sides.
+    holds = sides["value"] >= sides["value_seen"] - 1e-9 * sides["value_seen"].abs()
+    sides = sides.assign(
+        applies=sides["value"].notna(),
+        holds=holds.where(sides["value"].notna()).astype(float),
+        ratio=sides["value"] / sides["value_seen"],
+    )
+    groups = sides.groupby(["panel", "x", "method"], sort=False)
+    return groups.agg(
+        applies=("applies", "mean"), holds=("holds", "mean"), ratio=("ratio", "min"),
+        note=("note", "first"),
+    ).reset_index()  # fmt: skip
+
+
+def shade_bounds(ax, verdicts: pd.DataFrame) -> None:
+    """Shade where a printed bound does not exist, and where it is violated in any run."""
+    for curve, own in verdicts[verdicts["method"].str.endswith("printed")].groupby("method"):
+        own = own.sort_values("x")
+        middle = np.sqrt(own["x"].to_numpy()[1:] * own["x"].to_numpy()[:-1])
+        left, right = np.append(own["x"].iloc[0], middle), np.append(middle, own["x"].iloc[-1])
+        for says, there, style in (
+            ("does not apply", own["applies"] < 1, {"color": "0.88"}),
+            ("is violated", own["holds"] < 1, {"color": _COLOURS[8], "alpha": 0.3}),
+        ):
+            label = f"{curve}: {says}"
+            for a, b in zip(left[there], right[there], strict=True):
+                ax.axvspan(a, b, lw=0, zorder=0, label=label, **style)
+
+
+def bound_slopes(results: pd.DataFrame, decades: float = 2) -> pd.DataFrame:
+    """Slope of log(value) against log(x) over the last decades of x, with its 95 % interval.
+
+    Least squares for each run, then Student's interval of the mean over the runs.
+    """
+    rows = []
+    for (panel, curve), own in results[results["value"] > 0].groupby(["panel", "method"]):
+        late = own[own["x"] >= own["x"].max() / 10**decades * (1 - 1e-9)]
+        runs = [np.polyfit(np.log(r["x"]), np.log(r["value"]), 1)[0]
+                for _, r in late.groupby("replicate") if r["x"].nunique() > 1]  # fmt: skip
+        if len(runs) > 1:
+            half = student.ppf(0.975, len(runs) - 1) * np.std(runs, ddof=1) / np.sqrt(len(runs))
+            slope = np.mean(runs)
+            rows.append([panel, curve, slope, slope - half, slope + half])
+    return pd.DataFrame(rows, columns=["panel", "method", "slope", "low", "high"])

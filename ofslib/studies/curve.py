@@ -1,0 +1,35 @@
+"""Rows of a figure that draws bounds (notebook bound_curves)."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ofslib.bounds import DoesNotApply
+
+
+def point(panel: str, x: float, method: str, height: float | Callable[[], float]) -> dict[str, Any]:
+    """One place of one curve.
+
+    Parameters
+    ----------
+    panel, method : str
+        Panel and curve.
+    x : float
+        Place on the horizontal axis.
+    height : float or callable
+        What is drawn, or what computes it; where that raises `DoesNotApply`, there is no value, and
+        the row says why.
+    """
+    note = None
+    if callable(height):
+        try:
+            height = height()
+        except DoesNotApply as reason:
+            height, note = None, str(reason)
+    return {
+        "panel": panel,
+        "x": x,
+        "method": method,
+        "metric": "height",
+        "value": height,
+        "note": note,
+    }
