@@ -244,6 +244,23 @@ def admit(S, g, active, size, inside, K, level, most, gain):
 
 
 @kernel
+def dismiss(w, active, size, inside, K):
+    """Take the active features out that are zero; returns how many stay."""
+    stay = 0
+    for a in range(size):
+        if w[active[a]] == 0.0:
+            inside[active[a]] = False
+            continue
+        for i in range(size):
+            K[stay, i] = K[a, i]
+        for i in range(size):
+            K[i, stay] = K[i, a]
+        active[stay] = active[a]
+        stay += 1
+    return stay
+
+
+@kernel
 def coordinate_path(S, b, levels, penalty, shape, most, tol, n_iter):
     """Minimise w'Sw / 2 - w'b + P(w; level) for each level by coordinate descent.
 
@@ -265,6 +282,9 @@ def coordinate_path(S, b, levels, penalty, shape, most, tol, n_iter):
     K = np.empty((64, 64), S.dtype)
     for q in range(len(levels)):
         sweeps, known, solved = 0, -1, False
+        # Of a concave penalty many features that were active stay zero; each step would see them.
+        if size > 2 * used + _ADMITTED:
+            size = dismiss(w, active, size, inside, K)
         while not solved and sweeps < n_iter:
             # Of correlated features nearly all seem to be missing as long as a few are.
             few = max(_ADMITTED, used)
