@@ -75,7 +75,7 @@ def estimator(cls: type) -> type:
     lines = [f"{f.name} : default={f.default!r}\n    {f.metadata['doc']}" for f in declared]
     parameters = "\n".join(["Parameters", "----------", *lines])
     attributes = "\n".join(["Attributes", "----------", *_attributes(cls), _ATTRIBUTES])
-    text = "\n\n".join([textwrap.fill(cls.about, 92), parameters, attributes])
+    text = "\n\n".join([textwrap.fill(getattr(cls, "about", ""), 92), parameters, attributes])
     cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n{_indent(text.lstrip())}\n    "
     return cls
 
