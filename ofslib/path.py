@@ -107,24 +107,26 @@ def begin_step(path, loss):
 @kernel
 def span(path):
     """Set the penalties: from the largest gradient of the first mini-batch to 1/1000 of it."""
-    high, m = 0.0, len(path.l1)
-    for j in range(len(path.w) - 1):
-        high = max(high, abs(gradient(path, j)[0]))
+    high, m, last = 0.0, len(path.l1), len(path.w) - 1
+    for start in range(0, last, TILE):
+        for g in gradient(path, start)[: last - start]:
+            high = max(high, abs(g[0]))
     for q in range(m):
         path.l1[q] = (high if high > 0.0 else 1.0) * 1e-3 ** (q / max(m - 1, 1))
 
 
 @kernel
-def gradient(path, j):
-    """The mean gradient of the mini-batch by coefficient j, for each penalty; j ascends."""
-    tile, g, place = path.tile, path.g, j % len(path.tile)
-    if place == 0:
-        features = min(len(tile), path.rows.shape[1] - j)
-        for i in range(len(path.rows)):
-            for c in range(features):
-                tile[c, i] = path.rows[i, j + c]
-        np.dot(tile[:features], path.slopes, g[:features])
-    return g[place]
+def gradient(path, start):
+    """The mean gradient of the mini-batch by the TILE coefficients from `start` on.
+
+    One row for each of them, or for those that there are.
+    """
+    rows, tile = path.rows, path.tile[: min(TILE, path.rows.shape[1] - start)]
+    for i in range(len(rows)):
+        for c in range(len(tile)):
+            tile[c, i] = rows[i, start + c]
+    np.dot(tile, path.slopes, path.g[: len(tile)])
+    return path.g[: len(tile)]
 
 
 @kernel

@@ -11,7 +11,7 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.descent import gather
 from ofslib.losses import Loss
-from ofslib.path import begin_step, choose, empty, gradient
+from ofslib.path import TILE, begin_step, choose, empty, gradient
 from ofslib.penalties import shrunk, soft
 from ofslib.rows import Active, Batch, clear, entry, in_batch, length, new_active, new_batch, row
 
@@ -109,16 +109,17 @@ def step_all(path, hp):
     if not begin_step(path, hp.loss):
         return False
     W, l1, used, rate = path.W, path.l1, path.used, hp.learning_rate
-    due = (path.count[1] + 1) % hp.period == 0
-    for j in range(len(W) - 1):
-        w, g = W[j], gradient(path, j)
-        for q in range(len(l1)):
-            w[q] -= rate * g[q]
-            if due:
-                small = hp.factor * soft(w[q], hp.period * rate * l1[q])
-                w[q] = w[q] if abs(w[q]) > hp.theta else small
-                used[q] += w[q] != 0.0
-    W[-1] -= rate * gradient(path, len(W) - 1)
+    due, last = (path.count[1] + 1) % hp.period == 0, len(W) - 1
+    for start in range(0, len(W), TILE):
+        G = gradient(path, start)
+        for j in range(start, start + len(G)):
+            w, g = W[j], G[j - start]
+            for q in range(len(l1)):
+                w[q] -= rate * g[q]
+                if due and j < last:
+                    small = hp.factor * soft(w[q], hp.period * rate * l1[q])
+                    w[q] = w[q] if abs(w[q]) > hp.theta else small
+                    used[q] += w[q] != 0.0
     if due:
         choose(path, W, hp.k)
     empty(path)

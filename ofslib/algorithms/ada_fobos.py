@@ -13,7 +13,7 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.base import POSITIVE, Penalised, RowClassifier, estimator, one_of, param
 from ofslib.losses import CLASSIFICATION_LOSSES, Loss, slope
-from ofslib.path import Path, begin_step, end_step, gradient
+from ofslib.path import TILE, Path, begin_step, end_step, gradient
 from ofslib.penalties import shrunk, soft
 from ofslib.rows import entry, length, row
 
@@ -90,13 +90,15 @@ def step_all(state, hp):
     if not begin_step(path, hp.loss):
         return False
     W, l1, used, last = path.W, path.l1, path.used, len(path.w) - 1
-    for j in range(last + 1):
-        w, square, g = W[j], squares[j], gradient(path, j)
-        for q in range(len(l1)):
-            square[q] += g[q] * g[q]
-            rate = eta / (hp.delta + np.sqrt(square[q]))
-            w[q] = soft(w[q] - rate * g[q], rate * l1[q] if j < last else 0.0)
-            used[q] += w[q] != 0.0 and j < last
+    for start in range(0, len(W), TILE):
+        gradients = gradient(path, start)
+        for j in range(start, start + len(gradients)):
+            w, square, g = W[j], squares[j], gradients[j - start]
+            for q in range(len(l1)):
+                square[q] += g[q] * g[q]
+                rate = eta / (hp.delta + np.sqrt(square[q]))
+                w[q] = soft(w[q] - rate * g[q], rate * l1[q] if j < last else 0.0)
+                used[q] += w[q] != 0.0 and j < last
     end_step(path, W, hp.k)
     return True
 

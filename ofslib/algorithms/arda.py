@@ -11,7 +11,7 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.base import POSITIVE, Penalised, RowClassifier, estimator, one_of, param
 from ofslib.losses import CLASSIFICATION_LOSSES, Loss, slope
-from ofslib.path import Path, begin_step, end_step, gradient
+from ofslib.path import TILE, Path, begin_step, end_step, gradient
 from ofslib.penalties import soft
 from ofslib.rows import entry, length, row
 
@@ -72,14 +72,16 @@ def step_all(state, hp):
     if not begin_step(path, hp.loss):
         return False
     W, l1, used, t, last = path.W, path.l1, path.used, path.count[1] + 1, len(path.w) - 1
-    for j in range(last + 1):
-        w, total, square, g = W[j], G[j], squares[j], gradient(path, j)
-        for q in range(len(l1)):
-            total[q] += g[q]
-            square[q] += g[q] * g[q]
-            threshold = t * l1[q] if j < last else 0.0
-            w[q] = -eta * soft(total[q], threshold) / (hp.delta + np.sqrt(square[q]))
-            used[q] += w[q] != 0.0 and j < last
+    for start in range(0, len(W), TILE):
+        gradients = gradient(path, start)
+        for j in range(start, start + len(gradients)):
+            w, total, square, g = W[j], G[j], squares[j], gradients[j - start]
+            for q in range(len(l1)):
+                total[q] += g[q]
+                square[q] += g[q] * g[q]
+                threshold = t * l1[q] if j < last else 0.0
+                w[q] = -eta * soft(total[q], threshold) / (hp.delta + np.sqrt(square[q]))
+                used[q] += w[q] != 0.0 and j < last
     end_step(path, W, hp.k)
     return True
 

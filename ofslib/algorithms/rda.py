@@ -20,7 +20,7 @@ from ofslib.base import (
     param,
 )
 from ofslib.losses import CLASSIFICATION_LOSSES, Loss, slope
-from ofslib.path import Path, begin_step, end_step, gradient
+from ofslib.path import TILE, Path, begin_step, end_step, gradient
 from ofslib.penalties import soft
 from ofslib.rows import (
     Active,
@@ -101,15 +101,15 @@ def step_all(state, hp):
         return False
     W, l1, used, t = path.W, path.l1, path.used, path.count[1] + 1
     scale, more = scales(t, hp.l2, hp)
-    for j in range(len(W) - 1):
-        w, total, g = W[j], G[j], gradient(path, j)
-        for q in range(len(l1)):
-            total[q] += g[q]
-            w[q] = -scale * soft(total[q], t * l1[q] + more)
-            used[q] += w[q] != 0.0
-    scale, more = scales(t, 0.0, hp)
-    G[-1] += gradient(path, len(W) - 1)
-    W[-1] = -scale * G[-1]
+    for start in range(0, len(W), TILE):
+        gradients = gradient(path, start)
+        for j in range(start, start + len(gradients)):
+            w, total, g = W[j], G[j], gradients[j - start]
+            for q in range(len(l1)):
+                total[q] += g[q]
+                w[q] = -scale * soft(total[q], t * l1[q] + more)
+                used[q] += w[q] != 0.0 and j < len(W) - 1
+    W[-1] = -scales(t, 0.0, hp)[0] * G[-1]
     end_step(path, W, hp.k)
     return True
 

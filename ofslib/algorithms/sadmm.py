@@ -11,7 +11,7 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.base import POSITIVE, PenalisedBatches, RowRegressor, estimator, one_of, param
 from ofslib.losses import Loss
-from ofslib.path import Path, begin_step, end_step, gradient, new_path
+from ofslib.path import TILE, Path, begin_step, end_step, gradient, new_path
 from ofslib.penalties import soft
 
 
@@ -37,15 +37,19 @@ def step_all(state, hp):
     if not begin_step(path, hp.loss):
         return False
     l1, used = path.l1, path.used
-    for j in range(len(path.W) - 1):
-        b, w, u, g = path.W[j], state.w[j], state.u[j], gradient(path, j)
-        for q in range(len(l1)):
-            b[q] = (rho * (w[q] + u[q]) + b[q] / eta - g[q]) / (rho + 1.0 / eta)
-            w[q] = soft(b[q] - u[q], l1[q] / rho)
-            u[q] += w[q] - b[q]
-            used[q] += w[q] != 0.0
-    path.W[-1] -= eta * gradient(path, len(path.W) - 1)
-    state.w[-1] = path.W[-1]
+    for start in range(0, len(path.W), TILE):
+        gradients = gradient(path, start)
+        for j in range(start, start + len(gradients)):
+            b, w, u, g = path.W[j], state.w[j], state.u[j], gradients[j - start]
+            if j == len(path.W) - 1:
+                b -= eta * g
+                w[:] = b
+                continue
+            for q in range(len(l1)):
+                b[q] = (rho * (w[q] + u[q]) + b[q] / eta - g[q]) / (rho + 1.0 / eta)
+                w[q] = soft(b[q] - u[q], l1[q] / rho)
+                u[q] += w[q] - b[q]
+                used[q] += w[q] != 0.0
     end_step(path, state.w, hp.k)
     return True
 
