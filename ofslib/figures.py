@@ -308,9 +308,9 @@ def budget_axis(ax) -> None:
 
 
 def panels(n: int) -> tuple:
-    """A figure of n panels, three a row, over the width of a page; the axes as a list."""
-    columns = min(n, 3)
-    rows = math.ceil(n / 3)
+    """A figure of n panels, up to three a row, over the width of a page; the axes as a list."""
+    columns = 2 if n == 4 else min(n, 3)
+    rows = math.ceil(n / columns)
     width = PAGE if columns > 1 else COLUMN
     figure, axes = plt.subplots(rows, columns, figsize=(width, 0.3 + 1.75 * rows), squeeze=False)
     for ax in axes.flat[n:]:
@@ -356,7 +356,9 @@ def claim_highest(summary: pd.DataFrame, best: str, by: Sequence[str]) -> pd.Dat
     ]
 
 
-# --- bounds: rows of ofslib.studies.curve, columns panel, x, method, replicate, value
+# --- bounds: rows of ofslib.studies.curve, columns panel, x, method, replicate, value, note
+
+NO_BOUND = "does not apply"
 
 
 def bound_look(curve: str) -> dict[str, Any]:
@@ -391,13 +393,14 @@ def bound_verdicts(results: pd.DataFrame, reference: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns panel, x, method; applies and holds, shares of the runs (`holds`: of those where it
-        applies); ratio, the smallest of bound and reference; note, why it does not apply.
+        Columns panel, x, method; applies, the share of the runs, and holds, of those where it
+        applies; ratio, the smallest of bound and reference; note, why it does not apply; verdict.
     """
     on = ["panel", "x", "replicate"]
     seen = results.loc[results["method"] == reference, [*on, "value"]]
-    sides = results[~results["method"].str.startswith("experiment")]
-    sides = sides[sides["method"] != reference].merge(seen, on=on, suffixes=("", "_seen"))
+    named = results["method"].astype(str).str
+    sides = results[named.endswith(("printed", "corrected"))]
+    sides = sides.merge(seen, on=on, suffixes=("", "_seen"))
     # Up to rounding, as bounds.Sides.
     holds = sides["value"] >= sides["value_seen"] - 1e-9 * sides["value_seen"].abs()
     sides = sides.assign(
@@ -405,26 +408,27 @@ def bound_verdicts(results: pd.DataFrame, reference: str) -> pd.DataFrame:
         holds=holds.where(sides["value"].notna()).astype(float),
         ratio=sides["value"] / sides["value_seen"],
     )
-    groups = sides.groupby(["panel", "x", "method"], sort=False)
-    return groups.agg(
-        applies=("applies", "mean"), holds=("holds", "mean"), ratio=("ratio", "min"),
-        note=("note", "first"),
-    ).reset_index()  # fmt: skip
+    wanted = {"applies": "mean", "holds": "mean", "ratio": "min", "note": "first"}
+    table = sides.groupby(["panel", "x", "method"], sort=False)[[*wanted]].agg(wanted)
+    fails = np.where(table["holds"] < 1, "is violated", "holds")
+    return table.assign(verdict=np.where(table["applies"] < 1, NO_BOUND, fails)).reset_index()
 
 
 def shade_bounds(ax, verdicts: pd.DataFrame) -> None:
     """Shade where a printed bound does not exist, and where it is violated in any run."""
-    for curve, own in verdicts[verdicts["method"].str.endswith("printed")].groupby("method"):
+    for curve, own in verdicts[verdicts["method"].astype(str).str.endswith("printed")].groupby(
+        "method"
+    ):
         own = own.sort_values("x")
         middle = np.sqrt(own["x"].to_numpy()[1:] * own["x"].to_numpy()[:-1])
         left, right = np.append(own["x"].iloc[0], middle), np.append(middle, own["x"].iloc[-1])
-        for says, there, style in (
-            ("does not apply", own["applies"] < 1, {"color": "0.88"}),
-            ("is violated", own["holds"] < 1, {"color": _COLOURS[8], "alpha": 0.3}),
+        for verdict, style in (
+            (NO_BOUND, {"color": "0.88"}),
+            ("is violated", {"color": _COLOURS[8], "alpha": 0.3}),
         ):
-            label = f"{curve}: {says}"
+            there = own["verdict"] == verdict
             for a, b in zip(left[there], right[there], strict=True):
-                ax.axvspan(a, b, lw=0, zorder=0, label=label, **style)
+                ax.axvspan(a, b, lw=0, zorder=0, label=f"{curve}: {verdict}", **style)
 
 
 def bound_slopes(results: pd.DataFrame, decades: float = 2) -> pd.DataFrame:

@@ -1,13 +1,19 @@
 """The experiments beside the bounds: facts known from the theory, in small."""
 
+import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from pytest import approx
 
-from ofslib import bounds
+from ofslib import BAMDClassifier, BARDAClassifier, bounds, figures
 from ofslib.bounds import DoesNotApply
-from ofslib.studies import annealing, descent, recovery, substitution
+from ofslib.datasets import Dataset
+from ofslib.studies import annealing, budgets, descent, leverage, recovery, regret, substitution
 from ofslib.studies.curve import point
+
+matplotlib.use("agg")
 
 
 def heights(study, data=None, real=None, **parameters):
@@ -125,3 +131,138 @@ def test_the_step_of_the_law_of_least_squares_is_exact():
     found = heights(recovery.least_squares, {"n": 500}, against="p", values=[40], runs=5)
     expected = bounds.olsth_beta_min(500, 40, 4, 1.0, 1.0, 2 / 40, False)
     assert found["n = 500", "exact law"][40] == expected
+
+
+def test_regret_of_least_squares_stays_below_its_bound_and_falls():
+    found = heights(regret.least_squares, rows=[100, 1000], sizes=[3000], p=10, k=1, runs=2)
+    seen, bound = (found["Proposition 5", c] for c in ("experiment", "printed"))
+    assert all(0 < seen[n] <= bound[n] for n in seen) and seen[1000] < seen[100]
+    assert found["Proposition 5", "log(n) / n"][100] == approx(seen[100])
+
+
+def test_theorem_4_as_printed_falls_below_what_n_0_rows_allow():
+    """The features have to be right at 100 log(n) rows already; printed is a threshold in n."""
+    sizes = [3000, 10**8]
+    found = heights(regret.least_squares, rows=[100], sizes=sizes, p=20, k=2, runs=20)
+    needed, printed, corrected = (
+        found["Theorem 4", c] for c in ("experiment", "printed", "corrected")
+    )
+    assert needed[3000] < printed[3000] and needed[10**8] > printed[10**8]
+    assert all(needed[n] < corrected[n] for n in sizes)
+
+
+def test_leverage_sampling_keeps_the_spectrum():
+    found = heights(leverage.sampling, n=4, epsilon=0.9, ridge=0.1, values=[50, 2000], clusters=2)
+    assert found["Number of selected features", "experiment"][2000] < 500
+    for panel in ("Theorem 1", "Theorem 2", "Number of selected features"):
+        seen, bound = (found[panel, c] for c in ("experiment", "printed"))
+        assert all(seen[d] <= bound[d] for d in seen)
+    scores = found["Lemma 2", "experiment"]
+    assert 4 < scores[50] < scores[2000] < found["Lemma 2", "corrected"][2000]
+
+
+def test_scores_of_the_study_are_those_of_the_definition():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((3, 60))
+    sampled, scores, seen = leverage._sample(A, 0.9, 0.1, rng)
+    known = sampled[:, : seen[49]]
+    exact = 1.9 * A[:, 50] @ np.linalg.solve(known @ known.T + 0.1 * np.eye(3), A[:, 50])
+    assert scores[50] == approx(exact) and scores[50] < 1
+    assert seen[-1] == sampled.shape[1]
+
+
+def rows_of_words(n=60, p=30):
+    rng = np.random.default_rng(1)
+    X = rng.poisson(0.3, (n, p)).astype(float)
+    return Dataset("words", X_train=X, y_train=np.where(X[:, 0] > X[:, 1], 2, 1))
+
+
+@pytest.mark.parametrize("method", [BARDAClassifier, BAMDClassifier])
+def test_what_the_barda_study_infers_is_what_was_played(method):
+    """Untruncated iterates are inferred from gradients: the truncated ones are parts of them."""
+    data = rows_of_words()
+    y = np.where(data.y_train == 2, 1.0, -1.0)
+    parameters = {"k": 5, "alpha": 0.01, "delta": 0.5, "learning_rate": 0.1}
+    run = budgets._Run(method, data.X_train, y, parameters)
+    played, kept = run.played, run.played != 0
+    assert kept.sum(axis=1).max() == 5 and kept[-1].any()
+    assert played[kept] == approx(run.untruncated[kept], rel=1e-9)
+
+
+def test_barda_theorems_hold_on_a_stream_of_words():
+    found = heights(
+        budgets.regret,
+        None,
+        rows_of_words(),
+        k=5,
+        alpha=0.01,
+        learning_rates=[0.1],
+        values=[10, 50],
+    )
+    for panel, applies in (
+        ("Theorem 1, B-ARDA, δ = 0.01", False),
+        ("Theorem 1, B-ARDA, δ = 10 max |x|", True),
+        ("Theorem 2, B-AMD, δ = 0.01", True),
+    ):
+        seen, bound = (found[panel, c] for c in ("experiment", "corrected"))
+        assert (bound[50] is not None) == applies
+        assert not applies or all(seen[T] <= bound[T] for T in seen)
+
+
+def test_the_comparator_is_not_worse_than_the_truth_it_can_reach():
+    data = rows_of_words()
+    y = np.where(data.y_train == 2, 1.0, -1.0)
+    w = budgets._best(data.X_train, y, 2, 0.01)
+    truth = np.zeros(30)
+    truth[:2] = 1, -1
+    assert np.count_nonzero(w) <= 2
+    losses = [budgets._losses(data.X_train, y, each, 0.01).sum() for each in (w, truth, 0 * w)]
+    assert losses[0] <= min(losses[1:])
+
+
+# What the notebook shows of them
+
+
+def results(**curves):
+    rows = [
+        {"panel": "a", "x": x, "method": method, "replicate": r, "value": value, "note": None}
+        for method, values in curves.items()
+        for (x, r), value in values.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_verdicts_compare_within_each_run():
+    table = results(
+        printed={(1, 0): 2.0, (1, 1): 3.0, (10, 0): 1.0, (10, 1): 5.0, (100, 0): np.nan},
+        experiment={(1, 0): 1.0, (1, 1): 3.0, (10, 0): 2.0, (10, 1): 1.0, (100, 0): 1.0},
+        reference={(1, 0): 0.0},
+    )
+    table.loc[table["value"].isna(), "note"] = "does not apply: p = 3"
+    found = figures.bound_verdicts(table, "experiment").set_index("x")
+    assert list(found["verdict"]) == ["holds", "is violated", "does not apply"]
+    assert list(found["holds"][:2]) == [1.0, 0.5] and found["ratio"][10] == 0.5
+    assert found["note"][100] == "does not apply: p = 3" and set(found["method"]) == {"printed"}
+
+
+def test_slopes_are_those_of_the_last_decades_with_an_interval():
+    rng = np.random.default_rng(2)
+    x = [1, 10, 100, 1000]
+    heights = {(x, r): x**-0.5 * (1 + 0.01 * rng.normal()) for x in x for r in range(8)}
+    heights |= {(1, r): 1e9 for r in range(8)}
+    (row,) = figures.bound_slopes(results(experiment=heights)).to_dict("records")
+    assert row["low"] < -0.5 < row["high"] and row["high"] - row["low"] < 0.02
+
+
+def test_shading_names_the_curve_and_what_is_wrong():
+    table = results(
+        printed={(1, 0): 2.0, (10, 0): 1.0, (100, 0): np.nan},
+        experiment={(1, 0): 1.0, (10, 0): 2.0, (100, 0): 1.0},
+    )
+    _, ax = plt.subplots()
+    figures.shade_bounds(ax, figures.bound_verdicts(table, "experiment"))
+    assert set(ax.get_legend_handles_labels()[1]) == {
+        "printed: does not apply",
+        "printed: is violated",
+    }
+    plt.close()
