@@ -10,7 +10,6 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.ticker import LogLocator, NullFormatter
 from scipy.stats import t as student
 
@@ -23,7 +22,10 @@ METHODS += ("B-ARDA", "B-AMD", "l1-ARDA", "Ada-Fobos", "SFSA (spectral)")
 METHODS += ("scikit-learn SGD, l1", "scikit-learn SGD, elastic net")
 METHODS += ("Vowpal Wabbit, coin", "Vowpal Wabbit, FTRL")
 METHODS += ("Lasso", "OLasso", "SIHT", "SADMM", "OLSth", "OFSA", "OMCP", "OElnet", "RAVE")
-_COLOURS = sns.color_palette("colorblind", 10).as_hex()
+# The palette that seaborn calls "colorblind". seaborn brings scipy.stats with it and is imported
+# where it is needed only: each run shows a summary, few draw.
+_COLOURS = ["#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc"]
+_COLOURS += ["#ca9161", "#fbafe4", "#949494", "#ece133", "#56b4e9"]
 _COLOUR_OF = {"B-ARDA": 0, "OFS": 1, "FOFS": 1, "B-AMD": 2, "SOFS": 3, "l1-ARDA": 4, "Ada-Fobos": 5}
 _COLOUR_OF |= {"SFSA": 0, "SFSA-AG": 9, "SFSA-Adam": 4, "SGDT": 2, "OPG": 7, "RDA": 6, "RADAR": 8}
 _COLOUR_OF |= {"SFSA (spectral)": 3, "scikit-learn SGD, l1": 7}
@@ -67,6 +69,8 @@ RULE = (
 
 def style() -> None:
     """Set matplotlib up for print: small sans-serif type, thin lines, reproducible files."""
+    import seaborn as sns
+
     sns.set_theme(context="paper", style="ticks", palette=_COLOURS)
     plt.rcParams.update(
         {
@@ -320,6 +324,8 @@ def panels(n: int) -> tuple:
 
 def shades(n: int) -> list:
     """n colours from light to dark, for a series of curves with an order."""
+    import seaborn as sns
+
     return sns.color_palette("crest", n)
 
 
