@@ -23,7 +23,8 @@ from ofslib.project import ConfigurationError
 
 ROOT = Path(__file__).parents[1]
 SCALES = list(yaml.safe_load((ROOT / "config/scales.yaml").read_text(encoding="utf-8")))
-ENTRIES = sorted(project.load(ROOT).entries)
+SHIPPED = project.load(ROOT)
+ENTRIES = sorted(SHIPPED.entries)
 
 SMALL = {"replicates": 2, "values": 1e6, "run_values": None, "tune_values": None}
 SMALL |= {"timing_repeats": 1, "timing_values": 1e5}
@@ -427,41 +428,39 @@ def test_some_setting_of_every_entry_is_run_at_every_scale(work):
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_shipped_entry_has_its_files(name):
-    entry = project.load(ROOT).entries[name]
+    entry = SHIPPED.entries[name]
     assert (ROOT / f"notebooks/{entry.spec['notebook']}.ipynb").is_file()
-    published = project.load(ROOT).published(name)
+    published = SHIPPED.published(name)
     assert published is None or (ROOT / published).is_file()
     for module in entry.spec["needs"]:
         assert home(module).is_file()
 
 
-@pytest.mark.parametrize("name", [n for n in ENTRIES if project.load(ROOT).published(n)])
+@pytest.mark.parametrize("name", [n for n in ENTRIES if SHIPPED.published(n)])
 def test_published_numbers_belong_to_the_entry(name):
-    work = project.load(ROOT)
-    table = pd.read_csv(ROOT / work.published(name))
+    table = pd.read_csv(ROOT / SHIPPED.published(name))
     axes = [c for c in table if c not in ("method", "metric", "value", "note")]
-    ours = pd.DataFrame([s.spec["axes"] for s in work.shown(name)])
+    ours = pd.DataFrame([s.spec["axes"] for s in SHIPPED.shown(name)])
     same = {axis for axis in ours if ours[axis].nunique() == 1}
     assert set(ours) - {"reading"} - same <= set(axes) <= set(ours) - {"reading"}
     for axis in axes:
         assert set(ours[axis]) == set(table[axis]), axis
     assert set(table["metric"]) <= {*METRICS, "time_s"}
-    assert set(work.source(name).spec["metrics"]) <= set(table["metric"])
-    assert set(table["method"]) <= set(work.source(name).spec["methods"])
-    assert set(work.source(name).spec["methods"]) <= set(figures.METHODS)
+    assert set(SHIPPED.source(name).spec["metrics"]) <= set(table["metric"])
+    assert set(table["method"]) <= set(SHIPPED.source(name).spec["methods"])
+    assert set(SHIPPED.source(name).spec["methods"]) <= set(figures.METHODS)
     assert not table.duplicated([*axes, "method", "metric"]).any()
     assert table.loc[table["value"].isna(), "note"].notna().all(), "a gap needs its reason"
 
 
 def test_no_published_file_is_forgotten():
-    work = project.load(ROOT)
-    named = {work.published(name) for name in work.entries}
+    named = {SHIPPED.published(name) for name in SHIPPED.entries}
     there = {f"config/published/{f.name}" for f in (ROOT / "config/published").glob("*")}
     assert there == named - {None}
 
 
 def test_every_notebook_is_used():
-    used = {entry.spec["notebook"] for entry in project.load(ROOT).entries.values()} | {"run"}
+    used = {entry.spec["notebook"] for entry in SHIPPED.entries.values()} | {"run"}
     assert {file.stem for file in (ROOT / "notebooks").glob("*.ipynb")} == used
 
 
