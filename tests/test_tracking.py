@@ -32,10 +32,14 @@ def test_checkpoints_are_evenly_spaced_and_hold_both_ends():
     assert tracking.checkpoints(100, 10_000, 2) == [100, 316, 1000, 3162, 10_000]
 
 
-def test_regret_from_rows_is_that_of_each_prediction():
+@pytest.mark.parametrize("block_rows", [30, 1000])
+def test_regret_from_rows_is_that_of_each_prediction(monkeypatch, block_rows):
+    monkeypatch.setattr(Equicorrelated.stream, "__defaults__", (block_rows,))
     models = {"SIHT": SIHTRegressor(k=3, learning_rate=1e-3)}
     found = table(tracking.regret_from_rows(DESIGN, models, ENDS, np.random.default_rng(0)))
-    ((X, y),) = DESIGN.stream(ENDS[-1], np.random.default_rng(0))
+    blocks = list(DESIGN.stream(ENDS[-1], np.random.default_rng(0)))
+    assert len(blocks) == (3 if block_rows == 30 else 1)
+    X, y = map(np.concatenate, zip(*blocks, strict=True))
     model, predictions = SIHTRegressor(k=3, learning_rate=1e-3), []
     for i in range(len(y)):
         predictions.append(model.predict(X[i : i + 1])[0] if i else 0.0)
