@@ -51,6 +51,20 @@ class Streaming(SGDRegressor):
         return super().partial_fit(X, y)
 
 
+class Averaged(BaseEstimator):
+    """A user's method that learns from running averages only."""
+
+    seen = []
+
+    def partial_fit(self, X, y):
+        raise AssertionError("a method with fit_averages sees no row")
+
+    def fit_averages(self, averages, copy=True):
+        Averaged.seen.append(averages.n)
+        self.coef_, self.intercept_ = averages.S_xy.copy(), 0.0
+        return self
+
+
 class Absent:
     """A user's method whose package is not there."""
 
@@ -102,7 +116,7 @@ class Scored(ClassifierMixin, BaseEstimator):
 def forget(monkeypatch):
     """Make this module importable by name, as a user's module is, and empty what was noted."""
     monkeypatch.setitem(sys.modules, "methods_of_the_tests", sys.modules[HERE])
-    for noted in (BatchLasso.shapes, Streaming.seen, Scored.calls):
+    for noted in (BatchLasso.shapes, Streaming.seen, Averaged.seen, Scored.calls):
         noted.clear()
 
 
@@ -602,6 +616,97 @@ def test_table_1_strong_5000_is_the_papers():
     rates = table.groupby("method")["value"].agg(["mean", "sem"])
     assert rates.loc["SGDT", "mean"] == pytest.approx(98.05, abs=5)
     assert rates.loc["SFSA", "mean"] == pytest.approx(56.75, abs=5 + 5 * rates.loc["SFSA", "sem"])
+
+
+# -------------------------------------------------- without test rows, without rows, while learning
+
+
+@pytest.mark.parametrize(
+    ("task", "metrics"),
+    [("regression", ["DR", "selected", "RMSE"]), ("classification", ["DR", "selected", "AUC"])],
+)
+def test_what_is_expected_is_what_many_test_rows_show(task, metrics):
+    design = Equicorrelated(p=60, k=4, alpha=0.5, task=task)
+    model = Fixed(design.coef * ([-1, 1] * 30) + [0.3, *[0] * 59], intercept_=2.0)
+    model.predict = lambda X: X @ model.coef_ + model.intercept_
+    X, y = design.sample(100_000, np.random.default_rng(0))
+    assert set(metrics) <= set(experiment.EXPECTED) <= set(METRICS)
+    for metric in metrics:
+        observed = METRICS[metric](model, X, y, design.support)
+        assert_allclose(experiment.EXPECTED[metric](model, design), observed, rtol=0.02)
+
+
+def test_without_test_rows_the_expectation_is_shown():
+    shown, expected = run(test_rows=100_000), run(test_rows=None)
+    keys = ["method", "replicate", "metric"]
+    assert_frame_equal(shown[keys], expected[keys])
+    assert_allclose(expected["value"], shown["value"], rtol=0.02)
+    rmse = shown["metric"] == "RMSE"
+    assert (expected["value"] == shown["value"])[~rmse].all()
+    assert (expected["value"] != shown["value"])[rmse].all()
+
+
+def test_sampled_averages_stand_for_the_rows(monkeypatch):
+    """No row is generated unless a method wants it."""
+    data = {"simulate": "equicorrelated", "p": 60, "k": 4, "n": 3000, "averages": "sampled"}
+    methods = {"it": mine("Averaged"), "OLSth": {"class": "OLSthRegressor"}}
+    both = run(methods=methods | {"SFSA": SFSA}, data=data, replicates=2, test_rows=None)
+    assert (of(both, "OLSth").query("metric == 'DR'")["value"] == 100).all()
+    assert Averaged.seen == [3000, 3000]
+
+    def no_stream(*args):
+        yield pytest.fail("rows were generated")
+
+    monkeypatch.setattr(Equicorrelated, "stream", no_stream)
+    alone = run(methods=methods, data=data, replicates=2, test_rows=None)
+    for method in methods:
+        assert_frame_equal(of(alone, method), of(both, method))
+
+
+def test_regret_is_tracked_of_rows_and_of_averages():
+    methods = {"SGDT": SGDT, "OLSth": {"class": "OLSthRegressor"}}
+    tracked = {"track": {"first": 30, "per_decade": 2}, "metrics": ["regret"]}
+    both = run(methods=methods, **tracked)
+    assert set(zip(both["method"], both["replicate"], strict=True)) == {
+        (method, replicate) for method in methods for replicate in range(3)
+    }
+    assert sorted(set(both["rows"])) == [30, 95, 300] and set(both["metric"]) == {"regret"}
+    for method in methods:
+        alone = run(methods={method: methods[method]}, **tracked)
+        assert_frame_equal(of(alone, method), of(both, method))
+
+
+def test_drift_is_tracked_beside_the_truth():
+    data = {"simulate": "drifting", "p": 60, "k": 2, "n": 300, "a": 0.4, "b": 0.6}
+    data |= {"period": 40, "step_rows": 30}
+    methods = {"SGDT": SGDT, "two": {**SGDT, "sweep": {"learning_rate": [1e-3, 1e-2]}}}
+    table = run(data=data, methods=methods, track={"every": 5, "last": 2}, metrics=["RMSE"])
+    assert set(table["method"]) == {"truth", "SGDT", "two"}
+    assert set(table.loc[table["method"] == "truth", "metric"]) == {"coef 1", "coef 2"}
+    late = table[table["metric"] == "RMSE"]
+    assert late.groupby("method").size().to_dict() == {"SGDT": 3, "two": 6}
+    same = of(late, "two").query("learning_rate == 0.001")["value"]
+    assert same.tolist() == of(late, "SGDT")["value"].tolist()
+
+
+def test_a_scale_may_try_every_other_point_of_a_tuning_grid():
+    tune = {"score": "online", "at": {"k": 5}, "grid": {"a": [0, 1, 2, 3, 4]}}
+    real(dataset(), methods={"it": mine("Scored")}, tune=tune, replicates=1, tune_points=3)
+    assert [call["a"] for call in Scored.calls[:-1]] == [0, 2, 4]
+
+
+def test_a_method_may_be_tuned_at_a_point_of_its_own():
+    tune = {"score": "online", "at": {"k": 5}, "grid": {"a": [1, 2]}}
+    methods = {"it": mine("Scored", at={"k": 3}), "other": mine("Scored")}
+    real(dataset(), methods=methods, tune=tune, replicates=1, sweep={"k": [7]})
+    assert [call["k"] for call in Scored.calls] == [3, 3, 5, 5, 7, 7]
+
+
+def test_absent_rows_are_those_of_the_methods_own_sweep():
+    methods = {"one": {"class": "SGDTRegressor", "sweep": {"mu": [1, 2, 3]}}, "two": SGDT}
+    table = experiment.absent(setting(methods=methods, sweep={"k": [5]}, metrics=["DR"]), "gone")
+    assert table["method"].tolist() == ["one"] * 3 + ["two"]
+    assert table["mu"].tolist()[:3] == [1, 2, 3] and table["k"].tolist()[3] == 5
 
 
 def test_a_method_whose_package_is_missing_leaves_rows_that_say_so():
