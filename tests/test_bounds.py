@@ -14,7 +14,7 @@ from pytest import approx
 from scipy.linalg import hadamard
 from scipy.stats import norm
 
-from ofslib import bounds
+from ofslib import bounds, project
 from ofslib.bounds import DoesNotApply, Sides
 from ofslib.wishart import LowRank, sample_extreme_eigenvalues, sample_ols
 
@@ -838,36 +838,49 @@ def test_barda_names_an_array_of_wrong_shape():
         bounds.os_theorem_1([1.0], [1.0, 0.5, 0.2], 0.5, 1.0, 1.0)
 
 
-# The table of docs/bounds.md
+# What became of all items: config/experiments/bounds_overview.yaml
 
 STATUSES = {"holds", "holds where it applies", "vacuous at the papers' sizes", "false as printed"}
-STATUSES |= {"nothing to compute"}
+ROOT = Path(__file__).parents[1]
+ENTRIES = project.load(ROOT).entries
+ITEMS = ENTRIES["bounds_overview"].spec["parameters"]["items"]
 
 
-def table():
-    """Rows (paper, item, function or reason, status) of the table in docs/bounds.md."""
-    text = (Path(__file__).parents[1] / "docs" / "bounds.md").read_text(encoding="utf-8")
-    rows = re.findall(
-        r"^\| (sfsa|dissertation|os|ofs|barda) \| (.*) \| (.*) \| (.*) \|$", text, re.M
-    )
-    return [tuple(cell.strip() for cell in row) for row in rows]
+def items():
+    """(paper, item, what is said of it)."""
+    return [(paper, item, said) for paper, of in ITEMS.items() for item, said in of.items()]
 
 
 def test_every_item_of_the_papers_is_accounted_for():
-    rows = table()
-    assert len(rows) == len({row[:2] for row in rows}) == 71
-    papers = [row[0] for row in rows]
     counts = {"sfsa": 12, "dissertation": 35, "os": 9, "ofs": 10, "barda": 5}
-    assert {paper: papers.count(paper) for paper in counts} == counts
+    assert {paper: len(of) for paper, of in ITEMS.items()} == counts
+    assert sum(counts.values()) == 71
 
 
-def test_the_table_and_the_module_name_the_same_functions():
+def test_items_are_computed_or_say_why_not():
+    for _, item, said in items():
+        assert said.keys() <= {"status", "by", "note", "figure"}, item
+        assert ("by" in said) == ("status" in said), item
+        assert said["status"] in STATUSES if "by" in said else said["note"], item
+
+
+def test_the_items_and_the_module_name_the_same_functions():
     named = set()
-    for paper, item, what, status in table():
-        assert status in STATUSES, item
-        functions = re.findall(r"`(\w+)`", what)
-        assert bool(functions) == (status != "nothing to compute"), item
-        assert all(name.startswith(f"{paper}_") for name in functions), item
-        named |= set(functions)
+    for paper, item, said in items():
+        assert all(name.startswith(f"{paper}_") for name in said.get("by", [])), item
+        named |= set(said.get("by", []))
     papers = ("sfsa_", "dissertation_", "os_", "ofs_", "barda_")
     assert named == {name for name in vars(bounds) if name.startswith(papers)}
+
+
+def test_what_is_called_false_has_its_evidence():
+    """A figure, or a paragraph of docs/bounds.md that names the item."""
+    text = (ROOT / "docs" / "bounds.md").read_text(encoding="utf-8")
+    titles = " ".join(re.findall(r"\*\*(.+?)\*\*", text, re.S)).replace("\n", " ")
+    for paper, item, said in items():
+        if "figure" in said:
+            assert ENTRIES[said["figure"]].spec["notebook"] == "bound_curves", item
+            assert said["figure"] in text
+        elif said.get("status") == "false as printed":
+            kind, number = item.split(" (")[0].rsplit(" ", 1)
+            assert number in titles and kind[:5] in titles, (paper, item)

@@ -157,15 +157,16 @@ def test_leverage_sampling_keeps_the_spectrum():
     for panel in ("Theorem 1", "Theorem 2", "Number of selected features"):
         seen, bound = (found[panel, c] for c in ("experiment", "printed"))
         assert all(seen[d] <= bound[d] for d in seen)
+    lost = found["Theorem 1, orthogonal features", "experiment"]
+    assert lost[50] < 0.9 and lost[2000] == approx(1)
     scores = found["Lemma 2", "experiment"]
     assert 4 < scores[50] < scores[2000] < found["Lemma 2", "corrected"][2000]
 
 
 def test_scores_of_the_study_are_those_of_the_definition():
-    rng = np.random.default_rng(0)
-    A = rng.standard_normal((3, 60))
-    sampled, scores, seen = leverage._sample(A, 0.9, 0.1, rng)
-    known = sampled[:, : seen[49]]
+    A = np.random.default_rng(0).standard_normal((3, 60))
+    sampled, seen, scores = leverage._sample(A, 0.9, 1, variant="ridge", ridge=0.1)
+    known = sampled[:, : seen[50]]
     exact = 1.9 * A[:, 50] @ np.linalg.solve(known @ known.T + 0.1 * np.eye(3), A[:, 50])
     assert scores[50] == approx(exact) and scores[50] < 1
     assert seen[-1] == sampled.shape[1]

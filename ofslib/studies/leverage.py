@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
-from math import log
 from typing import Any
 
 import numpy as np
 
-from ofslib import bounds
+from ofslib import OnlineLeverageSelector, bounds
 from ofslib.studies.curve import point
 
 
@@ -25,7 +24,8 @@ def sampling(
 ) -> Iterator[dict[str, Any]]:
     """Theorems 1 and 2, Lemma 2 and the number of selected features after so many features.
 
-    Normal features with log-normal sizes. So few rows that the best clusterings are known.
+    Normal features with log-normal sizes; the scores have a ridge, but for the panel of orthogonal
+    features, where Algorithm 1 is as printed. So few rows that the best clusterings are known.
 
     Parameters
     ----------
@@ -40,10 +40,12 @@ def sampling(
     """
     rng = np.random.default_rng(seeds)
     A = rng.standard_normal((n, max(values))) * rng.lognormal(size=max(values))
-    sampled, scores, seen = _sample(A, epsilon, ridge, rng)
+    seed = int(rng.integers(2**31))
+    sampled, seen, scores = _sample(A, epsilon, seed, variant="ridge", ridge=ridge)
+    yield from _orthogonal(A, epsilon, values, seed)
     labels = [each for each in product(range(clusters), repeat=n) if each[0] == 0]
     for d in values:
-        A_d, S_d = A[:, :d], sampled[:, : seen[d - 1]]
+        A_d, S_d = A[:, :d], sampled[:, : seen[d]]
         norm = float(np.linalg.norm(A_d, 2))
         deviation = bounds.ofs_theorem_1(A_d, S_d, epsilon)
         yield point("Theorem 1", d, "printed", epsilon)
@@ -59,28 +61,31 @@ def sampling(
         yield point("Lemma 2", d, "experiment", float(scores[:d].sum()))
         name = "Number of selected features"
         yield point(name, d, "printed", bounds.ofs_selected_features(n, norm, epsilon, ridge))
-        yield point(name, d, "experiment", int(seen[d - 1]))
+        yield point(name, d, "experiment", int(seen[d]))
+
+
+def _orthogonal(A, epsilon, values, seed):
+    """Algorithm 1 as printed: from 50 features on they differ from 0 in the other rows."""
+    n, d = A.shape
+    early, upper = np.arange(d) < 50, np.arange(n)[:, None] < n // 2
+    A = np.where(early == upper, A, 0)
+    sampled, seen, _ = _sample(A, epsilon, seed, variant="printed", n_initial=1)
+    for d in values:
+        deviation = bounds.ofs_theorem_1(A[:, :d], sampled[:, : seen[d]], epsilon).left
+        yield point("Theorem 1, orthogonal features", d, "printed", epsilon)
+        yield point("Theorem 1, orthogonal features", d, "experiment", deviation)
 
 
 def _share(theorem, side, least):
     return theorem()[side] / least
 
 
-def _sample(A, epsilon, ridge, rng):
-    """Scaled selected features, the scores, and how many are selected after each feature."""
-    n, d = A.shape
-    inverse, sampled, scores, seen = np.eye(n) / ridge, [], np.empty(d), np.empty(d, int)
-    c = 8 * log(n) / epsilon**2
-    for j, a in enumerate(A.T):
-        image = inverse @ a
-        scores[j] = min((1 + epsilon) * (a @ image), 1)
-        probability = min(c * scores[j], 1)
-        if rng.random() < probability:
-            sampled.append(a / np.sqrt(probability))
-            # Sherman and Morrison
-            inverse -= np.outer(image, image) / (probability + a @ image)
-        seen[j] = len(sampled)
-    return np.transpose(sampled), scores, seen
+def _sample(A, epsilon, seed, **parameters):
+    """The scaled sampled features, how many are among the first ones, and the scores."""
+    model = OnlineLeverageSelector(eps=epsilon, random_state=seed, **parameters).fit(A)
+    chosen = model.support_
+    seen = np.searchsorted(chosen, np.arange(A.shape[1] + 1))
+    return A[:, chosen] * model.weights_, seen, model.scores_
 
 
 def _best(gram, labels):

@@ -40,7 +40,7 @@ def _claims(table: pd.DataFrame) -> str:
     if "verdict" not in table or table["verdict"].isna().all():
         return ""
     claims = table.dropna(subset="verdict").dropna(axis="columns", how="all")
-    by = [axis for axis in ("reading", "dataset", "method", "against") if axis in claims]
+    by = [axis for axis in ("reading", "dataset", "panel", "method", "against") if axis in claims]
     counts = claims.groupby(by)["verdict"].value_counts()
     return _html(counts.unstack(fill_value=0).reset_index().rename_axis(columns=None))
 
