@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from pytest import approx
 from scipy.linalg import hadamard
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
-from ofslib import bounds, project
+from ofslib import OnlineLeverageSelector, bounds, project
 from ofslib.bounds import DoesNotApply, Sides
 from ofslib.wishart import LowRank, sample_extreme_eigenvalues, sample_ols
 
@@ -180,6 +180,98 @@ def test_thresholds_move_the_right_way():
         assert at(n=200_000, **({"start": 2000} if name.endswith("4") else {})) < at()
 
 
+CONVERGENCE = {"eta": 0.9, "m": 1.0, "M": 1.1}
+STEP = {"L_F": 1.0, "L_f": 3.0, "c": 0.5, "m": 2.0, "q": 4, "p": 50, "s": 5, "staleness": 4}
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "rises_with", "falls_with"),
+    [
+        ("dissertation_lemma_3", {"t": 2.0, "sigma": 1.0}, ["sigma"], ["t"]),
+        (
+            "dissertation_theorem_1",
+            {"t": 3, "p": 9, "norm": 2.0, "G": 0.1, **CONVERGENCE},
+            ["p", "norm", "G"],
+            ["t"],
+        ),
+        (
+            "dissertation_theorem_3",
+            {"t": 3, "n": 100, "p": 9, "sigma": 1.0, "norm": 2.0, **CONVERGENCE},
+            ["p", "sigma", "norm"],
+            ["t", "n"],
+        ),
+        (
+            "dissertation_corollary_1",
+            {"p": 9, "G": 0.1, "norm_ratio": 3.0, **CONVERGENCE},
+            ["p", "G"],
+            [],
+        ),
+        (
+            "dissertation_proposition_7",
+            {"n": 99, "p": 9, "sigma": 1.0, "norm_ratio": 3.0, "square_bound": 3.0, **CONVERGENCE},
+            ["p", "sigma", "square_bound"],
+            ["n"],
+        ),
+        ("sfsa_limit_4_1", {"T": 100, "alpha": 0.7, "convexity": 0.5}, ["alpha"], ["T"]),
+        (
+            "sfsa_corollary_4_1",
+            {
+                "T": 1000,
+                "alpha": 0.7,
+                "convexity": 1.0,
+                "G": 2.0,
+                "R": 1.0,
+                "norm": 1.0,
+                "omega": 3.0,
+            },
+            ["G", "R", "omega"],
+            ["T", "convexity"],
+        ),
+        ("os_theorem_2_step_size", STEP, ["c", "m", "q", "p"], ["L_f", "staleness", "s"]),
+        ("ofs_theorem_1_failure", {"n": 20}, [], ["n"]),
+        (
+            "ofs_lemma_2",
+            {"n": 20, "norm": 5.0, "epsilon": 0.3, "ridge": 0.2},
+            ["n", "norm", "epsilon"],
+            ["ridge"],
+        ),
+        (
+            "ofs_selected_features",
+            {"n": 20, "norm": 5.0, "epsilon": 0.3, "ridge": 0.2},
+            ["n", "norm"],
+            ["epsilon", "ridge"],
+        ),
+        (
+            "ofs_lemma_4",
+            {"epsilon": 3.0, "variation": 1.0, "size": 1.0, "d": 4},
+            ["variation", "size", "d"],
+            ["epsilon"],
+        ),
+        ("barda_passes", {"n": 10, "d": 100}, ["d"], ["n"]),
+    ],
+)
+def test_bounds_move_the_right_way(name, base, rises_with, falls_with):
+    def at(**changed):
+        found = getattr(bounds, name)(**{**base, **changed})
+        return getattr(found, "beta_min", found)
+
+    for factor, arguments in ((1, rises_with), (-1, falls_with)):
+        for argument in arguments:
+            more = base[argument] * (1.05 if argument in ("m", "alpha", "epsilon") else 2)
+            assert factor * at(**{argument: more}) > factor * at(), argument
+
+
+def test_tails_hold_for_normal_numbers_and_for_signs():
+    for t in (0.5, 1.0, 3.0):
+        assert 2 * norm.sf(t / 2) <= bounds.dissertation_lemma_3(t, 2.0)
+    n = 40
+    for t in range(2, 21):
+        tail = 2 * binom.sf((n + t) / 2 - 1, n, 0.5) if t % 2 == 0 else 0.0
+        assert tail <= bounds.dissertation_lemma_5(t, np.ones(n))
+        # A martingale of 1 x 1 matrices
+        assert tail <= bounds.ofs_lemma_4(t, n, 1.0, 1)
+
+
 def exact_probability(found, n, p, k, spike=0.0):
     return bounds.olsth_recovery_probability(found.beta_min, n, p, k, 1.0, spike, False)
 
@@ -229,6 +321,18 @@ def test_proposition_6_as_printed_fails_on_signs():
         estimates = np.abs(errors + found.beta_min * (np.arange(p) < k))
         rate = np.mean(estimates[:, :k].min(axis=1) > estimates[:, k:].max(axis=1))
         assert (rate >= found.probability) == holds
+
+
+def test_proposition_7_holds_on_signs():
+    """Columns of a Hadamard matrix: m = M = 1, so that one step of length 1 is least squares."""
+    n, p, k = 128, 100, 10
+    found = bounds.dissertation_proposition_7(n, p, 1.0, 1.0, 1.0, 1.0, sqrt(k), 1.001)
+    assert found.iterations == 1
+    X = hadamard(n)[:, :p]
+    errors = np.random.default_rng(1).normal(size=(2000, n)) @ X / n
+    estimates = np.abs(errors + found.beta_min * (np.arange(p) < k))
+    rate = np.mean(estimates[:, :k].min(axis=1) > estimates[:, k:].max(axis=1))
+    assert rate >= found.probability == approx(0.98)
 
 
 def test_the_step_by_the_2_norm_is_wrong():
@@ -702,6 +806,21 @@ def test_ofs_bounds_along_a_run():
     assert bounds.ofs_theorem_2(A, sampled, found, best, epsilon).holds
     with pytest.raises(DoesNotApply, match="labels cost"):
         bounds.ofs_theorem_2(A, sampled, order[0][2], found, epsilon)
+
+
+def test_ofs_theorem_1_fails_no_more_often_than_stated():
+    """With a hundredth of the rate it fails more often: 40 runs can tell."""
+    n, runs, failures = 10, 40, np.zeros(2)
+    for seed in range(runs):
+        A = np.random.default_rng(seed).normal(size=(n, 400))
+        for i, share in enumerate((1.0, 0.01)):
+            rate = share * 8 * log(n) / 0.9**2
+            model = OnlineLeverageSelector(
+                eps=0.9, rate=rate, variant="ridge", ridge=0.1, random_state=seed
+            ).fit(A)
+            sampled = A[:, model.support_] * model.weights_
+            failures[i] += not bounds.ofs_theorem_1(A, sampled, 0.9).holds
+    assert failures[0] <= runs * bounds.ofs_theorem_1_failure(n) < failures[1]
 
 
 def test_ofs_by_hand():
