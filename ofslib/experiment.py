@@ -266,7 +266,12 @@ def _seconds(function, *args) -> float:
 
 
 def warm_up(setting: dict[str, Any]) -> None:
-    """Compile what the setting needs, on small data, so that no time measures compilation."""
+    """Compile what the setting needs, on small data, so that no time measures compilation.
+
+    A study sees to that itself.
+    """
+    if setting["study"]:
+        return
     few = {**_installed(setting)[0], "data": {**setting["data"], "k": 10, "p": 100}}
     few["methods"] = {
         label: {**spec, "k": 10} if spec.get("k") else spec

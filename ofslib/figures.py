@@ -37,6 +37,8 @@ METHODS += ("with adaptation", "without adaptation")
 METHODS += ("with adaptation, OFSA", "without adaptation, OFSA")
 _COLOUR_OF |= {"with adaptation": 0, "without adaptation": 3}
 _COLOUR_OF |= {"with adaptation, OFSA": 9, "without adaptation, OFSA": 1}
+METHODS += ("LapS", "LevS", "Alpha", "SEC", "uniform", "OFS, unweighted")
+_COLOUR_OF |= {"LapS": 2, "LevS": 0, "Alpha": 5, "SEC": 9, "uniform": 7, "OFS, unweighted": 3}
 _MARKERS = (*"osD^vP*XhpdH<>8.,1234+x|_", *range(4, 12))
 
 COLUMN, PAGE = 3.35, 6.9  # inches: one column, and the full width, of a journal page
@@ -98,7 +100,7 @@ def look(method: str) -> dict[str, Any]:
     """Colour and marker of a method; one that is not known here gets them by its name."""
     if method in METHODS:
         place = METHODS.index(method)
-        return {"color": _COLOURS[_COLOUR_OF[method]], "marker": _MARKERS[place]}
+        return {"color": _COLOURS[_COLOUR_OF[method]], "marker": _MARKERS[place % len(_MARKERS)]}
     place = sum(method.encode())
     return {"color": _COLOURS[place % 10], "marker": _MARKERS[place % len(_MARKERS)]}
 

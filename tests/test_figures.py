@@ -332,8 +332,10 @@ def test_methods_shown_together_are_told_apart():
         looks = [figures.look(method) for method in entry.spec["methods"]]
         assert len({look["color"] for look in looks}) == len(looks), entry.name
         assert len({look["marker"] for look in looks}) == len(looks), entry.name
-    marks = [figures.look(method)["marker"] for method in figures.METHODS]
-    assert len(set(marks)) == len(marks)
+    # There are more methods than markers: a marker comes again where it is not confused.
+    for family in (figures.METHODS[:-6], (*figures.METHODS[-6:], "OFS")):
+        marks = [figures.look(method)["marker"] for method in family]
+        assert len(set(marks)) == len(marks)
 
 
 def test_methods_come_in_the_order_of_the_papers():
