@@ -41,7 +41,7 @@ from ofslib.losses import Loss, total
 _VALUES_PER_BLOCK = 2**18
 
 # How kept features are fitted again: the paper's LIBLINEAR with C = 1 for the squared hinge.
-_REFITS = {
+REFITS = {
     "squared_error": LinearRegression,
     "squared_hinge": partial(LinearSVC, dual=False),
     "log_loss": partial(LogisticRegression, solver="newton-cholesky"),
@@ -265,7 +265,7 @@ class ColumnModel(Stream, ColumnStream):
         used = kept.size[0]
         w, intercept = kept.w[:used], self._offset
         if asked.refit and used:
-            model = _REFITS[asked.loss](fit_intercept=asked.fit_intercept)
+            model = REFITS[asked.loss](fit_intercept=asked.fit_intercept)
             model.fit(kept.values[:used].T, self._y)
             w = model.coef_.ravel()
             intercept = float(np.ravel(model.intercept_)[0]) if asked.fit_intercept else 0.0

@@ -82,7 +82,7 @@ def _absent(setting: dict[str, Any], reason: str) -> list[dict[str, Any]]:
     return [
         {"method": label, **point, "replicate": 0, "metric": metric, "value": None, "note": reason}
         for label, spec in (setting["methods"] or {None: {}}).items()
-        for point in _points(spec.get("sweep", setting["sweep"]))
+        for point in points(spec.get("sweep", setting["sweep"]))
         for metric in setting["metrics"] or [None]
     ]
 
@@ -134,7 +134,7 @@ def _seeds(setting: dict[str, Any], replicate: int) -> np.random.SeedSequence:
     return np.random.SeedSequence([setting["seed"], digest, replicate])
 
 
-def _points(sweep: dict[str, list]) -> Iterator[dict[str, Any]]:
+def points(sweep: dict[str, list]) -> Iterator[dict[str, Any]]:
     """The grid points of the swept parameters, or one empty point."""
     for values in itertools.product(*sweep.values()):
         yield dict(zip(sweep, values, strict=True))
@@ -163,7 +163,7 @@ def _models(setting: dict[str, Any], seed: int, replicate: int = 0) -> dict[tupl
         )
         for label, spec in setting["methods"].items()
         if replicate < spec.get("replicates", np.inf)
-        for point in _points(spec.get("sweep", setting["sweep"]))
+        for point in points(spec.get("sweep", setting["sweep"]))
     }
 
 
@@ -311,7 +311,7 @@ def _real(setting: dict[str, Any], data):
                         "metric": f"tuned {name}",
                         "value": value,
                     }
-            for point in _points(spec.get("sweep", setting["sweep"])):
+            for point in points(spec.get("sweep", setting["sweep"])):
                 model = build({**spec, **point}, n_passes=passes, random_state=seed)
                 model.fit(data.X_train, data.y_train)
                 row = {"method": label, **point, "replicate": replicate}
@@ -341,9 +341,9 @@ def _tuned(setting: dict[str, Any], data, spec: dict[str, Any]) -> tuple[dict, d
     passes = _passes(setting, data, setting["tune_values"])
     known = inspect.signature(find_class(spec["class"])).parameters
     grid = {name: values for name, values in tune["grid"].items() if name in known}
-    points = list(_points(grid))
+    grid = list(points(grid))
     best, chosen = -np.inf, {}
-    for point in points[:: math.ceil(len(points) / setting.get("tune_points", len(points)))]:
+    for point in grid[:: math.ceil(len(grid) / setting.get("tune_points", len(grid)))]:
         model = build(
             {**spec, **point, **spec.get("at", tune["at"])}, n_passes=passes, random_state=seed
         )

@@ -39,6 +39,10 @@ _COLOUR_OF |= {"with adaptation": 0, "without adaptation": 3}
 _COLOUR_OF |= {"with adaptation, OFSA": 9, "without adaptation, OFSA": 1}
 METHODS += ("LapS", "LevS", "Alpha", "SEC", "uniform", "OFS, unweighted")
 _COLOUR_OF |= {"LapS": 2, "LevS": 0, "Alpha": 5, "SEC": 9, "uniform": 7, "OFS, unweighted": 3}
+METHODS += ("OS", "Proj-GD", "L1 batch", "Grafting", "naive, projected", "naive, proximal")
+METHODS += ("Asy-OS", "Asy-OS, not stale")
+_COLOUR_OF |= {"OS": 0, "Proj-GD": 2, "L1 batch": 7, "Grafting": 3, "naive, projected": 1}
+_COLOUR_OF |= {"naive, proximal": 4, "Asy-OS": 0, "Asy-OS, not stale": 1}
 _MARKERS = (*"osD^vP*XhpdH<>8.,1234+x|_", *range(4, 12))
 
 COLUMN, PAGE = 3.35, 6.9  # inches: one column, and the full width, of a journal page
