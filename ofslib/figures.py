@@ -15,34 +15,31 @@ from scipy.stats import t as student
 
 from ofslib.files import write_whole
 
-# A method has the same colour, marker and place in every figure. The colours are told apart
-# without full colour vision; the markers tell them apart in grey.
-METHODS = ("SFSA", "SFSA-AG", "SFSA-Adam", "SGDT", "FOFS", "OFS", "SOFS", "OPG", "RDA", "RADAR")
-METHODS += ("B-ARDA", "B-AMD", "l1-ARDA", "Ada-Fobos", "SFSA (spectral)")
-METHODS += ("scikit-learn SGD, l1", "scikit-learn SGD, elastic net")
-METHODS += ("Vowpal Wabbit, coin", "Vowpal Wabbit, FTRL")
-METHODS += ("Lasso", "OLasso", "SIHT", "SADMM", "OLSth", "OFSA", "OMCP", "OElnet", "RAVE")
 # The palette that seaborn calls "colorblind". seaborn brings scipy.stats with it and is imported
 # where it is needed only: each run shows a summary, few draw.
 _COLOURS = ["#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc"]
 _COLOURS += ["#ca9161", "#fbafe4", "#949494", "#ece133", "#56b4e9"]
-_COLOUR_OF = {"B-ARDA": 0, "OFS": 1, "FOFS": 1, "B-AMD": 2, "SOFS": 3, "l1-ARDA": 4, "Ada-Fobos": 5}
-_COLOUR_OF |= {"SFSA": 0, "SFSA-AG": 9, "SFSA-Adam": 4, "SGDT": 2, "OPG": 7, "RDA": 6, "RADAR": 8}
-_COLOUR_OF |= {"SFSA (spectral)": 3, "scikit-learn SGD, l1": 7}
-_COLOUR_OF |= {"scikit-learn SGD, elastic net": 8}
-_COLOUR_OF |= {"Vowpal Wabbit, coin": 5, "Vowpal Wabbit, FTRL": 6}
-_COLOUR_OF |= {"Lasso": 7, "OLasso": 7, "SIHT": 1, "SADMM": 5, "OLSth": 0, "OFSA": 3, "OMCP": 2}
-_COLOUR_OF |= {"OElnet": 4, "RAVE": 8}
-METHODS += ("with adaptation", "without adaptation")
-METHODS += ("with adaptation, OFSA", "without adaptation, OFSA")
-_COLOUR_OF |= {"with adaptation": 0, "without adaptation": 3}
-_COLOUR_OF |= {"with adaptation, OFSA": 9, "without adaptation, OFSA": 1}
-METHODS += ("LapS", "LevS", "Alpha", "SEC", "uniform", "OFS, unweighted")
-_COLOUR_OF |= {"LapS": 2, "LevS": 0, "Alpha": 5, "SEC": 9, "uniform": 7, "OFS, unweighted": 3}
-METHODS += ("OS", "Proj-GD", "L1 batch", "Grafting", "naive, projected", "naive, proximal")
-METHODS += ("Asy-OS", "Asy-OS, not stale")
-_COLOUR_OF |= {"OS": 0, "Proj-GD": 2, "L1 batch": 7, "Grafting": 3, "naive, projected": 1}
-_COLOUR_OF |= {"naive, proximal": 4, "Asy-OS": 0, "Asy-OS, not stale": 1}
+# A method has the same colour, marker and place in every figure. The colours are told apart
+# without full colour vision; the markers tell them apart in grey.
+# fmt: off
+_COLOUR_OF = {
+    # Streams of rows
+    "SFSA": 0, "SFSA-AG": 9, "SFSA-Adam": 4, "SGDT": 2, "FOFS": 1, "OFS": 1, "SOFS": 3, "OPG": 7,
+    "RDA": 6, "RADAR": 8, "B-ARDA": 0, "B-AMD": 2, "l1-ARDA": 4, "Ada-Fobos": 5,
+    "SFSA (spectral)": 3, "scikit-learn SGD, l1": 7, "scikit-learn SGD, elastic net": 8,
+    "Vowpal Wabbit, coin": 5, "Vowpal Wabbit, FTRL": 6,
+    # Running averages
+    "Lasso": 7, "OLasso": 7, "SIHT": 1, "SADMM": 5, "OLSth": 0, "OFSA": 3, "OMCP": 2, "OElnet": 4,
+    "RAVE": 8, "with adaptation": 0, "without adaptation": 3, "with adaptation, OFSA": 9,
+    "without adaptation, OFSA": 1,
+    # Streams of columns
+    "LapS": 2, "LevS": 0, "Alpha": 5, "SEC": 9, "uniform": 7,
+    "OFS, unweighted": 3, "OS": 0, "Proj-GD": 2, "L1 batch": 7, "Grafting": 3,
+    "naive, projected": 1, "naive, proximal": 4,
+    "OS by scans": 0, "Asy-OS": 9, "Asy-OS, not stale": 1,
+}
+# fmt: on
+METHODS = tuple(_COLOUR_OF)
 _MARKERS = (*"osD^vP*XhpdH<>8.,1234+x|_", *range(4, 12))
 
 COLUMN, PAGE = 3.35, 6.9  # inches: one column, and the full width, of a journal page
