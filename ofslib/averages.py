@@ -695,16 +695,18 @@ def _symmetric(matrix, weight, mean, factor, out) -> None:
     Of `matrix` the upper triangle is read; `out` may be the same memory.
     """
     for start in range(0, len(matrix), _PANEL):
-        stop = min(start + _PANEL, len(matrix))
-        part = slice(start, stop)
-        panel = matrix[:stop, part] * (factor[part] / weight)
-        if mean.any():
-            panel += mean[:stop, None] * (mean[part] * factor[part])
-        panel *= factor[:stop, None]
-        corner = panel[start:]
-        corner[:] = np.triu(corner) + np.triu(corner, 1).T
-        out[:stop, part] = panel
-        out[part, :start] = panel[:start].T
+        part = slice(start, start + _PANEL)
+        # In squares, which stay in the processor's cache.
+        for first in range(0, start + 1, _PANEL):
+            rows = slice(first, first + _PANEL)
+            tile = matrix[rows, part] * (factor[part] / weight)
+            if mean.any():
+                tile += mean[rows, None] * (mean[part] * factor[part])
+            tile *= factor[rows, None]
+            if first == start:
+                tile = np.triu(tile) + np.triu(tile, 1).T
+            out[rows, part] = tile
+            out[part, rows] = tile.T
 
 
 def _without_last(matrix) -> np.ndarray:
