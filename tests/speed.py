@@ -1,7 +1,8 @@
 """Measure the speeds that docs/performance.md states: python tests/speed.py
 
 One core (the kernels use one thread); the median of several runs; learning only, in nanoseconds
-per number of a dense row or per nonzero of a sparse one. Run it with the machine otherwise idle.
+per number of a dense row or per nonzero of a sparse one. Time is that of the processor; other
+programs slow it down all the same, by the memory that they use.
 """
 
 import statistics
@@ -45,9 +46,9 @@ def dense(n: int = 20_000) -> None:
         models, seconds = {name: make() for name, make in cases.items()}, dict.fromkeys(cases, 0.0)
         for X, y in Equicorrelated(P, K).stream(n, np.random.default_rng(repeat)):
             for name, model in models.items():
-                start = time.perf_counter()
+                start = time.process_time()
                 model.partial_fit(X, y)
-                seconds[name] += time.perf_counter() - start
+                seconds[name] += time.process_time() - start
         for name in cases:
             times[name].append(seconds[name])
     report("dense rows, n = 20,000, p = 10,000", times, n * P)
@@ -88,9 +89,9 @@ def path(n: int = 10_000) -> None:
 
 
 def timed(function, *args) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     function(*args)
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def report(title: str, times: dict[str, list[float]], numbers: int) -> None:
