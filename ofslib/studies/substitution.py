@@ -91,7 +91,7 @@ def _step_sizes(X, y, workers, seed):
     for q in workers:
         # c = 1 allows the largest step; the check that c is about is left out in Asy-OS.
         limit = bounds.os_theorem_2_step_size(L_F, L_f, 1.0, 1, q, p, SELECTED, q)
-        yield point("Step size of Theorem 2", q, "printed", limit * L_F)
+        yield point("Step size of Theorem 2", q, "admissible", limit * L_F)
         ends = {step: _end(X, y, q, step, seed) for step in STEPS}
         yield point("Step size of Theorem 2", q, "experiment", min(ends, key=ends.get))
 
@@ -134,4 +134,5 @@ def _local_optima(X, y, s, steps, seed):
         # As shares of what there is to gain.
         gain = at_zero - best
         yield point("Theorem 3", step, "printed", partial(_share, theorem, gain))
-        yield point("Theorem 3", step, "experiment", (loss(w) - best) / gain)
+        # The best set itself, but for rounding, is not below 0.
+        yield point("Theorem 3", step, "experiment", max(loss(w) - best, 0.0) / gain)
