@@ -176,6 +176,8 @@ class Entry:
         }
         asked = _resolved({"replicates": self.spec["replicates"]}, axes)["replicates"]
         most = self.scale["replicates"]
+        if self.spec["study"]:
+            most = self.scale.get("study_replicates", most)
         if _size(spec) and self.scale["values"] is not None:
             most = min(most, int(self.scale["values"] / _size(spec)))
         spec |= {"asked": asked, "replicates": min(asked, most)}

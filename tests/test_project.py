@@ -686,6 +686,15 @@ def test_a_reading_may_change_the_tuning(write):
     assert two == tune | {"at": {"k": 9}}
 
 
+def test_a_scale_may_run_fewer_replicates_of_studies(write):
+    study = {"study": {"function": "ofslib.tracking:drift"}}
+    root = write(
+        {"one": TABLE, "two": TABLE | study}, scales={"small": FREE | {"study_replicates": 7}}
+    )
+    entries = project.load(root).entries
+    assert [entries[name].settings[0].spec["replicates"] for name in ("one", "two")] == [20, 7]
+
+
 def test_a_scale_may_run_the_first_settings_only(write):
     grid = {"n": [10, 20, 30, 40]}
     readings = {"plain": {"note": "."}, "other": {"note": "."}}
