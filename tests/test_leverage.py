@@ -14,7 +14,9 @@ from test_contract import SKIPPED
 import ofslib
 from ofslib import bounds
 from ofslib.columns import ColumnModel, ColumnStream, ScoredSelector
+from ofslib.datasets import Dataset
 from ofslib.metrics import clustering_accuracy
+from ofslib.studies import clustering
 
 PUBLIC = {name: getattr(ofslib, name) for name in dir(ofslib)}
 PUBLIC = {name: cls for name, cls in PUBLIC.items() if isinstance(cls, type)}
@@ -316,3 +318,62 @@ def test_clustering_accuracy_is_that_of_the_best_assignment():
     # More clusters than classes, and fewer.
     assert clustering_accuracy(np.repeat([0, 1], 5), np.arange(10)) == 20.0
     assert clustering_accuracy(np.arange(4) % 3, np.arange(4) % 2) == 50.0
+
+
+# The experiments
+
+
+def blobs():
+    """Three classes that the first two of eight features tell apart; some rows are for testing."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    X = rng.standard_normal((60, 8))
+    X[:, :2] += 20 * np.array([[0, 0], [0, 1], [1, 0]])[y]
+    return Dataset("blobs", X[:40], y[:40], X[40:], y[40:])
+
+
+def clustered(run_values=None, **methods):
+    setting = {"run_values": run_values, "methods": methods}
+    rows = clustering.accuracy(setting, np.random.SeedSequence(0), blobs(), k=[2, 8, 9])
+    return {(row.get("method"), row.get("k"), row["metric"]): row["value"] for row in rows}
+
+
+def test_all_features_are_clustered_as_k_means_does():
+    leverage = {"class": "OnlineLeverageSelector", "variant": "ridge", "ridge": 1e-9}
+    found = clustered(
+        random={"class": "UniformSelector"},
+        OFS=leverage,
+        best={"class": "RidgeLeverageSelector", "ridge": 1.0, "sample": False},
+        Alpha={"class": "AlphaInvesting"},
+        all={**leverage, "k": None},
+    )
+    whole = found["k-means", None, "accuracy"]
+    for method in ("random", "OFS", "OFS, unweighted", "all"):
+        assert found[method, 8, "accuracy"] == whole
+    assert found["all", 8, "selected"] == 8
+    assert ("random", 9, "accuracy") not in found
+    [(k, accepted)] = [(key[1], found[key]) for key in found if key[::2] == ("Alpha", "selected")]
+    assert k == accepted
+    assert found["best", 2, "accuracy"] == 100.0
+    assert [found[None, None, name] for name in ("points", "features", "rows")] == [60, 8, 60]
+
+
+def test_features_are_clustered_with_their_weights_and_without(monkeypatch):
+    monkeypatch.setattr(clustering, "_clustered", lambda task, X: np.sum(X**2))
+    found = clustered(OFS={"class": "OnlineLeverageSelector", "rate": 0.4, "k": None})
+    [k] = [key[1] for key in found if key[::2] == ("OFS", "selected")]
+    # Independent features: all have p = rate.
+    weighted, plain = found["OFS", k, "accuracy"], found["OFS, unweighted", k, "accuracy"]
+    assert weighted == pytest.approx(plain / 0.4)
+
+
+def test_rows_are_left_out_where_the_scale_says_so():
+    assert clustered(30 * 8 * 3)[None, None, "rows"] == 30
+    assert clustered(1)[None, None, "rows"] == 15
+
+
+def test_every_method_is_timed():
+    setting = {"run_values": None, "methods": {"a": {"class": "SparseEmbedding"}}}
+    [row] = clustering.seconds(setting, np.random.SeedSequence(0), blobs(), k=2)
+    assert (row["method"], row["metric"]) == ("a", "time_s")
+    assert row["value"] > 0
