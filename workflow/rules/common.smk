@@ -127,6 +127,12 @@ def run_memory(wildcards):
     return work.setting(wildcards.entry, wildcards.setting).mem_mb
 
 
+def run_slots(wildcards):
+    """One, or all if the run itself measures times."""
+    metrics = work.setting(wildcards.entry, wildcards.setting).spec["metrics"]
+    return WHOLE_MACHINE if "time_s" in metrics else 1
+
+
 def figure_inputs(entry):
     """The results that a table or figure shows, and the sources that draw it."""
     spec = work.entries[entry].spec

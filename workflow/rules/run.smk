@@ -18,7 +18,7 @@ rule run:
     retries: 1
     resources:
         mem_mb=run_memory,
-        slots=1,
+        slots=run_slots,
     message:
         "{wildcards.entry}: run {wildcards.setting}"
     script:
