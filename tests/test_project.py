@@ -708,3 +708,28 @@ def test_a_scale_may_run_the_first_settings_only(write):
         entry = project.load(root, scale=name).entries["one"]
         assert [s.spec["data"]["n"] for s in entry.to_run] == expected
         assert {s.skipped for s in entry.settings} <= {"", "not run at this scale"}
+
+
+def test_what_a_scale_leaves_out_is_neither_read_nor_timed(write):
+    scales = {"small": SMALL | {"timing_values": 1e9}}
+    entry = TABLE | {"grid": {"n": [100, 5001]}, "time": "plain"}
+    work = project.load(write({"one": entry}, scales=scales))
+    for kind in ("", "time"):
+        assert [bool(s.skipped) for s in work.shown("one", kind)] == [False, True]
+        assert len(work.inputs("one", kind)) == 1
+    assert [s.spec["metrics"] for s in work.shown("one", "time")] == [["time_s"]] * 2
+
+
+def test_one_replicate_may_be_all_that_a_scale_wants(write):
+    root = write({"one": TABLE}, scales={"small": SMALL | {"replicates": 1}})
+    assert [(s.spec["replicates"], s.skipped) for s in settings_of(root)] == [(1, "")] * 2
+
+
+def test_a_slow_method_is_timed_once_and_kept_within_the_limit(write):
+    slow = {"class": "SGDTRegressor", "replicates": 3}
+    data = {"simulate": "sparse_rows", "p": 100, "k": 5, "nonzeros": 5}
+    grid = {"n": [1000, 5000, 20_000]}  # of 100 features: 10, 2 and no replicates within 1e6
+    entry = TABLE | {"methods": {"slow": slow}, "data": data, "grid": grid, "time": "plain"}
+    entry = project.load(write({"one": entry})).entries["one"]
+    assert [s.spec["methods"]["slow"]["replicates"] for s in entry.settings] == [3, 2, 0]
+    assert {s.spec["methods"]["slow"]["replicates"] for s in entry.timed} == {1}
