@@ -33,10 +33,11 @@ def bound_by_machine():
     `--cores 8` then does no harm on a small machine; `--resources slots=... mem_mb=...` overrides.
     """
     if workflow.is_main_process and workflow.nodes is None:
-        if workflow.global_resources.get("slots").value is None:
+        cores = workflow.global_resources["_cores"].value
+        if cores is not None and workflow.global_resources.get("slots").value is None:
             # Without slots left, Snakemake would solve a program for what to run every second, as
             # long as it believes in idle cores.
-            workflow.register_resource("_cores", min(workflow.cores, CORES))
+            workflow.register_resource("_cores", min(cores, CORES))
         for name, limit in {"slots": CORES, "mem_mb": memory_mb()}.items():
             if workflow.global_resources.get(name).value is None:
                 workflow.register_resource(name, limit)
