@@ -34,9 +34,11 @@ class State(NamedTuple):
 
 def arrivals(state: State, columns: Columns, first: int = 0, every: int = 1) -> Iterator[int]:
     """The columns of a block that vary and that no worker keeps when their turn comes."""
+    # A column is in one place of a block: only those kept before can be kept when it comes to them.
+    before = {j for worker in state.workers for j in worker.index[: worker.size[0]].tolist()}
     for i in range(first, len(columns.index), every):
         j = columns.index[i]
-        kept = any(j in worker.index[: worker.size[0]] for worker in state.workers)
+        kept = j in before and any(j in w.index[: w.size[0]] for w in state.workers)
         if columns.scale[i] > 0 and not kept:
             yield i
 
