@@ -37,6 +37,7 @@ _COLOUR_OF = {
     "OFS, unweighted": 3, "OS": 0, "Proj-GD": 2, "L1 batch": 7, "Grafting": 3,
     "naive, projected": 1, "naive, proximal": 4,
     "OS by scans": 0, "Asy-OS": 9, "Asy-OS, not stale": 1,
+    "threads": 1, "processes": 0, "model": 2, "model, network": 3,
 }
 # fmt: on
 METHODS = tuple(_COLOUR_OF)
