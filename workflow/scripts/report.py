@@ -22,6 +22,8 @@ def section(work: project.Project, name: str) -> dict[str, Any]:
         svg = Path(f"figures/{name}.svg").read_text(encoding="utf-8")
         content["svg"] = svg[svg.index("<svg") :]
         content["verdicts"] = _claims(table)
+    elif "verdict" not in table:
+        content["blocks"] = {spec["title"]: _html(table)}
     else:
         by = [axis for axis in ("reading", "metric") if axis in table]
         content["verdicts"] = _html(figures.tally(table, by))
@@ -40,7 +42,8 @@ def _claims(table: pd.DataFrame) -> str:
     if "verdict" not in table or table["verdict"].isna().all():
         return ""
     claims = table.dropna(subset="verdict").dropna(axis="columns", how="all")
-    by = [axis for axis in ("reading", "dataset", "panel", "method", "against") if axis in claims]
+    axes = ("reading", "dataset", "panel", "method", "against", "claim", "what")
+    by = [axis for axis in axes if axis in claims]
     counts = claims.groupby(by)["verdict"].value_counts()
     return _html(counts.unstack(fill_value=0).reset_index().rename_axis(columns=None))
 
