@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from enum import EnumType
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -27,7 +28,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from ofslib.averages import RunningAverages, Standardized
 from ofslib.gram import least_squares
@@ -39,6 +40,17 @@ from ofslib.rows import CSR
 # in the layout that kernels read (the copy then stays in the processor's cache).
 _VALUES_PER_FOLD = 2**24
 _VALUES_PER_COPY = 2**18
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The loaded libraries, numpy's and scipy's among them; to look for them takes 2 ms."""
+    return ThreadpoolController().select(user_api="blas")
+
+
+def one_blas_thread() -> contextlib.AbstractContextManager:
+    """While it lasts, BLAS uses one thread: how it rounds may depend on the number of threads."""
+    return _blas().limit(limits=1)
 
 
 def param(default: Any, doc: str, *allowed: Any) -> Any:
@@ -599,8 +611,7 @@ class Penalised(RowStream):
         if self._path(self._state) is None:
             super()._show(data)
             return
-        # How a BLAS rounds may depend on the number of its threads.
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             super()._show(data)
 
     def _fold(self, X, y, order, hyper, margins):
@@ -660,7 +671,7 @@ class PenalisedBatches(Penalised):
         path = self._path(state)
         held = state.batch.count[1] if path is None else path.count[0]
         step = type(self).step if path is None else type(self).step_all
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             if held and not step(state, hyper):
                 raise self._diverged()
 

@@ -21,7 +21,6 @@ from sklearn.utils import check_array, check_random_state, check_X_y
 from sklearn.utils._tags import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from ofslib.base import (
     AT_LEAST_ONE,
@@ -30,6 +29,7 @@ from ofslib.base import (
     Stream,
     estimator,
     labels_and_signs,
+    one_blas_thread,
     one_of,
     param,
     read_parameters,
@@ -83,8 +83,7 @@ class ColumnStream(Selector):
 
     def _receive(self, X, order, index) -> None:
         """Show the columns `order` of X as the features `index`."""
-        # How a BLAS rounds may depend on the number of its threads.
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             for values, numbers in _blocks(X, order, index):
                 self._state = self._after(self._state, values, numbers)
 
@@ -396,7 +395,7 @@ class ScoredSelector(Selector):
 
     def _learn(self, X, y):
         self.n_samples_seen_ = X.shape[0]
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             self.scores_ = self._scores(X)
         best = np.argsort(-self._ranks(self.scores_), kind="stable")[: self.k]
         self.support_ = np.sort(best)

@@ -118,8 +118,8 @@ def test_olsth_is_algorithm_3(k, seed, centre):
 def test_ofsa_is_algorithm_4(n, p, k, mu, centre):
     X, y = rows(n, p)
     own = {"k": k, "mu": mu, "n_iter": 90}
-    model = ofslib.OFSARegressor(**own, learning_rate=0.05, fit_intercept=centre).fit(X, y)
-    coef, intercept = naive.ofsa(X, y, **own, rate=0.05, centre=centre)
+    model = ofslib.OFSARegressor(**own, learning_rate=0.02, fit_intercept=centre).fit(X, y)
+    coef, intercept = naive.ofsa(X, y, **own, rate=0.02, centre=centre)
     assert_array_equal(model.support_, np.flatnonzero(coef))
     assert_allclose(model.coef_, coef, rtol=1e-7)
     assert_allclose(model.intercept_, intercept, rtol=1e-7, atol=1e-8)

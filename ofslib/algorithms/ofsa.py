@@ -31,7 +31,8 @@ _COMPACTION = 0.9
 def anneal(S, b, k: int, mu: float, rate: float, n_iter: int) -> np.ndarray:
     """The loop of Algorithm 4: features that it keeps, ascending, shape (k,).
 
-    An iteration costs at most (M_t / 0.9)^2 products.
+    An iteration costs at most (M_t / 0.9)^2 products. They are in single precision once the first
+    features have gone: they are limited by memory, and decide only which features stay.
     """
     p = m = len(b)
     w, b, alive = np.zeros(p, S.dtype), b.astype(S.dtype), np.ones(p, bool)
@@ -51,10 +52,12 @@ def anneal(S, b, k: int, mu: float, rate: float, n_iter: int) -> np.ndarray:
         w *= alive
         if size < _COMPACTION * m:
             kept, m = index[:size].copy(), size
-            room = np.empty(m * m, S.dtype) if room is None else room
+            room = np.empty(m * m, np.float32) if room is None else room
             compact(S, kept, room)
             S = room[: m * m].reshape(m, m, order="F")
-            features, w, b, alive = features[kept], w[kept], b[kept], np.ones(m, bool)
+            symv = get_blas_funcs("symv", (S,))
+            features, alive = features[kept], np.ones(m, bool)
+            w, b = w[kept].astype(S.dtype), b[kept].astype(S.dtype)
             index[:m] = np.arange(m)
     if not np.isfinite(w).all():
         raise FloatingPointError(f"OFSA diverged: its steps are too large with a rate of {rate}")

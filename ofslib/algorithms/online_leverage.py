@@ -13,9 +13,17 @@ import scipy.sparse as sp
 from scipy.linalg.blas import dger
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
-from ofslib.base import AT_LEAST_ONE, POSITIVE, WHOLE, estimator, number, one_of, param
+from ofslib.base import (
+    AT_LEAST_ONE,
+    POSITIVE,
+    WHOLE,
+    estimator,
+    number,
+    one_blas_thread,
+    one_of,
+    param,
+)
 from ofslib.columns import ColumnStream
 
 # A feature is in the span if no more than this share of it is outside: the square of a smaller one
@@ -182,7 +190,7 @@ class OnlineLeverageSelector(ColumnStream):
         self._open(n, y)
         rows = None
         if n > p and not sp.issparse(X):
-            with threadpool_limits(1, user_api="blas"):
+            with one_blas_thread():
                 rows, X = np.linalg.qr(X.astype(np.float64, copy=False))
             self._state = self._state._replace(basis=np.zeros((p, 0)))
         best = self._calibrated(X) if self.k else self._pass(X, self._state)
