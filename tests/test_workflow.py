@@ -174,7 +174,7 @@ def smoke(tmp_path_factory, cache):
         subprocess.run([*git, *words], cwd=copy.folder, check=True, stdout=subprocess.DEVNULL)
     copy.work = project.load(copy.folder, scale="smoke")
     copy.settings = {"scale": "smoke", "mirror": REAL}
-    copy.first = copy.run("--cores", "2", **copy.settings)
+    copy.first = copy.run("--cores", "8", **copy.settings)
     assert copy.first.code == 0, copy.first.said[-5000:]
     copy.missing = [
         name for name in copy.work.datasets if record(copy, name)["status"] != "fetched"
@@ -219,6 +219,33 @@ def test_smoke_makes_every_file_anew(smoke):
     assert {f for f in expected if OLD in smoke.path(f).read_bytes()} == set()
     assert {f for f in smoke.tracked if is_product(f)} <= expected, "tracked, but never made"
     assert [f for f in expected if not smoke.path(f).stat().st_size] == []
+
+
+def test_cores_that_the_machine_lacks_are_not_promised(smoke):
+    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    assert int(re.search(r"^Provided cores: (\d+)", smoke.first.said, re.M)[1]) == min(8, there)
+
+
+def test_what_measures_times_has_the_machine_alone(smoke):
+    """No job begins or ends between its beginning and its end: nor does one go on meanwhile."""
+    events = re.findall(r"^(Job|Finished jobid:) (\d+)(?:: (.*))?", smoke.first.said, re.M)
+    said = {job: message for event, job, message in events if event == "Job"}
+    names = {
+        f"{e}: run {s.name}"
+        for e in smoke.work.entries
+        for s in smoke.work.shown(e)
+        if "time_s" in s.spec["metrics"]
+    }
+    going_on, beside = set(), {}
+    for event, job, _ in events:
+        if event == "Job":
+            going_on.add(job)
+        for one in going_on:
+            beside.setdefault(one, set()).update(going_on - {one})
+        going_on -= {job} if event != "Job" else set()
+    alone = {job for job, message in said.items() if message in names or "alone" in message}
+    assert len(alone) > 3 and names <= set(said.values())
+    assert {said[job]: [said[other] for other in beside[job]] for job in alone if beside[job]} == {}
 
 
 def test_smoke_uses_the_real_data_that_can_be_had(smoke):

@@ -1,0 +1,160 @@
+"""The experiments on streams of columns: their data, their batch method, what they report."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.svm import LinearSVC
+
+import ofslib
+from ofslib.studies.columns import BatchL1, on_images, on_synthetic, synthetic
+
+LOSSES = ["squared_error", "squared_hinge"]
+OS = {"class": "OnlineSubstitution"}
+BATCH = {"class": "ofslib.studies.columns:BatchL1"}
+
+
+def drawn(loss, p=60, n=400, s=12, seed=0):
+    return synthetic(p, n, s, loss, np.random.default_rng(seed))
+
+
+def found(rows):
+    return {(row["method"], row.get("s"), row["metric"]): row["value"] for row in rows}
+
+
+def test_noise_of_regression_has_a_tenth_of_a_unit():
+    X, y, w = drawn("squared_error", n=20_000)
+    assert X.shape == (40_000, 60) and np.count_nonzero(w) == 12
+    # Four standard errors of a standard deviation of 40,000 numbers
+    assert_allclose(np.std(y - X @ w), 0.1, rtol=4 / np.sqrt(80_000))
+
+
+def test_labels_are_the_signs_without_noise():
+    X, y, w = drawn("squared_hinge")
+    assert_array_equal(y, np.where(X @ w > 0, 1.0, -1.0))
+    assert_array_equal(w, drawn("squared_error")[2])
+
+
+def slopes(loss, X, y, w):
+    """Gradient of the mean loss: of half the squared error, or of the squared hinge."""
+    if loss == "squared_error":
+        return X.T @ (X @ w - y) / len(y)
+    return X.T @ (-2.0 * y * np.maximum(0.0, 1.0 - y * (X @ w))) / len(y)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_batch_penalty_is_the_largest_of_the_path_that_leaves_k(loss):
+    X, y, _ = drawn(loss)
+    X = X * np.geomspace(0.01, 100, 60)
+    model = BatchL1(k=9, loss=loss).fit(X, y)
+    Z = X / np.sqrt(np.mean(X**2, axis=0))
+    path = model._lasso if loss == "squared_error" else model._hinge
+    l1, w = path(np.asfortranarray(Z), y)
+    assert l1 == model.l1_ and np.count_nonzero(w) == model.n_selected_ >= 9
+    # It is the minimum of mean loss + l1 |w|: the gradient is -l1 sign(w), and smaller elsewhere.
+    g = slopes(loss, Z, y, w)
+    assert_allclose(g[w != 0], -l1 * np.sign(w[w != 0]), rtol=0.01)
+    assert np.abs(g[w == 0]).max() <= 1.01 * l1
+    # All of w is 0 at the largest gradient; the penalty is on the path from there.
+    steps = np.log(np.abs(slopes(loss, Z, y, np.zeros(60))).max() / l1) / -np.log(0.93)
+    assert_allclose(steps, round(steps), atol=1e-6)
+    assert fewer_one_step_before(loss, Z, y, l1 / 0.93) < 9
+
+
+def fewer_one_step_before(loss, Z, y, l1):
+    """Features that the penalty before leaves, by another solver: proximal gradients."""
+    w, bend = np.zeros(Z.shape[1]), (1 if loss == "squared_error" else 2)
+    step = len(y) / (bend * np.linalg.norm(Z, 2) ** 2)
+    for _ in range(3000):
+        w = w - step * slopes(loss, Z, y, w)
+        w = np.sign(w) * np.maximum(np.abs(w) - step * l1, 0.0)
+    return np.count_nonzero(np.abs(w) > 1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_batch_features_are_fitted_again_without_the_penalty(loss):
+    X, y, _ = drawn(loss)
+    X = X / np.sqrt(np.mean(X**2, axis=0))
+    model = BatchL1(k=9, loss=loss).fit(X, y)
+    own = X[:, model.support_]
+    if loss == "squared_error":
+        expected = np.linalg.lstsq(own, y)[0]
+    else:
+        expected = LinearSVC(dual=False, fit_intercept=False).fit(own, y).coef_.ravel()
+    assert len(model.support_) == 9
+    assert_allclose(model.coef_[model.support_], expected, rtol=1e-4)
+    assert np.count_nonzero(model.coef_) == 9
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_l1_methods_get_the_penalty_of_the_batch_method(loss):
+    setting = {
+        "axes": {"p": 60},
+        "methods": {"L1": BATCH, "Grafting": {"class": "Grafting"}, "OS": OS},
+    }
+    seeds = np.random.SeedSequence(3)
+    rows = found(on_synthetic(setting, seeds, None, loss, n=400, s=12))
+    draw, order = np.random.SeedSequence(3).spawn(2)
+    X, y, w = synthetic(60, 400, 12, loss, np.random.default_rng(draw))
+    l1 = BatchL1(k=12, loss=loss).fit(X[:400], y[:400]).l1_
+    own = {"random_state": int(order.generate_state(1)[0]), "fit_intercept": False, "loss": loss}
+    for label, model in {
+        "Grafting": ofslib.Grafting(k=12, l1=l1, **own),
+        "OS": ofslib.OnlineSubstitution(k=12, **own),
+    }.items():
+        model.fit(X[:400], y[:400])
+        recall = 100 * len(set(model.support_) & set(np.flatnonzero(w))) / 12
+        assert_allclose(rows[label, None, "recall"], recall)
+        if loss == "squared_error":
+            error = np.sqrt(((model.coef_ - w) ** 2).sum() / (w**2).sum())
+            assert_allclose(rows[label, None, "recovery error"], error, rtol=1e-12)
+        else:
+            wrong = 100 * np.mean(np.sign(X[400:] @ model.coef_) != y[400:])
+            assert_allclose(rows[label, None, "test error"], wrong)
+        assert rows[label, None, "features kept"] == model.peak_features_
+
+
+def test_all_features_have_a_recall_of_100_and_few_leave_out_the_rest():
+    setting = {"axes": {"p": 12}, "methods": {"L1": BATCH, "OS": OS}}
+    rows = found(on_synthetic(setting, np.random.SeedSequence(0), None, "squared_error", 300, 12))
+    assert rows["OS", None, "recall"] == 100.0
+    assert rows["OS", None, "recovery error"] < 0.02
+
+
+def images(shift=0.0, n=120, p=30):
+    """Three classes, of which 0 and 2 differ in one feature."""
+    rng = np.random.default_rng(1)
+    y = np.repeat([0, 1, 2], n)
+    X = rng.standard_normal((3 * n, p))
+    X[:, 7] += 6.0 * (y == 2)
+    X[y == 1] = 1e6
+    order = rng.permutation(3 * n)
+    X, y = X[order] + shift, y[order]
+    return SimpleNamespace(X_train=X[:200], y_train=y[:200], X_test=X[200:], y_test=y[200:])
+
+
+METHODS = {"OS": OS, "Asy-OS": {"class": "AsyncOnlineSubstitution", "sweep": {"n_workers": [1, 3]}}}
+
+
+def errors(data, **own):
+    rows = on_images(
+        {"methods": METHODS}, np.random.SeedSequence(5), data, [1, 4], 6, 100, [0, 2], **own
+    )
+    return [(row["method"], row["s"], row.get("n_workers"), row["value"]) for row in rows]
+
+
+def test_images_are_of_the_two_classes_and_sweeps_of_one_size():
+    rows = errors(images())
+    assert [row[:3] for row in rows] == [
+        ("OS", 1, None),
+        ("OS", 4, None),
+        ("Asy-OS", 6, 1),
+        ("Asy-OS", 6, 3),
+    ]
+    # One feature tells the classes apart; rows of the third class would spoil it.
+    assert all(error < 3.0 for *_, error in rows)
+
+
+def test_images_are_centred():
+    assert_allclose([r[-1] for r in errors(images(8.0))], [r[-1] for r in errors(images())])
