@@ -184,8 +184,41 @@ def dissertation_corollary_2(
     return dissertation_proposition_3(n, p, sigma, eigenvalue, 1.0, C1, variant)
 
 
+def dissertation_proposition_2(X: ArrayLike, y: ArrayLike, beta: ArrayLike) -> Sides:
+    """Half the mean squared error of all rows, and the same from their averages.
+
+    Parameters
+    ----------
+    X, y : array-like of shape (n, p) and (n,)
+        The rows.
+    beta : array-like of shape (p,)
+        Coefficients.
+
+    Returns
+    -------
+    Sides
+        ||y - X beta||^2 / (2 n) and beta'S_xx beta / 2 - beta'S_xy + S_yy / 2, which are equal. The
+        printed right side has no S_yy / 2, which does not depend on beta.
+    """
+    X, y, beta = (np.asarray(array, float) for array in (X, y, beta))
+    n = len(y)
+    left = np.sum((y - X @ beta) ** 2) / (2 * n)
+    right = beta @ (X.T @ X / n) @ beta / 2 - beta @ (X.T @ y / n) + y @ y / (2 * n)
+    return Sides(float(left), float(right))
+
+
+def _check_covariance(smallest, variance):
+    _check(smallest=smallest, variance=variance)
+    if smallest > variance:
+        raise ValueError(
+            f"smallest={smallest} must be at most variance={variance}: the smallest eigenvalue of "
+            "a covariance is not above its diagonal entries"
+        )
+
+
 def _eigenvalue_bound(n, p, smallest, spread):
     """lambda of Theorem 2: (0.8 sqrt(smallest) - spread sqrt(p / n))^2."""
+    _require(n > p, f"n = {n} <= p = {p}")
     root = 0.8 * sqrt(smallest) - spread * sqrt(p / n)
     least = (spread / (0.8 * sqrt(smallest))) ** 2
     _require(root > 0, f"n/p = {n / p:.4g} <= {least:.4g}, where the bound on the eigenvalue is 0")
@@ -217,9 +250,10 @@ def dissertation_theorem_2(
     Raises
     ------
     DoesNotApply
-        If n / p <= (rho / (0.8 sqrt(smallest)))^2, and as Proposition 3.
+        If n <= p or n / p <= (rho / (0.8 sqrt(smallest)))^2, and as Proposition 3.
     """
-    _check({"n": n, "p": p}, sigma=sigma, smallest=smallest, variance=variance)
+    _check({"n": n, "p": p}, sigma=sigma)
+    _check_covariance(smallest, variance)
     spread = variance if _printed(variant) else sqrt(variance)
     eigenvalue = _eigenvalue_bound(n, p, smallest, spread)
     found = dissertation_proposition_3(n, p, sigma, eigenvalue, alpha, C1, variant)
@@ -238,7 +272,9 @@ def dissertation_theorem_4(
 ) -> Recovery:
     """Coefficients for which OLSth keeps the true features at all sample sizes from n_0 to n.
 
-    Then its regret is that of least squares on them, O(n_0 / n + log(n) / n) (3.28).
+    By that the proof of Theorem 4 (3.28) gives OLSth the regret of least squares on the true
+    features, O(n_0 / n + log(n) / n). (The regret is of the order printed without it, see
+    docs/bounds.md.)
 
     Parameters
     ----------
@@ -260,7 +296,8 @@ def dissertation_theorem_4(
     DoesNotApply
         If n_0 is too small for the eigenvalue bound, is below the least one, or exceeds n.
     """
-    _check({"n": n, "p": p}, sigma=sigma, smallest=smallest, variance=variance)
+    _check({"n": n, "p": p}, sigma=sigma)
+    _check_covariance(smallest, variance)
     _require(C1 > 1, f"C1 = {C1:g} <= 1")
     _require(p > 1, f"p = {p} <= 1")
     printed = _printed(variant)
@@ -639,11 +676,18 @@ def dissertation_corollary_1(
     DoesNotApply
         As `dissertation_theorem_1`.
     """
-    _check({"p": p}, G=G, norm_ratio=norm_ratio)
+    _check({"p": p}, G=G)
+    _check_norm_ratio(norm_ratio)
     printed = _printed(variant)
     factor = _contraction(eta, m, M, printed)
     beta_min = (2 if printed else 2 * EXPANSION) * eta * sqrt(p) * G / (1 - factor)
     return Recovery(beta_min, 1.0, _iterations(2 * norm_ratio, factor, printed))
+
+
+def _check_norm_ratio(norm_ratio):
+    _check(norm_ratio=norm_ratio)
+    if norm_ratio < 1:
+        raise ValueError(f"norm_ratio={norm_ratio} must be at least 1: no entry exceeds the norm")
 
 
 def _iterations(ratio, factor, printed):
@@ -717,7 +761,8 @@ def dissertation_corollary_3(
     DoesNotApply
         If C1 <= 1, and as `dissertation_theorem_1`.
     """
-    _check({"n": n, "p": p}, sigma=sigma, norm_ratio=norm_ratio)
+    _check({"n": n, "p": p}, sigma=sigma)
+    _check_norm_ratio(norm_ratio)
     _require(C1 > 1, f"C1 = {C1:g} <= 1")
     printed = _printed(variant)
     factor = _contraction(eta, m, M, printed)
@@ -785,6 +830,8 @@ def dissertation_proposition_5(X: ArrayLike, y: ArrayLike, path: ArrayLike, star
     X, y, path = np.asarray(X, float), np.asarray(y, float), np.asarray(path, float)
     _check({"start": start})
     n = len(X)
+    if start >= n:
+        raise ValueError(f"start={start} must be below the number of rows, {n}")
     gram = X[:start].T @ X[:start]
     ends = np.linalg.eigvalsh(gram / start)
     M, smallest = ends[-1], []
@@ -1004,8 +1051,16 @@ def os_theorem_2_step_size(
         Workers, features, features kept; s < p.
     staleness : int
         tau_max, at least 0.
+
+    Raises
+    ------
+    DoesNotApply
+        If c is not in (0, 1], m < 1 or s >= p.
     """
     _check({"q": q, "p": p, "s": s}, L_F=L_F, L_f=L_f, m=m)
+    if isinstance(staleness, bool) or not isinstance(staleness, Integral) or staleness < 0:
+        raise ValueError(f"staleness={staleness!r} must be an integer, 0 or more")
+    _require(m >= 1, f"m = {m:g} < 1")
     _require(0 < c <= 1, f"c = {c} is not in (0, 1]")
     _require(s < p, f"s = {s} >= p = {p}")
     stale = (1 / (2 * m**2 * q) + 1 / (2 * (p - s))) * L_f**2 / (c * L_F) * staleness**2
@@ -1158,13 +1213,51 @@ def _epsilon(epsilon):
     _require(epsilon < 1, f"epsilon = {epsilon:g} is not in (0, 1)")
 
 
-def ofs_theorem_1_failure(n: int, variant: str = "corrected") -> float:
+def ofs_theorem_1_failure(
+    n: int,
+    epsilon: float,
+    ridge: float = 0.0,
+    smallest: float | None = None,
+    variant: str = "corrected",
+) -> float:
     """Bound on the probability that Theorem 1 fails, with c = 8 log(n) / epsilon^2.
 
-    2 / n, or (printed) 1 / n: Lemma 4 bounds one side of the deviation only.
+    For scores that are not too small: those of Algorithm 1 if its first matrix has full row rank,
+    those that are 1 outside the span of the sampled features, and those with a small ridge.
+
+    Parameters
+    ----------
+    n : int
+        Rows, at least 2.
+    epsilon : float
+        In (0, 1).
+    ridge : float, default=0.0
+        lambda in a'(sampled sampled' + lambda I)^-1 a.
+    smallest : float or None, default=None
+        Smallest singular value of all features that is not 0; needed if there is a ridge.
+    variant : {"corrected", "printed"}
+        2 n^(1 - 4 / ((1 + x) (1 + epsilon / 3))), x = lambda / ((1 + epsilon) smallest^2): without
+        a ridge at most 2 / n^2; or 1 / n, which takes no ridge into account.
+
+    Raises
+    ------
+    DoesNotApply
+        If corrected and x > 1 / 2.
     """
     _check({"n": n})
-    return (1 if _printed(variant) else 2) / n
+    _epsilon(epsilon)
+    _require(n > 1, f"n = {n} <= 1")
+    if _printed(variant):
+        return 1 / n
+    x = 0.0
+    if ridge != 0:
+        if smallest is None:
+            raise ValueError(f"smallest must be given with ridge={ridge}")
+        _check(ridge=ridge, smallest=smallest)
+        most = (1 + epsilon) * smallest**2 / 2
+        _require(ridge <= most, f"ridge = {ridge:g} > (1 + epsilon) smallest^2 / 2 = {most:.4g}")
+        x = ridge / (2 * most)
+    return 2 * float(n) ** (1 - 4 / ((1 + x) * (1 + epsilon / 3)))
 
 
 def ofs_lemma_1(scores: ArrayLike, n: int, epsilon: float, variant: str = "corrected") -> float:
@@ -1211,12 +1304,25 @@ def ofs_lemma_2(
     return 8 * n + 8 * n * log(growth)
 
 
-def ofs_selected_features(n: int, norm: float, epsilon: float, ridge: float) -> float:
-    """Bound on the expected number of selected features, O(n log(n) log(norm^2 / ridge)).
+def ofs_selected_features(
+    n: int, norm: float, epsilon: float, ridge: float, d: int, variant: str = "corrected"
+) -> float:
+    """Bound on the expected number of selected features (Section 3.1).
 
-    8 log(n) / epsilon^2 times Lemma 2, whose arguments these are. (Section 3.1 prints log(d), its
-    paragraph on memory and Table 1 log(n).)
+    Parameters
+    ----------
+    n, norm, epsilon, ridge
+        As in `ofs_lemma_2`.
+    d : int
+        Features seen, at least 2.
+    variant : {"corrected", "printed"}
+        8 log(n) / epsilon^2 times Lemma 2; or n log(d) log(norm) / epsilon^2, an order of growth
+        that is printed with log(n) too.
     """
+    _check({"n": n, "d": d}, norm=norm, ridge=ridge)
+    _epsilon(epsilon)
+    if _printed(variant):
+        return n * log(d) * log(norm) / epsilon**2
     return 8 * log(n) / epsilon**2 * ofs_lemma_2(n, norm, epsilon, ridge)
 
 

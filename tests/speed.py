@@ -1,4 +1,4 @@
-"""Measure the speeds that docs/performance.md states: python tests/speed.py
+"""Measure the speeds that docs/performance.md states: python tests/speed.py [dense sparse ...]
 
 One core (the kernels use one thread); the median of several runs; learning only, in nanoseconds
 per number of a dense row or per nonzero of a sparse one. Time is that of the processor; other
@@ -10,7 +10,10 @@ import sys
 import time
 
 import numpy as np
+import psutil
 import scipy.sparse as sp
+from scipy.linalg.blas import dgemm
+from threadpoolctl import threadpool_limits
 
 from ofslib import (
     AdaFobosClassifier,
@@ -18,8 +21,13 @@ from ofslib import (
     BAMDClassifier,
     BARDAClassifier,
     FOFSClassifier,
+    Grafting,
+    OFSARegressor,
+    OnlineLeverageSelector,
+    OnlineSubstitution,
     OPGRegressor,
     RDARegressor,
+    RunningAverages,
     SFSAClassifier,
     SFSARegressor,
     SGDTClassifier,
@@ -27,6 +35,7 @@ from ofslib import (
     SOFSClassifier,
 )
 from ofslib.simulate import Equicorrelated
+from ofslib.wishart import LowRank, sample_averages
 
 REPEATS = 5
 P, K = 10_000, 100
@@ -88,6 +97,82 @@ def path(n: int = 10_000) -> None:
         sys.stdout.write(f"\n{cls.__name__}: seconds {times}; 200 passes / one pass: {gain:.1f}\n")
 
 
+def averages() -> None:
+    """Forming the averages against dgemm, drawing them, and what OFSA takes in comparison."""
+    rng = np.random.default_rng(0)
+    gram = {}
+    for p, n in ((1000, 20_000), (P, 2048)):
+        A = np.asfortranarray(rng.standard_normal((p, 1000)))
+        X, y, held = rng.standard_normal((n, p)), rng.standard_normal(n), RunningAverages(p)
+        held.update(X[:256], y[:256])
+        times = {"dgemm": [], "update": []}
+        for _ in range(REPEATS):
+            times["dgemm"].append(timed(lambda A=A: dgemm(1.0, A, A, trans_b=True)) / A.shape[1])
+            # What waits in the buffer is taken in when the mean is asked for.
+            times["update"].append(timed(lambda h=held, X=X, y=y: h.update(X, y).mean_y) / n)
+        each = {name: statistics.median(seconds) for name, seconds in times.items()}
+        # dgemm computes both triangles.
+        share = each["dgemm"] / 2 / each["update"]
+        gram[p] = each["update"]
+        sys.stdout.write(f"\nupdate, p = {p}: {share:.2f} of the rate of dgemm\n")
+    for p in (1000, P):
+        design = Equicorrelated(p, K)
+        own = (LowRank(*design.low_rank()), design.coef, 1.0, "regression", 0)
+        drawn = statistics.median(timed(sample_averages, 10**6, *own) for _ in range(3))
+        gain = 10**6 * gram[p] / drawn
+        sys.stdout.write(f"averages of 10^6 rows, p = {p}: streaming / drawing: {gain:.0f}\n")
+    design = Equicorrelated(P, P // 10)
+    own = (LowRank(*design.low_rank()), design.coef, 1.0, "regression", 0)
+    held = sample_averages(10**6, *own)
+    for mu in (5, 10):
+        model = OFSARegressor(k=P // 10, mu=mu)
+        times = [
+            timed(lambda m=model: m.fit_averages(held, copy=False).coef_) for _ in range(REPEATS)
+        ]
+        share = statistics.median(times) / (10_000 * gram[P])
+        sys.stdout.write(
+            f"standardise, OFSA (mu = {mu}) and refit / averages of 10^4 rows: {share:.2f}\n"
+        )
+
+
+def columns(p: int = 200_000, n: int = 1000, block: int = 500) -> None:
+    """Columns that are made while they are shown; 100 have the coefficient 1, the noise is 1."""
+    rng = np.random.default_rng(0)
+    true = np.sort(rng.choice(p, K, replace=False))
+
+    def made(start):
+        return np.random.default_rng([1, start]).standard_normal((block, n)).T
+
+    y = rng.standard_normal(n)
+    for start in np.unique(true // block * block):
+        y += made(start)[:, true[true // block * block == start] - start].sum(axis=1)
+    cases = {"OS": OnlineSubstitution(k=K)}
+    cases |= {f"Grafting, l1 = {l1}": Grafting(k=K, l1=l1) for l1 in (0.15, 0.5)}
+    sys.stdout.write(f"\n{p} columns of {n} rows\n")
+    for name, model in cases.items():
+        seconds, memory = 0.0, []
+        for start in range(0, p, block):
+            X = made(start)
+            seconds += timed(
+                lambda m=model, X=X, s=start: m.partial_fit_columns(X, None if s else y)
+            )
+            memory.append(psutil.Process().memory_info().rss / 2**20)
+        sys.stdout.write(
+            f"  {name:30s} {p / seconds:9.0f} columns/s, {model.peak_features_} kept at most; "
+            f"MB from the 10,000th column on: {min(memory[20:]):.0f} to {max(memory[20:]):.0f}\n"
+        )
+
+
+def leverage(p: int = 2000) -> None:
+    """One feature more, against the pseudo-inverse of the moments computed anew."""
+    for n in (100, 200, 400):
+        X = np.random.default_rng(0).standard_normal((n, p))
+        model = OnlineLeverageSelector(rate=1.0, k=None)
+        each = min(timed(model.fit, X) for _ in range(3)) / p
+        pinv = min(timed(np.linalg.pinv, X @ X.T) for _ in range(3))
+        sys.stdout.write(f"leverage, n = {n}: one pinv / one feature: {pinv / each:.0f}\n")
+
+
 def timed(function, *args) -> float:
     start = time.process_time()
     function(*args)
@@ -102,6 +187,8 @@ def report(title: str, times: dict[str, list[float]], numbers: int) -> None:
 
 
 if __name__ == "__main__":
-    dense()
-    sparse()
-    path()
+    cases = (dense, sparse, path, averages, columns, leverage)
+    with threadpool_limits(1):
+        for case in cases:
+            if case.__name__ in sys.argv[1:] or not sys.argv[1:]:
+                case()

@@ -158,6 +158,45 @@ def test_bad_input_is_named(error, match, args, kwargs):
     assert not issubclass(error, DoesNotApply)
 
 
+def test_numbers_that_cannot_be_are_refused():
+    rest = (0.75, 1.0, 1.0)
+    for match, function, args in (
+        ("smallest=4.0 must be at most variance=1.0", "theorem_2", (150, 20, 1.0, 4.0, 1.0)),
+        ("smallest=4.0 must be at most variance=1.0", "theorem_4", (10**6, 10, 1.0, 4.0, 1.0)),
+        ("norm_ratio=0.5 must be at least 1", "corollary_1", (9, 0.1, *rest, 0.5)),
+        ("norm_ratio=0.5 must be at least 1", "corollary_3", (100, 9, 0.5, *rest, 0.5)),
+        (
+            "start=3 must be below .* 3",
+            "proposition_5",
+            (np.eye(3), [0, 0, 0], np.zeros((4, 3)), 3),
+        ),
+    ):
+        with pytest.raises(ValueError, match=match) as caught:
+            getattr(bounds, f"dissertation_{function}")(*args)
+        assert not isinstance(caught.value, DoesNotApply)
+    with pytest.raises(ValueError, match="staleness=-1 must be an integer, 0 or more"):
+        bounds.os_theorem_2_step_size(**{**STEP, "staleness": -1})
+    with pytest.raises(ValueError, match=r"smallest must be given with ridge=0\.1"):
+        bounds.ofs_theorem_1_failure(10, 0.5, 0.1)
+    for match, function, args in (
+        ("n = 150 <= p = 200", bounds.dissertation_theorem_2, (150, 200, 1.0, 0.25, 0.25)),
+        ("m = 0.5 < 1", bounds.os_theorem_2_step_size, tuple({**STEP, "m": 0.5}.values())),
+    ):
+        with pytest.raises(DoesNotApply, match=match):
+            function(*args)
+
+
+def test_proposition_2_by_hand():
+    """y = 1, 3, x = 1, 1, beta = 1: errors 0 and 2; S_xx = 1, S_xy = 2, S_yy = 5."""
+    sides = bounds.dissertation_proposition_2([[1.0], [1]], [1.0, 3], [1.0])
+    assert sides == approx((1, 1 / 2 - 2 + 5 / 2))
+    rng = np.random.default_rng(0)
+    sides = bounds.dissertation_proposition_2(
+        *map(rng.normal, (0, 0), (1, 1), ((9, 4), 9)), [1.0] * 4
+    )
+    assert sides.left == approx(sides.right)
+
+
 def test_thresholds_move_the_right_way():
     """More rows help; more features, more noise and nearly collinear features hurt."""
     base = {"n": 50_000, "p": 100, "sigma": 1.0}
@@ -228,7 +267,12 @@ STEP = {"L_F": 1.0, "L_f": 3.0, "c": 0.5, "m": 2.0, "q": 4, "p": 50, "s": 5, "st
             ["T", "convexity"],
         ),
         ("os_theorem_2_step_size", STEP, ["c", "m", "q", "p"], ["L_f", "staleness", "s"]),
-        ("ofs_theorem_1_failure", {"n": 20}, [], ["n"]),
+        (
+            "ofs_theorem_1_failure",
+            {"n": 20, "epsilon": 0.5, "ridge": 0.2, "smallest": 1.0},
+            ["epsilon", "ridge"],
+            ["n", "smallest"],
+        ),
         (
             "ofs_lemma_2",
             {"n": 20, "norm": 5.0, "epsilon": 0.3, "ridge": 0.2},
@@ -237,7 +281,7 @@ STEP = {"L_F": 1.0, "L_f": 3.0, "c": 0.5, "m": 2.0, "q": 4, "p": 50, "s": 5, "st
         ),
         (
             "ofs_selected_features",
-            {"n": 20, "norm": 5.0, "epsilon": 0.3, "ridge": 0.2},
+            {"n": 20, "norm": 5.0, "epsilon": 0.3, "ridge": 0.2, "d": 100},
             ["n", "norm"],
             ["epsilon", "ridge"],
         ),
@@ -644,15 +688,23 @@ def test_corollary_4_1_by_hand():
 
 @pytest.mark.parametrize(("variant", "holds"), [("printed", False), ("corrected", True)])
 def test_corollary_4_1_compares_an_error_with_its_square(variant, holds):
-    """In units so small that squares vanish: noise of sign 1e-4, one true feature of five."""
-    T, p, noise, runs = 400, 5, 1e-4, 300
-    eta, R = T**-0.7, 1e-3
-    G = R + noise * sqrt(p)
-    found = bounds.sfsa_corollary_4_1(T, 0.7, 1.0, G, R, 1e-4, 3.0, variant=variant)
-    truth = found.beta_min * 1.001 * (np.arange(p) == 0)
+    """In units so small that squares vanish: noise of sign 1e-4, one true feature of five.
+
+    No coefficient is ever farther from the truth than at the start, or than the noise.
+    """
+    T, p, noise, runs, norm = 10_000, 5, 1e-4, 200, 0.0
+    eta = T**-0.7
+    for _ in range(200):  # the bound depends on the coefficient: until it promises its own
+        R = norm + noise * sqrt(p)
+        own = (T, 0.7, 1.0, R + noise * sqrt(p), R, max(norm, 1e-12), 3.0)
+        found = bounds.sfsa_corollary_4_1(*own, variant=variant)
+        norm = found.beta_min * 1.001
+    assert found.beta_min == approx(norm / 1.001, rel=1e-9)
+    truth = norm * (np.arange(p) == 0)
     rng, beta = np.random.default_rng(5), np.zeros((runs, p))
     for _ in range(T):
         beta -= eta * (beta - truth + noise * rng.choice([-1.0, 1.0], (runs, p)))
+    assert np.linalg.norm(beta - truth, axis=1).max() < R
     rate = np.mean(np.argmax(np.abs(beta), axis=1) == 0)
     assert (rate >= found.probability) == holds
 
@@ -795,7 +847,7 @@ def test_ofs_bounds_along_a_run():
     assert bounds.ofs_theorem_1(A, sampled, epsilon).holds
     size = np.linalg.norm(A, 2)
     assert sum(scores) <= bounds.ofs_lemma_2(n, size, epsilon, ridge)
-    assert sampled.shape[1] <= bounds.ofs_selected_features(n, size, epsilon, ridge)
+    assert sampled.shape[1] <= bounds.ofs_selected_features(n, size, epsilon, ridge, 800)
     expected = bounds.ofs_lemma_1(scores, n, epsilon)
     assert sampled.shape[1] - 1 == approx(expected, abs=4 * sqrt(expected))
     # The three ways to split four rows into two pairs
@@ -809,18 +861,26 @@ def test_ofs_bounds_along_a_run():
 
 
 def test_ofs_theorem_1_fails_no_more_often_than_stated():
-    """With a hundredth of the rate it fails more often: 40 runs can tell."""
-    n, runs, failures = 10, 40, np.zeros(2)
+    """With a hundredth of the rate, or with a large ridge, it fails more often."""
+    n, runs, epsilon = 10, 40, 0.9
+    rate, failures, bound = 8 * log(n) / epsilon**2, np.zeros(4), np.zeros(4)
     for seed in range(runs):
         A = np.random.default_rng(seed).normal(size=(n, 400))
-        for i, share in enumerate((1.0, 0.01)):
-            rate = share * 8 * log(n) / 0.9**2
-            model = OnlineLeverageSelector(
-                eps=0.9, rate=rate, variant="ridge", ridge=0.1, random_state=seed
-            ).fit(A)
+        smallest = np.linalg.svd(A, compute_uv=False)[-1]
+        most = (1 + epsilon) * smallest**2 / 2
+        for i, (share, ridge) in enumerate(
+            [(1, 1e-3 * most), (1, most), (0.01, 0.1), (1, 30 * most)]
+        ):
+            own = {"eps": epsilon, "rate": share * rate, "variant": "ridge", "ridge": ridge}
+            model = OnlineLeverageSelector(**own, random_state=seed).fit(A)
             sampled = A[:, model.support_] * model.weights_
-            failures[i] += not bounds.ofs_theorem_1(A, sampled, 0.9).holds
-    assert failures[0] <= runs * bounds.ofs_theorem_1_failure(n) < failures[1]
+            failures[i] += not bounds.ofs_theorem_1(A, sampled, epsilon).holds
+            if ridge <= most:
+                bound[i] = bounds.ofs_theorem_1_failure(n, epsilon, ridge, smallest)
+    assert failures[0] <= runs * bound[0] and failures[1] <= runs * bound[1]
+    assert failures[2] > runs * bound[1] and failures[3] > runs * bound[1]
+    with pytest.raises(DoesNotApply, match=r"> \(1 \+ epsilon\) smallest\^2 / 2 = 0.75"):
+        bounds.ofs_theorem_1_failure(n, 0.5, 0.8, 1.0)
 
 
 def test_ofs_by_hand():
@@ -830,15 +890,30 @@ def test_ofs_by_hand():
     # One cluster: centre (1, .5), cost 2 + .5; sampled (1, .55), 2 + .605
     assert bounds.ofs_lemma_3(A, sampled, [0, 0], 0.3) == approx((0.105, 0.75))
     assert bounds.ofs_theorem_2(A, sampled, [0, 0], [0, 0], 0.3) == approx((2.5, 2.5 * 1.3 / 0.7))
-    assert both(bounds.ofs_theorem_1_failure, 50) == [0.02, 0.04]
+    # x = .3 / (1.5 * .8) = 1/4: 1 - 4 / (5/4 * 7/6) = -61/35; no ridge: 1 - 4 / (7/6) = -17/7
+    printed, corrected = both(bounds.ofs_theorem_1_failure, 50, 0.5, 0.3, sqrt(0.8))
+    assert (printed, corrected) == approx((0.02, 2 * 50 ** (-61 / 35)))
+    assert bounds.ofs_theorem_1_failure(50, 0.5) == approx(2 * 50 ** (-17 / 7))
+    # For any epsilon below 1 at most 2 / n^2: the printed 1 / n is not too small.
+    assert bounds.ofs_theorem_1_failure(50, 0.999) < 2 / 50**2
     # c = 2 or 8 log(3) / .25 = 35.2
     assert both(bounds.ofs_lemma_1, [0.01, 1.0], 3, 0.5) == approx([1.02, 0.32 * log(3) + 1])
     # 16 + 16 log 4; 16 + 16 log(1 + 1.5 * 4 / .5)
     assert both(bounds.ofs_lemma_2, 2, 2.0, 0.5, 0.5) == approx(
         [16 + 16 * log(4), 16 + 16 * log(13)]
     )
-    selected = bounds.ofs_selected_features(2, 2.0, 0.5, 0.5)
-    assert selected == approx(32 * log(2) * (16 + 16 * log(13)))
+    printed, corrected = both(bounds.ofs_selected_features, 2, 2.0, 0.5, 0.5, 10)
+    assert printed == approx(8 * log(10) * log(2))
+    assert corrected == approx(32 * log(2) * (16 + 16 * log(13)))
+
+
+def test_printed_number_of_selected_features_depends_on_their_unit():
+    """Features of norm 1 in all: none is to be selected, and some are."""
+    A = np.random.default_rng(0).normal(size=(4, 50))
+    A /= np.linalg.norm(A, 2)
+    sampled, _ = online(A, 0.5, np.random.default_rng(1), 0.01)
+    printed, corrected = both(bounds.ofs_selected_features, 4, 1.0, 0.5, 0.01, 50)
+    assert printed == 0 < sampled.shape[1] <= corrected
 
 
 def test_ofs_lemma_1_with_its_printed_rate_misses_directions():

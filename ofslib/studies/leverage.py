@@ -60,7 +60,9 @@ def sampling(
             yield point("Lemma 2", d, variant, bound)
         yield point("Lemma 2", d, "experiment", float(scores[:d].sum()))
         name = "Number of selected features"
-        yield point(name, d, "printed", bounds.ofs_selected_features(n, norm, epsilon, ridge))
+        for variant in ("printed", "corrected"):
+            bound = bounds.ofs_selected_features(n, norm, epsilon, ridge, d, variant)
+            yield point(name, d, variant, bound)
         yield point(name, d, "experiment", int(seen[d]))
 
 
