@@ -9,6 +9,8 @@ how it gets coefficients from the moments.
 
 import contextlib
 import copy
+import inspect
+import re
 import sys
 import textwrap
 import warnings
@@ -24,7 +26,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import assert_all_finite, check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions, make_constraint
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -84,12 +86,30 @@ def estimator(cls: type) -> type:
     cls = dataclass(eq=False, repr=False, kw_only=True)(cls)
     declared = [f for f in fields(cls) if "doc" in f.metadata]
     cls._parameter_constraints = {f.name: f.metadata["allowed"] for f in declared}
-    lines = [f"{f.name} : default={f.default!r}\n    {f.metadata['doc']}" for f in declared]
+    lines = [
+        f"{f.name} : {_kinds(f.metadata['allowed'])}, default={f.default!r}\n"
+        + textwrap.fill(f.metadata["doc"], 92, initial_indent="    ", subsequent_indent="    ")
+        for f in declared
+    ]
     parameters = "\n".join(["Parameters", "----------", *lines])
     attributes = "\n".join(["Attributes", "----------", *_attributes(cls), _ATTRIBUTES])
     text = "\n\n".join([textwrap.fill(getattr(cls, "about", ""), 92), parameters, attributes])
     cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n{_indent(text.lstrip())}\n    "
     return cls
+
+
+def _kinds(allowed: list) -> str:
+    """What a parameter may be, in words."""
+    words = []
+    for kind in allowed:
+        if isinstance(kind, StrOptions):
+            words.append("{" + ", ".join(repr(word) for word in sorted(kind.options)) + "}")
+        elif isinstance(kind, Interval):
+            words.append(re.sub(r"an? (\w+) in the range", r"\1 in", str(make_constraint(kind))))
+        else:
+            named = {"boolean": "bool", "random_state": "int or RandomState"}
+            words.append(getattr(kind, "__name__", None) or named.get(kind, str(kind)))
+    return " or ".join(words)
 
 
 def _indent(text: str) -> str:
@@ -99,7 +119,7 @@ def _indent(text: str) -> str:
 def _attributes(cls: type) -> list[str]:
     """What the properties of a class are, by their own docstrings."""
     return [
-        f"{name} : {getattr(cls, name).__doc__}"
+        f"{name} : " + inspect.cleandoc(getattr(cls, name).__doc__).replace("\n", "\n    ")
         for name in dir(cls)
         if name[0] != "_" and name.endswith("_") and isinstance(getattr(cls, name), property)
     ]
@@ -107,7 +127,7 @@ def _attributes(cls: type) -> list[str]:
 
 _ATTRIBUTES = """\
 n_samples_seen_ : int
-    Rows shown so far; a row counts once for each pass.
+    Rows shown so far, once for each pass over them; of a stream of columns, its rows.
 n_features_in_ : int
     Number of features.
 feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -340,19 +360,21 @@ class Stream(Selector):
         return safe_sparse_dot(X, coef) + intercept
 
 
-def labels_and_signs(y, owner: str, classes=None) -> tuple[np.ndarray, np.ndarray]:
+def labels_and_signs(
+    y, owner: str, classes=None, advice: str = ""
+) -> tuple[np.ndarray, np.ndarray]:
     """The two labels, and y as -1 and +1; `owner` is who is to be named if y is not allowed."""
     check_classification_targets(y)
     unknown = () if classes is None else np.setdiff1d(y, classes)
-    classes = two_labels(y, owner) if classes is None else classes
+    classes = two_labels(y, owner, advice) if classes is None else classes
     if len(unknown):
         allowed = classes.tolist()
         raise ValueError(f"y holds labels {unknown[:5].tolist()}; allowed are {allowed}")
     return classes, np.where(y == classes[1], 1.0, -1.0)
 
 
-def two_labels(y, owner: str) -> np.ndarray:
-    """The labels in y, which have to be two."""
+def two_labels(y, owner: str, advice: str = "") -> np.ndarray:
+    """The labels in y, which have to be two; `advice`: what to do if there is one."""
     classes = np.unique(np.asarray(y))
     if len(classes) > 2:
         raise ValueError(
@@ -360,10 +382,7 @@ def two_labels(y, owner: str) -> np.ndarray:
             f"{type_of_target(y)}: {owner} takes 2 classes, y has {len(classes)}."
         )
     if len(classes) < 2:
-        raise ValueError(
-            f"{owner} needs 2 classes, y has 1 class: {classes.tolist()}. partial_fit can be "
-            "told both by classes=[...]."
-        )
+        raise ValueError(f"{owner} needs 2 classes, y has 1 class: {classes.tolist()}.{advice}")
     return classes
 
 
@@ -410,7 +429,8 @@ class Classifier(ClassifierMixin):
         return self.classes_[positive.astype(int)]
 
     def _targets(self, y, classes=None):
-        self.classes_, signs = labels_and_signs(y, type(self).__name__, classes)
+        advice = " partial_fit can be told both by classes=[...]."
+        self.classes_, signs = labels_and_signs(y, type(self).__name__, classes, advice)
         return signs
 
     def __sklearn_tags__(self):
@@ -800,7 +820,8 @@ class AverageStream(Stream):
         Returns
         -------
         ndarray of shape (len(ks), n_features)
-            Coefficients in the units of the rows.
+            Coefficients in the units of the rows. With an intercept that of the model `coef` is
+            `averages.standardized().intercept(coef)`.
 
         Raises
         ------

@@ -140,8 +140,10 @@ class ColumnStream(Selector):
         n = self.n_samples_seen_
         if X.shape[0] != n:
             raise ValueError(f"X_new has {X.shape[0]} rows; earlier columns have {n}")
-        given = self._y if y is None or not self.supervised else self._targets(np.asarray(y))
-        if not np.array_equal(given, self._y):
+        if y is None or not self.supervised:
+            return X, self._y
+        known = {"classes": self.classes_} if is_classifier(self) else {}
+        if not np.array_equal(self._targets(np.asarray(y), **known), self._y):
             raise ValueError("y differs from that of the first call; the rows stay the same")
         return X, self._y
 
@@ -244,10 +246,10 @@ class ColumnModel(Stream, ColumnStream):
             return 0.0
         return float(2 * np.arctanh(y.mean()) if self.loss == "log_loss" else y.mean())
 
-    def _targets(self, y):
+    def _targets(self, y, classes=None):
         if is_regressor(self):
             return np.require(y, np.float64, "CW")
-        self.classes_, signs = labels_and_signs(y, type(self).__name__)
+        self.classes_, signs = labels_and_signs(y, type(self).__name__, classes)
         return signs
 
     def _current(self):

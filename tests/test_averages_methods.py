@@ -629,3 +629,13 @@ def test_the_dissertation_table_5_1():
         assert 80 < len(models[1].support_) <= 100
     ofsa, lasso = np.mean(found, axis=0)
     assert ofsa >= 98 and 24 <= lasso <= 42
+
+
+@pytest.mark.parametrize("unit", [2.0**-160, 2.0**130])
+def test_the_unit_of_y_decides_nothing(unit):
+    """Nor where it does not fit into single precision, in which OFSA descends."""
+    X, y = rows(60, 200)
+    one = ofslib.OFSARegressor(k=20).fit(X, y)
+    same = ofslib.OFSARegressor(k=20).fit(X, unit * y)
+    assert_array_equal(same.support_, one.support_)
+    assert_allclose(same.coef_ / unit, one.coef_, rtol=1e-12)

@@ -323,3 +323,20 @@ def test_columns_that_are_refused_leave_no_trace():
     for names, match in ((["a"], "one column only"), (["b", "c"], "must be 1 strings")):
         with pytest.raises(ValueError, match=match):
             named.partial_fit_columns(X[:, 1:2], names=names)
+
+
+def test_labels_stay_those_of_the_first_call():
+    """Other labels in the same rows are refused, and nothing has changed then."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 6)), np.arange(40) % 2
+    model = ofslib.OnlineSubstitution(k=2, loss="log_loss").partial_fit_columns(X[:, :3], y)
+    before = model.predict(X[:, :3])
+    with pytest.raises(ValueError, match=r"labels \[5, 7\]; allowed are \[0, 1\]"):
+        model.partial_fit_columns(X[:, 3:], 2 * y + 5)
+    assert_array_equal(model.classes_, [0, 1])
+    assert_array_equal(model.predict(X[:, :3]), before)
+    model.partial_fit_columns(X[:, 3:], y)
+    assert_array_equal(model.classes_, [0, 1])
+    # Columns have no partial_fit that could be told what the other class is.
+    with pytest.raises(ValueError, match=r"needs 2 classes, y has 1 class: \[1\]\.$"):
+        ofslib.OnlineSubstitution(k=2, loss="log_loss").fit(X, np.ones(40, int))

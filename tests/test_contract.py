@@ -957,7 +957,15 @@ def test_the_first_line_names_method_and_paper(cls, own):
 @every_class
 def test_defaults_are_in_the_docstring(cls, own):
     for name, value in cls().get_params().items():
-        assert f"{name} : default={value!r}" in cls.__doc__
+        assert re.search(rf"^    {name} : .+, default={re.escape(repr(value))}$", cls.__doc__, re.M)
+
+
+@every_class
+def test_words_that_a_parameter_may_be_are_in_the_docstring(cls, own):
+    for name, allowed in cls._parameter_constraints.items():
+        for words in (kind.options for kind in allowed if isinstance(kind, StrOptions)):
+            line = re.search(rf"^    {name} : (.+), default=", cls.__doc__, re.M)[1]
+            assert all(repr(word) in line for word in words)
 
 
 def test_names_that_are_not_there():

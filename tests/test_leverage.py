@@ -175,7 +175,8 @@ def test_the_rate_is_calibrated(shape, k):
 def test_more_features_than_k_asks_for_may_not_exist():
     A = np.repeat(features(12, 3, 3), 4, axis=1)
     A[:, 3:] = 0.0
-    assert_array_equal(leverage("span", k=6).fit(A).support_, [0, 1, 2])
+    with pytest.warns(UserWarning, match="k=6, but 3 features were sampled"):
+        assert_array_equal(leverage("span", k=6).fit(A).support_, [0, 1, 2])
 
 
 # Alpha-investing
@@ -377,3 +378,12 @@ def test_every_method_is_timed():
     [row] = clustering.seconds(setting, np.random.SeedSequence(0), blobs(), k=2)
     assert (row["method"], row["metric"]) == ("a", "time_s")
     assert row["value"] > 0
+
+
+def test_a_size_that_is_missed_is_told():
+    """The printed form starts from nothing and never leaves its span: no rate samples 5."""
+    X = np.random.default_rng(0).standard_normal((20, 30))
+    with pytest.warns(UserWarning, match="k=5, but 0 features were sampled"):
+        ofslib.OnlineLeverageSelector(k=5, variant="printed").fit(X)
+    with pytest.raises(ValueError, match="n_initial=12 must be at most k=5"):
+        ofslib.OnlineLeverageSelector(k=5, n_initial=12).fit(X)

@@ -35,6 +35,8 @@ def anneal(S, b, k: int, mu: float, rate: float, n_iter: int) -> np.ndarray:
     features have gone: they are limited by memory, and decide only which features stay.
     """
     p = m = len(b)
+    # The unit of y decides nothing; in single precision it could be too large or too small.
+    b = np.ldexp(b, -np.frexp(np.abs(b).max())[1])
     w, b, alive = np.zeros(p, S.dtype), b.astype(S.dtype), np.ones(p, bool)
     symv = get_blas_funcs("symv", (S,))
     features, index, size = np.arange(p), np.arange(p, dtype=np.uint32), p

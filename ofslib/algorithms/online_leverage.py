@@ -5,6 +5,7 @@ features that were sampled before it. No targets are needed.
 """
 
 import copy
+import warnings
 from numbers import Integral, Real
 from typing import NamedTuple
 
@@ -128,8 +129,8 @@ class OnlineLeverageSelector(ColumnStream):
     k: int | None = param(
         None,
         "Number of features to sample: `fit` calibrates the rate c, by several passes with the "
-        "same random numbers, until as many or nearly as many are sampled. None: the rate is "
-        "`rate`.",
+        "same random numbers, until as many are sampled, and warns if none samples as many. None: "
+        "the rate is `rate`.",
         AT_LEAST_ONE,
         None,
     )
@@ -187,6 +188,8 @@ class OnlineLeverageSelector(ColumnStream):
 
     def _learn(self, X, y):
         n, p = X.shape
+        if self.k is not None and self.n_initial > self.k:
+            raise ValueError(f"n_initial={self.n_initial} must be at most k={self.k}")
         self._open(n, y)
         rows = None
         if n > p and not sp.issparse(X):
@@ -218,6 +221,12 @@ class OnlineLeverageSelector(ColumnStream):
             if misses == 0 or not np.all(np.isfinite(around)) or len(around) < 2:
                 break
             start = start._replace(rate=float(np.mean(around)))
+        if len(best.index) != self.k:
+            warnings.warn(
+                f"k={self.k}, but {len(best.index)} features were sampled: no rate was found that "
+                "samples as many",
+                stacklevel=4,
+            )
         return best
 
     def partial_fit_columns(self, X_new, y=None, names=None):
