@@ -183,12 +183,22 @@ def _simulated(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, An
         row = {"method": label, **dict(point), "replicate": replicate}
         for metric in setting["metrics"]:
             if metric == "time_s":
-                value = seconds[label, point]
+                yield {**row, "metric": metric, "value": seconds[label, point]}
             elif known:
-                value = EXPECTED[metric](model, design)
+                yield row | _measured(metric, EXPECTED[metric], model, design)
             else:
-                value = METRICS[metric](model, *new, design.support)
-            yield {**row, "metric": metric, "value": value}
+                yield row | _measured(metric, METRICS[metric], model, *new, design.support)
+
+
+def _measured(metric: str, measure, model, *known) -> dict[str, Any]:
+    """A metric of a model; a note instead of a value if the model lacks an attribute for it."""
+    try:
+        return {"metric": metric, "value": measure(model, *known)}
+    except AttributeError as error:
+        if error.obj is not model:
+            raise
+        note = f"{metric} needs {error.name}, which {type(model).__name__} lacks"
+        return {"metric": metric, "value": None, "note": note}
 
 
 def _tracked(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, Any]]:
@@ -316,8 +326,8 @@ def _real(setting: dict[str, Any], data):
                 model.fit(data.X_train, data.y_train)
                 row = {"method": label, **point, "replicate": replicate}
                 for metric in setting["metrics"]:
-                    value = METRICS[metric](model, data.X_test, data.y_test, None)
-                    yield {**row, "metric": metric, "value": value}
+                    test = data.X_test, data.y_test, None
+                    yield row | _measured(metric, METRICS[metric], model, *test)
 
     return one
 

@@ -71,6 +71,17 @@ class Absent:
     requires = "no_such_package"
 
 
+class Screen(BaseEstimator):
+    """A user's method that has `support_` and `predict` only."""
+
+    def fit(self, X, y):
+        self.support_ = np.argsort(-abs(y @ X))[:4]
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
 class Sleeper(BaseEstimator):
     """Learning takes a known time; predictions are nothing."""
 
@@ -644,6 +655,29 @@ def test_without_test_rows_the_expectation_is_shown():
     rmse = shown["metric"] == "RMSE"
     assert (expected["value"] == shown["value"])[~rmse].all()
     assert (expected["value"] != shown["value"])[rmse].all()
+
+
+@pytest.mark.parametrize(
+    ("task", "cls", "metric", "test_rows", "lacks"),
+    [
+        ("regression", "SGDTRegressor", "RMSE", None, "coef_"),
+        ("classification", "SGDTClassifier", "AUC", None, "coef_"),
+        ("classification", "SGDTClassifier", "AUC", 50, "decision_function"),
+    ],
+)
+def test_a_metric_that_a_method_cannot_have_leaves_rows_that_say_so(
+    task, cls, metric, test_rows, lacks
+):
+    data = setting()["data"] | {"task": task}
+    common = {"data": data, "metrics": ["DR", metric], "test_rows": test_rows}
+    ours = {"SGDT": SGDT | {"class": cls}}
+    table = run(methods=ours | {"screen": mine("Screen")}, **common)
+    screen = of(table, "screen")
+    assert screen.loc[screen["metric"] == "DR", "value"].notna().all()
+    lost = screen[screen["metric"] == metric]
+    assert lost["value"].isna().all()
+    assert set(lost["note"]) == {f"{metric} needs {lacks}, which Screen lacks"}
+    assert_frame_equal(of(table, "SGDT").drop(columns="note"), run(methods=ours, **common))
 
 
 def test_sampled_averages_stand_for_the_rows(monkeypatch):
