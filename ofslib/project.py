@@ -166,6 +166,8 @@ def _read(root: Path, file: str, schema: str) -> dict[str, Any]:
         content = yaml.load((root / file).read_text(encoding="utf-8"), _Loader)
     except yaml.YAMLError as error:
         raise ConfigurationError(f"{file}: {error}") from error
+    # A file of comments only holds nothing.
+    content = {} if content is None else content
     _check(root, content, schema, file)
     return content
 

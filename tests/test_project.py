@@ -613,6 +613,14 @@ def test_a_method_of_ones_own_joins_the_entries_that_it_names(write):
     assert plain.entries["two"].settings == work.entries["two"].settings
 
 
+def test_the_commented_example_may_be_copied_below_the_comments(write):
+    comments = (ROOT / "config/methods.yaml").read_text(encoding="utf-8")
+    assert "mine" not in use(write({"one": TABLE}, methods=comments)).entries["one"].spec["methods"]
+    mine = "mine:\n  class: SGDTRegressor\n  entries: [one]\n"
+    work = use(write({"one": TABLE}, methods=comments + mine))
+    assert work.entries["one"].spec["methods"]["mine"] == {"class": "SGDTRegressor"}
+
+
 @pytest.mark.parametrize(
     ("label", "change", "wrong"),
     [
