@@ -113,7 +113,7 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
             if name in entries:
                 raise ConfigurationError(f"{file.name}: entry {name} is there twice")
             entries[name] = Entry(name, DEFAULTS | spec, scales[config["scale"]], config["seed"])
-    for label, method in _read(root, "config/methods.yaml", "methods").items():
+    for label, method in _read(root, "config/methods.yaml", "entries/added").items():
         for name in method.pop("entries"):
             _add_method(entries, name, label, method)
     project = Project(root, config["scale"], config["real_data"], config["seed"], entries)
@@ -173,7 +173,11 @@ def _read(root: Path, file: str, schema: str) -> dict[str, Any]:
 
 
 def _check(root: Path, content: Any, schema: str, file: str) -> None:
-    rules = yaml.safe_load((root / f"workflow/schemas/{schema}.schema.yaml").read_text("utf-8"))
+    """Raise ConfigurationError if a schema, "name" or "name/definition", refuses the content."""
+    name, _, part = schema.partition("/")
+    rules = yaml.safe_load((root / f"workflow/schemas/{name}.schema.yaml").read_text("utf-8"))
+    if part:
+        rules = {"$defs": rules["$defs"], "$ref": f"#/$defs/{part}"}
     error = jsonschema.exceptions.best_match(
         jsonschema.Draft202012Validator(rules).iter_errors(content)
     )

@@ -613,6 +613,42 @@ def test_a_method_of_ones_own_joins_the_entries_that_it_names(write):
     assert plain.entries["two"].settings == work.entries["two"].settings
 
 
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        ({"timed": "never"}, "timed: 'never' is not one of"),
+        ({"replicates": "ten"}, "replicates: 'ten' is not of type 'integer'"),
+        ({"replicates": {"by": "n", 100: 3, 200: "ten"}}, "replicates.200: 'ten' is not"),
+        ({"sweep": 3}, "sweep: 3 is not of type 'object'"),
+        ({"sweep": {"k": 5}}, "sweep.k: 5 is not of type 'array'"),
+        ({"sweep": {"by": "n", 100: {"k": 5}}}, "sweep.100.k: 5 is not of type 'array'"),
+        ({"at": 3}, "at: 3 is not of type 'object'"),
+    ],
+)
+def test_a_methods_own_keys_are_checked_wherever_it_stands(write, change, wrong):
+    mine = {"class": "SGDTRegressor"} | change
+    reading = {"plain": {"note": ".", "methods": {"SGDT": change}}}
+    places = {
+        "one.methods.mine": ({"methods": {"mine": mine}}, {}),
+        "one.readings.plain.methods.SGDT": ({"readings": reading}, {}),
+        "methods.yaml, mine": ({}, {"mine": mine | {"entries": ["one"]}}),
+    }
+    for where, (entry, methods) in places.items():
+        root = write({"one": TABLE | entry}, methods=methods)
+        with pytest.raises(ConfigurationError, match=re.escape(f"{where}.{wrong}")):
+            project.load(root)
+
+
+def test_keys_of_a_method_may_depend_on_axes(write):
+    inner = {"by": "n", 100: 3, 200: 0}
+    mine = {"class": "SGDTRegressor", "replicates": {"by": "m", "a": inner, "b": 5}}
+    mine |= {"sweep": {"by": "n", 100: {"k": [1, 2]}, 200: {"k": []}}}
+    entry = TABLE | {"methods": {"mine": mine}, "grid": {"m": ["a", "b"], "n": [100, 200]}}
+    methods = [s.spec["methods"]["mine"] for s in settings_of(write({"one": entry}), scale="free")]
+    assert [m["replicates"] for m in methods] == [3, 0, 5, 5]
+    assert [m["sweep"]["k"] for m in methods] == [[1, 2], []] * 2
+
+
 def test_the_commented_example_may_be_copied_below_the_comments(write):
     comments = (ROOT / "config/methods.yaml").read_text(encoding="utf-8")
     assert "mine" not in use(write({"one": TABLE}, methods=comments)).entries["one"].spec["methods"]
