@@ -222,17 +222,16 @@ class Entry:
             if not hasattr(design, ability):
                 able = sorted(name for name, cls in DESIGNS.items() if hasattr(cls, ability))
                 raise ConfigurationError(f"{key} needs data with `simulate` one of {able}")
-        known = {"dataset"}
-        if "simulate" in data:
-            known = {
-                "simulate",
-                "n",
-                "averages",
-                *(f.name for f in fields(DESIGNS[data["simulate"]])),
-            }
+        parameters = {f.name for f in fields(design)} if design else set()
+        known = {"simulate", "n", "averages", *parameters} if design else {"dataset"}
         used = {value["by"] for value in _values(self.spec) if "by" in value}
         for key in data.keys() - known - (axes.keys() & used):
             raise ConfigurationError(f"{key!r} is no part of the data, and nothing is `by` it")
+        if design:
+            try:
+                design(**{key: data[key] for key in parameters & data.keys()})
+            except (TypeError, ValueError) as error:
+                raise ConfigurationError(f"data: {error}") from error
 
 
 def _asked_of_design(spec: dict[str, Any]) -> dict[str, str]:
@@ -252,13 +251,13 @@ def _asked_of_design(spec: dict[str, Any]) -> dict[str, str]:
 def _size(spec: dict[str, Any]) -> int:
     """Numbers that one replicate generates."""
     if "averages" in spec["data"]:
-        return AVERAGES_COST * spec["data"]["p"] ** 2
+        return AVERAGES_COST * spec["data"].get("p", 0) ** 2
     return spec["data"].get("n", 0) * _width(spec["data"])
 
 
 def _width(data: dict[str, Any]) -> int:
     """Numbers of a row."""
-    return data["nonzeros"] + data["k"] if "nonzeros" in data else data.get("p", 0)
+    return data["nonzeros"] + data.get("k", 0) if "nonzeros" in data else data.get("p", 0)
 
 
 def _multiplied(grid: dict[str, Any]) -> Iterator[dict[str, Any]]:

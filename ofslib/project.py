@@ -188,8 +188,11 @@ def _check(root: Path, content: Any, schema: str, file: str) -> None:
 
 def _check_entry(project: Project, name: str) -> None:
     entry = project.entries[name]
-    if entry.spec.get("results", name) not in project.entries:
-        raise ConfigurationError(f"results={entry.spec['results']!r} is no entry")
+    if "results" in entry.spec:
+        specs = {known: other.spec for known, other in project.entries.items()}
+        able = sorted(known for known, s in specs.items() if s["methods"] or s["study"])
+        if entry.spec["results"] not in able:
+            raise ConfigurationError(f"results={entry.spec['results']!r} is none of {able}")
     for file in (project.notebook(name), project.published(name)):
         if file and not (project.root / file).is_file():
             raise ConfigurationError(f"there is no {file}")
@@ -199,10 +202,20 @@ def _check_entry(project: Project, name: str) -> None:
         except LookupError as error:
             raise ConfigurationError(f"needs: {error}") from error
     entry.check()
-    axes = {axis for s in project.source(name).settings for axis in s.spec["axes"]}
-    for axis in entry.spec["only"]:
-        if axis not in axes:
-            raise ConfigurationError(f"only: {axis!r} is none of the axes {sorted(axes)}")
+    _check_only(project, name)
     for setting in entry.settings:
         if setting.dataset:
             project.row(setting.dataset)
+
+
+def _check_only(project: Project, name: str) -> None:
+    points = [setting.spec["axes"] for setting in project.source(name).settings]
+    axes = {axis for point in points for axis in point}
+    for axis, values in project.entries[name].spec["only"].items():
+        if axis not in axes:
+            raise ConfigurationError(f"only: {axis!r} is none of the axes {sorted(axes)}")
+        known = [point[axis] for point in points if axis in point]
+        for value in values:
+            if value not in known:
+                able = ", ".join(dict.fromkeys(map(repr, known)))
+                raise ConfigurationError(f"only: {axis}={value!r} is none of {able}")

@@ -180,6 +180,10 @@ def test_a_wrong_change_is_refused_too(write):
         ("data", {"simulate": "sparse_rows", "p": 9, "k": 2, "averages": "sampled"}, "averages"),
         ("data", {"simulate": "equicorrelated", "p": 9, "averages": "drawn"}, "averages"),
         ("track", {"every": 5, "last": 10}, "track.every"),
+        ("data/task", "regresion", "regresion"),
+        ("data", {"simulate": "equicorrelated"}, "'p' and 'k'"),
+        ("data", {"simulate": "equicorrelated", "k": 2, "averages": "sampled"}, "'p'"),
+        ("data", {"simulate": "sparse_rows", "p": 99, "nonzeros": 2}, "'k'"),
     ],
 )
 def test_wrong_entry_names_file_entry_and_key(write, place, value, key):
@@ -692,6 +696,15 @@ def test_only_shows_some_settings_of_another_entry(write):
     assert [Path(file).name for file in work.inputs("two")] == names
     with pytest.raises(ConfigurationError, match=r"two: only: 'm' is none of the axes \['n'"):
         use(write({"one": TABLE, "two": part | {"only": {"m": [1]}}}))
+    with pytest.raises(ConfigurationError, match="two: only: n=999 is none of 100, 200"):
+        use(write({"one": TABLE, "two": part | {"only": {"n": [100, 999]}}}))
+
+
+def test_results_are_those_of_an_entry_that_runs_something(write):
+    part = {key: TABLE[key] for key in ("source", "title", "form", "notebook")}
+    entries = {"one": TABLE, "two": part | {"results": "one"}, "three": part | {"results": "two"}}
+    with pytest.raises(ConfigurationError, match=r"three: results='two' is none of \['one'\]"):
+        project.load(write(entries))
 
 
 @pytest.mark.parametrize(
