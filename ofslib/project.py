@@ -107,22 +107,23 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
         raise ConfigurationError(
             f"config/config.yaml: scale={config['scale']!r} is none of {known}"
         )
-    entries = {}
+    entries, files = {}, {}
     for file in sorted((root / "config/experiments").glob("*.yaml")):
         for name, spec in _read(root, f"config/experiments/{file.name}", "entries").items():
             if name in entries:
                 raise ConfigurationError(f"{file.name}: entry {name} is there twice")
             entries[name] = Entry(name, DEFAULTS | spec, scales[config["scale"]], config["seed"])
+            files[name] = file.name
     for label, method in _read(root, "config/methods.yaml", "entries/added").items():
         for name in method.pop("entries"):
             _add_method(entries, name, label, method)
     project = Project(root, config["scale"], config["real_data"], config["seed"], entries)
-    for file in sorted((root / "config/experiments").glob("*.yaml")):
-        for name in _read(root, f"config/experiments/{file.name}", "entries"):
-            try:
-                _check_entry(project, name)
-            except ConfigurationError as error:
-                raise ConfigurationError(f"{file.name}, {name}: {error}") from error
+    # Those that show the runs of others come last: a fault is that of the entry it stands in.
+    for name in sorted(entries, key=lambda name: "results" in entries[name].spec):
+        try:
+            _check_entry(project, name)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{files[name]}, {name}: {error}") from error
     return project
 
 

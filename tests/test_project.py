@@ -700,6 +700,13 @@ def test_only_shows_some_settings_of_another_entry(write):
         use(write({"one": TABLE, "two": part | {"only": {"n": [100, 999]}}}))
 
 
+def test_a_fault_is_that_of_the_entry_that_it_stands_in(write):
+    part = {key: TABLE[key] for key in ("source", "title", "form", "notebook")}
+    wrong = changed(TABLE, "data/beta", {"by": "n", "100": 1})
+    with pytest.raises(ConfigurationError, match=r"tiny\.yaml, two: beta has no value for n=100"):
+        project.load(write({"one": part | {"results": "two"}, "two": wrong}))
+
+
 def test_results_are_those_of_an_entry_that_runs_something(write):
     part = {key: TABLE[key] for key in ("source", "title", "form", "notebook")}
     entries = {"one": TABLE, "two": part | {"results": "one"}, "three": part | {"results": "two"}}
