@@ -358,12 +358,52 @@ def claim_highest(summary: pd.DataFrame, best: str, by: Sequence[str]) -> pd.Dat
     table = others.merge(winner, on=list(by), suffixes=("_other", "_best"))
     table["difference"] = table["ours_best"] - table["ours_other"]
     table["se"] = np.hypot(table["se_best"], table["se_other"])
-    clear = table["difference"].abs() > 2.0 * table["se"]
-    sign = np.where(table["difference"] > 0, "holds", "fails")
-    table["verdict"] = np.where(clear, sign, "unresolved")
+    table["verdict"] = _judged(table)
     return table.rename(columns={"method": "against"})[
         [*by, "against", "difference", "se", "verdict"]
     ]
+
+
+def claim_better(
+    summary: pd.DataFrame, claims: Sequence[dict[str, Any]], by: Sequence[str]
+) -> pd.DataFrame:
+    """Check claims of a text at each point of `by`, which names dataset and k.
+
+    Each claim is a dict: `says`, the words; `better`, methods each of which is said to have a
+    higher mean than each of the methods `than`; `least`, if given, data set -> the least k that
+    it is about, and then of no other data set.
+
+    Columns: says, `by`, method, and those of `claim_highest`; one row a comparison.
+    """
+    tables = [claim_highest(summary.iloc[:0], "", by).assign(says="", method="")]
+    for claim in claims:
+        least = claim.get("least", dict.fromkeys(summary["dataset"], 0))
+        about = summary[summary["k"] >= summary["dataset"].map(least)]
+        for best in claim["better"]:
+            pairs = about[about["method"].isin([best, *claim["than"]])]
+            table = claim_highest(pairs, best, by).assign(says=claim["says"], method=best)
+            tables.append(table)
+    tables = [table for table in tables if len(table)] or tables
+    columns = ["says", *by, "method", "against", "difference", "se", "verdict"]
+    return pd.concat(tables, ignore_index=True)[columns]
+
+
+def claim_less(gaps: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Check that the differences of `claim_highest` are less in the last row of each group.
+
+    Columns: `by`, difference (how much less than in the first row), se, verdict.
+    """
+    groups = gaps.groupby(list(by))[["difference", "se"]]
+    first, last = groups.first(), groups.last()
+    table = first[["difference"]] - last[["difference"]]
+    table["se"] = np.hypot(first["se"], last["se"])
+    return table.assign(verdict=_judged(table)).reset_index()
+
+
+def _judged(table: pd.DataFrame) -> np.ndarray:
+    """Whether a difference is above 0, by two standard errors: holds, fails, unresolved."""
+    clear = table["difference"].abs() > 2.0 * table["se"]
+    return np.where(clear, np.where(table["difference"] > 0, "holds", "fails"), "unresolved")
 
 
 # --- bounds: rows of ofslib.studies.curve, columns panel, x, method, replicate, value, note

@@ -421,6 +421,40 @@ def test_claim_highest():
     assert below["difference"] == 5 and below["se"] == pytest.approx(np.sqrt(2))
 
 
+def test_claim_better_compares_what_the_words_name():
+    places = [("one", 10), ("one", 20), ("two", 20)]
+    rows = [
+        (data, k, method, ours, 1.0)
+        for data, k in places
+        for method, ours in (("A", 80.0), ("B", 70.0), ("C", 79.0 if k == 20 else 90.0))
+    ]
+    summary = pd.DataFrame(rows, columns=["dataset", "k", "method", "ours", "se"])
+    said = [
+        {"says": "both", "better": ["A", "C"], "than": ["B"]},
+        {"says": "later", "better": ["A"], "than": ["C"], "least": {"one": 15}},
+    ]
+    table = figures.claim_better(summary, said, ["dataset", "k"])
+    made = table[["says", "dataset", "k", "method", "against", "verdict"]]
+    assert set(made.itertuples(index=False, name=None)) == {
+        *(("both", d, k, m, "B", "holds") for d, k in places for m in "AC"),
+        ("later", "one", 20, "A", "C", "unresolved"),
+    }
+    assert len(figures.claim_better(summary, [], ["dataset", "k"])) == 0
+    assert set(figures.claim_better(summary, [], ["dataset", "k"])) == set(table)
+
+
+def test_claim_less_compares_the_first_and_the_last():
+    rows = [("shrinks", 9, 1), ("grows", 2, 1), ("stays", 5, 1)]
+    rows += [("shrinks", 50, 1), ("shrinks", 4, 1), ("grows", 8, 1), ("stays", 4, 1)]
+    gaps = pd.DataFrame(rows, columns=["against", "difference", "se"])
+    table = figures.claim_less(gaps, ["against"]).set_index("against")
+    assert table["verdict"].to_dict() == {
+        "shrinks": "holds", "grows": "fails", "stays": "unresolved",
+    }  # fmt: skip
+    assert table.loc["shrinks", "difference"] == 5
+    assert table.loc["shrinks", "se"] == pytest.approx(np.sqrt(2))
+
+
 def test_save_csv_has_ten_digits(tmp_path):
     table = pd.DataFrame({"n": [300_000], "value": [1 / 3], "why": [None]})
     figures.save_csv(table, str(tmp_path / "t"))
