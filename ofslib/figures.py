@@ -388,6 +388,16 @@ def claim_better(
     return pd.concat(tables, ignore_index=True)[columns]
 
 
+def claim_whole(comparisons: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """One verdict at each point of `by`: fails if any comparison does, holds if all do."""
+
+    def whole(verdicts):
+        told = set(verdicts)
+        return "fails" if "fails" in told else "unresolved" if "unresolved" in told else "holds"
+
+    return comparisons.groupby(list(by), sort=False)["verdict"].agg(whole).reset_index()
+
+
 def claim_less(gaps: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Check that the differences of `claim_highest` are less in the last row of each group.
 

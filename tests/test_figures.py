@@ -443,6 +443,17 @@ def test_claim_better_compares_what_the_words_name():
     assert set(figures.claim_better(summary, [], ["dataset", "k"])) == set(table)
 
 
+def test_claim_whole_is_as_strong_as_its_weakest_comparison():
+    verdicts = {
+        10: ["holds", "holds"],
+        20: ["holds", "unresolved"],
+        30: ["unresolved", "fails", "holds"],
+    }
+    rows = [(k, v) for k, several in verdicts.items() for v in several]
+    table = figures.claim_whole(pd.DataFrame(rows, columns=["k", "verdict"]), ["k"])
+    assert table.set_index("k")["verdict"].to_dict() == {10: "holds", 20: "unresolved", 30: "fails"}
+
+
 def test_claim_less_compares_the_first_and_the_last():
     rows = [("shrinks", 9, 1), ("grows", 2, 1), ("stays", 5, 1)]
     rows += [("shrinks", 50, 1), ("shrinks", 4, 1), ("grows", 8, 1), ("stays", 4, 1)]
