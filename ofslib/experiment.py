@@ -311,7 +311,7 @@ def _real(setting: dict[str, Any], data):
 
     def one(setting, replicate):
         seed = int(_seeds(setting, replicate).generate_state(1)[0])
-        passes = _passes(setting, data, setting["run_values"])
+        passes = number_of_passes(setting, data, setting["run_values"])
         for label, (spec, chosen) in tuned.items():
             if replicate == 0:
                 for name, value in chosen.items():
@@ -332,7 +332,7 @@ def _real(setting: dict[str, Any], data):
     return one
 
 
-def _passes(setting: dict[str, Any], data, cap: float | None) -> int:
+def number_of_passes(setting: dict[str, Any], data, cap: float | None) -> int:
     """The entry's number of passes (a number, or "2d/n"), within `cap` values read in all."""
     n, d = data.X_train.shape
     passes = math.ceil(2 * d / n) if setting["passes"] == "2d/n" else setting["passes"]
@@ -348,7 +348,7 @@ def _tuned(setting: dict[str, Any], data, spec: dict[str, Any]) -> tuple[dict, d
     if not tune:
         return spec, {}
     seed = int(_seeds(setting, -1 % 2**32).generate_state(1)[0])
-    passes = _passes(setting, data, setting["tune_values"])
+    passes = number_of_passes(setting, data, setting["tune_values"])
     known = inspect.signature(find_class(spec["class"])).parameters
     grid = {name: values for name, values in tune["grid"].items() if name in known}
     grid = list(points(grid))

@@ -551,7 +551,7 @@ def test_tuning_does_not_depend_on_the_number_of_replicates_or_company():
 def test_passes(passes, n, d, cap, expected, sparse):
     X = sp.csr_array(np.ones((n, d))) if sparse else np.ones((n, d))
     data = SimpleNamespace(X_train=X)
-    assert experiment._passes(setting(passes=passes), data, cap) == expected
+    assert experiment.number_of_passes(setting(passes=passes), data, cap) == expected
 
 
 def test_caps_count_what_is_read():
