@@ -227,18 +227,24 @@ def tally(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 # --- tables
 
 
+def caption(metric: str) -> str:
+    """What `layout` shows of a metric; few times, of which one may be an outlier, have a median."""
+    return f"{TITLES[metric]}, {'median' if metric == 'time_s' else 'mean (standard error)'}"
+
+
 def layout(table: pd.DataFrame, metric: str, reading: str | None = None) -> pd.DataFrame:
     """The cells of one metric and reading as the paper prints them, ours beside the paper's."""
     part = table[table["metric"] == metric]
     if reading is not None:
         part = part[part["reading"] == reading]
     axes = [c for c in part.columns[: part.columns.get_loc("method")] if c != "reading"]
-    digits, centre = _DIGITS[metric], "median" if metric == "time_s" else "ours"
+    digits, is_time = _DIGITS[metric], metric == "time_s"
+    centre = "median" if is_time else "ours"
     rows = {}
     for cell in part.to_dict("records"):
         row = rows.setdefault(tuple(cell[a] for a in axes), {})
         own = "–" if np.isnan(cell[centre]) else f"{cell[centre]:.{digits}f}"
-        spread = "" if np.isnan(cell["se"]) else f" ({cell['se']:.{digits}f})"
+        spread = "" if is_time or np.isnan(cell["se"]) else f" ({cell['se']:.{digits}f})"
         paper = "–" if np.isnan(cell["paper"]) else f"{cell['paper']:g}"
         row[cell["method"], "ours"] = own + spread
         row[cell["method"], "paper"] = paper + _MARKS[cell["verdict"]]

@@ -201,6 +201,10 @@ def test_times_are_of_a_machine():
     (row,) = table.to_dict("records")
     assert (row["median"], row["paper"]) == (2, 2)
     assert (row["verdict"], row["why"]) == ("not comparable", "another machine")
+    wide = figures.layout(table, "time_s", "plain")
+    assert wide.iloc[0]["SGDT", "ours"] == "2.000", "a median has no standard error of the mean"
+    assert figures.caption("time_s").endswith("median")
+    assert figures.caption("DR").endswith("mean (standard error)")
 
 
 def test_a_scale_that_runs_nothing_is_told_and_no_error():
