@@ -119,7 +119,8 @@ def _best(X, y, k, alpha):
     d = X.shape[1]
     candidates = [np.zeros(d)]
     for penalty, C in (("l2", 0.01), ("l1", 0.01), ("l1", 0.1)):
-        chooser = LinearSVC(penalty=penalty, C=C, fit_intercept=False, dual=False).fit(X, y)
+        own = {"penalty": penalty, "C": C, "fit_intercept": False, "dual": False}
+        chooser = LinearSVC(**own, random_state=0).fit(X, y)
         chosen = np.argsort(-np.abs(chooser.coef_[0]), kind="stable")[:k]
         part = X[:, chosen]
 
