@@ -61,7 +61,8 @@ class Setting:
     def mem_mb(self) -> int:
         """Memory to reserve for the run."""
         if self.dataset:
-            return 1500
+            # Five copies of the largest of the registered sets, MNIST with all its rows.
+            return 2500
         data, MB = self.spec["data"], 2**20
         paths = 3 * 200 * 8 * data.get("p", 0) / MB  # methods that learn 200 penalties at once
         squares = 4 * 8 * data["p"] ** 2 / MB if "averages" in data else 0
