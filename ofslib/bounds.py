@@ -1242,7 +1242,7 @@ def ofs_theorem_1_failure(
     Raises
     ------
     DoesNotApply
-        If corrected and x > 1 / 2.
+        If epsilon is not in (0, 1) or n < 2, or if corrected and x > 1 / 2.
     """
     _check({"n": n})
     _epsilon(epsilon)
@@ -1318,9 +1318,15 @@ def ofs_selected_features(
     variant : {"corrected", "printed"}
         8 log(n) / epsilon^2 times Lemma 2; or n log(d) log(norm) / epsilon^2, an order of growth
         that is printed with log(n) too.
+
+    Raises
+    ------
+    DoesNotApply
+        If epsilon is not in (0, 1), n < 2 or d < 2.
     """
     _check({"n": n, "d": d}, norm=norm, ridge=ridge)
     _epsilon(epsilon)
+    _require(min(n, d) > 1, f"n = {n} or d = {d} is below 2")
     if _printed(variant):
         return n * log(d) * log(norm) / epsilon**2
     return 8 * log(n) / epsilon**2 * ofs_lemma_2(n, norm, epsilon, ridge)

@@ -213,6 +213,8 @@ class Entry:
                 raise ConfigurationError(f"grid has {count} points that are called {name!r}")
         for setting in self.settings:
             self._check_data(setting)
+            if not setting.skipped and setting.spec["replicates"] < 1:
+                raise ConfigurationError(f"replicates of {setting.name!r} must be at least 1")
 
     def _check_data(self, setting: Setting) -> None:
         data, axes = setting.spec["data"], setting.spec["axes"]
@@ -228,6 +230,8 @@ class Entry:
         used = {value["by"] for value in _values(self.spec) if "by" in value}
         for key in data.keys() - known - (axes.keys() & used):
             raise ConfigurationError(f"{key!r} is no part of the data, and nothing is `by` it")
+        if design and setting.spec["methods"] and not setting.spec["study"] and "n" not in data:
+            raise ConfigurationError("data: n, the number of rows, is needed")
         if design:
             try:
                 design(**{key: data[key] for key in parameters & data.keys()})

@@ -33,6 +33,9 @@ from ofslib.wishart import LowRank, sample_averages
 # Keys of a method's entry that are no parameters of its class.
 ABOUT_THE_METHOD = ("class", "replicates", "sweep", "at", "timed")
 
+# What a method of a user's may lack: a metric that needs it is left out.
+LEARNED = ("predict", "decision_function", "coef_", "intercept_", "support_")
+
 # Metrics of a model where the law of new rows is known, without test rows.
 EXPECTED = {
     "DR": lambda model, design: detection_rate(selected_features(model), design.support),
@@ -195,7 +198,7 @@ def _measured(metric: str, measure, model, *known) -> dict[str, Any]:
     try:
         return {"metric": metric, "value": measure(model, *known)}
     except AttributeError as error:
-        if error.obj is not model:
+        if error.obj is not model or error.name not in LEARNED:
             raise
         note = f"{metric} needs {error.name}, which {type(model).__name__} lacks"
         return {"metric": metric, "value": None, "note": note}
@@ -330,6 +333,14 @@ def _real(setting: dict[str, Any], data):
                     yield row | _measured(metric, METRICS[metric], model, *test)
 
     return one
+
+
+def passes(setting: dict[str, Any], data) -> dict[str, int]:
+    """The passes over the training rows in a run, in one of its tuning, and as the entry asks."""
+    caps = {"run": setting["run_values"], "tuning": setting["tune_values"], "entry": None}
+    return {
+        f"passes, {which}": number_of_passes(setting, data, cap) for which, cap in caps.items()
+    }
 
 
 def number_of_passes(setting: dict[str, Any], data, cap: float | None) -> int:

@@ -124,6 +124,12 @@ def read_results(files: Sequence[str]) -> pd.DataFrame:
     return table if "note" in table else table.assign(note=np.nan)
 
 
+def missing(results: pd.DataFrame) -> pd.Series:
+    """The data sets of which there is no result at all -> why."""
+    known = results.groupby("dataset")["value"].transform("count") > 0
+    return results[~known].groupby("dataset")["note"].first()
+
+
 def summarise(results: pd.DataFrame) -> pd.DataFrame:
     """Mean, standard deviation, median, standard error and number over the replicates."""
     results = results[results["value"].notna()]
@@ -364,7 +370,7 @@ def claim_highest(summary: pd.DataFrame, best: str, by: Sequence[str]) -> pd.Dat
     table = others.merge(winner, on=list(by), suffixes=("_other", "_best"))
     table["difference"] = table["ours_best"] - table["ours_other"]
     table["se"] = np.hypot(table["se_best"], table["se_other"])
-    table["verdict"] = _judged(table)
+    table["verdict"] = judged(table)
     return table.rename(columns={"method": "against"})[
         [*by, "against", "difference", "se", "verdict"]
     ]
@@ -413,10 +419,10 @@ def claim_less(gaps: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     first, last = groups.first(), groups.last()
     table = first[["difference"]] - last[["difference"]]
     table["se"] = np.hypot(first["se"], last["se"])
-    return table.assign(verdict=_judged(table)).reset_index()
+    return table.assign(verdict=judged(table)).reset_index()
 
 
-def _judged(table: pd.DataFrame) -> np.ndarray:
+def judged(table: pd.DataFrame) -> np.ndarray:
     """Whether a difference is above 0, by two standard errors: holds, fails, unresolved."""
     clear = table["difference"].abs() > 2.0 * table["se"]
     return np.where(clear, np.where(table["difference"] > 0, "holds", "fails"), "unresolved")

@@ -27,13 +27,13 @@ from ofslib import (
     OnlineSubstitution,
     OPGRegressor,
     RDARegressor,
-    RunningAverages,
     SFSAClassifier,
     SFSARegressor,
     SGDTClassifier,
     SGDTRegressor,
     SOFSClassifier,
 )
+from ofslib.averages import RunningAverages
 from ofslib.simulate import Equicorrelated
 from ofslib.wishart import LowRank, sample_averages
 

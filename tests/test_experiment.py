@@ -680,6 +680,15 @@ def test_a_metric_that_a_method_cannot_have_leaves_rows_that_say_so(
     assert_frame_equal(of(table, "SGDT").drop(columns="note"), run(methods=ours, **common))
 
 
+def test_a_slip_in_a_users_own_code_is_an_error():
+    class Slip:
+        def predict(self, X):
+            return self.wieghts
+
+    with pytest.raises(AttributeError, match="wieghts"):
+        experiment._measured("RMSE", METRICS["RMSE"], Slip(), np.ones((2, 1)), np.ones(2), None)
+
+
 def test_sampled_averages_stand_for_the_rows(monkeypatch):
     """No row is generated unless a method wants it."""
     data = {"simulate": "equicorrelated", "p": 60, "k": 4, "n": 3000, "averages": "sampled"}

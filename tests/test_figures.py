@@ -447,6 +447,13 @@ def test_claim_better_compares_what_the_words_name():
     assert set(figures.claim_better(summary, [], ["dataset", "k"])) == set(table)
 
 
+def test_a_data_set_is_missing_if_it_has_no_result_at_all():
+    """A note on one method of a user's says nothing of the others."""
+    rows = [("a", 1.0, None), ("a", None, "accuracy needs predict"), ("b", None, "not fetched")]
+    results = pd.DataFrame(rows, columns=["dataset", "value", "note"])
+    assert figures.missing(results).to_dict() == {"b": "not fetched"}
+
+
 def test_claim_whole_is_as_strong_as_its_weakest_comparison():
     verdicts = {
         10: ["holds", "holds"],
