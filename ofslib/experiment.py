@@ -338,9 +338,7 @@ def _real(setting: dict[str, Any], data):
 def passes(setting: dict[str, Any], data) -> dict[str, int]:
     """The passes over the training rows in a run, in one of its tuning, and as the entry asks."""
     caps = {"run": setting["run_values"], "tuning": setting["tune_values"], "entry": None}
-    return {
-        f"passes, {which}": number_of_passes(setting, data, cap) for which, cap in caps.items()
-    }
+    return {f"passes, {which}": number_of_passes(setting, data, cap) for which, cap in caps.items()}
 
 
 def number_of_passes(setting: dict[str, Any], data, cap: float | None) -> int:

@@ -59,7 +59,8 @@ def anneal(S, b, k: int, mu: float, rate: float, n_iter: int) -> np.ndarray:
             S = room[: m * m].reshape(m, m, order="F")
             symv = get_blas_funcs("symv", (S,))
             features, alive = features[kept], np.ones(m, bool)
-            w, b = w[kept].astype(S.dtype), b[kept].astype(S.dtype)
+            with np.errstate(over="ignore", invalid="ignore"):
+                w, b = w[kept].astype(S.dtype), b[kept].astype(S.dtype)
             index[:m] = np.arange(m)
     if not np.isfinite(w).all():
         raise FloatingPointError(f"OFSA diverged: its steps are too large with a rate of {rate}")
