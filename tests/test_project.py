@@ -184,7 +184,7 @@ def test_a_wrong_change_is_refused_too(write):
         ("grid", {"alpha": [1]}, "n, the number of rows"),
         ("methods/mine", {"k": 3}, "class"),
         ("methods/mine", None, "mine"),
-        ("replicates", {"by": "n", "100": 0}, "replicates"),
+        ("replicates", {"by": "n", 100: 0, 200: 0}, "must be at least 1"),
         ("data", {"simulate": "equicorrelated"}, "'p' and 'k'"),
         ("data", {"simulate": "equicorrelated", "k": 2, "averages": "sampled"}, "'p'"),
         ("data", {"simulate": "sparse_rows", "p": 99, "nonzeros": 2}, "'k'"),
