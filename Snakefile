@@ -5,7 +5,7 @@ import sys
 
 from snakemake.utils import min_version
 
-from ofslib import project
+from ofslib.reproduction import project
 
 min_version("9.0")
 # A user's own classes may stand beside this file.

@@ -1,44 +1,77 @@
-"""Online feature selection: the algorithms, the bounds and the experiments of five papers.
+"""Online feature selection: the algorithms and the bounds of five papers.
 
-Every estimator is found by its name: ``from ofslib import SFSAClassifier``.
+Estimators are found by their names, ``from ofslib import SFSAClassifier``; what they need is
+imported when they are first asked for. `ofslib.datasets` reads files of any size,
+`ofslib.RunningAverages` sums rows up, `ofslib.wishart` and `ofslib.simulate` draw what the papers
+draw, `ofslib.metrics` measures what they measure, and `ofslib.bounds` computes what they promise.
 """
 
-import ast
-from functools import cache
 from importlib import import_module
-from pathlib import Path
 
 __version__ = "0.1.0"
 
-# A class that derives from one of these is complete.
-_COMPLETE = {"RowClassifier", "RowRegressor", "AverageClassifier", "AverageRegressor"}
-_COMPLETE |= {"ColumnStream", "ColumnModel", "ColumnScan", "PenalisedScan", "ScoredSelector"}
-_COMPLETE |= {"TransformerMixin"}
+# File of algorithms/ -> the estimators that it defines. Type checkers read __init__.pyi instead.
+ESTIMATORS = {
+    "ada_fobos": ("AdaFobosClassifier",),
+    "alpha_investing": ("AlphaInvesting",),
+    "arda": ("ARDAClassifier",),
+    "async_substitution": ("AsyncOnlineSubstitution",),
+    "bamd": ("BAMDClassifier",),
+    "barda": ("BARDAClassifier",),
+    "fofs": ("FOFSClassifier",),
+    "grafting": ("Grafting",),
+    "laplacian_score": ("LaplacianScoreSelector",),
+    "ofsa": ("OFSAClassifier", "OFSARegressor"),
+    "ols": ("OLSClassifier", "OLSRegressor"),
+    "olsth": ("OLSthClassifier", "OLSthRegressor"),
+    "online_coordinate_descent": ("OnlineCoordinateDescent",),
+    "online_leverage": ("OnlineLeverageSelector",),
+    "online_proximal": ("OnlineProximal",),
+    "online_substitution": ("OnlineSubstitution",),
+    "opg": ("OPGClassifier", "OPGRegressor"),
+    "penalised": (
+        "OnlineElasticNetClassifier",
+        "OnlineElasticNetRegressor",
+        "OnlineLassoClassifier",
+        "OnlineLassoRegressor",
+        "OnlineMCPClassifier",
+        "OnlineMCPRegressor",
+        "OnlineSCADClassifier",
+        "OnlineSCADRegressor",
+    ),
+    "projected_gradient": ("ProjectedGradientSelector",),
+    "radar": ("RADARRegressor",),
+    "rda": ("RDAClassifier", "RDARegressor"),
+    "ridge_leverage": ("RidgeLeverageSelector",),
+    "sadmm": ("SADMMRegressor",),
+    "sfsa": ("AnytimeSFSAClassifier", "AnytimeSFSARegressor", "SFSAClassifier", "SFSARegressor"),
+    "sgdt": ("SGDTClassifier", "SGDTRegressor"),
+    "siht": ("SIHTClassifier", "SIHTRegressor"),
+    "sofs": ("SOFSClassifier",),
+    "sparse_embedding": ("SparseEmbedding",),
+    "truncated_gradient": ("TruncatedGradientClassifier", "TruncatedGradientRegressor"),
+    "uniform": ("UniformSelector",),
+}
+MODULES = ("averages", "bounds", "datasets", "metrics", "simulate", "wishart")
+
+_HOMES = {name: f"ofslib.algorithms.{file}" for file, names in ESTIMATORS.items() for name in names}
+_HOMES["RunningAverages"] = "ofslib.averages"
+
+__all__ = [*sorted(_HOMES), *MODULES]
 
 
-@cache
-def estimator_homes() -> dict[str, str]:
-    """Public estimators and their modules, read from the sources without importing them."""
-    homes = {}
-    for file in sorted(Path(__file__).with_name("algorithms").glob("[!_]*.py")):
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
-            # The families that Classifier and Regressor share are not for use by themselves.
-            if isinstance(node, ast.ClassDef) and _is_public(node):
-                homes[node.name] = f"ofslib.algorithms.{file.stem}"
-    return homes
-
-
-def _is_public(node: ast.ClassDef) -> bool:
-    decorators = {d.id for d in node.decorator_list if isinstance(d, ast.Name)}
-    bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
-    return "estimator" in decorators and not bases.isdisjoint(_COMPLETE)
+def home_of(name: str) -> str | None:
+    """Name of the module that a class of ofslib stands in; None if there is no such class."""
+    return _HOMES.get(name)
 
 
 def __getattr__(name: str):
-    if name in estimator_homes():
-        return getattr(import_module(estimator_homes()[name]), name)
+    if name in MODULES:
+        return import_module(f"ofslib.{name}")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted({*globals(), *estimator_homes()})
+    return sorted({*globals(), *__all__})

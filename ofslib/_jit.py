@@ -15,32 +15,18 @@ from pathlib import Path
 import numba
 from numba.extending import overload
 
-# An algorithm calls these and itself, never another algorithm; numba watches its own file.
-SHARED_KERNEL_MODULES = (
-    "_jit.py",
-    "rows.py",
-    "losses.py",
-    "penalties.py",
-    "select.py",
-    "descent.py",
-    "heap.py",
-    "path.py",
-    "spectrum.py",
-    "proximal.py",
-    "gram.py",
-    "kept.py",
-    "substitution.py",
-)
-
 # Sums may be reordered (vector units), but nan and inf keep their meaning.
 REORDERED_SUMS = {"fastmath": {"reassoc", "contract"}}
 
 
 def source_key(folder: Path = Path(__file__).parent) -> str:
-    """Digest of the shared kernel modules in `folder`; it names the folder of compiled code."""
+    """Digest of this file and of all shared kernels; it names the folder of compiled code.
+
+    An algorithm calls these and itself, never another algorithm; numba watches its own file.
+    """
     digest = hashlib.sha256(numba.__version__.encode())
-    for name in SHARED_KERNEL_MODULES:
-        digest.update((folder / name).read_bytes())
+    for file in (folder / "_jit.py", *sorted(folder.glob("kernels/*.py"))):
+        digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
 

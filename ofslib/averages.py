@@ -25,7 +25,7 @@ import scipy.sparse as sp
 from scipy.linalg.blas import dsyrk, ssyrk
 from sklearn.utils.validation import check_array, check_X_y
 
-from ofslib.files import whole_file
+from ofslib._files import whole_file
 
 # Co-moments of more bytes than this lie in a file of the system's temporary folder.
 MAX_BYTES = psutil.virtual_memory().total * 2 // 3

@@ -9,8 +9,8 @@ import numpy as np
 from mpi4py import MPI
 from test_central import RUNS, asynchronous, data, recall
 
-from ofslib import central
-from ofslib.files import write_whole
+from ofslib import parallel
+from ofslib._files import write_whole
 
 what, file = sys.argv[1:]
 world = MPI.COMM_WORLD
@@ -19,7 +19,7 @@ n_workers = world.size - 1
 
 def fails_at(count, fail):
     """Let worker 1 fail when it pushes for the so-many-th time."""
-    push, pushed = central.push_and_read, []
+    push, pushed = parallel.push_and_read, []
 
     def push_or_fail(*arguments):
         pushed.append(1)
@@ -27,7 +27,7 @@ def fails_at(count, fail):
             fail()
         push(*arguments)
 
-    central.push_and_read = push_or_fail
+    parallel.push_and_read = push_or_fail
 
 
 def fail():

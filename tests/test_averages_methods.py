@@ -21,10 +21,10 @@ from test_contract import REFUSED, SKIPPED, section
 
 import ofslib
 from ofslib.averages import RunningAverages
-from ofslib.base import AverageSelector, AverageStream
-from ofslib.gram import compact, largest_eigenvalue, least_squares
-from ofslib.penalties import Penalty, proximal
+from ofslib.kernels.gram import compact, largest_eigenvalue, least_squares
+from ofslib.kernels.penalties import Penalty, proximal
 from ofslib.simulate import Equicorrelated
+from ofslib.streams.average_stream import AverageSelector, AverageStream
 
 K = 4
 PUBLIC = {name: getattr(ofslib, name) for name in dir(ofslib)}

@@ -14,8 +14,9 @@ from pytest import approx
 from scipy.linalg import hadamard
 from scipy.stats import binom, norm
 
-from ofslib import OnlineLeverageSelector, bounds, project
+from ofslib import OnlineLeverageSelector, bounds
 from ofslib.bounds import DoesNotApply, Sides
+from ofslib.reproduction import project
 from ofslib.wishart import LowRank, sample_extreme_eigenvalues, sample_ols
 
 VARIANTS = ("printed", "corrected")

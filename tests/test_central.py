@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import ofslib
-from ofslib.central import Central, communicator
+from ofslib.parallel import Central, communicator
 
 JOB = Path(__file__).with_name("mpi_job.py")
 MPIEXEC = Path(sysconfig.get_path("scripts"), "mpiexec")

@@ -5,6 +5,7 @@ import pickle
 
 import naive
 import numpy as np
+import ofslib.columns
 import pandas as pd
 import pytest
 import scipy.sparse as sp
@@ -14,8 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from test_contract import SKIPPED
 
 import ofslib
-import ofslib.columns
-from ofslib.columns import ColumnModel
+from ofslib.streams.column_stream import ColumnModel
 
 LOSSES = ("squared_error", "squared_hinge", "log_loss")
 CLASSES = {

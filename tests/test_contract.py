@@ -18,6 +18,7 @@ from importlib import import_module
 from pathlib import Path
 
 import numpy as np
+import ofslib.base
 import pandas as pd
 import pytest
 import scipy.sparse as sp
@@ -29,8 +30,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import ofslib
 import ofslib.algorithms
-import ofslib.base
-from ofslib.base import Penalised, RowStream
+from ofslib.streams.penalised import Penalised
+from ofslib.streams.row_stream import RowStream
 
 K = 4
 

@@ -26,8 +26,8 @@ import scipy.io
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from ofslib import blocks as rows_of_text
 from ofslib import datasets
+from ofslib.datasets import text
 
 CLOSED = "http://127.0.0.1:9"  # the discard port: nobody listens
 BESIDE = Path(__file__).parents[2] / "shared" / "data"
@@ -734,7 +734,7 @@ def cache_of(path):
 def parses(monkeypatch):
     """How often text was parsed."""
     calls = []
-    parse = rows_of_text._parse
+    parse = text._parse
     monkeypatch.setattr(rows_of_text, "_parse", lambda *a: calls.append(1) or parse(*a))
     return calls
 
@@ -808,7 +808,7 @@ def test_a_process_killed_while_it_writes_leaves_no_cache_to_trust(rows, small_p
         "import sys, time\n"
         "from ofslib import blocks as rows_of_text, datasets\n"
         "rows_of_text._CHUNK = 3000\n"
-        "parse, calls = rows_of_text._parse, []\n"
+        "parse, calls = text._parse, []\n"
         "def slow(*a):\n"
         "    calls.append(1)\n"
         "    if len(calls) == 3:\n"
@@ -868,7 +868,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, cache):
 def test_pandas_is_asked_for_exact_doubles_whatever_its_version():
     asked = {"float_precision": "round_trip"}
     old = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
-    assert rows_of_text._EXACT == (asked if old else {})
+    assert text._EXACT == (asked if old else {})
     values = np.random.default_rng(1).random(50_000)
     text = "\n".join(map(repr, values.tolist())).encode()
-    np.testing.assert_array_equal(rows_of_text.numbers_of(text), values)
+    np.testing.assert_array_equal(text.numbers_of(text), values)

@@ -16,9 +16,10 @@ from pandas.testing import assert_frame_equal
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import Lasso, SGDRegressor
 
-from ofslib import FOFSClassifier, SGDTRegressor, experiment, peers, project
+from ofslib import FOFSClassifier, SGDTRegressor
 from ofslib.datasets import Dataset
 from ofslib.metrics import METRICS, detection_rate, selected_features
+from ofslib.reproduction import experiment, methods, peers, project
 from ofslib.simulate import DESIGNS, Equicorrelated
 
 HERE = __name__
@@ -273,10 +274,10 @@ def test_users_batch_class_gives_what_it_gives_by_hand():
 
 
 def test_a_class_with_dots_and_without():
-    assert experiment.find_class("SGDTRegressor") is SGDTRegressor
-    assert experiment.find_class("sklearn.linear_model:Lasso") is Lasso
+    assert methods.find_class("SGDTRegressor") is SGDTRegressor
+    assert methods.find_class("sklearn.linear_model:Lasso") is Lasso
     with pytest.raises(AttributeError, match="SGDTRegresor"):
-        experiment.find_class("SGDTRegresor")
+        methods.find_class("SGDTRegresor")
 
 
 def test_unknown_parameter_is_named_with_the_known_ones():
@@ -288,7 +289,7 @@ def test_unknown_parameter_is_named_with_the_known_ones():
 
 
 def test_configured_values_win_over_those_filled_in():
-    model = experiment.build(SGDT | {"k": 7}, k=4, maturity=30, nothing=1)
+    model = methods.build(SGDT | {"k": 7}, k=4, maturity=30, nothing=1)
     assert (model.k, model.maturity) == (7, 30)
 
 
@@ -315,10 +316,10 @@ def test_a_method_may_have_fewer_replicates_and_points_of_its_own():
 
 
 def test_peers_use_their_k_largest_coefficients():
-    sgd = {"class": "ofslib.peers:TopKSGDRegressor", "penalty": "l1", "eta0": 1e-3}
+    sgd = {"class": "ofslib.reproduction.peers:TopKSGDRegressor", "penalty": "l1", "eta0": 1e-3}
     table = run(methods={"sgd": sgd}, metrics=["DR", "selected"])
     assert set(table.loc[table["metric"] == "selected", "value"]) == {4}
-    model = experiment.build(sgd, k=4)
+    model = methods.build(sgd, k=4)
     X, y = Equicorrelated(p=60, k=4).sample(300, np.random.default_rng(0))
     model.partial_fit(X, y)
     largest = np.sort(np.argsort(-np.abs(model.inner.coef_))[:4])

@@ -19,7 +19,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from ofslib import experiment, figures, files, project
+from ofslib import _files
+from ofslib.reproduction import claims, experiment, looks, plots, project, tables
 
 ROOT = Path(__file__).parents[1]
 NAN = float("nan")
@@ -68,19 +69,19 @@ matplotlib.use("agg")
     ],
 )
 def test_verdict(metric, ours, sd, n, paper, expected):
-    assert figures.verdict(metric, ours, sd, n, paper, runs=20) == expected
+    assert tables.verdict(metric, ours, sd, n, paper, runs=20) == expected
 
 
 def test_more_runs_decide_more():
-    assert figures.verdict("DR", 60.0, 10.0, 2, 50.0, runs=20) == "agrees"
-    assert figures.verdict("DR", 60.0, 10.0, 200, 50.0, runs=200) == "better"
-    assert figures.verdict("DR", 60.0, 10.0, 200, 50.0, runs=4) == "agrees"
+    assert tables.verdict("DR", 60.0, 10.0, 2, 50.0, runs=20) == "agrees"
+    assert tables.verdict("DR", 60.0, 10.0, 200, 50.0, runs=200) == "better"
+    assert tables.verdict("DR", 60.0, 10.0, 200, 50.0, runs=4) == "agrees"
 
 
 def test_rule_in_words_has_the_tolerances():
     share = {"RMSE": "5 %", "DR": "5 points", "AUC": "0.02", "accuracy": "2 points"}
-    for metric, (tolerance, relative) in figures.TOLERANCE.items():
-        assert f"{metric} {share[metric]}" in figures.RULE
+    for metric, (tolerance, relative) in tables.TOLERANCE.items():
+        assert f"{metric} {share[metric]}" in tables.RULE
         number = float(share[metric].split()[0])
         assert number == pytest.approx(100 * tolerance if relative else tolerance)
 
@@ -131,7 +132,7 @@ def compare(results, published, settings, methods=None):
     """Compare all cells that the methods of the results have in these settings."""
     cells = results[["method", "metric"]].drop_duplicates() if methods is None else methods
     cells = settings.assign(runs=20).merge(cells, how="cross")
-    return figures.compare(results, published, cells)
+    return tables.compare(results, published, cells)
 
 
 def compared():
@@ -147,10 +148,10 @@ def test_summary_by_hand():
     results = results_of(CELLS)
     lost = results.head(1).assign(replicate=3, value=np.nan, note="lost")
     results = pd.concat([results.astype({"note": object}), lost], ignore_index=True)
-    row = cell(figures.summarise(results), 100, "SGDT")
+    row = cell(tables.summarise(results), 100, "SGDT")
     assert (row["ours"], row["sd"], row["median"], row["replicates"]) == (52, 2, 52, 3)
     assert row["se"] == pytest.approx(2 / np.sqrt(3))
-    single = figures.summarise(results_of({("plain", 100, "SGDT", "DR"): [5]})).iloc[0]
+    single = tables.summarise(results_of({("plain", 100, "SGDT", "DR"): [5]})).iloc[0]
     assert single["ours"] == 5 and np.isnan(single["sd"]) and np.isnan(single["se"])
 
 
@@ -189,7 +190,7 @@ def test_compare_survives_a_file(tmp_path):
     for n in (100, 200):
         part = results_of({key: v for key, v in CELLS.items() if key[1] == n})
         part.drop(columns="note").to_csv(tmp_path / f"{n}.csv", index=False)
-    read = figures.read_results([str(tmp_path / "100.csv"), str(tmp_path / "200.csv")])
+    read = tables.read_results([str(tmp_path / "100.csv"), str(tmp_path / "200.csv")])
     table = compare(read, PUBLISHED, SETTINGS)
     pd.testing.assert_frame_equal(table, compared())
 
@@ -201,16 +202,16 @@ def test_times_are_of_a_machine():
     (row,) = table.to_dict("records")
     assert (row["median"], row["paper"]) == (2, 2)
     assert (row["verdict"], row["why"]) == ("not comparable", "another machine")
-    wide = figures.layout(table, "time_s", "plain")
+    wide = tables.layout(table, "time_s", "plain")
     assert wide.iloc[0]["SGDT", "ours"] == "2.000", "a median has no standard error of the mean"
-    assert figures.caption("time_s").endswith("median")
-    assert figures.caption("DR").endswith("mean (standard error)")
+    assert tables.caption("time_s").endswith("median")
+    assert tables.caption("DR").endswith("mean (standard error)")
 
 
 def test_a_scale_that_runs_nothing_is_told_and_no_error():
     settings = SETTINGS.assign(skipped="not run at this scale")
     methods = pd.DataFrame({"method": ["SGDT"], "metric": ["DR"]})
-    table = compare(figures.read_results([]), PUBLISHED, settings, methods)
+    table = compare(tables.read_results([]), PUBLISHED, settings, methods)
     assert table["verdict"].tolist() == ["not comparable"] * 3
     assert table["why"].tolist() == ["not run at this scale"] * 3
 
@@ -218,18 +219,18 @@ def test_a_scale_that_runs_nothing_is_told_and_no_error():
 def test_read_results_keeps_reasons(tmp_path):
     (tmp_path / "a.csv").write_text("method,metric,value\nx,DR,1\n")
     (tmp_path / "b.csv").write_text("method,metric,value,note\nx,DR,,not fetched (offline)\n")
-    table = figures.read_results([str(tmp_path / "a.csv"), str(tmp_path / "b.csv")])
+    table = tables.read_results([str(tmp_path / "a.csv"), str(tmp_path / "b.csv")])
     assert table["note"].tolist()[1] == "not fetched (offline)"
     assert table["note"].isna().tolist() == [True, False]
-    assert figures.summarise(table)["ours"].tolist() == [1]
-    assert "note" in figures.read_results([str(tmp_path / "a.csv")])
+    assert tables.summarise(table)["ours"].tolist() == [1]
+    assert "note" in tables.read_results([str(tmp_path / "a.csv")])
 
 
 def test_tally_shares_the_comparable_cells():
     verdicts = ["agrees"] * 3 + ["better", "worse"] + ["not comparable"] * 4
     table = pd.DataFrame({"reading": "plain", "metric": "DR", "verdict": verdicts})
     nothing = pd.DataFrame({"reading": "other", "metric": "DR", "verdict": ["not comparable"] * 2})
-    counts = figures.tally(pd.concat([table, nothing]), ["reading", "metric"])
+    counts = tables.tally(pd.concat([table, nothing]), ["reading", "metric"])
     first, second = counts.to_dict("records")
     assert [first[v] for v in ("agrees", "better", "worse", "not comparable")] == [3, 1, 1, 4]
     assert first["agreement (%)"] == 60
@@ -241,7 +242,7 @@ def test_tally_shares_the_comparable_cells():
 
 
 def test_layout_has_ours_beside_the_paper():
-    wide = figures.layout(compared(), "DR", "plain")
+    wide = tables.layout(compared(), "DR", "plain")
     sides = ("ours", "paper")
     assert list(wide.columns) == [(m, side) for m in ("SFSA", "SGDT", "mine") for side in sides]
     assert wide.index.names == ["n"]
@@ -268,7 +269,7 @@ def test_layout_loses_no_digit_that_the_paper_prints(entry):
     results = results.assign(experiment=entry, replicate=0, value=1.0, note=np.nan)
     table = compare(results, published, settings)
     for metric in work.entries[entry].spec["metrics"]:
-        wide = figures.layout(table, metric, "reconstructed")
+        wide = tables.layout(table, metric, "reconstructed")
         shown = {
             (signal, n, method): wide.loc[(signal, n), (method, "paper")]
             for signal, n in wide.index
@@ -282,8 +283,8 @@ def test_layout_loses_no_digit_that_the_paper_prints(entry):
 
 
 def test_latex_is_booktabs():
-    wide = figures.layout(compared(), "DR", "plain")
-    text = figures.to_latex({"Doe (2027), Table 1, plain: Detection rate (%)": wide})
+    wide = tables.layout(compared(), "DR", "plain")
+    text = tables.to_latex({"Doe (2027), Table 1, plain: Detection rate (%)": wide})
     environments = re.findall(r"\\(begin|end)\{(\w+)\}", text)
     assert environments == [
         ("begin", "table"), ("begin", "tabular"), ("end", "tabular"), ("end", "table"),
@@ -308,8 +309,8 @@ def test_latex_is_booktabs():
 )
 def test_latex_escapes_names(name, written):
     table = compared().replace({"mine": name, "plain": name}).rename(columns={"n": f"n {name}"})
-    wide = figures.layout(table, "DR", name)
-    text = figures.to_latex({f"Doe, {name}": wide})
+    wide = tables.layout(table, "DR", name)
+    text = tables.to_latex({f"Doe, {name}": wide})
     caption = next(line for line in text.splitlines() if "caption" in line)
     methods = next(line for line in text.splitlines() if "SFSA" in line)
     axis = next(line for line in text.splitlines() if line.strip().startswith("n "))
@@ -319,8 +320,8 @@ def test_latex_escapes_names(name, written):
 
 
 def test_latex_of_two_blocks_is_two_tables():
-    wide = figures.layout(compared(), "DR", "plain")
-    text = figures.to_latex({"one": wide, "two": wide})
+    wide = tables.layout(compared(), "DR", "plain")
+    text = tables.to_latex({"one": wide, "two": wide})
     assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 2
     assert r"\caption{one}" in text and r"\caption{two}" in text
 
@@ -337,13 +338,13 @@ def test_methods_shown_together_are_told_apart():
         grids = {str(method.get("sweep")) for method in entry.spec["methods"].values()}
         for grid in grids:
             together = [m for m, s in entry.spec["methods"].items() if str(s.get("sweep")) == grid]
-            looks = [figures.look(method) for method in together]
+            looks = [looks.look(method) for method in together]
             assert len({look["color"] for look in looks}) == len(looks), entry.name
             assert len({look["marker"] for look in looks}) == len(looks), entry.name
 
 
 def test_methods_come_in_the_order_of_the_papers():
-    shown = figures.in_order(["mine", "SGDT", "B-ARDA", "SFSA", "another", "SFSA"])
+    shown = looks.in_order(["mine", "SGDT", "B-ARDA", "SFSA", "another", "SFSA"])
     assert shown == ["SFSA", "SGDT", "B-ARDA", "another", "mine"]
 
 
@@ -351,17 +352,17 @@ DRAW = """
 import sys
 import matplotlib.pyplot as plt, pandas as pd
 from ofslib import figures
-figures.style()
-fig, axes = plt.subplots(1, 2, figsize=(figures.PAGE, 2))
+looks.style()
+fig, axes = plt.subplots(1, 2, figsize=(looks.PAGE, 2))
 rows = [(m, k, k * w, 0.1) for w, m in enumerate(["SFSA", "mine", "OFS"], 1) for k in (10, 50, 200)]
 summary = pd.DataFrame(rows, columns=["method", "k", "ours", "se"])
-figures.curves(axes[0], summary, "k")
-figures.budget_axis(axes[0])
+plots.curves(axes[0], summary, "k")
+plots.budget_axis(axes[0])
 axes[0].set_ylabel("Features kept, $M_t$ (%)")
-figures.empty_panel(axes[1], "not fetched (no network)")
-figures.shared_legend(fig, axes)
-figures.save_figure(fig, sys.argv[1])
-print([figures.look(method) for method in ("mine", "SFSA")])
+plots.empty_panel(axes[1], "not fetched (no network)")
+plots.shared_legend(fig, axes)
+plots.save_figure(fig, sys.argv[1])
+print([looks.look(method) for method in ("mine", "SFSA")])
 """
 
 
@@ -390,13 +391,13 @@ def test_curves_draw_means_and_errors():
     rows = [(m, k, 10.0 * k + w, 1.0) for w, m in enumerate(["OFS", "mine"]) for k in (30, 10, 20)]
     summary = pd.DataFrame(rows, columns=["method", "k", "ours", "se"])
     fig, ax = plt.subplots()
-    figures.curves(ax, summary, "k")
+    plots.curves(ax, summary, "k")
     lines = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
     assert lines["OFS"] == [[10, 100], [20, 200], [30, 300]]
     assert lines["mine"] == [[10, 101], [20, 201], [30, 301]]
     heights = ax.collections[0].get_paths()[0].vertices[:, 1]
     assert heights.min() == 99 and heights.max() == 301
-    figures.shared_legend(fig, ax)
+    plots.shared_legend(fig, ax)
     assert [text.get_text() for text in fig.legends[0].get_texts()] == ["OFS", "mine"]
     plt.close(fig)
 
@@ -412,7 +413,7 @@ def test_claim_highest():
         (20, "level", 50.0, 0.0),
     ]
     summary = pd.DataFrame(rows, columns=["k", "method", "ours", "se"])
-    claims = figures.claim_highest(summary, "best", ["k"])
+    claims = claims.claim_highest(summary, "best", ["k"])
     verdicts = {(row.k, row.against): row.verdict for row in claims.itertuples()}
     assert verdicts == {
         (10, "clearly below"): "holds",
@@ -437,21 +438,21 @@ def test_claim_better_compares_what_the_words_name():
         {"says": "both", "better": ["A", "C"], "than": ["B"]},
         {"says": "later", "better": ["A"], "than": ["C"], "least": {"one": 15}},
     ]
-    table = figures.claim_better(summary, said, ["dataset", "k"])
+    table = claims.claim_better(summary, said, ["dataset", "k"])
     made = table[["says", "dataset", "k", "method", "against", "verdict"]]
     assert set(made.itertuples(index=False, name=None)) == {
         *(("both", d, k, m, "B", "holds") for d, k in places for m in "AC"),
         ("later", "one", 20, "A", "C", "unresolved"),
     }
-    assert len(figures.claim_better(summary, [], ["dataset", "k"])) == 0
-    assert set(figures.claim_better(summary, [], ["dataset", "k"])) == set(table)
+    assert len(claims.claim_better(summary, [], ["dataset", "k"])) == 0
+    assert set(claims.claim_better(summary, [], ["dataset", "k"])) == set(table)
 
 
 def test_a_data_set_is_missing_if_it_has_no_result_at_all():
     """A note on one method of a user's says nothing of the others."""
     rows = [("a", 1.0, None), ("a", None, "accuracy needs predict"), ("b", None, "not fetched")]
     results = pd.DataFrame(rows, columns=["dataset", "value", "note"])
-    assert figures.missing(results).to_dict() == {"b": "not fetched"}
+    assert tables.missing(results).to_dict() == {"b": "not fetched"}
 
 
 def test_claim_whole_is_as_strong_as_its_weakest_comparison():
@@ -461,7 +462,7 @@ def test_claim_whole_is_as_strong_as_its_weakest_comparison():
         30: ["unresolved", "fails", "holds"],
     }
     rows = [(k, v) for k, several in verdicts.items() for v in several]
-    table = figures.claim_whole(pd.DataFrame(rows, columns=["k", "verdict"]), ["k"])
+    table = claims.claim_whole(pd.DataFrame(rows, columns=["k", "verdict"]), ["k"])
     assert table.set_index("k")["verdict"].to_dict() == {10: "holds", 20: "unresolved", 30: "fails"}
 
 
@@ -469,7 +470,7 @@ def test_claim_less_compares_the_first_and_the_last():
     rows = [("shrinks", 9, 1), ("grows", 2, 1), ("stays", 5, 1)]
     rows += [("shrinks", 50, 1), ("shrinks", 4, 1), ("grows", 8, 1), ("stays", 4, 1)]
     gaps = pd.DataFrame(rows, columns=["against", "difference", "se"])
-    table = figures.claim_less(gaps, ["against"]).set_index("against")
+    table = claims.claim_less(gaps, ["against"]).set_index("against")
     assert table["verdict"].to_dict() == {
         "shrinks": "holds", "grows": "fails", "stays": "unresolved",
     }  # fmt: skip
@@ -479,7 +480,7 @@ def test_claim_less_compares_the_first_and_the_last():
 
 def test_save_csv_has_ten_digits(tmp_path):
     table = pd.DataFrame({"n": [300_000], "value": [1 / 3], "why": [None]})
-    figures.save_csv(table, str(tmp_path / "t"))
+    tables.save_csv(table, str(tmp_path / "t"))
     assert (tmp_path / "t.csv").read_text() == "n,value,why\n300000,0.3333333333,\n"
 
 
@@ -507,7 +508,7 @@ def own_project(tmp_path, monkeypatch):
                 table = experiment.absent(setting.spec, "not fetched (offline)")
             else:
                 table = experiment.run(setting.spec, progress=False)
-            files.write_whole(work.result(name, setting.name), table.to_csv(index=False))
+            _files.write_whole(work.result(name, setting.name), table.to_csv(index=False))
         show(spec["notebook"], entry=name, scale="tiny", output=f"figures/{name}")
         assert sorted(only(tmp_path / "figures")) == sorted(
             Path(f).name for f in work.figures(name)
@@ -604,10 +605,10 @@ def only(folder):
 @pytest.mark.parametrize("content", ["new ä", b"\x00new"])
 def test_write_whole(tmp_path, content):
     target = tmp_path / "a" / "b" / "file.csv"
-    files.write_whole(target, content)
+    _files.write_whole(target, content)
     expected = content if isinstance(content, bytes) else content.encode("utf-8")
     assert target.read_bytes() == expected
-    files.write_whole(str(target), "x")
+    _files.write_whole(str(target), "x")
     assert target.read_text() == "x"
     assert only(target.parent) == ["file.csv"]
 
@@ -627,7 +628,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, c
 
     monkeypatch.setattr(os, call, fail)
     with pytest.raises(type(error)):
-        files.write_whole(target, "new")
+        _files.write_whole(target, "new")
     monkeypatch.undo()
     assert only(tmp_path) == (["file.csv"] if before else [])
     assert not before or target.read_text() == before
@@ -640,7 +641,7 @@ if sys.argv[2] == "full":
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 else:
     os.fsync = lambda number: os.kill(os.getpid(), signal.SIGKILL)
-files.write_whole(sys.argv[1], "new" * 100_000)
+_files.write_whole(sys.argv[1], "new" * 100_000)
 """
 
 
@@ -665,7 +666,7 @@ def test_order_is_write_flush_rename(tmp_path, monkeypatch):
         real = getattr(os, name)
         note = lambda *args, name=name, real=real: (done.append(name), real(*args))  # noqa: E731
         monkeypatch.setattr(os, name, note)
-    files.write_whole(tmp_path / "file.csv", "new")
+    _files.write_whole(tmp_path / "file.csv", "new")
     assert done == ["fsync", "replace"]
 
 
@@ -674,7 +675,7 @@ def test_order_is_write_flush_rename(tmp_path, monkeypatch):
 def test_mode_honours_the_umask(tmp_path, mask, mode):
     before = os.umask(mask)
     try:
-        files.write_whole(tmp_path / "file.csv", "new")
+        _files.write_whole(tmp_path / "file.csv", "new")
         assert os.umask(mask) == mask, "the mask was changed"
     finally:
         os.umask(before)

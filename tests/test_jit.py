@@ -22,10 +22,11 @@ from sklearn.base import is_classifier
 from test_contract import DENSE, ESTIMATORS, SPARSE, TARGETS, canonical, rows, target, variants
 
 import ofslib
-from ofslib import _jit, losses, select
-from ofslib.base import Penalised
-from ofslib.path import hold
-from ofslib.rows import CSR, SparseRow, dot, new_active
+from ofslib import _jit
+from ofslib.kernels import losses, selection
+from ofslib.kernels.penalty_grid import hold
+from ofslib.kernels.rows import CSR, SparseRow, dot, new_active
+from ofslib.streams.penalised import Penalised
 
 pytestmark = pytest.mark.skipif(
     bool(numba.config.DISABLE_JIT), reason="NUMBA_DISABLE_JIT leaves nothing to look at"
@@ -80,13 +81,13 @@ def edit(file, old, new):
 
 # Compiled code is never stale
 
-# `importance` in select.py calls `variance` in rows.py: a callee in another file.
+# `importance` in selection.py calls `variance` in rows.py: a callee in another file.
 CALL = """
     import numpy as np
     from ofslib import _jit, rows, select
     moments = rows.Moments(np.array([4]), np.zeros(1), np.full(1, 36.0))
-    value = select.importance(select.SCALED_COEF, 2.0, moments, 0)
-    print(value, _jit.source_key(), *(sum(c.values()) for c in select.importance.stats[1:]))
+    value = selection.importance(selection.SCALED_COEF, 2.0, moments, 0)
+    print(value, _jit.source_key(), *(sum(c.values()) for c in selection.importance.stats[1:]))
 """
 CALLEE = "max(moments.square[j] / n"
 
@@ -270,7 +271,7 @@ def test_there_are_two_compilations_of_each_algorithm(name):
         return len(getattr(kernel_of(cls, parameters), "signatures", (0, 0)))
 
     compiled(X, y, own)
-    helpers = [len(helper.signatures) for helper in (select.prune, losses.total)]
+    helpers = [len(helper.signatures) for helper in (selection.prune, losses.total)]
 
     one_penalty = [own | {"k": None}] if issubclass(cls, Penalised) else []
     for given in (own, *one_penalty):
@@ -289,7 +290,7 @@ def test_there_are_two_compilations_of_each_algorithm(name):
         for kind in kinds:
             given = own | {parameter: kind(max(value, 1))}
             assert compiled(X, y, given) == 2, (parameter, kind)
-    assert helpers == [len(helper.signatures) for helper in (select.prune, losses.total)]
+    assert helpers == [len(helper.signatures) for helper in (selection.prune, losses.total)]
 
 
 # Compiled or not, the same

@@ -13,9 +13,9 @@ from test_contract import SKIPPED
 
 import ofslib
 from ofslib import bounds
-from ofslib.columns import ColumnModel, ColumnStream, ScoredSelector
 from ofslib.datasets import Dataset
 from ofslib.metrics import clustering_accuracy
+from ofslib.streams.column_stream import ColumnModel, ColumnStream, ScoredSelector
 from ofslib.studies import clustering
 
 PUBLIC = {name: getattr(ofslib, name) for name in dir(ofslib)}

@@ -19,7 +19,7 @@ from ofslib import (
     SADMMRegressor,
     TruncatedGradientClassifier,
 )
-from ofslib.base import Penalised
+from ofslib.streams.penalised import Penalised
 
 KINDS = pytest.mark.parametrize("kind", ["dense", "sparse", "counts"])
 

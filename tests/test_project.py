@@ -15,11 +15,11 @@ import pytest
 import yaml
 
 import ofslib
-from ofslib import figures, project
-from ofslib.dependencies import home
-from ofslib.experiment import EXPECTED
 from ofslib.metrics import METRICS
-from ofslib.project import ConfigurationError
+from ofslib.reproduction import looks, project, tables
+from ofslib.reproduction.experiment import EXPECTED
+from ofslib.reproduction.project import ConfigurationError
+from ofslib.reproduction.sources import home
 
 ROOT = Path(__file__).parents[1]
 SCALES = list(yaml.safe_load((ROOT / "config/scales.yaml").read_text(encoding="utf-8")))
@@ -337,7 +337,7 @@ def test_replicates_may_depend_on_the_setting(write):
     entry = TABLE | {"replicates": {"by": "n", 100: 30, 200: 4}}
     settings = project.load(write({"one": entry}), scale="free").entries["one"].settings
     assert [s.spec["replicates"] for s in settings] == [30, 4]
-    assert list(figures.cells(settings, ["DR"])["runs"]) == [30, 30, 4, 4]
+    assert list(tables.cells(settings, ["DR"])["runs"]) == [30, 30, 4, 4]
 
 
 def test_an_entry_that_asks_for_one_replicate_gets_it(write):
@@ -457,7 +457,7 @@ def test_published_numbers_belong_to_the_entry(name):
     assert set(SHIPPED.source(name).spec["metrics"]) <= set(table["metric"])
     # A table of data sets has no methods.
     methods = set(SHIPPED.source(name).spec["methods"]) if "method" in table else set()
-    assert set(table.get("method", ())) <= methods <= set(figures.METHODS)
+    assert set(table.get("method", ())) <= methods <= set(looks.METHODS)
     assert not table.duplicated(table.columns.drop(["value", "note"])).any()
     assert table.loc[table["value"].isna(), "note"].notna().all(), "a gap needs its reason"
 
@@ -479,7 +479,7 @@ def test_every_metric_of_the_schema_can_be_measured_and_shown():
     # What is seen of models while they learn has no function of a fitted model.
     assert set(metrics) - {"regret", "time_s"} == set(METRICS)
     assert set(EXPECTED) <= set(METRICS)
-    assert set(metrics) <= set(figures.TITLES)
+    assert set(metrics) <= set(looks.TITLES)
 
 
 # -------------------------------------------------- sources of a run

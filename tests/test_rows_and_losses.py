@@ -7,11 +7,11 @@ from numpy.testing import assert_allclose, assert_equal
 from scipy.special import expit
 from sklearn.metrics import hinge_loss, log_loss, mean_squared_error
 
-from ofslib import losses, rows
 from ofslib._jit import kernel
-from ofslib.base import _kernel_csr
-from ofslib.losses import CLASSIFICATION_LOSSES, LOSSES, Loss
-from ofslib.rows import new_active, new_batch, new_moments, variance
+from ofslib.kernels import losses, rows
+from ofslib.kernels.losses import CLASSIFICATION_LOSSES, LOSSES, Loss
+from ofslib.kernels.rows import new_active, new_batch, new_moments, variance
+from ofslib.streams.row_stream import _kernel_csr
 
 # The verbs as kernels run them, and as Python runs them
 

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_equal
 from sklearn.base import is_classifier
 from test_contract import ESTIMATORS, rows, target
 
-from ofslib.rows import Active, Moments, new_active
-from ofslib.select import (
+from ofslib.kernels.rows import Active, Moments, new_active
+from ofslib.kernels.selection import (
     COEF,
     SCALED_COEF,
     SCALED_ROOT,

@@ -7,17 +7,12 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
-from ofslib import (
-    AnytimeSFSAClassifier,
-    AnytimeSFSARegressor,
-    SFSAClassifier,
-    SFSARegressor,
-)
-from ofslib.losses import CLASSIFICATION_LOSSES, LOG_LOSS, majorant, value
+from ofslib import AnytimeSFSAClassifier, AnytimeSFSARegressor, SFSAClassifier, SFSARegressor
+from ofslib.kernels.losses import CLASSIFICATION_LOSSES, LOG_LOSS, majorant, value
+from ofslib.kernels.rows import new_active
+from ofslib.kernels.step_size import conclude, look, new_spectrum, stable_rate
 from ofslib.metrics import detection_rate
-from ofslib.rows import new_active
 from ofslib.simulate import Equicorrelated
-from ofslib.spectrum import conclude, look, new_spectrum, stable_rate
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])

@@ -9,12 +9,13 @@ import pandas as pd
 import pytest
 from pytest import approx
 
-from ofslib import BAMDClassifier, BARDAClassifier, bounds, figures
+from ofslib import BAMDClassifier, BARDAClassifier, bounds
 from ofslib.averages import RunningAverages
 from ofslib.bounds import DoesNotApply
 from ofslib.datasets import Dataset
+from ofslib.reproduction import claims, plots
+from ofslib.reproduction.theory.curve import point
 from ofslib.studies import annealing, budgets, descent, leverage, recovery, regret, substitution
-from ofslib.studies.curve import point
 from ofslib.wishart import LowRank, sample_averages
 
 matplotlib.use("agg")
@@ -295,7 +296,7 @@ def test_verdicts_compare_within_each_run():
         reference={(1, 0): 0.0},
     )
     table.loc[table["value"].isna(), "note"] = "does not apply: p = 3"
-    found = figures.bound_verdicts(table, "experiment").set_index("x")
+    found = claims.bound_verdicts(table, "experiment").set_index("x")
     assert list(found["verdict"]) == ["holds", "is violated", "does not apply"]
     assert list(found["holds"][:2]) == [1.0, 0.5] and found["ratio"][10] == 0.5
     assert found["note"][100] == "does not apply: p = 3" and set(found["method"]) == {"printed"}
@@ -306,7 +307,7 @@ def test_slopes_are_those_of_the_last_decades_with_an_interval():
     x = [1, 10, 100, 1000]
     heights = {(x, r): x**-0.5 * (1 + 0.01 * rng.normal()) for x in x for r in range(8)}
     heights |= {(1, r): 1e9 for r in range(8)}
-    (row,) = figures.bound_slopes(results(experiment=heights)).to_dict("records")
+    (row,) = claims.bound_slopes(results(experiment=heights)).to_dict("records")
     assert row["low"] < -0.5 < row["high"] and row["high"] - row["low"] < 0.02
 
 
@@ -316,7 +317,7 @@ def test_shading_names_the_curve_and_what_is_wrong():
         experiment={(1, 0): 1.0, (10, 0): 2.0, (100, 0): 1.0},
     )
     _, ax = plt.subplots()
-    figures.shade_bounds(ax, figures.bound_verdicts(table, "experiment"))
+    plots.shade_bounds(ax, claims.bound_verdicts(table, "experiment"))
     assert set(ax.get_legend_handles_labels()[1]) == {
         "printed: does not apply",
         "printed: is violated",

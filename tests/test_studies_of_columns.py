@@ -8,11 +8,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.svm import LinearSVC
 
 import ofslib
-from ofslib.studies.columns import BatchL1, on_images, on_synthetic, synthetic
+from ofslib.reproduction.studies.columns import BatchL1, on_images, on_synthetic, synthetic
 
 LOSSES = ["squared_error", "squared_hinge"]
 OS = {"class": "OnlineSubstitution"}
-BATCH = {"class": "ofslib.studies.columns:BatchL1"}
+BATCH = {"class": "ofslib.reproduction.studies.columns:BatchL1"}
 
 
 def drawn(loss, p=60, n=400, s=12, seed=0):

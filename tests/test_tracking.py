@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from ofslib import OFSARegressor, OLSRegressor, OLSthRegressor, SIHTRegressor, tracking
+from ofslib import OFSARegressor, OLSRegressor, OLSthRegressor, SIHTRegressor
 from ofslib.averages import RunningAverages
+from ofslib.reproduction import tracking
 from ofslib.simulate import Drifting, Equicorrelated
 
 DESIGN = Equicorrelated(p=30, k=3, beta=2.0)

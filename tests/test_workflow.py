@@ -28,7 +28,7 @@ import psutil
 import pytest
 import yaml
 
-from ofslib import project
+from ofslib.reproduction import project
 
 pytestmark = [
     pytest.mark.workflow,

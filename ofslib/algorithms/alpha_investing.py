@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtr
 
-from ofslib.base import POSITIVE, estimator, param
-from ofslib.columns import ColumnStream
+from ofslib.streams.column_stream import ColumnStream
+from ofslib.streams.parameters import POSITIVE, estimator, param
 
 # A feature with a smaller share outside of the span of the accepted ones tells nothing new.
 _OUTSIDE = 1e-6

@@ -9,11 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.base import POSITIVE, Penalised, RowClassifier, estimator, one_of, param
-from ofslib.losses import CLASSIFICATION_LOSSES, Loss, slope
-from ofslib.path import TILE, Path, begin_step, end_step, gradient
-from ofslib.penalties import soft
-from ofslib.rows import entry, length, row
+from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, slope
+from ofslib.kernels.penalties import soft
+from ofslib.kernels.penalty_grid import TILE, Path, begin_step, end_step, gradient
+from ofslib.kernels.rows import entry, length, row
+from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
+from ofslib.streams.penalised import Penalised
+from ofslib.streams.row_stream import RowClassifier
 
 
 class Hyper(NamedTuple):

@@ -14,13 +14,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ofslib import central
-from ofslib.base import AT_LEAST_ONE, WHOLE, estimator, number, one_of, param
-from ofslib.central import Central
-from ofslib.columns import ColumnScan
-from ofslib.kept import Columns, Kept, new_kept
-from ofslib.losses import Loss
-from ofslib.substitution import Hyper, edge, receive
+from ofslib import parallel
+from ofslib.kernels.losses import Loss
+from ofslib.kernels.substitution import Hyper, edge, receive
+from ofslib.kernels.working_set import Columns, Kept, new_kept
+from ofslib.parallel import Central
+from ofslib.streams.column_stream import ColumnScan
+from ofslib.streams.parameters import AT_LEAST_ONE, WHOLE, estimator, number, one_of, param
 
 
 class State(NamedTuple):
@@ -147,20 +147,20 @@ class AsyncOnlineSubstitution(ColumnScan):
     def _receive_share(self, X, order, index) -> None:
         """As one of several processes."""
         state, q = self._state, int(self.n_workers)
-        comm = central.communicator(q)
-        order, index = central.agreed(comm, X.shape, self._y, order, index)
+        comm = parallel.communicator(q)
+        order, index = parallel.agreed(comm, X.shape, self._y, order, index)
         kept = np.concatenate([worker.index[: worker.size[0]] for worker in state.workers])
-        with central.all_or_none(comm):
+        with parallel.all_or_none(comm):
             # A share is fixed here, so that no two workers keep the same column.
             share = np.flatnonzero(~np.isin(index, kept))[max(comm.rank - 1, 0) :: q]
             if comm.rank == 0:
-                central.serve(comm, Central(state.margins, state.late, q))
+                parallel.serve(comm, Central(state.margins, state.late, q))
                 share = share[:0]
             super()._receive(X, order[share], index[share])
             if comm.rank > 0:
-                central.stop_pushing(comm)
+                parallel.stop_pushing(comm)
             workers = zip(state.workers, state.lipschitz, strict=True)
-            (margins, late), *workers = central.from_each(
+            (margins, late), *workers = parallel.from_each(
                 comm, [(state.margins, state.late), *workers]
             )
         kept, lipschitz = zip(*workers, strict=True)
@@ -169,11 +169,11 @@ class AsyncOnlineSubstitution(ColumnScan):
         )
 
     def _run_process(self, state, columns, change) -> None:
-        comm = central.communicator(int(self.n_workers))
+        comm = parallel.communicator(int(self.n_workers))
         slopes = np.empty(len(state.margins))
         for i in arrivals(state, columns):
             new = change(comm.rank - 1, state.margins, slopes, i)
-            central.push_and_read(comm, new, state.margins)
+            parallel.push_and_read(comm, new, state.margins)
 
     @property
     def staleness_(self) -> float:

@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.base import NOT_NEGATIVE, POSITIVE, RowClassifier, estimator, one_of, param
-from ofslib.descent import keep, least_kept
-from ofslib.losses import CLASSIFICATION_LOSSES, Loss, slope
-from ofslib.rows import entry, length, row
+from ofslib.kernels.hard_threshold import keep, least_kept
+from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, slope
+from ofslib.kernels.rows import entry, length, row
+from ofslib.streams.parameters import NOT_NEGATIVE, POSITIVE, estimator, one_of, param
+from ofslib.streams.row_stream import RowClassifier
 
 
 class Hyper(NamedTuple):

@@ -7,17 +7,11 @@ after every step.
 from typing import NamedTuple
 
 from ofslib._jit import kernel
-from ofslib.base import (
-    AT_LEAST_ONE,
-    NOT_NEGATIVE,
-    POSITIVE,
-    RowClassifier,
-    estimator,
-    one_of,
-    param,
-)
-from ofslib.descent import gather, new_truncated, truncated_step
-from ofslib.losses import CLASSIFICATION_LOSSES, Loss
+from ofslib.kernels.hard_threshold import new_truncated, truncated_step
+from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss
+from ofslib.kernels.minibatch import gather
+from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, estimator, one_of, param
+from ofslib.streams.row_stream import RowClassifier
 
 
 class Hyper(NamedTuple):

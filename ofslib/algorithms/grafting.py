@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.base import AT_LEAST_ONE, estimator, number, param
-from ofslib.columns import PenalisedScan
-from ofslib.kept import accept, coordinate_step, drop, mean_slopes, put, slot_of
-from ofslib.losses import Loss
+from ofslib.kernels.losses import Loss
+from ofslib.kernels.working_set import accept, coordinate_step, drop, mean_slopes, put, slot_of
+from ofslib.streams.column_stream import PenalisedScan
+from ofslib.streams.parameters import AT_LEAST_ONE, estimator, number, param
 
 
 class Hyper(NamedTuple):

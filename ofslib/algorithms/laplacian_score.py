@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from sklearn.neighbors import kneighbors_graph
 from sklearn.utils.extmath import safe_sparse_dot
 
-from ofslib.base import AT_LEAST_ONE, POSITIVE, estimator, param
-from ofslib.columns import ScoredSelector
+from ofslib.streams.column_stream import ScoredSelector
+from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, param
 
 
 @estimator

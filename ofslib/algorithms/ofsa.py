@@ -10,19 +10,10 @@ from numbers import Real
 import numpy as np
 from scipy.linalg.blas import get_blas_funcs
 
-from ofslib.base import (
-    AT_LEAST_ONE,
-    NOT_NEGATIVE,
-    POSITIVE,
-    AverageClassifier,
-    AverageRegressor,
-    AverageSelector,
-    estimator,
-    number,
-    param,
-)
-from ofslib.gram import compact, largest_eigenvalue
-from ofslib.select import annealed, keep_top
+from ofslib.kernels.gram import compact, largest_eigenvalue
+from ofslib.kernels.selection import annealed, keep_top
+from ofslib.streams.average_stream import AverageClassifier, AverageRegressor, AverageSelector
+from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, estimator, number, param
 
 # Moments are moved together when the features have become fewer by this factor.
 _COMPACTION = 0.9

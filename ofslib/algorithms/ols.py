@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ofslib.base import AverageClassifier, AverageRegressor, AverageStream, estimator
+from ofslib.streams.average_stream import AverageClassifier, AverageRegressor, AverageStream
+from ofslib.streams.parameters import estimator
 
 
 @estimator

@@ -6,7 +6,8 @@ squares on these is the model.
 
 import numpy as np
 
-from ofslib.base import AverageClassifier, AverageRegressor, AverageSelector, estimator
+from ofslib.streams.average_stream import AverageClassifier, AverageRegressor, AverageSelector
+from ofslib.streams.parameters import estimator
 
 
 @estimator

@@ -4,9 +4,8 @@ Each arrival minimises the loss by its own coefficient alone; then the k largest
 """
 
 from ofslib._jit import kernel
-from ofslib.base import AT_LEAST_ONE, estimator, param
-from ofslib.columns import ColumnScan
-from ofslib.kept import (
+from ofslib.kernels.losses import Loss
+from ofslib.kernels.working_set import (
     accept,
     clear_of,
     coordinate_step,
@@ -16,7 +15,8 @@ from ofslib.kept import (
     put,
     slot_of,
 )
-from ofslib.losses import Loss
+from ofslib.streams.column_stream import ColumnScan
+from ofslib.streams.parameters import AT_LEAST_ONE, estimator, param
 
 
 @kernel

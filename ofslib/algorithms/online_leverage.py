@@ -15,17 +15,17 @@ from scipy.linalg.blas import dger
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ofslib.base import (
+from ofslib.streams.column_stream import ColumnStream
+from ofslib.streams.parameters import (
     AT_LEAST_ONE,
     POSITIVE,
     WHOLE,
     estimator,
     number,
-    one_blas_thread,
     one_of,
     param,
 )
-from ofslib.columns import ColumnStream
+from ofslib.streams.selector import one_blas_thread
 
 # A feature is in the span if no more than this share of it is outside: the square of a smaller one
 # would be lost in the moments.

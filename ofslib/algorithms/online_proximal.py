@@ -6,10 +6,10 @@ Each arrival minimises loss and l1 penalty by its own coefficient alone; it stay
 from typing import NamedTuple
 
 from ofslib._jit import kernel
-from ofslib.base import estimator
-from ofslib.columns import PenalisedScan
-from ofslib.kept import accept, coordinate_step, drop, mean_slopes, put, slot_of
-from ofslib.losses import Loss
+from ofslib.kernels.losses import Loss
+from ofslib.kernels.working_set import accept, coordinate_step, drop, mean_slopes, put, slot_of
+from ofslib.streams.column_stream import PenalisedScan
+from ofslib.streams.parameters import estimator
 
 
 class Hyper(NamedTuple):

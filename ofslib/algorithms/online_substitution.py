@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.base import AT_LEAST_ONE, estimator, number, param
-from ofslib.columns import ColumnScan
-from ofslib.kept import Kept, new_kept, slot_of
-from ofslib.losses import Loss
-from ofslib.substitution import Hyper, edge, receive
+from ofslib.kernels.losses import Loss
+from ofslib.kernels.substitution import Hyper, edge, receive
+from ofslib.kernels.working_set import Kept, new_kept, slot_of
+from ofslib.streams.column_stream import ColumnScan
+from ofslib.streams.parameters import AT_LEAST_ONE, estimator, number, param
 
 
 class State(NamedTuple):

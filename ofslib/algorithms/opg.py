@@ -5,18 +5,11 @@ A gradient step, then shrinkage by the penalty l1 |w| + l2/2 w**2.
 
 import numpy as np
 
-from ofslib.base import (
-    NOT_NEGATIVE,
-    POSITIVE,
-    PenalisedBatches,
-    RowClassifier,
-    RowRegressor,
-    estimator,
-    one_of,
-    param,
-)
-from ofslib.losses import CLASSIFICATION_LOSSES
-from ofslib.proximal import Hyper, fold, new_proximal, settled, step, step_all
+from ofslib.kernels.fobos import Hyper, fold, new_proximal, settled, step, step_all
+from ofslib.kernels.losses import CLASSIFICATION_LOSSES
+from ofslib.streams.parameters import NOT_NEGATIVE, POSITIVE, estimator, one_of, param
+from ofslib.streams.penalised import PenalisedBatches
+from ofslib.streams.row_stream import RowClassifier, RowRegressor
 
 
 @estimator

@@ -12,20 +12,18 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ofslib.averages import RunningAverages
-from ofslib.base import (
+from ofslib.kernels.gram import coordinate_path, largest_eigenvalue, threshold_path
+from ofslib.kernels.penalties import Penalty
+from ofslib.streams.average_stream import AverageClassifier, AverageRegressor, AverageSelector
+from ofslib.streams.parameters import (
     AT_LEAST_ONE,
     NOT_NEGATIVE,
     POSITIVE,
-    AverageClassifier,
-    AverageRegressor,
-    AverageSelector,
     estimator,
     number,
     one_of,
     param,
 )
-from ofslib.gram import coordinate_path, largest_eigenvalue, threshold_path
-from ofslib.penalties import Penalty
 
 
 @estimator

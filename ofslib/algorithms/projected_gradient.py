@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ofslib.base import AT_LEAST_ONE, NOT_NEGATIVE, estimator, number, param
-from ofslib.columns import ColumnModel
-from ofslib.kept import Kept, append, largest, mean_slopes, new_kept
-from ofslib.losses import Loss
-from ofslib.substitution import bend, edge
+from ofslib.kernels.losses import Loss
+from ofslib.kernels.substitution import bend, edge
+from ofslib.kernels.working_set import Kept, append, largest, mean_slopes, new_kept
+from ofslib.streams.column_stream import ColumnModel
+from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, estimator, number, param
 
 
 class State(NamedTuple):

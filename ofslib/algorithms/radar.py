@@ -10,11 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.base import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, RowRegressor, estimator, one_of, param
-from ofslib.descent import gather
-from ofslib.losses import Loss
-from ofslib.rows import Active, Batch, clear, new_active, new_batch, new_moments
-from ofslib.select import COEF, best_model
+from ofslib.kernels.losses import Loss
+from ofslib.kernels.minibatch import gather
+from ofslib.kernels.rows import Active, Batch, clear, new_active, new_batch, new_moments
+from ofslib.kernels.selection import COEF, best_model
+from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, estimator, one_of, param
+from ofslib.streams.row_stream import RowRegressor
 
 
 class Hyper(NamedTuple):

@@ -9,20 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import REORDERED_SUMS, generic, kernel
-from ofslib.base import (
-    NOT_NEGATIVE,
-    POSITIVE,
-    PenalisedBatches,
-    RowClassifier,
-    RowRegressor,
-    estimator,
-    one_of,
-    param,
-)
-from ofslib.losses import CLASSIFICATION_LOSSES, Loss, slope
-from ofslib.path import TILE, Path, begin_step, end_step, gradient
-from ofslib.penalties import soft
-from ofslib.rows import (
+from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, slope
+from ofslib.kernels.penalties import soft
+from ofslib.kernels.penalty_grid import TILE, Path, begin_step, end_step, gradient
+from ofslib.kernels.rows import (
     Active,
     Batch,
     add,
@@ -34,6 +24,9 @@ from ofslib.rows import (
     new_batch,
     row,
 )
+from ofslib.streams.parameters import NOT_NEGATIVE, POSITIVE, estimator, one_of, param
+from ofslib.streams.penalised import PenalisedBatches
+from ofslib.streams.row_stream import RowClassifier, RowRegressor
 
 
 class Hyper(NamedTuple):

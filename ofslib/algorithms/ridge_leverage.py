@@ -4,8 +4,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
-from ofslib.base import POSITIVE, estimator, param
-from ofslib.columns import ScoredSelector
+from ofslib.streams.column_stream import ScoredSelector
+from ofslib.streams.parameters import POSITIVE, estimator, param
 
 
 @estimator

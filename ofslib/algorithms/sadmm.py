@@ -9,10 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.base import POSITIVE, PenalisedBatches, RowRegressor, estimator, one_of, param
-from ofslib.losses import Loss
-from ofslib.path import TILE, Path, begin_step, end_step, gradient, new_path
-from ofslib.penalties import soft
+from ofslib.kernels.losses import Loss
+from ofslib.kernels.penalties import soft
+from ofslib.kernels.penalty_grid import TILE, Path, begin_step, end_step, gradient, new_path
+from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
+from ofslib.streams.penalised import PenalisedBatches
+from ofslib.streams.row_stream import RowRegressor
 
 
 class Hyper(NamedTuple):

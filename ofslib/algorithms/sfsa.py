@@ -10,25 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ofslib import rows, select
 from ofslib._jit import kernel
-from ofslib.base import (
-    AT_LEAST_ONE,
-    NOT_NEGATIVE,
-    POSITIVE,
-    WHOLE,
-    RowClassifier,
-    RowRegressor,
-    RowStream,
-    batches,
-    estimator,
-    number,
-    one_of,
-    param,
-)
-from ofslib.descent import gather
-from ofslib.losses import CLASSIFICATION_LOSSES, SQUARED_ERROR, Loss, curvature, slope
-from ofslib.rows import (
+from ofslib.kernels import rows, selection
+from ofslib.kernels.losses import CLASSIFICATION_LOSSES, SQUARED_ERROR, Loss, curvature, slope
+from ofslib.kernels.minibatch import gather
+from ofslib.kernels.rows import (
     Active,
     Batch,
     Moments,
@@ -38,8 +24,8 @@ from ofslib.rows import (
     new_moments,
     watch,
 )
-from ofslib.select import Importance, annealed, best_model, prune
-from ofslib.spectrum import (
+from ofslib.kernels.selection import Importance, annealed, best_model, prune
+from ofslib.kernels.step_size import (
     EVERY,
     Spectrum,
     conclude,
@@ -49,6 +35,17 @@ from ofslib.spectrum import (
     rate_of_batch,
     stable_rate,
 )
+from ofslib.streams.parameters import (
+    AT_LEAST_ONE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    WHOLE,
+    estimator,
+    number,
+    one_of,
+    param,
+)
+from ofslib.streams.row_stream import RowClassifier, RowRegressor, RowStream, batches
 
 
 class Optimizer(IntEnum):
@@ -217,7 +214,7 @@ def fold(state, X, y, order, hp, margins):
     while i < len(order):
         start = i
         i = gather(batch, X, y, order, i, hp.batch_size, point, active, active, hp, margins)
-        if hp.importance != select.COEF:
+        if hp.importance != selection.COEF:
             watch(state.moments, X, order[start:i])
         if hp.spectral:
             for r in range(start, i):

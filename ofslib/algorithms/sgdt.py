@@ -8,22 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ofslib import select
 from ofslib._jit import kernel
-from ofslib.base import (
-    AT_LEAST_ONE,
-    POSITIVE,
-    RowClassifier,
-    RowRegressor,
-    RowStream,
-    batches,
-    estimator,
-    one_of,
-    param,
-)
-from ofslib.descent import gather
-from ofslib.losses import CLASSIFICATION_LOSSES, Loss
-from ofslib.rows import (
+from ofslib.kernels import selection
+from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss
+from ofslib.kernels.minibatch import gather
+from ofslib.kernels.rows import (
     Active,
     Batch,
     Moments,
@@ -34,7 +23,9 @@ from ofslib.rows import (
     new_moments,
     watch,
 )
-from ofslib.select import Importance, best_model, prune
+from ofslib.kernels.selection import Importance, best_model, prune
+from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, one_of, param
+from ofslib.streams.row_stream import RowClassifier, RowRegressor, RowStream, batches
 
 
 class Hyper(NamedTuple):
@@ -74,7 +65,7 @@ def fold(state, X, y, order, hp, margins):
     while i < len(order):
         start = i
         i = gather(batch, X, y, order, i, hp.batch_size, w, active, active, hp, margins)
-        if hp.importance != select.COEF:
+        if hp.importance != selection.COEF:
             watch(state.moments, X, order[start:i])
         if batch.count[1] >= hp.batch_size:
             step(state, hp)

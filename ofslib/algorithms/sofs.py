@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.base import POSITIVE, RowClassifier, estimator, one_of, param
-from ofslib.heap import offer, sift
-from ofslib.rows import entry, length, row
+from ofslib.kernels.heap import offer, sift
+from ofslib.kernels.rows import entry, length, row
+from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
+from ofslib.streams.row_stream import RowClassifier
 
 
 class Hyper(NamedTuple):

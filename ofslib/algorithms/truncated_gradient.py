@@ -6,18 +6,11 @@ zero by period * eta * l1.
 
 import numpy as np
 
-from ofslib.base import (
-    AT_LEAST_ONE,
-    POSITIVE,
-    PenalisedBatches,
-    RowClassifier,
-    RowRegressor,
-    estimator,
-    one_of,
-    param,
-)
-from ofslib.losses import CLASSIFICATION_LOSSES
-from ofslib.proximal import Hyper, fold, new_proximal, settled, step, step_all
+from ofslib.kernels.fobos import Hyper, fold, new_proximal, settled, step, step_all
+from ofslib.kernels.losses import CLASSIFICATION_LOSSES
+from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, one_of, param
+from ofslib.streams.penalised import PenalisedBatches
+from ofslib.streams.row_stream import RowClassifier, RowRegressor
 
 
 @estimator

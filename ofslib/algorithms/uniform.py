@@ -2,8 +2,8 @@
 
 from sklearn.utils import check_random_state
 
-from ofslib.base import estimator, param
-from ofslib.columns import ScoredSelector
+from ofslib.streams.column_stream import ScoredSelector
+from ofslib.streams.parameters import estimator, param
 
 
 @estimator

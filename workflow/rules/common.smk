@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from ofslib.files import write_whole
+from ofslib._files import write_whole
 
 OWNER = Path(".snakemake/owner.json")
 # More slots than any machine has: Snakemake then gives a job all that there are.
@@ -98,15 +98,18 @@ def attempt(record):
     return last["attempt"] + again
 
 
-def run_inputs(wildcards):
+def run_inputs(kind):
     """What the result of a setting depends on, besides its notebook."""
-    make_again_what_a_kill_left()
-    setting = work.setting(wildcards.entry, wildcards.setting)
-    needs = ["experiment", "files", *setting.needs]
-    if not setting.dataset:
-        return {"library": project.sources(*needs)}
-    record = f"resources/{setting.dataset}.json"
-    return {"library": project.sources(*needs, "datasets"), "record": record}
+
+    def inputs(wildcards):
+        make_again_what_a_kill_left()
+        setting = work.setting(wildcards.entry, wildcards.setting, kind)
+        inputs = {"library": project.sources(*setting.needs)}
+        if setting.dataset:
+            inputs["record"] = f"resources/{setting.dataset}.json"
+        return inputs
+
+    return inputs
 
 
 def run_parameters(kind):
@@ -140,12 +143,11 @@ def run_slots(wildcards):
 
 def figure_inputs(entry):
     """The results that a table or figure shows, and the sources that draw it."""
-    spec = work.entries[entry].spec
     return {
         "notebook": work.notebook(entry),
         "results": work.inputs(entry),
         "times": work.inputs(entry, "time"),
-        "library": project.sources("figures", "files", "project", *spec["needs"]),
+        "library": project.sources(work.notebook(entry)),
         "published": work.published(entry) or [],
     }
 

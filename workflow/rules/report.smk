@@ -27,7 +27,7 @@ rule report:
         figures=[work.figures(entry) for entry in work.entries],
         provenance="figures/PROVENANCE.json",
         records=[f"resources/{name}.json" for name in work.datasets],
-        library=project.sources("figures", "project"),
+        library=project.sources("reproduction.tables", "reproduction.project"),
         script="workflow/scripts/report.py",
         template="workflow/scripts/report.html.jinja",
     output:

@@ -3,7 +3,7 @@
 
 rule run:
     input:
-        unpack(run_inputs),
+        unpack(run_inputs("")),
         notebook="notebooks/run.ipynb",
     output:
         f"results/{work.scale}/{{entry}}/{{setting}}.csv",
@@ -28,7 +28,7 @@ rule run:
 # Learning times are measured with the machine to itself.
 rule time:
     input:
-        unpack(run_inputs),
+        unpack(run_inputs("time")),
         notebook="notebooks/run.ipynb",
     output:
         f"results/{work.scale}/{{entry}}/{{setting}}.time.csv",

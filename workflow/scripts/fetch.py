@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ofslib import datasets
-from ofslib.files import write_whole
+from ofslib._files import write_whole
 
 
 def obtain(name: str, folder: str, mode: str) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Any
 import jinja2
 import pandas as pd
 
-from ofslib import figures, project
-from ofslib.files import write_whole
+from ofslib._files import write_whole
+from ofslib.reproduction import looks, project, tables
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 
@@ -26,10 +26,10 @@ def section(work: project.Project, name: str) -> dict[str, Any]:
         content["blocks"] = {spec["title"]: _html(table)}
     else:
         by = [axis for axis in ("reading", "metric") if axis in table]
-        content["verdicts"] = _html(figures.tally(table, by))
+        content["verdicts"] = _html(tables.tally(table, by))
         content["blocks"] = {
-            ": ".join(filter(None, (reading, figures.TITLES[metric]))): _html(
-                figures.layout(table, metric, reading), index=True
+            ": ".join(filter(None, (reading, looks.TITLES[metric]))): _html(
+                tables.layout(table, metric, reading), index=True
             )
             for reading in runs["readings"] or [None]
             for metric in runs["metrics"]
@@ -60,7 +60,7 @@ def make(work: project.Project, records: list[str], output: str) -> None:
         provenance=json.loads(Path("figures/PROVENANCE.json").read_text(encoding="utf-8")),
         sections=[section(work, name) for name in work.entries],
         missing=[record for record in fetched if record["status"] != "fetched"],
-        rule=figures.RULE,
+        rule=tables.RULE,
     )
     write_whole(output, html)
 

@@ -1,0 +1,639 @@
+"""dissertation"""
+
+from math import ceil, exp, floor, log, sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ofslib.bounds.statements import Recovery, Sides, Tail, check, is_printed, require
+
+# The papers' rounding of the golden ratio, the largest expansion by hard thresholding.
+EXPANSION = 1.62
+
+# Dissertation, Theorems 1 and 3.
+LARGEST_CONDITION = 1.26
+
+
+# dissertation: support recovery by least squares (OLSth)
+def dissertation_lemma_3(t: float, sigma: float) -> float:
+    """Bound 2 exp(-t^2 / (2 sigma^2)) on P(|X| >= t), X ~ N(0, sigma^2).
+
+    Parameters
+    ----------
+    t, sigma : float
+        Threshold and standard deviation, positive. Bounds above 1 say nothing.
+    """
+    check(t=t, sigma=sigma)
+    return 2 * exp(-(t**2) / (2 * sigma**2))
+
+
+def dissertation_lemma_4(n: int, smallest: float, trace: float, t: float, p: int) -> Tail:
+    """Lower tail of the smallest singular value of n Gaussian rows, over sqrt(n).
+
+    Parameters
+    ----------
+    n, p : int
+        Rows and features, n > p.
+    smallest, trace : float
+        Smallest eigenvalue and trace of the covariance.
+    t : float
+        Relative deviation, positive.
+
+    Returns
+    -------
+    Tail
+        sqrt(smallest) (1 - t) - sqrt(trace / n), which may be negative, and exp(-n t^2 / 2).
+
+    Raises
+    ------
+    DoesNotApply
+        If n <= p.
+    """
+    check({"n": n, "p": p}, smallest=smallest, trace=trace, t=t)
+    require(n > p, f"n = {n} <= p = {p}")
+    return Tail(sqrt(smallest) * (1 - t) - sqrt(trace / n), exp(-n * t**2 / 2))
+
+
+def dissertation_proposition_3(
+    n: int,
+    p: int,
+    sigma: float,
+    eigenvalue: float,
+    alpha: float = 1.0,
+    C1: float = 2.0,
+    variant: str = "corrected",
+) -> Recovery:
+    """Coefficients that OLSth finds: the k largest least-squares estimates are the true features.
+
+    Parameters
+    ----------
+    n, p : int
+        Rows and features.
+    sigma : float
+        Standard deviation of the noise.
+    eigenvalue : float
+        lambda, at most the smallest eigenvalue of X'X / n.
+    alpha : float, default=1.0
+        Exponent of n, in (0, 1].
+    C1 : float, default=2.0
+        Exponent in the probability 1 - 2 p^(1 - C1 n^(1 - alpha)), above 1. Printed: 2 / C, where
+        every column has a mean square of at most C (2 if standardised); corrected: free.
+    variant : {"corrected", "printed"}
+        2 sigma sqrt(2 C1 log(p) / (lambda n^alpha)), or (2 sigma / lambda) sqrt(log(p) / n^alpha)
+        of (3.12), which has no factor 2 for separation and bounds the inverse by its 2-norm.
+
+    Raises
+    ------
+    DoesNotApply
+        If alpha or C1 is out of its range.
+    """
+    check({"n": n, "p": p}, sigma=sigma, eigenvalue=eigenvalue)
+    require(0 < alpha <= 1, f"alpha = {alpha} is not in (0, 1]")
+    require(C1 > 1, f"C1 = {C1:g} <= 1")
+    if is_printed(variant):
+        beta_min = 2 * sigma / eigenvalue * sqrt(log(p) / n**alpha)
+    else:
+        beta_min = 2 * sigma * sqrt(2 * C1 * log(p) / (eigenvalue * n**alpha))
+    return Recovery(beta_min, 1 - 2 * float(p) ** (1 - C1 * n ** (1 - alpha)))
+
+
+def dissertation_corollary_2(
+    n: int,
+    p: int,
+    sigma: float,
+    eigenvalue: float,
+    C1: float = 2.0,
+    variant: str = "corrected",
+) -> Recovery:
+    """Proposition 3 with alpha = 1 (3.13), whose arguments these are.
+
+    With the eigenvalue of the correlations it is Remark 2, and `beta_min` is that of the
+    coefficients times the standard deviations of their features.
+    """
+    return dissertation_proposition_3(n, p, sigma, eigenvalue, 1.0, C1, variant)
+
+
+def dissertation_proposition_2(X: ArrayLike, y: ArrayLike, beta: ArrayLike) -> Sides:
+    """Half the mean squared error of all rows, and the same from their averages.
+
+    Parameters
+    ----------
+    X, y : array-like of shape (n, p) and (n,)
+        The rows.
+    beta : array-like of shape (p,)
+        Coefficients.
+
+    Returns
+    -------
+    Sides
+        ||y - X beta||^2 / (2 n) and beta'S_xx beta / 2 - beta'S_xy + S_yy / 2, which are equal. The
+        printed right side has no S_yy / 2, which does not depend on beta.
+    """
+    X, y, beta = (np.asarray(array, float) for array in (X, y, beta))
+    n = len(y)
+    left = np.sum((y - X @ beta) ** 2) / (2 * n)
+    right = beta @ (X.T @ X / n) @ beta / 2 - beta @ (X.T @ y / n) + y @ y / (2 * n)
+    return Sides(float(left), float(right))
+
+
+def _check_covariance(smallest, variance):
+    check(smallest=smallest, variance=variance)
+    if smallest > variance:
+        raise ValueError(
+            f"smallest={smallest} must be at most variance={variance}: the smallest eigenvalue of "
+            "a covariance is not above its diagonal entries"
+        )
+
+
+def _eigenvalue_bound(n, p, smallest, spread):
+    """lambda of Theorem 2: (0.8 sqrt(smallest) - spread sqrt(p / n))^2."""
+    require(n > p, f"n = {n} <= p = {p}")
+    root = 0.8 * sqrt(smallest) - spread * sqrt(p / n)
+    least = (spread / (0.8 * sqrt(smallest))) ** 2
+    require(root > 0, f"n/p = {n / p:.4g} <= {least:.4g}, where the bound on the eigenvalue is 0")
+    return root**2
+
+
+def dissertation_theorem_2(
+    n: int,
+    p: int,
+    sigma: float,
+    smallest: float,
+    variance: float,
+    alpha: float = 1.0,
+    C1: float = 2.0,
+    variant: str = "corrected",
+) -> Recovery:
+    """Proposition 3 in terms of the covariance of the features (3.14).
+
+    Parameters
+    ----------
+    n, p, sigma, alpha, C1
+        As in `dissertation_proposition_3`.
+    smallest, variance : float
+        Smallest eigenvalue of the covariance, and its largest diagonal entry.
+    variant : {"corrected", "printed"}
+        The spread rho of the features is the root of `variance`, or (printed) `variance` itself;
+        and as in Proposition 3.
+
+    Raises
+    ------
+    DoesNotApply
+        If n <= p or n / p <= (rho / (0.8 sqrt(smallest)))^2, and as Proposition 3.
+    """
+    check({"n": n, "p": p}, sigma=sigma)
+    _check_covariance(smallest, variance)
+    spread = variance if is_printed(variant) else sqrt(variance)
+    eigenvalue = _eigenvalue_bound(n, p, smallest, spread)
+    found = dissertation_proposition_3(n, p, sigma, eigenvalue, alpha, C1, variant)
+    return Recovery(found.beta_min, found.probability - exp(-n / 50))
+
+
+def dissertation_theorem_4(
+    n: int,
+    p: int,
+    sigma: float,
+    smallest: float,
+    variance: float,
+    C1: float = 2.0,
+    start: int | None = None,
+    variant: str = "corrected",
+) -> Recovery:
+    """Coefficients for which OLSth keeps the true features at all sample sizes from n_0 to n.
+
+    By that the proof of Theorem 4 (3.28) gives OLSth the regret of least squares on the true
+    features, O(n_0 / n + log(n) / n). (The regret is of the order printed without it, see
+    docs/bounds.md.)
+
+    Parameters
+    ----------
+    n, p, sigma, smallest, variance, C1
+        As in `dissertation_theorem_2`.
+    start : int or None, default=None
+        n_0, at least max(p + 1, 100 log(n), ((2 log(n) / log(p) + 1) / C1)^2), which None takes.
+    variant : {"corrected", "printed"}
+        Printed: n in place of n_0 in the threshold, no rho beside sqrt(p / n_0), and as
+        Proposition 3.
+
+    Returns
+    -------
+    Recovery
+        `probability` is 1 - 3 / n, `iterations` is n_0.
+
+    Raises
+    ------
+    DoesNotApply
+        If n_0 is too small for the eigenvalue bound, is below the least one, or exceeds n.
+    """
+    check({"n": n, "p": p}, sigma=sigma)
+    _check_covariance(smallest, variance)
+    require(C1 > 1, f"C1 = {C1:g} <= 1")
+    require(p > 1, f"p = {p} <= 1")
+    printed = is_printed(variant)
+    least = ceil(max(p + 1, 100 * log(n), ((2 * log(n) / log(p) + 1) / C1) ** 2))
+    start = least if start is None else start
+    require(least <= start <= n, f"n_0 = {start} is not in [{least}, n = {n}]")
+    eigenvalue = _eigenvalue_bound(start, p, smallest, 1.0 if printed else sqrt(variance))
+    rows = n if printed else start
+    found = dissertation_proposition_3(rows, p, sigma, eigenvalue, 0.5, C1, variant)
+    return Recovery(found.beta_min, 1 - 3 / n, start)
+
+
+def dissertation_lemma_5(t: float, sigmas: ArrayLike) -> float:
+    """Bound 2 exp(-t^2 / (2 sum sigma_i^2)) on P(|sum of D_i| >= t) (Azuma).
+
+    Parameters
+    ----------
+    t : float
+        Threshold, positive.
+    sigmas : array-like of float
+        Sub-Gaussian parameters of the martingale differences D_i.
+    """
+    sigmas = np.asarray(sigmas, dtype=float)
+    check(t=t)
+    if not np.all(sigmas > 0):
+        raise ValueError("sigmas must be positive")
+    return 2 * exp(-(t**2) / (2 * float(sigmas @ sigmas)))
+
+
+def dissertation_proposition_6(
+    n: int,
+    p: int,
+    sigma: float,
+    eigenvalue: float,
+    square_bound: float,
+    variant: str = "corrected",
+) -> Recovery:
+    """Proposition 3 for rows that need not be independent or Gaussian (Appendix B).
+
+    Parameters
+    ----------
+    n, p, sigma, eigenvalue
+        As in `dissertation_proposition_3`.
+    square_bound : float
+        M: features are below sqrt(M) in size, and feature times noise is sub-Gaussian with
+        parameter sqrt(M) sigma.
+    variant : {"corrected", "printed"}
+        4 (sigma / lambda) sqrt(M p log(p) / n) with probability 1 - 2 / p, or
+        2 (sigma / lambda) sqrt(log(p) / n) with 1 - 2 p^(1 - 2 / M).
+
+    Raises
+    ------
+    DoesNotApply
+        If printed and M >= 2, where the probability would be negative.
+    """
+    check({"n": n, "p": p}, sigma=sigma, eigenvalue=eigenvalue, square_bound=square_bound)
+    if is_printed(variant):
+        require(square_bound < 2, f"M = {square_bound:g} >= 2")
+        beta_min = 2 * sigma / eigenvalue * sqrt(log(p) / n)
+        return Recovery(beta_min, 1 - 2 * float(p) ** (1 - 2 / square_bound))
+    beta_min = 4 * sigma / eigenvalue * sqrt(square_bound * p * log(p) / n)
+    return Recovery(beta_min, 1 - 2 / p)
+
+
+# dissertation: convergence of SFSA and OFSA
+def _rho(eta, m, M):
+    """Contraction of a gradient step, sqrt(1 - 2 eta m + eta^2 M^2)."""
+    check(eta=eta, m=m, M=M)
+    if m > M:
+        raise ValueError(f"m={m} exceeds M={M}")
+    require(eta < 2 * m / M**2, f"eta = {eta:.4g} >= 2 m / M^2 = {2 * m / M**2:.4g}")
+    return sqrt(1 - 2 * eta * m + (eta * M) ** 2)
+
+
+def _contraction(eta, m, M, printed):
+    """1.62 rho of Theorems 1 and 3, which must be below 1."""
+    check(m=m, M=M)
+    require(M / m < LARGEST_CONDITION, f"M/m = {M / m:.4g} >= {LARGEST_CONDITION}")
+    factor = EXPANSION * _rho(eta, m, M)
+    if not printed:
+        half = sqrt(m**2 - (1 - EXPANSION**-2) * M**2)
+        ends = f"{(m - half) / M**2:.4g}, {(m + half) / M**2:.4g}"
+        require(factor < 1, f"1.62 rho = {factor:.4g} >= 1, eta = {eta:.4g} is not in ({ends})")
+    return factor
+
+
+def dissertation_lemma_1(
+    point: ArrayLike,
+    other: ArrayLike,
+    gradient: ArrayLike,
+    other_gradient: ArrayLike,
+    eta: float,
+    m: float,
+    M: float,
+    variant: str = "corrected",
+) -> Sides:
+    """A gradient step brings two sparse points nearer to each other.
+
+    Parameters
+    ----------
+    point, other, gradient, other_gradient : array-like of shape (p,)
+        The points and the gradients there.
+    eta : float
+        Step size, below 2 m / M^2.
+    m, M : float
+        Restricted convexity and smoothness on the union of the two supports.
+    variant : {"corrected", "printed"}
+        Whether the gradients are restricted to that union, or (printed) whole.
+
+    Raises
+    ------
+    DoesNotApply
+        If eta >= 2 m / M^2.
+    """
+    rho = _rho(eta, m, M)
+    point, other = np.asarray(point, float), np.asarray(other, float)
+    step = np.subtract(gradient, other_gradient)
+    if not is_printed(variant):
+        step = np.where((point != 0) | (other != 0), step, 0)
+    apart = np.linalg.norm(point - other)
+    return Sides(float(np.linalg.norm(point - other - eta * step)), float(rho * apart))
+
+
+def dissertation_lemma_2(k: int, k_true: int, d: int) -> float:
+    """sqrt(nu) in ||Theta_k(y) - x|| <= sqrt(nu) ||y - x||, at most the golden ratio.
+
+    Parameters
+    ----------
+    k, k_true, d : int
+        Entries kept, nonzero entries of x, and entries in all; k_true <= k <= d.
+    """
+    check({"k": k, "k_true": k_true, "d": d})
+    require(k_true <= k <= d, f"k* = {k_true} <= k = {k} <= d = {d} is wrong")
+    lost = min(k_true, d - k)
+    gamma = lost / (k - k_true + lost) if lost else 0.0
+    return sqrt(1 + (gamma + sqrt((4 + gamma) * gamma)) / 2)
+
+
+def dissertation_proposition_1(
+    before: ArrayLike,
+    after: ArrayLike,
+    truth: ArrayLike,
+    gradient: ArrayLike,
+    kept: ArrayLike,
+    eta: float,
+    m: float,
+    M: float,
+    variant: str = "corrected",
+) -> Sides:
+    """One step of SFSA (2.1), or with the loss of all rows, of OFSA (Proposition 4).
+
+    Parameters
+    ----------
+    before, after, truth : array-like of shape (p,)
+        Coefficients before and after the step, and the true ones.
+    gradient : array-like of shape (p,)
+        Of the step's loss, at `truth`.
+    kept : array-like of bool, shape (p,)
+        The features not yet removed before the step.
+    eta, m, M : float
+        Step size, restricted convexity and smoothness of the step's loss.
+    variant : {"corrected", "printed"}
+        Whether it is required that no true feature was removed.
+
+    Raises
+    ------
+    DoesNotApply
+        If a true feature was removed, or eta >= 2 m / M^2.
+    """
+    rho = _rho(eta, m, M)
+    truth, kept = np.asarray(truth, float), np.asarray(kept, bool)
+    removed = np.flatnonzero((truth != 0) & ~kept)
+    if not is_printed(variant):
+        require(not len(removed), f"true features {removed.tolist()} were removed")
+    size = np.count_nonzero((truth != 0) | kept)
+    right = rho * np.linalg.norm(before - truth) + eta * sqrt(size) * np.max(np.abs(gradient))
+    return Sides(float(np.linalg.norm(after - truth)), float(EXPANSION * right))
+
+
+def dissertation_theorem_1(
+    t: int,
+    p: int,
+    norm: float,
+    G: float,
+    eta: float,
+    m: float,
+    M: float,
+    variant: str = "corrected",
+) -> float:
+    """Bound on ||beta(t) - beta*|| of SFSA, as long as no true feature is removed.
+
+    Parameters
+    ----------
+    t, p : int
+        Steps and features.
+    norm : float
+        ||beta*||, Euclidean.
+    G : float
+        Largest ||grad f_t||_inf at beta*. (Printed: anywhere, which no strongly convex loss has.)
+    eta, m, M : float
+        Step size, restricted convexity and smoothness, M / m < 1.26.
+    variant : {"corrected", "printed"}
+        Whether 1.62 rho < 1 is required, which M / m < 1.26 does not imply.
+
+    Raises
+    ------
+    DoesNotApply
+        If M / m >= 1.26, eta >= 2 m / M^2, or (corrected) 1.62 rho >= 1.
+    """
+    check({"t": t, "p": p}, norm=norm, G=G)
+    factor = _contraction(eta, m, M, is_printed(variant))
+    return factor**t * norm + EXPANSION * eta * sqrt(p) * G / (1 - factor)
+
+
+def dissertation_corollary_1(
+    p: int,
+    G: float,
+    eta: float,
+    m: float,
+    M: float,
+    norm_ratio: float,
+    variant: str = "corrected",
+) -> Recovery:
+    """Coefficients that SFSA finds, and the steps that it takes.
+
+    Parameters
+    ----------
+    p, G, eta, m, M
+        As in `dissertation_theorem_1`.
+    norm_ratio : float
+        ||beta*|| over the smallest true |coefficient|; sqrt(k) if all are equal.
+    variant : {"corrected", "printed"}
+        Corrected: 3.24 in place of 2 in the threshold, the logarithm of the iterations to the base
+        1 / (1.62 rho), and no feature may be removed before so many steps.
+
+    Raises
+    ------
+    DoesNotApply
+        As `dissertation_theorem_1`.
+    """
+    check({"p": p}, G=G)
+    _check_norm_ratio(norm_ratio)
+    printed = is_printed(variant)
+    factor = _contraction(eta, m, M, printed)
+    beta_min = (2 if printed else 2 * EXPANSION) * eta * sqrt(p) * G / (1 - factor)
+    return Recovery(beta_min, 1.0, _iterations(2 * norm_ratio, factor, printed))
+
+
+def _check_norm_ratio(norm_ratio):
+    check(norm_ratio=norm_ratio)
+    if norm_ratio < 1:
+        raise ValueError(f"norm_ratio={norm_ratio} must be at least 1: no entry exceeds the norm")
+
+
+def _iterations(ratio, factor, printed):
+    """Steps until factor^t ratio < 1; as printed, with 1 / factor for 1 / log(1 / factor)."""
+    if factor == 0:
+        return 1
+    return floor(log(ratio) / (factor if printed else -log(factor))) + 1
+
+
+def dissertation_theorem_3(
+    t: int,
+    n: int,
+    p: int,
+    sigma: float,
+    norm: float,
+    eta: float,
+    m: float,
+    M: float,
+    variant: str = "corrected",
+) -> float:
+    """Bound on ||beta(t) - beta*|| of OFSA, with probability 1 - 2 p^(1 - C1).
+
+    Theorem 1 with G = 2 sigma sqrt(log(p) / n); C1 = 2 / C, where C < 2 bounds the mean squares of
+    the columns.
+
+    Parameters
+    ----------
+    n : int
+        Rows.
+    sigma : float
+        Standard deviation of the noise.
+    t, p, norm, eta, m, M, variant
+        As in `dissertation_theorem_1`.
+
+    Raises
+    ------
+    DoesNotApply
+        As `dissertation_theorem_1`.
+    """
+    check({"n": n, "p": p}, sigma=sigma)
+    noise = 2 * sigma * sqrt(log(p) / n)
+    return dissertation_theorem_1(t, p, norm, noise, eta, m, M, variant)
+
+
+def dissertation_corollary_3(
+    n: int,
+    p: int,
+    sigma: float,
+    eta: float,
+    m: float,
+    M: float,
+    norm_ratio: float,
+    C1: float = 2.0,
+    variant: str = "corrected",
+) -> Recovery:
+    """Coefficients that OFSA finds, and the steps that it takes.
+
+    Parameters
+    ----------
+    n, p, sigma, eta, m, M
+        As in `dissertation_theorem_3`.
+    norm_ratio : float
+        As in `dissertation_corollary_1`.
+    C1 : float, default=2.0
+        2 / C, above 1.
+    variant : {"corrected", "printed"}
+        Corrected: the logarithm to the base 1 / (1.62 rho), and no feature may be removed before.
+
+    Raises
+    ------
+    DoesNotApply
+        If C1 <= 1, and as `dissertation_theorem_1`.
+    """
+    check({"n": n, "p": p}, sigma=sigma)
+    _check_norm_ratio(norm_ratio)
+    require(C1 > 1, f"C1 = {C1:g} <= 1")
+    printed = is_printed(variant)
+    factor = _contraction(eta, m, M, printed)
+    beta_min = 4 * sigma * eta * sqrt(p * log(p) / n) / (1 - factor)
+    steps = _iterations(10 * norm_ratio, factor, printed)
+    return Recovery(beta_min, 1 - 2 * float(p) ** (1 - C1), steps)
+
+
+def dissertation_proposition_7(
+    n: int,
+    p: int,
+    sigma: float,
+    eta: float,
+    m: float,
+    M: float,
+    norm_ratio: float,
+    square_bound: float,
+    variant: str = "corrected",
+) -> Recovery:
+    """Corollary 3 for rows that need not be independent or Gaussian (Appendix B).
+
+    Parameters
+    ----------
+    n, p, sigma, eta, m, M, norm_ratio
+        As in `dissertation_corollary_3`.
+    square_bound : float
+        M of `dissertation_proposition_6`.
+    variant : {"corrected", "printed"}
+        Corrected: sqrt(square_bound) times the threshold, with probability 1 - 2 / p; and the
+        iterations of Corollary 3.
+
+    Raises
+    ------
+    DoesNotApply
+        If printed and square_bound >= 2, and as `dissertation_theorem_1`.
+    """
+    check(square_bound=square_bound)
+    if is_printed(variant):
+        require(square_bound < 2, f"M = {square_bound:g} >= 2")
+        C1, scale = 2 / square_bound, 1.0
+    else:
+        C1, scale = 2.0, sqrt(square_bound)
+    return dissertation_corollary_3(n, p, scale * sigma, eta, m, M, norm_ratio, C1, variant)
+
+
+def dissertation_proposition_5(X: ArrayLike, y: ArrayLike, path: ArrayLike, start: int) -> Sides:
+    """Regret of least squares after `start` rows, per row, in half the square loss.
+
+    (G^2 log(n / n_0) / m + M n_0 D^2) / (2 n), where the printed proof has log(n).
+
+    Parameters
+    ----------
+    X, y : array-like of shape (n, p) and (n,)
+        The rows.
+    path : array-like of shape (n + 1, p)
+        path[i] is the least-squares fit to the first i rows; the first `start` are not used.
+    start : int
+        n_0.
+
+    Raises
+    ------
+    DoesNotApply
+        If X'X of the first `start` rows is singular.
+    """
+    X, y, path = np.asarray(X, float), np.asarray(y, float), np.asarray(path, float)
+    check({"start": start})
+    n = len(X)
+    if start >= n:
+        raise ValueError(f"start={start} must be below the number of rows, {n}")
+    gram = X[:start].T @ X[:start]
+    ends = np.linalg.eigvalsh(gram / start)
+    M, smallest = ends[-1], []
+    require(ends[0] > 1e-12 * M, f"X'X of the first n_0 = {start} rows is singular")
+    for i in range(start, n):
+        gram += np.outer(X[i], X[i])
+        smallest.append(np.linalg.eigvalsh(gram)[0] / (i + 1))
+    used = path[start:]
+    errors = np.einsum("ij,ij->i", X[start:], used[:-1]) - y[start:]
+    regret = errors @ errors / 2 - np.sum((X[start:] @ used[-1] - y[start:]) ** 2) / 2
+    G = np.max(np.abs(errors) * np.linalg.norm(X[start:], axis=1))
+    D = max(np.max(np.linalg.norm(used - row, axis=1)) for row in used)
+    bound = (G**2 * log(n / start) / min(smallest) + M * start * D**2) / (2 * n)
+    return Sides(float(regret / n), float(bound))

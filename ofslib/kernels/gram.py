@@ -1,0 +1,339 @@
+"""Solvers that know of the data only S = X'X / n and b = X'y / n, standardised.
+
+They minimise w'Sw / 2 - w'b, with a penalty or on few features: dissertation (3.5). S is symmetric
+with ones on its diagonal, in columns that are contiguous.
+"""
+
+import numpy as np
+from scipy.linalg import LinAlgError, eigh_tridiagonal
+from scipy.linalg.blas import get_blas_funcs
+from scipy.linalg.lapack import get_lapack_funcs
+
+from ofslib._jit import kernel
+from ofslib.kernels.penalties import piece, proximal
+from ofslib.kernels.selection import kth_largest
+
+# No spectrum needs as many: independent features, the hardest, take 15 to 30 steps.
+_KRYLOV = 100
+
+# Steps of conjugate gradients between two sweeps.
+_NEWTON = 25
+
+# Features that may enter at once, if the model does not have more.
+_ADMITTED = 16
+
+
+def least_squares(S, b, n_free: int, ridge: float) -> np.ndarray:
+    """Solve S w = b by Cholesky: dissertation (3.6).
+
+    Where least squares has no unique solution, it is made unique by a ridge: if n_free <= m, or if
+    S is singular to the precision of its numbers.
+
+    Parameters
+    ----------
+    S : ndarray of shape (m, m), float32 or float64
+        Second moments, standardised. Not changed.
+    b : ndarray of shape (m,)
+        Moments of the features with y.
+    n_free : int
+        Rows, less one if they were centred: the greatest rank that S can have.
+    ridge : float
+        What is then added to the diagonal; but at least m times the precision of S.
+
+    Returns
+    -------
+    ndarray of shape (m,), float64
+
+    Raises
+    ------
+    LinAlgError
+        If S is not a matrix of moments: it has a negative eigenvalue below -ridge.
+    """
+    m = len(b)
+    eps = np.finfo(S.dtype).eps
+    potrf, potrs, pocon, lange = get_lapack_funcs(("potrf", "potrs", "pocon", "lange"), (S,))
+    if n_free > m:
+        factor, failed = potrf(S, clean=False)
+        if not failed and pocon(factor, lange("1", S))[0] > eps:
+            return potrs(factor, b)[0].astype(np.float64)
+    S = np.array(S, order="F")
+    S[np.diag_indices(m)] += max(ridge, m * eps)
+    factor, failed = potrf(S, clean=False, overwrite_a=True)
+    if failed:
+        raise LinAlgError(f"S has a negative eigenvalue below -{max(ridge, m * eps)}")
+    return potrs(factor, b)[0].astype(np.float64)
+
+
+def largest_eigenvalue(S) -> float:
+    """Largest eigenvalue of S, by the Lanczos method.
+
+    Never too large but for rounding, and too small by less than 1 %; by far less if the largest
+    eigenvalue stands apart from the others.
+    """
+    p = len(S)
+    symv = get_blas_funcs("symv", (S,))
+    v = np.random.default_rng(0).standard_normal(p).astype(S.dtype)
+    basis = np.empty((min(p, _KRYLOV), p), S.dtype)
+    diagonal, beside, found = [], [], 0.0
+    for i in range(len(basis)):
+        beside.append(np.linalg.norm(v))
+        basis[i] = v / beside[-1]
+        v = symv(1.0, S, basis[i])
+        diagonal.append(float(basis[i] @ v))
+        values, vectors = eigh_tridiagonal(diagonal, beside[1:])
+        found = values[-1]
+        # Twice: once leaves what rounding brought back.
+        for _ in range(2):
+            v -= (basis[: i + 1] @ v) @ basis[: i + 1]
+        if np.linalg.norm(v) * abs(vectors[-1, -1]) <= 0.01 * found:
+            break
+    return float(found)
+
+
+@kernel
+def compact(S, kept, room):
+    """Write the columns of S[kept, kept] one after the other into `room`; kept ascends.
+
+    Only the upper triangle is read and written. room may be the memory of S itself: no number is
+    read after its place was written to.
+    """
+    m = len(kept)
+    for c in range(m):
+        column = S[:, kept[c]]
+        for r in range(c + 1):
+            room[c * m + r] = column[kept[r]]
+
+
+@kernel
+def gradient(S, b, w, g):
+    """g = b - S w, at the cost of the nonzeros of w; returns how many there are."""
+    used = 0
+    for i in range(len(g)):
+        g[i] = b[i]
+    for j in range(len(w)):
+        if w[j] != 0.0:
+            used += 1
+            column, step = S[:, j], w[j]
+            for i in range(len(g)):
+                g[i] -= step * column[i]
+    return used
+
+
+@kernel
+def sweep(K, w, g, penalty, shape, level):
+    """Minimise over one coordinate after the other; returns the largest change."""
+    largest = 0.0
+    for a in range(len(w)):
+        new = proximal(penalty, shape, g[a] + w[a], level, 1.0)
+        change = new - w[a]
+        if change != 0.0:
+            w[a] = new
+            largest = max(largest, abs(change))
+            row = K[a]
+            for i in range(len(w)):
+                g[i] -= change * row[i]
+    return largest
+
+
+@kernel
+def product(K, v, out):
+    """out = K v."""
+    for i in range(len(v)):
+        out[i] = 0.0
+    for a in range(len(v)):
+        if v[a] != 0.0:
+            row, step = K[a], v[a]
+            for i in range(len(v)):
+                out[i] += step * row[i]
+
+
+@kernel
+def inner(u, v):
+    """u . v"""
+    total = 0.0
+    for i in range(len(u)):
+        total += u[i] * v[i]
+    return total
+
+
+@kernel
+def towards(K, w, g, penalty, shape, level, room):
+    """Newton's direction of the nonzero w on their pieces of P, by conjugate gradients.
+
+    Correlated features, among which sweeps are slow, cost it few steps. Where the objective bends
+    downwards the direction so far is kept. It is the first row of `room`, shape (4, p).
+    """
+    m = len(w)
+    d, r, s, product_s = room[0, :m], room[1, :m], room[2, :m], room[3, :m]
+    for a in range(m):
+        d[a] = 0.0
+        r[a] = g[a] - piece(penalty, shape, w[a], level)[0] if w[a] != 0.0 else 0.0
+        s[a] = r[a]
+    first = square = inner(r, r)
+    for _ in range(_NEWTON):
+        product(K, s, product_s)
+        for a in range(m):
+            curvature = piece(penalty, shape, w[a], level)[1]
+            product_s[a] = product_s[a] + curvature * s[a] if w[a] != 0.0 else 0.0
+        bend = inner(s, product_s)
+        if not bend > 0.0:
+            break
+        for a in range(m):
+            d[a] += square / bend * s[a]
+            r[a] -= square / bend * product_s[a]
+        square, last = inner(r, r), square
+        if square <= 1e-6 * first:
+            break
+        for a in range(m):
+            s[a] = r[a] + square / last * s[a]
+
+
+@kernel
+def jump(K, w, g, penalty, shape, level, room):
+    """Go in Newton's direction, but not beyond the pieces of P on which the w are."""
+    m, reach = len(w), 1.0
+    towards(K, w, g, penalty, shape, level, room)
+    d, change = room[0, :m], room[1, :m]
+    for a in range(m):
+        if d[a] != 0.0:
+            _, _, least, most = piece(penalty, shape, w[a], level)
+            outwards = d[a] if w[a] > 0.0 else -d[a]
+            edge = most if outwards > 0.0 else least
+            reach = min(reach, (edge - abs(w[a])) / outwards)
+    for a in range(m):
+        d[a] *= reach
+        w[a] += d[a]
+    product(K, d, change)
+    for a in range(m):
+        g[a] -= change[a]
+
+
+@kernel
+def grown(K, m):
+    """K with room for m rows and columns."""
+    if m <= len(K):
+        return K
+    larger = np.empty((2 * m, 2 * m), K.dtype)
+    for a in range(len(K)):
+        for i in range(len(K)):
+            larger[a, i] = K[a, i]
+    return larger
+
+
+@kernel
+def admit(S, g, active, size, inside, K, level, most, gain):
+    """Add to the active features those with the largest |g| above the level, up to `most`.
+
+    Returns how many are active, and their moments K. `gain` is scratch, shape (p,).
+    """
+    better, least = 0, level
+    for j in range(len(g)):
+        if not inside[j] and abs(g[j]) > level:
+            gain[better] = abs(g[j])
+            better += 1
+    if better > most:
+        least = kth_largest(gain, better, most)
+    for j in range(len(g)):
+        if not inside[j] and abs(g[j]) > level and abs(g[j]) >= least:
+            active[size], inside[j] = j, True
+            K = grown(K, size + 1)
+            for a in range(size + 1):
+                K[a, size] = K[size, a] = S[active[a], j]
+            size += 1
+    return size, K
+
+
+@kernel
+def dismiss(w, active, size, inside, K):
+    """Take the active features out that are zero; returns how many stay."""
+    stay = 0
+    for a in range(size):
+        if w[active[a]] == 0.0:
+            inside[active[a]] = False
+            continue
+        for i in range(size):
+            K[stay, i] = K[a, i]
+        for i in range(size):
+            K[i, stay] = K[i, a]
+        active[stay] = active[a]
+        stay += 1
+    return stay
+
+
+@kernel
+def coordinate_path(S, b, levels, penalty, shape, most, tol, n_iter):
+    """Minimise w'Sw / 2 - w'b + P(w; level) for each level by coordinate descent.
+
+    The levels fall, and each begins where the one before it ended. The path ends early with a
+    model that has more than `most` features.
+
+    Returns
+    -------
+    W : ndarray of shape (m, p)
+        The models of the first m levels.
+    settled : bool
+        Whether each was reached, to a change of at most `tol`, within `n_iter` sweeps.
+    """
+    p, settled = len(b), True
+    W, w, g = np.zeros((len(levels), p)), np.zeros(p), np.empty(p)
+    used = gradient(S, b, w, g)
+    active, inside, size = np.empty(p, np.int64), np.zeros(p, np.bool_), 0
+    part, slope, room = np.empty(p), np.empty(p), np.empty((4, p))
+    K = np.empty((64, 64), S.dtype)
+    for q in range(len(levels)):
+        sweeps, known, solved = 0, -1, False
+        # Of a concave penalty many features that were active stay zero; each step would see them.
+        if size > 2 * used + _ADMITTED:
+            size = dismiss(w, active, size, inside, K)
+        while not solved and sweeps < n_iter:
+            # Of correlated features nearly all seem to be missing as long as a few are.
+            few = max(_ADMITTED, used)
+            size, K = admit(S, g, active, size, inside, K, levels[q], few, room[0])
+            if size == known:
+                solved = True
+                continue
+            known, change = size, np.inf
+            for a in range(size):
+                part[a], slope[a] = w[active[a]], g[active[a]]
+            while change > tol and sweeps < n_iter:
+                change = sweep(K, part[:size], slope, penalty, shape, levels[q])
+                sweeps += 1
+                if change > tol:
+                    jump(K, part[:size], slope, penalty, shape, levels[q], room)
+            for a in range(size):
+                w[active[a]] = part[a]
+            used = gradient(S, b, w, g)
+        settled = settled and solved
+        for j in range(p):
+            W[q, j] = w[j]
+        if used > most:
+            return W[: q + 1], settled
+    return W, settled
+
+
+@kernel
+def threshold_path(S, b, levels, penalty, shape, most, tol, n_iter, rate, printed):
+    """Dissertation, Algorithm 5, for each level from w = 0; the path ends like coordinate_path.
+
+    A gradient step, then the proximal map for a step of that size, or, if `printed`,
+    Theta(w; rate level) as the algorithm has it; `n_iter` times, or until nothing changes by more
+    than `tol`. Returns the models of the first m levels, shape (m, p).
+    """
+    p = len(b)
+    W, g = np.zeros((len(levels), p)), np.empty(p)
+    for q in range(len(levels)):
+        w, level, step = W[q], levels[q], rate
+        if printed:
+            level, step = rate * level, 1.0
+        for _ in range(n_iter):
+            gradient(S, b, w, g)
+            largest = 0.0
+            for j in range(p):
+                new = proximal(penalty, shape, w[j] + rate * g[j], level, step)
+                largest = max(largest, abs(new - w[j]))
+                w[j] = new
+            if not largest > tol:
+                break
+        if gradient(S, b, w, g) > most:
+            return W[: q + 1]
+    return W

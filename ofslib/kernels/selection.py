@@ -1,0 +1,143 @@
+"""Keeping the k most important features, and the schedules by which they become k.
+
+Ties: of two equally important features the one with the lower index is kept.
+"""
+
+from enum import IntEnum
+
+import numpy as np
+
+from ofslib._jit import kernel
+from ofslib.kernels.rows import Active, variance
+
+
+class Importance(IntEnum):
+    """Codes of the importance measures, named as in the estimators' `importance` parameter."""
+
+    coef = 0  # |beta_j|; the one that reproduces the papers' tables
+    scaled_coef = 1  # sd_j |beta_j|; sfsa Section 3.2 and Algorithm 2
+    scaled_root = 2  # sqrt(var_j |beta_j|); as sfsa Algorithm 1 is printed
+
+
+COEF, SCALED_COEF, SCALED_ROOT = (int(code) for code in Importance)
+
+
+@kernel
+def importance(measure, coef, moments, j):
+    """Importance of feature j with coefficient `coef`."""
+    if measure == COEF:
+        return abs(coef)
+    if measure == SCALED_COEF:
+        return np.sqrt(variance(moments, j)) * abs(coef)
+    return np.sqrt(variance(moments, j) * abs(coef))
+
+
+@kernel
+def annealed(t, maturity, p, k, mu):
+    """Features kept after step t: k + (p-k) max(0, (T-t)/(t mu + T)) (sfsa, Section 3.1)."""
+    if t >= maturity:
+        return k
+    return k + round((p - k) * (maturity - t) / (t * mu + maturity))
+
+
+@kernel
+def kth_largest(v, m, k):
+    """The k-th largest of v[:m], 1 <= k <= m; reorders v[:m]."""
+    low, high, target, chance = 0, m - 1, m - k, 1
+    while low < high:
+        # Median of three at places without a pattern: then no input is slow.
+        chance = (chance * 1103515245 + 12345) % 2147483648
+        first, middle = v[low + chance % (high - low + 1)], v[(low + high) // 2]
+        last = v[low + (chance >> 8) % (high - low + 1)]
+        pivot = max(min(first, middle), min(max(first, middle), last))
+        if np.isnan(pivot):
+            return pivot
+        # Without branches, which a processor could not foresee here.
+        edge = low
+        for i in range(low, high + 1):
+            x = v[i]
+            v[i] = v[edge]
+            v[edge] = x
+            edge += not x >= pivot
+        if target < edge:
+            high = edge - 1
+        elif edge > low:
+            low = edge
+        else:
+            for i in range(low, high + 1):
+                x = v[i]
+                v[i] = v[edge]
+                v[edge] = x
+                edge += x == pivot
+            if target < edge:
+                return pivot
+            low = edge
+    return v[target]
+
+
+@kernel
+def keep_top(index, value, m, k, work, guess):
+    """Move the k most valued of index[:m] to its front, the others behind them, each in order.
+
+    `value[i]` is the value of feature `index[i]`; `work` has room for m numbers. A value that is
+    not a number counts as infinite, so that a diverged coefficient stays visible. Returns the
+    largest value that goes. `guess` changes the speed only: the selection is fast if it is a
+    little above that.
+    """
+    goes, low = m - k, 0
+    for i in range(m):
+        v = value[i]
+        if np.isnan(v):
+            v = value[i] = np.inf
+        work[low] = v
+        low += v <= guess
+    if low < goes:
+        low = m
+        work[:m] = value[:m]
+    cut = kth_largest(work, low, low - goes + 1)
+    below, tied = 0, 0
+    for i in range(low):
+        below += work[i] < cut
+        tied += work[i] == cut
+    last = -1.0
+    if tied > goes - below:
+        tied = 0
+        for i in range(m):
+            work[tied] = index[i]
+            tied += value[i] == cut
+        last = kth_largest(work, tied, goes - below) - 1.0
+    kept, dropped = 0, 0
+    for i in range(m):
+        j, v = index[i], value[i]
+        keep = v > cut or (v == cut and last >= 0.0 and j <= last)
+        index[kept] = j
+        work[dropped] = j
+        kept += keep
+        dropped += not keep
+    for i in range(dropped):
+        index[kept + i] = int(work[i])
+    return cut
+
+
+@kernel
+def prune(w, active, moments, measure, keep, room):
+    """Drop all but the `keep` most important features; `room` is a scratch array (2, p + 1)."""
+    m = active.size[0]
+    if keep >= m:
+        return
+    for a in range(m):
+        j = active.index[a]
+        room[0, a] = importance(measure, w[j], moments, j)
+    active.cut[0] = keep_top(active.index, room[0], m, keep, room[1], 1.5 * active.cut[0])
+    for j in active.index[keep:m]:
+        active.fresh[j] = False
+        w[j] = 0.0
+    active.size[0] = keep
+
+
+def best_model(w, active, moments, measure, k):
+    """Coefficients and intercept of w after keeping the k most important features; w stays."""
+    w, active = w.copy(), Active(*(part.copy() for part in active))
+    p = len(active.index)
+    prune(w, active, moments, measure, min(k, p), np.empty((2, p + 1)))
+    return w[:-1], float(w[-1])

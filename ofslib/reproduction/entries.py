@@ -1,0 +1,307 @@
+"""Entries of config/experiments, and the settings that their grids and readings multiply to."""
+
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+from ofslib.reproduction.sources import home
+from ofslib.simulate import DESIGNS
+
+# What is left of an entry's keys, if it does not give them.
+DEFAULTS = {
+    "data": {},
+    "grid": {},
+    "readings": {},
+    "methods": {},
+    "sweep": {},
+    "tune": {},
+    "track": {},
+    "study": {},
+    "passes": 1,
+    "metrics": [],
+    "replicates": 1,
+    "test_rows": 1000,
+    "time": None,
+    "parameters": {},
+    "only": {},
+}
+
+
+NOT_RUN, NOT_TIMED = "not run at this scale", "not timed at this scale"
+
+# Learning from sampled running averages takes about as long as generating so many numbers for each
+# entry of their matrix.
+AVERAGES_COST = 10
+
+
+class ConfigurationError(Exception):
+    """A configuration file says something that is not allowed."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One grid point of an entry: one run, one file of results."""
+
+    name: str
+    spec: dict[str, Any]  # what experiment.run takes
+    skipped: str = ""  # why it is not run at this scale
+
+    @property
+    def dataset(self) -> str | None:
+        """Name of the real data set that the setting reads, if any."""
+        return self.spec["data"].get("dataset")
+
+    @property
+    def mem_mb(self) -> int:
+        """Memory to reserve for the run."""
+        if self.dataset:
+            # Five copies of the largest of the registered sets, MNIST with all its rows.
+            return 2500
+        data, MB = self.spec["data"], 2**20
+        paths = 3 * 200 * 8 * data.get("p", 0) / MB  # methods that learn 200 penalties at once
+        squares = 4 * 8 * data["p"] ** 2 / MB if "averages" in data else 0
+        return math.ceil(500 + 5 * 8 * 1000 * _width(data) / MB + paths + squares)
+
+    @property
+    def needs(self) -> list[str]:
+        """What its run is made of, as `sources` takes it."""
+        spec, needs = self.spec, {"_files", "reproduction.experiment"}
+        needs |= {method["class"] for method in spec["methods"].values()}
+        if spec["study"]:
+            needs.add(spec["study"]["function"])
+        if spec["track"]:
+            needs.add("reproduction.tracking")
+        if "averages" in spec["data"]:
+            needs.add("wishart")
+        if self.dataset:
+            needs.add("datasets")
+        return sorted(needs)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One table or figure of a paper, at one scale."""
+
+    name: str
+    spec: dict[str, Any]
+    scale: dict[str, Any]
+    seed: int
+
+    @cached_property
+    def settings(self) -> list[Setting]:
+        """All grid points, in the order of the configuration."""
+        if not (self.spec["methods"] or self.spec["study"]):
+            return []
+        return [
+            setting
+            for reading, change in (self.spec["readings"] or {None: {}}).items()
+            for setting in self._first([self._setting(reading, change, p) for p in self.points])
+        ]
+
+    def _first(self, settings: list[Setting]) -> Iterator[Setting]:
+        """The settings of a reading; of those that simulate no more than the scale runs."""
+        left = self.scale.get("settings") or math.inf
+        for setting in settings:
+            counts = not (setting.dataset or setting.skipped)
+            yield replace(setting, skipped=NOT_RUN) if counts and left == 0 else setting
+            left -= counts and left > 0
+
+    @property
+    def points(self) -> list[dict[str, Any]]:
+        """The points of its grid, or of all its grids."""
+        grids = self.spec["grid"] if isinstance(self.spec["grid"], list) else [self.spec["grid"]]
+        return [point for grid in grids for point in _multiplied(grid)]
+
+    @property
+    def to_run(self) -> list[Setting]:
+        """The settings that this scale runs."""
+        return [setting for setting in self.settings if not setting.skipped]
+
+    @property
+    def timed(self) -> list[Setting]:
+        """What measures times: the settings of the reading named by `time` that are not too big."""
+        return [setting for setting in self.times if not setting.skipped]
+
+    @property
+    def times(self) -> list[Setting]:
+        """All settings of that reading, with the reason why they are not timed at this scale."""
+        return [
+            self._timing(setting)
+            for setting in self.settings
+            if self.spec["time"] and setting.spec["axes"].get("reading") == self.spec["time"]
+        ]
+
+    def _timing(self, setting: Setting) -> Setting:
+        """What measures the times of a setting: on rows, and slow methods once."""
+        methods = {
+            label: method | {"replicates": min(1, method["replicates"])}
+            if "replicates" in method
+            else method
+            for label, method in self._methods(setting.spec["axes"], timed=True).items()
+        }
+        data = {key: value for key, value in setting.spec["data"].items() if key != "averages"}
+        repeats = self.scale["timing_repeats"]
+        changes = {"metrics": ["time_s"], "replicates": repeats, "methods": methods, "data": data}
+        too_big = _size({"data": data}) > self.scale["timing_values"]
+        return Setting(setting.name, setting.spec | changes, setting.skipped or NOT_TIMED * too_big)
+
+    def outputs(self, timed: bool) -> list[str]:
+        """Endings of the files that its notebook makes; `timed`: whether it shows times."""
+        table = [".csv", ".tex"]
+        if self.spec["form"] == "figure":
+            return [".csv", ".svg", ".pdf"]
+        return table + [f"_time{end}" for end in table] if timed else table
+
+    def _methods(self, axes: dict[str, Any], timed: bool = False) -> dict[str, Any]:
+        """The methods of a setting, or those of which it measures the times."""
+        change = self.spec["readings"].get(axes.get("reading"), {}).get("methods", {})
+        return {
+            label: _resolved(method | change.get(label, {}), axes)
+            for label, method in self.spec["methods"].items()
+            if change.get(label, {}) is not None
+            and method.get("timed", True) in ((True, "only") if timed else (True, False))
+        }
+
+    def _setting(self, reading: str | None, change: dict, point: dict[str, Any]) -> Setting:
+        axes = point if reading is None else {"reading": reading, **point}
+        methods = self._methods(axes)
+        spec = {
+            "experiment": self.name,
+            "name": _slug(axes.values()),
+            "axes": axes,
+            "data": point | _resolved(self.spec["data"] | change.get("data", {}), axes),
+            "methods": methods,
+            "study": _resolved(self.spec["study"] | change.get("study", {}), axes),
+            "seed": self.seed,
+            "tune": self.spec["tune"] | change.get("tune", {}),
+            **{key: self.spec[key] for key in ("sweep", "track", "passes", "metrics", "test_rows")},
+            **{key: self.scale[key] for key in ("run_values", "tune_values")},
+            **{key: self.scale[key] for key in ("tune_points",) if key in self.scale},
+        }
+        asked = _resolved({"replicates": self.spec["replicates"]}, axes)["replicates"]
+        most = self.scale["replicates"]
+        if self.spec["study"]:
+            most = self.scale.get("study_replicates", most)
+        if _size(spec) and self.scale["values"] is not None:
+            most = min(most, int(self.scale["values"] / _size(spec)))
+        spec |= {"asked": asked, "replicates": min(asked, most)}
+        # Methods with replicates of their own go through all features for each row, sparse or not.
+        dense = spec["data"].get("n", 0) * spec["data"].get("p", 0)
+        for method in methods.values():
+            if "replicates" in method and dense and self.scale["values"] is not None:
+                limit = int(self.scale["values"] / dense)
+                method["replicates"] = min(method["replicates"], limit)
+        too_few = spec["replicates"] < min(2, asked, self.scale["replicates"])
+        return Setting(spec["name"], spec, NOT_RUN if too_few else "")
+
+    def check(self) -> None:
+        """Raise ConfigurationError, naming the key, if the entry does not make sense."""
+        spec = self.spec
+        if spec["time"] and spec["time"] not in spec["readings"]:
+            raise ConfigurationError(f"time={spec['time']!r} is no reading")
+        for reading, change in spec["readings"].items():
+            for label in change.get("methods", {}).keys() - spec["methods"].keys():
+                raise ConfigurationError(f"reading {reading!r} changes no method {label!r}")
+        named = {label: method["class"] for label, method in spec["methods"].items()}
+        if spec["study"]:
+            named["study"] = spec["study"]["function"]
+        for label, name in named.items():
+            try:
+                home(name)
+            except LookupError as error:
+                raise ConfigurationError(f"{label}: {error}") from error
+        names = Counter(setting.name for setting in self.settings)
+        for name, count in names.items():
+            if count > 1:
+                raise ConfigurationError(f"grid has {count} points that are called {name!r}")
+        for setting in self.settings:
+            self._check_data(setting)
+            if not setting.skipped and setting.spec["replicates"] < 1:
+                raise ConfigurationError(f"replicates of {setting.name!r} must be at least 1")
+
+    def _check_data(self, setting: Setting) -> None:
+        data, axes = setting.spec["data"], setting.spec["axes"]
+        if "simulate" in data and data["simulate"] not in DESIGNS:
+            raise ConfigurationError(f"simulate={data['simulate']!r} is none of {sorted(DESIGNS)}")
+        design = DESIGNS.get(data.get("simulate"))
+        for key, ability in _asked_of_design(setting.spec).items():
+            if not hasattr(design, ability):
+                able = sorted(name for name, cls in DESIGNS.items() if hasattr(cls, ability))
+                raise ConfigurationError(f"{key} needs data with `simulate` one of {able}")
+        parameters = {f.name for f in fields(design)} if design else set()
+        known = {"simulate", "n", "averages", *parameters} if design else {"dataset"}
+        used = {value["by"] for value in _values(self.spec) if "by" in value}
+        for key in data.keys() - known - (axes.keys() & used):
+            raise ConfigurationError(f"{key!r} is no part of the data, and nothing is `by` it")
+        if design and setting.spec["methods"] and not setting.spec["study"] and "n" not in data:
+            raise ConfigurationError("data: n, the number of rows, is needed")
+        if design:
+            try:
+                design(**{key: data[key] for key in parameters & data.keys()})
+            except (TypeError, ValueError) as error:
+                raise ConfigurationError(f"data: {error}") from error
+
+
+def _asked_of_design(spec: dict[str, Any]) -> dict[str, str]:
+    """What a setting says -> the attribute that its design needs for that."""
+    asked = {}
+    if "averages" in spec["data"]:
+        asked["averages=sampled"] = "low_rank"
+    if "every" in spec["track"]:
+        asked["track.every"] = "coef_at"
+    elif spec["track"]:
+        asked["track.first"] = "low_rank"
+    elif spec["test_rows"] is None:
+        asked["test_rows=null"] = "low_rank"
+    return asked
+
+
+def _size(spec: dict[str, Any]) -> int:
+    """Numbers that one replicate generates."""
+    if "averages" in spec["data"]:
+        return AVERAGES_COST * spec["data"].get("p", 0) ** 2
+    return spec["data"].get("n", 0) * _width(spec["data"])
+
+
+def _width(data: dict[str, Any]) -> int:
+    """Numbers of a row."""
+    return data["nonzeros"] + data.get("k", 0) if "nonzeros" in data else data.get("p", 0)
+
+
+def _multiplied(grid: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    values = [value if isinstance(value, list) else [value] for value in grid.values()]
+    for point in itertools.product(*values):
+        yield dict(zip(grid, point, strict=True))
+
+
+def _resolved(spec: dict[str, Any], axes: dict[str, Any]) -> dict[str, Any]:
+    """Replace {by: axis, value: ...} by what holds at these axes; one may stand in another."""
+    result = {}
+    for key, value in spec.items():
+        while isinstance(value, dict) and "by" in value:
+            if value["by"] not in axes:
+                raise ConfigurationError(f"{key}: by={value['by']!r} is none of {sorted(axes)}")
+            at = axes[value["by"]]
+            if at not in value:
+                raise ConfigurationError(f"{key} has no value for {value['by']}={at!r}")
+            value = value[at]
+        result[key] = value
+    return result
+
+
+def _values(spec: Any) -> Iterator[dict[str, Any]]:
+    """All dicts within a specification."""
+    if isinstance(spec, dict):
+        yield spec
+        for inner in spec.values():
+            yield from _values(inner)
+
+
+def _slug(values: Iterable[Any]) -> str:
+    words = [re.sub(r"[^A-Za-z0-9]+", "-", str(value)) for value in values]
+    return "_".join(words) or "all"

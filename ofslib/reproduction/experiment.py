@@ -1,0 +1,276 @@
+"""One setting of a table or figure -> tidy rows.
+
+A setting is what `project` makes of an entry of config/experiments: a dict with the data, the
+methods and their parameters, the number of replicates and the seed. Equal settings give equal
+results, whatever else runs and in whatever order.
+"""
+
+import hashlib
+import inspect
+import itertools
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from tqdm.auto import tqdm
+
+from ofslib.metrics import METRICS, detection_rate, selected_features
+from ofslib.reproduction.methods import build, find_class, installed, learn, points
+from ofslib.simulate import DESIGNS
+
+# What a method of a user's may lack: a metric that needs it is left out.
+LEARNED = ("predict", "decision_function", "coef_", "intercept_", "support_")
+
+# Metrics of a model where the law of new rows is known, without test rows.
+EXPECTED = {
+    "DR": lambda model, design: detection_rate(selected_features(model), design.support),
+    "selected": lambda model, design: len(selected_features(model)),
+    "RMSE": lambda model, design: design.rmse(model.coef_, model.intercept_),
+    "AUC": lambda model, design: design.auc(model.coef_),
+}
+
+
+def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.DataFrame:
+    """All replicates and methods of a setting.
+
+    Parameters
+    ----------
+    setting : dict
+        As `project.Setting.spec`.
+    data : datasets.Dataset, optional
+        The real data set that the setting names; None if it simulates its data.
+    progress : bool, default=True
+        Whether to show how many replicates remain.
+
+    Returns
+    -------
+    DataFrame
+        Columns: experiment, the setting's axes, method, the swept parameters, replicate, metric,
+        value. Metric time_s is the time that learning took, without generating or reading data.
+    """
+    here, lacking = installed(setting)
+    one = _tracked if setting["track"] else _simulated
+    if setting["study"]:
+        one = partial(_studied, data=data)
+    elif data is not None:
+        one = _real(here, data)
+    replicates = tqdm(range(setting["replicates"]), disable=not progress, desc=setting["name"])
+    rows = [row for replicate in replicates for row in one(here, replicate)]
+    for label, reason in lacking.items():
+        rows += _absent({**setting, "methods": {label: setting["methods"][label]}}, reason)
+    return _table(setting, rows)
+
+
+def absent(setting: dict[str, Any], reason: str) -> pd.DataFrame:
+    """What stands for the results of a setting whose data could not be had: rows without value."""
+    return _table(setting, _absent(setting, reason))
+
+
+def _absent(setting: dict[str, Any], reason: str) -> list[dict[str, Any]]:
+    return [
+        {"method": label, **point, "replicate": 0, "metric": metric, "value": None, "note": reason}
+        for label, spec in (setting["methods"] or {None: {}}).items()
+        for point in points(spec.get("sweep", setting["sweep"]))
+        for metric in setting["metrics"] or [None]
+    ]
+
+
+def _table(setting: dict[str, Any], rows: list[dict[str, Any]]) -> pd.DataFrame:
+    table = pd.DataFrame(rows)
+    axes = {"experiment": setting["experiment"], **setting["axes"]}
+    for place, (name, value) in enumerate(axes.items()):
+        table.insert(place, name, value)
+    return table
+
+
+def _seeds(setting: dict[str, Any], replicate: int) -> np.random.SeedSequence:
+    """Seeds by the data, not by the place in the configuration: equal data in every reading."""
+    text = json.dumps(setting["data"], sort_keys=True)
+    digest = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
+    return np.random.SeedSequence([setting["seed"], digest, replicate])
+
+
+def _if_needed(name: str):
+    """A module of ofslib that some settings need only: an edit of it re-runs these, no others.
+
+    `entries.Setting.needs` says which; an import statement would count for all.
+    """
+    return import_module(f"ofslib.{name}")
+
+
+def _design(data: dict[str, Any]):
+    """The design that the data of a setting name, with those of its entries that it knows."""
+    cls = DESIGNS[data["simulate"]]
+    known = {f.name for f in fields(cls)}
+    return cls(**{name: value for name, value in data.items() if name in known})
+
+
+def _models(setting: dict[str, Any], seed: int, replicate: int = 0) -> dict[tuple, Any]:
+    """Untrained models by label and swept parameters, of the methods that this replicate has."""
+    data = setting["data"]
+    return {
+        (label, tuple(point.items())): build(
+            {**spec, **point},
+            k=data["k"],
+            maturity=data["n"],
+            random_state=seed,
+            n_features=data["p"],
+        )
+        for label, spec in setting["methods"].items()
+        if replicate < spec.get("replicates", np.inf)
+        for point in points(spec.get("sweep", setting["sweep"]))
+    }
+
+
+def _simulated(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, Any]]:
+    data, design = setting["data"], _design(setting["data"])
+    train, test, order, moments = _seeds(setting, replicate).spawn(4)
+    models = _models(setting, int(order.generate_state(1)[0]), replicate)
+    drawn = None
+    if data.get("averages") == "sampled":
+        wishart = _if_needed("wishart")
+        law = wishart.LowRank(*design.low_rank()), design.coef, design.noise, design.task
+        drawn = wishart.sample_averages(data["n"], *law, moments)
+    seconds = learn(models, design.stream(data["n"], np.random.default_rng(train)), drawn)
+    known, new = setting["test_rows"] is None, ()
+    if not known:
+        new = design.sample(setting["test_rows"], np.random.default_rng(test))
+    for (label, point), model in models.items():
+        row = {"method": label, **dict(point), "replicate": replicate}
+        for metric in setting["metrics"]:
+            if metric == "time_s":
+                yield {**row, "metric": metric, "value": seconds[label, point]}
+            elif known:
+                yield row | _measured(metric, EXPECTED[metric], model, design)
+            else:
+                yield row | _measured(metric, METRICS[metric], model, *new, design.support)
+
+
+def _measured(metric: str, measure, model, *known) -> dict[str, Any]:
+    """A metric of a model; a note instead of a value if the model lacks an attribute for it."""
+    try:
+        return {"metric": metric, "value": measure(model, *known)}
+    except AttributeError as error:
+        if error.obj is not model or error.name not in LEARNED:
+            raise
+        note = f"{metric} needs {error.name}, which {type(model).__name__} lacks"
+        return {"metric": metric, "value": None, "note": note}
+
+
+def _tracked(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, Any]]:
+    """What is seen of models while they learn; in rows of method "truth" what they should learn."""
+    data, design, track = setting["data"], _design(setting["data"]), setting["track"]
+    tracking = _if_needed("reproduction.tracking")
+    train, order, moments = _seeds(setting, replicate).spawn(3)
+    models = _models(setting, int(order.generate_state(1)[0]), replicate)
+    rows, drawn = np.random.default_rng(train), np.random.default_rng(moments)
+    if "every" in track:
+        seen = tracking.drift(design, models, data["n"], rows, **track)
+    else:
+        ends = tracking.checkpoints(last=data["n"], **track)
+        averaged = {key: m for key, m in models.items() if hasattr(m, "fit_averages")}
+        others = {key: m for key, m in models.items() if key not in averaged}
+        seen = itertools.chain(
+            tracking.regret_from_averages(design, averaged, ends, drawn) if averaged else (),
+            tracking.regret_from_rows(design, others, ends, rows) if others else (),
+        )
+    for row in seen:
+        key = row.pop("key")
+        label, point = ("truth", ()) if key is None else key
+        yield {"method": label, **dict(point), "replicate": replicate, **row}
+
+
+def warm_up(setting: dict[str, Any]) -> None:
+    """Compile what the setting needs, on small data, so that no time measures compilation.
+
+    A study sees to that itself.
+    """
+    if setting["study"]:
+        return
+    few = {**installed(setting)[0], "data": {**setting["data"], "k": 10, "p": 100}}
+    few["methods"] = {
+        label: {**spec, "k": 10} if spec.get("k") else spec
+        for label, spec in few["methods"].items()
+    }
+    rows = _design(few["data"]).stream(50, np.random.default_rng(0))
+    learn(_models(few, 0), rows)
+
+
+def _studied(setting: dict[str, Any], replicate: int, data: Any) -> Iterator[dict[str, Any]]:
+    """The rows of the function that the entry names."""
+    parameters = dict(setting["study"])
+    function = find_class(parameters.pop("function"))
+    for row in function(setting, _seeds(setting, replicate), data, **parameters):
+        yield {"method": None, "replicate": replicate, **row}
+
+
+def _real(setting: dict[str, Any], data):
+    """What makes one replicate on a data set; tunes the methods first."""
+    tuned = {label: _tuned(setting, data, spec) for label, spec in setting["methods"].items()}
+
+    def one(setting, replicate):
+        seed = int(_seeds(setting, replicate).generate_state(1)[0])
+        passes = number_of_passes(setting, data, setting["run_values"])
+        for label, (spec, chosen) in tuned.items():
+            if replicate == 0:
+                for name, value in chosen.items():
+                    yield {
+                        "method": label,
+                        "replicate": 0,
+                        "metric": f"tuned {name}",
+                        "value": value,
+                    }
+            for point in points(spec.get("sweep", setting["sweep"])):
+                model = build({**spec, **point}, n_passes=passes, random_state=seed)
+                model.fit(data.X_train, data.y_train)
+                row = {"method": label, **point, "replicate": replicate}
+                for metric in setting["metrics"]:
+                    test = data.X_test, data.y_test, None
+                    yield row | _measured(metric, METRICS[metric], model, *test)
+
+    return one
+
+
+def passes(setting: dict[str, Any], data) -> dict[str, int]:
+    """The passes over the training rows in a run, in one of its tuning, and as the entry asks."""
+    caps = {"run": setting["run_values"], "tuning": setting["tune_values"], "entry": None}
+    return {f"passes, {which}": number_of_passes(setting, data, cap) for which, cap in caps.items()}
+
+
+def number_of_passes(setting: dict[str, Any], data, cap: float | None) -> int:
+    """The entry's number of passes (a number, or "2d/n"), within `cap` values read in all."""
+    n, d = data.X_train.shape
+    passes = math.ceil(2 * d / n) if setting["passes"] == "2d/n" else setting["passes"]
+    if cap is None:
+        return passes
+    values = data.X_train.nnz if hasattr(data.X_train, "nnz") else np.count_nonzero(data.X_train)
+    return max(1, min(passes, int(cap / values)))
+
+
+def _tuned(setting: dict[str, Any], data, spec: dict[str, Any]) -> tuple[dict, dict]:
+    """The method with the parameters that scored best on the training rows, and these."""
+    tune = setting["tune"]
+    if not tune:
+        return spec, {}
+    seed = int(_seeds(setting, -1 % 2**32).generate_state(1)[0])
+    passes = number_of_passes(setting, data, setting["tune_values"])
+    known = inspect.signature(find_class(spec["class"])).parameters
+    grid = {name: values for name, values in tune["grid"].items() if name in known}
+    grid = list(points(grid))
+    best, chosen = -np.inf, {}
+    for point in grid[:: math.ceil(len(grid) / setting.get("tune_points", len(grid)))]:
+        model = build(
+            {**spec, **point, **spec.get("at", tune["at"])}, n_passes=passes, random_state=seed
+        )
+        model.fit(data.X_train, data.y_train)
+        online = tune["score"] == "online"
+        score = model.online_score_ if online else model.score(data.X_train, data.y_train)
+        if score > best:
+            best, chosen = score, point
+    return {**spec, **chosen}, chosen

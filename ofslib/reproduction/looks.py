@@ -1,0 +1,96 @@
+"""How figures look: type, sizes, and a colour and marker for each method."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import matplotlib.pyplot as plt
+
+# The palette that seaborn calls "colorblind". seaborn brings scipy.stats with it and is imported
+# where it is needed only: each run shows a summary, few draw.
+COLOURS = ["#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc"]
+COLOURS += ["#ca9161", "#fbafe4", "#949494", "#ece133", "#56b4e9"]
+
+# A method has the same colour, marker and place in every figure. The colours are told apart
+# without full colour vision; the markers tell them apart in grey.
+# fmt: off
+_COLOUR_OF = {
+    # Streams of rows
+    "SFSA": 0, "SFSA-AG": 9, "SFSA-Adam": 4, "SGDT": 2, "FOFS": 1, "OFS": 1, "SOFS": 3, "OPG": 7,
+    "RDA": 6, "RADAR": 8, "B-ARDA": 0, "B-AMD": 2, "l1-ARDA": 4, "Ada-Fobos": 5,
+    "SFSA (spectral)": 3, "scikit-learn SGD, l1": 7, "scikit-learn SGD, elastic net": 8,
+    "Vowpal Wabbit, coin": 5, "Vowpal Wabbit, FTRL": 6,
+    # Running averages
+    "Lasso": 7, "OLasso": 7, "SIHT": 1, "SADMM": 5, "OLSth": 0, "OFSA": 3, "OMCP": 2, "OElnet": 4,
+    "RAVE": 8, "with adaptation": 0, "without adaptation": 3, "with adaptation, OFSA": 9,
+    "without adaptation, OFSA": 1,
+    # Streams of columns
+    "LapS": 2, "LevS": 0, "Alpha": 5, "SEC": 9, "uniform": 7,
+    "OFS, unweighted": 3, "OS": 0, "Proj-GD": 2, "L1 batch": 7, "Grafting": 3,
+    "naive, projected": 1, "naive, proximal": 4,
+    "OS by scans": 0, "Asy-OS": 9, "Asy-OS, not stale": 1,
+    "threads": 1, "processes": 0, "model": 2, "model, network": 3,
+}
+# fmt: on
+METHODS = tuple(_COLOUR_OF)
+_MARKERS = (*"osD^vP*XhpdH<>8.,1234+x|_", *range(4, 12))
+
+COLUMN, PAGE = 3.35, 6.9  # inches: one column, and the full width, of a journal page
+
+TITLES = {
+    "DR": "Detection rate (%)",
+    "RMSE": "RMSE on test data",
+    "AUC": "AUC on test data",
+    "accuracy": "Test accuracy (%)",
+    "selected": "Features selected",
+    "regret": "Regret per row",
+    "time_s": "Learning time (s)",
+}
+
+
+def style() -> None:
+    """Set matplotlib up for print: small sans-serif type, thin lines, reproducible files."""
+    import seaborn as sns
+
+    sns.set_theme(context="paper", style="ticks", palette=COLOURS)
+    plt.rcParams.update(
+        {
+            "figure.dpi": 120,
+            "figure.constrained_layout.use": True,
+            "font.size": 8,
+            "axes.titlesize": 8,
+            "axes.labelsize": 8,
+            "legend.fontsize": 7,
+            "xtick.labelsize": 7,
+            "ytick.labelsize": 7,
+            "lines.linewidth": 1.2,
+            "lines.markersize": 3.5,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "legend.frameon": False,
+            "svg.hashsalt": "ofslib",
+            "svg.fonttype": "path",
+            "pdf.fonttype": 42,
+        }
+    )
+
+
+def look(method: str) -> dict[str, Any]:
+    """Colour and marker of a method; one that is not known here gets them by its name."""
+    if method in METHODS:
+        place = METHODS.index(method)
+        return {"color": COLOURS[_COLOUR_OF[method]], "marker": _MARKERS[place % len(_MARKERS)]}
+    place = sum(method.encode())
+    return {"color": COLOURS[place % 10], "marker": _MARKERS[place % len(_MARKERS)]}
+
+
+def in_order(methods: Iterable[str]) -> list[str]:
+    """Methods in the order of the papers' columns, unknown ones last."""
+    known = {name: place for place, name in enumerate(METHODS)}
+    return sorted(set(methods), key=lambda name: (known.get(name, len(known)), name))
+
+
+def shades(n: int) -> list:
+    """n colours from light to dark, for a series of curves with an order."""
+    import seaborn as sns
+
+    return sns.color_palette("crest", n)

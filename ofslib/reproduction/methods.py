@@ -1,0 +1,112 @@
+"""The methods of a setting: found by their names, built, and shown a stream."""
+
+import importlib.util
+import inspect
+import itertools
+import time
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import ofslib
+
+# Keys of a method's entry that are no parameters of its class.
+ABOUT_THE_METHOD = ("class", "replicates", "sweep", "at", "timed")
+
+
+def installed(setting: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The setting without the methods whose package is not installed, and why each is left out."""
+    lacking = {}
+    for label, spec in setting["methods"].items():
+        package = getattr(find_class(spec["class"]), "requires", None)
+        if package and importlib.util.find_spec(package) is None:
+            lacking[label] = f"{package} is not installed"
+    methods = {label: s for label, s in setting["methods"].items() if label not in lacking}
+    return {**setting, "methods": methods}, lacking
+
+
+def find_class(path: str) -> Any:
+    """What is named by "SFSARegressor" (a class of ofslib) or by "package.module:name"."""
+    module, _, name = path.rpartition(":")
+    return getattr(import_module(module) if module else ofslib, name)
+
+
+def build(spec: dict[str, Any], **defaults: Any) -> Any:
+    """A model from {"class": ..., parameter: value, ...}.
+
+    `defaults` are used where the class has such a parameter and the spec does not give it.
+    """
+    cls = find_class(spec["class"])
+    own = {name: value for name, value in spec.items() if name not in ABOUT_THE_METHOD}
+    known = inspect.signature(cls).parameters
+    takes_all = any(p.kind == p.VAR_KEYWORD for p in known.values())
+    unknown = sorted(set(own) - set(known))
+    if unknown and not takes_all:
+        raise ValueError(f"{spec['class']} has no parameters {unknown}; it has {sorted(known)}")
+    return cls(**{name: value for name, value in defaults.items() if name in known} | own)
+
+
+def points(sweep: dict[str, list]) -> Iterator[dict[str, Any]]:
+    """The grid points of the swept parameters, or one empty point."""
+    for values in itertools.product(*sweep.values()):
+        yield dict(zip(sweep, values, strict=True))
+
+
+def learn(
+    models: dict[Any, Any], blocks: Iterator[tuple], averages: Any = None
+) -> dict[Any, float]:
+    """Show the same stream to many models; the seconds that each took.
+
+    Models that learn from running averages are given `averages`, or those that stand among the
+    models, once the stream has ended. A model without `partial_fit` gets all rows at once then.
+    """
+    seconds = dict.fromkeys(models, 0.0)
+    for model in models.values():
+        averages = model if _sums_up(model) else averages
+    later = {
+        key for key, m in models.items() if averages is not None and hasattr(m, "fit_averages")
+    }
+    batch = {key for key, m in models.items() if not hasattr(m, "partial_fit")} - later
+    batch = {key for key in batch if models[key] is not averages}
+    now = [key for key in models if key not in later | batch]
+    held = []
+    for X, y in blocks if now or batch else ():
+        for key in now:
+            seconds[key] += _seconds(_show, models[key], X, y)
+        if batch:
+            held.append((X, y))
+    for key in batch:
+        X, y = zip(*held, strict=True)
+        X, y = (sp.vstack(X) if sp.issparse(X[0]) else np.concatenate(X)), np.concatenate(y)
+        seconds[key] = _seconds(models[key].fit, X, y)
+    for key in later:
+        seconds[key] = _seconds(_extract, models[key], averages)
+    return seconds
+
+
+def _sums_up(model) -> bool:
+    """Whether it is running averages; asked so that what needs none does not depend on them."""
+    return hasattr(model, "standardized")
+
+
+def _show(model, X, y) -> None:
+    if _sums_up(model):
+        model.update(X, y)
+    elif hasattr(model, "decision_function"):
+        model.partial_fit(X, y, classes=[-1.0, 1.0])
+    else:
+        model.partial_fit(X, y)
+
+
+def _extract(model, averages) -> None:
+    # Coefficients are computed when they are read.
+    np.asarray(model.fit_averages(averages, copy=False).coef_)
+
+
+def _seconds(function, *args) -> float:
+    start = time.perf_counter()
+    function(*args)
+    return time.perf_counter() - start

@@ -1,0 +1,217 @@
+"""The reproduction as configured: its entries, and where their files are.
+
+The Snakefile and the notebooks both read the project through this module, which imports no numba.
+"""
+
+import csv
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import yaml
+
+from ofslib.reproduction.entries import DEFAULTS, ConfigurationError, Entry, Setting
+from ofslib.reproduction.sources import sources
+
+__all__ = ["ConfigurationError", "Entry", "Project", "Setting", "find_root", "load", "sources"]
+
+
+@dataclass(frozen=True)
+class Project:
+    """Everything that the configuration in `root` names, at one scale."""
+
+    root: Path
+    scale: str
+    real_data: str
+    seed: int
+    entries: dict[str, Entry] = field(repr=False)
+
+    def result(self, entry: str, setting: str, kind: str = "") -> Path:
+        """File of results of a setting; `kind` is "" or "time"."""
+        return Path("results", self.scale, entry, setting + (f".{kind}" if kind else "") + ".csv")
+
+    def setting(self, entry: str, name: str, kind: str = "") -> Setting:
+        """A setting by its name; kind "time" for what measures its learning times."""
+        settings = self.entries[entry].timed if kind else self.entries[entry].to_run
+        return next(s for s in settings if s.name == name)
+
+    def shown(self, entry: str, kind: str = "") -> list[Setting]:
+        """Settings that an entry shows: those of its source, at the axes that `only` names.
+
+        `kind` "time": as they measure times.
+        """
+        source, only = self.source(entry), self.entries[entry].spec["only"]
+        settings = source.times if kind else source.settings
+        return [
+            s
+            for s in settings
+            if all(s.spec["axes"][axis] in values for axis, values in only.items())
+        ]
+
+    def inputs(self, entry: str, kind: str = "") -> list[str]:
+        """Files of results that the notebook of an entry reads."""
+        source = self.source(entry).name
+        settings = [s for s in self.shown(entry, kind) if not s.skipped]
+        return [str(self.result(source, s.name, kind)) for s in settings]
+
+    def source(self, entry: str) -> Entry:
+        """The entry whose runs an entry shows: itself, or the one that it names in `results`."""
+        return self.entries[self.entries[entry].spec.get("results", entry)]
+
+    def published(self, entry: str) -> str | None:
+        """File of the numbers that the paper prints, if any."""
+        name = self.entries[entry].spec.get("published")
+        return f"config/published/{name}.csv" if name else None
+
+    def notebook(self, entry: str) -> str:
+        """The notebook that draws an entry."""
+        return f"notebooks/{self.entries[entry].spec['notebook']}.ipynb"
+
+    def figures(self, entry: str) -> list[str]:
+        """Files that the notebook of an entry makes."""
+        endings = self.entries[entry].outputs(bool(self.source(entry).times))
+        return [f"figures/{entry}{end}" for end in endings]
+
+    def row(self, dataset: str) -> dict[str, str]:
+        """What config/datasets.csv says of a data set."""
+        with (self.root / "config/datasets.csv").open(encoding="utf-8", newline="") as table:
+            rows = {row["name"]: row for row in csv.DictReader(table)}
+        if dataset not in rows:
+            raise ConfigurationError(f"config/datasets.csv has no {dataset!r}, only {list(rows)}")
+        return rows[dataset]
+
+    @property
+    def datasets(self) -> list[str]:
+        """Real data sets that any entry reads."""
+        used = {s.dataset for e in self.entries.values() for s in e.to_run if s.dataset}
+        return sorted(used)
+
+
+def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
+    """Read and check the configuration below `root`; `changes` override config.yaml.
+
+    Raises
+    ------
+    ConfigurationError
+        If something is not allowed; names the file, the entry and the key.
+    """
+    root = Path(root)
+    given = {key: value for key, value in changes.items() if value is not None}
+    config = _read(root, "config/config.yaml", "config") | given
+    _check(root, config, "config", "config/config.yaml with its changes")
+    scales = _read(root, "config/scales.yaml", "scales")
+    if config["scale"] not in scales:
+        known = sorted(scales)
+        raise ConfigurationError(
+            f"config/config.yaml: scale={config['scale']!r} is none of {known}"
+        )
+    entries, files = {}, {}
+    for file in sorted((root / "config/experiments").glob("*.yaml")):
+        for name, spec in _read(root, f"config/experiments/{file.name}", "entries").items():
+            if name in entries:
+                raise ConfigurationError(f"{file.name}: entry {name} is there twice")
+            entries[name] = Entry(name, DEFAULTS | spec, scales[config["scale"]], config["seed"])
+            files[name] = file.name
+    for label, method in _read(root, "config/methods.yaml", "entries/added").items():
+        for name in method.pop("entries"):
+            _add_method(entries, name, label, method)
+    project = Project(root, config["scale"], config["real_data"], config["seed"], entries)
+    # Those that show the runs of others come last: a fault is that of the entry it stands in.
+    for name in sorted(entries, key=lambda name: "results" in entries[name].spec):
+        try:
+            _check_entry(project, name)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{files[name]}, {name}: {error}") from error
+    return project
+
+
+def _add_method(entries: dict[str, Entry], name: str, label: str, method: dict) -> None:
+    """Give an entry one more method."""
+    able = sorted(known for known, entry in entries.items() if entry.spec["methods"])
+    if name not in able:
+        raise ConfigurationError(f"config/methods.yaml, {label}: entry {name!r} is none of {able}")
+    methods = entries[name].spec["methods"]
+    if label in methods:
+        raise ConfigurationError(f"config/methods.yaml, {label}: {name} has such a method already")
+    spec = entries[name].spec | {"methods": methods | {label: method}}
+    entries[name] = replace(entries[name], spec=spec)
+
+
+def find_root(start: str | os.PathLike = ".") -> Path:
+    """The project folder at or above `start`: the one that holds config/config.yaml."""
+    start = Path(start).resolve()
+    for folder in (start, *start.parents):
+        if (folder / "config/config.yaml").is_file():
+            return folder
+    raise ConfigurationError(f"no config/config.yaml in {start} or above: open the project folder")
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which no key may be there twice."""
+
+    def construct_mapping(self, node, deep=False):
+        # The keys that << brings stand elsewhere in the file, and may be overridden.
+        start, end = node.start_mark.index, node.end_mark.index
+        own = [key for key, _ in node.value if start <= key.start_mark.index < end]
+        here = [(key.tag, key.value) for key in own]
+        for key in here:
+            if here.count(key) > 1:
+                raise yaml.YAMLError(f"{key[1]!r} is there twice{node.start_mark}")
+        return super().construct_mapping(node, deep)
+
+
+def _read(root: Path, file: str, schema: str) -> dict[str, Any]:
+    try:
+        content = yaml.load((root / file).read_text(encoding="utf-8"), _Loader)
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{file}: {error}") from error
+    # A file of comments only holds nothing.
+    content = {} if content is None else content
+    _check(root, content, schema, file)
+    return content
+
+
+def _check(root: Path, content: Any, schema: str, file: str) -> None:
+    """Raise ConfigurationError if a schema, "name" or "name/definition", refuses the content."""
+    name, _, part = schema.partition("/")
+    rules = yaml.safe_load((root / f"workflow/schemas/{name}.schema.yaml").read_text("utf-8"))
+    if part:
+        rules = {"$defs": rules["$defs"], "$ref": f"#/$defs/{part}"}
+    error = jsonschema.exceptions.best_match(
+        jsonschema.Draft202012Validator(rules).iter_errors(content)
+    )
+    if error:
+        place = ".".join(map(str, error.absolute_path)) or "top level"
+        raise ConfigurationError(f"{file}, {place}: {error.message}")
+
+
+def _check_entry(project: Project, name: str) -> None:
+    entry = project.entries[name]
+    if "results" in entry.spec:
+        specs = {known: other.spec for known, other in project.entries.items()}
+        able = sorted(known for known, s in specs.items() if s["methods"] or s["study"])
+        if entry.spec["results"] not in able:
+            raise ConfigurationError(f"results={entry.spec['results']!r} is none of {able}")
+    for file in (project.notebook(name), project.published(name)):
+        if file and not (project.root / file).is_file():
+            raise ConfigurationError(f"there is no {file}")
+    entry.check()
+    _check_only(project, name)
+    for setting in entry.settings:
+        if setting.dataset:
+            project.row(setting.dataset)
+
+
+def _check_only(project: Project, name: str) -> None:
+    points = [setting.spec["axes"] for setting in project.source(name).settings]
+    axes = {axis for point in points for axis in point}
+    for axis, values in project.entries[name].spec["only"].items():
+        if axis not in axes:
+            raise ConfigurationError(f"only: {axis!r} is none of the axes {sorted(axes)}")
+        known = [point[axis] for point in points if axis in point]
+        for value in values:
+            if value not in known:
+                able = ", ".join(dict.fromkeys(map(repr, known)))
+                raise ConfigurationError(f"only: {axis}={value!r} is none of {able}")

@@ -1,0 +1,101 @@
+"""Which source files a run depends on, found by reading imports, not by running them."""
+
+import ast
+import importlib.util
+import json
+import os
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from ofslib import ESTIMATORS, home_of
+
+PACKAGE = Path(__file__).parents[1]
+
+
+def sources(*names: str) -> list[str]:
+    """Files of ofslib, and of the user, that the named things are made of.
+
+    Parameters
+    ----------
+    *names : str
+        "reproduction.experiment" (a module of ofslib), "SFSARegressor" (a class of ofslib),
+        "package.module:name" (a class or function of a study, or of the user), or
+        "notebooks/regret.ipynb" (a notebook: what its cells import, not the notebook itself).
+
+    Returns
+    -------
+    list of str
+        Relative to the working folder, in order.
+
+    Raises
+    ------
+    LookupError
+        If a name stands for nothing.
+    """
+    todo, found = [], set()
+    for name in names:
+        todo += _imports(Path(name)) if name.endswith(".ipynb") else [home(name)]
+    while todo:
+        file = todo.pop()
+        if file not in found:
+            found.add(file)
+            todo += _imports(file)
+    return sorted(os.path.relpath(file) for file in found)
+
+
+def home(name: str) -> Path:
+    """The file that a module or class of `sources` stands in."""
+    if ":" in name:
+        module = name.partition(":")[0]
+        try:
+            spec = importlib.util.find_spec(module)
+        except ModuleNotFoundError:
+            spec = None
+        if not (spec and spec.origin):
+            raise LookupError(f"{name!r}: no module {module!r} can be imported")
+        return Path(spec.origin)
+    file = _module(f"ofslib.{name}") or _module(home_of(name) or "")
+    if file is None:
+        classes = sorted(name for names in ESTIMATORS.values() for name in names)
+        raise LookupError(f"ofslib has no {name!r}; its classes are {classes}")
+    return file
+
+
+@cache
+def _imports(file: Path) -> list[Path]:
+    """Modules of ofslib that a file or a notebook imports by name."""
+    found = []
+    for node in ast.walk(ast.parse(_code(file))):
+        if isinstance(node, ast.ImportFrom) and node.module == "ofslib":
+            found += [_module(home_of(a.name) or f"ofslib.{a.name}") for a in node.names]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ofslib."):
+            found += _from(node.module, [alias.name for alias in node.names])
+        elif isinstance(node, ast.Import):
+            found += [_module(alias.name) for alias in node.names]
+    return [path for path in found if path]
+
+
+def _from(module: str, names: list[str]) -> Iterator[Path | None]:
+    """Where the names stand that are imported from a module or a package."""
+    for name in names:
+        yield _module(f"{module}.{name}") or _module(module)
+
+
+def _module(name: str) -> Path | None:
+    """The file of a module or package of ofslib; None if it is none, or ofslib itself."""
+    if not name.startswith("ofslib."):
+        return None
+    path = PACKAGE.joinpath(*name.split(".")[1:])
+    for file in (path.with_suffix(".py"), path / "__init__.py"):
+        if file.is_file():
+            return file
+    return None
+
+
+def _code(file: Path) -> str:
+    text = file.read_text(encoding="utf-8")
+    if file.suffix != ".ipynb":
+        return text
+    cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+    return "\n".join("".join(cell["source"]) for cell in cells)

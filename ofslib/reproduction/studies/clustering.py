@@ -1,0 +1,110 @@
+"""Clustering on selected features: the experiments of Wang, Shen and Li 2018 (`ofs`), Section 4.
+
+Each replicate shows the features in another random order. All features are divided by one number,
+so that the mean square of the matrix's singular values is 1 (more than min(n, p) are not counted)
+and a ridge means the same in all data sets; k-means does not notice.
+"""
+
+import inspect
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_limits
+
+from ofslib.metrics import clustering_accuracy
+from ofslib.reproduction.methods import build, find_class
+
+# Rows of a data set are left out where it is too large for the scale; so many a class stay.
+_ROWS_PER_CLASS = 5
+
+
+class Task(NamedTuple):
+    X: np.ndarray  # (n, p)
+    labels: np.ndarray  # (n,)
+    seed: int
+
+
+def accuracy(
+    setting: dict[str, Any], seeds: np.random.SeedSequence, data, k: list[int]
+) -> Iterator[dict]:
+    """Accuracy of k-means on k features by each method, and on all features (Figure 1).
+
+    Where the method weighs its features, k-means gets them weighed, as Algorithm 1 returns them,
+    and in rows of another method, "<its label>, unweighted", as they are. k-means starts once, by
+    k-means++, as Matlab's does.
+
+    Also the size of the whole data set (Table 2), and how many rows the scale has left of it.
+    """
+    task = _task(setting, seeds, data, len(k))
+    points, features = _all_rows(data)[0].shape
+    for metric, value in (("points", points), ("features", features), ("rows", len(task.X))):
+        yield {"metric": metric, "value": value}
+    yield {"method": "k-means", "metric": "accuracy", "value": _clustered(task, task.X)}
+    for label, spec in setting["methods"].items():
+        for wanted in k if _is_sized(spec) else [None]:
+            if (wanted or 0) > task.X.shape[1]:
+                continue
+            model = _fitted(spec, task, wanted)
+            chosen = model.transform(task.X)
+            row = {"method": label, "k": wanted or chosen.shape[1]}
+            yield {**row, "metric": "selected", "value": chosen.shape[1]}
+            if not chosen.shape[1]:
+                continue
+            if hasattr(model, "weights_"):
+                plain = {**row, "method": f"{label}, unweighted", "metric": "accuracy"}
+                yield {**plain, "value": _clustered(task, chosen)}
+                chosen = chosen * model.weights_
+            yield {**row, "metric": "accuracy", "value": _clustered(task, chosen)}
+
+
+def seconds(setting: dict[str, Any], seeds: np.random.SeedSequence, data, k: int) -> Iterator[dict]:
+    """CPU time of one thread that each method takes to select k features (Table 3)."""
+    task = _task(setting, seeds, data, 1)
+    few = task._replace(X=task.X[:50, :50], labels=task.labels[:50])
+    for label, spec in setting["methods"].items():
+        # What is loaded at the first use is not to count.
+        _fitted(spec, few, 5)
+        start = time.process_time()
+        _fitted(spec, task, k)
+        yield {"method": label, "metric": "time_s", "value": time.process_time() - start}
+
+
+def _all_rows(data) -> tuple[np.ndarray, np.ndarray]:
+    parts = [(data.X_train, data.y_train), (data.X_test, data.y_test)]
+    X, y = zip(*(part for part in parts if part[0] is not None), strict=True)
+    return np.concatenate(X), np.concatenate(y)
+
+
+def _task(setting, seeds, data, runs: int) -> Task:
+    """The rows that the scale allows, so many `runs` on them being one, and the features' order."""
+    drawn, order, methods = seeds.spawn(3)
+    X, labels = _all_rows(data)
+    n, p = X.shape
+    if setting["run_values"] is not None:
+        least = _ROWS_PER_CLASS * len(np.unique(labels))
+        most = max(least, int(setting["run_values"] / (runs * p)))
+        kept = np.sort(np.random.default_rng(drawn).permutation(n)[:most])
+        X, labels = X[kept], labels[kept]
+    X = X[:, np.random.default_rng(order).permutation(p)]
+    X /= np.sqrt(np.sum(X**2) / min(X.shape))
+    return Task(X, labels, int(methods.generate_state(1)[0]))
+
+
+def _is_sized(spec: dict[str, Any]) -> bool:
+    """Whether a method can be asked for k features."""
+    return "k" in inspect.signature(find_class(spec["class"])).parameters and "k" not in spec
+
+
+def _fitted(spec: dict[str, Any], task: Task, k: int | None):
+    return build(spec, k=k, random_state=task.seed).fit(task.X, task.labels)
+
+
+def _clustered(task: Task, X: np.ndarray) -> float:
+    """Accuracy in percent of as many clusters as there are classes."""
+    n_clusters = len(np.unique(task.labels))
+    with threadpool_limits(1):
+        clusters = KMeans(n_clusters, n_init=1, random_state=task.seed).fit_predict(X)
+    return clustering_accuracy(task.labels, clusters)

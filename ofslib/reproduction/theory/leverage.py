@@ -1,0 +1,101 @@
+"""Sampling by online ridge leverage scores against the bounds of ofs, as features are seen."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ofslib import OnlineLeverageSelector, bounds
+from ofslib.reproduction.theory.curve import point
+
+
+def sampling(
+    setting: dict[str, Any],
+    seeds: np.random.SeedSequence,
+    data: None,
+    *,
+    n: int,
+    epsilon: float,
+    ridge: float,
+    values: Sequence[int],
+    clusters: int,
+) -> Iterator[dict[str, Any]]:
+    """Theorems 1 and 2, Lemma 2 and the number of selected features after so many features.
+
+    Normal features with log-normal sizes; the scores have a ridge, but for the panel of orthogonal
+    features, where Algorithm 1 is as printed. So few rows that the best clusterings are known.
+
+    Parameters
+    ----------
+    n : int
+        Rows.
+    epsilon, ridge : float
+        Accuracy, and lambda of the scores a'(A~A~' + lambda I)^-1 a.
+    values : sequence of int
+        Numbers of features seen.
+    clusters : int
+        Clusters of the k-means cost.
+    """
+    rng = np.random.default_rng(seeds)
+    A = rng.standard_normal((n, max(values))) * rng.lognormal(size=max(values))
+    seed = int(rng.integers(2**31))
+    sampled, seen, scores = _sample(A, epsilon, seed, variant="ridge", ridge=ridge)
+    yield from _orthogonal(A, epsilon, values, seed)
+    labels = [each for each in product(range(clusters), repeat=n) if each[0] == 0]
+    for d in values:
+        A_d, S_d = A[:, :d], sampled[:, : seen[d]]
+        norm = float(np.linalg.norm(A_d, 2))
+        deviation = bounds.ofs_theorem_1(A_d, S_d, epsilon)
+        yield point("Theorem 1", d, "printed", epsilon)
+        yield point("Theorem 1", d, "experiment", deviation.left)
+        best, found = (_best(part @ part.T, labels) for part in (A_d, S_d))
+        theorem = partial(bounds.ofs_theorem_2, A_d, S_d, found, best, epsilon)
+        least = bounds.ofs_theorem_2(A_d, A_d, best, best, epsilon).left
+        yield point("Theorem 2", d, "printed", partial(_share, theorem, 1, least))
+        yield point("Theorem 2", d, "experiment", partial(_share, theorem, 0, least))
+        for variant in ("printed", "corrected"):
+            bound = bounds.ofs_lemma_2(n, norm, epsilon, ridge, variant)
+            yield point("Lemma 2", d, variant, bound)
+        yield point("Lemma 2", d, "experiment", float(scores[:d].sum()))
+        name = "Number of selected features"
+        # The printed one is an order of growth, without its constant.
+        bound = bounds.ofs_selected_features(n, norm, epsilon, ridge, d)
+        yield point(name, d, "corrected", bound)
+        yield point(name, d, "experiment", int(seen[d]))
+
+
+def _orthogonal(A, epsilon, values, seed):
+    """Algorithm 1 as printed: from 50 features on they differ from 0 in the other rows."""
+    n, d = A.shape
+    early, upper = np.arange(d) < 50, np.arange(n)[:, None] < n // 2
+    A = np.where(early == upper, A, 0)
+    sampled, seen, _ = _sample(A, epsilon, seed, variant="printed", n_initial=1)
+    for d in values:
+        deviation = bounds.ofs_theorem_1(A[:, :d], sampled[:, : seen[d]], epsilon).left
+        yield point("Theorem 1, orthogonal features", d, "printed", epsilon)
+        yield point("Theorem 1, orthogonal features", d, "experiment", deviation)
+
+
+def _share(theorem, side, least):
+    return theorem()[side] / least
+
+
+def _sample(A, epsilon, seed, **parameters):
+    """The scaled sampled features, how many are among the first ones, and the scores."""
+    model = OnlineLeverageSelector(eps=epsilon, random_state=seed, **parameters).fit(A)
+    chosen = model.support_
+    seen = np.searchsorted(chosen, np.arange(A.shape[1] + 1))
+    return A[:, chosen] * model.weights_, seen, model.scores_
+
+
+def _best(gram, labels):
+    """The labels with the least k-means cost, of the rows with this Gram matrix."""
+
+    def cost(each):
+        each = np.array(each)
+        groups = [np.flatnonzero(each == label) for label in np.unique(each)]
+        return np.trace(gram) - sum(gram[np.ix_(g, g)].sum() / len(g) for g in groups)
+
+    return min(labels, key=cost)

@@ -1,0 +1,1 @@
+"""The streams that feature selectors learn from, as scikit-learn estimators."""

@@ -1,0 +1,225 @@
+"""Averages."""
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ofslib.averages import RunningAverages, Standardized
+from ofslib.kernels.gram import least_squares
+from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, number, one_of, param
+from ofslib.streams.selector import Classifier, LinearModel, Regressor
+
+
+@estimator
+class AverageStream(LinearModel):
+    """Base of the methods that learn from running averages: dissertation, chapter 3.
+
+    Rows only update the averages; the model is extracted when it is first asked for. A subclass
+    defines `_coefs`.
+    """
+
+    fit_intercept: bool = param(
+        True, "Centre the averages; else the model has no constant.", "boolean"
+    )
+    adaptation: float | None = param(
+        None,
+        "Least weight alpha_n of a new row in the averages, by which old rows are forgotten "
+        "(3.11). None: all rows have the same weight.",
+        number(Real, 0, 1, closed="neither"),
+        None,
+    )
+    dtype: str = param(
+        "float64", "Precision in which the second moments are kept.", one_of("float32", "float64")
+    )
+    ridge: float = param(
+        1e-5,
+        "Added to the diagonal of the standardised second moments wherever least squares has no "
+        "unique solution, as with too few rows.",
+        POSITIVE,
+    )
+
+    frozen = ("dtype",)
+
+    def _coefs(self, standard: Standardized, ks: Sequence[int]) -> np.ndarray:
+        """Coefficients of the standardised features for each k, shape (len(ks), p)."""
+        raise NotImplementedError
+
+    def _extract(self, averages: RunningAverages) -> tuple[np.ndarray, float]:
+        """Coefficients and intercept in the units of the rows."""
+        standard = averages.standardized(centre=self.fit_intercept)
+        coef = self._chosen(standard, averages.weight) / standard.scale
+        if not self.fit_intercept:
+            return coef, 0.0
+        return coef, float(averages.mean_y - averages.mean_x @ coef)
+
+    def _chosen(self, standard: Standardized, weight: float) -> np.ndarray:
+        """The model's coefficients of the standardised features."""
+        return self._coefs(standard, [len(standard.scale)])[0]
+
+    def _refit(self, standard: Standardized, support) -> np.ndarray:
+        """Least squares on some features: (3.6)."""
+        coef = np.zeros(len(standard.scale))
+        if len(support) == 0:
+            return coef
+        S, b = standard.S_xx, standard.S_xy[support]
+        if len(support) < len(coef):
+            S = S[np.ix_(support, support)]
+        coef[support] = least_squares(S, b, standard.n - self.fit_intercept, self.ridge)
+        return coef
+
+    def fit_averages(self, averages: RunningAverages, copy: bool = True):
+        """Learn from averages instead of rows.
+
+        Parameters
+        ----------
+        averages : RunningAverages
+            For a classifier y is -1 or +1, which are then `classes_`.
+        copy : bool, default=True
+            Learn from a copy. If False, later rows of either are rows of both.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError
+            If these are no running averages.
+        ValueError
+            If a parameter is not allowed, or the averages do not suit the parameters.
+        """
+        self._validate_params()
+        with self._unless_it_fails():
+            self._accept(averages)
+            self.n_features_in_ = len(averages.mean_x)
+            self.__dict__.pop("feature_names_in_", None)
+            if isinstance(self, ClassifierMixin):
+                self.classes_ = np.array([-1, 1])
+            self._begin(self.n_features_in_)
+            self._averages = averages.copy() if copy else averages
+            self._updated()
+        return self
+
+    def path(self, averages: RunningAverages, ks: Sequence[int]) -> np.ndarray:
+        """The models of several sizes from the same averages; the estimator stays as it is.
+
+        Parameters
+        ----------
+        averages : RunningAverages
+            As for `fit_averages`; not copied.
+        ks : sequence of int
+            Numbers of features, from 1 to n_features; each takes the place of the parameter k.
+
+        Returns
+        -------
+        ndarray of shape (len(ks), n_features)
+            Coefficients in the units of the rows. With an intercept that of the model `coef` is
+            `averages.standardized().intercept(coef)`.
+
+        Raises
+        ------
+        TypeError
+            If these are no running averages.
+        ValueError
+            If a parameter or one of the ks is not allowed.
+        """
+        self._validate_params()
+        self._accept(averages)
+        p, ks = len(averages.mean_x), list(ks)
+        if not ks or not all(isinstance(k, Integral) and 1 <= k <= p for k in ks):
+            raise ValueError(f"ks={ks} must be whole numbers from 1 to n_features={p}")
+        standard = averages.standardized(centre=self.fit_intercept)
+        return self._coefs(standard, [int(k) for k in ks]) / standard.scale
+
+    def _accept(self, averages: RunningAverages) -> None:
+        if not isinstance(averages, RunningAverages):
+            raise TypeError(f"averages must be RunningAverages, not {type(averages).__name__}")
+        if isinstance(self, ClassifierMixin) and abs(averages.S_yy - 1.0) > 1e-3:
+            raise ValueError(
+                f"averages have S_yy={averages.S_yy}; for a classifier y must be -1 or +1, S_yy 1"
+            )
+
+    def _start(self, n_features):
+        self._averages = RunningAverages(n_features, dtype=np.dtype(self.dtype))
+
+    def _learn(self, X, y):
+        self._averages.adapt(self.adaptation)
+        self._averages.update(X, y)
+        self._updated()
+
+    _learn_more = _learn
+
+    def _updated(self) -> None:
+        """Note what the next model is to be made with; a later change of a parameter waits."""
+        self._asked = self.get_params()
+        self._extracted = []
+        self.n_samples_seen_ = self._averages.n
+
+    def _current(self):
+        # In a list, so that a prediction leaves the attributes of the estimator as they are.
+        if not self._extracted:
+            self._extracted.append(type(self)(**self._asked)._extract(self._averages))
+        coef, intercept = self._extracted[0]
+        return coef.copy(), intercept
+
+    @property
+    def averages_(self) -> RunningAverages:
+        """RunningAverages
+        The averages of the rows so far; to be read, not to be updated."""
+        check_is_fitted(self)
+        return self._averages
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_averages")
+
+
+@estimator
+class AverageSelector(AverageStream):
+    """Base of those that keep k features, or as many as a criterion says.
+
+    With weight n of the averages (the number of rows, unless old rows are forgotten), m features
+    and the residual sum of squares RSS of a Gaussian model, AIC is n log(RSS / n) + 2 m and BIC is
+    n log(RSS / n) + m log n.
+    """
+
+    k: int | str = param(
+        10,
+        "Number of features kept, or the criterion by which it is chosen from 1, ..., max_k.",
+        AT_LEAST_ONE,
+        one_of("aic", "bic"),
+    )
+    max_k: int = param(
+        100,
+        "Largest number of features that a criterion may choose; it stays below the number of "
+        "rows in any case.",
+        AT_LEAST_ONE,
+    )
+
+    def _chosen(self, standard, weight):
+        p = len(standard.scale)
+        if not isinstance(self.k, str):
+            return self._coefs(standard, [min(int(self.k), p)])[0]
+        most = max(1, min(int(self.max_k), p, standard.n - 1 - self.fit_intercept))
+        coefs = self._coefs(standard, range(1, most + 1))
+        values = [self._criterion(standard, weight, coef) for coef in coefs]
+        return coefs[int(np.argmin(values))]
+
+    def _criterion(self, standard: Standardized, weight: float, coef: np.ndarray) -> float:
+        support = np.flatnonzero(coef)
+        w, S = coef[support], standard.S_xx[np.ix_(support, support)]
+        variance = standard.S_yy - 2 * w @ standard.S_xy[support] + w @ S @ w
+        # What rounding leaves of a perfect fit has no logarithm.
+        least = np.finfo(standard.S_xx.dtype).eps * standard.S_yy
+        price = 2.0 if self.k == "aic" else np.log(weight)
+        return weight * np.log(max(variance, least, np.finfo(float).tiny)) + price * len(support)
+
+
+class AverageClassifier(Classifier, AverageStream):
+    """Two classes, by least squares on -1 and +1: dissertation, 3.2.6."""
+
+
+class AverageRegressor(Regressor, AverageStream):
+    """A number, by least squares."""

@@ -1,0 +1,432 @@
+"""Streams of columns: all rows are known, and the features arrive.
+
+`ColumnStream` is the base of the methods that see features one by one, or in blocks: a method adds
+its hyper-parameters, its state, and how a block of columns becomes part of the state. `ColumnModel`
+is the base of those that learn a linear model. `ScoredSelector` is the base of the batch methods
+that they are compared with, which score all features at once.
+"""
+
+import copy
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import is_classifier, is_regressor
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.svm import LinearSVC
+from sklearn.utils import check_array, check_random_state, check_X_y
+from sklearn.utils._tags import ClassifierTags, RegressorTags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from ofslib.kernels.losses import Loss, total
+from ofslib.kernels.working_set import Columns, Kept, largest, new_scan, with_room
+from ofslib.streams.parameters import (
+    AT_LEAST_ONE,
+    POSITIVE,
+    estimator,
+    one_of,
+    param,
+    read_parameters,
+)
+from ofslib.streams.selector import LinearModel, Selector, labels_and_signs, one_blas_thread
+
+# Values that are copied at a time, so that a block of columns stays in the processor's cache.
+_VALUES_PER_BLOCK = 2**18
+
+# How kept features are fitted again: the paper's LIBLINEAR with C = 1 for the squared hinge.
+REFITS = {
+    "squared_error": LinearRegression,
+    "squared_hinge": partial(LinearSVC, dual=False),
+    "log_loss": partial(LogisticRegression, solver="newton-cholesky"),
+}
+
+
+@estimator
+class ColumnStream(Selector):
+    """Base of the methods that are shown columns, all rows of which are known.
+
+    A subclass defines `_initial`, `_after` and `_selected`.
+    """
+
+    supervised: ClassVar[bool] = False
+    sparse_form: ClassVar[str] = "csc"
+
+    def _initial(self, n: int) -> NamedTuple:
+        """The state before the first of the columns of n rows."""
+        raise NotImplementedError
+
+    def _after(self, state: NamedTuple, values: np.ndarray, index: np.ndarray) -> NamedTuple:
+        """The state after the features `index`, the rows of `values`; it may be the same one.
+
+        The values are this method's own.
+        """
+        raise NotImplementedError
+
+    def _selected(self, state: NamedTuple) -> np.ndarray:
+        """The numbers of the selected features."""
+        raise NotImplementedError
+
+    def _open(self, n: int, y) -> None:
+        self._y, self.n_samples_seen_ = y, n
+        self._state = self._initial(n)
+
+    def _learn(self, X, y):
+        self._open(X.shape[0], y)
+        self._receive(X, np.arange(X.shape[1]), np.arange(X.shape[1]))
+
+    def _receive(self, X, order, index) -> None:
+        """Show the columns `order` of X as the features `index`."""
+        with one_blas_thread():
+            for values, numbers in _blocks(X, order, index):
+                self._state = self._after(self._state, values, numbers)
+
+    def partial_fit_columns(self, X_new, y=None, names=None):
+        """Show new columns, once, in their order; the same as all columns so far in one block.
+
+        Parameters
+        ----------
+        X_new : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_new)
+            The same rows as in all calls; the columns are features n_features_in_, ...
+        y : array-like of shape (n_samples,), default=None
+            Targets; needed in the first call, and in no call different from it. Not read by a
+            method that needs none.
+        names : sequence of str of length n_new, default=None
+            Names of the columns, in all calls or in none; None: those of the DataFrame.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter, the data, y or the names are not allowed; nothing has been learned then.
+        """
+        self._validate_params()
+        first = not self.__sklearn_is_fitted__()
+        if self.supervised and first and y is None:
+            raise ValueError("y=None: the first call of partial_fit_columns needs the targets")
+        with self._unless_it_fails():
+            X, y = self._read_columns(X_new, y, first)
+            if first:
+                self.n_features_in_ = 0
+                self._begin_anew(0)
+                self._open(X.shape[0], y)
+            else:
+                self._refuse_changes()
+            self._name(X.shape[1], _names_of(X_new) if names is None else names)
+            # What stood before stays, should the columns be refused.
+            self._state = copy.deepcopy(self._state)
+            new = np.arange(X.shape[1])
+            self._receive(X, new, self.n_features_in_ + new)
+            self.n_features_in_ += X.shape[1]
+        return self
+
+    def _read_columns(self, X, y, first: bool):
+        form = {"accept_sparse": self.sparse_form, "dtype": [np.float64, np.float32]}
+        if first and self.supervised:
+            X, y = check_X_y(X, y, **form, y_numeric=not is_classifier(self), estimator=self)
+            return X, self._targets(y)
+        X = check_array(X, **form, estimator=self)
+        if first:
+            return X, None
+        n = self.n_samples_seen_
+        if X.shape[0] != n:
+            raise ValueError(f"X_new has {X.shape[0]} rows; earlier columns have {n}")
+        if y is None or not self.supervised:
+            return X, self._y
+        known = {"classes": self.classes_} if is_classifier(self) else {}
+        if not np.array_equal(self._targets(np.asarray(y), **known), self._y):
+            raise ValueError("y differs from that of the first call; the rows stay the same")
+        return X, self._y
+
+    def _name(self, n_new: int, names) -> None:
+        """Append the names of new columns."""
+        before = list(getattr(self, "feature_names_in_", ()))
+        if names is None and not before:
+            return
+        if names is None or len(before) < self.n_features_in_:
+            raise ValueError(
+                "names: columns have names in all calls of partial_fit_columns, or none"
+            )
+        names = list(names)
+        if len(names) != n_new or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"names={names} must be {n_new} strings, one for each column")
+        if len(set(before + names)) < len(before) + n_new:
+            raise ValueError("names: a name is given to one column only")
+        self.feature_names_in_ = np.array(before + names, dtype=object)
+
+    @property
+    def support_(self) -> np.ndarray:
+        """ndarray of int
+        Selected features, in ascending order."""
+        check_is_fitted(self)
+        return np.sort(self._selected(self._state))
+
+    def _get_support_mask(self) -> np.ndarray:
+        return np.isin(np.arange(self.n_features_in_), self.support_)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_state")
+
+
+@estimator
+class ColumnModel(LinearModel, ColumnStream):
+    """Base of the methods that learn a linear model of columns.
+
+    Each column is scaled on arrival to mean square 1, after its mean was subtracted if there is an
+    intercept: no later column is needed for that, and step sizes need not know the units. The loss
+    decides the task: a number is learned by squared_error, two classes by the others.
+
+    A subclass defines `_new` and `_show`. Its state holds `kept`, the columns that it keeps.
+    """
+
+    loss: str = param(
+        "squared_error",
+        "Half the squared error, for regression; or a loss for two classes.",
+        one_of("squared_error", "squared_hinge", "log_loss"),
+    )
+    fit_intercept: bool = param(
+        True, "Learn a constant, which is not counted among the features.", "boolean"
+    )
+    refit: bool = param(
+        True,
+        "Fit the kept features again, as in the paper's experiments: by least squares, or by the "
+        "loss with penalty |w|^2 / 2 on its sum over the rows. Else the coefficients are those "
+        "that the scan left.",
+        "boolean",
+    )
+
+    frozen = ("loss", "fit_intercept")
+    supervised: ClassVar[bool] = True
+
+    def _new(self, n: int, offset: float) -> NamedTuple:
+        """The state before the first of the columns of n rows; `offset`: all margins then."""
+        raise NotImplementedError
+
+    def _show(self, state: NamedTuple, columns: Columns, y: np.ndarray) -> NamedTuple:
+        """The state after these columns; it may be the same one, changed."""
+        raise NotImplementedError
+
+    def _chosen(self, state: NamedTuple, y: np.ndarray) -> Kept:
+        """The columns of the model and their coefficients."""
+        return state.kept
+
+    def _peak(self, state: NamedTuple) -> int:
+        """The most columns that were kept at once."""
+        return int(state.kept.size[1])
+
+    def _start(self, n_features):
+        self._model = []
+
+    def _initial(self, n):
+        self._offset = self._constant(self._y)
+        return self._new(n, self._offset)
+
+    def _after(self, state, values, index):
+        return self._show(state, _standardised(values, index, self.fit_intercept), self._y)
+
+    def _receive(self, X, order, index):
+        super()._receive(X, order, index)
+        self._asked, self._model = self.get_params(), []
+
+    def _constant(self, y) -> float:
+        """The constant with the least loss: the mean, for the squared hinge too, or the log odds.
+
+        It stays while the scan goes on, as the columns are centred; then the refit has its own.
+        """
+        if not self.fit_intercept:
+            return 0.0
+        return float(2 * np.arctanh(y.mean()) if self.loss == "log_loss" else y.mean())
+
+    def _targets(self, y, classes=None):
+        if is_regressor(self):
+            return np.require(y, np.float64, "CW")
+        self.classes_, signs = labels_and_signs(y, type(self).__name__, classes)
+        return signs
+
+    def _current(self):
+        # In a list, so that a prediction leaves the attributes of the estimator as they are.
+        if not self._model:
+            self._model.append(self._linear())
+        coef, intercept = self._model[0]
+        return coef.copy(), intercept
+
+    def _linear(self) -> tuple[np.ndarray, float]:
+        """Coefficients and intercept in the units of the columns."""
+        asked = type(self)(**self._asked)
+        kept = asked._chosen(self._state, self._y)
+        used = kept.size[0]
+        w, intercept = kept.w[:used], self._offset
+        if asked.refit and used:
+            model = REFITS[asked.loss](fit_intercept=asked.fit_intercept)
+            model.fit(kept.values[:used].T, self._y)
+            w = model.coef_.ravel()
+            intercept = float(np.ravel(model.intercept_)[0]) if asked.fit_intercept else 0.0
+        coef, index = np.zeros(self.n_features_in_), kept.index[:used]
+        coef[index] = w / kept.scale[:used]
+        return coef, float(intercept - kept.shift[:used] @ coef[index])
+
+    @property
+    def objective_(self) -> float:
+        """float
+        Mean loss of the coefficients that the scan left, without a penalty."""
+        check_is_fitted(self)
+        kept = type(self)(**self._asked)._chosen(self._state, self._y)
+        used = kept.size[0]
+        margins = self._offset + kept.w[:used] @ kept.values[:used]
+        return total(int(Loss[self._asked["loss"]]), margins, self._y) / len(self._y)
+
+    @property
+    def peak_features_(self) -> int:
+        """int
+        The most columns that were kept at once."""
+        check_is_fitted(self)
+        return self._peak(self._state)
+
+    @available_if(is_classifier)
+    def decision_function(self, X) -> np.ndarray:
+        """x . coef_ + intercept_ for each row, shape (n_samples,); of two classes only."""
+        return self._margins(X)
+
+    def predict(self, X) -> np.ndarray:
+        """The prediction or the label of each row, shape (n_samples,)."""
+        margins = self._margins(X)
+        return self.classes_[(margins > 0).astype(int)] if is_classifier(self) else margins
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """The share of rows with the right label, or R^2 for regression."""
+        measure = accuracy_score if is_classifier(self) else r2_score
+        return float(measure(y, self.predict(X), sample_weight=sample_weight))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # A value that is not allowed is refused later, by its name.
+        if self.loss == "squared_error":
+            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
+        else:
+            tags.estimator_type = "classifier"
+            tags.classifier_tags = ClassifierTags(multi_class=False)
+        return tags
+
+
+@estimator
+class ColumnScan(ColumnModel):
+    """Base of the methods that have learned from a column once they have seen it.
+
+    They may look at all columns again, in another order.
+    """
+
+    n_scans: int = param(2, "Times that `fit` scans all columns.", AT_LEAST_ONE)
+    shuffle: bool = param(
+        True, "Whether `fit` scans them in random order, new in each scan.", "boolean"
+    )
+    random_state: int | None = param(
+        None, "Seed or generator (as in scikit-learn) of all that is random.", "random_state"
+    )
+
+    def _learn(self, X, y):
+        rng, p = check_random_state(self.random_state), X.shape[1]
+        scans = range(self.n_scans)
+        orders = [rng.permutation(p) if self.shuffle else np.arange(p) for _ in scans]
+        self._open(X.shape[0], y)
+        for order in orders:
+            self._receive(X, order, order)
+
+
+@estimator
+class PenalisedScan(ColumnScan):
+    """Base of the scans that select features by an l1 penalty; how many are kept is not bounded.
+
+    A subclass sets `fold`, a kernel `fold(scan, columns, y, hyper)`, and `hyper`, the
+    NamedTuple of the parameters that it reads.
+    """
+
+    l1: float = param(
+        0.1, "Weight of the penalty |w| of the scaled columns' coefficients.", POSITIVE
+    )
+    k: int | None = param(
+        None,
+        "Largest number of features in the model: those with the largest coefficients of the "
+        "scaled columns. None: all that are not zero.",
+        AT_LEAST_ONE,
+        None,
+    )
+
+    fold: ClassVar[Callable]
+    hyper: ClassVar[type]
+    frozen = (*ColumnScan.frozen, "l1")
+
+    def _new(self, n, offset):
+        return new_scan(16, n, offset)
+
+    def _show(self, state, columns, y):
+        state = state._replace(kept=with_room(state.kept, len(columns.index)))
+        type(self).fold(state, columns, y, read_parameters(self, self.hyper))
+        return state
+
+    def _chosen(self, state, y):
+        return largest(state.kept, self.k)
+
+
+@estimator
+class ScoredSelector(Selector):
+    """Base of the batch methods that score all features and keep the k with the highest scores.
+
+    A subclass defines `_scores`.
+    """
+
+    k: int = param(10, "Number of features kept.", AT_LEAST_ONE)
+
+    supervised: ClassVar[bool] = False
+
+    def _scores(self, X) -> np.ndarray:
+        """A number for each feature, the larger the better; of two equal ones the first is."""
+        raise NotImplementedError
+
+    def _ranks(self, scores: np.ndarray) -> np.ndarray:
+        """What decides; the scores themselves, if nothing else is said."""
+        return scores
+
+    def _learn(self, X, y):
+        self.n_samples_seen_ = X.shape[0]
+        with one_blas_thread():
+            self.scores_ = self._scores(X)
+        best = np.argsort(-self._ranks(self.scores_), kind="stable")[: self.k]
+        self.support_ = np.sort(best)
+
+    def _get_support_mask(self) -> np.ndarray:
+        check_is_fitted(self)
+        return np.isin(np.arange(self.n_features_in_), self.support_)
+
+
+def _names_of(X) -> Any:
+    """Names of the columns of a DataFrame, if all are strings."""
+    names = list(getattr(X, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def _blocks(X, order, index) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Some columns of X in their order, as rows and in handy pieces, with their numbers."""
+    size = max(1, _VALUES_PER_BLOCK // X.shape[0])
+    for i in range(0, len(order), size):
+        part = X[:, order[i : i + size]]
+        part = part.toarray() if sp.issparse(part) else part
+        yield np.array(part.T, np.float64, order="C"), index[i : i + size]
+
+
+def _standardised(values: np.ndarray, index, centre: bool) -> Columns:
+    shift = values.mean(axis=1) if centre else np.zeros(len(values))
+    largest = np.abs(values).max(axis=1)
+    values -= shift[:, None]
+    # Relative to the largest value, the square of which may overflow.
+    values /= np.where(largest > 0, largest, 1.0)[:, None]
+    root = np.sqrt(np.square(values).mean(axis=1))
+    # A constant leaves rounding errors behind.
+    root[root <= 16 * np.finfo(float).eps] = 0.0
+    values /= np.where(root > 0, root, 1.0)[:, None]
+    return Columns(np.asarray(index, np.int64), values, shift, root * largest)

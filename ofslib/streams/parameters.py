@@ -1,0 +1,109 @@
+"""Parameters of estimators: declared once, checked by `fit`, listed in the docstring."""
+
+import inspect
+import re
+import textwrap
+from dataclasses import dataclass, field, fields
+from enum import EnumType
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions, make_constraint
+
+
+def param(default: Any, doc: str, *allowed: Any) -> Any:
+    """A hyper-parameter: its default, what it means, and the values it may take."""
+    return field(default=default, metadata={"doc": doc, "allowed": list(allowed)})
+
+
+def number(kind: type, low: float, high: float | None = None, closed: str = "left"):
+    """Numbers of `kind` between `low` and `high`."""
+    return Interval(kind, low, high, closed=closed)
+
+
+def one_of(*names: str) -> StrOptions:
+    """One of these words."""
+    return StrOptions(set(names))
+
+
+POSITIVE = number(Real, 0, closed="neither")
+NOT_NEGATIVE = number(Real, 0)
+AT_LEAST_ONE = number(Integral, 1)
+WHOLE = number(Integral, 0)
+
+
+def estimator(cls: type) -> type:
+    """Make a class whose parameters are declared with `param` a scikit-learn estimator.
+
+    Writes `__init__` (by dataclass), the constraints that `fit` checks, and the section
+    "Parameters" of the docstring, all from one declaration. Before it the docstring goes on with
+    `about`, which a method declares once for its classifier and its regressor.
+    """
+    cls = dataclass(eq=False, repr=False, kw_only=True)(cls)
+    declared = [f for f in fields(cls) if "doc" in f.metadata]
+    cls._parameter_constraints = {f.name: f.metadata["allowed"] for f in declared}
+    lines = [
+        f"{f.name} : {_kinds(f.metadata['allowed'])}, default={f.default!r}\n"
+        + textwrap.fill(f.metadata["doc"], 92, initial_indent="    ", subsequent_indent="    ")
+        for f in declared
+    ]
+    parameters = "\n".join(["Parameters", "----------", *lines])
+    attributes = "\n".join(["Attributes", "----------", *_attributes(cls), _ATTRIBUTES])
+    text = "\n\n".join([textwrap.fill(getattr(cls, "about", ""), 92), parameters, attributes])
+    cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n{_indent(text.lstrip())}\n    "
+    return cls
+
+
+def _kinds(allowed: list) -> str:
+    """What a parameter may be, in words."""
+    words = []
+    for kind in allowed:
+        if isinstance(kind, StrOptions):
+            words.append("{" + ", ".join(repr(word) for word in sorted(kind.options)) + "}")
+        elif isinstance(kind, Interval):
+            words.append(re.sub(r"an? (\w+) in the range", r"\1 in", str(make_constraint(kind))))
+        else:
+            named = {"boolean": "bool", "random_state": "int or RandomState"}
+            words.append(getattr(kind, "__name__", None) or named.get(kind, str(kind)))
+    return " or ".join(words)
+
+
+def _indent(text: str) -> str:
+    return "\n".join("    " + line if line else line for line in text.split("\n"))
+
+
+def _attributes(cls: type) -> list[str]:
+    """What the properties of a class are, by their own docstrings."""
+    return [
+        f"{name} : " + inspect.cleandoc(getattr(cls, name).__doc__).replace("\n", "\n    ")
+        for name in dir(cls)
+        if name[0] != "_" and name.endswith("_") and isinstance(getattr(cls, name), property)
+    ]
+
+
+_ATTRIBUTES = """\
+n_samples_seen_ : int
+    Rows shown so far, once for each pass over them; of a stream of columns, its rows.
+n_features_in_ : int
+    Number of features.
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    Names of the features, if they were shown with names.
+classes_ : ndarray of shape (2,)
+    The labels; the second one is the positive class (classifiers only)."""
+
+
+def read_parameters(model: BaseEstimator, kind: type, **own) -> NamedTuple:
+    """The parameters of a model as kernels read them: numbers, None as 0, words as their codes.
+
+    `kind` is a NamedTuple: its fields are the parameters of these names, but for those in `own`,
+    and are annotated with what they become, int, float, or the enumeration of the codes.
+    """
+
+    def read(name, becomes):
+        value = own[name] if name in own else getattr(model, name)
+        if isinstance(becomes, EnumType):
+            return int(becomes[value])
+        return becomes() if value is None else becomes(value)
+
+    return kind(**{name: read(name, becomes) for name, becomes in kind.__annotations__.items()})

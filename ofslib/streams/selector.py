@@ -1,0 +1,301 @@
+"""What all selectors of features share, as scikit-learn estimators."""
+
+import contextlib
+import sys
+import warnings
+from functools import cache
+from numbers import Integral
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import ThreadpoolController
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The loaded libraries, numpy's and scipy's among them; to look for them takes 2 ms."""
+    return ThreadpoolController().select(user_api="blas")
+
+
+def one_blas_thread() -> contextlib.AbstractContextManager:
+    """While it lasts, BLAS uses one thread: how it rounds may depend on the number of threads."""
+    return _blas().limit(limits=1)
+
+
+def _frames_to_caller() -> int:
+    """How many frames above its caller the first one outside this file is, as warnings count."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and frame.f_code.co_filename in (__file__, contextlib.__file__):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+class Selector(SelectorMixin, BaseEstimator):
+    """What all selectors of features share: parameters, and data that are checked on the way in.
+
+    A family defines `_start` and `_learn`, what it selects, and whether it needs targets.
+    """
+
+    # What the docstring says after its first line.
+    about: ClassVar[str] = ""
+    # Parameters that the state was made for: they cannot change while it learns.
+    frozen: ClassVar[tuple[str, ...]] = ()
+    # Whether X is searched for values that are not finite before it is learned from.
+    looks_first: ClassVar[bool] = True
+    # How sparse X is read.
+    sparse_form: ClassVar[str] = "csr"
+    # Whether it learns from targets; else they are not looked at.
+    supervised: ClassVar[bool] = True
+
+    def _start(self, n_features: int) -> None:
+        """Forget all data."""
+
+    def _learn(self, X, y) -> None:
+        """Take in the data of `fit`."""
+        raise NotImplementedError
+
+    def _targets(self, y, **known) -> np.ndarray:
+        """Targets as they are learned from: numbers, or -1 and +1."""
+        return np.require(y, np.float64, "CW")
+
+    def fit(self, X, y=None):
+        """Learn from X, and from nothing that was shown before.
+
+        Parameters
+        ----------
+        X : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_features)
+            Observations.
+        y : array-like of shape (n_samples,)
+            Targets: numbers, or two different labels. Not read by a method that needs none.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not allowed; the message names it and says what is.
+        """
+        self._validate_params()
+        with self._unless_it_fails():
+            X, y = self._read(X, y, reset=True)
+            self._begin(X.shape[1])
+            self._learn(X, y)
+        return self
+
+    def _begin(self, n_features: int) -> None:
+        k = getattr(self, "k", None)
+        if isinstance(k, Integral) and k > n_features:
+            message = f"k={k} is greater than n_features={n_features}: all features are kept."
+            warnings.warn(message, stacklevel=_frames_to_caller())
+        self._begin_anew(n_features)
+
+    def _begin_anew(self, n_features: int) -> None:
+        self._frozen = {name: getattr(self, name) for name in self.frozen}
+        self._start(n_features)
+
+    def _refuse_changes(self) -> None:
+        for name, old in self._frozen.items():
+            if getattr(self, name) != old:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} differs from {name}={old!r}, with which "
+                    "learning began: set it back, or begin anew by fit."
+                )
+
+    @contextlib.contextmanager
+    def _unless_it_fails(self):
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _read(self, X, y, reset: bool, **known):
+        form = {
+            "reset": reset,
+            "accept_sparse": self.sparse_form,
+            "dtype": [np.float64, np.float32],
+            "ensure_all_finite": self.looks_first,
+        }
+        if not self.supervised:
+            return validate_data(self, X, **form), None
+        X, y = validate_data(self, X, y, y_numeric=not is_classifier(self), **form)
+        return X, self._targets(y, **known)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = self.supervised
+        return tags
+
+
+class LinearModel(Selector):
+    """What the streams share that learn a linear model.
+
+    A family also defines `_learn_more` (how more rows become its state), `_current` (the model of
+    that state) and `__sklearn_is_fitted__`.
+    """
+
+    def _learn_more(self, X, y) -> None:
+        """Take in the rows of `partial_fit`."""
+        raise NotImplementedError
+
+    def _current(self) -> tuple[np.ndarray, float]:
+        """Coefficients, shape (p,), and intercept of the model as it stands; the caller's own."""
+        raise NotImplementedError
+
+    def _partial_fit(self, X, y, **known):
+        self._validate_params()
+        first = not self.__sklearn_is_fitted__()
+        with self._unless_it_fails():
+            X, y = self._read(X, y, reset=first, **known)
+            if first:
+                self._begin(X.shape[1])
+            self._refuse_changes()
+            self._learn_more(X, y)
+        return self
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """ndarray of shape (n_features_in_,)
+        Coefficients of the model as it stands; if there is a `k`, at most k are not zero."""
+        check_is_fitted(self)
+        return self._current()[0]
+
+    @property
+    def intercept_(self) -> float:
+        """float
+        The model's constant; 0.0 without `fit_intercept`."""
+        check_is_fitted(self)
+        return self._current()[1]
+
+    @property
+    def support_(self) -> np.ndarray:
+        """ndarray of int
+        Features with a nonzero coefficient, in ascending order."""
+        return np.flatnonzero(self.coef_)
+
+    def _get_support_mask(self) -> np.ndarray:
+        return self.coef_ != 0
+
+    def _margins(self, X) -> np.ndarray:
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        coef, intercept = self._current()
+        return safe_sparse_dot(X, coef) + intercept
+
+
+def labels_and_signs(
+    y, owner: str, classes=None, advice: str = ""
+) -> tuple[np.ndarray, np.ndarray]:
+    """The two labels, and y as -1 and +1; `owner` is who is to be named if y is not allowed."""
+    check_classification_targets(y)
+    unknown = () if classes is None else np.setdiff1d(y, classes)
+    classes = two_labels(y, owner, advice) if classes is None else classes
+    if len(unknown):
+        allowed = classes.tolist()
+        raise ValueError(f"y holds labels {unknown[:5].tolist()}; allowed are {allowed}")
+    return classes, np.where(y == classes[1], 1.0, -1.0)
+
+
+def two_labels(y, owner: str, advice: str = "") -> np.ndarray:
+    """The labels in y, which have to be two; `advice`: what to do if there is one."""
+    classes = np.unique(np.asarray(y))
+    if len(classes) > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is "
+            f"{type_of_target(y)}: {owner} takes 2 classes, y has {len(classes)}."
+        )
+    if len(classes) < 2:
+        raise ValueError(f"{owner} needs 2 classes, y has 1 class: {classes.tolist()}.{advice}")
+    return classes
+
+
+class Classifier(ClassifierMixin):
+    """Two classes, predicted by the sign of x . coef_ + intercept_."""
+
+    def partial_fit(self, X, y, classes=None):
+        """Learn from more rows; the same as having shown all rows so far in one block.
+
+        Parameters
+        ----------
+        X : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_features)
+            Observations.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (2,), default=None
+            The two labels; needed in the first call if `y` does not hold both.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not allowed; nothing has been learned then.
+        """
+        known = self.classes_ if self.__sklearn_is_fitted__() else None
+        if classes is not None:
+            classes = two_labels(classes, type(self).__name__)
+            if known is not None and not np.array_equal(classes, known):
+                raise ValueError(
+                    f"classes={classes.tolist()} differs from earlier calls: {known.tolist()}"
+                )
+        return self._partial_fit(X, y, classes=classes if known is None else known)
+
+    def decision_function(self, X) -> np.ndarray:
+        """x . coef_ + intercept_ for each row, shape (n_samples,)."""
+        return self._margins(X)
+
+    def predict(self, X) -> np.ndarray:
+        """The label of each row, shape (n_samples,)."""
+        positive = self._margins(X) > 0
+        return self.classes_[positive.astype(int)]
+
+    def _targets(self, y, classes=None):
+        advice = " partial_fit can be told both by classes=[...]."
+        self.classes_, signs = labels_and_signs(y, type(self).__name__, classes, advice)
+        return signs
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class Regressor(RegressorMixin):
+    """A number, predicted by x . coef_ + intercept_."""
+
+    def partial_fit(self, X, y):
+        """Learn from more rows; the same as having shown all rows so far in one block.
+
+        Parameters
+        ----------
+        X : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_features)
+            Observations.
+        y : array-like of shape (n_samples,)
+            Targets.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not allowed; nothing has been learned then.
+        """
+        return self._partial_fit(X, y)
+
+    def predict(self, X) -> np.ndarray:
+        """The prediction for each row, shape (n_samples,)."""
+        return self._margins(X)
