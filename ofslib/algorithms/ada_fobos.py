@@ -123,9 +123,9 @@ class AdaFobosClassifier(Penalised, RowClassifier):
     one penalty; O(p * n_penalties) per row with `k`.
     """
 
-    loss: str = param("squared_hinge", "The barda paper's.", one_of(*CLASSIFICATION_LOSSES))
-    learning_rate: float = param(0.1, "Step size eta.", POSITIVE)
-    delta: float = param(0.01, "What the paper adds to the adaptive scale H.", POSITIVE)
+    loss: str = param("The barda paper's.", one_of(*CLASSIFICATION_LOSSES), default="squared_hinge")
+    learning_rate: float = param("Step size eta.", POSITIVE, default=0.1)
+    delta: float = param("What the paper adds to the adaptive scale H.", POSITIVE, default=0.01)
 
     fold, step_all, hyper = fold, step_all, Hyper
     frozen = (*Penalised.frozen, "learning_rate", "delta")

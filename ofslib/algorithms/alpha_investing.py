@@ -71,8 +71,10 @@ class AlphaInvesting(ColumnStream):
     Cost: O(n accepted) per feature; memory O(n accepted).
     """
 
-    initial_wealth: float = param(0.5, "w_1; as in the paper.", POSITIVE)
-    payout: float = param(0.5, "alpha_Delta, what an acceptance earns; as in the paper.", POSITIVE)
+    initial_wealth: float = param("w_1; as in the paper.", POSITIVE, default=0.5)
+    payout: float = param(
+        "alpha_Delta, what an acceptance earns; as in the paper.", POSITIVE, default=0.5
+    )
 
     frozen = ("initial_wealth", "payout")
     supervised = True

@@ -59,22 +59,26 @@ class AsyncOnlineSubstitution(ColumnScan):
     Cost: O(n k / q) per column; memory O(n (k + tau + q)).
     """
 
-    k: int = param(10, "Number s of features kept, by all workers together.", AT_LEAST_ONE)
-    n_workers: int = param(2, "Number q of workers; at most k.", AT_LEAST_ONE)
-    backend: str = param("simulate", "What the workers are.", one_of("simulate", "threads", "mpi"))
+    k: int = param("Number s of features kept, by all workers together.", AT_LEAST_ONE, default=10)
+    n_workers: int = param("Number q of workers; at most k.", AT_LEAST_ONE, default=2)
+    backend: str = param(
+        "What the workers are.", one_of("simulate", "threads", "mpi"), default="simulate"
+    )
     tau: int | None = param(
-        None,
         "Staleness of what the workers of the simulation know of each other. None: n_workers, as "
         "in the paper. 0: only the capacity is split.",
         WHOLE,
         None,
+        default=None,
     )
     step: float = param(
-        0.98,
         "Step size eta times L_F, as in OnlineSubstitution; Theorem 2 needs less than 1/2.",
         number(Real, 0, 2, closed="neither"),
+        default=0.98,
     )
-    m: float = param(1.0, "Kept features make steps smaller by this factor.", number(Real, 1))
+    m: float = param(
+        "Kept features make steps smaller by this factor.", number(Real, 1), default=1.0
+    )
 
     frozen = (*ColumnScan.frozen, "k", "n_workers", "backend", "tau")
 

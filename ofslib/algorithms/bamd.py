@@ -110,10 +110,10 @@ class BAMDClassifier(RowClassifier):
     Frequent features learn slowly and rare ones fast. Cost: O(entries of the row + k) per row.
     """
 
-    loss: str = param("squared_hinge", "The paper's loss.", one_of(*CLASSIFICATION_LOSSES))
-    learning_rate: float = param(0.1, "Step size eta.", POSITIVE)
-    alpha: float = param(1e-5, "Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE)
-    delta: float = param(0.01, "What the paper adds to the adaptive scale H.", POSITIVE)
+    loss: str = param("The paper's loss.", one_of(*CLASSIFICATION_LOSSES), default="squared_hinge")
+    learning_rate: float = param("Step size eta.", POSITIVE, default=0.1)
+    alpha: float = param("Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE, default=1e-5)
+    delta: float = param("What the paper adds to the adaptive scale H.", POSITIVE, default=0.01)
 
     fold, hyper = fold, Hyper
     frozen = ("delta",)

@@ -186,11 +186,11 @@ class BARDAClassifier(RowClassifier):
     """
 
     loss: str = param(
-        "squared_hinge", "The paper uses squared_hinge.", one_of(*CLASSIFICATION_LOSSES)
+        "The paper uses squared_hinge.", one_of(*CLASSIFICATION_LOSSES), default="squared_hinge"
     )
-    learning_rate: float = param(0.1, "Step size eta.", POSITIVE)
-    alpha: float = param(1e-5, "Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE)
-    delta: float = param(0.01, "What the paper adds to the adaptive scale H.", POSITIVE)
+    learning_rate: float = param("Step size eta.", POSITIVE, default=0.1)
+    alpha: float = param("Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE, default=1e-5)
+    delta: float = param("What the paper adds to the adaptive scale H.", POSITIVE, default=0.01)
 
     fold, hyper = fold, Hyper
     frozen = ("k", "learning_rate", "alpha", "delta")

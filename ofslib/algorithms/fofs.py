@@ -45,10 +45,12 @@ class FOFSClassifier(RowClassifier):
     the k largest are kept. Cost: O(entries of the row + k / batch_size) per row.
     """
 
-    loss: str = param("hinge", "The papers use hinge.", one_of(*CLASSIFICATION_LOSSES))
-    learning_rate: float = param(0.2, "Step size eta.", POSITIVE)
-    alpha: float = param(0.01, "Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE)
-    batch_size: int = param(1, "Rows of a mini-batch; the sfsa paper uses 25.", AT_LEAST_ONE)
+    loss: str = param("The papers use hinge.", one_of(*CLASSIFICATION_LOSSES), default="hinge")
+    learning_rate: float = param("Step size eta.", POSITIVE, default=0.2)
+    alpha: float = param("Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE, default=0.01)
+    batch_size: int = param(
+        "Rows of a mini-batch; the sfsa paper uses 25.", AT_LEAST_ONE, default=1
+    )
 
     fold, hyper = fold, Hyper
 

@@ -64,11 +64,11 @@ class Grafting(PenalisedScan):
     """
 
     tol: float = param(
-        1e-4,
         "Sweeps over the coefficients end when none changes by more than this share of the "
         "largest.",
         number(Real, 0, closed="neither"),
+        default=1e-4,
     )
-    max_sweeps: int = param(1000, "Most sweeps after one arrival.", AT_LEAST_ONE)
+    max_sweeps: int = param("Most sweeps after one arrival.", AT_LEAST_ONE, default=1000)
 
     fold, hyper = fold, Hyper

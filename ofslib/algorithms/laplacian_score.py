@@ -24,12 +24,14 @@ class LaplacianScoreSelector(ScoredSelector):
     O(n n_neighbors + n p).
     """
 
-    n_neighbors: int = param(5, "Nearest neighbours of a row; as in the paper.", AT_LEAST_ONE)
+    n_neighbors: int = param(
+        "Nearest neighbours of a row; as in the paper.", AT_LEAST_ONE, default=5
+    )
     bandwidth: float | None = param(
-        None,
         "In the squared unit of the features; None: the mean squared distance of neighbours.",
         POSITIVE,
         None,
+        default=None,
     )
 
     def _scores(self, X):

@@ -67,18 +67,18 @@ class OFSA(AverageSelector):
         "mu = 10."
     )
 
-    n_iter: int = param(1000, "Steps of gradient descent per model.", AT_LEAST_ONE)
+    n_iter: int = param("Steps of gradient descent per model.", AT_LEAST_ONE, default=1000)
     mu: float = param(
-        5.0, "How early the annealing drops features: M_t falls with it.", NOT_NEGATIVE
+        "How early the annealing drops features: M_t falls with it.", NOT_NEGATIVE, default=5.0
     )
     step: float = param(
-        1.5,
         "Step size eta in units of 1 / lambda, lambda the largest eigenvalue of the standardised "
         "second moments. Descent is stable below 2.",
         number(Real, 0, 2, closed="neither"),
+        default=1.5,
     )
     learning_rate: float | None = param(
-        None, "Step size eta itself; None: by `step`.", POSITIVE, None
+        "Step size eta itself; None: by `step`.", POSITIVE, None, default=None
     )
 
     def _coefs(self, standard, ks):

@@ -53,7 +53,7 @@ class OnlineCoordinateDescent(ColumnScan):
     Cost: O(n + k) per column; memory O(n k).
     """
 
-    k: int = param(10, "Number of features kept.", AT_LEAST_ONE)
+    k: int = param("Number of features kept.", AT_LEAST_ONE, default=10)
 
     frozen = (*ColumnScan.frozen, "k")
 

@@ -125,27 +125,27 @@ class OnlineLeverageSelector(ColumnStream):
     Cost: O(n r + r^2) per feature, r <= min(n, number sampled); memory O(n r).
     """
 
-    eps: float = param(0.5, "Accuracy epsilon.", number(Real, 0, 1, closed="neither"))
+    eps: float = param("Accuracy epsilon.", number(Real, 0, 1, closed="neither"), default=0.5)
     k: int | None = param(
-        None,
         "Number of features to sample: `fit` calibrates the rate c, by several passes with the "
         "same random numbers, until as many are sampled, and warns if none samples as many. None: "
         "the rate is `rate`.",
         AT_LEAST_ONE,
         None,
+        default=None,
     )
     rate: float | None = param(
-        None, "Sampling rate c; None: 8 log(n) / eps^2 as in Algorithm 1.", POSITIVE, None
+        "Sampling rate c; None: 8 log(n) / eps^2 as in Algorithm 1.", POSITIVE, None, default=None
     )
-    variant: str = param("span", "The inverse.", one_of("printed", "span", "ridge"))
+    variant: str = param("The inverse.", one_of("printed", "span", "ridge"), default="span")
     ridge: float = param(
-        1.0, 'lambda of variant "ridge", in the squared unit of the features.', POSITIVE
+        'lambda of variant "ridge", in the squared unit of the features.', POSITIVE, default=1.0
     )
     n_initial: int = param(
-        0, "So many features are taken in any case, with theta = 1: the initial A_0.", WHOLE
+        "So many features are taken in any case, with theta = 1: the initial A_0.", WHOLE, default=0
     )
     random_state: int | None = param(
-        None, "Seed or generator (as in scikit-learn) of the sampling.", "random_state"
+        "Seed or generator (as in scikit-learn) of the sampling.", "random_state", default=None
     )
 
     frozen = ("eps", "k", "rate", "variant", "ridge", "n_initial")

@@ -47,17 +47,19 @@ class OnlineSubstitution(ColumnScan):
     Cost: O(n k) per column; memory O(n k).
     """
 
-    k: int = param(10, "Number s of features kept.", AT_LEAST_ONE)
+    k: int = param("Number s of features kept.", AT_LEAST_ONE, default=10)
     step: float = param(
-        0.98,
         "Step size eta times L_F. Theorem 1 needs less than 1; from 2 on steps may diverge.",
         number(Real, 0, 2, closed="neither"),
+        default=0.98,
     )
-    m: float = param(1.0, "Kept features make steps smaller by this factor.", number(Real, 1))
+    m: float = param(
+        "Kept features make steps smaller by this factor.", number(Real, 1), default=1.0
+    )
     c: float = param(
-        0.1,
         "A substitution must lower the objective by c (1 / (2 eta) - L_F / 2) |change of w|^2.",
         number(Real, 0, 1, closed="right"),
+        default=0.1,
     )
 
     frozen = (*ColumnScan.frozen, "k")

@@ -16,8 +16,10 @@ from ofslib.streams.row_stream import RowClassifier, RowRegressor
 class OPG(PenalisedBatches):
     """Online Proximal Gradient."""
 
-    l2: float = param(0.0, "Weight of the penalty w**2 / 2.", NOT_NEGATIVE)
-    learning_rate: float = param(0.01, "Step size eta of a mini-batch's mean gradient.", POSITIVE)
+    l2: float = param("Weight of the penalty w**2 / 2.", NOT_NEGATIVE, default=0.0)
+    learning_rate: float = param(
+        "Step size eta of a mini-batch's mean gradient.", POSITIVE, default=0.01
+    )
 
     fold, step, step_all, hyper = fold, step, step_all, Hyper
     frozen = (*PenalisedBatches.frozen, "l2", "learning_rate")
@@ -37,11 +39,11 @@ class OPG(PenalisedBatches):
 class OPGClassifier(OPG, RowClassifier):
     """Online Proximal Gradient (FOBOS) for two classes (Duchi and Singer 2009)."""
 
-    loss: str = param("log_loss", "Name of the loss.", one_of(*CLASSIFICATION_LOSSES))
+    loss: str = param("Name of the loss.", one_of(*CLASSIFICATION_LOSSES), default="log_loss")
 
 
 @estimator
 class OPGRegressor(OPG, RowRegressor):
     """Online Proximal Gradient (FOBOS) for regression (Duchi and Singer 2009)."""
 
-    loss: str = param("squared_error", "Half the squared error.", one_of("squared_error"))
+    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")

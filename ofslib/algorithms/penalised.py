@@ -35,37 +35,39 @@ class OnlinePenalised(AverageSelector):
         "features are read."
     )
 
-    n_penalties: int = param(200, "Number of penalties on the path.", AT_LEAST_ONE)
+    n_penalties: int = param("Number of penalties on the path.", AT_LEAST_ONE, default=200)
     penalty_ratio: float = param(
-        1e-3,
         "The last penalty, as a part of the first, which is the least that leaves no feature. They "
         "fall exponentially; the path ends early when it has more than k features.",
         number(Real, 0, 1, closed="neither"),
+        default=1e-3,
     )
     refit: bool = param(
-        True, "Whether the model is least squares on the selected features.", "boolean"
+        "Whether the model is least squares on the selected features.", "boolean", default=True
     )
     solver: str = param(
-        "coordinate",
         "How a penalty is solved: by coordinate descent that begins with the penalty before it, or "
         "by the printed Algorithm 5 (tisp), which begins at zero.",
         one_of("coordinate", "tisp"),
+        default="coordinate",
     )
     n_iter: int = param(
-        1000, "Sweeps (at most) or steps of gradient descent (tisp) per penalty.", AT_LEAST_ONE
+        "Sweeps (at most) or steps of gradient descent (tisp) per penalty.",
+        AT_LEAST_ONE,
+        default=1000,
     )
     tol: float = param(
-        1e-7,
         "A penalty is solved when no coefficient changes by more than this part of the largest "
         "covariance of a standardised feature with y.",
         POSITIVE,
+        default=1e-7,
     )
     learning_rate: float | None = param(
-        None,
         "Step size eta (tisp). None: 1 / lambda, lambda the largest eigenvalue of the standardised "
         "second moments.",
         number(Real, 0, 1, closed="right"),
         None,
+        default=None,
     )
 
     penalty: ClassVar[Penalty]
@@ -155,7 +157,7 @@ class OnlineElasticNet(OnlinePenalised):
     """Online elastic net."""
 
     l2: float = param(
-        0.01, "Weight of the penalty l2/2 w**2, w of a standardised feature.", NOT_NEGATIVE
+        "Weight of the penalty l2/2 w**2, w of a standardised feature.", NOT_NEGATIVE, default=0.01
     )
     penalty = Penalty.elastic_net
 
@@ -168,10 +170,10 @@ class Concave(OnlinePenalised):
     """Base of the penalties that do not shrink large coefficients."""
 
     threshold: str = param(
-        "proper",
         "The map after a step of gradient descent (tisp): the proximal map of eta times the "
         "penalty (proper), or Theta(w; eta level) as in Algorithm 5 (printed).",
         one_of("proper", "printed"),
+        default="proper",
     )
 
 
@@ -180,9 +182,9 @@ class OnlineMCP(Concave):
     """Online minimax concave penalty."""
 
     b: float = param(
-        3.0,
         "The penalty is flat from b times its level on.",
         number(Real, 1, closed="neither"),
+        default=3.0,
     )
     penalty = Penalty.mcp
 
@@ -195,9 +197,9 @@ class OnlineSCAD(Concave):
     """Online smoothly clipped absolute deviation."""
 
     a: float = param(
-        3.7,
         "The penalty is flat from a times its level on.",
         number(Real, 2, closed="neither"),
+        default=3.7,
     )
     penalty = Penalty.scad
 

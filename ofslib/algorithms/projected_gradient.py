@@ -30,13 +30,15 @@ class ProjectedGradientSelector(ColumnModel):
     Cost: O(n p) per step; memory O(n p).
     """
 
-    k: int = param(10, "Number of features kept.", AT_LEAST_ONE)
+    k: int = param("Number of features kept.", AT_LEAST_ONE, default=10)
     step: float = param(
-        0.98, "Step size times the Lipschitz constant.", number(Real, 0, 2, closed="neither")
+        "Step size times the Lipschitz constant.",
+        number(Real, 0, 2, closed="neither"),
+        default=0.98,
     )
-    n_iter: int = param(200, "Most steps.", AT_LEAST_ONE)
+    n_iter: int = param("Most steps.", AT_LEAST_ONE, default=200)
     tol: float = param(
-        1e-6, "Steps end when one is no longer than this share of |w|.", NOT_NEGATIVE
+        "Steps end when one is no longer than this share of |w|.", NOT_NEGATIVE, default=1e-6
     )
 
     def _new(self, n, offset):

@@ -97,12 +97,14 @@ class RADARRegressor(RowRegressor):
     shown. Cost: O(entries of the row + p / batch_size) per row.
     """
 
-    loss: str = param("squared_error", "Half the squared error.", one_of("squared_error"))
-    l1: float = param(0.1, "Weight of the penalty |w| in the first epoch.", NOT_NEGATIVE)
-    radius: float = param(10.0, "Radius R of the first epoch.", POSITIVE)
-    learning_rate: float = param(0.1, "Step t of an epoch has size eta / sqrt(t).", POSITIVE)
-    epoch_size: int = param(50, "Mini-batches of the first epoch.", AT_LEAST_ONE)
-    batch_size: int = param(25, "Rows of a mini-batch.", AT_LEAST_ONE)
+    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")
+    l1: float = param("Weight of the penalty |w| in the first epoch.", NOT_NEGATIVE, default=0.1)
+    radius: float = param("Radius R of the first epoch.", POSITIVE, default=10.0)
+    learning_rate: float = param(
+        "Step t of an epoch has size eta / sqrt(t).", POSITIVE, default=0.1
+    )
+    epoch_size: int = param("Mini-batches of the first epoch.", AT_LEAST_ONE, default=50)
+    batch_size: int = param("Rows of a mini-batch.", AT_LEAST_ONE, default=25)
 
     fold, hyper = fold, Hyper
     frozen = ("epoch_size",)

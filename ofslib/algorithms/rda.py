@@ -130,10 +130,10 @@ def fold(state, X, y, order, hp, margins):
 class RDA(PenalisedBatches):
     """Regularized Dual Averaging."""
 
-    l2: float = param(0.0, "Weight of the penalty w**2 / 2.", NOT_NEGATIVE)
-    gamma: float = param(10.0, "The larger, the smaller the steps.", POSITIVE)
+    l2: float = param("Weight of the penalty w**2 / 2.", NOT_NEGATIVE, default=0.0)
+    gamma: float = param("The larger, the smaller the steps.", POSITIVE, default=10.0)
     rho: float = param(
-        0.0, "Adds gamma * rho / sqrt(t) to l1 in step t (enhanced l1-RDA).", NOT_NEGATIVE
+        "Adds gamma * rho / sqrt(t) to l1 in step t (enhanced l1-RDA).", NOT_NEGATIVE, default=0.0
     )
 
     fold, step, step_all, hyper = fold, step, step_all, Hyper
@@ -163,11 +163,11 @@ class RDA(PenalisedBatches):
 class RDAClassifier(RDA, RowClassifier):
     """Regularized Dual Averaging for two classes (Xiao 2010)."""
 
-    loss: str = param("log_loss", "Name of the loss.", one_of(*CLASSIFICATION_LOSSES))
+    loss: str = param("Name of the loss.", one_of(*CLASSIFICATION_LOSSES), default="log_loss")
 
 
 @estimator
 class RDARegressor(RDA, RowRegressor):
     """Regularized Dual Averaging for regression (Xiao 2010)."""
 
-    loss: str = param("squared_error", "Half the squared error.", one_of("squared_error"))
+    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")

@@ -17,15 +17,15 @@ class RidgeLeverageSelector(ScoredSelector):
     Cost: O(n p min(n, p)); memory O(n p).
     """
 
-    ridge: float = param(1.0, "lambda, in the squared unit of the features.", POSITIVE)
+    ridge: float = param("lambda, in the squared unit of the features.", POSITIVE, default=1.0)
     sample: bool = param(
-        True,
         "Draw the features, without replacement, with probabilities in proportion to the scores; "
         "else those with the largest scores are kept.",
         "boolean",
+        default=True,
     )
     random_state: int | None = param(
-        None, "Seed or generator (as in scikit-learn) of the draw.", "random_state"
+        "Seed or generator (as in scikit-learn) of the draw.", "random_state", default=None
     )
 
     def _scores(self, X):

@@ -62,9 +62,11 @@ class SADMMRegressor(PenalisedBatches, RowRegressor):
 
     about = "Cost: O(p) per row with one penalty; O(p * n_penalties) per row with `k`."
 
-    loss: str = param("squared_error", "Half the squared error.", one_of("squared_error"))
-    learning_rate: float = param(1e-3, "Step size eta of a mini-batch's mean gradient.", POSITIVE)
-    rho: float = param(1.0, "Weight of the difference between b and w.", POSITIVE)
+    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")
+    learning_rate: float = param(
+        "Step size eta of a mini-batch's mean gradient.", POSITIVE, default=1e-3
+    )
+    rho: float = param("Weight of the difference between b and w.", POSITIVE, default=1.0)
 
     step_all, hyper = step_all, Hyper
     frozen = (*PenalisedBatches.frozen, "learning_rate", "rho")

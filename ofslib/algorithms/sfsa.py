@@ -233,27 +233,29 @@ def fold(state, X, y, order, hp, margins):
 class Annealing(RowStream):
     """What SFSA and AnytimeSFSA share."""
 
-    learning_rate: float = param(0.01, "Step size eta of a mini-batch's mean gradient.", POSITIVE)
-    batch_size: int = param(25, "Rows of a mini-batch.", AT_LEAST_ONE)
+    learning_rate: float = param(
+        "Step size eta of a mini-batch's mean gradient.", POSITIVE, default=0.01
+    )
+    batch_size: int = param("Rows of a mini-batch.", AT_LEAST_ONE, default=25)
     optimizer: str = param(
-        "sgd",
         "nesterov is the papers' SFSA-AG, adam (with decay rates 0.9 and 0.999) SFSA-Adam.",
         one_of(*Optimizer.__members__),
+        default="sgd",
     )
-    momentum: float = param(0.9, "Of the optimizers momentum and nesterov.", NOT_NEGATIVE)
-    mu: float = param(10.0, "Annealing: the larger, the earlier features go.", NOT_NEGATIVE)
+    momentum: float = param("Of the optimizers momentum and nesterov.", NOT_NEGATIVE, default=0.9)
+    mu: float = param("Annealing: the larger, the earlier features go.", NOT_NEGATIVE, default=10.0)
     step: str = param(
-        "constant",
         "constant is the papers' learning_rate. spectral needs none: the inverse of the spectral "
         "norm of the features in the model, estimated as the stream runs; what is ranked and shown "
         "is a mean of the last iterates. It goes with optimizer='sgd'.",
         one_of("constant", "spectral"),
+        default="constant",
     )
     importance: str = param(
-        "coef",
         "What features are ranked by: coef is |beta|, scaled_coef sd * |beta| (sfsa, Algorithm 2), "
         "scaled_root sqrt(variance * |beta|) (sfsa, Algorithm 1 as printed).",
         one_of(*Importance.__members__),
+        default="coef",
     )
 
     fold, hyper = fold, Hyper
@@ -302,18 +304,18 @@ class SFSA(Annealing):
     )
 
     maturity: int | None = param(
-        None,
         "Rows until only k features are left. None: all rows of `fit`, or three quarters of them "
         "in regression with step='spectral'; in `partial_fit`, where the end is not known, no "
         "feature is dropped for good and coef_ shows the k most important.",
         AT_LEAST_ONE,
         None,
+        default=None,
     )
     warmup: int | None = param(
-        None,
         "Rows before pruning starts. None: no row, or a third of maturity with step='spectral'.",
         WHOLE,
         None,
+        default=None,
     )
 
     def _hyper(self, n_rows):
@@ -336,15 +338,17 @@ class SFSA(Annealing):
 class SFSAClassifier(SFSA, RowClassifier):
     """Stochastic Feature Selection with Annealing for two classes (sfsa, Algorithm 1)."""
 
-    loss: str = param("log_loss", "The paper uses log_loss.", one_of(*CLASSIFICATION_LOSSES))
-    mu: float = param(5.0, "Annealing: the larger, the earlier features go.", NOT_NEGATIVE)
+    loss: str = param(
+        "The paper uses log_loss.", one_of(*CLASSIFICATION_LOSSES), default="log_loss"
+    )
+    mu: float = param("Annealing: the larger, the earlier features go.", NOT_NEGATIVE, default=5.0)
 
 
 @estimator
 class SFSARegressor(SFSA, RowRegressor):
     """Stochastic Feature Selection with Annealing for regression (sfsa, Algorithm 1)."""
 
-    loss: str = param("squared_error", "Half the squared error.", one_of("squared_error"))
+    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")
 
 
 class Anytime(NamedTuple):
@@ -414,9 +418,13 @@ class AnytimeSFSA(Annealing):
         "SFSA."
     )
 
-    first_maturity: int = param(1000, "Rows until the first set of k features.", AT_LEAST_ONE)
+    first_maturity: int = param(
+        "Rows until the first set of k features.", AT_LEAST_ONE, default=1000
+    )
     growth: float = param(
-        2.0, "Each maturity is so many times the one before.", number(Real, 1, closed="neither")
+        "Each maturity is so many times the one before.",
+        number(Real, 1, closed="neither"),
+        default=2.0,
     )
 
     frozen = (*Annealing.frozen, "first_maturity", "growth", "batch_size")
@@ -446,12 +454,14 @@ class AnytimeSFSA(Annealing):
 class AnytimeSFSAClassifier(AnytimeSFSA, RowClassifier):
     """SFSA with growing maturities for two classes (sfsa, Figure 1)."""
 
-    loss: str = param("log_loss", "The paper uses log_loss.", one_of(*CLASSIFICATION_LOSSES))
-    mu: float = param(5.0, "Annealing: the larger, the earlier features go.", NOT_NEGATIVE)
+    loss: str = param(
+        "The paper uses log_loss.", one_of(*CLASSIFICATION_LOSSES), default="log_loss"
+    )
+    mu: float = param("Annealing: the larger, the earlier features go.", NOT_NEGATIVE, default=5.0)
 
 
 @estimator
 class AnytimeSFSARegressor(AnytimeSFSA, RowRegressor):
     """SFSA with growing maturities for regression (sfsa, Figure 1)."""
 
-    loss: str = param("squared_error", "Half the squared error.", one_of("squared_error"))
+    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")

@@ -80,20 +80,22 @@ class SGDT(RowStream):
 
     about = "Cost: O(entries of the row) per row."
 
-    learning_rate: float = param(0.01, "Step size eta of a mini-batch's mean gradient.", POSITIVE)
-    batch_size: int = param(25, "Rows of a mini-batch.", AT_LEAST_ONE)
+    learning_rate: float = param(
+        "Step size eta of a mini-batch's mean gradient.", POSITIVE, default=0.01
+    )
+    batch_size: int = param("Rows of a mini-batch.", AT_LEAST_ONE, default=25)
     maturity: int | None = param(
-        None,
         "Rows until truncation. None: all rows of `fit`; in `partial_fit`, where the end is not "
         "known, no feature is dropped for good and coef_ shows the k most important.",
         AT_LEAST_ONE,
         None,
+        default=None,
     )
     importance: str = param(
-        "coef",
         "What features are ranked by: coef is |beta|, scaled_coef sd * |beta| (sfsa, Algorithm 2 "
         "as printed), scaled_root sqrt(variance * |beta|).",
         one_of(*Importance.__members__),
+        default="coef",
     )
 
     fold, hyper = fold, Hyper
@@ -125,11 +127,13 @@ class SGDT(RowStream):
 class SGDTClassifier(RowClassifier, SGDT):
     """Stochastic Gradient Descent with Truncation for two classes (sfsa, Algorithm 2)."""
 
-    loss: str = param("log_loss", "The paper uses log_loss.", one_of(*CLASSIFICATION_LOSSES))
+    loss: str = param(
+        "The paper uses log_loss.", one_of(*CLASSIFICATION_LOSSES), default="log_loss"
+    )
 
 
 @estimator
 class SGDTRegressor(RowRegressor, SGDT):
     """Stochastic Gradient Descent with Truncation for regression (sfsa, Algorithm 2)."""
 
-    loss: str = param("squared_error", "Half the squared error.", one_of("squared_error"))
+    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")

@@ -42,8 +42,12 @@ class SIHT(RowStream):
 
     about = "Cost: O(entries of the row + k / batch_size) per row."
 
-    learning_rate: float = param(0.01, "Step size eta of a mini-batch's mean gradient.", POSITIVE)
-    batch_size: int = param(1, "Rows of a mini-batch; the dissertation takes 1.", AT_LEAST_ONE)
+    learning_rate: float = param(
+        "Step size eta of a mini-batch's mean gradient.", POSITIVE, default=0.01
+    )
+    batch_size: int = param(
+        "Rows of a mini-batch; the dissertation takes 1.", AT_LEAST_ONE, default=1
+    )
 
     fold, hyper = fold, Hyper
 
@@ -62,7 +66,7 @@ class SIHT(RowStream):
 class SIHTClassifier(RowClassifier, SIHT):
     """Stochastic iterative hard thresholding for two classes (Fan et al. 2018)."""
 
-    loss: str = param("log_loss", "Name of the loss.", one_of(*CLASSIFICATION_LOSSES))
+    loss: str = param("Name of the loss.", one_of(*CLASSIFICATION_LOSSES), default="log_loss")
 
 
 @estimator
@@ -72,4 +76,4 @@ class SIHTRegressor(RowRegressor, SIHT):
     TSGD of the dissertation's chapter 5.
     """
 
-    loss: str = param("squared_error", "Half the squared error.", one_of("squared_error"))
+    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")

@@ -85,8 +85,10 @@ class SOFSClassifier(RowClassifier):
     seen best are kept, whatever their coefficient. Cost: O(entries of the row * log k) per row.
     """
 
-    loss: str = param("squared_hinge", "The loss of AROW.", one_of("squared_hinge"))
-    gamma: float = param(1.0, "Regularisation r: the larger, the smaller the steps.", POSITIVE)
+    loss: str = param("The loss of AROW.", one_of("squared_hinge"), default="squared_hinge")
+    gamma: float = param(
+        "Regularisation r: the larger, the smaller the steps.", POSITIVE, default=1.0
+    )
 
     fold, pace, hyper = fold, "gamma", Hyper
     frozen = ("k",)

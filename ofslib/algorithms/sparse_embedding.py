@@ -22,9 +22,9 @@ class SparseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     Cost: O(nonzeros of X); memory O(n_features).
     """
 
-    k: int = param(10, "Number of sums.", AT_LEAST_ONE)
+    k: int = param("Number of sums.", AT_LEAST_ONE, default=10)
     random_state: int | None = param(
-        None, "Seed or generator (as in scikit-learn) of the draw.", "random_state"
+        "Seed or generator (as in scikit-learn) of the draw.", "random_state", default=None
     )
 
     def fit(self, X, y=None):

@@ -17,12 +17,14 @@ from ofslib.streams.row_stream import RowClassifier, RowRegressor
 class TruncatedGradient(PenalisedBatches):
     """Truncated gradient."""
 
-    learning_rate: float = param(0.01, "Step size eta of a mini-batch's mean gradient.", POSITIVE)
-    theta: float | None = param(
-        None, "Largest coefficient that is truncated; None: all are.", POSITIVE, None
+    learning_rate: float = param(
+        "Step size eta of a mini-batch's mean gradient.", POSITIVE, default=0.01
     )
-    period: int = param(10, "Steps K between two truncations.", AT_LEAST_ONE)
-    batch_size: int = param(1, "Rows of a mini-batch; the paper takes 1.", AT_LEAST_ONE)
+    theta: float | None = param(
+        "Largest coefficient that is truncated; None: all are.", POSITIVE, None, default=None
+    )
+    period: int = param("Steps K between two truncations.", AT_LEAST_ONE, default=10)
+    batch_size: int = param("Rows of a mini-batch; the paper takes 1.", AT_LEAST_ONE, default=1)
 
     fold, step, step_all, hyper = fold, step, step_all, Hyper
     frozen = (*PenalisedBatches.frozen, "learning_rate", "theta", "period")
@@ -42,11 +44,11 @@ class TruncatedGradient(PenalisedBatches):
 class TruncatedGradientClassifier(TruncatedGradient, RowClassifier):
     """Truncated gradient for two classes (Langford et al. 2009)."""
 
-    loss: str = param("log_loss", "Name of the loss.", one_of(*CLASSIFICATION_LOSSES))
+    loss: str = param("Name of the loss.", one_of(*CLASSIFICATION_LOSSES), default="log_loss")
 
 
 @estimator
 class TruncatedGradientRegressor(TruncatedGradient, RowRegressor):
     """Truncated gradient for regression (Langford et al. 2009)."""
 
-    loss: str = param("squared_error", "Half the squared error.", one_of("squared_error"))
+    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")

@@ -11,7 +11,7 @@ class UniformSelector(ScoredSelector):
     """k features, all sets of k equally likely."""
 
     random_state: int | None = param(
-        None, "Seed or generator (as in scikit-learn) of the draw.", "random_state"
+        "Seed or generator (as in scikit-learn) of the draw.", "random_state", default=None
     )
 
     def _scores(self, X):

@@ -22,23 +22,25 @@ class AverageStream(LinearModel):
     """
 
     fit_intercept: bool = param(
-        True, "Centre the averages; else the model has no constant.", "boolean"
+        "Centre the averages; else the model has no constant.", "boolean", default=True
     )
     adaptation: float | None = param(
-        None,
         "Least weight alpha_n of a new row in the averages, by which old rows are forgotten "
         "(3.11). None: all rows have the same weight.",
         number(Real, 0, 1, closed="neither"),
         None,
+        default=None,
     )
     dtype: str = param(
-        "float64", "Precision in which the second moments are kept.", one_of("float32", "float64")
+        "Precision in which the second moments are kept.",
+        one_of("float32", "float64"),
+        default="float64",
     )
     ridge: float = param(
-        1e-5,
         "Added to the diagonal of the standardised second moments wherever least squares has no "
         "unique solution, as with too few rows.",
         POSITIVE,
+        default=1e-5,
     )
 
     frozen = ("dtype",)
@@ -186,16 +188,16 @@ class AverageSelector(AverageStream):
     """
 
     k: int | str = param(
-        10,
         "Number of features kept, or the criterion by which it is chosen from 1, ..., max_k.",
         AT_LEAST_ONE,
         one_of("aic", "bic"),
+        default=10,
     )
     max_k: int = param(
-        100,
         "Largest number of features that a criterion may choose; it stays below the number of "
         "rows in any case.",
         AT_LEAST_ONE,
+        default=100,
     )
 
     def _chosen(self, standard, weight):

@@ -186,19 +186,19 @@ class ColumnModel(LinearModel, ColumnStream):
     """
 
     loss: str = param(
-        "squared_error",
         "Half the squared error, for regression; or a loss for two classes.",
         one_of("squared_error", "squared_hinge", "log_loss"),
+        default="squared_error",
     )
     fit_intercept: bool = param(
-        True, "Learn a constant, which is not counted among the features.", "boolean"
+        "Learn a constant, which is not counted among the features.", "boolean", default=True
     )
     refit: bool = param(
-        True,
         "Fit the kept features again, as in the paper's experiments: by least squares, or by the "
         "loss with penalty |w|^2 / 2 on its sum over the rows. Else the coefficients are those "
         "that the scan left.",
         "boolean",
+        default=True,
     )
 
     frozen = ("loss", "fit_intercept")
@@ -321,12 +321,14 @@ class ColumnScan(ColumnModel):
     They may look at all columns again, in another order.
     """
 
-    n_scans: int = param(2, "Times that `fit` scans all columns.", AT_LEAST_ONE)
+    n_scans: int = param("Times that `fit` scans all columns.", AT_LEAST_ONE, default=2)
     shuffle: bool = param(
-        True, "Whether `fit` scans them in random order, new in each scan.", "boolean"
+        "Whether `fit` scans them in random order, new in each scan.", "boolean", default=True
     )
     random_state: int | None = param(
-        None, "Seed or generator (as in scikit-learn) of all that is random.", "random_state"
+        "Seed or generator (as in scikit-learn) of all that is random.",
+        "random_state",
+        default=None,
     )
 
     def _learn(self, X, y):
@@ -347,14 +349,14 @@ class PenalisedScan(ColumnScan):
     """
 
     l1: float = param(
-        0.1, "Weight of the penalty |w| of the scaled columns' coefficients.", POSITIVE
+        "Weight of the penalty |w| of the scaled columns' coefficients.", POSITIVE, default=0.1
     )
     k: int | None = param(
-        None,
         "Largest number of features in the model: those with the largest coefficients of the "
         "scaled columns. None: all that are not zero.",
         AT_LEAST_ONE,
         None,
+        default=None,
     )
 
     fold: ClassVar[Callable]
@@ -380,7 +382,7 @@ class ScoredSelector(Selector):
     A subclass defines `_scores`.
     """
 
-    k: int = param(10, "Number of features kept.", AT_LEAST_ONE)
+    k: int = param("Number of features kept.", AT_LEAST_ONE, default=10)
 
     supervised: ClassVar[bool] = False
 

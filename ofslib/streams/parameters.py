@@ -6,14 +6,14 @@ import textwrap
 from dataclasses import dataclass, field, fields
 from enum import EnumType
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions, make_constraint
 
 
-def param(default: Any, doc: str, *allowed: Any) -> Any:
-    """A hyper-parameter: its default, what it means, and the values it may take."""
+def param(doc: str, *allowed: Any, default: Any) -> Any:
+    """A hyper-parameter: what it means, the values it may take, and its default."""
     return field(default=default, metadata={"doc": doc, "allowed": list(allowed)})
 
 
@@ -27,13 +27,16 @@ def one_of(*names: str) -> StrOptions:
     return StrOptions(set(names))
 
 
+_T = TypeVar("_T")
+
 POSITIVE = number(Real, 0, closed="neither")
 NOT_NEGATIVE = number(Real, 0)
 AT_LEAST_ONE = number(Integral, 1)
 WHOLE = number(Integral, 0)
 
 
-def estimator(cls: type) -> type:
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(param,))
+def estimator(cls: type[_T]) -> type[_T]:
     """Make a class whose parameters are declared with `param` a scikit-learn estimator.
 
     Writes `__init__` (by dataclass), the constraints that `fit` checks, and the section

@@ -23,21 +23,23 @@ class Penalised(RowStream):
     """
 
     k: int | None = param(
-        None,
         "Number of features to keep. It takes the place of `l1`: `n_penalties` penalties are "
         "learned at once, and the model with the most features, but not more than k, is shown.",
         AT_LEAST_ONE,
         None,
+        default=None,
     )
-    l1: float = param(1e-3, "Weight of the penalty |w|, if k is None.", NOT_NEGATIVE)
-    n_penalties: int = param(200, "Number of penalties that are learned at once.", AT_LEAST_ONE)
+    l1: float = param("Weight of the penalty |w|, if k is None.", NOT_NEGATIVE, default=1e-3)
+    n_penalties: int = param(
+        "Number of penalties that are learned at once.", AT_LEAST_ONE, default=200
+    )
     l1_range: tuple[float, float] | None = param(
-        None,
         "Least and largest of these penalties, which are evenly spaced in the logarithm. None: "
         "from 1/1000 of the largest gradient of the first mini-batch to this gradient.",
         tuple,
         list,
         None,
+        default=None,
     )
 
     step_all: ClassVar[Callable]
@@ -108,7 +110,7 @@ class PenalisedBatches(Penalised):
         "Cost: O(entries of the row) per row with one penalty; O(p * n_penalties) per row with `k`."
     )
 
-    batch_size: int = param(25, "Rows of a mini-batch.", AT_LEAST_ONE)
+    batch_size: int = param("Rows of a mini-batch.", AT_LEAST_ONE, default=25)
 
     step: ClassVar[Callable]
     frozen = (*Penalised.frozen, "batch_size")

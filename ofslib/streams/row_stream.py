@@ -73,17 +73,17 @@ class RowStream(LinearModel):
     and `_model`.
     """
 
-    k: int = param(10, "Number of features kept.", AT_LEAST_ONE)
-    loss: str = param("squared_error", "Name of the loss.", one_of(*LOSSES))
+    k: int = param("Number of features kept.", AT_LEAST_ONE, default=10)
+    loss: str = param("Name of the loss.", one_of(*LOSSES), default="squared_error")
     fit_intercept: bool = param(
-        True, "Learn a constant, which is not counted among the k features.", "boolean"
+        "Learn a constant, which is not counted among the k features.", "boolean", default=True
     )
-    n_passes: int = param(1, "Times that `fit` shows the rows.", AT_LEAST_ONE)
+    n_passes: int = param("Times that `fit` shows the rows.", AT_LEAST_ONE, default=1)
     shuffle: bool = param(
-        True, "Whether `fit` shows them in random order, new in each pass.", "boolean"
+        "Whether `fit` shows them in random order, new in each pass.", "boolean", default=True
     )
     random_state: int | None = param(
-        None, "Seed or generator (as in scikit-learn) of that order.", "random_state"
+        "Seed or generator (as in scikit-learn) of that order.", "random_state", default=None
     )
 
     fold: ClassVar[Callable]
