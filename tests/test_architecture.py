@@ -8,80 +8,52 @@ from pathlib import Path
 
 import pytest
 
-from ofslib._jit import SHARED_KERNEL_MODULES
+import ofslib
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "ofslib"
 SCRIPTS = sorted(ROOT.glob("workflow/**/*.py"))
 LONGEST_FUNCTION = 60
+LONGEST_FILE = 600
 
-# {module: what it may import of ofslib}, from the bottom up. `ofslib` itself, which finds the
-# estimators by name and imports none, and `files`, which only writes files, are open to all.
-KERNEL_MODULES = {"rows", "select", "losses", "penalties", "descent", "heap", "path", "spectrum"}
-KERNEL_MODULES |= {"proximal", "gram", "kept", "substitution"}
+# {part: what it may import of ofslib}, from the bottom up; docs/architecture.md draws it. A part is
+# a module or a package. `ofslib` itself, which imports no part before it is asked, is open to all.
 MAY_IMPORT = {
-    "__init__": set(),
-    "files": set(),
     "_jit": set(),
-    "rows": {"_jit"},
-    "losses": {"_jit"},
-    "penalties": {"_jit"},
-    "select": {"_jit", "rows"},
-    "descent": {"_jit", "rows", "losses", "select"},
-    "heap": {"_jit"},
-    "path": {"_jit", "rows", "losses"},
-    "spectrum": {"_jit", "rows", "losses"},
-    "proximal": {"_jit", "rows", "losses", "descent", "path", "penalties"},
-    "gram": {"_jit", "penalties", "select"},
-    "kept": {"_jit", "losses", "penalties"},
-    "substitution": {"_jit", "kept", "losses"},
-    "wishart": {"averages"},
-    "averages": set(),
-    "base": {"_jit", "averages", *KERNEL_MODULES},
-    "columns": {"base", "kept", "losses"},
-    "central": set(),
-    "algorithms": {"_jit", "averages", "base", "central", "columns", *KERNEL_MODULES},
+    "_files": set(),
+    "parallel": set(),
     "simulate": set(),
     "metrics": set(),
     "bounds": set(),
-    "peers": set(),
-    "blocks": set(),
-    "datasets": {"blocks"},
-    "dependencies": set(),
-    "entries": {"dependencies", "simulate"},
-    "project": {"dependencies", "entries"},
-    "figures": {"project"},
+    "averages": {"_files"},
+    "datasets": {"_files"},
+    "kernels": {"_jit"},
+    "wishart": {"averages"},
+    "streams": {"kernels", "averages"},
+    "algorithms": {"_jit", "kernels", "averages", "parallel", "streams"},
 }
-# These may import each other and all that is free of numba.
-ABOVE = {"experiment", "tracking", "studies"}
-WITHOUT_NUMBA = {
-    "averages",
-    "wishart",
-    "simulate",
-    "metrics",
-    "bounds",
-    "peers",
-    "blocks",
-    "datasets",
-    "dependencies",
-    "entries",
-    "project",
-    "figures",
-    "files",
-}
+LIBRARY = set(MAY_IMPORT)
+MAY_IMPORT["reproduction"] = LIBRARY
+WITH_NUMBA = {"_jit", "kernels", "streams", "algorithms"}
 ONLY_NUMPY_AND_SCIPY = {"simulate", "bounds"}
+# What the extra "reproduction" brings, see pyproject.toml.
+EXTRAS = {"snakemake", "papermill", "jupyter_client", "IPython", "matplotlib", "seaborn"}
+EXTRAS |= {"jinja2", "jsonschema", "yaml", "dask", "distributed", "mpi4py", "vowpalwabbit"}
 
 
-def module_name(file):
-    """`algorithms` for each algorithm, else the name of the file."""
-    first = file.relative_to(PACKAGE).parts[0]
-    return first.removesuffix(".py")
+def part_of(file):
+    """The part of ofslib that a file belongs to: its package, or the module itself."""
+    return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imports(source):
-    """Dotted names of what a source imports, anywhere in it; `from a import b` gives a and a.b."""
+def imports(source, anywhere=True):
+    """Dotted names of what a source imports; `from a import b` gives a and a.b.
+
+    Not `anywhere`: only what is imported when the module is.
+    """
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    tree = ast.parse(source)
+    for node in ast.walk(tree) if anywhere else tree.body:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -90,31 +62,45 @@ def imports(source):
     return found
 
 
-def own_imports(source):
-    """Modules of ofslib that a source imports."""
-    modules = {file.stem for file in PACKAGE.glob("*.py")} | {"algorithms", "studies"}
-    parts = [name.split(".") for name in imports(source)]
-    return {p[1] for p in parts if p[0] == "ofslib" and len(p) > 1 and p[1] in modules}
+def own_parts(source):
+    """Parts of ofslib that a source imports; for a class that `ofslib` finds, where it stands."""
+    parts = set()
+    for name in imports(source):
+        root, _, rest = name.partition(".")
+        if root == "ofslib" and rest:
+            first = (ofslib.home_of(rest) or name).split(".")[1]
+            parts |= {first} & set(MAY_IMPORT)
+    return parts
 
 
-def outside_imports(source):
+def outside_imports(source, anywhere=True):
     """Packages that a source imports, without ofslib and the standard library."""
-    roots = {name.split(".")[0] for name in imports(source)}
+    roots = {name.split(".")[0] for name in imports(source, anywhere)}
     return roots - {"ofslib"} - set(sys.stdlib_module_names)
 
 
 SOURCES = {file: file.read_text(encoding="utf-8") for file in sorted(PACKAGE.rglob("*.py"))}
+MODULES = {file: s for file, s in SOURCES.items() if file != PACKAGE / "__init__.py"}
 every_source = pytest.mark.parametrize(
     "file", SOURCES, ids=lambda file: file.relative_to(PACKAGE).as_posix()
 )
+every_module = pytest.mark.parametrize(
+    "file", MODULES, ids=lambda file: file.relative_to(PACKAGE).as_posix()
+)
+
+
+def dotted(file):
+    """The name by which a file is imported."""
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
 def graph():
-    """{module: modules of ofslib that it imports}, the algorithms as one module."""
-    edges = {}
-    for file, source in SOURCES.items():
-        edges.setdefault(module_name(file), set()).update(own_imports(source))
-    return edges
+    """{module: modules of ofslib that it imports}, each by its dotted name."""
+    known = {dotted(file) for file in MODULES}
+    return {
+        dotted(file): {ofslib.home_of(n.removeprefix("ofslib.")) or n for n in imports(s)} & known
+        for file, s in MODULES.items()
+    }
 
 
 def reach(start, edges):
@@ -129,9 +115,13 @@ def reach(start, edges):
 
 
 def test_the_readers_of_imports_see_them():
-    source = "import a.b\ndef f():\n    from ofslib.base import x\n    from ofslib import rows, y"
-    assert imports(source) >= {"a.b", "ofslib.base", "ofslib.rows"}
-    assert own_imports(source) == {"base", "rows"}
+    source = (
+        "import a.b\ndef f():\n    from ofslib.kernels.rows import x\n"
+        "    from ofslib import bounds, SFSAClassifier"
+    )
+    assert imports(source) >= {"a.b", "ofslib.kernels.rows", "ofslib.bounds"}
+    assert imports(source, anywhere=False) == {"a.b"}
+    assert own_parts(source) == {"kernels", "bounds", "algorithms"}
     assert outside_imports("import os\nimport numpy.linalg\nfrom scipy import x") == {
         "numpy",
         "scipy",
@@ -139,66 +129,72 @@ def test_the_readers_of_imports_see_them():
     assert reach("a", {"a": {"b"}, "b": {"c"}, "d": {"a"}}) == {"a", "b", "c"}
 
 
-@every_source
+@every_module
 def test_imports_go_down(file):
-    name = module_name(file)
-    imported = own_imports(SOURCES[file]) - {"files", "__init__"}
-    if name == "algorithms":
-        assert "algorithms" not in imported, "no import between algorithms"
-    if name in ABOVE:
-        allowed = WITHOUT_NUMBA | ABOVE
-        if name == "studies":
-            allowed |= {"algorithms", "columns", "central"}
-    else:
-        assert name in MAY_IMPORT, f"say in MAY_IMPORT what {name} may import"
-        allowed = MAY_IMPORT[name]
-    assert imported <= allowed
+    part = part_of(file)
+    assert part in MAY_IMPORT, f"say in MAY_IMPORT what {part} may import"
+    assert own_parts(MODULES[file]) - {part} <= MAY_IMPORT[part]
+
+
+def test_no_algorithm_imports_another():
+    for file, source in MODULES.items():
+        if part_of(file) == "algorithms":
+            assert "algorithms" not in own_parts(source), file.name
 
 
 def test_nothing_imports_itself_in_a_circle():
     edges = graph()
     for name in edges:
-        assert all(name not in reach(below, edges) for below in edges[name] - {name}), name
+        below = edges[name] - {name}
+        assert all(name not in reach(b, edges) for b in below), name
 
 
 @every_source
 def test_numba_is_imported_in_one_place(file):
     packages = outside_imports(SOURCES[file])
-    assert ("numba" in packages) == (file.name == "_jit.py")
+    assert ("numba" in packages) == (file == PACKAGE / "_jit.py")
     assert "llvmlite" not in packages
 
 
-@pytest.mark.parametrize("name", sorted(WITHOUT_NUMBA | {"__init__"}))
-def test_what_the_workflow_reads_needs_no_numba(name):
-    assert not reach(name, graph()) & {"_jit", "base", "algorithms", "experiment"}
+@every_module
+def test_the_library_needs_no_extra(file):
+    """What of the library needs another package imports it when it is asked to."""
+    if part_of(file) in LIBRARY:
+        assert not outside_imports(MODULES[file], anywhere=False) & EXTRAS
 
 
-@pytest.mark.parametrize("name", sorted(ONLY_NUMPY_AND_SCIPY))
-def test_mathematics_needs_numpy_and_scipy_only(name):
-    source = SOURCES.get(PACKAGE / f"{name}.py", "")
-    assert outside_imports(source) <= {"numpy", "scipy"}
+def test_what_the_workflow_reads_needs_no_numba():
+    edges = graph()
+    light = {name for name in edges if name.split(".")[1] not in WITH_NUMBA | {"reproduction"}}
+    light |= {f"ofslib.reproduction.{m}" for m in ("project", "entries", "sources", "tables")}
+    for name in light:
+        parts = {below.split(".")[1] for below in reach(name, edges)}
+        assert not parts & WITH_NUMBA, name
+
+
+@pytest.mark.parametrize("part", sorted(ONLY_NUMPY_AND_SCIPY))
+def test_mathematics_needs_numpy_and_scipy_only(part):
+    for file, source in MODULES.items():
+        if part_of(file) == part:
+            assert outside_imports(source) <= {"numpy", "scipy"}
 
 
 @pytest.mark.parametrize("file", SCRIPTS, ids=lambda file: file.name)
 def test_scripts_of_the_workflow_start_fast(file):
     source = file.read_text(encoding="utf-8")
     assert not outside_imports(source) & {"numba", "sklearn"}
-    for name in own_imports(source):
-        assert not reach(name, graph()) & {"_jit", "base", "algorithms"}
+    for name in imports(source) & set(graph()):
+        parts = {below.split(".")[1] for below in reach(name, graph())}
+        assert not parts & WITH_NUMBA
 
 
 def test_the_cache_key_covers_what_kernels_call():
-    """Every module below the algorithms that has kernels, and what these import in turn."""
+    """All that algorithms call into and that has kernels stands in kernels/, which is the key."""
+    decorated = {"ofslib._jit.kernel", "ofslib._jit.generic"}
     with_kernels = {
-        file.name
-        for file, source in SOURCES.items()
-        if file.parent == PACKAGE
-        and imports(source) & {"ofslib._jit.kernel", "ofslib._jit.generic"}
+        part_of(file) for file, source in MODULES.items() if imports(source) & decorated
     }
-    needed = {"_jit", *(file.removesuffix(".py") for file in with_kernels)}
-    needed |= {below for name in needed for below in reach(name, graph())}
-    assert {f"{name}.py" for name in needed} == set(SHARED_KERNEL_MODULES)
-    assert all((PACKAGE / name).is_file() for name in SHARED_KERNEL_MODULES)
+    assert with_kernels == {"kernels", "algorithms"}
 
 
 def functions(tree):
@@ -213,6 +209,19 @@ def test_no_function_is_long(file):
         if f.end_lineno - f.lineno + 1 > LONGEST_FUNCTION
     ]
     assert not long
+
+
+@every_source
+def test_no_file_is_long_without_a_reason(file):
+    """The reason stands in the docstring of the file: "in one file because ..."."""
+    source = SOURCES[file]
+    docstring = ast.get_docstring(ast.parse(source)) or ""
+    assert len(source.splitlines()) <= LONGEST_FILE or "in one file because" in docstring.lower()
+
+
+def test_the_library_is_small():
+    lines = [len(s.splitlines()) for f, s in SOURCES.items() if part_of(f) != "reproduction"]
+    assert sum(lines) <= 10_000
 
 
 @every_source
