@@ -47,14 +47,16 @@ def data_panels(
         Data set -> axes, without those that are missing.
     """
     figure, axes = panels(len(titles))
+    drawn = {}
     for ax, (name, title) in zip(axes, titles.items(), strict=True):
         ax.set(title=title, xlabel=xlabel)
         if ax.get_subplotspec().is_first_col():
             ax.set_ylabel(ylabel)
         if name in missing:
             empty_panel(ax, missing[name])
-    drawn = dict(zip(titles, axes, strict=True))
-    return figure, {name: ax for name, ax in drawn.items() if name not in missing}
+        else:
+            drawn[name] = ax
+    return figure, drawn
 
 
 def empty_panel(ax, reason: str) -> None:
