@@ -1,11 +1,36 @@
 """What the papers say of their figures and theorems, judged by our runs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import t as student
+
+from ofslib.reproduction.tables import spread, times_as_fast
+
+WORDS = ("holds", "fails", "unresolved")
+REPRODUCED = ("reproduced", "not reproduced", "unresolved")
+DIRECTIONS = ("higher", "lower", "no difference")
+NO_BOUND = "does not apply"
+
+
+# -------------------------------------------------- the rule
+
+
+def judged(difference: Any, se: Any, words: Sequence[str] = WORDS) -> np.ndarray:
+    """Whether a difference is above 0, by two standard errors: holds, fails, unresolved."""
+    return judged_interval(difference - 2.0 * se, difference + 2.0 * se, words)
+
+
+def judged_interval(low: Any, high: Any, words: Sequence[str] = WORDS) -> np.ndarray:
+    """Whether what lies between low and high is above 0; unresolved if 0 lies between, too."""
+    above, below, unresolved = words
+    return np.where(low > 0, above, np.where(high < 0, below, unresolved))
+
+
+# -------------------------------------------------- means of methods
 
 
 def claim_highest(summary: pd.DataFrame, best: str, by: Sequence[str]) -> pd.DataFrame:
@@ -19,7 +44,7 @@ def claim_highest(summary: pd.DataFrame, best: str, by: Sequence[str]) -> pd.Dat
     table = others.merge(winner, on=list(by), suffixes=("_other", "_best"))
     table["difference"] = table["ours_best"] - table["ours_other"]
     table["se"] = np.hypot(table["se_best"], table["se_other"])
-    table["verdict"] = judged(table)
+    table["verdict"] = judged(table["difference"], table["se"])
     return table.rename(columns={"method": "against"})[
         [*by, "against", "difference", "se", "verdict"]
     ]
@@ -68,16 +93,199 @@ def claim_less(gaps: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     first, last = groups.first(), groups.last()
     table = first[["difference"]] - last[["difference"]]
     table["se"] = np.hypot(first["se"], last["se"])
-    return table.assign(verdict=judged(table)).reset_index()
+    return table.assign(verdict=judged(table["difference"], table["se"])).reset_index()
 
 
-def judged(table: pd.DataFrame) -> np.ndarray:
-    """Whether a difference is above 0, by two standard errors: holds, fails, unresolved."""
-    clear = table["difference"].abs() > 2.0 * table["se"]
-    return np.where(clear, np.where(table["difference"] > 0, "holds", "fails"), "unresolved")
+def claim_constant(
+    summary: pd.DataFrame, x: str, by: Sequence[str], tolerance: float
+) -> pd.DataFrame:
+    """Check that the mean changes by no more than the tolerance from the least to the largest x.
+
+    Columns: `by`, change, se, verdict; one row a curve.
+    """
+    curves = summary.sort_values(x).groupby(list(by))[["ours", "se"]]
+    first, last = curves.first(), curves.last()
+    table = pd.DataFrame({"change": last["ours"] - first["ours"]})
+    table["se"] = np.hypot(first["se"], last["se"])
+    return table.assign(
+        verdict=judged(tolerance - table["change"].abs(), table["se"])
+    ).reset_index()
 
 
-NO_BOUND = "does not apply"
+def claim_above(summary: pd.DataFrame, pairs: Iterable[tuple[str, str]], x: str) -> pd.DataFrame:
+    """Check that the curve of one method lies above the points of another, in each data set.
+
+    Parameters
+    ----------
+    summary : DataFrame
+        Columns dataset, method, x, ours, se.
+    pairs : iterable of (method, other method)
+        The first is said to be higher. Its curve is linear in log(x), and ends where its points do.
+    x : str
+        Column; the methods need not have the same values of it.
+
+    Returns
+    -------
+    DataFrame
+        Columns dataset, method, against, x, difference, se, verdict; one row a point of the other.
+    """
+    columns = ["dataset", "method", "against", x, "difference", "se"]
+    tables = []
+    for (best, other), name in product(pairs, summary["dataset"].unique()):
+        own = summary[summary["dataset"] == name].sort_values(x)
+        curve, points = (own[own["method"] == method] for method in (best, other))
+        if curve.empty or points.empty:
+            continue
+        points = points[points[x].between(*curve[x].iloc[[0, -1]])]
+        at, grid = np.log(points[x]), np.log(curve[x])
+        difference = np.interp(at, grid, curve["ours"]) - points["ours"]
+        se = np.hypot(points["se"], np.interp(at, grid, curve["se"]))
+        cells = [name, best, other, points[x], difference, se]
+        tables.append(pd.DataFrame(dict(zip(columns, cells, strict=True))))
+    table = pd.concat(tables) if tables else pd.DataFrame(columns=columns)
+    return table.assign(verdict=judged(table["difference"], table["se"]))
+
+
+# -------------------------------------------------- the same replicates
+
+
+def claim_pairs(
+    results: pd.DataFrame,
+    pairs: Iterable[dict[str, Any]],
+    words: Sequence[str] = WORDS,
+    tolerance: float = 0.0,
+) -> pd.DataFrame:
+    """Check what is said of the difference between two methods in the same replicates.
+
+    Parameters
+    ----------
+    results : DataFrame
+        Of one metric.
+    pairs : iterable of dict
+        `one` and `other`, dicts of column: value that name the rows; `expected`, what is said of
+        one - other: higher or lower (than 0) or small (within the tolerance). What else a pair
+        has are columns of the result.
+    words : sequence of str
+        For what holds, fails, and is unresolved.
+    tolerance : float
+
+    Returns
+    -------
+    DataFrame
+        Own columns of the pairs, difference, se, verdict; one row a pair.
+    """
+    rows = []
+    for pair in pairs:
+        row = dict(pair)
+        one, other = (_replicates(results, row.pop(side)) for side in ("one", "other"))
+        gaps = (one - other).dropna()
+        mean, se = gaps.mean(), gaps.std() / np.sqrt(len(gaps))
+        said = {"higher": mean, "lower": -mean, "small": tolerance - abs(mean)}
+        verdict = str(judged(said[row.pop("expected")], se, words))
+        rows.append(row | {"difference": mean, "se": se, "verdict": verdict})
+    return pd.DataFrame(rows)
+
+
+def _replicates(results, at):
+    """Values of these rows by their replicate."""
+    for column, value in at.items():
+        results = results[results[column] == value]
+    return results.set_index("replicate")["value"]
+
+
+def _pair(at, what, one, other, expected, **own):
+    """A pair of `claim_pairs`; `at` holds for both sides."""
+    sides = {"one": {**at, **one}, "other": {**at, **other}}
+    return {**own, **at, "what": what, "expected": expected, **sides}
+
+
+_SCANS = {k: {"method": "OS by scans", "n_scans": k} for k in (2, 3, 5)}
+_STALE = {q: {"method": "Asy-OS", "n_workers": q} for q in (1, 12)}
+_FRESH = {q: {"method": "Asy-OS, not stale", "n_workers": q} for q in (1, 12)}
+
+
+def substitution_claims(recall: pd.DataFrame) -> pd.DataFrame:
+    """Figures 1 and 2 of Yang et al.: the differences in recall that the text tells of.
+
+    A difference is small within 2 points.
+
+    Columns: claim, p, what, difference, se, verdict (reproduced, not reproduced, unresolved).
+    """
+    pairs, at = [], {"p": recall["p"].min()}
+    higher = [
+        ("1", "higher", *both) for both in product(("OS", "Proj-GD"), ("L1 batch", "Grafting"))
+    ]
+    for p in sorted(recall["p"].unique()):
+        for claim, expected, *methods in [*higher, ("2", "small", "OS", "Proj-GD")]:
+            sides = ({"method": method} for method in methods)
+            pairs.append(_pair({"p": p}, " - ".join(methods), *sides, expected, claim=claim))
+    for k in (2, 3):
+        what = f"5 scans - {k} scans"
+        pairs.append(_pair(at, what, _SCANS[5], _SCANS[k], "small", claim="3"))
+    for claim, what, one, other in (
+        ("4", "12 workers - 1", _STALE[12], _STALE[1]),
+        ("4, control", "12 workers - 1, not stale", _FRESH[12], _FRESH[1]),
+        ("4, control", "stale - not stale, 12 workers", _STALE[12], _FRESH[12]),
+    ):
+        pairs.append(_pair(at, what, one, other, "lower", claim=claim))
+    return claim_pairs(recall, pairs, REPRODUCED, tolerance=2.0)
+
+
+def image_claims(errors: pd.DataFrame, least: int) -> pd.DataFrame:
+    """Figure 4 of Yang et al.: the differences in test error that the text tells of.
+
+    `least` is the least number of features, s.
+
+    Columns: dataset, what, difference, se, verdict (higher, lower, no difference).
+    """
+    few = {name: {"method": name, "s": least} for name in ("L1 batch", "OS", "Proj-GD")}
+    pairs = [
+        _pair({"dataset": dataset}, what, one, other, "higher")
+        for dataset in errors["dataset"].unique()
+        for what, one, other in (
+            (f"L1 batch - OS, s = {least}", few["L1 batch"], few["OS"]),
+            (f"L1 batch - Proj-GD, s = {least}", few["L1 batch"], few["Proj-GD"]),
+            ("2 scans - 5", _SCANS[2], _SCANS[5]),
+            ("12 workers - 1", _STALE[12], _STALE[1]),
+            ("12 workers - 1, not stale", _FRESH[12], _FRESH[1]),
+        )
+    ]
+    return claim_pairs(errors, pairs, DIRECTIONS)
+
+
+def speedup_claims(speedups: pd.DataFrame) -> pd.DataFrame:
+    """Figure 3 of Yang et al.: two claims on how many times as fast several workers are.
+
+    1 is above their number, against OS and against one worker; 2 is 16 workers against 8, said to
+    be next to nothing: below 1.1. Claim 1 is judged by the middle 80 % of the replicates.
+
+    Parameters
+    ----------
+    speedups : DataFrame
+        From `tables.times_as_fast` against OS.
+
+    Returns
+    -------
+    DataFrame
+        Columns of `tables.spread`, and claim, against, verdict.
+    """
+    n, by = speedups["n_workers"], ["loss", "method", "n_workers"]
+    run = ["loss", "method", "replicate"]
+    alone, of_eight = (
+        times_as_fast(speedups[chosen], speedups[n == q], run)
+        for chosen, q in ((n > 1, 1), (n == 16, 8))
+    )
+    compared = ((1, "OS", speedups[n > 1]), (1, "1 worker", alone), (2, "8 workers", of_eight))
+    table = pd.concat(
+        [spread(own, by, "ratio").assign(claim=claim, against=q) for claim, q, own in compared],
+        ignore_index=True,
+    )
+    linear, little = table["claim"] == 1, 1.1 - table["median"]
+    low, high = ((table[end] - table["n_workers"]).where(linear, little) for end in ("low", "high"))
+    return table.assign(verdict=judged_interval(low, high, REPRODUCED))
+
+
+# -------------------------------------------------- theorems
 
 
 def bound_verdicts(results: pd.DataFrame, reference: str) -> pd.DataFrame:
@@ -107,18 +315,32 @@ def bound_verdicts(results: pd.DataFrame, reference: str) -> pd.DataFrame:
     return table.assign(verdict=np.where(table["applies"] < 1, NO_BOUND, fails)).reset_index()
 
 
-def bound_slopes(results: pd.DataFrame, decades: float = 2) -> pd.DataFrame:
-    """Slope of log(value) against log(x) over the last decades of x, with its 95 % interval.
+def slopes(results: pd.DataFrame, by: Sequence[str], x: str, decades: float) -> pd.DataFrame:
+    """Slope of log(value) against log(x) in each run, over the last decades of each curve.
 
-    Least squares for each run, then Student's interval of the mean over the runs.
+    Columns: `by`, replicate, slope.
     """
-    rows = []
-    for (panel, curve), own in results[results["value"] > 0].groupby(["panel", "method"]):
-        late = own[own["x"] >= own["x"].max() / 10**decades * (1 - 1e-9)]
-        runs = [np.polyfit(np.log(r["x"]), np.log(r["value"]), 1)[0]
-                for _, r in late.groupby("replicate") if r["x"].nunique() > 1]  # fmt: skip
-        if len(runs) > 1:
-            half = student.ppf(0.975, len(runs) - 1) * np.std(runs, ddof=1) / np.sqrt(len(runs))
-            slope = np.mean(runs)
-            rows.append([panel, curve, slope, slope - half, slope + half])
-    return pd.DataFrame(rows, columns=["panel", "method", "slope", "low", "high"])
+    results = results[results["value"] > 0]
+    last = results.groupby(list(by))[x].transform("max")
+    late = results[results[x] >= last / 10**decades * (1 - 1e-9)]
+    columns = [*by, "replicate"]
+    rows = [
+        [*run, np.polyfit(np.log(own[x]), np.log(own["value"]), 1)[0]]
+        for run, own in late.groupby(columns)
+        if own[x].nunique() > 1
+    ]
+    return pd.DataFrame(rows, columns=[*columns, "slope"])
+
+
+def bound_slopes(results: pd.DataFrame, decades: float = 2) -> pd.DataFrame:
+    """Mean of the `slopes` of each curve over the runs, with its 95 % interval by Student's law.
+
+    Columns: panel, method, slope, low, high.
+    """
+    rows, by = [], ["panel", "method"]
+    for curve, runs in slopes(results, by, "x", decades).groupby(by):
+        slope = runs["slope"].to_numpy()
+        if len(slope) > 1:
+            half = student.ppf(0.975, len(slope) - 1) * slope.std(ddof=1) / np.sqrt(len(slope))
+            rows.append([*curve, slope.mean(), slope.mean() - half, slope.mean() + half])
+    return pd.DataFrame(rows, columns=[*by, "slope", "low", "high"])

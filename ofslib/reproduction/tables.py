@@ -49,6 +49,52 @@ def summarise(results: pd.DataFrame) -> pd.DataFrame:
     return table.assign(se=table["sd"] / np.sqrt(table["replicates"]))
 
 
+def spread(table: pd.DataFrame, by: Sequence[str], column: str) -> pd.DataFrame:
+    """Median of a column over the replicates, and its middle 80 % from `low` to `high`.
+
+    Columns: `by`, low, median, high, replicates.
+    """
+    groups = table.dropna(subset=column).groupby(list(by), sort=False)[column]
+    parts = {"low": groups.quantile(0.1), "median": groups.median(), "high": groups.quantile(0.9)}
+    return pd.DataFrame({**parts, "replicates": groups.count()}).reset_index()
+
+
+def times_as_fast(times: pd.DataFrame, reference: pd.DataFrame, on: Sequence[str]) -> pd.DataFrame:
+    """Times with a column `ratio`: how many times as fast as the reference with the same `on`."""
+    ratio = reference.set_index(list(on))["value"].rename("ratio")
+    times = times.drop(columns="ratio", errors="ignore").join(ratio, on=list(on))
+    return times.assign(ratio=times["ratio"] / times["value"])
+
+
+def varied(summary: pd.DataFrame, x: str) -> dict[str, pd.DataFrame]:
+    """Rows of a summary by the axis on which they vary: `x`, n_scans or n_workers.
+
+    Online substitution goes by one name on all of them.
+    """
+    summary = summary.reindex(columns=list(dict.fromkeys([*summary, "n_scans", "n_workers"])))
+    own = {axis: summary[axis].notna() for axis in ("n_scans", "n_workers")}
+    rows = {x: ~own["n_scans"] & ~own["n_workers"], **own}
+    plain = {"method": {"OS by scans": "OS"}}
+    return {axis: summary[chosen].replace(plain) for axis, chosen in rows.items()}
+
+
+def statements(papers: dict[str, dict[str, dict]]) -> pd.DataFrame:
+    """What became of each item of the papers that states something, one a row."""
+    return pd.DataFrame(
+        {
+            "paper": paper,
+            "item": item,
+            "printed form": said.get("status", "nothing to compute"),
+            "computed by": ", ".join(said.get("by", [])),
+            "note": said.get("note", ""),
+            "reasons": "docs/bounds.md" if "status" in said else "",
+            "theory and experiment": f"figures/{said['figure']}.svg" if "figure" in said else "",
+        }
+        for paper, items in papers.items()
+        for item, said in items.items()
+    )
+
+
 def verdict(metric: str, ours: float, sd: float, n: int, paper: float, runs: int) -> str:
     """`RULE` for one cell: our mean and standard deviation over n runs, the paper's over `runs`."""
     if metric not in TOLERANCE or np.isnan(ours) or np.isnan(paper):
