@@ -30,7 +30,7 @@ localrules:
 
 
 onstart:
-    remember_owner()
+    machine.remember_owner(OWNER)
 
 
 onsuccess:

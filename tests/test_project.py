@@ -1,7 +1,6 @@
 """The configuration: what it means, what is refused, and which sources a run depends on."""
 
 import ast
-import csv
 import json
 import os
 import re
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import shipped
 import yaml
 
 import ofslib
@@ -19,11 +19,10 @@ from ofslib.metrics import METRICS
 from ofslib.reproduction import looks, project, tables
 from ofslib.reproduction.experiment import EXPECTED
 from ofslib.reproduction.project import ConfigurationError
-from ofslib.reproduction.sources import home
 
 ROOT = Path(__file__).parents[1]
 SCALES = list(yaml.safe_load((ROOT / "config/scales.yaml").read_text(encoding="utf-8")))
-SHIPPED = project.load(ROOT)
+SHIPPED = shipped.load()
 ENTRIES = sorted(SHIPPED.entries)
 
 SMALL = {"replicates": 2, "values": 1e6, "run_values": None, "tune_values": None}
@@ -83,7 +82,7 @@ def use(root, **changes):
     work = project.load(root, **changes)
     for entry in work.entries.values():
         for setting in [*entry.to_run, *entry.timed]:
-            project.sources("experiment", *setting.needs)
+            project.sources(*setting.needs)
     for name in work.datasets:
         work.row(name)
     return work
@@ -167,15 +166,15 @@ def test_a_wrong_change_is_refused_too(write):
         ("methods/SFSA/class", "SFSARegresor", "SFSARegresor"),
         ("methods/SFSA/warmup", {"by": "n", "100": 0}, "warmup"),
         ("methods/SFSA/warmup", {"by": "m", "100": 0}, "warmup"),
+        ("methods/SFSA/warmup", {"axis": "m"}, "warmup"),
         ("data/beta", {"by": "n", "100": 1}, "beta"),
         ("time", "plian", "plian"),
         ("results", "two", "two"),
         ("notebook", "recovery_tabel", "recovery_tabel"),
         ("published", "no_such_table", "no_such_table"),
-        ("needs", ["datesets"], "datesets"),
-        ("study", {"function": "ofslib.studies.nothing:run"}, "ofslib.studies.nothing"),
+        ("study", {"function": "ofslib.reproduction.nothing:run"}, "ofslib.reproduction.nothing"),
         ("study", {"function": "run"}, "run"),
-        ("study", {"of": "ofslib.tracking:drift"}, "function"),
+        ("study", {"of": "ofslib.reproduction.tracking:drift"}, "function"),
         ("test_rows", 0, "test_rows"),
         ("data", {"simulate": "sparse_rows", "p": 9, "k": 2, "averages": "sampled"}, "averages"),
         ("data", {"simulate": "equicorrelated", "p": 9, "averages": "drawn"}, "averages"),
@@ -360,6 +359,58 @@ def test_times_of_the_named_reading_within_the_limit(write):
         assert untimed.figures("one") == ["figures/one.csv", "figures/one.tex"]
 
 
+def test_an_axis_stands_for_its_value(write):
+    """The same settings as with each value written twice: their seeds follow from the data."""
+    grid = {"strength": [1, 0.5], "n": [100, 200]}
+    twice = {"beta": {"by": "strength", 1: 1, 0.5: 0.5}, "alpha": 1}
+    once = {"beta": {"axis": "strength"}, "alpha": 1}
+    twice, once = (
+        settings_of(write({"one": TABLE | {"grid": grid, "data": TABLE["data"] | data}}))
+        for data in (twice, once)
+    )
+    assert once == twice
+    assert [s.spec["data"]["beta"] for s in once] == [1, 1, 0.5, 0.5]
+    method = {"class": "SFSARegressor", "replicates": {"by": "strength", 1: {"axis": "n"}, 0.5: 7}}
+    entry = TABLE | {"grid": grid, "data": TABLE["data"] | {"beta": {"axis": "strength"}}}
+    settings = settings_of(write({"one": entry | {"methods": {"SFSA": method}}}), scale="free")
+    assert [s.spec["methods"]["SFSA"]["replicates"] for s in settings] == [100, 200, 7, 7]
+    swept = {"class": "SFSARegressor", "sweep": {"axis": [1, 2]}}
+    (one, *_) = settings_of(write({"one": TABLE | {"methods": {"SFSA": swept}}}))
+    assert one.spec["methods"]["SFSA"] == swept, "a parameter of this name may be swept"
+
+
+def test_only_the_committed_scale_replaces_the_figures_that_are_there(write):
+    root = write({"one": TABLE})
+
+    def places(scale):
+        work = project.load(root, scale=scale)
+        return [work.figures("one")[0], work.provenance, work.report]
+
+    top = ["figures/one.csv", "figures/PROVENANCE.json", "report.html"]
+    below = [f"figures/free/{name}" for name in ("one.csv", "PROVENANCE.json", "report.html")]
+    assert (places("small"), places("free")) == (top, below), "without figures: by config.yaml"
+    (root / "figures").mkdir()
+    for content in ("", '{"seed": 1}', '{"scale": "small"}'):
+        (root / "figures/PROVENANCE.json").write_text(content)
+        assert (places("small"), places("free")) == (top, below)
+    (root / "figures/PROVENANCE.json").write_text('{"scale": "free"}')
+    assert places("free") == top
+    assert places("small") == [name.replace("free", "small") for name in below]
+
+
+def test_a_wrong_row_of_the_table_of_data_sets_is_named(write):
+    root = write({"one": REAL})
+    table = root / "config/datasets.csv"
+    table.write_text(table.read_text().replace("name,title", "name,titel", 1))
+    with pytest.raises(ConfigurationError, match=r"tiny\.yaml, one: .*datasets\.csv: .*'title'"):
+        project.load(root)
+    columns = table.read_text().splitlines()[0].replace("titel", "title")
+    row = "mine,Mine,no_such_reader" + "," * (columns.count(",") - 2)
+    table.write_text(f"{columns}\n{row}\n")
+    with pytest.raises(ConfigurationError, match=r"datasets\.csv, row 1 \(mine\), column reader"):
+        project.load(root)
+
+
 def test_an_entry_may_show_the_runs_of_another(write):
     second = {k: v for k, v in REAL.items() if k in ("source", "title", "form", "notebook")}
     work = use(write({"one": REAL, "two": second | {"results": "one"}}))
@@ -391,20 +442,14 @@ def test_specs_are_plain_data(write):
 
 @pytest.fixture(scope="module", params=SCALES)
 def work(request):
-    return project.load(ROOT, scale=request.param)
+    return shipped.load(scale=request.param)
 
 
 def test_shipped_configuration_can_be_used(work):
     assert set(work.entries) == set(ENTRIES)
     for entry in work.entries.values():
         for setting in entry.settings:
-            project.sources("experiment", *setting.needs)
-    assert set(work.datasets) <= registered()
-
-
-def registered():
-    with (ROOT / "config/datasets.csv").open(encoding="utf-8", newline="") as table:
-        return {row["name"] for row in csv.DictReader(table)}
+            project.sources(*setting.needs)
 
 
 def test_shipped_setting_names_are_unique_and_harmless(work):
@@ -420,7 +465,7 @@ def test_shipped_setting_names_are_unique_and_harmless(work):
 
 def test_shipped_settings_are_the_same_at_every_scale():
     names = {
-        scale: [(e.name, s.name) for e in project.load(ROOT, scale=scale).entries.values()
+        scale: [(e.name, s.name) for e in shipped.load(scale=scale).entries.values()
                 for s in e.settings]
         for scale in SCALES
     }  # fmt: skip
@@ -440,8 +485,6 @@ def test_shipped_entry_has_its_files(name):
     assert (ROOT / f"notebooks/{entry.spec['notebook']}.ipynb").is_file()
     published = SHIPPED.published(name)
     assert published is None or (ROOT / published).is_file()
-    for module in entry.spec["needs"]:
-        assert home(module).is_file()
 
 
 @pytest.mark.parametrize("name", [n for n in ENTRIES if SHIPPED.published(n)])
@@ -463,13 +506,14 @@ def test_published_numbers_belong_to_the_entry(name):
 
 
 def test_no_published_file_is_forgotten():
-    named = {SHIPPED.published(name) for name in SHIPPED.entries}
+    here = project.load(ROOT)
+    named = {here.published(name) for name in here.entries}
     there = {f"config/published/{f.name}" for f in (ROOT / "config/published").glob("*")}
     assert there == named - {None}
 
 
 def test_every_notebook_is_used():
-    used = {entry.spec["notebook"] for entry in SHIPPED.entries.values()} | {"run"}
+    used = {entry.spec["notebook"] for entry in project.load(ROOT).entries.values()} | {"run"}
     assert {file.stem for file in (ROOT / "notebooks").glob("*.ipynb")} == used
 
 
@@ -486,15 +530,19 @@ def test_every_metric_of_the_schema_can_be_measured_and_shown():
 
 ACTUAL = """
 import json, sys
-from ofslib import experiment, files
+from ofslib import _files
+from ofslib.reproduction import experiment
 experiment.run(json.loads(sys.argv[1]), progress=False)
 loaded = [module for name, module in sys.modules.items() if name.partition(".")[0] == "ofslib"]
 print(json.dumps([module.__file__ for module in loaded]))
 """
 
 
+DRIFTING = {"simulate": "drifting", "a": 0.4, "b": 0.6, "period": 9, "step_rows": 20}
+
+
 def closure(*names):
-    return {Path(file).resolve() for file in project.sources(*names)}
+    return {Path(file).resolve() for file in project.sources(*map(str, names))}
 
 
 def package_files(*names):
@@ -519,41 +567,99 @@ def small_setting(cls):
     }
 
 
-@pytest.mark.parametrize("cls", ["BARDAClassifier", "SFSARegressor"])
-def test_sources_hold_what_a_run_loads(cls):
-    words = [sys.executable, "-c", ACTUAL, json.dumps(small_setting(cls))]
+@pytest.mark.parametrize(
+    ("cls", "data", "track"),
+    [
+        ("BARDAClassifier", {}, {}),
+        ("SFSARegressor", {}, {}),
+        ("OLSthRegressor", {"averages": "sampled"}, {}),
+        ("SIHTRegressor", {}, {"first": 20, "per_decade": 2}),
+        ("SGDTRegressor", DRIFTING, {"every": 1, "last": 1}),
+    ],
+)
+def test_sources_hold_what_a_run_loads(cls, data, track):
+    spec = small_setting(cls)
+    spec |= {"data": spec["data"] | data, "track": track}
+    words = [sys.executable, "-c", ACTUAL, json.dumps(spec)]
     done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
     loaded = {Path(file).resolve() for file in json.loads(done.stdout)}
     # The __init__.py only say what a name stands for.
     loaded = {file for file in loaded if file.name != "__init__.py"}
-    found = closure("experiment", "files", cls)
+    found = closure(*project.Setting("small", spec).needs)
     assert loaded <= found
-    assert {f.name for f in found - loaded} <= {"files.py"}
+    assert {f.name for f in found - loaded} <= {"_files.py"}
 
 
 def test_sources_leave_out_what_a_run_does_not_use():
-    algorithms = package_files(*(f"algorithms/{n}.py" for n in ("fofs", "sfsa", "sgdt")))
-    found = closure("experiment", "files", "BARDAClassifier")
-    assert not found & (algorithms | package_files("figures.py", "project.py", "datasets.py"))
-    assert package_files("algorithms/barda.py") < found
+    found = closure("reproduction.experiment", "_files", "BARDAClassifier")
+    assert {f.name for f in found if f.parent.name == "algorithms"} == {"barda.py"}
+    for unused in ("datasets", "bounds", "theory", "studies"):
+        assert not [file for file in found if unused in file.parts]
+    unused = ("reproduction/plots.py", "reproduction/tables.py", "reproduction/project.py")
+    assert not found & package_files("averages.py", "wishart.py", "kernels/gram.py", *unused)
+
+
+def test_methods_on_rows_are_made_of_nothing_else():
+    """An edit of what learns from averages or columns leaves them alone, as one of a penalty does
+    where there is none.
+    """
+    foreign = package_files(
+        "averages.py", "wishart.py", "kernels/gram.py", "kernels/working_set.py"
+    )
+    foreign |= package_files("streams/average_stream.py", "streams/column_stream.py")
+    with_l1 = {"ada_fobos", "arda", "opg", "rda", "sadmm", "truncated_gradient"}
+    on_rows, penalised = set(), set()
+    for algorithm, (name, *_) in ofslib.ESTIMATORS.items():
+        found = closure(name)
+        if package_files("streams/row_stream.py") <= found:
+            on_rows.add(algorithm)
+            assert not found & foreign, algorithm
+            if [file for file in found if "penal" in file.stem]:
+                penalised.add(algorithm)
+    assert {"barda", "fofs", "sfsa", "sgdt", "siht"} | with_l1 < on_rows
+    assert penalised == with_l1
 
 
 def test_sources_of_figures_hold_no_algorithm():
-    found = closure("figures", "files", "project")
-    assert package_files("figures.py", "files.py", "project.py") <= found
-    assert not found & package_files("experiment.py", "base.py", "_jit.py", "rows.py")
-    assert not [file for file in found if file.parent.name == "algorithms"]
+    for entry in ("sfsa_table_1", "barda_figure_1", "dissertation_figure_5_4"):
+        found = closure(ROOT / SHIPPED.notebook(entry))
+        assert package_files("reproduction/tables.py", "reproduction/project.py") <= found
+        assert not found & package_files("_jit.py", "kernels/rows.py")
+        assert not [file for file in found if file.parent.name == "algorithms"]
+
+
+@pytest.mark.parametrize(
+    ("edited", "entries"),
+    [
+        ("algorithms/barda.py", ["barda_figure_1", "barda_figure_3", "bounds_barda_theorems"]),
+        (
+            "kernels/gram.py",
+            [
+                "dissertation_figure_5_1",
+                "dissertation_figure_5_4",
+                "dissertation_figure_5_5",
+                "dissertation_figure_5_6",
+                "dissertation_table_5_3",
+                "dissertation_table_a_1",
+            ],
+        ),
+    ],
+)
+def test_an_edit_runs_the_entries_that_use_the_file(edited, entries):
+    settings = [(e.name, s) for e in SHIPPED.entries.values() for s in [*e.settings, *e.times]]
+    (file,) = package_files(edited)
+    assert sorted({name for name, s in settings if file in closure(*s.needs)}) == entries
 
 
 def test_sources_hold_a_users_class(tmp_path, monkeypatch):
     (tmp_path / "methods_of_mine").mkdir()
     (tmp_path / "methods_of_mine/__init__.py").write_text("")
     file = tmp_path / "methods_of_mine/ridge.py"
-    file.write_text("from ofslib import rows\nclass Mine: pass\n")
+    file.write_text("from ofslib.kernels import rows\nclass Mine: pass\n")
     monkeypatch.syspath_prepend(tmp_path)
-    found = closure("experiment", "methods_of_mine.ridge:Mine")
+    found = closure("reproduction.experiment", "methods_of_mine.ridge:Mine")
     assert file.resolve() in found
-    assert package_files("rows.py") < found
+    assert package_files("kernels/rows.py") < found
 
 
 def test_a_users_class_that_cannot_be_found_is_named(write):
@@ -566,12 +672,12 @@ def test_a_users_class_that_cannot_be_found_is_named(write):
 
 
 def test_sources_do_not_depend_on_the_order_or_the_folder(monkeypatch, tmp_path):
-    one = project.sources("experiment", "SFSARegressor", "SGDTRegressor")
-    assert one == project.sources("SGDTRegressor", "SFSARegressor", "experiment")
+    one = project.sources("reproduction.experiment", "SFSARegressor", "SGDTRegressor")
+    assert one == project.sources("SGDTRegressor", "SFSARegressor", "reproduction.experiment")
     assert all(not os.path.isabs(file) for file in one)
-    there = closure("experiment", "SFSARegressor")
+    there = closure("reproduction.experiment", "SFSARegressor")
     monkeypatch.chdir(tmp_path)
-    assert closure("experiment", "SFSARegressor") == there
+    assert closure("reproduction.experiment", "SFSARegressor") == there
 
 
 def test_no_import_is_hidden_from_the_sources():
@@ -586,13 +692,14 @@ def test_no_import_is_hidden_from_the_sources():
 
 
 def test_importing_the_project_imports_no_numba():
-    code = "import sys; from ofslib import project; project.load('.').entries; print(*sys.modules)"
+    code = "import sys; from ofslib.reproduction import project as p; p.load(); print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
     loaded = set(done.stdout.split())
-    assert "ofslib.project" in loaded
-    assert not loaded & {"numba", "ofslib._jit", "ofslib.base", "sklearn", "scipy", "matplotlib"}
+    assert "ofslib.reproduction.project" in loaded
+    heavy = {"numba", "ofslib._jit", "sklearn", "scipy", "matplotlib", "pooch"}
+    assert not loaded & heavy
 
 
 # -------------------------------------------------- what an entry shows, times, and leaves out
@@ -682,11 +789,11 @@ def test_a_method_that_cannot_join_is_named(write, label, change, wrong):
 
 
 def test_a_study_is_a_run_with_its_parameters(write):
-    study = {"function": "ofslib.tracking:drift", "runs": {"by": "n", 100: 3, 200: 4}}
+    study = {"function": "ofslib.reproduction.tracking:drift", "runs": {"by": "n", 100: 3, 200: 4}}
     entry = {key: value for key, value in TABLE.items() if key not in ("methods", "metrics")}
     settings = use(write({"one": entry | {"study": study}})).entries["one"].settings
     assert [s.spec["study"]["runs"] for s in settings] == [3, 4]
-    assert {s.needs[0] for s in settings} == {"ofslib.tracking:drift"}
+    assert all("ofslib.reproduction.tracking:drift" in s.needs for s in settings)
 
 
 def test_only_shows_some_settings_of_another_entry(write):
@@ -756,7 +863,7 @@ def test_a_reading_may_change_the_tuning(write):
 
 
 def test_a_scale_may_run_fewer_replicates_of_studies(write):
-    study = {"study": {"function": "ofslib.tracking:drift"}}
+    study = {"study": {"function": "ofslib.reproduction.tracking:drift"}}
     root = write(
         {"one": TABLE, "two": TABLE | study}, scales={"small": FREE | {"study_replicates": 7}}
     )

@@ -235,7 +235,7 @@ class Entry:
                 raise ConfigurationError(f"{key} needs data with `simulate` one of {able}")
         parameters = {f.name for f in fields(design)} if design else set()
         known = {"simulate", "n", "averages", *parameters} if design else {"dataset"}
-        used = {value["by"] for value in _values(self.spec) if "by" in value}
+        used = {axis for value in _values(self.spec) if (axis := _axis(value))}
         for key in data.keys() - known - (axes.keys() & used):
             raise ConfigurationError(f"{key!r} is no part of the data, and nothing is `by` it")
         if design and setting.spec["methods"] and not setting.spec["study"] and "n" not in data:
@@ -280,18 +280,31 @@ def _multiplied(grid: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _resolved(spec: dict[str, Any], axes: dict[str, Any]) -> dict[str, Any]:
-    """Replace {by: axis, value: ...} by what holds at these axes; one may stand in another."""
+    """Replace {axis: name} by its value, and {by: name, value: ...} by what holds at that value.
+
+    One may stand in another.
+    """
     result = {}
     for key, value in spec.items():
-        while isinstance(value, dict) and "by" in value:
-            if value["by"] not in axes:
-                raise ConfigurationError(f"{key}: by={value['by']!r} is none of {sorted(axes)}")
-            at = axes[value["by"]]
-            if at not in value:
-                raise ConfigurationError(f"{key} has no value for {value['by']}={at!r}")
-            value = value[at]
+        while (axis := _axis(value)) is not None:
+            if axis not in axes:
+                raise ConfigurationError(f"{key}: {axis!r} is none of the axes {sorted(axes)}")
+            at = axes[axis]
+            if "by" in value and at not in value:
+                raise ConfigurationError(f"{key} has no value for {axis}={at!r}")
+            value = value[at] if "by" in value else at
         result[key] = value
     return result
+
+
+def _axis(value: Any) -> str | None:
+    """The axis that a value depends on, if any."""
+    if not isinstance(value, dict):
+        return None
+    if "by" in value:
+        return value["by"]
+    name = value.get("axis")
+    return name if isinstance(name, str) and len(value) == 1 else None
 
 
 def _values(spec: Any) -> Iterator[dict[str, Any]]:

@@ -3,15 +3,17 @@
 The Snakefile and the notebooks both read the project through this module, which imports no numba.
 """
 
-import csv
+import json
 import os
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import yaml
 
+from ofslib.datasets.registry import registry
 from ofslib.reproduction.entries import DEFAULTS, ConfigurationError, Entry, Setting
 from ofslib.reproduction.sources import sources
 
@@ -26,6 +28,7 @@ class Project:
     scale: str
     real_data: str
     seed: int
+    committed: str  # the scale of the figures that come with the checkout
     entries: dict[str, Entry] = field(repr=False)
 
     def result(self, entry: str, setting: str, kind: str = "") -> Path:
@@ -72,15 +75,36 @@ class Project:
     def figures(self, entry: str) -> list[str]:
         """Files that the notebook of an entry makes."""
         endings = self.entries[entry].outputs(bool(self.source(entry).times))
-        return [f"figures/{entry}{end}" for end in endings]
+        return [f"{self.folder}/{entry}{end}" for end in endings]
 
-    def row(self, dataset: str) -> dict[str, str]:
-        """What config/datasets.csv says of a data set."""
-        with (self.root / "config/datasets.csv").open(encoding="utf-8", newline="") as table:
-            rows = {row["name"]: row for row in csv.DictReader(table)}
-        if dataset not in rows:
-            raise ConfigurationError(f"config/datasets.csv has no {dataset!r}, only {list(rows)}")
-        return rows[dataset]
+    @property
+    def folder(self) -> str:
+        """Where the figures of this scale are: only the committed scale replaces what is there."""
+        return "figures" if self.scale == self.committed else f"figures/{self.scale}"
+
+    @property
+    def provenance(self) -> str:
+        """The file that says from what the figures were made."""
+        return f"{self.folder}/PROVENANCE.json"
+
+    @property
+    def report(self) -> str:
+        """The page that shows all figures."""
+        return "report.html" if self.scale == self.committed else f"{self.folder}/report.html"
+
+    def row(self, dataset: str) -> dict[str, Any]:
+        """What the table of data sets says of one."""
+        if dataset not in self._registry:
+            known = sorted(self._registry)
+            raise ConfigurationError(f"config/datasets.csv has no {dataset!r}, only {known}")
+        return self._registry[dataset]
+
+    @cached_property
+    def _registry(self) -> dict[str, dict[str, Any]]:
+        try:
+            return registry(self.root / "config/datasets.csv").to_dict("index")
+        except (FileNotFoundError, ValueError) as error:
+            raise ConfigurationError(str(error)) from error
 
     @property
     def datasets(self) -> list[str]:
@@ -117,7 +141,7 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
     for label, method in _read(root, "config/methods.yaml", "entries/added").items():
         for name in method.pop("entries"):
             _add_method(entries, name, label, method)
-    project = Project(root, config["scale"], config["real_data"], config["seed"], entries)
+    project = Project(root, **config, committed=_committed(root), entries=entries)
     # Those that show the runs of others come last: a fault is that of the entry it stands in.
     for name in sorted(entries, key=lambda name: "results" in entries[name].spec):
         try:
@@ -125,6 +149,17 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
         except ConfigurationError as error:
             raise ConfigurationError(f"{files[name]}, {name}: {error}") from error
     return project
+
+
+def _committed(root: Path) -> str:
+    """The scale of the figures that came with the checkout; without them that of config.yaml.
+
+    Not that of a call: all calls, and all processes of one, must give the same answer.
+    """
+    try:
+        return json.loads((root / "figures/PROVENANCE.json").read_text(encoding="utf-8"))["scale"]
+    except (FileNotFoundError, KeyError, ValueError):
+        return _read(root, "config/config.yaml", "config")["scale"]
 
 
 def _add_method(entries: dict[str, Entry], name: str, label: str, method: dict) -> None:

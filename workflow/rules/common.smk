@@ -1,30 +1,14 @@
-# What the rules share: limits of this machine, what a run depends on, and tidying up after a kill.
+# What the rules share: limits of this machine, what a job depends on, and what is done beforehand.
 import json
-import os
-import shutil
-import socket
+from functools import cache
 from pathlib import Path
 
-import psutil
+from ofslib.reproduction import machine, records
 
-from ofslib._files import write_whole
-
-OWNER = Path(".snakemake/owner.json")
+OWNER, LOCKS = Path(".snakemake/owner.json"), Path(".snakemake/locks")
 # More slots than any machine has: Snakemake then gives a job all that there are.
 WHOLE_MACHINE = 1_000_000
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 CHANGES = {"scale": work.scale, "real_data": work.real_data, "seed": work.seed}
-
-
-def memory_mb():
-    """Four fifths of the memory that this machine or container has."""
-    limits = [psutil.virtual_memory().total]
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):
-        try:
-            limits.append(int(Path(os.sep, "sys", "fs", "cgroup", name).read_text()))
-        except (OSError, ValueError):
-            pass
-    return int(0.8 * min(limits) / 2**20)
 
 
 def bound_by_machine():
@@ -32,81 +16,62 @@ def bound_by_machine():
 
     `--cores 8` then does no harm on a small machine; `--resources slots=... mem_mb=...` overrides.
     """
-    if workflow.is_main_process and workflow.nodes is None:
+    if workflow.nodes is None:
         cores = workflow.global_resources["_cores"].value
         if cores is not None and workflow.global_resources.get("slots").value is None:
             # Without slots left, Snakemake would solve a program for what to run every second, as
             # long as it believes in idle cores.
-            workflow.register_resource("_cores", min(cores, CORES))
-        for name, limit in {"slots": CORES, "mem_mb": memory_mb()}.items():
+            workflow.register_resource("_cores", min(cores, machine.cores()))
+        for name, limit in {"slots": machine.cores(), "mem_mb": machine.memory_mb()}.items():
             if workflow.global_resources.get(name).value is None:
                 workflow.register_resource(name, limit)
 
 
-def remember_owner():
-    """Write down who holds the lock of the working directory."""
-    me = psutil.Process()
-    write_whole(OWNER, json.dumps([socket.gethostname(), me.pid, me.create_time()]))
+@cache
+def before_planning():
+    """Do what has to be done before Snakemake decides which jobs to run.
 
-
-def drop_stale_lock():
-    """Remove the lock of a run on this machine that was killed and could not do so itself."""
-    if not (workflow.is_main_process and OWNER.exists()):
-        return
-    try:
-        host, pid, created = json.loads(OWNER.read_text())
-    except ValueError:
-        return
-    if host != socket.gethostname() or is_alive(pid, created):
-        return
-    claimed = OWNER.with_suffix(f".{os.getpid()}")
-    try:
-        OWNER.rename(claimed)  # only one of two processes that start now succeeds
-    except FileNotFoundError:
-        return
-    shutil.rmtree(OWNER.with_name("locks"), ignore_errors=True)
-    claimed.unlink()
-
-
-def is_alive(pid, created):
-    try:
-        return psutil.Process(pid).create_time() == created
-    except psutil.NoSuchProcess:
-        return False
-
-
-def make_again_what_a_kill_left():
-    """Do as --rerun-incomplete says; Snakemake has no place to set it in a Snakefile."""
+    Functions that give the inputs of rules call this: they are called when the options of the
+    command line are known, and nothing is decided yet.
+    """
+    # Files that a kill left unfinished are made again, as --rerun-incomplete says. Snakemake reads
+    # a default for it from a top-level folder `profiles` or `default` only.
     workflow.dag_settings.force_incomplete = True
+    to_run = workflow.executor_plugin and not (workflow.dryrun or workflow.touch)
+    if to_run and workflow.is_main_process and not any(LOCKS.glob("*")):
+        if work.real_data == "auto":
+            # Not by a job: what depends on a job is made again even if its output is the same.
+            records.try_again(work.datasets)
+            print_missing()
 
 
 def all_files(wildcards):
     """Everything that the configuration names."""
-    make_again_what_a_kill_left()
-    records = [f"resources/{name}.json" for name in work.datasets]
     figures = [file for entry in work.entries for file in (*work.figures(entry), drawn(entry))]
-    return ["report.html", *records, *figures]
+    return [work.report, *all_records(wildcards), *figures]
 
 
-def attempt(record):
-    """Number of this attempt to fetch: it grows after a failed one, so that the job runs again."""
-    try:
-        last = json.loads(Path(record).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return 1
-    again = last["status"] != "fetched" and work.real_data != "none"
-    return last["attempt"] + again
+def all_records(wildcards):
+    """What came of the attempts to fetch the real data sets."""
+    before_planning()
+    return [records.path(name) for name in work.datasets]
+
+
+def fetch_script(wildcards):
+    """What brings a data set; asking for its record alone tries again too."""
+    before_planning()
+    return "workflow/scripts/fetch.py"
 
 
 def run_inputs(kind):
     """What the result of a setting depends on, besides its notebook."""
 
     def inputs(wildcards):
-        make_again_what_a_kill_left()
+        before_planning()
         setting = work.setting(wildcards.entry, wildcards.setting, kind)
         inputs = {"library": project.sources(*setting.needs)}
         if setting.dataset:
-            inputs["record"] = f"resources/{setting.dataset}.json"
+            inputs["record"] = records.path(setting.dataset)
         return inputs
 
     return inputs
@@ -123,8 +88,8 @@ def run_parameters(kind):
         entry, name = wildcards.entry, wildcards.setting
         setting = work.setting(entry, name, kind)
         output = str(work.result(entry, name, kind))
-        given = {"spec": setting.spec, "output": output, "folder": "resources"}
-        given["record"] = f"resources/{setting.dataset}.json" if setting.dataset else None
+        given = {"spec": setting.spec, "output": output, "folder": str(records.FOLDER)}
+        given["record"] = records.path(setting.dataset) if setting.dataset else None
         # In a fixed order of the keys, so that equal settings are recognised as such.
         return json.loads(json.dumps(given, sort_keys=True))
 
@@ -143,13 +108,18 @@ def run_slots(wildcards):
 
 def figure_inputs(entry):
     """The results that a table or figure shows, and the sources that draw it."""
-    return {
-        "notebook": work.notebook(entry),
-        "results": work.inputs(entry),
-        "times": work.inputs(entry, "time"),
-        "library": project.sources(work.notebook(entry)),
-        "published": work.published(entry) or [],
-    }
+
+    def inputs(wildcards):
+        before_planning()
+        return {
+            "notebook": work.notebook(entry),
+            "results": work.inputs(entry),
+            "times": work.inputs(entry, "time"),
+            "library": project.sources(work.notebook(entry)),
+            "published": work.published(entry) or [],
+        }
+
+    return inputs
 
 
 def drawn(entry):
@@ -160,19 +130,22 @@ def drawn(entry):
 def figure_parameters(entry):
     """Parameters of a figure notebook."""
     changes = {"real_data": work.real_data, "seed": work.seed}
-    output = f"figures/{entry}"
+    output = f"{work.folder}/{entry}"
     return {"entry": entry, "scale": work.scale, "changes": changes, "output": output}
+
+
+def print_missing():
+    for record in records.missing(work.datasets):
+        reason = f"{record['status']} ({record['reason']})"
+        print(f"Missing data set {record['name']}: {reason} {record['detail']}")
 
 
 def print_summary():
     """Say in the end what was made and what is missing."""
-    print(f"Made at scale {work.scale}: figures/ and report.html")
-    for name in work.datasets:
-        record = Path(f"resources/{name}.json")
-        found = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
-        if found.get("status") == "not fetched":
-            print(f"Missing data set {name}: not fetched ({found['reason']}) {found['detail']}")
+    print(f"Made at scale {work.scale}: {work.folder}/ and {work.report}")
+    print_missing()
 
 
-bound_by_machine()
-drop_stale_lock()
+if workflow.is_main_process:
+    bound_by_machine()
+    machine.drop_stale_lock(OWNER, LOCKS)

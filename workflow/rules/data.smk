@@ -3,14 +3,13 @@
 
 rule fetch:
     input:
-        script="workflow/scripts/fetch.py",
+        script=fetch_script,
     output:
-        "resources/{dataset}.json",
+        records.path("{dataset}"),
     log:
         "logs/fetch/{dataset}.txt",
     params:
         row=lambda wildcards: work.row(wildcards.dataset),
-        attempt=lambda wildcards: attempt(f"resources/{wildcards.dataset}.json"),
         mode=work.real_data,
     conda:
         "../../environment.yml"

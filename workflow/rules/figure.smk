@@ -7,7 +7,7 @@ for entry in work.entries:
         name:
             f"figure_{entry}"
         input:
-            **figure_inputs(entry),
+            unpack(figure_inputs(entry)),
         output:
             work.figures(entry),
             touch(drawn(entry)),

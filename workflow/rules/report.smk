@@ -6,9 +6,10 @@ rule provenance:
         [work.figures(entry) for entry in work.entries],
         script="workflow/scripts/provenance.py",
     output:
-        "figures/PROVENANCE.json",
+        # Not removed before the job runs: it says in which folder this scale's figures are.
+        update(work.provenance),
     log:
-        "logs/provenance.txt",
+        f"logs/{work.scale}/provenance.txt",
     params:
         facts=CHANGES,
     conda:
@@ -25,15 +26,15 @@ rule provenance:
 rule report:
     input:
         figures=[work.figures(entry) for entry in work.entries],
-        provenance="figures/PROVENANCE.json",
-        records=[f"resources/{name}.json" for name in work.datasets],
+        provenance=work.provenance,
+        records=all_records,
         library=project.sources("reproduction.tables", "reproduction.project"),
         script="workflow/scripts/report.py",
         template="workflow/scripts/report.html.jinja",
     output:
-        "report.html",
+        work.report,
     log:
-        "logs/report.txt",
+        f"logs/{work.scale}/report.txt",
     params:
         changes=CHANGES,
     conda:
@@ -42,6 +43,6 @@ rule report:
         mem_mb=400,
         slots=1,
     message:
-        "Write report.html"
+        f"Write {work.report}"
     script:
         "../scripts/report.py"

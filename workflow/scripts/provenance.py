@@ -1,4 +1,4 @@
-"""figures/PROVENANCE.json: from what, with what, where and when the figures were made."""
+"""PROVENANCE.json beside the figures: from what, with what, where and when they were made."""
 
 import datetime
 import json

@@ -1,6 +1,7 @@
 """The report: every table and figure with its verdicts, in one file that opens offline."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ TEMPLATE = Path(__file__).with_name("report.html.jinja")
 def section(work: project.Project, name: str) -> dict[str, Any]:
     """What the report shows of one entry."""
     spec, runs = work.entries[name].spec, work.source(name).spec
-    content = {"name": name, "files": work.figures(name), **spec, "readings": runs["readings"]}
-    table = pd.read_csv(f"figures/{name}.csv")
+    links = [os.path.relpath(file, Path(work.report).parent) for file in work.figures(name)]
+    content = {"name": name, "files": links, **spec, "readings": runs["readings"]}
+    table = pd.read_csv(f"{work.folder}/{name}.csv")
     if spec["form"] == "figure":
-        svg = Path(f"figures/{name}.svg").read_text(encoding="utf-8")
+        svg = Path(f"{work.folder}/{name}.svg").read_text(encoding="utf-8")
         content["svg"] = svg[svg.index("<svg") :]
         content["verdicts"] = _claims(table)
     elif "verdict" not in table:
@@ -57,7 +59,7 @@ def make(work: project.Project, records: list[str], output: str) -> None:
     fetched = [json.loads(Path(file).read_text(encoding="utf-8")) for file in records]
     template = jinja2.Template(TEMPLATE.read_text(encoding="utf-8"), autoescape=True)
     html = template.render(
-        provenance=json.loads(Path("figures/PROVENANCE.json").read_text(encoding="utf-8")),
+        provenance=json.loads(Path(work.provenance).read_text(encoding="utf-8")),
         sections=[section(work, name) for name in work.entries],
         missing=[record for record in fetched if record["status"] != "fetched"],
         rule=tables.RULE,

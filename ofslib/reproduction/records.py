@@ -1,0 +1,66 @@
+"""What came of the attempts to fetch data sets: resources/<name>.json."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from ofslib._files import write_whole
+
+FOLDER = Path("resources")
+TABLE = "config/datasets.csv"
+
+
+def path(name: str) -> str:
+    """The record of a data set."""
+    return f"{FOLDER}/{name}.json"
+
+
+def missing(names: Iterable[str]) -> list[dict[str, Any]]:
+    """The records of those data sets that could not be fetched."""
+    files = [Path(path(name)) for name in names]
+    found = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
+    return [record for record in found if record["status"] != "fetched"]
+
+
+def obtain(name: str, mode: str) -> dict[str, Any]:
+    """Fetch a data set: its record, which may say why it could not be had.
+
+    With mode "require" an obstacle is an error; with "none" nothing is tried.
+    """
+    # Slow to import, and not needed to plan a run.
+    from ofslib import datasets
+
+    if mode == "none":
+        return {"name": name, "status": "not fetched", "reason": "real_data is none", "detail": ""}
+    try:
+        files = datasets.fetch(name, FOLDER, registry_path=TABLE)
+    except (datasets.NotObtainable, datasets.CorruptFile) as error:
+        if mode == "require":
+            raise
+        damaged = isinstance(error, datasets.CorruptFile)
+        reason = "what came is not the pinned file" if damaged else "not to be had from its sources"
+        return {"name": name, "status": "not fetched", "reason": reason, "detail": str(error)}
+    sums = {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    return {"name": name, "status": "fetched", "sha256": sums}
+
+
+def write(record: dict[str, Any]) -> None:
+    """Write the record of a data set."""
+    write_whole(path(record["name"]), json.dumps(record, indent=2) + "\n")
+
+
+def try_again(names: Iterable[str]) -> None:
+    """Try once more to fetch what is missing, and write down what has changed.
+
+    A record stays as it is where the attempt fails for the same reason: nothing that depends on it
+    is made again.
+    """
+    before = missing(names)
+    with ThreadPoolExecutor() as pool:
+        now = list(pool.map(obtain, [record["name"] for record in before], ["auto"] * len(before)))
+    for old, new in zip(before, now, strict=True):
+        if (new["status"], new.get("reason")) != (old["status"], old["reason"]):
+            write(new)

@@ -1,0 +1,31 @@
+"""The configuration as it is shipped: tests read it without what a user has added to it."""
+
+import atexit
+import shutil
+import tempfile
+from pathlib import Path
+
+from ofslib.reproduction import project
+
+ROOT = Path(__file__).parents[1]
+EXPERIMENTS = ("barda", "bounds", "bounds_overview", "dissertation", "ofs", "os", "sfsa")
+
+
+def leave_out_what_is_added(folder: Path) -> None:
+    """Remove a user's methods and entries from the configuration of a copy of the project."""
+    (folder / "config/methods.yaml").write_text("", encoding="utf-8")
+    for file in (folder / "config/experiments").glob("*.yaml"):
+        if file.stem not in EXPERIMENTS:
+            file.unlink()
+
+
+def load(**changes) -> project.Project:
+    """The shipped project; `changes` as those of `project.load`."""
+    return project.load(_FOLDER, **changes)
+
+
+_FOLDER = Path(tempfile.mkdtemp())
+atexit.register(shutil.rmtree, _FOLDER, ignore_errors=True)
+for _part in ("config", "notebooks", "workflow/schemas"):
+    shutil.copytree(ROOT / _part, _FOLDER / _part)
+leave_out_what_is_added(_FOLDER)
