@@ -4,11 +4,16 @@
 `open_stream` goes through a file of any size in blocks of rows, in constant memory.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from ofslib._files import CorruptFile
-from ofslib.datasets.download import NotObtainable, fetch
-from ofslib.datasets.load import Dataset, load, open_stream
 from ofslib.datasets.registry import registry
-from ofslib.datasets.stream import Stream
+
+if TYPE_CHECKING:
+    from ofslib.datasets.download import NotObtainable, fetch
+    from ofslib.datasets.readers import Dataset, load
+    from ofslib.datasets.stream import Stream, open_stream
 
 __all__ = [
     "CorruptFile",
@@ -20,3 +25,24 @@ __all__ = [
     "open_stream",
     "registry",
 ]
+
+# Imported when first asked for: each start of the workflow reads the registry, and importing what
+# reads files would cost it a second.
+_HOMES = {
+    "Dataset": "readers",
+    "NotObtainable": "download",
+    "Stream": "stream",
+    "fetch": "download",
+    "load": "readers",
+    "open_stream": "stream",
+}
+
+
+def __getattr__(name: str):
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})
