@@ -5,29 +5,12 @@
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from ofslib._files import CorruptFile
 from ofslib.datasets.registry import registry
 
-if TYPE_CHECKING:
-    from ofslib.datasets.download import NotObtainable, fetch
-    from ofslib.datasets.readers import Dataset, load
-    from ofslib.datasets.stream import Stream, open_stream
-
-__all__ = [
-    "CorruptFile",
-    "Dataset",
-    "NotObtainable",
-    "Stream",
-    "fetch",
-    "load",
-    "open_stream",
-    "registry",
-]
-
-# Imported when first asked for: each start of the workflow reads the registry, and importing what
-# reads files would cost it a second.
+# Imported when first asked for: each start of the workflow reads the registry, and to import what
+# reads files would cost it a second. Type checkers read __init__.pyi instead.
 _HOMES = {
     "Dataset": "readers",
     "NotObtainable": "download",
@@ -36,6 +19,8 @@ _HOMES = {
     "load": "readers",
     "open_stream": "stream",
 }
+
+__all__ = ["CorruptFile", "registry", *_HOMES]
 
 
 def __getattr__(name: str):
