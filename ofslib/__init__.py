@@ -1,12 +1,13 @@
 """Online feature selection: the algorithms and the bounds of five papers.
 
-Estimators are found by their names, ``from ofslib import SFSAClassifier``; what they need is
-imported when they are first asked for. `ofslib.datasets` reads files of any size,
-`ofslib.RunningAverages` sums rows up, `ofslib.wishart` and `ofslib.simulate` draw what the papers
-draw, `ofslib.metrics` measures what they measure, and `ofslib.bounds` computes what they promise.
+Estimators are found by their names, ``from ofslib import SFSAClassifier``, and imported when they
+are first asked for. `ofslib.datasets` reads files of any size, `ofslib.RunningAverages` sums rows
+up, `ofslib.wishart` and `ofslib.simulate` draw what the papers draw, `ofslib.metrics` measures
+what they measure, and `ofslib.bounds` computes what they promise.
 """
 
 from importlib import import_module
+from textwrap import fill
 
 __version__ = "0.1.0"
 
@@ -58,6 +59,7 @@ _HOMES = {name: f"ofslib.algorithms.{file}" for file, names in ESTIMATORS.items(
 _HOMES["RunningAverages"] = "ofslib.averages"
 
 __all__ = [*sorted(_HOMES), *MODULES]
+__doc__ += "\nThe estimators:\n" + fill(", ".join(sorted(set(_HOMES) - {"RunningAverages"})), 96)
 
 
 def home_of(name: str) -> str | None:
@@ -70,6 +72,7 @@ def __getattr__(name: str):
         return import_module(f"ofslib.{name}")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    # Python itself adds the name that was probably meant, by __dir__.
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -27,17 +27,20 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from ofslib import datasets
-from ofslib.datasets import text
+from ofslib.datasets import download, readers
+from ofslib.datasets import stream as stream_module
+from ofslib.datasets import text as text_module
+from ofslib.datasets.registry import READERS, SHIPPED, read_rows, splits
 
 CLOSED = "http://127.0.0.1:9"  # the discard port: nobody listens
 BESIDE = Path(__file__).parents[2] / "shared" / "data"
-REAL = os.environ.get(datasets.MIRROR) or (str(BESIDE) if BESIDE.is_dir() else None)
+REAL = os.environ.get(download.MIRROR) or (str(BESIDE) if BESIDE.is_dir() else None)
 
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch):
-    monkeypatch.setattr(datasets, "SOURCE", CLOSED)
-    monkeypatch.delenv(datasets.MIRROR, raising=False)
+    monkeypatch.setattr(download, "SOURCE", CLOSED)
+    monkeypatch.delenv(download.MIRROR, raising=False)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
 
@@ -170,7 +173,7 @@ def place(tmp_path, monkeypatch, server):
         def files(self):
             return files_in(self.folder)
 
-    monkeypatch.setattr(datasets, "SOURCE", server.url)
+    monkeypatch.setattr(download, "SOURCE", server.url)
     server.answers[Place.public] = give(CONTENT)
     return Place()
 
@@ -179,19 +182,41 @@ def place(tmp_path, monkeypatch, server):
 
 
 def test_the_registry_of_the_project_is_right():
-    table = datasets.registry()
-    assert {*FACTS, "ecml18_gisette"} <= set(table.index)
-    for name, row in table.iterrows():
-        remotes = [r for part in datasets._splits(row, None) for r in datasets._remotes(row, part)]
+    rows = read_rows()
+    assert {*FACTS, "ecml18_gisette"} <= set(rows)
+    for name, row in rows.items():
+        remotes = [r for part in splits(row) for r in download.remote_files(row, part)]
         assert len({r.name for r in remotes}) == len(remotes), name
         assert all(f"/{row['commit']}/" in r.url for r in remotes)
+
+
+def test_a_table_adds_to_the_data_sets_of_ofslib(tmp_path):
+    header, *_ = SHIPPED.read_text(encoding="utf-8").splitlines()
+    empty = tmp_path / "empty.csv"
+    empty.write_text(header + "\n")
+    shipped = datasets.registry()
+    pd.testing.assert_frame_equal(datasets.registry(empty), shipped)
+    both = datasets.registry(write_table(tmp_path, cells(), cells(name="other")))
+    pd.testing.assert_frame_equal(both[:-2], shipped)
+    assert list(both.index[-2:]) == ["tiny", "other"]
+    assert (Path(__file__).parents[1] / "config/datasets.csv").read_text().startswith(header)
+
+
+def test_each_reader_that_a_row_may_name_is_there():
+    assert set(READERS) == set(readers.READERS)
+
+
+def test_the_registry_is_read_without_what_reads_files():
+    program = "import sys, ofslib.datasets.registry as r; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert not {"numba", "numpy", "pandas", "pooch", "scipy"} & set(done.stdout.split())
 
 
 @pytest.mark.parametrize(
     "column, value, expected",
     [
         ("name", "Big Name", "small letters"),
-        ("reader", "excel", "one of ecml_mat"),
+        ("reader", "excel", "one of ar_mat"),
         ("commit", "master", "40 hexadecimal digits"),
         ("train", "/etc/passwd", "paths in the repository"),
         ("train_checksum", "md5:" + "0" * 32, "sha256:"),
@@ -210,12 +235,15 @@ def test_a_wrong_cell_is_named(tmp_path, column, value, expected):
     with pytest.raises(ValueError) as error:
         datasets.registry(table)
     assert "row 2" in str(error.value) and expected in str(error.value)
-    assert column.split("_")[0] in str(error.value)
+    assert f", column {column.split('_')[0]}" in str(error.value)
 
 
 def test_a_table_with_other_columns_twice_a_name_or_no_table(tmp_path):
-    with pytest.raises(ValueError, match=r"row 2, column name: 'tiny' is there twice"):
+    with pytest.raises(ValueError, match=r"row 2 \(tiny\), column name: another data set"):
         datasets.registry(write_table(tmp_path, cells(), cells()))
+    shipped = cells(name="ecml18_arcene")
+    with pytest.raises(ValueError, match=r"row 1 \(ecml18_arcene\), column name: another data set"):
+        datasets.registry(write_table(tmp_path, shipped))
     row = cells()
     row["license"] = row.pop("licence")
     with pytest.raises(ValueError, match="expected columns"):
@@ -228,8 +256,9 @@ def test_an_unknown_name_or_split_lists_the_known(place):
     for call in (datasets.fetch, datasets.load):
         with pytest.raises(ValueError, match=r"no data set 'tinny'.*tiny"):
             call("tinny", place.folder, registry_path=place.table)
-    with pytest.raises(ValueError, match=r"no file and no data set 'tinny'"):
-        datasets.open_stream("tinny", registry_path=place.table)
+    for name in ("tinny", "folder/mistyped.svm"):
+        with pytest.raises(FileNotFoundError, match=f"no file and no data set '{name}'.*tiny"):
+            datasets.open_stream(name, registry_path=place.table)
     with pytest.raises(ValueError, match="expected split None, train; got 'test'"):
         datasets.load("tiny", place.folder, "test", place.table)
 
@@ -279,14 +308,14 @@ def test_a_failure_says_what_was_expected_and_keeps_nothing(place, server, case)
     assert time.monotonic() - begun < 3
     message = str(error.value)
     assert "tiny.svm" in message and said in message
-    assert ("run it again" if kind is datasets.CorruptFile else datasets.MIRROR) in message
+    assert ("run it again" if kind is datasets.CorruptFile else download.MIRROR) in message
     if "got" in message:
         assert f"expected 10240 bytes, {sha256(CONTENT)}; got" in message
     assert place.files() == []
 
 
 def test_nobody_listens(place, monkeypatch):
-    monkeypatch.setattr(datasets, "SOURCE", CLOSED)
+    monkeypatch.setattr(download, "SOURCE", CLOSED)
     begun = time.monotonic()
     with pytest.raises(datasets.NotObtainable, match="Connection refused"):
         place.fetch()
@@ -301,7 +330,7 @@ def test_a_resolver_that_hangs_is_not_waited_for(place, monkeypatch):
         end.wait(20)
         raise OSError
 
-    monkeypatch.setattr(datasets.socket, "create_connection", resolve)
+    monkeypatch.setattr(download.socket, "create_connection", resolve)
     begun = time.monotonic()
     with pytest.raises(datasets.NotObtainable, match=r"no answer within 0\.3 s"):
         place.fetch(timeout=0.3)
@@ -316,7 +345,7 @@ def test_a_git_checksum_is_what_git_says(tmp_path, monkeypatch):
     if git := shutil.which("git"):
         said = subprocess.run([git, "hash-object", "--stdin"], input=CONTENT, capture_output=True)
         known[CONTENT] = said.stdout.decode().strip()
-    monkeypatch.setenv(datasets.MIRROR, str(tmp_path))
+    monkeypatch.setenv(download.MIRROR, str(tmp_path))
     source = tmp_path / "tiny" / "tiny.svm"
     source.parent.mkdir()
     for content, blob in known.items():
@@ -338,7 +367,7 @@ def test_a_mirror_is_asked_first(place, server, monkeypatch, tmp_path, as_url):
     (tmp_path / "mirror" / "tiny" / "tiny.svm").write_bytes(CONTENT)
     server.answers["/mirror/tiny/tiny.svm"] = give(CONTENT)
     mirror = f"{server.url}/mirror/" if as_url else str(tmp_path / "mirror")
-    monkeypatch.setenv(datasets.MIRROR, mirror)
+    monkeypatch.setenv(download.MIRROR, mirror)
     assert [p.read_bytes() for p in place.fetch()] == [CONTENT]
     assert server.asked == ["/mirror/tiny/tiny.svm"] * as_url
 
@@ -348,7 +377,7 @@ def test_a_mirror_without_the_file_is_said_and_passed_over(
     place, server, monkeypatch, tmp_path, mirror
 ):
     mirror = mirror.format(folder=tmp_path, server=server.url)
-    monkeypatch.setenv(datasets.MIRROR, mirror)
+    monkeypatch.setenv(download.MIRROR, mirror)
     with pytest.warns(UserWarning, match=r"not in the mirror: .*trying http") as told:
         assert [p.read_bytes() for p in place.fetch()] == [CONTENT]
     assert mirror in str(told[0].message) and told[0].filename == __file__
@@ -362,7 +391,7 @@ def test_a_mirror_without_the_file_is_said_and_passed_over(
 def test_a_wrong_file_in_the_mirror_is_an_error(place, server, monkeypatch, tmp_path):
     (tmp_path / "tiny").mkdir()
     (tmp_path / "tiny" / "tiny.svm").write_bytes(WRONG)
-    monkeypatch.setenv(datasets.MIRROR, str(tmp_path))
+    monkeypatch.setenv(download.MIRROR, str(tmp_path))
     with pytest.raises(datasets.CorruptFile):
         place.fetch()
     assert place.files() == [] and server.asked == []
@@ -385,7 +414,7 @@ def mirror_of(tmp_path, monkeypatch, reader, X, y, split=None, **files):
         n_train=str(len(y)),
         n_features=str(X.shape[1]),
     )
-    monkeypatch.setenv(datasets.MIRROR, str(tmp_path / "mirror"))
+    monkeypatch.setenv(download.MIRROR, str(tmp_path / "mirror"))
     return write_table(tmp_path, row)
 
 
@@ -424,7 +453,7 @@ def vw_text(X, y, name="f"):
     return "".join(line.replace(" ", f" |{name} ", 1) + "\n" for line in lines).encode()
 
 
-@pytest.mark.parametrize("reader", datasets._READERS)
+@pytest.mark.parametrize("reader", READERS)
 def test_each_reader_gives_back_what_was_written(tmp_path, monkeypatch, reader):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (600, 30)) * (rng.random((600, 30)) < 0.3)
@@ -467,7 +496,7 @@ def test_a_file_of_another_shape_than_registered(tmp_path, monkeypatch):
 
 # -------------------------------------------------- readers, on the real files
 
-needs_files = pytest.mark.skipif(REAL is None, reason=f"{datasets.MIRROR} names no mirror")
+needs_files = pytest.mark.skipif(REAL is None, reason=f"{download.MIRROR} names no mirror")
 DIGITS = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
 ZIPS = [1194, 1005, 731, 658, 652, 556, 664, 645, 542, 644]
 FACTS = {  # sparse, shapes, numbers of the classes in train, most nonzeros in a training row
@@ -492,7 +521,7 @@ def resources(tmp_path_factory):
 @needs_files
 @pytest.mark.parametrize("name", FACTS)
 def test_the_real_sets_are_those_of_the_papers(name, resources, monkeypatch):
-    monkeypatch.setenv(datasets.MIRROR, REAL)
+    monkeypatch.setenv(download.MIRROR, REAL)
     sparse, train, test, classes, most = FACTS[name]
     data = datasets.load(name, resources)
     assert data.X_train.shape == train and (data.X_test is None) == (test is None)
@@ -508,7 +537,7 @@ def test_the_real_sets_are_those_of_the_papers(name, resources, monkeypatch):
 
 @needs_files
 def test_half_of_gisette_is_had_without_the_other(resources, monkeypatch):
-    monkeypatch.setenv(datasets.MIRROR, REAL)
+    monkeypatch.setenv(download.MIRROR, REAL)
     if (Path(REAL) / "ecml18_gisette" / "gisette.mat").exists():
         pytest.skip("this mirror has both halves")
     data = datasets.load("ecml18_gisette", resources, split="test")
@@ -524,7 +553,7 @@ def test_half_of_gisette_is_had_without_the_other(resources, monkeypatch):
 @pytest.fixture
 def small_pieces(monkeypatch):
     """Let files of a few kilobytes be many pieces."""
-    monkeypatch.setattr(rows_of_text, "_CHUNK", 3000)
+    monkeypatch.setattr(text_module, "_CHUNK", 3000)
 
 
 def random_rows(n=403, p=900, density=0.02, seed=0):
@@ -734,8 +763,8 @@ def cache_of(path):
 def parses(monkeypatch):
     """How often text was parsed."""
     calls = []
-    parse = text._parse
-    monkeypatch.setattr(rows_of_text, "_parse", lambda *a: calls.append(1) or parse(*a))
+    parse = text_module._parse
+    monkeypatch.setattr(text_module, "_parse", lambda *a: calls.append(1) or parse(*a))
     return calls
 
 
@@ -797,7 +826,7 @@ def test_a_damaged_cache_is_made_anew(rows, small_pieces, damage, parses):
 
 
 def test_a_disk_that_never_gives_back_what_was_written(rows, small_pieces, monkeypatch):
-    monkeypatch.setattr(rows_of_text.np, "fromfile", lambda f, t, n: np.zeros(n, t))
+    monkeypatch.setattr(stream_module.np, "fromfile", lambda f, t, n: np.zeros(n, t))
     with pytest.raises(datasets.CorruptFile, match="damaged as soon as written"):
         list(datasets.open_stream(rows[0]))
 
@@ -806,15 +835,16 @@ def test_a_process_killed_while_it_writes_leaves_no_cache_to_trust(rows, small_p
     path, X, y = rows
     program = (
         "import sys, time\n"
-        "from ofslib import blocks as rows_of_text, datasets\n"
-        "rows_of_text._CHUNK = 3000\n"
+        "from ofslib import datasets\n"
+        "from ofslib.datasets import text\n"
+        "text._CHUNK = 3000\n"
         "parse, calls = text._parse, []\n"
         "def slow(*a):\n"
         "    calls.append(1)\n"
         "    if len(calls) == 3:\n"
         "        sys.stdout.write('writing\\n'); sys.stdout.flush(); time.sleep(60)\n"
         "    return parse(*a)\n"
-        "rows_of_text._parse = slow\n"
+        "text._parse = slow\n"
         "list(datasets.open_stream(sys.argv[1]))\n"
     )
     root = str(Path(datasets.__file__).parents[1])
@@ -850,7 +880,7 @@ def test_many_readers_at_once_make_one_right_cache(rows, small_pieces):
 
 @pytest.mark.parametrize("cache", [True, False])
 def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, cache):
-    monkeypatch.setattr(rows_of_text, "_CHUNK", 100_000)
+    monkeypatch.setattr(text_module, "_CHUNK", 100_000)
     X, y = random_rows(n=400, p=5000)
     text, peaks = exact_text(X, y), []
     for times in (2, 10):
@@ -868,7 +898,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, cache):
 def test_pandas_is_asked_for_exact_doubles_whatever_its_version():
     asked = {"float_precision": "round_trip"}
     old = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
-    assert text._EXACT == (asked if old else {})
+    assert text_module._EXACT == (asked if old else {})
     values = np.random.default_rng(1).random(50_000)
     text = "\n".join(map(repr, values.tolist())).encode()
-    np.testing.assert_array_equal(text.numbers_of(text), values)
+    np.testing.assert_array_equal(text_module.numbers_of(text), values)

@@ -144,7 +144,7 @@ class OnlineLeverageSelector(ColumnStream):
     n_initial: int = param(
         "So many features are taken in any case, with theta = 1: the initial A_0.", WHOLE, default=0
     )
-    random_state: int | None = param(
+    random_state: int | np.random.RandomState | None = param(
         "Seed or generator (as in scikit-learn) of the sampling.", "random_state", default=None
     )
 

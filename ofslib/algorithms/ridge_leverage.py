@@ -24,7 +24,7 @@ class RidgeLeverageSelector(ScoredSelector):
         "boolean",
         default=True,
     )
-    random_state: int | None = param(
+    random_state: int | np.random.RandomState | None = param(
         "Seed or generator (as in scikit-learn) of the draw.", "random_state", default=None
     )
 

@@ -4,11 +4,15 @@ Wang et al. 2018 (`ofs`). It projects features and selects none.
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ofslib.streams.bases import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
 from ofslib.streams.parameters import AT_LEAST_ONE, estimator, param
 
 
@@ -23,7 +27,7 @@ class SparseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     """
 
     k: int = param("Number of sums.", AT_LEAST_ONE, default=10)
-    random_state: int | None = param(
+    random_state: int | np.random.RandomState | None = param(
         "Seed or generator (as in scikit-learn) of the draw.", "random_state", default=None
     )
 

@@ -1,5 +1,6 @@
 """Uniform random selection: the control that the papers on unsupervised selection lack."""
 
+import numpy as np
 from sklearn.utils import check_random_state
 
 from ofslib.streams.column_stream import ScoredSelector
@@ -10,7 +11,7 @@ from ofslib.streams.parameters import estimator, param
 class UniformSelector(ScoredSelector):
     """k features, all sets of k equally likely."""
 
-    random_state: int | None = param(
+    random_state: int | np.random.RandomState | None = param(
         "Seed or generator (as in scikit-learn) of the draw.", "random_state", default=None
     )
 

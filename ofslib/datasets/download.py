@@ -7,14 +7,15 @@ import socket
 import threading
 import urllib.request
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import pooch
 
 from ofslib._files import CorruptFile, whole_file
-from ofslib.datasets.registry import row_of, splits_of
+from ofslib.datasets.registry import find_row, splits
 
 MIRROR = "OFSLIB_DATA_MIRROR"
 SOURCE = "https://raw.githubusercontent.com"
@@ -24,35 +25,109 @@ class NotObtainable(Exception):
     """A file is in none of the places where it was looked for, or they do not answer."""
 
 
-class _Remote(NamedTuple):
+def fetch(
+    name: str,
+    folder: str | os.PathLike = "resources",
+    registry_path: str | os.PathLike | None = None,
+    timeout: float = 10,
+    split: str | None = None,
+) -> list[Path]:
+    """Bring the files of a data set, each checked against the registry before it is kept.
+
+    A file already there is checked and kept. Otherwise it comes from the mirror named by the
+    environment variable `OFSLIB_DATA_MIRROR` (a folder or an http address that holds
+    `<name>/<file>`) or, with a warning if the mirror lacks it, from the public source.
+
+    Parameters
+    ----------
+    name : str
+        A name of the registry.
+    folder : path-like
+        Files are kept as `<folder>/<name>/<file>`.
+    registry_path : path-like, optional
+        A table of further data sets, as in `registry`.
+    timeout : float
+        Seconds to wait for the next bytes; a connection is given at most 5.
+    split : {"train", "test"}, optional
+        Bring the files of this split only.
+
+    Returns
+    -------
+    list of pathlib.Path
+        In the order of the registry, train before test.
+
+    Raises
+    ------
+    NotObtainable
+        Neither mirror nor source gives the file.
+    CorruptFile
+        What came is not what the registry pins.
+    """
+    row = find_row(name, registry_path)
+    paths = []
+    for remote in [r for part in splits(row, split) for r in remote_files(row, part)]:
+        paths.append(Path(folder) / remote.name)
+        _obtain(remote, paths[-1], timeout)
+    return paths
+
+
+class RemoteFile(NamedTuple):
+    """One file of a data set, and what the registry pins of it."""
+
     name: str  # <data set>/<file>: in mirrors and in the local folder alike
     url: str
     checksum: str
     size: int | None
 
 
-def _remotes(row, split):
+def remote_files(row: dict[str, Any], split: str) -> Iterator[RemoteFile]:
+    """The files of one split of a data set."""
     base = f"{SOURCE}/{row['repository']}/{row['commit']}"
     paths, sums = row[split].split(), row[f"{split}_checksum"].split()
     sizes = [int(s) for s in row[f"{split}_bytes"].split()] or [None] * len(paths)
     for path, checksum, size in zip(paths, sums, sizes, strict=True):
-        yield _Remote(f"{row.name}/{Path(path).name}", f"{base}/{path}", checksum, size)
+        yield RemoteFile(f"{row['name']}/{Path(path).name}", f"{base}/{path}", checksum, size)
 
 
-def _verify(path, remote):
-    size = path.stat().st_size
-    kind, _, expected = remote.checksum.partition(":")
-    digest = hashlib.sha256() if kind == "sha256" else hashlib.sha1(b"blob %d\0" % size)
-    with open(path, "rb") as file:
-        while piece := file.read(1 << 20):
-            digest.update(piece)
-    if remote.size not in (None, size) or digest.hexdigest() != expected:
-        wanted = "" if remote.size is None else f"{remote.size} bytes, "
-        raise CorruptFile(
-            f"{remote.name}: expected {wanted}{remote.checksum}; got {size} bytes, "
-            f"{kind}:{digest.hexdigest()}. Nothing was kept: run it again, and if that does not "
-            f"help, look whether {MIRROR} or a proxy gives another file"
-        )
+def _obtain(remote, target, timeout):
+    if target.is_file():
+        try:
+            return _verify(target, remote)
+        except CorruptFile:
+            target.unlink()
+    mirror, failures = os.environ.get(MIRROR, "").rstrip("/"), []
+    for source in [f"{mirror}/{remote.name}", remote.url] if mirror else [remote.url]:
+        try:
+            with whole_file(target) as part:
+                _copy(source, part, timeout)
+                part.flush()
+                return _verify(Path(part.name), remote)
+        except NotObtainable as error:
+            failures.append(str(error))
+            if source != remote.url:
+                warnings.warn(f"not in the mirror: {error}; trying {remote.url}", stacklevel=3)
+    raise NotObtainable(
+        f"{remote.name} could not be had from {' nor from '.join(failures)}. Connect to the "
+        f"network, or set {MIRROR} to a folder or an address that holds {remote.name}"
+    )
+
+
+def _copy(source, part, timeout):
+    web = source.startswith(("http://", "https://"))
+    connecting = min(5, timeout)
+    try:
+        if web:
+            _connect(source, connecting)
+            get = pooch.HTTPDownloader(timeout=(connecting, timeout), chunk_size=1 << 16)
+            get(source, part, None)
+        else:
+            with open(source, "rb") as held:
+                shutil.copyfileobj(held, part)
+    except OSError as error:  # also what requests raises
+        if "IncompleteRead" in str(error):
+            message = f"{source}: cut short ({error}). Nothing was kept: run it again"
+            raise CorruptFile(message) from error
+        raise NotObtainable(f"{source} ({error if web else error.strerror})") from error
 
 
 def _connect(url, seconds):
@@ -81,82 +156,17 @@ def _connect(url, seconds):
         raise NotObtainable(f"{url} ({reason})")
 
 
-def _copy(source, part, timeout):
-    web = source.startswith(("http://", "https://"))
-    connecting = min(5, timeout)
-    try:
-        if web:
-            _connect(source, connecting)
-            get = pooch.HTTPDownloader(timeout=(connecting, timeout), chunk_size=1 << 16)
-            get(source, part, None)
-        else:
-            with open(source, "rb") as held:
-                shutil.copyfileobj(held, part)
-    except OSError as error:  # also what requests raises
-        if "IncompleteRead" in str(error):
-            message = f"{source}: cut short ({error}). Nothing was kept: run it again"
-            raise CorruptFile(message) from error
-        raise NotObtainable(f"{source} ({error if web else error.strerror})") from error
-
-
-def _obtain(remote, target, timeout):
-    if target.is_file():
-        try:
-            return _verify(target, remote)
-        except CorruptFile:
-            target.unlink()
-    mirror, failures = os.environ.get(MIRROR, "").rstrip("/"), []
-    for source in [f"{mirror}/{remote.name}", remote.url] if mirror else [remote.url]:
-        try:
-            with whole_file(target) as part:
-                _copy(source, part, timeout)
-                part.flush()
-                return _verify(Path(part.name), remote)
-        except NotObtainable as error:
-            failures.append(str(error))
-            if source != remote.url:
-                warnings.warn(f"not in the mirror: {error}; trying {remote.url}", stacklevel=3)
-    raise NotObtainable(
-        f"{remote.name} could not be had from {' nor from '.join(failures)}. Connect to the "
-        f"network, or set {MIRROR} to a folder or an address that holds {remote.name}"
-    )
-
-
-def fetch(name, folder="resources", registry_path=None, timeout=10, split=None):
-    """Bring the files of a data set, each checked against the registry before it is kept.
-
-    A file already there is checked and kept. Otherwise it comes from the mirror named by the
-    environment variable `OFSLIB_DATA_MIRROR` (a folder or an http address that holds
-    `<name>/<file>`) or, with a warning if the mirror lacks it, from the public source.
-
-    Parameters
-    ----------
-    name : str
-        A name of the registry.
-    folder : path-like
-        Files are kept as `<folder>/<name>/<file>`.
-    registry_path : path-like, optional
-        Another table than `config/datasets.csv`.
-    timeout : float
-        Seconds to wait for the next bytes; a connection is given at most 5.
-    split : {"train", "test"}, optional
-        Bring the files of this split only.
-
-    Returns
-    -------
-    list of pathlib.Path
-        In the order of the registry, train before test.
-
-    Raises
-    ------
-    NotObtainable
-        Neither mirror nor source gives the file.
-    CorruptFile
-        What came is not what the registry pins.
-    """
-    row = row_of(name, registry_path)
-    paths = []
-    for remote in [r for part in splits_of(row, split) for r in _remotes(row, part)]:
-        paths.append(Path(folder) / remote.name)
-        _obtain(remote, paths[-1], timeout)
-    return paths
+def _verify(path, remote):
+    size = path.stat().st_size
+    kind, _, expected = remote.checksum.partition(":")
+    digest = hashlib.sha256() if kind == "sha256" else hashlib.sha1(b"blob %d\0" % size)
+    with open(path, "rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    if remote.size not in (None, size) or digest.hexdigest() != expected:
+        wanted = "" if remote.size is None else f"{remote.size} bytes, "
+        raise CorruptFile(
+            f"{remote.name}: expected {wanted}{remote.checksum}; got {size} bytes, "
+            f"{kind}:{digest.hexdigest()}. Nothing was kept: run it again, and if that does not "
+            f"help, look whether {MIRROR} or a proxy gives another file"
+        )

@@ -1,12 +1,73 @@
-"""Readers of the files of data sets: (paths, n_features) -> X, y."""
+"""Data sets as arrays, and the readers of their files: (paths, n_features) -> X, y."""
 
+import os
 import struct
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
+from ofslib.datasets.download import fetch
+from ofslib.datasets.registry import find_row, splits
 from ofslib.datasets.text import TextRows, numbers_of, open_text
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Rows and labels as the paper splits them; what a set lacks is None.
+
+    X is a CSR array (float64, int32 indices) where the data are sparse, else a C-ordered float64
+    array, with the values of the file (MNIST: 0 to 255). Class labels are int64.
+    """
+
+    name: str
+    X_train: np.ndarray | sp.csr_array | None = None
+    y_train: np.ndarray | None = None
+    X_test: np.ndarray | sp.csr_array | None = None
+    y_test: np.ndarray | None = None
+
+
+def load(
+    name: str,
+    folder: str | os.PathLike = "resources",
+    split: str | None = None,
+    registry_path: str | os.PathLike | None = None,
+) -> Dataset:
+    """Read a data set into memory, split as its paper splits it.
+
+    Parameters
+    ----------
+    name, folder, split, registry_path
+        As in `fetch`. With a split, the other one is neither brought nor read.
+
+    Returns
+    -------
+    Dataset
+    """
+    row = find_row(name, registry_path)
+    arrays = {}
+    for part in splits(row, split):
+        paths = fetch(name, folder, registry_path, split=part)
+        X, y = READERS[row["reader"]](paths, row["n_features"])
+        expected = row[f"n_{part}"], row["n_features"]
+        if X.shape != expected or y.size != expected[0]:
+            raise ValueError(
+                f"{name}, {part}: expected {expected[0]} x {expected[1]} as in the registry, got "
+                f"{X.shape[0]} x {X.shape[1]} and {y.size} labels; correct the registry"
+            )
+        kind = np.int64 if row["task"] == "classification" else np.float64
+        arrays |= {f"X_{part}": _as_float(X), f"y_{part}": y.ravel().astype(kind)}
+    return Dataset(name, **arrays)
+
+
+def _as_float(X):
+    if not sp.issparse(X):
+        return np.ascontiguousarray(X, dtype=np.float64)
+    X = sp.csr_array(X, dtype=np.float64)
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    X.sort_indices()
+    return X
 
 
 def _ecml(paths, n_features):
@@ -26,8 +87,8 @@ def _ecml_sparse(paths, n_features):
 
 def _mat(features, labels, transposed=False):
     def read(paths, n_features):
-        held = scipy.io.loadmat(paths[0])
-        return (held[features].T if transposed else held[features]), held[labels]
+        arrays = scipy.io.loadmat(paths[0])
+        return (arrays[features].T if transposed else arrays[features]), arrays[labels]
 
     return read
 
@@ -51,18 +112,18 @@ def _idx_array(path):
     return np.frombuffer(raw, np.uint8, offset=4 + 4 * axes).reshape(shape)
 
 
-def sparse_text(paths, n_features):
+def _sparse_text(paths, n_features):
     X, y = zip(*TextRows(paths[0], False, n_features, np.float64).pieces(), strict=True)
     return sp.vstack(X), np.concatenate(y)
 
 
 READERS = {
+    "ar_mat": _mat("DAT", "labels", transposed=True),
     "ecml_mat": _ecml,
     "ecml_mat_sparse": _ecml_sparse,
-    "skfeature_mat": _mat("X", "Y"),
-    "ar_mat": _mat("DAT", "labels", transposed=True),
     "esl_text": _esl_text,
     "idx": _idx,
-    "libsvm": sparse_text,
-    "vw": sparse_text,
+    "libsvm": _sparse_text,
+    "skfeature_mat": _mat("X", "Y"),
+    "vw": _sparse_text,
 }

@@ -1,14 +1,25 @@
 """The table of data sets, checked."""
 
+import csv
+import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
+if TYPE_CHECKING:
+    import pandas as pd
 
-from ofslib.datasets.readers import READERS
-
-REGISTRY = Path(__file__).parents[1] / "config" / "datasets.csv"
+SHIPPED = Path(__file__).with_name("datasets.csv")
+READERS = (
+    "ar_mat",
+    "ecml_mat",
+    "ecml_mat_sparse",
+    "esl_text",
+    "idx",
+    "libsvm",
+    "skfeature_mat",
+    "vw",
+)
 
 
 def _several(pattern):
@@ -38,44 +49,81 @@ _COLUMNS = {  # column: (pattern of the whole cell, what is allowed in words)
     "citation": (".+", "authors, title, venue, year"),
     "notes": (".*", "any words"),
 }
+_COUNTS = ("n_train", "n_test", "n_features")
 
 
-def registry(path=None):
+def registry(path: str | os.PathLike | None = None) -> "pd.DataFrame":
     """Read and check the table of data sets.
 
     Parameters
     ----------
     path : path-like, optional
-        The table; `config/datasets.csv` of the source checkout when not given.
+        A table of further data sets, with the columns of `ofslib/datasets/datasets.csv`.
 
     Returns
     -------
     pandas.DataFrame
-        One row per data set, indexed by its name.
+        One row per data set, those of ofslib first, indexed by its name.
 
     Raises
     ------
     ValueError
         Naming the row and column of a wrong cell and what is allowed there.
     """
-    path = Path(path or REGISTRY)
+    import pandas as pd
+
+    return pd.DataFrame(read_rows(path).values()).set_index("name")
+
+
+def read_rows(path: str | os.PathLike | None = None) -> dict[str, dict[str, Any]]:
+    """The rows of `registry` by name, each as {column: cell}, without importing pandas."""
+    rows: dict[str, dict[str, Any]] = {}
+    for table in [SHIPPED] if path is None else [SHIPPED, Path(path)]:
+        for number, row in enumerate(_read(table), start=1):
+            where = f"{table}, row {number} ({row['name']}), column"
+            _check(where, row)
+            if row["name"] in rows:
+                raise ValueError(f"{where} name: another data set has this name")
+            rows[row["name"]] = row | {count: int(row[count] or 0) for count in _COUNTS}
+    return rows
+
+
+def find_row(name: str, path: str | os.PathLike | None = None) -> dict[str, Any]:
+    """The row of one data set.
+
+    Raises
+    ------
+    ValueError
+        Naming the data sets there are.
+    """
+    rows = read_rows(path)
+    if name not in rows:
+        raise ValueError(f"no data set {name!r}; the registry knows {', '.join(rows)}")
+    return rows[name]
+
+
+def splits(row: dict[str, Any], split: str | None = None) -> list[str]:
+    """The splits that a data set has, or the one asked for."""
+    there = ["train", "test"] if row["test"] else ["train"]
+    if split not in (None, *there):
+        known = " or ".join(there)
+        raise ValueError(f"{row['name']}: expected split None, {known}; got {split!r}")
+    return [split] if split else there
+
+
+def _read(path):
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no table of data sets; give its path (registry_path)")
-    table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    if list(table.columns) != list(_COLUMNS):
-        raise ValueError(f"{path}: expected columns {list(_COLUMNS)}, got {list(table.columns)}")
-    seen = set()
-    for number, row in enumerate(table.to_dict("records"), start=1):
-        _check_row(f"{path}, row {number} ({row['name']}), column", row)
-        if row["name"] in seen:
-            raise ValueError(f"{path}, row {number}, column name: {row['name']!r} is there twice")
-        seen.add(row["name"])
-    counts = ["n_train", "n_test", "n_features"]
-    table[counts] = table[counts].replace("", "0").astype(np.int64)
-    return table.set_index("name")
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        table = csv.DictReader(file, restval="")
+        if table.fieldnames != list(_COLUMNS):
+            raise ValueError(f"{path}: expected columns {list(_COLUMNS)}, got {table.fieldnames}")
+        return list(table)
 
 
-def _check_row(where, row):
+def _check(where, row):
+    if None in row:
+        raise ValueError(f"{where} notes: expected no cell after it; got {row[None]}")
     for column, (pattern, allowed) in _COLUMNS.items():
         if not re.fullmatch(pattern, row[column]):
             raise ValueError(f"{where} {column}: expected {allowed}; got {row[column]!r}")
@@ -87,17 +135,3 @@ def _check_row(where, row):
             raise ValueError(f"{where} {split}_bytes: expected {len(files)}, got {len(sizes)}")
         if bool(files) != (row[f"n_{split}"] not in ("", "0")):
             raise ValueError(f"{where} n_{split}: expected rows exactly where there are files")
-
-
-def row_of(name, registry_path, what="no data set"):
-    table = registry(registry_path)
-    if name not in table.index:
-        raise ValueError(f"{what} {name!r}; the registry knows {', '.join(table.index)}")
-    return table.loc[name]
-
-
-def splits_of(row, split):
-    there = ["train", "test"] if row["test"] else ["train"]
-    if split not in (None, *there):
-        raise ValueError(f"{row.name}: expected split None, {' or '.join(there)}; got {split!r}")
-    return [split] if split else there

@@ -1,14 +1,161 @@
-"""Blocks of rows, as often as they are asked for, and their binary cache."""
+"""Files of any size as blocks of rows, as often as they are asked for, and their binary cache."""
 
 import json
 import os
 import struct
 import zlib
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from ofslib._files import CorruptFile, whole_file
+from ofslib.datasets.download import fetch
+from ofslib.datasets.readers import load
+from ofslib.datasets.registry import read_rows
+from ofslib.datasets.text import TextRows
+
+
+def open_stream(
+    path_or_name: str | os.PathLike,
+    block_rows: int = 10_000,
+    cache: bool | str | os.PathLike = True,
+    n_features: int | None = None,
+    folder: str | os.PathLike = "resources",
+    dtype: npt.DTypeLike = np.float64,
+    start_row: int = 0,
+    zero_based: bool = False,
+    split: str = "train",
+    registry_path: str | os.PathLike | None = None,
+) -> "Stream":
+    """Go through a LIBSVM or Vowpal Wabbit text in blocks of rows, in constant memory.
+
+    The text may be compressed (.gz, .bz2, .xz). A bar in its first line means Vowpal Wabbit's: one
+    namespace, `index:value`, no importance weights.
+
+    Parameters
+    ----------
+    path_or_name : path-like
+        A text file, or a data set of the registry (one that is not a text is parts in memory).
+    block_rows : int
+        Rows per block; the last block may have fewer.
+    cache : bool or path-like
+        Parse once, at the first use, into a binary file from which all passes read:
+        `<file>.ofscache` beside the text or in the folder given (12 bytes per nonzero). It is made
+        anew if text or options change, or if it is damaged. With False each pass parses.
+    n_features : int, optional
+        Width of every block; else the largest index, from the cache or from one more pass.
+    folder, split, registry_path
+        As in `fetch`, for a data set of the registry.
+    dtype : float64 or float32
+        Of the values; labels are float64.
+    start_row : int
+        Begin here, to go on where an earlier run stopped.
+    zero_based : bool
+        Whether the smallest index is 0. It is never guessed; an unexpected 0 is an error.
+
+    Returns
+    -------
+    Stream
+        Iterating yields `(X_block, y_block)`: a CSR array with int32 indices, an array.
+
+    Raises
+    ------
+    FileNotFoundError
+        Neither a file nor a data set of the registry.
+    ValueError, CorruptFile
+        While iterating: a wrong line, with file and number; a text that is cut short.
+    """
+    path, dtype = Path(path_or_name), _float_type(dtype)
+    if not path.is_file():
+        name, rows = str(path_or_name), read_rows(registry_path)
+        if name not in rows:
+            known = ", ".join(rows)
+            raise FileNotFoundError(f"no file and no data set {name!r}; the registry knows {known}")
+        if rows[name]["reader"] not in ("libsvm", "vw"):
+            arrays = vars(load(name, folder, split, registry_path))
+            source = ArrayRows(arrays[f"X_{split}"], arrays[f"y_{split}"], dtype)
+            return Stream(source, block_rows, n_features, start_row)
+        [path] = fetch(name, folder, registry_path, split=split)
+        n_features = n_features or rows[name]["n_features"]
+    if not cache:
+        source = TextRows(path, zero_based, n_features, dtype)
+    else:
+        cache_folder = path.parent if cache is True else Path(cache)
+        text = TextRows(path, zero_based, None, dtype)
+        source = CachedRows(text, cache_folder / f"{path.name}.ofscache")
+    return Stream(source, block_rows, n_features, start_row)
+
+
+def _float_type(dtype):
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise ValueError(f"expected dtype float32 or float64, got {np.dtype(dtype)}")
+    return np.dtype(dtype)
+
+
+class Stream:
+    """Blocks of rows `(X_block, y_block)`, as often as it is iterated; made by `open_stream`.
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+        Size of the whole source. Where neither given nor cached this costs a pass over it, once.
+    block_rows, start_row : int
+        Rows of a block (the last may have fewer), and the row that the first block begins with.
+    """
+
+    def __init__(
+        self,
+        source: "ArrayRows | CachedRows | TextRows",
+        block_rows: int,
+        n_features: int | None = None,
+        start_row: int = 0,
+    ):
+        for name, value, least in (("block_rows", block_rows, 1), ("start_row", start_row, 0)):
+            if value < least:
+                raise ValueError(f"{name}: expected at least {least}, got {value}")
+        self.block_rows, self.start_row = block_rows, start_row
+        self._source, self._n_features = source, n_features
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of the whole file."""
+        return self._source.size[0]
+
+    @property
+    def n_features(self) -> int:
+        """Width of every block."""
+        return self._source.size[1] if self._n_features is None else self._n_features
+
+    def skip(self, rows: int) -> "Stream":
+        """The same stream without its first rows: to go on where an earlier run stopped."""
+        return Stream(self._source, self.block_rows, self._n_features, self.start_row + rows)
+
+    def __iter__(self) -> Iterator[tuple[sp.csr_array, np.ndarray]]:
+        width, parts, missing = self.n_features, [], self.block_rows
+        for X, y in self._source.pieces(self.start_row):
+            if X.shape[1] > width:
+                raise ValueError(f"expected n_features of at least {X.shape[1]}, got {width}")
+            at = 0
+            while at < len(y):
+                block = X[at : at + missing]
+                block.resize(block.shape[0], width)
+                parts.append((block, y[at : at + missing]))
+                at += missing
+                missing -= block.shape[0]
+                if not missing:
+                    yield _joined(parts)
+                    parts, missing = [], self.block_rows
+        if parts:
+            yield _joined(parts)
+
+
+def _joined(parts):
+    """One block with memory of its own: who keeps it must not keep the pieces it was cut from."""
+    X, y = zip(*parts, strict=True)
+    return X[0].copy() if len(X) == 1 else sp.vstack(X, format="csr"), np.concatenate(y)
 
 
 class ArrayRows:
@@ -34,7 +181,6 @@ class CachedRows:
 
     def __init__(self, text, path):
         self.text, self.path = text, path
-        self.dtype = np.dtype(text.options[-1])
 
     @property
     def size(self):
@@ -47,7 +193,7 @@ class CachedRows:
         """The rows from `start` on, as pairs (X, y) of any length."""
         file, index = self._ready()
         rows, columns, nnz, crc = index.T
-        lengths = 12 * rows + 4 + (4 + self.dtype.itemsize) * nnz
+        lengths = 12 * rows + 4 + (4 + self.text.dtype.itemsize) * nnz
         with file:
             for i in range(np.searchsorted(rows.cumsum(), start, side="right"), len(rows)):
                 before = rows[:i].sum()
@@ -66,15 +212,15 @@ class CachedRows:
         yield from self.pieces(max(start, before), rebuilt=True)
 
     def _arrays(self, raw, rows, columns, nnz):
-        ends = np.cumsum([8 * rows, self.dtype.itemsize * nnz, 4 * (rows + 1)])
+        ends = np.cumsum([8 * rows, self.text.dtype.itemsize * nnz, 4 * (rows + 1)])
         y, data, pointer, column = np.split(raw, ends)
-        X = data.view(self.dtype), column.view(np.int32), pointer.view(np.int32)
+        X = data.view(self.text.dtype), column.view(np.int32), pointer.view(np.int32)
         return sp.csr_array(X, shape=(rows, columns)), y.view(np.float64)
 
     def _key(self):
-        about, zero_based = self.text.path.stat(), bool(self.text.options[0])
-        made_from = [about.st_size, about.st_mtime_ns, self.text.is_vw, zero_based, self.dtype.str]
-        return [self.VERSION, *made_from]
+        file, text = self.text.path.stat(), self.text
+        options = [text.is_vw, bool(text.zero_based), text.dtype.str]
+        return [self.VERSION, file.st_size, file.st_mtime_ns, *options]
 
     def _ready(self):
         """The open file and what it says of its pieces; made first if need be."""
@@ -110,60 +256,3 @@ class CachedRows:
                 index.append([*X.shape, X.nnz, crc])
             raw = json.dumps([key, index]).encode()
             file.write(raw + self.TRAILER.pack(len(raw), zlib.crc32(raw)))
-
-
-class Stream:
-    """Blocks of rows `(X_block, y_block)`, as often as it is iterated; made by `open_stream`.
-
-    Attributes
-    ----------
-    n_rows, n_features : int
-        Size of the whole source. Where neither given nor cached this costs a pass over it, once.
-    block_rows, start_row : int
-        Rows of a block (the last may have fewer), and the row that the first block begins with.
-    """
-
-    def __init__(self, source, block_rows, n_features=None, start_row=0):
-        for name, value, least in (("block_rows", block_rows, 1), ("start_row", start_row, 0)):
-            if value < least:
-                raise ValueError(f"{name}: expected at least {least}, got {value}")
-        self.block_rows, self.start_row = block_rows, start_row
-        self._source, self._n_features = source, n_features
-
-    @property
-    def n_rows(self):
-        """Number of rows of the whole file."""
-        return self._source.size[0]
-
-    @property
-    def n_features(self):
-        """Width of every block."""
-        return self._source.size[1] if self._n_features is None else self._n_features
-
-    def skip(self, rows):
-        """The same stream without its first rows: to go on where an earlier run stopped."""
-        return Stream(self._source, self.block_rows, self._n_features, self.start_row + rows)
-
-    def __iter__(self):
-        width, held, missing = self.n_features, [], self.block_rows
-        for X, y in self._source.pieces(self.start_row):
-            if X.shape[1] > width:
-                raise ValueError(f"expected n_features of at least {X.shape[1]}, got {width}")
-            at = 0
-            while at < len(y):
-                block = X[at : at + missing]
-                block.resize(block.shape[0], width)
-                held.append((block, y[at : at + missing]))
-                at += missing
-                missing -= block.shape[0]
-                if not missing:
-                    yield _joined(held)
-                    held, missing = [], self.block_rows
-        if held:
-            yield _joined(held)
-
-
-def _joined(held):
-    """One block with memory of its own: who keeps it must not keep the pieces it was cut from."""
-    X, y = zip(*held, strict=True)
-    return X[0].copy() if len(X) == 1 else sp.vstack(X, format="csr"), np.concatenate(y)

@@ -106,8 +106,9 @@ def _complaint(line):
 class TextRows:
     """The rows of a text file, parsed anew in each pass, in pieces of about `_CHUNK` bytes."""
 
-    def __init__(self, path, *options):
-        self.path, self.options = Path(path), options
+    def __init__(self, path, zero_based, n_features, dtype):
+        self.path, self.zero_based, self.dtype = Path(path), zero_based, np.dtype(dtype)
+        self.n_features = n_features
         with open_text(path) as file:
             begin = (line.split(b"#")[0] for line in self._lines(file, 1 << 16))
             self.is_vw = b"|" in next(filter(bytes.strip, begin), b"")
@@ -141,7 +142,8 @@ class TextRows:
 
     def _rows(self, lines):
         text = b"".join([*(map(_without_namespace, lines) if self.is_vw else lines), b"\n"])
-        return _parse(re.sub(rb"#[^\n]*", b"", text) if b"#" in text else text, *self.options)
+        text = re.sub(rb"#[^\n]*", b"", text) if b"#" in text else text
+        return _parse(text, self.zero_based, self.n_features, self.dtype)
 
     def _located(self, lines, before):
         """The error of the first wrong line, found by halving."""

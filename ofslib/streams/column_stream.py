@@ -325,7 +325,7 @@ class ColumnScan(ColumnModel):
     shuffle: bool = param(
         "Whether `fit` scans them in random order, new in each scan.", "boolean", default=True
     )
-    random_state: int | None = param(
+    random_state: int | np.random.RandomState | None = param(
         "Seed or generator (as in scikit-learn) of all that is random.",
         "random_state",
         default=None,

@@ -33,7 +33,7 @@ class Penalised(RowStream):
     n_penalties: int = param(
         "Number of penalties that are learned at once.", AT_LEAST_ONE, default=200
     )
-    l1_range: tuple[float, float] | None = param(
+    l1_range: tuple[float, float] | list[float] | None = param(
         "Least and largest of these penalties, which are evenly spaced in the logarithm. None: "
         "from 1/1000 of the largest gradient of the first mini-batch to this gradient.",
         tuple,

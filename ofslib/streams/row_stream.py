@@ -82,7 +82,7 @@ class RowStream(LinearModel):
     shuffle: bool = param(
         "Whether `fit` shows them in random order, new in each pass.", "boolean", default=True
     )
-    random_state: int | None = param(
+    random_state: int | np.random.RandomState | None = param(
         "Seed or generator (as in scikit-learn) of that order.", "random_state", default=None
     )
 

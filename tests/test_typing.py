@@ -1,0 +1,141 @@
+"""What type checkers see of ofslib: the names there are, and the parameters of each estimator."""
+
+import ast
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+import types
+import typing
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.utils._param_validation import Interval, StrOptions
+
+import ofslib
+
+ROOT = Path(__file__).parents[1]
+CLASSES = {name: getattr(ofslib, name) for names in ofslib.ESTIMATORS.values() for name in names}
+PUBLIC = {*CLASSES, "RunningAverages", *ofslib.MODULES}
+
+
+def test_the_table_of_names_is_what_the_files_define():
+    """An estimator is a class with the decorator from which no other class of its file inherits."""
+    defined = {}
+    for path in sorted((ROOT / "ofslib/algorithms").glob("*.py")):
+        module = ast.parse(path.read_text(encoding="utf-8"))
+        classes = [node for node in module.body if isinstance(node, ast.ClassDef)]
+        bases = {ast.unparse(base) for node in classes for base in node.bases}
+        decorated = {c.name for c in classes if "estimator" in map(ast.unparse, c.decorator_list)}
+        if decorated - bases:
+            defined[path.stem] = tuple(sorted(decorated - bases))
+    assert ofslib.ESTIMATORS == defined
+
+
+def stub_of(package):
+    """The names that a stub shows to others: {name: module that it comes from}."""
+    stub = ast.parse((ROOT / package / "__init__.pyi").read_text(encoding="utf-8"))
+    return {
+        alias.name: node.module
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname == alias.name  # without it, the name is not there for others
+    }
+
+
+def test_the_stubs_name_what_the_packages_have():
+    homes = {name: ofslib.home_of(name) or "ofslib" for name in PUBLIC}
+    assert stub_of("ofslib") == homes
+    assert set(ofslib.__all__) == PUBLIC <= set(dir(ofslib))
+    homes = {name: getattr(ofslib.datasets, name).__module__ for name in ofslib.datasets.__all__}
+    assert stub_of("ofslib/datasets") == homes
+    assert set(homes) <= set(dir(ofslib.datasets))
+
+
+def test_names_of_the_package():
+    names: dict = {}
+    exec("from ofslib import *", names)
+    for name in PUBLIC:
+        assert names[name] is getattr(ofslib, name)
+        kind = types.ModuleType if name in ofslib.MODULES else type
+        assert isinstance(names[name], kind)
+    assert set(re.findall(r"\w+", inspect.getdoc(ofslib))) >= set(CLASSES)
+    program = "import ofslib\nofslib.SFSAClasifier"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "Did you mean: 'SFSAClassifier'?" in done.stderr
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_annotations_are_what_fit_accepts(name):
+    for field in fields(CLASSES[name]):
+        accepted = set()
+        for kind in field.metadata.get("allowed", ()):
+            if isinstance(kind, StrOptions):
+                accepted.add(str)
+            elif isinstance(kind, Interval):
+                accepted.add(float if kind.type.__name__ == "Real" else int)
+            elif kind == "random_state":
+                accepted |= {int, np.random.RandomState, type(None)}
+            else:
+                accepted.add({"boolean": bool, None: type(None)}.get(kind, kind))
+        union = typing.get_args(field.type) if not isinstance(field.type, type) else [field.type]
+        annotated = {typing.get_origin(kind) or kind for kind in union}
+        assert annotated == accepted or not accepted, (name, field.name)
+
+
+RIGHT = """
+import numpy as np
+import ofslib
+from ofslib import OFSARegressor, OnlineSubstitution, RunningAverages, SFSAClassifier
+from ofslib.datasets import Dataset, load, open_stream
+
+X, y = np.eye(3), np.ones(3)
+model = SFSAClassifier(k=5, learning_rate=0.1, random_state=np.random.RandomState(0))
+for X, y in open_stream("rows.svm", block_rows=100):
+    model.partial_fit(X, y, classes=[-1, 1])
+print(model.coef_, model.intercept_, model.support_, model.classes_, model.n_features_in_)
+print(model.n_samples_seen_, model.k, model.predict(X), model.score(X, y), model.get_params())
+data: Dataset = load("mnist_idx")
+averages = RunningAverages(n_features=3)
+print(OFSARegressor(k="aic").fit_averages(averages), OFSARegressor().path(averages, ks=[1, 2]))
+print(OnlineSubstitution(k=3).fit(X, y).transform(X), ofslib.bounds, ofslib.wishart)
+"""
+WRONG = """from ofslib import AlphaInvesting, OFSARegressor, SFSAClassifier, SparseEmbedding
+from ofslib import SFSAClasifier
+from ofslib.datasets import opn_stream
+SFSAClassifier(kk=5)
+SFSAClassifier(k="five")
+SFSAClassifier(5)
+AlphaInvesting(kk=5)
+OFSARegressor(k=3, kk=5)
+SparseEmbedding(kk=5)
+SFSAClassifier(k=5).suport_
+"""
+CHECKERS = {
+    "mypy": ["-m", "mypy", "--follow-imports=silent", "--cache-dir", ".mypy", "."],
+    "pyright": ["-m", "basedpyright", "--pythonpath", sys.executable],  # its engine, from PyPI
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_a_right_program_is_accepted_and_each_line_of_a_wrong_one_is_not(tmp_path, checker):
+    (tmp_path / "right.py").write_text(RIGHT)
+    (tmp_path / "wrong.py").write_text(WRONG)
+    settings = {"typeCheckingMode": "standard", "extraPaths": [str(ROOT)]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    done = subprocess.run(
+        [sys.executable, *CHECKERS[checker]],
+        cwd=tmp_path,
+        env=os.environ | {"MYPYPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    errors = re.findall(r"(\w+)\.py:(\d+)(?:: |:\d+ - )error: ", done.stdout)
+    after_first = range(2, 1 + len(WRONG.splitlines()))
+    assert set(errors) == {("wrong", str(line)) for line in after_first}, done.stdout
