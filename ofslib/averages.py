@@ -5,6 +5,9 @@ C = sum w (z - m)(z - m)', from which the averages of the dissertation follow: S
 mu_x mu_x', and likewise S_xy and S_yy. Sums of raw squares, as printed, would lose all digits of
 a variance where the mean is large: at a mean of 1e6 and unit variance float64 keeps 3 digits of
 the raw form and 15 of this one.
+
+The file is longer than others: its one class shares what it holds among all its methods, and a
+third of the lines says what they promise.
 """
 
 import copy
@@ -52,7 +55,6 @@ _DAMAGE = (
     TypeError,
     LookupError,
     EOFError,
-    NotImplementedError,
     RuntimeError,
     OverflowError,
     OSError,
@@ -261,19 +263,19 @@ class RunningAverages:
 
         A row of weight w becomes the share max(w * rate, w / (W + w)), at most 1: hence W
         never exceeds 1 / rate. With adaptation per block the rows of one call, whose
-        weights sum to 1, take that room at once.
+        weights sum to 1, take that share at once.
         """
         limit = np.inf if self._rate is None else 1 / self._rate
-        decays, kept = np.ones(len(weights)), self._weight
+        decays, old = np.ones(len(weights)), self._weight
         if self._per == "block":
-            if opens_call and kept > limit - 1:
-                decays[0], kept = (limit - 1) / kept, limit - 1
-            after = np.cumsum(np.append(kept, weights))[1:]
+            if opens_call and old > limit - 1:
+                decays[0], old = (limit - 1) / old, limit - 1
+            after = np.cumsum(np.append(old, weights))[1:]
         else:
             weights = np.minimum(weights, limit)
-            after = np.minimum(np.cumsum(np.append(kept, weights))[1:], limit)
-            before, room = np.append(kept, after[:-1]), limit - weights
-            np.divide(room, before, out=decays, where=before > room)
+            after = np.minimum(np.cumsum(np.append(old, weights))[1:], limit)
+            before, left = np.append(old, after[:-1]), limit - weights
+            np.divide(left, before, out=decays, where=before > left)
         self._weight, self.n = float(after[-1]), self.n + len(weights)
         return weights, decays
 
@@ -299,8 +301,7 @@ class RunningAverages:
         distance = shift - self._rest
         rows[count] = np.sqrt(old * share) * distance
         self._add_squares(rows, fading[0])
-        self._move_mean(share * distance)
-        self._folded = self._weight = old + new
+        self._move_mean(share * distance, old + new)
         self._filled = 0
 
     def _add_thin(self, X, y, weights) -> None:
@@ -329,12 +330,11 @@ class RunningAverages:
             panel -= centre[:stop, None] * (new * centre[part])
             panel += distance[:stop, None] * (old * share * distance[part])
             self._C[:stop, part] += panel
-        self._move_mean(share * distance)
-        self._folded = self._weight = old + new
+        self._move_mean(share * distance, old + new)
         self.n += len(y)
 
-    def _move_mean(self, step) -> None:
-        """Add to the mean, and keep what the sum is rounded by (Knuth's two-sum).
+    def _move_mean(self, step, weight: float) -> None:
+        """Add to the mean, set its weight, and keep the rounding error (Knuth's two-sum).
 
         Else the co-moments would belong to another mean: an error of its rounding per block.
         """
@@ -343,11 +343,11 @@ class RunningAverages:
         taken = mean - self._mean
         self._rest = (self._mean - (mean - taken)) + (step - taken)
         self._mean = mean
+        self._folded = self._weight = weight
 
     def _add_squares(self, rows, decay) -> None:
         """C <- decay * C + rows' rows, in place."""
-        syrk = _SYRK[self.dtype.name]
-        syrk(1.0, rows.T, beta=decay, c=self._C, overwrite_c=1)
+        _SYRK[self.dtype.name](1.0, rows.T, beta=decay, c=self._C, overwrite_c=1)
 
     def adapt(self, rate: float | None, per: str = "observation") -> "RunningAverages":
         """From now on let new rows count more than old ones, by equation (3.11).
@@ -506,13 +506,13 @@ class RunningAverages:
             one._fold()
         if other.n == 0:
             return self
-        total, share = self._folded + other._folded, other._folded / (self._folded + other._folded)
+        total = self._folded + other._folded
+        share = other._folded / total
         distance = (other._mean - self._mean) + (other._rest - self._rest)
         row = np.sqrt(self._folded * share) * distance
         self._C += other._C
         self._add_squares(row.astype(self.dtype)[None, :], 1.0)
-        self._move_mean(share * distance)
-        self._folded = self._weight = total
+        self._move_mean(share * distance, total)
         self.n += other.n
         return self
 
@@ -605,7 +605,7 @@ class RunningAverages:
         return new
 
     def _new_buffer(self, waiting=None) -> None:
-        """Room for waiting rows, their weights, and what they multiply the weights before by."""
+        """Space for waiting rows, their weights, and what they multiply the weights before by."""
         self._rows = np.empty((self.block_rows + 1, self.n_features + 1), self.dtype)
         self._weights, self._decays = np.empty((2, self.block_rows))
         self._filled = 0

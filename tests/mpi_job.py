@@ -1,4 +1,4 @@
-"""What tests/test_central.py runs under mpiexec: python mpi_job.py what file"""
+"""What tests/test_parallel.py runs under mpiexec: python mpi_job.py what file"""
 
 import json
 import os
@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 from mpi4py import MPI
-from test_central import RUNS, asynchronous, data, recall
+from test_parallel import RUNS, asynchronous, data, recall
 
 from ofslib import parallel
 from ofslib._files import write_whole

@@ -15,7 +15,7 @@ from scipy.linalg import hadamard
 from scipy.stats import binom, norm
 
 from ofslib import OnlineLeverageSelector, bounds
-from ofslib.bounds import DoesNotApply, Sides
+from ofslib.bounds import DoesNotApply, Sides, leverage
 from ofslib.reproduction import project
 from ofslib.wishart import LowRank, sample_extreme_eigenvalues, sample_ols
 
@@ -854,7 +854,7 @@ def test_ofs_bounds_along_a_run():
     # The three ways to split four rows into two pairs
     pairs = [[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0]]
     assert all(bounds.ofs_lemma_3(A, sampled, labels, epsilon).holds for labels in pairs)
-    order = [sorted(pairs, key=lambda each: bounds._cluster_cost(M, each)) for M in (sampled, A)]
+    order = [sorted(pairs, key=lambda each: leverage._cluster_cost(M, each)) for M in (sampled, A)]
     found, best = order[0][0], order[1][0]
     assert bounds.ofs_theorem_2(A, sampled, found, best, epsilon).holds
     with pytest.raises(DoesNotApply, match="labels cost"):

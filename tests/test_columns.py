@@ -5,7 +5,6 @@ import pickle
 
 import naive
 import numpy as np
-import ofslib.columns
 import pandas as pd
 import pytest
 import scipy.sparse as sp
@@ -15,6 +14,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from test_contract import SKIPPED
 
 import ofslib
+from ofslib.kernels.working_set import IN_USE
+from ofslib.streams import column_stream
 from ofslib.streams.column_stream import ColumnModel
 
 LOSSES = ("squared_error", "squared_hinge", "log_loss")
@@ -149,7 +150,7 @@ def test_memory_is_bounded():
     X, y = columns(p=500)
     model = new(ofslib.OnlineSubstitution, k=3).partial_fit_columns(X, y)
     assert model.peak_features_ == 3
-    numbers = sum(part.size for part in (*model._state.kept, *model._state[1:]))
+    numbers = sum(part.size for part in (*model._state.working_set, *model._state[1:]))
     assert numbers < 4 * 40 + 200
     assert len(pickle.dumps(model)) < 8 * numbers + 5000
 
@@ -228,7 +229,7 @@ def test_no_change_of_the_margins_is_lost(backend):
     own = {"k": 14, "n_workers": 4, "backend": backend, "step": 0.5, "fit_intercept": False}
     model = new(ofslib.AsyncOnlineSubstitution, **own, refit=False).fit(X, y)
     assert_allclose(model._state.margins, X @ model.coef_, atol=1e-9)
-    assert [worker.size[0] for worker in model._state.workers] == [4, 4, 3, 3]
+    assert [worker.size[IN_USE] for worker in model._state.workers] == [4, 4, 3, 3]
     assert len(model.support_) == model.peak_features_ == 14
 
 
@@ -259,7 +260,7 @@ def test_blocks_of_any_size_give_the_same_model(cls, loss, monkeypatch):
         assert_same(parts, whole)
         assert parts.n_features_in_ == 24
     fitted = new(cls, loss=loss).fit(X, y)
-    monkeypatch.setattr(ofslib.columns, "_VALUES_PER_BLOCK", 100)
+    monkeypatch.setattr(column_stream, "_VALUES_PER_BLOCK", 100)
     assert_same(new(cls, loss=loss).fit(X, y), fitted)
 
 

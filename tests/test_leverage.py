@@ -15,8 +15,8 @@ import ofslib
 from ofslib import bounds
 from ofslib.datasets import Dataset
 from ofslib.metrics import clustering_accuracy
+from ofslib.reproduction.studies import clustering
 from ofslib.streams.column_stream import ColumnModel, ColumnStream, ScoredSelector
-from ofslib.studies import clustering
 
 PUBLIC = {name: getattr(ofslib, name) for name in dir(ofslib)}
 PUBLIC = {name: cls for name, cls in PUBLIC.items() if isinstance(cls, type)}

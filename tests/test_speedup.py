@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from ofslib import AsyncOnlineSubstitution, OnlineSubstitution
+from ofslib.reproduction.studies import speedup
 from ofslib.reproduction.studies.speedup import Costs, added, first_reached, over_network, traced
-from ofslib.studies import speedup
 
 
 def test_one_worker_does_one_thing_after_the_other():

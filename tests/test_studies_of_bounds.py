@@ -14,8 +14,16 @@ from ofslib.averages import RunningAverages
 from ofslib.bounds import DoesNotApply
 from ofslib.datasets import Dataset
 from ofslib.reproduction import claims, plots
+from ofslib.reproduction.theory import (
+    annealing,
+    budgets,
+    descent,
+    leverage,
+    recovery,
+    regret,
+    substitution,
+)
 from ofslib.reproduction.theory.curve import point
-from ofslib.studies import annealing, budgets, descent, leverage, recovery, regret, substitution
 from ofslib.wishart import LowRank, sample_averages
 
 matplotlib.use("agg")

@@ -79,13 +79,13 @@ class AlphaInvesting(ColumnStream):
     frozen = ("initial_wealth", "payout")
     supervised = True
 
-    def _initial(self, n):
+    def _new_state(self, n):
         constant = np.full((n, 1), n**-0.5)
         residual = self._y - self._y.mean()
         return State(constant, residual, float(self.initial_wealth), 0, ())
 
-    def _after(self, state, values, index):
-        for x, j in zip(values, index, strict=True):
+    def _learn_block(self, state, block):
+        for x, j in zip(block.values, block.index, strict=True):
             state = step(state, x, int(j), float(self.payout))
         return state
 

@@ -16,15 +16,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from ofslib import parallel
 from ofslib.kernels.losses import Loss
-from ofslib.kernels.substitution import Hyper, edge, receive
-from ofslib.kernels.working_set import Columns, Kept, new_kept
+from ofslib.kernels.substitution import Hyper, lipschitz_constant, receive
+from ofslib.kernels.working_set import IN_USE, PEAK, Columns, WorkingSet, new_working_set
 from ofslib.parallel import Central
 from ofslib.streams.column_stream import ColumnScan
-from ofslib.streams.parameters import AT_LEAST_ONE, WHOLE, estimator, number, one_of, param
+from ofslib.streams.parameters import (
+    AT_LEAST_ONE,
+    WHOLE,
+    estimator,
+    number,
+    one_of,
+    param,
+    read_parameters,
+)
 
 
 class State(NamedTuple):
-    workers: tuple[Kept, ...]  # S(t), with one more slot each, for the arrival
+    workers: tuple[WorkingSet, ...]  # S(t), with one more slot each, for the arrival
     margins: np.ndarray  # (n,) u_C, and the constant
     lipschitz: np.ndarray  # (q, 1) L_F as far as each worker knows it
     late: np.ndarray  # (2,) int64, as in Central
@@ -32,14 +40,18 @@ class State(NamedTuple):
     rng: np.random.Generator  # draws the worker of each arrival
 
 
+def selected(state: State) -> np.ndarray:
+    """The features that the workers have selected."""
+    return np.concatenate([worker.index[: worker.size[IN_USE]] for worker in state.workers])
+
+
 def arrivals(state: State, columns: Columns, first: int = 0, every: int = 1) -> Iterator[int]:
     """The columns of a block that vary and that no worker keeps when their turn comes."""
     # A column is in one place of a block: only those kept before can be kept when it comes to them.
-    before = {j for worker in state.workers for j in worker.index[: worker.size[0]].tolist()}
+    before = set(selected(state).tolist())
     for i in range(first, len(columns.index), every):
         j = columns.index[i]
-        kept = j in before and any(j in w.index[: w.size[0]] for w in state.workers)
-        if columns.scale[i] > 0 and not kept:
+        if columns.scale[i] > 0 and not (j in before and j in selected(state)):
             yield i
 
 
@@ -82,15 +94,15 @@ class AsyncOnlineSubstitution(ColumnScan):
 
     frozen = (*ColumnScan.frozen, "k", "n_workers", "backend", "tau")
 
-    def _new(self, n, offset):
+    def _new_state(self, n):
         k, q = int(self.k), int(self.n_workers)
         if q > k:
             raise ValueError(f"n_workers={q} must be at most k={k}")
         seed = check_random_state(self.random_state).randint(2**31)
         return State(
-            workers=tuple(new_kept(self._capacity(t) + 1, n) for t in range(q)),
-            margins=np.full(n, offset),
-            lipschitz=np.full((q, 1), edge(int(Loss[self.loss]), k, n)),
+            workers=tuple(new_working_set(self._capacity(t) + 1, n) for t in range(q)),
+            margins=np.full(n, self._offset),
+            lipschitz=np.full((q, 1), lipschitz_constant(int(Loss[self.loss]), k, n)),
             late=np.zeros(2, np.int64),
             recent=deque(maxlen=q if self.tau is None else int(self.tau)),
             rng=np.random.default_rng(seed),
@@ -101,15 +113,15 @@ class AsyncOnlineSubstitution(ColumnScan):
         k, q = int(self.k), int(self.n_workers)
         return k // q + (t < k % q)
 
-    def _show(self, state, columns, y):
-        hp = Hyper(int(Loss[self.loss]), float(self.step), float(self.m), 0.0, False)
+    def _learn_block(self, state, block):
+        hp = read_parameters(self, Hyper, c=0.0, check=False)
 
         def change(t: int, known: np.ndarray, slopes: np.ndarray, i: int) -> np.ndarray:
             worker, capacity, lipschitz = state.workers[t], self._capacity(t), state.lipschitz[t]
-            return receive(worker, capacity, lipschitz, known, y, slopes, columns, i, hp)
+            return receive(worker, capacity, lipschitz, known, self._y, slopes, block, i, hp)
 
         runs = {"simulate": self._simulate, "threads": self._run_threads, "mpi": self._run_process}
-        runs[self.backend](state, columns, change)
+        runs[self.backend](state, block, change)
         return state
 
     def _receive(self, X, order, index):
@@ -153,10 +165,9 @@ class AsyncOnlineSubstitution(ColumnScan):
         state, q = self._state, int(self.n_workers)
         comm = parallel.communicator(q)
         order, index = parallel.agreed(comm, X.shape, self._y, order, index)
-        kept = np.concatenate([worker.index[: worker.size[0]] for worker in state.workers])
         with parallel.all_or_none(comm):
             # A share is fixed here, so that no two workers keep the same column.
-            share = np.flatnonzero(~np.isin(index, kept))[max(comm.rank - 1, 0) :: q]
+            share = np.flatnonzero(~np.isin(index, selected(state)))[max(comm.rank - 1, 0) :: q]
             if comm.rank == 0:
                 parallel.serve(comm, Central(state.margins, state.late, q))
                 share = share[:0]
@@ -167,9 +178,9 @@ class AsyncOnlineSubstitution(ColumnScan):
             (margins, late), *workers = parallel.from_each(
                 comm, [(state.margins, state.late), *workers]
             )
-        kept, lipschitz = zip(*workers, strict=True)
+        working_sets, lipschitz = zip(*workers, strict=True)
         self._state = state._replace(
-            workers=kept, margins=margins, lipschitz=np.array(lipschitz), late=late
+            workers=working_sets, margins=margins, lipschitz=np.array(lipschitz), late=late
         )
 
     def _run_process(self, state, columns, change) -> None:
@@ -187,10 +198,10 @@ class AsyncOnlineSubstitution(ColumnScan):
         changes, missed = self._state.late
         return missed / max(changes, 1)
 
-    def _chosen(self, state, y):
-        used = [[part[: w.size[0]] for part in w[:-1]] for w in state.workers]
+    def _model_columns(self, state):
+        used = [[part[: w.size[IN_USE]] for part in w[:-1]] for w in state.workers]
         size = sum(w.size for w in state.workers)
-        return Kept(*(np.concatenate(parts) for parts in zip(*used, strict=True)), size)
+        return WorkingSet(*(np.concatenate(parts) for parts in zip(*used, strict=True)), size)
 
     def _peak(self, state):
-        return int(self._chosen(state, self._y).size[1])
+        return sum(int(w.size[PEAK]) for w in state.workers)

@@ -11,7 +11,15 @@ import numpy as np
 
 from ofslib._jit import kernel
 from ofslib.kernels.losses import Loss
-from ofslib.kernels.working_set import accept, coordinate_step, drop, mean_slopes, put, slot_of
+from ofslib.kernels.working_set import (
+    IN_USE,
+    accept,
+    coordinate_step,
+    drop,
+    mean_slopes,
+    put,
+    slot_of,
+)
 from ofslib.streams.column_stream import PenalisedScan
 from ofslib.streams.parameters import AT_LEAST_ONE, estimator, number, param
 
@@ -24,35 +32,35 @@ class Hyper(NamedTuple):
 
 
 @kernel
-def optimise(scan, y, hp):
-    """Minimise the mean loss + l1 |w|_1 of the kept columns by coordinate descent."""
-    kept, margins, slopes = scan.kept, scan.margins, scan.slopes
+def optimise(state, y, hp):
+    """Minimise the mean loss + l1 |w|_1 of the selected columns by coordinate descent."""
+    working_set, margins, slopes = state
     for _ in range(hp.max_sweeps):
         largest, moved = 0.0, 0.0
-        for slot in range(kept.size[0]):
+        for slot in range(working_set.size[IN_USE]):
             mean_slopes(hp.loss, margins, y, slopes)
-            change = coordinate_step(kept, slot, hp.loss, hp.l1, margins, y, slopes)
-            moved, largest = max(moved, abs(change)), max(largest, abs(kept.w[slot]))
+            change = coordinate_step(working_set, slot, hp.loss, hp.l1, margins, y, slopes)
+            moved, largest = max(moved, abs(change)), max(largest, abs(working_set.w[slot]))
         if moved <= hp.tol * largest:
             break
     # Backwards: the last one takes the place of what goes.
-    for slot in range(kept.size[0] - 1, -1, -1):
-        if kept.w[slot] == 0.0:
-            drop(kept, slot)
+    for slot in range(working_set.size[IN_USE] - 1, -1, -1):
+        if working_set.w[slot] == 0.0:
+            drop(working_set, slot)
 
 
 @kernel
-def fold(scan, columns, y, hp):
+def fold(state, columns, y, hp):
     """Show a block of columns."""
-    kept, margins, slopes = scan.kept, scan.margins, scan.slopes
+    working_set, margins, slopes = state
     for i in range(len(columns.index)):
-        if columns.scale[i] == 0.0 or slot_of(kept, columns.index[i]) >= 0:
+        if columns.scale[i] == 0.0 or slot_of(working_set, columns.index[i]) >= 0:
             continue
         mean_slopes(hp.loss, margins, y, slopes)
         if abs(np.dot(columns.values[i], slopes)) > hp.l1:
-            put(kept, kept.size[0], columns, i)
-            accept(kept)
-            optimise(scan, y, hp)
+            put(working_set, working_set.size[IN_USE], columns, i)
+            accept(working_set)
+            optimise(state, y, hp)
 
 
 @estimator

@@ -31,7 +31,7 @@ def anneal(S, b, k: int, mu: float, rate: float, n_iter: int) -> np.ndarray:
     w, b, alive = np.zeros(p, S.dtype), b.astype(S.dtype), np.ones(p, bool)
     symv = get_blas_funcs("symv", (S,))
     features, index, size = np.arange(p), np.arange(p, dtype=np.uint32), p
-    value, work, room, cut = np.empty(p), np.empty(p), None, 0.0
+    value, work, memory, cut = np.empty(p), np.empty(p), None, 0.0
     for t in range(1, n_iter + 1):
         # A rate that is too large may overflow here; it is reported below.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -44,14 +44,14 @@ def anneal(S, b, k: int, mu: float, rate: float, n_iter: int) -> np.ndarray:
             size = keep
         w *= alive
         if size < _COMPACTION * m:
-            kept, m = index[:size].copy(), size
-            room = np.empty(m * m, np.float32) if room is None else room
-            compact(S, kept, room)
-            S = room[: m * m].reshape(m, m, order="F")
+            left, m = index[:size].copy(), size
+            memory = np.empty(m * m, np.float32) if memory is None else memory
+            compact(S, left, memory)
+            S = memory[: m * m].reshape(m, m, order="F")
             symv = get_blas_funcs("symv", (S,))
-            features, alive = features[kept], np.ones(m, bool)
+            features, alive = features[left], np.ones(m, bool)
             with np.errstate(over="ignore", invalid="ignore"):
-                w, b = w[kept].astype(S.dtype), b[kept].astype(S.dtype)
+                w, b = w[left].astype(S.dtype), b[left].astype(S.dtype)
             index[:m] = np.arange(m)
     if not np.isfinite(w).all():
         raise FloatingPointError(f"OFSA diverged: its steps are too large with a rate of {rate}")
@@ -87,15 +87,15 @@ class OFSA(AverageSelector):
         if rate is None and min(ks) < p:
             rate = self.step / largest_eigenvalue(S)
         own = {"mu": float(self.mu), "rate": rate, "n_iter": int(self.n_iter)}
-        kept = [anneal(S, b, k, **own) if k < p else np.arange(p) for k in ks]
-        return np.array([self._refit(standard, support) for support in kept])
+        supports = [anneal(S, b, k, **own) if k < p else np.arange(p) for k in ks]
+        return np.array([self._refit(standard, support) for support in supports])
 
 
 @estimator
-class OFSAClassifier(AverageClassifier, OFSA):
+class OFSAClassifier(OFSA, AverageClassifier):
     """Online feature selection with annealing for two classes (dissertation, Algorithm 4)."""
 
 
 @estimator
-class OFSARegressor(AverageRegressor, OFSA):
+class OFSARegressor(OFSA, AverageRegressor):
     """Online feature selection with annealing for regression (dissertation, Algorithm 4)."""

@@ -21,10 +21,10 @@ class OLS(AverageStream):
 
 
 @estimator
-class OLSClassifier(AverageClassifier, OLS):
+class OLSClassifier(OLS, AverageClassifier):
     """Online least squares for two classes (dissertation, 3.2.2)."""
 
 
 @estimator
-class OLSRegressor(AverageRegressor, OLS):
+class OLSRegressor(OLS, AverageRegressor):
     """Online least squares for regression (dissertation, 3.2.2)."""

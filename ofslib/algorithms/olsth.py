@@ -24,10 +24,10 @@ class OLSth(AverageSelector):
 
 
 @estimator
-class OLSthClassifier(AverageClassifier, OLSth):
+class OLSthClassifier(OLSth, AverageClassifier):
     """Online least squares with thresholding for two classes (dissertation, Algorithm 3)."""
 
 
 @estimator
-class OLSthRegressor(AverageRegressor, OLSth):
+class OLSthRegressor(OLSth, AverageRegressor):
     """Online least squares with thresholding for regression (dissertation, Algorithm 3)."""

@@ -3,47 +3,52 @@
 Each arrival minimises the loss by its own coefficient alone; then the k largest ones stay.
 """
 
+from typing import NamedTuple
+
 from ofslib._jit import kernel
 from ofslib.kernels.losses import Loss
 from ofslib.kernels.working_set import (
+    IN_USE,
     accept,
-    clear_of,
     coordinate_step,
     mean_slopes,
     move,
-    new_scan,
+    new_scan_state,
     put,
     slot_of,
+    smallest,
+    subtract,
 )
 from ofslib.streams.column_stream import ColumnScan
 from ofslib.streams.parameters import AT_LEAST_ONE, estimator, param
 
 
+class Hyper(NamedTuple):
+    loss: Loss
+    k: int
+
+
 @kernel
-def fold(scan, columns, y, k, loss):
+def fold(state, columns, y, hp):
     """Show a block of columns."""
-    kept, margins, slopes = scan.kept, scan.margins, scan.slopes
+    working_set, margins, slopes = state
     for i in range(len(columns.index)):
         if columns.scale[i] == 0.0:
             continue
-        mean_slopes(loss, margins, y, slopes)
-        slot, size = slot_of(kept, columns.index[i]), kept.size[0]
+        mean_slopes(hp.loss, margins, y, slopes)
+        slot, size = slot_of(working_set, columns.index[i]), working_set.size[IN_USE]
         if slot >= 0:
-            coordinate_step(kept, slot, loss, 0.0, margins, y, slopes)
+            coordinate_step(working_set, slot, hp.loss, 0.0, margins, y, slopes)
             continue
-        put(kept, size, columns, i)
-        coordinate_step(kept, size, loss, 0.0, margins, y, slopes)
-        if size < k:
-            accept(kept)
+        put(working_set, size, columns, i)
+        coordinate_step(working_set, size, hp.loss, 0.0, margins, y, slopes)
+        if size < hp.k:
+            accept(working_set)
             continue
-        # Of equals the arrival goes.
-        worst = size
-        for slot in range(size):
-            if abs(kept.w[slot]) < abs(kept.w[worst]):
-                worst = slot
-        clear_of(kept, worst, margins)
+        worst = smallest(working_set)
+        subtract(working_set, worst, margins)
         if worst < size:
-            move(kept, size, worst)
+            move(working_set, size, worst)
 
 
 @estimator
@@ -55,11 +60,8 @@ class OnlineCoordinateDescent(ColumnScan):
 
     k: int = param("Number of features kept.", AT_LEAST_ONE, default=10)
 
+    fold, hyper = fold, Hyper
     frozen = (*ColumnScan.frozen, "k")
 
-    def _new(self, n, offset):
-        return new_scan(int(self.k) + 1, n, offset)
-
-    def _show(self, state, columns, y):
-        fold(state, columns, y, int(self.k), int(Loss[self.loss]))
-        return state
+    def _new_state(self, n):
+        return new_scan_state(int(self.k) + 1, n, self._offset)

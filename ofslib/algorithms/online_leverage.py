@@ -62,12 +62,12 @@ def split(basis, a):
     return inside + more, outside, float(np.linalg.norm(outside))
 
 
-def has_drifted(state: State, z, towards) -> bool:
-    """Whether the inverse is to be computed anew, since it took z to `towards`.
+def has_drifted(state: State, z, solution) -> bool:
+    """Whether the inverse is to be computed anew, since it took z to `solution`.
 
     At most once in r updates, so that it costs O(r^2) for each, however singular the moments are.
     """
-    missed = state.moments @ towards - z
+    missed = state.moments @ solution - z
     return state.age[0] >= len(z) and missed @ missed > _DRIFT**2 * (z @ z)
 
 
@@ -77,15 +77,15 @@ def add_outer(matrix, x, factor: float) -> None:
         dger(factor, x, x, a=matrix.T, overwrite_a=True)
 
 
-def updated(state: State, z, towards) -> State:
-    """A~ gets a column z of its span, which the inverse takes to `towards` (Sherman, Morrison)."""
+def updated(state: State, z, solution) -> State:
+    """A~ gets a column z of its span, which the inverse takes to `solution` (Sherman, Morrison)."""
     add_outer(state.moments, z, 1.0)
-    add_outer(state.inverse, towards, -1 / (1 + z @ towards))
+    add_outer(state.inverse, solution, -1 / (1 + z @ solution))
     state.age[0] += 1
     return state
 
 
-def appended(state: State, z, towards, direction, length: float, ridge: float) -> State:
+def appended(state: State, z, solution, direction, length: float, ridge: float) -> State:
     """A~ gets a column with coordinates z and so much along a new direction of the basis."""
     r, column = len(z), np.append(z, length)
     moments, inverse = np.zeros((2, r + 1, r + 1))
@@ -96,11 +96,11 @@ def appended(state: State, z, towards, direction, length: float, ridge: float) -
     )
     if ridge > 0:
         inverse[r, r] = 1 / ridge
-        return updated(state, column, np.append(towards, length / ridge))
+        return updated(state, column, np.append(solution, length / ridge))
     add_outer(moments, column, 1.0)
     # Meyer 1973: the pseudo-inverse after a column from outside of the range.
-    inverse[r, :r] = inverse[:r, r] = -towards / length
-    inverse[r, r] = (1 + z @ towards) / length**2
+    inverse[r, :r] = inverse[:r, r] = -solution / length
+    inverse[r, r] = (1 + z @ solution) / length**2
     state.age[0] += 1
     return state
 
@@ -150,14 +150,14 @@ class OnlineLeverageSelector(ColumnStream):
 
     frozen = ("eps", "k", "rate", "variant", "ridge", "n_initial")
 
-    def _initial(self, n):
+    def _new_state(self, n):
         seed = check_random_state(self.random_state).randint(2**31)
         rate = 8 * np.log(n) / self.eps**2 if self.rate is None else self.rate
         none = np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(1, np.int64)
         return State(np.zeros((n, 0)), *none, np.random.default_rng(seed), rate, [], [], [])
 
-    def _after(self, state, values, index):
-        for a, j in zip(values, index, strict=True):
+    def _learn_block(self, state, block):
+        for a, j in zip(block.values, block.index, strict=True):
             state = self._step(state, a, int(j))
         return state
 
@@ -166,8 +166,8 @@ class OnlineLeverageSelector(ColumnStream):
         z, outside, length = split(state.basis, a)
         is_new = length**2 > _OUTSIDE**2 * (a @ a)
         ridge = float(self.ridge) if self.variant == "ridge" else 0.0
-        towards = state.inverse @ z
-        score = z @ towards
+        solution = state.inverse @ z
+        score = z @ solution
         if is_new and self.variant != "printed":
             score = score + length**2 / ridge if ridge else 1.0
         leverage = min((1 + self.eps) * score, 1.0)
@@ -178,13 +178,13 @@ class OnlineLeverageSelector(ColumnStream):
         theta = p**-0.5
         state.index.append(j)
         state.weights.append(float(theta))
-        if has_drifted(state, z, towards):
+        if has_drifted(state, z, solution):
             state = state._replace(inverse=np.linalg.inv(state.moments), age=np.zeros(1, np.int64))
-            towards = state.inverse @ z
-        z, towards = theta * z, theta * towards
+            solution = state.inverse @ z
+        z, solution = theta * z, theta * solution
         if is_new:
-            return appended(state, z, towards, outside / length, theta * length, ridge)
-        return updated(state, z, towards)
+            return appended(state, z, solution, outside / length, theta * length, ridge)
+        return updated(state, z, solution)
 
     def _learn(self, X, y):
         n, p = X.shape

@@ -7,7 +7,15 @@ from typing import NamedTuple
 
 from ofslib._jit import kernel
 from ofslib.kernels.losses import Loss
-from ofslib.kernels.working_set import accept, coordinate_step, drop, mean_slopes, put, slot_of
+from ofslib.kernels.working_set import (
+    IN_USE,
+    accept,
+    coordinate_step,
+    drop,
+    mean_slopes,
+    put,
+    slot_of,
+)
 from ofslib.streams.column_stream import PenalisedScan
 from ofslib.streams.parameters import estimator
 
@@ -18,23 +26,23 @@ class Hyper(NamedTuple):
 
 
 @kernel
-def fold(scan, columns, y, hp):
+def fold(state, columns, y, hp):
     """Show a block of columns."""
-    kept, margins, slopes = scan.kept, scan.margins, scan.slopes
+    working_set, margins, slopes = state
     for i in range(len(columns.index)):
         if columns.scale[i] == 0.0:
             continue
-        slot = slot_of(kept, columns.index[i])
+        slot = slot_of(working_set, columns.index[i])
         if slot < 0:
-            slot = kept.size[0]
-            put(kept, slot, columns, i)
+            slot = working_set.size[IN_USE]
+            put(working_set, slot, columns, i)
         mean_slopes(hp.loss, margins, y, slopes)
-        coordinate_step(kept, slot, hp.loss, hp.l1, margins, y, slopes)
-        if slot == kept.size[0]:
-            if kept.w[slot] != 0.0:
-                accept(kept)
-        elif kept.w[slot] == 0.0:
-            drop(kept, slot)
+        coordinate_step(working_set, slot, hp.loss, hp.l1, margins, y, slopes)
+        if slot == working_set.size[IN_USE]:
+            if working_set.w[slot] != 0.0:
+                accept(working_set)
+        elif working_set.w[slot] == 0.0:
+            drop(working_set, slot)
 
 
 @estimator

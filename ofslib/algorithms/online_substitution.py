@@ -11,14 +11,14 @@ import numpy as np
 
 from ofslib._jit import kernel
 from ofslib.kernels.losses import Loss
-from ofslib.kernels.substitution import Hyper, edge, receive
-from ofslib.kernels.working_set import Kept, new_kept, slot_of
+from ofslib.kernels.substitution import Hyper, lipschitz_constant, receive
+from ofslib.kernels.working_set import WorkingSet, new_working_set, slot_of
 from ofslib.streams.column_stream import ColumnScan
-from ofslib.streams.parameters import AT_LEAST_ONE, estimator, number, param
+from ofslib.streams.parameters import AT_LEAST_ONE, estimator, number, param, read_parameters
 
 
 class State(NamedTuple):
-    kept: Kept  # k + 1 slots: one for the arrival
+    working_set: WorkingSet  # k + 1 slots: one for the arrival
     margins: np.ndarray  # (n,) u = X w, and the constant
     lipschitz: np.ndarray  # (1,) L_F as far as it is known
     slopes: np.ndarray  # (n,) scratch
@@ -27,12 +27,12 @@ class State(NamedTuple):
 @kernel
 def fold(state, columns, y, k, hp):
     """Show a block of columns."""
-    kept, margins, slopes = state.kept, state.margins, state.slopes
+    working_set, margins, lipschitz, slopes = state
     for i in range(len(columns.index)):
         # A constant column says nothing.
-        if columns.scale[i] == 0.0 or slot_of(kept, columns.index[i]) >= 0:
+        if columns.scale[i] == 0.0 or slot_of(working_set, columns.index[i]) >= 0:
             continue
-        margins += receive(kept, k, state.lipschitz, margins, y, slopes, columns, i, hp)
+        margins += receive(working_set, k, lipschitz, margins, y, slopes, columns, i, hp)
 
 
 @estimator
@@ -64,12 +64,12 @@ class OnlineSubstitution(ColumnScan):
 
     frozen = (*ColumnScan.frozen, "k")
 
-    def _new(self, n, offset):
-        lipschitz = edge(int(Loss[self.loss]), int(self.k), n)
-        room = new_kept(int(self.k) + 1, n)
-        return State(room, np.full(n, offset), np.array([lipschitz]), np.zeros(n))
+    def _new_state(self, n):
+        lipschitz = lipschitz_constant(int(Loss[self.loss]), int(self.k), n)
+        working_set = new_working_set(int(self.k) + 1, n)
+        return State(working_set, np.full(n, self._offset), np.array([lipschitz]), np.zeros(n))
 
-    def _show(self, state, columns, y):
-        step, m, c = float(self.step), float(self.m), float(self.c)
-        fold(state, columns, y, int(self.k), Hyper(int(Loss[self.loss]), step, m, c, True))
+    def _learn_block(self, state, block):
+        hp = read_parameters(self, Hyper, check=True)
+        fold(state, block, self._y, int(self.k), hp)
         return state

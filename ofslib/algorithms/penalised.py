@@ -133,8 +133,8 @@ class OnlinePenalised(AverageSelector):
         if self.solver == "tisp":
             rate = self.learning_rate or 1.0 / max(1.0, largest_eigenvalue(S))
             return threshold_path(S, b, *own, rate, self.threshold == "printed")
-        W, settled = coordinate_path(S, b, *own)
-        if not settled:
+        W, converged = coordinate_path(S, b, *own)
+        if not converged:
             message = (
                 f"n_iter={self.n_iter} sweeps were too few to solve each penalty to tol={self.tol}"
             )
@@ -208,40 +208,40 @@ class OnlineSCAD(Concave):
 
 
 @estimator
-class OnlineLassoClassifier(AverageClassifier, OnlineLasso):
+class OnlineLassoClassifier(OnlineLasso, AverageClassifier):
     """Online Lasso for two classes (dissertation, 3.2.5)."""
 
 
 @estimator
-class OnlineLassoRegressor(AverageRegressor, OnlineLasso):
+class OnlineLassoRegressor(OnlineLasso, AverageRegressor):
     """Online Lasso for regression (dissertation, 3.2.5)."""
 
 
 @estimator
-class OnlineElasticNetClassifier(AverageClassifier, OnlineElasticNet):
+class OnlineElasticNetClassifier(OnlineElasticNet, AverageClassifier):
     """Online elastic net for two classes (dissertation, 3.2.5)."""
 
 
 @estimator
-class OnlineElasticNetRegressor(AverageRegressor, OnlineElasticNet):
+class OnlineElasticNetRegressor(OnlineElasticNet, AverageRegressor):
     """Online elastic net for regression (dissertation, 3.2.5)."""
 
 
 @estimator
-class OnlineMCPClassifier(AverageClassifier, OnlineMCP):
+class OnlineMCPClassifier(OnlineMCP, AverageClassifier):
     """Online minimax concave penalty for two classes (dissertation, 3.2.5)."""
 
 
 @estimator
-class OnlineMCPRegressor(AverageRegressor, OnlineMCP):
+class OnlineMCPRegressor(OnlineMCP, AverageRegressor):
     """Online minimax concave penalty for regression (dissertation, 3.2.5)."""
 
 
 @estimator
-class OnlineSCADClassifier(AverageClassifier, OnlineSCAD):
+class OnlineSCADClassifier(OnlineSCAD, AverageClassifier):
     """Online smoothly clipped absolute deviation for two classes (dissertation, 3.2.5)."""
 
 
 @estimator
-class OnlineSCADRegressor(AverageRegressor, OnlineSCAD):
+class OnlineSCADRegressor(OnlineSCAD, AverageRegressor):
     """Online smoothly clipped absolute deviation for regression (dissertation, 3.2.5)."""

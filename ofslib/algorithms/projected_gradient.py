@@ -9,14 +9,21 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib.kernels.losses import Loss
-from ofslib.kernels.substitution import bend, edge
-from ofslib.kernels.working_set import Kept, append, largest, mean_slopes, new_kept
+from ofslib.kernels.substitution import curvature_along, lipschitz_constant
+from ofslib.kernels.working_set import (
+    IN_USE,
+    WorkingSet,
+    append,
+    largest_coefficients,
+    mean_slopes,
+    new_working_set,
+)
 from ofslib.streams.column_stream import ColumnModel
 from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, estimator, number, param
 
 
 class State(NamedTuple):
-    kept: Kept  # all columns
+    working_set: WorkingSet  # all columns
 
 
 @estimator
@@ -41,24 +48,24 @@ class ProjectedGradientSelector(ColumnModel):
         "Steps end when one is no longer than this share of |w|.", NOT_NEGATIVE, default=1e-6
     )
 
-    def _new(self, n, offset):
-        return State(new_kept(self.n_features_in_, n))
+    def _new_state(self, n):
+        return State(new_working_set(self.n_features_in_, n))
 
-    def _show(self, state, columns, y):
-        return State(append(state.kept, columns))
+    def _learn_block(self, state, block):
+        return State(append(state.working_set, block))
 
-    def _chosen(self, state, y):
-        used = state.kept.size[0]
-        A, loss = state.kept.values[:used], int(Loss[self.loss])
-        w, margins, slopes = np.zeros(used), np.full(len(y), self._constant(y)), np.zeros(len(y))
-        lipschitz = edge(loss, int(self.k), len(y))
+    def _model_columns(self, state):
+        y, used = self._y, state.working_set.size[IN_USE]
+        A, loss = state.working_set.values[:used], int(Loss[self.loss])
+        w, margins, slopes = np.zeros(used), np.full(len(y), self._offset), np.zeros(len(y))
+        lipschitz = lipschitz_constant(loss, int(self.k), len(y))
         for _ in range(self.n_iter):
             mean_slopes(loss, margins, y, slopes)
             d, change, lipschitz = self._step(A, loss, w, A @ slopes, lipschitz)
             w, margins = w + d, margins + change
             if np.linalg.norm(d) <= self.tol * np.linalg.norm(w):
                 break
-        return largest(state.kept._replace(w=w), self.k)
+        return largest_coefficients(state.working_set._replace(w=w), self.k)
 
     def _step(self, A, loss: int, w, g, lipschitz: float):
         """The change of w and of the margins, and the Lipschitz constant after it."""
@@ -69,7 +76,7 @@ class ProjectedGradientSelector(ColumnModel):
             d = new - w
             moved = np.flatnonzero(d)
             change = d[moved] @ A[moved]
-            met = bend(loss, change, d)
+            met = curvature_along(loss, change, d)
             if met <= lipschitz * (1 + 1e-9):
                 return d, change, lipschitz
             lipschitz = met

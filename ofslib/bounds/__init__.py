@@ -2,30 +2,32 @@
 
 A function is named after its paper and item. It takes the quantities that the statement names,
 raises `DoesNotApply` where an assumption fails, and returns what the statement promises: a number,
-a `Recovery`, or, for an inequality along a run, the two `Sides` computed from the record of the
-run. Where the printed form is wrong, `variant` is "printed" or "corrected". Derivations,
+a `Recovery`, a `Tail`, or, for an inequality along a run, the two `Sides` computed from the record
+of the run. Where the printed form is wrong, `variant` is "printed" or "corrected". Derivations,
 counterexamples, and what became of all 71 items: docs/bounds.md. Logarithms are natural.
 """
 
 from ofslib.bounds.barda import barda_passes, barda_theorem_1, barda_theorem_2
-from ofslib.bounds.dissertation import (
+from ofslib.bounds.descent import (
     dissertation_corollary_1,
-    dissertation_corollary_2,
     dissertation_corollary_3,
     dissertation_lemma_1,
     dissertation_lemma_2,
+    dissertation_proposition_1,
+    dissertation_proposition_7,
+    dissertation_theorem_1,
+    dissertation_theorem_3,
+)
+from ofslib.bounds.least_squares import (
+    dissertation_corollary_2,
     dissertation_lemma_3,
     dissertation_lemma_4,
     dissertation_lemma_5,
-    dissertation_proposition_1,
     dissertation_proposition_2,
     dissertation_proposition_3,
     dissertation_proposition_5,
     dissertation_proposition_6,
-    dissertation_proposition_7,
-    dissertation_theorem_1,
     dissertation_theorem_2,
-    dissertation_theorem_3,
     dissertation_theorem_4,
 )
 from ofslib.bounds.leverage import (

@@ -1,4 +1,4 @@
-"""barda"""
+"""Online learning with a budget (`barda`): the regret of B-ARDA (Theorem 1) and of B-AMD (2)."""
 
 from math import sqrt
 from typing import NamedTuple
@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 from ofslib.bounds.statements import Sides, check, is_printed, require
 
 
-# barda: regret
 class _Run(NamedTuple):
     """Record of T steps in d features, as `barda_theorem_1` explains."""
 
@@ -17,12 +16,14 @@ class _Run(NamedTuple):
     gaps: np.ndarray  # (T + 1, d) truncated away before step t
     scales: np.ndarray  # (T + 1, d) s_0 .. s_T
     played: np.ndarray  # (T + 1, d)
+    comparator: np.ndarray  # (d,)
     regret: float
 
 
-def _run(gradients, untruncated, played, losses, comparator_losses):
-    gradients, untruncated, played = (
-        np.asarray(array, float) for array in (gradients, untruncated, played)
+def _run(gradients, untruncated, played, comparator, losses, comparator_losses, eta, delta):
+    check(eta=eta, delta=delta)
+    gradients, untruncated, played, comparator = (
+        np.asarray(array, float) for array in (gradients, untruncated, played, comparator)
     )
     T, d = gradients.shape
     for name, array in (("untruncated", untruncated), ("played", played)):
@@ -32,7 +33,7 @@ def _run(gradients, untruncated, played, losses, comparator_losses):
     scales = np.zeros((T + 1, d))
     scales[1:] = np.sqrt(np.cumsum(gradients**2, axis=0))
     regret = float(np.sum(losses) - np.sum(comparator_losses))
-    return _Run(gradients, played - untruncated, scales, played, regret)
+    return _Run(gradients, played - untruncated, scales, played, comparator, regret)
 
 
 def barda_theorem_1(
@@ -68,14 +69,12 @@ def barda_theorem_1(
     DoesNotApply
         If an entry of a gradient exceeds delta, or the run does not start at 0.
     """
-    check(eta=eta, delta=delta)
-    run = _run(gradients, untruncated, played, losses, comparator_losses)
+    run = _run(gradients, untruncated, played, comparator, losses, comparator_losses, eta, delta)
     largest = np.max(np.abs(run.gradients))
     require(largest <= delta, f"max ||g_t||_inf = {largest:.4g} > delta = {delta:g}")
-    comparator = np.asarray(comparator, float)
-    size, total = np.max(np.abs(comparator)), run.scales[-1].sum()
+    size, total = np.max(np.abs(run.comparator)), run.scales[-1].sum()
     gaps = np.einsum("ij,ij->i", run.gaps[:-1] ** 2, delta + run.scales[:-1])
-    right = delta / (2 * eta) * comparator @ comparator
+    right = delta / (2 * eta) * run.comparator @ run.comparator
     right += ((size if is_printed(variant) else size**2) / (2 * eta) + eta) * total
     right += sqrt(gaps.max() * 2 * len(run.gradients) * total)
     return Sides(run.regret, float(right))
@@ -108,15 +107,13 @@ def barda_theorem_2(
     DoesNotApply
         If the run does not start at 0.
     """
-    check(eta=eta, delta=delta)
-    run = _run(gradients, untruncated, played, losses, comparator_losses)
-    comparator = np.asarray(comparator, float)
+    run = _run(gradients, untruncated, played, comparator, losses, comparator_losses, eta, delta)
     truncated = np.sum(np.abs(run.gaps[1:]) * (delta + run.scales[1:]))
-    distance = np.max(np.abs(comparator - run.played[:-1]))
-    right = np.max(np.abs(comparator)) * truncated / eta
+    distance = np.max(np.abs(run.comparator - run.played[:-1]))
+    right = np.max(np.abs(run.comparator)) * truncated / eta
     right += (distance**2 / (2 * eta) + eta) * run.scales[-1].sum()
     if not is_printed(variant):
-        right += delta / (2 * eta) * comparator @ comparator
+        right += delta / (2 * eta) * run.comparator @ run.comparator
     return Sides(run.regret, float(right))
 
 

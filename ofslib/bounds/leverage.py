@@ -1,4 +1,4 @@
-"""ofs"""
+"""Online leverage scores: Wang et al. 2018 (`ofs`), Theorems 1, 2, Lemmas 1 to 4, Section 3.1."""
 
 from math import exp, log
 
@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike
 from ofslib.bounds.statements import Sides, check, is_printed, require
 
 
-# ofs: online leverage scores
 def ofs_theorem_1(A: ArrayLike, sampled: ArrayLike, epsilon: float) -> Sides:
     """How well the scaled sample approximates the spectrum of all features.
 

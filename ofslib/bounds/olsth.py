@@ -1,4 +1,4 @@
-"""OLSth: the exact law."""
+"""The exact law of what OLSth selects, which is in none of the papers: docs/bounds.md."""
 
 from functools import lru_cache
 from math import exp, inf, log, sqrt
@@ -15,7 +15,6 @@ from scipy.stats import t as student
 from ofslib.bounds.statements import check, require
 
 
-# OLSth: the exact law. Not in the papers.
 def _degrees_of_freedom(n, p, k, fit_intercept):
     check({"n": n, "p": p, "k": k})
     if not k < p:

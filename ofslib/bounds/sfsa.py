@@ -1,4 +1,4 @@
-"""sfsa"""
+"""Stochastic gradient descent without annealing (`sfsa`): Section 4."""
 
 from math import exp, sqrt
 
@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike
 from ofslib.bounds.statements import Recovery, Sides, check, is_printed, require
 
 
-# sfsa: convergence of stochastic gradient descent
 def sfsa_proposition_4_1(
     path: ArrayLike,
     gradients: ArrayLike,

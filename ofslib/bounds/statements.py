@@ -1,4 +1,4 @@
-"""What a statement of a paper is, and promises."""
+"""What the statements of the papers promise, and how their assumptions are checked."""
 
 from math import inf
 from numbers import Integral, Real

@@ -1,4 +1,4 @@
-"""os"""
+"""Online substitution: Yang et al. 2016 (`os`), Theorems 1 to 3 and Lemma 4."""
 
 from numbers import Integral
 
@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike
 from ofslib.bounds.statements import Sides, check, is_printed, require
 
 
-# os: online substitution
 def _mean_square(squared_steps, losses):
     squared_steps, losses = np.asarray(squared_steps, float), np.asarray(losses, float)
     if len(losses) != len(squared_steps) + 1:

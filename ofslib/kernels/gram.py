@@ -13,7 +13,7 @@ from ofslib._jit import kernel
 from ofslib.kernels.penalties import piece, proximal
 from ofslib.kernels.selection import kth_largest
 
-# No spectrum needs as many: independent features, the hardest, take 15 to 30 steps.
+# No matrix needs as many: independent features, the hardest, take 15 to 30 steps.
 _KRYLOV = 100
 
 # Steps of conjugate gradients between two sweeps.
@@ -91,17 +91,17 @@ def largest_eigenvalue(S) -> float:
 
 
 @kernel
-def compact(S, kept, room):
-    """Write the columns of S[kept, kept] one after the other into `room`; kept ascends.
+def compact(S, features, out):
+    """Write the columns of S[features, features] one after the other; `features` ascend.
 
-    Only the upper triangle is read and written. room may be the memory of S itself: no number is
+    Only the upper triangle is read and written. `out` may be the memory of S itself: no number is
     read after its place was written to.
     """
-    m = len(kept)
+    m = len(features)
     for c in range(m):
-        column = S[:, kept[c]]
+        column = S[:, features[c]]
         for r in range(c + 1):
-            room[c * m + r] = column[kept[r]]
+            out[c * m + r] = column[features[r]]
 
 
 @kernel
@@ -157,14 +157,14 @@ def inner(u, v):
 
 
 @kernel
-def towards(K, w, g, penalty, shape, level, room):
-    """Newton's direction of the nonzero w on their pieces of P, by conjugate gradients.
+def newton_direction(K, w, g, penalty, shape, level, scratch):
+    """The Newton direction of the nonzero w on their pieces of P, by conjugate gradients.
 
-    Correlated features, among which sweeps are slow, cost it few steps. Where the objective bends
-    downwards the direction so far is kept. It is the first row of `room`, shape (4, p).
+    Correlated features, among which sweeps are slow, cost it few steps. Where the curvature is
+    negative the direction so far is taken. It is the first row of `scratch`, shape (4, p).
     """
     m = len(w)
-    d, r, s, product_s = room[0, :m], room[1, :m], room[2, :m], room[3, :m]
+    d, r, s, product_s = scratch[0, :m], scratch[1, :m], scratch[2, :m], scratch[3, :m]
     for a in range(m):
         d[a] = 0.0
         r[a] = g[a] - piece(penalty, shape, w[a], level)[0] if w[a] != 0.0 else 0.0
@@ -173,14 +173,14 @@ def towards(K, w, g, penalty, shape, level, room):
     for _ in range(_NEWTON):
         product(K, s, product_s)
         for a in range(m):
-            curvature = piece(penalty, shape, w[a], level)[1]
-            product_s[a] = product_s[a] + curvature * s[a] if w[a] != 0.0 else 0.0
-        bend = inner(s, product_s)
-        if not bend > 0.0:
+            second = piece(penalty, shape, w[a], level)[1]
+            product_s[a] = product_s[a] + second * s[a] if w[a] != 0.0 else 0.0
+        curvature = inner(s, product_s)
+        if not curvature > 0.0:
             break
         for a in range(m):
-            d[a] += square / bend * s[a]
-            r[a] -= square / bend * product_s[a]
+            d[a] += square / curvature * s[a]
+            r[a] -= square / curvature * product_s[a]
         square, last = inner(r, r), square
         if square <= 1e-6 * first:
             break
@@ -189,19 +189,19 @@ def towards(K, w, g, penalty, shape, level, room):
 
 
 @kernel
-def jump(K, w, g, penalty, shape, level, room):
-    """Go in Newton's direction, but not beyond the pieces of P on which the w are."""
-    m, reach = len(w), 1.0
-    towards(K, w, g, penalty, shape, level, room)
-    d, change = room[0, :m], room[1, :m]
+def newton_step(K, w, g, penalty, shape, level, scratch):
+    """A Newton step, shortened so that no w leaves its piece of P."""
+    m, length = len(w), 1.0
+    newton_direction(K, w, g, penalty, shape, level, scratch)
+    d, change = scratch[0, :m], scratch[1, :m]
     for a in range(m):
         if d[a] != 0.0:
             _, _, least, most = piece(penalty, shape, w[a], level)
             outwards = d[a] if w[a] > 0.0 else -d[a]
-            edge = most if outwards > 0.0 else least
-            reach = min(reach, (edge - abs(w[a])) / outwards)
+            end = most if outwards > 0.0 else least
+            length = min(length, (end - abs(w[a])) / outwards)
     for a in range(m):
-        d[a] *= reach
+        d[a] *= length
         w[a] += d[a]
     product(K, d, change)
     for a in range(m):
@@ -210,7 +210,7 @@ def jump(K, w, g, penalty, shape, level, room):
 
 @kernel
 def grown(K, m):
-    """K with room for m rows and columns."""
+    """K with capacity for m rows and columns."""
     if m <= len(K):
         return K
     larger = np.empty((2 * m, 2 * m), K.dtype)
@@ -271,14 +271,14 @@ def coordinate_path(S, b, levels, penalty, shape, most, tol, n_iter):
     -------
     W : ndarray of shape (m, p)
         The models of the first m levels.
-    settled : bool
+    converged : bool
         Whether each was reached, to a change of at most `tol`, within `n_iter` sweeps.
     """
-    p, settled = len(b), True
+    p, converged = len(b), True
     W, w, g = np.zeros((len(levels), p)), np.zeros(p), np.empty(p)
     used = gradient(S, b, w, g)
     active, inside, size = np.empty(p, np.int64), np.zeros(p, np.bool_), 0
-    part, slope, room = np.empty(p), np.empty(p), np.empty((4, p))
+    part, slope, scratch = np.empty(p), np.empty(p), np.empty((4, p))
     K = np.empty((64, 64), S.dtype)
     for q in range(len(levels)):
         sweeps, known, solved = 0, -1, False
@@ -288,7 +288,7 @@ def coordinate_path(S, b, levels, penalty, shape, most, tol, n_iter):
         while not solved and sweeps < n_iter:
             # Of correlated features nearly all seem to be missing as long as a few are.
             few = max(_ADMITTED, used)
-            size, K = admit(S, g, active, size, inside, K, levels[q], few, room[0])
+            size, K = admit(S, g, active, size, inside, K, levels[q], few, scratch[0])
             if size == known:
                 solved = True
                 continue
@@ -299,16 +299,16 @@ def coordinate_path(S, b, levels, penalty, shape, most, tol, n_iter):
                 change = sweep(K, part[:size], slope, penalty, shape, levels[q])
                 sweeps += 1
                 if change > tol:
-                    jump(K, part[:size], slope, penalty, shape, levels[q], room)
+                    newton_step(K, part[:size], slope, penalty, shape, levels[q], scratch)
             for a in range(size):
                 w[active[a]] = part[a]
             used = gradient(S, b, w, g)
-        settled = settled and solved
+        converged = converged and solved
         for j in range(p):
             W[q, j] = w[j]
         if used > most:
-            return W[: q + 1], settled
-    return W, settled
+            return W[: q + 1], converged
+    return W, converged
 
 
 @kernel

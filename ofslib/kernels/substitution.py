@@ -5,21 +5,21 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.losses import curvature, total
-from ofslib.kernels.working_set import accept, mean_slopes, move, put
+from ofslib.kernels.losses import Loss, curvature, total
+from ofslib.kernels.working_set import IN_USE, accept, mean_slopes, move, put, smallest
 
 
 class Hyper(NamedTuple):
     """Hyper-parameters of the step."""
 
-    loss: int
+    loss: Loss
     step: float  # eta times the Lipschitz constant L_F
     m: float
     c: float
     check: bool  # whether a substitution has to lower the objective (Algorithm 1, line 12)
 
 
-def edge(loss: int, k: int, n: int) -> float:
+def lipschitz_constant(loss: int, k: int, n: int) -> float:
     """L_F of k + 1 independent columns of n rows with mean square 1, as n and k grow.
 
     The largest eigenvalue of their second moments tends to (1 + sqrt((k + 1) / n))^2 (Marchenko
@@ -29,8 +29,8 @@ def edge(loss: int, k: int, n: int) -> float:
 
 
 @kernel
-def bend(loss, change, d):
-    """The curvature of the mean loss along a step d that changes the margins so; at most that."""
+def curvature_along(loss, change, d):
+    """Bound on the curvature of the mean loss along a step d that changes the margins so."""
     length = np.dot(d, d)
     if length == 0.0:
         return 0.0
@@ -38,14 +38,14 @@ def bend(loss, change, d):
 
 
 @kernel
-def substitute(kept, capacity, lipschitz, margins, y, slopes, hp):
+def substitute(working_set, capacity, lipschitz, margins, y, slopes, hp):
     """Algorithm 1, lines 6-17, for the column in the slot behind those in use.
 
     `slopes` is the gradient of the mean loss by the margins, as the method knows it; `margins`,
     which only the check reads, are not changed. Returns by how much they have to change.
     """
-    size, loss = kept.size[0], hp.loss
-    A, w = kept.values[: size + 1], kept.w
+    size, loss = working_set.size[IN_USE], hp.loss
+    A, w = working_set.values[: size + 1], working_set.w
     g = np.dot(A, slopes)
     eta = hp.step / lipschitz[0]
     d = -(eta / hp.m) * g
@@ -53,19 +53,16 @@ def substitute(kept, capacity, lipschitz, margins, y, slopes, hp):
     own = np.dot(d[:size], A[:size])
     both = own + d[size] * A[size]
     # L_F grows to what is met: then the step without substitution never raises the objective.
-    met = max(lipschitz[0], bend(loss, own, d[:size]), bend(loss, both, d))
+    met = max(lipschitz[0], curvature_along(loss, own, d[:size]), curvature_along(loss, both, d))
     shrink = lipschitz[0] / met
     lipschitz[0] = met
     d, own, both = shrink * d, shrink * own, shrink * both
     w[:size] += d[:size]
     w[size] = d[size]
     if size < capacity:
-        accept(kept)
+        accept(working_set)
         return both
-    worst = size
-    for slot in range(size):
-        if abs(w[slot]) < abs(w[worst]):
-            worst = slot
+    worst = smallest(working_set)
     if worst == size:
         return own
     change = both - w[worst] * A[worst]
@@ -76,16 +73,16 @@ def substitute(kept, capacity, lipschitz, margins, y, slopes, hp):
         lower = total(loss, margins + change, y) - total(loss, margins, y)
         if not lower <= len(y) * hp.c * rate * np.dot(d, d):
             return own
-    move(kept, size, worst)
+    move(working_set, size, worst)
     return change
 
 
 @kernel
-def receive(kept, capacity, lipschitz, margins, y, slopes, columns, i, hp):
-    """Show column i of a block, which is not kept; by how much the margins then have to change.
+def receive(working_set, capacity, lipschitz, margins, y, slopes, columns, i, hp):
+    """Show column i of a block, which is not selected; how the margins then have to change.
 
     `slopes` is a scratch array of n numbers.
     """
-    put(kept, kept.size[0], columns, i)
+    put(working_set, working_set.size[IN_USE], columns, i)
     mean_slopes(hp.loss, margins, y, slopes)
-    return substitute(kept, capacity, lipschitz, margins, y, slopes, hp)
+    return substitute(working_set, capacity, lipschitz, margins, y, slopes, hp)

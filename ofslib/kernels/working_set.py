@@ -1,4 +1,4 @@
-"""The columns that a method keeps while it scans the features, and steps on their coefficients."""
+"""The working set: the columns that a method has selected, and steps on their coefficients."""
 
 from typing import NamedTuple
 
@@ -8,9 +8,12 @@ from ofslib._jit import kernel
 from ofslib.kernels.losses import curvature, slope
 from ofslib.kernels.penalties import soft
 
+# Positions in WorkingSet.size: columns in use, and the most that ever were.
+IN_USE, PEAK = range(2)
+
 
 class Columns(NamedTuple):
-    """A block of features on arrival, each with mean square 1 and, if centred, mean 0."""
+    """A block of features on arrival."""
 
     index: np.ndarray  # (b,) int64, the numbers of the features
     values: np.ndarray  # (b, n) float64
@@ -18,119 +21,133 @@ class Columns(NamedTuple):
     scale: np.ndarray  # (b,) what they were then divided by; 0 for a constant column
 
 
-class Kept(NamedTuple):
-    """Columns that are kept, with their coefficients; those in use come first, in no order."""
+class WorkingSet(NamedTuple):
+    """Selected columns and their coefficients; the slots in use come first, in no order."""
 
-    index: np.ndarray  # (room,) int64
-    values: np.ndarray  # (room, n) float64
-    shift: np.ndarray  # (room,)
-    scale: np.ndarray  # (room,)
-    w: np.ndarray  # (room,) coefficients of the values
-    size: np.ndarray  # (2,) int64: columns in use, and the most that ever were
+    index: np.ndarray  # (capacity,) int64
+    values: np.ndarray  # (capacity, n) float64
+    shift: np.ndarray  # (capacity,)
+    scale: np.ndarray  # (capacity,)
+    w: np.ndarray  # (capacity,) coefficients of the values
+    size: np.ndarray  # (2,) int64: IN_USE, PEAK
 
 
-class Scan(NamedTuple):
-    """What the simplest methods remember of a scan."""
+class ScanState(NamedTuple):
+    """The state of the simplest methods."""
 
-    kept: Kept
+    working_set: WorkingSet
     margins: np.ndarray  # (n,) X w and the constant
     slopes: np.ndarray  # (n,) scratch
 
 
-def new_kept(room: int, n: int) -> Kept:
-    """Room for so many columns of n rows, none of it used."""
-    parts = np.zeros(room, np.int64), np.zeros((room, n)), *np.zeros((3, room))
-    return Kept(*parts, np.zeros(2, np.int64))
+def new_working_set(capacity: int, n: int) -> WorkingSet:
+    """Slots for so many columns of n rows, none in use."""
+    parts = np.zeros(capacity, np.int64), np.zeros((capacity, n)), *np.zeros((3, capacity))
+    return WorkingSet(*parts, np.zeros(2, np.int64))
 
 
-def new_scan(room: int, n: int, offset: float) -> Scan:
-    """No column is kept; all margins are `offset`."""
-    return Scan(new_kept(room, n), np.full(n, offset), np.zeros(n))
+def new_scan_state(capacity: int, n: int, offset: float) -> ScanState:
+    """No column is selected; all margins are `offset`."""
+    return ScanState(new_working_set(capacity, n), np.full(n, offset), np.zeros(n))
 
 
-def with_room(kept: Kept, more: int) -> Kept:
-    """The same columns with room for `more` others at least."""
-    room, used = len(kept.index), int(kept.size[0])
-    if used + more <= room:
-        return kept
+def with_capacity(working_set: WorkingSet, more: int) -> WorkingSet:
+    """The same columns with capacity for `more` others at least."""
+    capacity, used = len(working_set.index), int(working_set.size[IN_USE])
+    if used + more <= capacity:
+        return working_set
     # Doubled, so that all the copying takes no longer than the filling.
-    larger = new_kept(max(used + more, 2 * room), kept.values.shape[1])
-    for old, new in zip(kept[:-1], larger[:-1], strict=True):
+    larger = new_working_set(max(used + more, 2 * capacity), working_set.values.shape[1])
+    for old, new in zip(working_set[:-1], larger[:-1], strict=True):
         new[:used] = old[:used]
-    larger.size[:] = kept.size
+    larger.size[:] = working_set.size
     return larger
 
 
-def append(kept: Kept, columns: Columns) -> Kept:
-    """Keep all columns of a block that are not constant, with coefficient 0."""
+def append(working_set: WorkingSet, columns: Columns) -> WorkingSet:
+    """Add all columns of a block that are not constant, with coefficient 0."""
     varies = columns.scale > 0
-    start = int(kept.size[0])
+    start = int(working_set.size[IN_USE])
     stop = start + np.count_nonzero(varies)
-    kept = with_room(kept, stop - start)
-    for part, new in zip(kept[:4], columns, strict=True):
+    working_set = with_capacity(working_set, stop - start)
+    for part, new in zip(working_set[:4], columns, strict=True):
         part[start:stop] = new[varies]
-    kept.size[:] = stop
-    return kept
+    working_set.size[:] = stop
+    return working_set
 
 
-def largest(kept: Kept, k: int | None) -> Kept:
-    """The k columns in use with the largest coefficients, or all that are not zero, as copies."""
-    used = np.flatnonzero(kept.w[: kept.size[0]])
+def largest_coefficients(working_set: WorkingSet, k: int | None) -> WorkingSet:
+    """The k columns with the largest coefficients, or all that are not zero, as copies."""
+    index, w = working_set.index, working_set.w
+    used = np.flatnonzero(w[: working_set.size[IN_USE]])
     # Of two equal coefficients that of the feature with the lower number stays.
-    order = used[np.lexsort((kept.index[used], -np.abs(kept.w[used])))][:k]
-    return Kept(*(part[order] for part in kept[:-1]), np.array([len(order), kept.size[1]]))
+    order = used[np.lexsort((index[used], -np.abs(w[used])))][:k]
+    size = np.array([len(order), working_set.size[PEAK]])
+    return WorkingSet(*(part[order] for part in working_set[:-1]), size)
 
 
 @kernel
-def slot_of(kept, j):
-    """Where feature j is kept; -1 if it is not."""
-    for slot in range(kept.size[0]):
-        if kept.index[slot] == j:
+def slot_of(working_set, j):
+    """The slot of feature j; -1 if it has none."""
+    for slot in range(working_set.size[IN_USE]):
+        if working_set.index[slot] == j:
             return slot
     return -1
 
 
 @kernel
-def put(kept, slot, columns, i):
+def put(working_set, slot, columns, i):
     """Write column i of a block into a slot, with coefficient 0."""
-    kept.index[slot] = columns.index[i]
-    kept.values[slot] = columns.values[i]
-    kept.shift[slot] = columns.shift[i]
-    kept.scale[slot] = columns.scale[i]
-    kept.w[slot] = 0.0
+    working_set.index[slot] = columns.index[i]
+    working_set.values[slot] = columns.values[i]
+    working_set.shift[slot] = columns.shift[i]
+    working_set.scale[slot] = columns.scale[i]
+    working_set.w[slot] = 0.0
 
 
 @kernel
-def clear_of(kept, slot, margins):
+def smallest(working_set):
+    """The slot of the smallest coefficient, that of an arrival behind those in use included."""
+    w, size = working_set.w, working_set.size[IN_USE]
+    # Of equals the arrival goes.
+    found = size
+    for slot in range(size):
+        if abs(w[slot]) < abs(w[found]):
+            found = slot
+    return found
+
+
+@kernel
+def subtract(working_set, slot, margins):
     """Take the column of a slot out of the margins."""
-    w, x = kept.w[slot], kept.values[slot]
+    w, x = working_set.w[slot], working_set.values[slot]
     for i in range(len(margins)):
         margins[i] -= w * x[i]
 
 
 @kernel
-def accept(kept):
+def accept(working_set):
     """Take the slot behind those in use into use."""
-    kept.size[0] += 1
-    kept.size[1] = max(kept.size[1], kept.size[0])
+    working_set.size[IN_USE] += 1
+    working_set.size[PEAK] = max(working_set.size[PEAK], working_set.size[IN_USE])
 
 
 @kernel
-def move(kept, source, slot):
+def move(working_set, source, slot):
     """Let one slot take the place of another."""
-    kept.index[slot] = kept.index[source]
-    kept.values[slot] = kept.values[source]
-    kept.shift[slot] = kept.shift[source]
-    kept.scale[slot] = kept.scale[source]
-    kept.w[slot] = kept.w[source]
+    working_set.index[slot] = working_set.index[source]
+    working_set.values[slot] = working_set.values[source]
+    working_set.shift[slot] = working_set.shift[source]
+    working_set.scale[slot] = working_set.scale[source]
+    working_set.w[slot] = working_set.w[source]
 
 
 @kernel
-def drop(kept, slot):
+def drop(working_set, slot):
     """Take a slot out of use; the last one in use moves there."""
-    kept.size[0] -= 1
-    if slot < kept.size[0]:
-        move(kept, kept.size[0], slot)
+    working_set.size[IN_USE] -= 1
+    if slot < working_set.size[IN_USE]:
+        move(working_set, working_set.size[IN_USE], slot)
 
 
 @kernel
@@ -142,14 +159,14 @@ def mean_slopes(loss, margins, y, slopes):
 
 
 @kernel
-def coordinate_step(kept, slot, loss, l1, margins, y, slopes):
+def coordinate_step(working_set, slot, loss, l1, margins, y, slopes):
     """Minimise mean loss + l1 |w| by one coefficient, the loss replaced by its majorant.
 
     The slopes are those of the margins before; the margins follow. Returns the change.
     """
-    x, bend, w = kept.values[slot], curvature(loss), kept.w[slot]
-    new = soft(w - np.dot(x, slopes) / bend, l1 / bend)
-    kept.w[slot] = new
+    x, L, w = working_set.values[slot], curvature(loss), working_set.w[slot]
+    new = soft(w - np.dot(x, slopes) / L, l1 / L)
+    working_set.w[slot] = new
     for i in range(len(y)):
         margins[i] += (new - w) * x[i]
     return new - w

@@ -1,4 +1,4 @@
-"""Averages."""
+"""Streams of rows of which only the running averages are kept: dissertation, chapter 3."""
 
 from collections.abc import Sequence
 from numbers import Integral, Real
@@ -10,15 +10,19 @@ from sklearn.utils.validation import check_is_fitted
 from ofslib.averages import RunningAverages, Standardized
 from ofslib.kernels.gram import least_squares
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, number, one_of, param
-from ofslib.streams.selector import Classifier, LinearModel, Regressor
+from ofslib.streams.selector import Classifier, DeferredModel, Regressor
 
 
 @estimator
-class AverageStream(LinearModel):
+class AverageStream(DeferredModel):
     """Base of the methods that learn from running averages: dissertation, chapter 3.
 
     Rows only update the averages; the model is extracted when it is first asked for. A subclass
-    defines `_coefs`.
+    defines `_coefs`. The hooks that all streams have:
+
+    - `_new_state`: the state before the first data;
+    - `_learn_block`: take in a block;
+    - `_model`: coefficients and intercept.
     """
 
     fit_intercept: bool = param(
@@ -49,15 +53,14 @@ class AverageStream(LinearModel):
         """Coefficients of the standardised features for each k, shape (len(ks), p)."""
         raise NotImplementedError
 
-    def _extract(self, averages: RunningAverages) -> tuple[np.ndarray, float]:
-        """Coefficients and intercept in the units of the rows."""
-        standard = averages.standardized(centre=self.fit_intercept)
-        coef = self._chosen(standard, averages.weight) / standard.scale
+    def _compute(self, state):
+        standard = state.standardized(centre=self.fit_intercept)
+        coef = self._chosen_coef(standard, state.weight) / standard.scale
         if not self.fit_intercept:
             return coef, 0.0
-        return coef, float(averages.mean_y - averages.mean_x @ coef)
+        return coef, float(state.mean_y - state.mean_x @ coef)
 
-    def _chosen(self, standard: Standardized, weight: float) -> np.ndarray:
+    def _chosen_coef(self, standard: Standardized, weight: float) -> np.ndarray:
         """The model's coefficients of the standardised features."""
         return self._coefs(standard, [len(standard.scale)])[0]
 
@@ -101,8 +104,8 @@ class AverageStream(LinearModel):
             if isinstance(self, ClassifierMixin):
                 self.classes_ = np.array([-1, 1])
             self._begin(self.n_features_in_)
-            self._averages = averages.copy() if copy else averages
-            self._updated()
+            self._state = averages.copy() if copy else averages
+            self._end_block()
         return self
 
     def path(self, averages: RunningAverages, ks: Sequence[int]) -> np.ndarray:
@@ -144,38 +147,36 @@ class AverageStream(LinearModel):
                 f"averages have S_yy={averages.S_yy}; for a classifier y must be -1 or +1, S_yy 1"
             )
 
+    def _new_state(self, n_features: int) -> RunningAverages:
+        """The state before the first row."""
+        return RunningAverages(n_features, dtype=np.dtype(self.dtype))
+
+    def _learn_block(self, state: RunningAverages, block: tuple) -> RunningAverages:
+        """The state after a block of rows, X and y; it is the same one, changed."""
+        return state.adapt(self.adaptation).update(*block)
+
     def _start(self, n_features):
-        self._averages = RunningAverages(n_features, dtype=np.dtype(self.dtype))
+        self._state = self._new_state(n_features)
 
     def _learn(self, X, y):
-        self._averages.adapt(self.adaptation)
-        self._averages.update(X, y)
-        self._updated()
+        self._state = self._learn_block(self._state, (X, y))
+        self._end_block()
 
     _learn_more = _learn
 
-    def _updated(self) -> None:
-        """Note what the next model is to be made with; a later change of a parameter waits."""
-        self._asked = self.get_params()
-        self._extracted = []
-        self.n_samples_seen_ = self._averages.n
-
-    def _current(self):
-        # In a list, so that a prediction leaves the attributes of the estimator as they are.
-        if not self._extracted:
-            self._extracted.append(type(self)(**self._asked)._extract(self._averages))
-        coef, intercept = self._extracted[0]
-        return coef.copy(), intercept
+    def _end_block(self) -> None:
+        self._defer()
+        self.n_samples_seen_ = self._state.n
 
     @property
     def averages_(self) -> RunningAverages:
         """RunningAverages
         The averages of the rows so far; to be read, not to be updated."""
         check_is_fitted(self)
-        return self._averages
+        return self._state
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_averages")
+        return hasattr(self, "_state")
 
 
 @estimator
@@ -200,7 +201,7 @@ class AverageSelector(AverageStream):
         default=100,
     )
 
-    def _chosen(self, standard, weight):
+    def _chosen_coef(self, standard, weight):
         p = len(standard.scale)
         if not isinstance(self.k, str):
             return self._coefs(standard, [min(int(self.k), p)])[0]

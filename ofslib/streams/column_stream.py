@@ -23,7 +23,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ofslib.kernels.losses import Loss, total
-from ofslib.kernels.working_set import Columns, Kept, largest, new_scan, with_room
+from ofslib.kernels.working_set import (
+    IN_USE,
+    PEAK,
+    Columns,
+    WorkingSet,
+    largest_coefficients,
+    new_scan_state,
+    with_capacity,
+)
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
     POSITIVE,
@@ -32,12 +40,12 @@ from ofslib.streams.parameters import (
     param,
     read_parameters,
 )
-from ofslib.streams.selector import LinearModel, Selector, labels_and_signs, one_blas_thread
+from ofslib.streams.selector import DeferredModel, Selector, labels_and_signs, one_blas_thread
 
 # Values that are copied at a time, so that a block of columns stays in the processor's cache.
 _VALUES_PER_BLOCK = 2**18
 
-# How kept features are fitted again: the paper's LIBLINEAR with C = 1 for the squared hinge.
+# How selected features are fitted again: the paper's LIBLINEAR with C = 1 for the squared hinge.
 REFITS = {
     "squared_error": LinearRegression,
     "squared_hinge": partial(LinearSVC, dual=False),
@@ -49,30 +57,35 @@ REFITS = {
 class ColumnStream(Selector):
     """Base of the methods that are shown columns, all rows of which are known.
 
-    A subclass defines `_initial`, `_after` and `_selected`.
+    A subclass defines:
+
+    - `_new_state`: the state before the first data;
+    - `_learn_block`: take in a block;
+    - `_selected`: the numbers of the selected features.
     """
 
     supervised: ClassVar[bool] = False
     sparse_form: ClassVar[str] = "csc"
 
-    def _initial(self, n: int) -> NamedTuple:
-        """The state before the first of the columns of n rows."""
+    def _new_state(self, n: int) -> NamedTuple:
+        """The state before the first column, of n rows; the targets are `self._y`."""
         raise NotImplementedError
 
-    def _after(self, state: NamedTuple, values: np.ndarray, index: np.ndarray) -> NamedTuple:
-        """The state after the features `index`, the rows of `values`; it may be the same one.
-
-        The values are this method's own.
-        """
+    def _learn_block(self, state: NamedTuple, block: Columns) -> NamedTuple:
+        """The state after a block of columns; it may be the same one, changed."""
         raise NotImplementedError
 
     def _selected(self, state: NamedTuple) -> np.ndarray:
         """The numbers of the selected features."""
         raise NotImplementedError
 
+    def _as_block(self, values: np.ndarray, index: np.ndarray) -> Columns:
+        """The features `index`, the rows of `values`, as they are learned from."""
+        return Columns(index, values, np.zeros(len(index)), np.ones(len(index)))
+
     def _open(self, n: int, y) -> None:
         self._y, self.n_samples_seen_ = y, n
-        self._state = self._initial(n)
+        self._state = self._new_state(n)
 
     def _learn(self, X, y):
         self._open(X.shape[0], y)
@@ -82,7 +95,7 @@ class ColumnStream(Selector):
         """Show the columns `order` of X as the features `index`."""
         with one_blas_thread():
             for values, numbers in _blocks(X, order, index):
-                self._state = self._after(self._state, values, numbers)
+                self._state = self._learn_block(self._state, self._as_block(values, numbers))
 
     def partial_fit_columns(self, X_new, y=None, names=None):
         """Show new columns, once, in their order; the same as all columns so far in one block.
@@ -175,14 +188,15 @@ class ColumnStream(Selector):
 
 
 @estimator
-class ColumnModel(LinearModel, ColumnStream):
+class ColumnModel(DeferredModel, ColumnStream):
     """Base of the methods that learn a linear model of columns.
 
     Each column is scaled on arrival to mean square 1, after its mean was subtracted if there is an
     intercept: no later column is needed for that, and step sizes need not know the units. The loss
     decides the task: a number is learned by squared_error, two classes by the others.
 
-    A subclass defines `_new` and `_show`. Its state holds `kept`, the columns that it keeps.
+    The state holds the `working_set`, and in place of `_selected` there is, as in all streams,
+    `_model`: coefficients and intercept. `_new_state` finds the constant in `self._offset`.
     """
 
     loss: str = param(
@@ -204,35 +218,27 @@ class ColumnModel(LinearModel, ColumnStream):
     frozen = ("loss", "fit_intercept")
     supervised: ClassVar[bool] = True
 
-    def _new(self, n: int, offset: float) -> NamedTuple:
-        """The state before the first of the columns of n rows; `offset`: all margins then."""
-        raise NotImplementedError
-
-    def _show(self, state: NamedTuple, columns: Columns, y: np.ndarray) -> NamedTuple:
-        """The state after these columns; it may be the same one, changed."""
-        raise NotImplementedError
-
-    def _chosen(self, state: NamedTuple, y: np.ndarray) -> Kept:
+    def _model_columns(self, state: NamedTuple) -> WorkingSet:
         """The columns of the model and their coefficients."""
-        return state.kept
+        return state.working_set
 
     def _peak(self, state: NamedTuple) -> int:
         """The most columns that were kept at once."""
-        return int(state.kept.size[1])
+        return int(state.working_set.size[PEAK])
 
     def _start(self, n_features):
-        self._model = []
+        self._defer()
 
-    def _initial(self, n):
-        self._offset = self._constant(self._y)
-        return self._new(n, self._offset)
+    def _open(self, n, y):
+        self._offset = self._constant(y)
+        super()._open(n, y)
 
-    def _after(self, state, values, index):
-        return self._show(state, _standardised(values, index, self.fit_intercept), self._y)
+    def _as_block(self, values, index):
+        return _standardised(values, index, self.fit_intercept)
 
     def _receive(self, X, order, index):
         super()._receive(X, order, index)
-        self._asked, self._model = self.get_params(), []
+        self._defer()
 
     def _constant(self, y) -> float:
         """The constant with the least loss: the mean, for the squared hinge too, or the log odds.
@@ -249,37 +255,29 @@ class ColumnModel(LinearModel, ColumnStream):
         self.classes_, signs = labels_and_signs(y, type(self).__name__, classes)
         return signs
 
-    def _current(self):
-        # In a list, so that a prediction leaves the attributes of the estimator as they are.
-        if not self._model:
-            self._model.append(self._linear())
-        coef, intercept = self._model[0]
-        return coef.copy(), intercept
-
-    def _linear(self) -> tuple[np.ndarray, float]:
-        """Coefficients and intercept in the units of the columns."""
-        asked = type(self)(**self._asked)
-        kept = asked._chosen(self._state, self._y)
-        used = kept.size[0]
-        w, intercept = kept.w[:used], self._offset
-        if asked.refit and used:
-            model = REFITS[asked.loss](fit_intercept=asked.fit_intercept)
-            model.fit(kept.values[:used].T, self._y)
+    def _compute(self, state):
+        columns = self._model_columns(state)
+        used = columns.size[IN_USE]
+        w, intercept = columns.w[:used], self._offset
+        if self.refit and used:
+            model = REFITS[self.loss](fit_intercept=self.fit_intercept)
+            model.fit(columns.values[:used].T, self._y)
             w = model.coef_.ravel()
-            intercept = float(np.ravel(model.intercept_)[0]) if asked.fit_intercept else 0.0
-        coef, index = np.zeros(self.n_features_in_), kept.index[:used]
-        coef[index] = w / kept.scale[:used]
-        return coef, float(intercept - kept.shift[:used] @ coef[index])
+            intercept = float(np.ravel(model.intercept_)[0]) if self.fit_intercept else 0.0
+        coef, index = np.zeros(self.n_features_in_), columns.index[:used]
+        coef[index] = w / columns.scale[:used]
+        return coef, float(intercept - columns.shift[:used] @ coef[index])
 
     @property
     def objective_(self) -> float:
         """float
         Mean loss of the coefficients that the scan left, without a penalty."""
         check_is_fitted(self)
-        kept = type(self)(**self._asked)._chosen(self._state, self._y)
-        used = kept.size[0]
-        margins = self._offset + kept.w[:used] @ kept.values[:used]
-        return total(int(Loss[self._asked["loss"]]), margins, self._y) / len(self._y)
+        learned = self._as_learned()
+        columns = learned._model_columns(self._state)
+        used = columns.size[IN_USE]
+        margins = self._offset + columns.w[:used] @ columns.values[:used]
+        return total(int(Loss[learned.loss]), margins, self._y) / len(self._y)
 
     @property
     def peak_features_(self) -> int:
@@ -318,7 +316,9 @@ class ColumnModel(LinearModel, ColumnStream):
 class ColumnScan(ColumnModel):
     """Base of the methods that have learned from a column once they have seen it.
 
-    They may look at all columns again, in another order.
+    They may scan all columns again, in another order. A subclass sets `fold`, a kernel
+    `fold(state, columns, y, hyper)` that shows a block of columns to the state, and `hyper`; or it
+    defines `_learn_block`.
     """
 
     n_scans: int = param("Times that `fit` scans all columns.", AT_LEAST_ONE, default=2)
@@ -331,6 +331,14 @@ class ColumnScan(ColumnModel):
         default=None,
     )
 
+    fold: ClassVar[Callable]
+    # NamedTuple of the hyper-parameters that `fold` reads.
+    hyper: ClassVar[type]
+
+    def _learn_block(self, state, block):
+        type(self).fold(state, block, self._y, read_parameters(self, self.hyper))
+        return state
+
     def _learn(self, X, y):
         rng, p = check_random_state(self.random_state), X.shape[1]
         scans = range(self.n_scans)
@@ -342,11 +350,7 @@ class ColumnScan(ColumnModel):
 
 @estimator
 class PenalisedScan(ColumnScan):
-    """Base of the scans that select features by an l1 penalty; how many are kept is not bounded.
-
-    A subclass sets `fold`, a kernel `fold(scan, columns, y, hyper)`, and `hyper`, the
-    NamedTuple of the parameters that it reads.
-    """
+    """Base of the scans that select features by an l1 penalty; how many are kept is not bounded."""
 
     l1: float = param(
         "Weight of the penalty |w| of the scaled columns' coefficients.", POSITIVE, default=0.1
@@ -359,20 +363,17 @@ class PenalisedScan(ColumnScan):
         default=None,
     )
 
-    fold: ClassVar[Callable]
-    hyper: ClassVar[type]
     frozen = (*ColumnScan.frozen, "l1")
 
-    def _new(self, n, offset):
-        return new_scan(16, n, offset)
+    def _new_state(self, n):
+        return new_scan_state(16, n, self._offset)
 
-    def _show(self, state, columns, y):
-        state = state._replace(kept=with_room(state.kept, len(columns.index)))
-        type(self).fold(state, columns, y, read_parameters(self, self.hyper))
-        return state
+    def _learn_block(self, state, block):
+        working_set = with_capacity(state.working_set, len(block.index))
+        return super()._learn_block(state._replace(working_set=working_set), block)
 
-    def _chosen(self, state, y):
-        return largest(state.kept, self.k)
+    def _model_columns(self, state):
+        return largest_coefficients(state.working_set, self.k)
 
 
 @estimator

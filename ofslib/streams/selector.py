@@ -1,6 +1,7 @@
 """What all selectors of features share, as scikit-learn estimators."""
 
 import contextlib
+import copy
 import sys
 import warnings
 from functools import cache
@@ -300,3 +301,32 @@ class Regressor(RegressorMixin):
     def predict(self, X) -> np.ndarray:
         """The prediction for each row, shape (n_samples,)."""
         return self._margins(X)
+
+
+class DeferredModel(LinearModel):
+    """Base of the families that compute the model when it is first asked for.
+
+    It is made with the parameters that held when the estimator last learned; a family calls
+    `_defer` then and defines `_compute`.
+    """
+
+    def _compute(self, state) -> tuple[np.ndarray, float]:
+        """Coefficients and intercept of the model of a state."""
+        raise NotImplementedError
+
+    def _defer(self) -> None:
+        self._learned_with, self._computed = self.get_params(), []
+
+    def _as_learned(self):
+        """The estimator with the parameters with which it last learned."""
+        return copy.copy(self).set_params(**self._learned_with)
+
+    def _model(self, state):
+        # In a list, so that a prediction leaves the attributes of the estimator as they are.
+        if not self._computed:
+            self._computed.append(self._as_learned()._compute(state))
+        coef, intercept = self._computed[0]
+        return coef.copy(), intercept
+
+    def _current(self):
+        return self._model(self._state)

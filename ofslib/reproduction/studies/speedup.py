@@ -1,7 +1,7 @@
 """Time of asynchronous substitution to a fixed training error: Yang et al. 2016 (`os`), Figure 3.
 
 Measured with threads and processes on this machine; for more workers than it has cores modelled,
-from costs that are measured in the same run. `python -m ofslib.studies.speedup` is what each of the
+from costs that are measured in the same run. `python -m ofslib.reproduction.studies.speedup` is what each of the
 processes runs.
 """
 
@@ -24,6 +24,7 @@ import numpy as np
 
 from ofslib import AsyncOnlineSubstitution, OnlineSubstitution, parallel
 from ofslib._files import write_whole
+from ofslib.kernels.working_set import Columns
 from ofslib.reproduction.studies.columns import synthetic
 
 TIME_LIMIT = 600  # seconds for the processes of one number of workers
@@ -127,20 +128,23 @@ def traced(model: Any, X: np.ndarray, y: np.ndarray, pieces: int = 1) -> np.ndar
         process since the look before, training error in percent. The first row is before the first
         column. Reading, checking and dividing the data before that is not counted.
     """
-    looks, after = [], model._after
+    looks, as_block, learn_block = [], model._as_block, model._learn_block
 
-    def look_after(state, values, index):
+    def look_before(values, index):
         if not looks:
             start = training_error(model.loss, np.zeros(len(y)), y)
             looks.append((time.perf_counter(), 0, start))
-        ends = [len(index) * part // pieces for part in range(pieces + 1)]
+        return as_block(values, index)
+
+    def look_after(state, block):
+        ends = [len(block.index) * part // pieces for part in range(pieces + 1)]
         for i, stop in pairwise(ends):
-            state = after(state, values[i:stop], index[i:stop])
+            state = learn_block(state, Columns(*(part[i:stop] for part in block)))
             error = training_error(model.loss, state.margins, y)
             looks.append((time.perf_counter(), stop - i, error))
         return state
 
-    model._after = look_after
+    model._as_block, model._learn_block = look_before, look_after
     try:
         model.fit(X, y)
     except FloatingPointError:
@@ -300,7 +304,7 @@ def _lacking() -> str | None:
 
 def _processes(folder: str, n_workers: int) -> dict[str, Any]:
     """{loss: looks of all workers}, and the costs of messages if there is one worker."""
-    program = [sys.executable, "-m", "mpi4py", "-m", "ofslib.studies.speedup", folder]
+    program = [sys.executable, "-m", "mpi4py", "-m", "ofslib.reproduction.studies.speedup", folder]
     command = [_mpiexec(), "-n", str(n_workers + 1), "-host", "localhost", *program]
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIME_LIMIT
