@@ -124,7 +124,7 @@ class SGDT(RowStream):
 
 
 @estimator
-class SGDTClassifier(RowClassifier, SGDT):
+class SGDTClassifier(SGDT, RowClassifier):
     """Stochastic Gradient Descent with Truncation for two classes (sfsa, Algorithm 2)."""
 
     loss: str = param(
@@ -133,7 +133,7 @@ class SGDTClassifier(RowClassifier, SGDT):
 
 
 @estimator
-class SGDTRegressor(RowRegressor, SGDT):
+class SGDTRegressor(SGDT, RowRegressor):
     """Stochastic Gradient Descent with Truncation for regression (sfsa, Algorithm 2)."""
 
     loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")

@@ -63,14 +63,14 @@ class SIHT(RowStream):
 
 
 @estimator
-class SIHTClassifier(RowClassifier, SIHT):
+class SIHTClassifier(SIHT, RowClassifier):
     """Stochastic iterative hard thresholding for two classes (Fan et al. 2018)."""
 
     loss: str = param("Name of the loss.", one_of(*CLASSIFICATION_LOSSES), default="log_loss")
 
 
 @estimator
-class SIHTRegressor(RowRegressor, SIHT):
+class SIHTRegressor(SIHT, RowRegressor):
     """Stochastic iterative hard thresholding for regression (Fan et al. 2018).
 
     TSGD of the dissertation's chapter 5.
