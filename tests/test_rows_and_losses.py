@@ -261,8 +261,7 @@ def test_totals_are_those_of_scikit_learn():
 def test_names():
     assert LOSSES == ("squared_error", "log_loss", "hinge", "squared_hinge")
     assert CLASSIFICATION_LOSSES == ("log_loss", "hinge", "squared_hinge")
-    codes = losses.SQUARED_ERROR, losses.LOG_LOSS, losses.HINGE, losses.SQUARED_HINGE
-    assert codes == tuple(int(Loss[name]) for name in LOSSES)
+    assert tuple(Loss(code).name for code in range(4)) == LOSSES
 
 
 @either_way

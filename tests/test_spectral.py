@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
 from ofslib import AnytimeSFSAClassifier, AnytimeSFSARegressor, SFSAClassifier, SFSARegressor
-from ofslib.kernels.losses import CLASSIFICATION_LOSSES, LOG_LOSS, majorant, value
+from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, majorant, value
 from ofslib.kernels.rows import new_active
 from ofslib.kernels.step_size import conclude, look, new_spectrum, stable_rate
 from ofslib.metrics import detection_rate
@@ -98,10 +98,10 @@ def test_it_finds_all_features_where_the_constant_step_does_not():
 @pytest.mark.parametrize("touch", [-30.0, -2.0, 1e-4, 0.5, 8.0])
 def test_the_majorant_touches_the_loss_and_lies_above_it(touch):
     """The parabola is even around m = 0 but for the loss's linear part, -m / 2 for the label 1."""
-    m = np.linspace(-40, 40, 4001)
-    loss = np.array([value(LOG_LOSS, s, 1.0) for s in m])
-    offset = value(LOG_LOSS, touch, 1.0) + touch / 2
-    parabola = offset - m / 2 + majorant(LOG_LOSS, touch) * (m**2 - touch**2) / 2
+    m, code = np.linspace(-40, 40, 4001), int(Loss.log_loss)
+    loss = np.array([value(code, s, 1.0) for s in m])
+    offset = value(code, touch, 1.0) + touch / 2
+    parabola = offset - m / 2 + majorant(code, touch) * (m**2 - touch**2) / 2
     assert np.all(parabola >= loss - 1e-9)
 
 

@@ -13,7 +13,7 @@ from ofslib._jit import kernel
 from ofslib.kernels.losses import Loss
 from ofslib.kernels.minibatch import gather
 from ofslib.kernels.rows import Active, Batch, clear, new_active, new_batch, new_moments
-from ofslib.kernels.selection import COEF, best_model
+from ofslib.kernels.selection import Importance, best_model
 from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, estimator, one_of, param
 from ofslib.streams.row_stream import RowRegressor
 
@@ -120,4 +120,4 @@ class RADARRegressor(RowRegressor):
 
     def _model(self, state, hyper):
         mean = state.total / (state.count[0] + 1)
-        return best_model(mean, state.every, new_moments(1), COEF, hyper.k)
+        return best_model(mean, state.every, new_moments(1), Importance.coef, hyper.k)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels import rows, selection
-from ofslib.kernels.losses import CLASSIFICATION_LOSSES, SQUARED_ERROR, Loss, curvature, slope
+from ofslib.kernels import rows
+from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, curvature, slope
 from ofslib.kernels.minibatch import gather
 from ofslib.kernels.rows import (
     Active,
@@ -55,9 +55,6 @@ class Optimizer(IntEnum):
     momentum = 1
     nesterov = 2
     adam = 3
-
-
-SGD, MOMENTUM, NESTEROV, ADAM = (int(code) for code in Optimizer)
 
 
 class Hyper(NamedTuple):
@@ -113,7 +110,7 @@ def descend(state, hp):
             own = 1.0 / (curvature(hp.loss) * (1.0 + 1.0 / batch.count[1]))
             rate *= 0.5
             g[-1] *= 0.5 * own / rate if rate > 0.0 else 0.0
-    if hp.optimizer == SGD:
+    if hp.optimizer == Optimizer.sgd:
         rows.descend(w, batch, active, rate)
         return
     g[-1] /= batch.count[1]
@@ -122,10 +119,10 @@ def descend(state, hp):
         g[j] /= batch.count[1]
     for a in range(len(coordinates) + 1):
         j = len(w) - 1 if a == len(coordinates) else int(coordinates[a])
-        if hp.optimizer == MOMENTUM:
+        if hp.optimizer == Optimizer.momentum:
             v[j] = m * v[j] - rate * g[j]
             w[j] += v[j]
-        elif hp.optimizer == NESTEROV:
+        elif hp.optimizer == Optimizer.nesterov:
             # The form that reproduces SFSA-AG weighs the gradient by 1 - m: an average, no sum.
             v[j] = m * v[j] - (1.0 - m) * rate * g[j]
             w[j] += v[j]
@@ -154,7 +151,7 @@ def anneal(state, hp):
             for j in active.index[:keep]:
                 state.w[j] *= before / after
                 state.ahead[j] *= before / after
-    if hp.optimizer != SGD:
+    if hp.optimizer != Optimizer.sgd:
         for j in active.index[keep:m]:
             state.v[j] = 0.0
             state.ahead[j] = 0.0
@@ -169,7 +166,7 @@ def stiffness(state, hp):
     else the late rows alone would tell which features stay. With the squared error, whose descent
     forgets where it began, there is nothing to scale.
     """
-    if hp.loss == SQUARED_ERROR:
+    if hp.loss == Loss.squared_error:
         return 1.0
     spectrum, active = state.spectrum, state.active
     rate = stable_rate(spectrum, active, hp.batch_size, hp.loss)
@@ -209,12 +206,12 @@ def average(state, hp):
 @kernel
 def fold(state, X, y, order, hp, margins):
     """Show the rows `order` of X, as `RowStream` asks for."""
-    point = state.ahead if hp.optimizer == NESTEROV else state.w
+    point = state.ahead if hp.optimizer == Optimizer.nesterov else state.w
     active, batch, i = state.active, state.batch, 0
     while i < len(order):
         start = i
         i = gather(batch, X, y, order, i, hp.batch_size, point, active, active, hp, margins)
-        if hp.importance != selection.COEF:
+        if hp.importance != Importance.coef:
             watch(state.moments, X, order[start:i])
         if hp.spectral:
             for r in range(start, i):

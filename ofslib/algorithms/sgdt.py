@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels import selection
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss
 from ofslib.kernels.minibatch import gather
 from ofslib.kernels.rows import (
@@ -65,7 +64,7 @@ def fold(state, X, y, order, hp, margins):
     while i < len(order):
         start = i
         i = gather(batch, X, y, order, i, hp.batch_size, w, active, active, hp, margins)
-        if hp.importance != selection.COEF:
+        if hp.importance != Importance.coef:
             watch(state.moments, X, order[start:i])
         if batch.count[1] >= hp.batch_size:
             step(state, hp)

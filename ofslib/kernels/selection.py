@@ -19,15 +19,12 @@ class Importance(IntEnum):
     scaled_root = 2  # sqrt(var_j |beta_j|); as sfsa Algorithm 1 is printed
 
 
-COEF, SCALED_COEF, SCALED_ROOT = (int(code) for code in Importance)
-
-
 @kernel
 def importance(measure, coef, moments, j):
     """Importance of feature j with coefficient `coef`."""
-    if measure == COEF:
+    if measure == Importance.coef:
         return abs(coef)
-    if measure == SCALED_COEF:
+    if measure == Importance.scaled_coef:
         return np.sqrt(variance(moments, j)) * abs(coef)
     return np.sqrt(variance(moments, j) * abs(coef))
 
@@ -139,5 +136,5 @@ def best_model(w, active, moments, measure, k):
     """Coefficients and intercept of w after keeping the k most important features; w stays."""
     w, active = w.copy(), Active(*(part.copy() for part in active))
     p = len(active.index)
-    prune(w, active, moments, measure, min(k, p), np.empty((2, p + 1)))
+    prune(w, active, moments, int(measure), min(k, p), np.empty((2, p + 1)))
     return w[:-1], float(w[-1])
