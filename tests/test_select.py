@@ -157,13 +157,13 @@ def test_what_is_not_a_number_stays_visible():
 def test_pruning_again_and_again_is_keeping_the_top_of_each(values, data):
     p = len(values)
     w, active = np.append(np.array(values), 3.25), new_active(p)
-    room, none = np.empty((2, p + 1)), Moments(np.zeros(1, np.int64), np.zeros(0), np.zeros(0))
+    scratch, none = np.empty((2, p + 1)), Moments(np.zeros(1, np.int64), np.zeros(0), np.zeros(0))
     alive = np.arange(p)
     sizes = data.draw(st.lists(st.integers(1, p), min_size=1, max_size=4))
     for keep in sizes:
         if keep < len(alive):
             alive = kept_by_sorting(alive, np.abs(np.array(values))[alive], keep)[0][:keep]
-        prune(w, active, none, int(Importance.coef), keep, room)
+        prune(w, active, none, int(Importance.coef), keep, scratch)
         m = active.size[0]
         assert m == len(alive)
         assert_equal(active.index[:m], alive)

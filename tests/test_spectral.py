@@ -10,7 +10,7 @@ from scipy.stats import norm
 from ofslib import AnytimeSFSAClassifier, AnytimeSFSARegressor, SFSAClassifier, SFSARegressor
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, majorant, value
 from ofslib.kernels.rows import new_active
-from ofslib.kernels.step_size import conclude, look, new_spectrum, stable_rate
+from ofslib.kernels.step_size import end_batch, new_step_size, observe, stable_rate
 from ofslib.metrics import detection_rate
 from ofslib.simulate import Equicorrelated
 
@@ -19,20 +19,17 @@ from ofslib.simulate import Equicorrelated
 @pytest.mark.parametrize("size", [60, 300])
 def test_the_estimated_norm_is_the_norm(alpha, size):
     """Of the features in the model, the first `size`: 1 + alpha^2 size, and the trace over 25."""
-    design, spectrum, active = (
-        Equicorrelated(300, 20, alpha=alpha),
-        new_spectrum(300),
-        new_active(300),
-    )
+    design = Equicorrelated(300, 20, alpha=alpha)
+    step_size, active = new_step_size(300), new_active(300)
     active.size[0] = size
     active.fresh[size:] = False
-    spectrum.direction[size:] = 0.0
+    step_size.direction[size:] = 0.0
     X, _ = design.sample(10_000, np.random.default_rng(0))
     for start in range(0, len(X), 25):
-        look(spectrum, X, np.arange(start, start + 25), np.zeros(25), 0, active)
-        conclude(spectrum, active, 8)
+        observe(step_size, X, np.arange(start, start + 25), np.zeros(25), 0, active)
+        end_batch(step_size, active, 8)
     exact = 1 + alpha**2 * size + (1 + alpha**2) * size / 25
-    assert_allclose(1 / stable_rate(spectrum, active, 25, 0), exact, rtol=0.25)
+    assert_allclose(1 / stable_rate(step_size, active, 25, 0), exact, rtol=0.25)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
