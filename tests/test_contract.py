@@ -18,7 +18,6 @@ from importlib import import_module
 from pathlib import Path
 
 import numpy as np
-import ofslib.base
 import pandas as pd
 import pytest
 import scipy.sparse as sp
@@ -30,6 +29,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import ofslib
 import ofslib.algorithms
+from ofslib.streams import row_stream
 from ofslib.streams.penalised import Penalised
 from ofslib.streams.row_stream import RowStream
 
@@ -356,8 +356,8 @@ def test_large_data_are_shown_in_pieces(cls, own, monkeypatch):
     X, f = rows()
     y, forms = target(cls, f), (np.asarray, np.asfortranarray, np.float32, canonical)
     whole = [cls(**own).fit(form(X), y) for form in forms]
-    monkeypatch.setattr(ofslib.base, "_VALUES_PER_FOLD", 200)
-    monkeypatch.setattr(ofslib.base, "_VALUES_PER_COPY", 50)
+    monkeypatch.setattr(row_stream, "_VALUES_PER_BLOCK", 200)
+    monkeypatch.setattr(row_stream, "_VALUES_PER_COPY", 50)
     for model, form in zip(whole, forms, strict=True):
         assert_same(cls(**own).fit(form(X), y), model)
 

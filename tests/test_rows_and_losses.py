@@ -10,7 +10,15 @@ from sklearn.metrics import hinge_loss, log_loss, mean_squared_error
 from ofslib._jit import kernel
 from ofslib.kernels import losses, rows
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES, LOSSES, Loss
-from ofslib.kernels.rows import new_active, new_batch, new_moments, variance
+from ofslib.kernels.rows import (
+    DENSE_ROWS,
+    ENTRIES_BEFORE,
+    ROWS,
+    new_active,
+    new_batch,
+    new_moments,
+    variance,
+)
 from ofslib.streams.row_stream import _kernel_csr
 
 # The verbs as kernels run them, and as Python runs them
@@ -27,8 +35,8 @@ def add(batch, X, which, slopes, active):
 
 
 @kernel
-def watch(moments, X, which):
-    rows.watch(moments, X, which)
+def update_moments(moments, X, which):
+    rows.update_moments(moments, X, which)
 
 
 @kernel
@@ -45,7 +53,7 @@ def entries(x):
     return rows.length(x), total
 
 
-COMPILED = {"dot": dot, "add": add, "watch": watch, "row": row}
+COMPILED = {"dot": dot, "add": add, "update_moments": update_moments, "row": row}
 INTERPRETED = {name: getattr(rows, name) for name in COMPILED}
 either_way = pytest.mark.parametrize("verbs", [COMPILED, INTERPRETED], ids=["compiled", "python"])
 
@@ -127,11 +135,11 @@ def test_a_batch_is_a_sum_of_rows(verbs, members, dense_rows):
             entered = (X[part] != 0)[slopes[part] != 0].any(axis=0)
             assert set(listed) == set(np.flatnonzero(entered)) & set(members)
         assert_allclose(batch.gradient[listed], expected[listed], atol=1e-13)
-        assert batch.count[1] == 20
+        assert batch.count[ROWS] == 20
         batch.gradient[-1] = 5.0
         rows.clear(batch, active)
         assert_equal(batch.gradient[list(members)], 0.0)
-        assert batch.gradient[-1] == 0.0 and not batch.count[:4].any()
+        assert batch.gradient[-1] == 0.0 and not batch.count[:ENTRIES_BEFORE].any()
         assert_equal(active.fresh, np.isin(np.arange(23), list(members)))
 
 
@@ -145,8 +153,8 @@ def test_the_running_variance_is_the_variance(verbs, offset):
     S = _kernel_csr(sp.csr_matrix(X))
     dense, sparse = new_moments(6), new_moments(6)
     for i in range(len(X)):
-        verbs["watch"](dense, X, np.array([i]))
-        verbs["watch"](sparse, S, np.array([i]))
+        verbs["update_moments"](dense, X, np.array([i]))
+        verbs["update_moments"](sparse, S, np.array([i]))
         for moments in (dense, sparse):
             got = np.array([variance(moments, j) for j in range(6)])
             seen = X[: i + 1]
@@ -161,7 +169,7 @@ def test_rounding_makes_no_variance_negative():
     for constant in np.random.default_rng(0).uniform(0.1, 1000, 200):
         moments = new_moments(1)
         for _ in range(7):
-            rows.watch(moments, np.array([[constant]]), np.arange(1))
+            rows.update_moments(moments, np.array([[constant]]), np.arange(1))
         raw.append(moments.square[0] / 7 - (moments.total[0] / 7) ** 2)
         assert 0.0 <= variance(moments, 0) <= 1e-13 * constant**2
     assert min(raw) < 0.0
@@ -261,8 +269,7 @@ def test_totals_are_those_of_scikit_learn():
 def test_names():
     assert LOSSES == ("squared_error", "log_loss", "hinge", "squared_hinge")
     assert CLASSIFICATION_LOSSES == ("log_loss", "hinge", "squared_hinge")
-    codes = losses.SQUARED_ERROR, losses.LOG_LOSS, losses.HINGE, losses.SQUARED_HINGE
-    assert codes == tuple(int(Loss[name]) for name in LOSSES)
+    assert tuple(Loss(code).name for code in range(4)) == LOSSES
 
 
 @either_way
@@ -272,7 +279,7 @@ def test_rows_added_together_are_rows_added_one_by_one(verbs, form):
     X, S = matrices()
     active, slopes = new_active(23), np.random.default_rng(3).standard_normal(40)
     together, single, swept = new_batch(23), new_batch(23), new_batch(23, may_sweep=True)
-    swept.count[4] = 1000
+    swept.count[ENTRIES_BEFORE] = 1000
     which = np.random.default_rng(4).permutation(40)
     X = X if form == "dense" else S
     verbs["add"](together, X, which, slopes, active)
@@ -282,4 +289,4 @@ def test_rows_added_together_are_rows_added_one_by_one(verbs, form):
         verbs["add"](single, X, which[i : i + 1], slopes[i : i + 1], active)
     assert_equal(together.gradient, single.gradient)
     assert_equal(swept.gradient, single.gradient)
-    assert swept.count[2] == 40
+    assert swept.count[DENSE_ROWS] == 40

@@ -13,9 +13,7 @@ from test_contract import ESTIMATORS, rows, target
 
 from ofslib.kernels.rows import Active, Moments, new_active
 from ofslib.kernels.selection import (
-    COEF,
-    SCALED_COEF,
-    SCALED_ROOT,
+    Importance,
     annealed,
     best_model,
     importance,
@@ -159,13 +157,13 @@ def test_what_is_not_a_number_stays_visible():
 def test_pruning_again_and_again_is_keeping_the_top_of_each(values, data):
     p = len(values)
     w, active = np.append(np.array(values), 3.25), new_active(p)
-    room, none = np.empty((2, p + 1)), Moments(np.zeros(1, np.int64), np.zeros(0), np.zeros(0))
+    scratch, none = np.empty((2, p + 1)), Moments(np.zeros(1, np.int64), np.zeros(0), np.zeros(0))
     alive = np.arange(p)
     sizes = data.draw(st.lists(st.integers(1, p), min_size=1, max_size=4))
     for keep in sizes:
         if keep < len(alive):
             alive = kept_by_sorting(alive, np.abs(np.array(values))[alive], keep)[0][:keep]
-        prune(w, active, none, COEF, keep, room)
+        prune(w, active, none, int(Importance.coef), keep, scratch)
         m = active.size[0]
         assert m == len(alive)
         assert_equal(active.index[:m], alive)
@@ -179,20 +177,22 @@ def test_best_model_changes_nothing():
     w, active = np.array([1.0, -4.0, 3.0, 2.0, 0.5]), new_active(4)
     moments = Moments(np.zeros(1, np.int64), np.zeros(0), np.zeros(0))
     before = w.copy(), Active(*(part.copy() for part in active))
-    coef, intercept = best_model(w, active, moments, COEF, 2)
+    coef, intercept = best_model(w, active, moments, Importance.coef, 2)
     assert coef.tolist() == [0.0, -4.0, 3.0, 0.0] and intercept == 0.5
     assert_equal(w, before[0])
     assert_equal(tuple(active), tuple(before[1]))
     for k in (4, 9):
-        assert_equal(best_model(w, active, moments, COEF, k)[0], w[:-1])
+        assert_equal(best_model(w, active, moments, Importance.coef, k)[0], w[:-1])
 
 
 def test_importance():
     x = np.array([1.0, 2.0, 4.0, 9.0])
     moments = Moments(np.array([4]), np.array([x.sum()]), np.array([(x**2).sum()]))
-    assert importance(COEF, -3.0, moments, 0) == 3.0
-    assert_allclose(importance(SCALED_COEF, -3.0, moments, 0), 3.0 * x.std())
-    assert_allclose(importance(SCALED_ROOT, -3.0, moments, 0), np.sqrt(3.0 * x.var()))
+    assert importance(int(Importance.coef), -3.0, moments, 0) == 3.0
+    assert_allclose(importance(int(Importance.scaled_coef), -3.0, moments, 0), 3.0 * x.std())
+    assert_allclose(
+        importance(int(Importance.scaled_root), -3.0, moments, 0), np.sqrt(3.0 * x.var())
+    )
 
 
 # annealed: M_t = k + (p - k) max(0, (T - t) / (t mu + T)), sfsa Section 3.1

@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
 from ofslib import AnytimeSFSAClassifier, AnytimeSFSARegressor, SFSAClassifier, SFSARegressor
-from ofslib.kernels.losses import CLASSIFICATION_LOSSES, LOG_LOSS, majorant, value
+from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, majorant, value
 from ofslib.kernels.rows import new_active
-from ofslib.kernels.step_size import conclude, look, new_spectrum, stable_rate
+from ofslib.kernels.step_size import end_batch, new_step_size, observe, stable_rate
 from ofslib.metrics import detection_rate
 from ofslib.simulate import Equicorrelated
 
@@ -19,20 +19,17 @@ from ofslib.simulate import Equicorrelated
 @pytest.mark.parametrize("size", [60, 300])
 def test_the_estimated_norm_is_the_norm(alpha, size):
     """Of the features in the model, the first `size`: 1 + alpha^2 size, and the trace over 25."""
-    design, spectrum, active = (
-        Equicorrelated(300, 20, alpha=alpha),
-        new_spectrum(300),
-        new_active(300),
-    )
+    design = Equicorrelated(300, 20, alpha=alpha)
+    step_size, active = new_step_size(300), new_active(300)
     active.size[0] = size
     active.fresh[size:] = False
-    spectrum.direction[size:] = 0.0
+    step_size.direction[size:] = 0.0
     X, _ = design.sample(10_000, np.random.default_rng(0))
     for start in range(0, len(X), 25):
-        look(spectrum, X, np.arange(start, start + 25), np.zeros(25), 0, active)
-        conclude(spectrum, active, 8)
+        observe(step_size, X, np.arange(start, start + 25), np.zeros(25), 0, active)
+        end_batch(step_size, active, 8)
     exact = 1 + alpha**2 * size + (1 + alpha**2) * size / 25
-    assert_allclose(1 / stable_rate(spectrum, active, 25, 0), exact, rtol=0.25)
+    assert_allclose(1 / stable_rate(step_size, active, 25, 0), exact, rtol=0.25)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
@@ -98,10 +95,10 @@ def test_it_finds_all_features_where_the_constant_step_does_not():
 @pytest.mark.parametrize("touch", [-30.0, -2.0, 1e-4, 0.5, 8.0])
 def test_the_majorant_touches_the_loss_and_lies_above_it(touch):
     """The parabola is even around m = 0 but for the loss's linear part, -m / 2 for the label 1."""
-    m = np.linspace(-40, 40, 4001)
-    loss = np.array([value(LOG_LOSS, s, 1.0) for s in m])
-    offset = value(LOG_LOSS, touch, 1.0) + touch / 2
-    parabola = offset - m / 2 + majorant(LOG_LOSS, touch) * (m**2 - touch**2) / 2
+    m, code = np.linspace(-40, 40, 4001), int(Loss.log_loss)
+    loss = np.array([value(code, s, 1.0) for s in m])
+    offset = value(code, touch, 1.0) + touch / 2
+    parabola = offset - m / 2 + majorant(code, touch) * (m**2 - touch**2) / 2
     assert np.all(parabola >= loss - 1e-9)
 
 

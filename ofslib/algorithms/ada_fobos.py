@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, slope
+from ofslib.kernels.losses import Loss, slope
 from ofslib.kernels.penalties import shrunk, soft
-from ofslib.kernels.penalty_grid import TILE, Path, begin_step, end_step, gradient
+from ofslib.kernels.penalty_grid import TILE, PenaltyGrid, begin_step, end_step, gradient
 from ofslib.kernels.rows import entry, length, row
-from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
+from ofslib.streams.parameters import estimator
 from ofslib.streams.penalised import Penalised
-from ofslib.streams.row_stream import RowClassifier
+from ofslib.streams.row_stream import Adaptive, RowClassifier
 
 
 class Hyper(NamedTuple):
@@ -29,14 +29,18 @@ class Hyper(NamedTuple):
     intercept: float  # 1.0 or 0.0
 
 
+# Columns of `State.features`
+COEF, SQUARES, INVERSE, SHRUNK = range(4)
+
+
 class State(NamedTuple):
     # (p + 1, 4) coefficient, sum of squared gradients, 1 / H, row up to which it has been shrunk
     features: np.ndarray
     rows: np.ndarray  # (1,) int64
 
 
-class PathState(NamedTuple):
-    path: Path
+class GridState(NamedTuple):
+    grid: PenaltyGrid
     squares: np.ndarray  # (p + 1, m) sum of squared gradients
 
 
@@ -44,14 +48,14 @@ class PathState(NamedTuple):
 def step(state, x, y, hp):
     """Show one observation; returns the prediction made before it."""
     features, now, threshold = state.features, state.rows[0], hp.learning_rate * hp.l1
-    margin = hp.intercept * features[-1, 0]
+    margin = hp.intercept * features[-1, COEF]
     for i in range(length(x)):
         j, v = entry(x, i)
-        missed = now - features[j, 3]
+        missed = now - features[j, SHRUNK]
         if missed > 0.0:
-            features[j, 0] = shrunk(features[j, 0], missed, threshold * features[j, 2], 1.0)
-            features[j, 3] = now
-        margin += v * features[j, 0]
+            w = shrunk(features[j, COEF], missed, threshold * features[j, INVERSE], 1.0)
+            features[j, COEF], features[j, SHRUNK] = w, now
+        margin += v * features[j, COEF]
     if not np.isfinite(margin):
         return margin
     state.rows[0] += 1
@@ -61,7 +65,7 @@ def step(state, x, y, hp):
     for i in range(length(x)):
         j, v = entry(x, i)
         learn(features, j, s * v, threshold, hp)
-        features[j, 3] = now + 1.0
+        features[j, SHRUNK] = now + 1.0
     learn(features, len(features) - 1, s * hp.intercept, 0.0, hp)
     return margin
 
@@ -69,45 +73,47 @@ def step(state, x, y, hp):
 @kernel
 def learn(features, j, g, threshold, hp):
     """Take in the gradient g by coefficient j, and shrink it."""
-    features[j, 1] += g * g
-    features[j, 2] = 1.0 / (hp.delta + np.sqrt(features[j, 1]))
-    moved = features[j, 0] - hp.learning_rate * g * features[j, 2]
-    features[j, 0] = soft(moved, threshold * features[j, 2])
+    features[j, SQUARES] += g * g
+    features[j, INVERSE] = 1.0 / (hp.delta + np.sqrt(features[j, SQUARES]))
+    moved = features[j, COEF] - hp.learning_rate * g * features[j, INVERSE]
+    features[j, COEF] = soft(moved, threshold * features[j, INVERSE])
 
 
 @kernel
-def settled(state, hp):
+def coefficients(state, hp):
     """The coefficients, all shrunk up to now."""
-    w, features, threshold = state.features[:, 0].copy(), state.features, hp.learning_rate * hp.l1
+    features, threshold = state.features, hp.learning_rate * hp.l1
+    w = features[:, COEF].copy()
     for j in range(len(w) - 1):
-        missed = state.rows[0] - features[j, 3]
-        w[j] = shrunk(w[j], missed, threshold * features[j, 2], 1.0)
+        missed = state.rows[0] - features[j, SHRUNK]
+        w[j] = shrunk(w[j], missed, threshold * features[j, INVERSE], 1.0)
     return w
 
 
 @kernel
 def step_all(state, hp):
     """One step for each penalty; returns whether all is finite."""
-    path, squares, eta = state.path, state.squares, hp.learning_rate
-    if not begin_step(path, hp.loss):
+    grid, squares, eta = state.grid, state.squares, hp.learning_rate
+    if not begin_step(grid, hp.loss):
         return False
-    W, l1, used, last = path.W, path.l1, path.used, len(path.w) - 1
+    W, l1, nonzeros, last = grid.W, grid.l1, grid.nonzeros, len(grid.w) - 1
     for start in range(0, len(W), TILE):
-        gradients = gradient(path, start)
+        gradients = gradient(grid, start)
         for j in range(start, start + len(gradients)):
             w, square, g = W[j], squares[j], gradients[j - start]
             for q in range(len(l1)):
                 square[q] += g[q] * g[q]
                 rate = eta / (hp.delta + np.sqrt(square[q]))
                 w[q] = soft(w[q] - rate * g[q], rate * l1[q] if j < last else 0.0)
-                used[q] += w[q] != 0.0 and j < last
-    end_step(path, W, hp.k)
+                nonzeros[q] += w[q] != 0.0 and j < last
+    end_step(grid, W, hp.k)
     return True
 
 
 @kernel
-def fold(state, X, y, order, hp, margins):
-    """Show the rows `order` of X, as `RowStream` asks for."""
+def fold(state, block, hp):
+    """Show the rows of the block, as `RowStream` asks for."""
+    X, y, order, margins = block
     for i in range(len(order)):
         margins[i] = step(state, row(X, order[i]), y[order[i]], hp)
         if not np.isfinite(margins[i]):
@@ -116,27 +122,23 @@ def fold(state, X, y, order, hp, margins):
 
 
 @estimator
-class AdaFobosClassifier(Penalised, RowClassifier):
+class AdaFobosClassifier(Adaptive, Penalised, RowClassifier):
     """Adaptive FOBOS, with an l1 penalty, for two classes (Duchi et al. 2011).
 
     Frequent features learn slowly and rare ones fast. Cost: O(entries of the row) per row with
     one penalty; O(p * n_penalties) per row with `k`.
     """
 
-    loss: str = param("The barda paper's.", one_of(*CLASSIFICATION_LOSSES), default="squared_hinge")
-    learning_rate: float = param("Step size eta.", POSITIVE, default=0.1)
-    delta: float = param("What the paper adds to the adaptive scale H.", POSITIVE, default=0.01)
-
     fold, step_all, hyper = fold, step_all, Hyper
     frozen = (*Penalised.frozen, "learning_rate", "delta")
 
-    def _init(self, n_features):
+    def _new_state(self, n_features):
         if self.k is not None:
-            path = self._new_path(n_features)
-            return PathState(path, np.zeros_like(path.W))
+            grid = self._new_grid(n_features)
+            return GridState(grid, np.zeros_like(grid.W))
         features = np.zeros((n_features + 1, 4))
-        features[:, 2] = 1.0 / self.delta
+        features[:, INVERSE] = 1.0 / self.delta
         return State(features, np.zeros(1, np.int64))
 
-    def _one(self, state, hyper):
-        return settled(state, hyper)
+    def _one(self, state):
+        return coefficients(state, self._hyper)

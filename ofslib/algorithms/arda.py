@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, slope
+from ofslib.kernels.losses import Loss, slope
 from ofslib.kernels.penalties import soft
-from ofslib.kernels.penalty_grid import TILE, Path, begin_step, end_step, gradient
+from ofslib.kernels.penalty_grid import TILE, PenaltyGrid, begin_step, end_step, gradient
 from ofslib.kernels.rows import entry, length, row
-from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
+from ofslib.streams.parameters import estimator
 from ofslib.streams.penalised import Penalised
-from ofslib.streams.row_stream import RowClassifier
+from ofslib.streams.row_stream import Adaptive, RowClassifier
 
 
 class Hyper(NamedTuple):
@@ -27,13 +27,17 @@ class Hyper(NamedTuple):
     intercept: float  # 1.0 or 0.0
 
 
+# Columns of `State.sums`
+GRADIENTS, SQUARES, INVERSE = range(3)
+
+
 class State(NamedTuple):
     sums: np.ndarray  # (p + 1, 3) sum of gradients, of their squares, and 1 / H; last: intercept
     rows: np.ndarray  # (1,) int64
 
 
-class PathState(NamedTuple):
-    path: Path
+class GridState(NamedTuple):
+    grid: PenaltyGrid
     G: np.ndarray  # (p + 1, m) sum of gradients
     squares: np.ndarray  # (p + 1, m) sum of squared gradients
 
@@ -44,8 +48,8 @@ def step(state, x, y, hp):
     sums, threshold, total = state.sums, hp.l1 * state.rows[0], 0.0
     for i in range(length(x)):
         j, v = entry(x, i)
-        total += v * soft(sums[j, 0], threshold) * sums[j, 2]
-    margin = -hp.learning_rate * (total + hp.intercept * sums[-1, 0] * sums[-1, 2])
+        total += v * soft(sums[j, GRADIENTS], threshold) * sums[j, INVERSE]
+    margin = -hp.learning_rate * (total + hp.intercept * sums[-1, GRADIENTS] * sums[-1, INVERSE])
     if not np.isfinite(margin):
         return margin
     s = slope(hp.loss, margin, y)
@@ -62,20 +66,20 @@ def step(state, x, y, hp):
 @kernel
 def learn(sums, j, g, delta):
     """Take in the gradient g by coefficient j."""
-    sums[j, 0] += g
-    sums[j, 1] += g * g
-    sums[j, 2] = 1.0 / (delta + np.sqrt(sums[j, 1]))
+    sums[j, GRADIENTS] += g
+    sums[j, SQUARES] += g * g
+    sums[j, INVERSE] = 1.0 / (delta + np.sqrt(sums[j, SQUARES]))
 
 
 @kernel
 def step_all(state, hp):
     """One step for each penalty; returns whether all is finite."""
-    path, G, squares, eta = state.path, state.G, state.squares, hp.learning_rate
-    if not begin_step(path, hp.loss):
+    grid, G, squares, eta = state.grid, state.G, state.squares, hp.learning_rate
+    if not begin_step(grid, hp.loss):
         return False
-    W, l1, used, t, last = path.W, path.l1, path.used, path.count[1] + 1, len(path.w) - 1
+    W, l1, nonzeros, t, last = grid.W, grid.l1, grid.nonzeros, grid.steps[0] + 1, len(grid.w) - 1
     for start in range(0, len(W), TILE):
-        gradients = gradient(path, start)
+        gradients = gradient(grid, start)
         for j in range(start, start + len(gradients)):
             w, total, square, g = W[j], G[j], squares[j], gradients[j - start]
             for q in range(len(l1)):
@@ -83,14 +87,15 @@ def step_all(state, hp):
                 square[q] += g[q] * g[q]
                 threshold = t * l1[q] if j < last else 0.0
                 w[q] = -eta * soft(total[q], threshold) / (hp.delta + np.sqrt(square[q]))
-                used[q] += w[q] != 0.0 and j < last
-    end_step(path, W, hp.k)
+                nonzeros[q] += w[q] != 0.0 and j < last
+    end_step(grid, W, hp.k)
     return True
 
 
 @kernel
-def fold(state, X, y, order, hp, margins):
-    """Show the rows `order` of X, as `RowStream` asks for."""
+def fold(state, block, hp):
+    """Show the rows of the block, as `RowStream` asks for."""
+    X, y, order, margins = block
     for i in range(len(order)):
         margins[i] = step(state, row(X, order[i]), y[order[i]], hp)
         if not np.isfinite(margins[i]):
@@ -99,29 +104,25 @@ def fold(state, X, y, order, hp, margins):
 
 
 @estimator
-class ARDAClassifier(Penalised, RowClassifier):
+class ARDAClassifier(Adaptive, Penalised, RowClassifier):
     """Adaptive Regularized Dual Averaging with an l1 penalty for two classes (Duchi et al. 2011).
 
     Frequent features learn slowly and rare ones fast. Cost: O(entries of the row) per row with
     one penalty; O(p * n_penalties) per row with `k`.
     """
 
-    loss: str = param("The barda paper's.", one_of(*CLASSIFICATION_LOSSES), default="squared_hinge")
-    learning_rate: float = param("Step size eta.", POSITIVE, default=0.1)
-    delta: float = param("What the paper adds to the adaptive scale H.", POSITIVE, default=0.01)
-
     fold, step_all, hyper = fold, step_all, Hyper
     frozen = (*Penalised.frozen, "delta")
 
-    def _init(self, n_features):
+    def _new_state(self, n_features):
         if self.k is not None:
-            path = self._new_path(n_features)
-            return PathState(path, np.zeros_like(path.W), np.zeros_like(path.W))
+            grid = self._new_grid(n_features)
+            return GridState(grid, np.zeros_like(grid.W), np.zeros_like(grid.W))
         sums = np.zeros((n_features + 1, 3))
-        sums[:, 2] = 1.0 / self.delta
+        sums[:, INVERSE] = 1.0 / self.delta
         return State(sums, np.zeros(1, np.int64))
 
-    def _one(self, state, hyper):
-        G, threshold = state.sums[:, 0].copy(), hyper.l1 * state.rows[0]
+    def _one(self, state):
+        G, threshold = state.sums[:, GRADIENTS].copy(), self._hyper.l1 * state.rows[0]
         G[:-1] -= np.clip(G[:-1], -threshold, threshold)
-        return -hyper.learning_rate * G * state.sums[:, 2]
+        return -self._hyper.learning_rate * G * state.sums[:, INVERSE]

@@ -14,10 +14,10 @@ import numpy as np
 
 from ofslib._jit import kernel
 from ofslib.kernels.heap import comes_first, sift
-from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, slope
+from ofslib.kernels.losses import Loss, slope
 from ofslib.kernels.rows import entry, length, row
-from ofslib.streams.parameters import NOT_NEGATIVE, POSITIVE, estimator, one_of, param
-from ofslib.streams.row_stream import RowClassifier
+from ofslib.streams.parameters import NOT_NEGATIVE, estimator, param
+from ofslib.streams.row_stream import Adaptive, RowClassifier, coef_and_intercept
 
 
 class Hyper(NamedTuple):
@@ -29,17 +29,22 @@ class Hyper(NamedTuple):
     intercept: float  # 1.0 or 0.0
 
 
+# Positions in `State.size` and `State.floor`
+HEAP, SUPPORT = range(2)
+BOUND, SHRINK = range(2)
+
+
 class State(NamedTuple):
     G: np.ndarray  # (p + 1,) sum of gradients; the last entry is the intercept's
     squares: np.ndarray  # (p + 1,) sum of squared gradients
     H: np.ndarray  # (p + 1,) delta + squares ** 0.5
     bound: np.ndarray  # (p,) upper bound of H_j z_j**2 / eta**2
     heap: np.ndarray  # (p,) int32: features seen that have no coefficient, by bound
-    kept: np.ndarray  # (k,) int32: features with a coefficient
-    place: np.ndarray  # (p,) int32: 0 not seen; i + 1 at heap[i]; -i - 1 at kept[i]
-    size: np.ndarray  # (2,) int64: of the heap, of kept
+    support: np.ndarray  # (k,) int32: features with a coefficient
+    place: np.ndarray  # (p,) int32: 0 not seen; i + 1 at heap[i]; -i - 1 at support[i]
+    size: np.ndarray  # (2,) int64: of the heap, of the support
     rows: np.ndarray  # (1,) int64
-    floor: np.ndarray  # (2,) lower bound of the value of any kept feature, and `shrink` then
+    floor: np.ndarray  # (2,) lower bound of the values in the support, and `shrink` back then
 
 
 @kernel
@@ -58,36 +63,37 @@ def top(state, shrink):
         if not exact < bound[j]:
             return j
         bound[j] = exact
-        sift(heap, state.place, bound, True, 0, state.size[0])
+        sift(heap, state.place, bound, True, 0, state.size[HEAP])
 
 
 @kernel
-def last_kept(state, shrink):
-    """Position in `kept` of the feature that would go first; takes the floor anew."""
-    G, H, bound, kept, worst = state.G, state.H, state.bound, state.kept, 0
-    for i in range(state.size[1]):
-        j = kept[i]
+def least_position(state, shrink):
+    """Position in the support of the feature that would go first; takes the floor anew."""
+    G, H, bound, support, worst = state.G, state.H, state.bound, state.support, 0
+    for i in range(state.size[SUPPORT]):
+        j = support[i]
         bound[j] = value(G[j], H[j], shrink)
-        if comes_first(bound, kept[worst], j, True):
+        if comes_first(bound, support[worst], j, True):
             worst = i
-    state.floor[0] = bound[kept[worst]]
-    state.floor[1] = shrink
+    state.floor[BOUND] = bound[support[worst]]
+    state.floor[SHRINK] = shrink
     return worst
 
 
 @kernel
 def floor_now(floor, shrink, delta):
-    """Lower bound of all kept values: none has fallen by more than this since it was taken."""
-    fallen = (floor[1] + delta) / (shrink + delta)
-    return floor[0] * fallen * fallen * (1.0 - 1e-12)
+    """The floor today: no value in the support has fallen by more since it was taken."""
+    fallen = (floor[SHRINK] + delta) / (shrink + delta)
+    return floor[BOUND] * fallen * fallen * (1.0 - 1e-12)
 
 
 @kernel
 def truncate(state, shrink, hp):
     """Let the k features with the largest values have a coefficient."""
-    bound, heap, kept, place, size = state.bound, state.heap, state.kept, state.place, state.size
-    while size[0] > 0:
-        full = size[1] == len(kept)
+    bound, heap, support = state.bound, state.heap, state.support
+    place, size = state.place, state.size
+    while size[HEAP] > 0:
+        full = size[SUPPORT] == len(support)
         floor = floor_now(state.floor, shrink, hp.delta)
         if full and bound[heap[0]] < floor:
             return
@@ -95,20 +101,20 @@ def truncate(state, shrink, hp):
         if full:
             if bound[j] < floor:
                 return
-            i = last_kept(state, shrink)
-            if not comes_first(bound, j, kept[i], True):
+            i = least_position(state, shrink)
+            if not comes_first(bound, j, support[i], True):
                 return
-            heap[0] = kept[i]
+            heap[0] = support[i]
         else:
-            i = size[1]
-            size[1] += 1
-            size[0] -= 1
-            heap[0] = heap[size[0]]
-            state.floor[0] = 0.0
-        kept[i] = j
+            i = size[SUPPORT]
+            size[SUPPORT] += 1
+            size[HEAP] -= 1
+            heap[0] = heap[size[HEAP]]
+            state.floor[BOUND] = 0.0
+        support[i] = j
         place[j] = -i - 1
-        if size[0] > 0:
-            sift(heap, place, bound, True, 0, size[0])
+        if size[HEAP] > 0:
+            sift(heap, place, bound, True, 0, size[HEAP])
 
 
 @kernel
@@ -141,11 +147,11 @@ def learn(state, x, s, shrink, hp):
             # A value that has become smaller leaves its bound valid and the heap as it is.
             bound[j] = exact
             if place[j] == 0:
-                size[0] += 1
-                heap[size[0] - 1] = j
-                place[j] = size[0]
-            sift(heap, place, bound, True, place[j] - 1, size[0])
-    floor[0], floor[1] = lowest, shrink
+                size[HEAP] += 1
+                heap[size[HEAP] - 1] = j
+                place[j] = size[HEAP]
+            sift(heap, place, bound, True, place[j] - 1, size[HEAP])
+    floor[BOUND], floor[SHRINK] = lowest, shrink
     G[-1] += s * hp.intercept
     squares[-1] += s * s * hp.intercept
     H[-1] = hp.delta + np.sqrt(squares[-1])
@@ -167,8 +173,9 @@ def step(state, x, y, hp):
 
 
 @kernel
-def fold(state, X, y, order, hp, margins):
-    """Show the rows `order` of X, as `RowStream` asks for."""
+def fold(state, block, hp):
+    """Show the rows of the block, as `RowStream` asks for."""
+    X, y, order, margins = block
     for i in range(len(order)):
         margins[i] = step(state, row(X, order[i]), y[order[i]], hp)
         if not np.isfinite(margins[i]):
@@ -177,7 +184,7 @@ def fold(state, X, y, order, hp, margins):
 
 
 @estimator
-class BARDAClassifier(RowClassifier):
+class BARDAClassifier(Adaptive, RowClassifier):
     """Budgeted Adaptive Regularized Dual Averaging for two classes (barda, Algorithm 1).
 
     Frequent features learn slowly and rare ones fast; the k features with the largest
@@ -185,17 +192,12 @@ class BARDAClassifier(RowClassifier):
     Cost: O(nonzeros of the row * log(features seen) + k) per row at most, mostly less.
     """
 
-    loss: str = param(
-        "The paper uses squared_hinge.", one_of(*CLASSIFICATION_LOSSES), default="squared_hinge"
-    )
-    learning_rate: float = param("Step size eta.", POSITIVE, default=0.1)
     alpha: float = param("Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE, default=1e-5)
-    delta: float = param("What the paper adds to the adaptive scale H.", POSITIVE, default=0.01)
 
     fold, hyper = fold, Hyper
     frozen = ("k", "learning_rate", "alpha", "delta")
 
-    def _init(self, n_features):
+    def _new_state(self, n_features):
         p, k = n_features, min(self.k, n_features)
         return State(
             G=np.zeros(p + 1),
@@ -203,18 +205,18 @@ class BARDAClassifier(RowClassifier):
             H=np.full(p + 1, float(self.delta)),
             bound=np.zeros(p),
             heap=np.zeros(p, np.int32),
-            kept=np.zeros(k, np.int32),
+            support=np.zeros(k, np.int32),
             place=np.zeros(p, np.int32),
             size=np.zeros(2, np.int64),
             rows=np.zeros(1, np.int64),
             floor=np.zeros(2),
         )
 
-    def _hyper(self, n_rows):
-        return super()._hyper(n_rows, decay=self.alpha * self.learning_rate)
+    def _read_hyper(self, n_rows):
+        return super()._read_hyper(n_rows, decay=self.alpha * self.learning_rate)
 
-    def _model(self, state, hyper):
-        shrink, kept = hyper.decay * state.rows[0], np.zeros(len(state.G), bool)
-        kept[state.kept[: state.size[1]]] = kept[-1] = True
-        w = np.where(kept, -hyper.learning_rate * state.G / (shrink + state.H), 0.0)
-        return w[:-1], float(w[-1])
+    def _model(self, state):
+        shrink, inside = self._hyper.decay * state.rows[0], np.zeros(len(state.G), bool)
+        inside[state.support[: state.size[SUPPORT]]] = inside[-1] = True
+        w = -self._hyper.learning_rate * state.G / (shrink + state.H)
+        return coef_and_intercept(np.where(inside, w, 0.0))

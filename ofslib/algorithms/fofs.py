@@ -4,41 +4,14 @@ A gradient step with shrinkage, projection to a ball, and truncation to the k la
 after every step.
 """
 
-from typing import NamedTuple
-
-from ofslib._jit import kernel
-from ofslib.kernels.hard_threshold import new_truncated, truncated_step
-from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss
-from ofslib.kernels.minibatch import gather
+from ofslib.kernels.hard_threshold import Hyper, fold, new_state, step
+from ofslib.kernels.losses import CLASSIFICATION_LOSSES
 from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, estimator, one_of, param
-from ofslib.streams.row_stream import RowClassifier
-
-
-class Hyper(NamedTuple):
-    k: int
-    loss: Loss
-    learning_rate: float
-    alpha: float
-    radius: float
-    batch_size: int
-    intercept: float  # 1.0 or 0.0
-
-
-@kernel
-def fold(state, X, y, order, hp, margins):
-    """Show the rows `order` of X, as `RowStream` asks for."""
-    w, kept, every, batch, i = state.w, state.kept, state.every, state.batch, 0
-    while i < len(order):
-        i = gather(batch, X, y, order, i, hp.batch_size, w, kept, every, hp, margins)
-        if batch.count[1] >= hp.batch_size:
-            truncated_step(state, hp.k, hp.learning_rate, hp.alpha, hp.radius)
-        elif i < len(order):
-            break
-    return i
+from ofslib.streams.row_stream import MiniBatches, RowClassifier
 
 
 @estimator
-class FOFSClassifier(RowClassifier):
+class FOFSClassifier(MiniBatches, RowClassifier):
     """First-order Online Feature Selection for two classes (Wang et al. 2014; OFS in barda).
 
     The coefficients lie in a ball of radius `radius_` = 1 / sqrt(alpha), and after each mini-batch
@@ -52,7 +25,7 @@ class FOFSClassifier(RowClassifier):
         "Rows of a mini-batch; the sfsa paper uses 25.", AT_LEAST_ONE, default=1
     )
 
-    fold, hyper = fold, Hyper
+    fold, step, hyper = fold, step, Hyper
 
     @property
     def radius_(self) -> float:
@@ -60,15 +33,8 @@ class FOFSClassifier(RowClassifier):
         Radius 1 / sqrt(alpha) of the ball that the coefficients lie in."""
         return float("inf") if self.alpha == 0 else self.alpha**-0.5
 
-    def _init(self, n_features):
-        return new_truncated(n_features)
+    def _new_state(self, n_features):
+        return new_state(n_features)
 
-    def _hyper(self, n_rows):
-        return super()._hyper(n_rows, radius=self.radius_)
-
-    def _finish(self, state, hp):
-        if state.batch.count[1]:
-            truncated_step(state, hp.k, hp.learning_rate, hp.alpha, hp.radius)
-
-    def _model(self, state, hyper):
-        return state.w[:-1].copy(), float(state.w[-1])
+    def _read_hyper(self, n_rows):
+        return super()._read_hyper(n_rows, radius=self.radius_)

@@ -5,7 +5,7 @@ A gradient step, then shrinkage by the penalty l1 |w| + l2/2 w**2.
 
 import numpy as np
 
-from ofslib.kernels.fobos import Hyper, fold, new_proximal, settled, step, step_all
+from ofslib.kernels.fobos import Hyper, coefficients, fold, new_state, step, step_all
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES
 from ofslib.streams.parameters import NOT_NEGATIVE, POSITIVE, estimator, one_of, param
 from ofslib.streams.penalised import PenalisedBatches
@@ -24,15 +24,15 @@ class OPG(PenalisedBatches):
     fold, step, step_all, hyper = fold, step, step_all, Hyper
     frozen = (*PenalisedBatches.frozen, "l2", "learning_rate")
 
-    def _init(self, n_features):
-        return new_proximal(n_features) if self.k is None else self._new_path(n_features)
+    def _new_state(self, n_features):
+        return new_state(n_features) if self.k is None else self._new_grid(n_features)
 
-    def _hyper(self, n_rows):
+    def _read_hyper(self, n_rows):
         factor = 1.0 / (1.0 + self.learning_rate * self.l2)
-        return super()._hyper(n_rows, factor=factor, theta=np.inf, period=1)
+        return super()._read_hyper(n_rows, factor=factor, theta=np.inf, period=1)
 
-    def _one(self, state, hyper):
-        return settled(state, hyper)
+    def _one(self, state):
+        return coefficients(state, self._hyper)
 
 
 @estimator

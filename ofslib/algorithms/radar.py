@@ -12,10 +12,10 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels.losses import Loss
 from ofslib.kernels.minibatch import gather
-from ofslib.kernels.rows import Active, Batch, clear, new_active, new_batch, new_moments
-from ofslib.kernels.selection import COEF, best_model
+from ofslib.kernels.rows import ROWS, Active, Batch, clear, new_active, new_batch, new_moments
+from ofslib.kernels.selection import Importance, best_model
 from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, estimator, one_of, param
-from ofslib.streams.row_stream import RowRegressor
+from ofslib.streams.row_stream import MiniBatches, RowRegressor
 
 
 class Hyper(NamedTuple):
@@ -34,8 +34,9 @@ class State(NamedTuple):
     centre: np.ndarray  # (p + 1,) of the epoch
     dual: np.ndarray  # (p + 1,) sum of the subgradients of the epoch
     total: np.ndarray  # (p + 1,) sum of the iterates of the epoch, the centre among them
-    count: np.ndarray  # (2,) int64: steps of the epoch, epochs ended
-    every: Active  # all features
+    steps: np.ndarray  # (1,) int64: of the epoch
+    epochs: np.ndarray  # (1,) int64: ended
+    all_features: Active
     batch: Batch
 
 
@@ -60,37 +61,38 @@ def move(state, size, radius):
 @kernel
 def step(state, hp):
     """One step with the rows of the batch; ends the epoch if it was the last."""
-    w, dual, batch, count = state.w, state.dual, state.batch, state.count
-    shrink = 0.5 ** (0.5 * count[1])
+    w, dual, batch, steps, epochs = state.w, state.dual, state.batch, state.steps, state.epochs
+    shrink = 0.5 ** (0.5 * epochs[0])
     for j in range(len(w)):
-        dual[j] += batch.gradient[j] / batch.count[1]
+        dual[j] += batch.gradient[j] / batch.count[ROWS]
         if j < len(w) - 1:
             dual[j] += hp.l1 * shrink * np.sign(w[j])
-    clear(batch, state.every)
-    count[0] += 1
-    move(state, hp.learning_rate / np.sqrt(count[0]), hp.radius * shrink)
+    clear(batch, state.all_features)
+    steps[0] += 1
+    move(state, hp.learning_rate / np.sqrt(steps[0]), hp.radius * shrink)
     state.total[:] += w
-    if count[0] == hp.epoch_size * 2 ** count[1]:
-        state.centre[:] = state.total / (count[0] + 1)
+    if steps[0] == hp.epoch_size * 2 ** epochs[0]:
+        state.centre[:] = state.total / (steps[0] + 1)
         w[:], state.total[:], dual[:] = state.centre, state.centre, 0.0
-        count[0], count[1] = 0, count[1] + 1
+        steps[0], epochs[0] = 0, epochs[0] + 1
 
 
 @kernel
-def fold(state, X, y, order, hp, margins):
-    """Show the rows `order` of X, as `RowStream` asks for."""
-    w, every, batch, i = state.w, state.every, state.batch, 0
-    while i < len(order):
-        i = gather(batch, X, y, order, i, hp.batch_size, w, every, every, hp, margins)
-        if batch.count[1] >= hp.batch_size:
+def fold(state, block, hp):
+    """Show the rows of the block, as `RowStream` asks for."""
+    w, all_features, batch, i = state.w, state.all_features, state.batch, 0
+    n = len(block.order)
+    while i < n:
+        i = gather(batch, block, i, hp.batch_size, w, all_features, all_features, hp)
+        if batch.count[ROWS] >= hp.batch_size:
             step(state, hp)
-        elif i < len(order):
+        elif i < n:
             break
     return i
 
 
 @estimator
-class RADARRegressor(RowRegressor):
+class RADARRegressor(MiniBatches, RowRegressor):
     """Regularization Annealed epoch Dual Averaging (Agarwal, Negahban and Wainwright 2012).
 
     The model is the mean of the iterates of the epoch, of which the k largest coefficients are
@@ -104,20 +106,19 @@ class RADARRegressor(RowRegressor):
         "Step t of an epoch has size eta / sqrt(t).", POSITIVE, default=0.1
     )
     epoch_size: int = param("Mini-batches of the first epoch.", AT_LEAST_ONE, default=50)
-    batch_size: int = param("Rows of a mini-batch.", AT_LEAST_ONE, default=25)
 
-    fold, hyper = fold, Hyper
+    fold, step, hyper = fold, step, Hyper
     frozen = ("epoch_size",)
 
-    def _init(self, n_features):
-        w, centre, dual, total = np.zeros((4, n_features + 1))
-        count = np.zeros(2, np.int64)
-        return State(w, centre, dual, total, count, new_active(n_features), new_batch(n_features))
+    def _new_state(self, n_features):
+        return State(
+            *np.zeros((4, n_features + 1)),
+            *np.zeros((2, 1), np.int64),
+            all_features=new_active(n_features),
+            batch=new_batch(n_features),
+        )
 
-    def _finish(self, state, hyper):
-        if state.batch.count[1]:
-            step(state, hyper)
-
-    def _model(self, state, hyper):
-        mean = state.total / (state.count[0] + 1)
-        return best_model(mean, state.every, new_moments(1), COEF, hyper.k)
+    def _model(self, state):
+        mean = state.total / (state.steps[0] + 1)
+        unused = new_moments(1)
+        return best_model(mean, state.all_features, unused, Importance.coef, self._hyper.k)

@@ -11,8 +11,9 @@ import numpy as np
 from ofslib._jit import REORDERED_SUMS, generic, kernel
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, slope
 from ofslib.kernels.penalties import soft
-from ofslib.kernels.penalty_grid import TILE, Path, begin_step, end_step, gradient
+from ofslib.kernels.penalty_grid import TILE, PenaltyGrid, begin_step, end_step, gradient
 from ofslib.kernels.rows import (
+    ROWS,
     Active,
     Batch,
     add,
@@ -43,12 +44,12 @@ class Hyper(NamedTuple):
 class State(NamedTuple):
     G: np.ndarray  # (p + 1,) sum of mean gradients; the last entry is the intercept's
     steps: np.ndarray  # (1,) int64
-    every: Active  # all features
+    all_features: Active
     batch: Batch
 
 
-class PathState(NamedTuple):
-    path: Path
+class GridState(NamedTuple):
+    grid: PenaltyGrid
     G: np.ndarray  # (p + 1, m)
 
 
@@ -76,41 +77,41 @@ def _product(x, G, threshold):
 
 @kernel
 def step(state, hp):
-    """Take in the mean gradient of the batch; returns True."""
+    """Take in the mean gradient of the batch."""
     G, batch = state.G, state.batch
-    for j in in_batch(batch, state.every):
-        G[j] += batch.gradient[j] / batch.count[1]
-    G[-1] += batch.gradient[-1] / batch.count[1]
+    for j in in_batch(batch, state.all_features):
+        G[j] += batch.gradient[j] / batch.count[ROWS]
+    G[-1] += batch.gradient[-1] / batch.count[ROWS]
     state.steps[0] += 1
-    clear(batch, state.every)
-    return True
+    clear(batch, state.all_features)
 
 
 @kernel
 def step_all(state, hp):
     """One step for each penalty; returns whether all is finite."""
-    path, G = state.path, state.G
-    if not begin_step(path, hp.loss):
+    grid, G = state.grid, state.G
+    if not begin_step(grid, hp.loss):
         return False
-    W, l1, used, t = path.W, path.l1, path.used, path.count[1] + 1
+    W, l1, nonzeros, t = grid.W, grid.l1, grid.nonzeros, grid.steps[0] + 1
     scale, more = scales(t, hp.l2, hp)
     for start in range(0, len(W), TILE):
-        gradients = gradient(path, start)
+        gradients = gradient(grid, start)
         for j in range(start, start + len(gradients)):
             w, total, g = W[j], G[j], gradients[j - start]
             for q in range(len(l1)):
                 total[q] += g[q]
                 w[q] = -scale * soft(total[q], t * l1[q] + more)
-                used[q] += w[q] != 0.0 and j < len(W) - 1
+                nonzeros[q] += w[q] != 0.0 and j < len(W) - 1
     W[-1] = -scales(t, 0.0, hp)[0] * G[-1]
-    end_step(path, W, hp.k)
+    end_step(grid, W, hp.k)
     return True
 
 
 @kernel
-def fold(state, X, y, order, hp, margins):
-    """Show the rows `order` of X, as `RowStream` asks for."""
-    G, batch, every, slopes = state.G, state.batch, state.every, np.empty(1)
+def fold(state, block, hp):
+    """Show the rows of the block, as `RowStream` asks for."""
+    X, y, order, margins = block
+    G, batch, all_features, slopes = state.G, state.batch, state.all_features, np.empty(1)
     for i in range(len(order)):
         t = state.steps[0]
         scale, more = scales(t, hp.l2, hp)
@@ -119,9 +120,9 @@ def fold(state, X, y, order, hp, margins):
         if not np.isfinite(margins[i]):
             return i
         slopes[0] = slope(hp.loss, margins[i], y[order[i]])
-        add(batch, X, order[i : i + 1], slopes, every)
+        add(batch, X, order[i : i + 1], slopes, all_features)
         batch.gradient[-1] += slopes[0] * hp.intercept
-        if batch.count[1] >= hp.batch_size:
+        if batch.count[ROWS] >= hp.batch_size:
             step(state, hp)
     return len(order)
 
@@ -137,21 +138,21 @@ class RDA(PenalisedBatches):
     )
 
     fold, step, step_all, hyper = fold, step, step_all, Hyper
-    pace = "gamma"
+    step_parameter = "gamma"
 
-    def _init(self, n_features):
+    def _new_state(self, n_features):
         if self.k is not None:
-            path = self._new_path(n_features)
-            return PathState(path, np.zeros_like(path.W))
+            grid = self._new_grid(n_features)
+            return GridState(grid, np.zeros_like(grid.W))
         return State(
             G=np.zeros(n_features + 1),
             steps=np.zeros(1, np.int64),
-            every=new_active(n_features),
+            all_features=new_active(n_features),
             batch=new_batch(n_features),
         )
 
-    def _one(self, state, hyper):
-        t = state.steps[0]
+    def _one(self, state):
+        t, hyper = state.steps[0], self._hyper
         scale, more = scales(t, hyper.l2, hyper)
         threshold, G = t * hyper.l1 + more, state.G
         w = -scale * (G - np.clip(G, -threshold, threshold))

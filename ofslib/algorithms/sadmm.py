@@ -11,7 +11,14 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels.losses import Loss
 from ofslib.kernels.penalties import soft
-from ofslib.kernels.penalty_grid import TILE, Path, begin_step, end_step, gradient, new_path
+from ofslib.kernels.penalty_grid import (
+    TILE,
+    PenaltyGrid,
+    begin_step,
+    end_step,
+    gradient,
+    new_penalty_grid,
+)
 from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
 from ofslib.streams.penalised import PenalisedBatches
 from ofslib.streams.row_stream import RowRegressor
@@ -27,7 +34,7 @@ class Hyper(NamedTuple):
 
 
 class State(NamedTuple):
-    path: Path  # its W holds b
+    grid: PenaltyGrid  # its W holds b
     w: np.ndarray  # (p + 1, m) the sparse coefficients; the last row is the intercepts'
     u: np.ndarray  # (p + 1, m) sum of b - w, negated
 
@@ -35,15 +42,15 @@ class State(NamedTuple):
 @kernel
 def step_all(state, hp):
     """One step for each penalty; returns whether all is finite."""
-    path, eta, rho = state.path, hp.learning_rate, hp.rho
-    if not begin_step(path, hp.loss):
+    grid, eta, rho = state.grid, hp.learning_rate, hp.rho
+    if not begin_step(grid, hp.loss):
         return False
-    l1, used = path.l1, path.used
-    for start in range(0, len(path.W), TILE):
-        gradients = gradient(path, start)
+    l1, nonzeros = grid.l1, grid.nonzeros
+    for start in range(0, len(grid.W), TILE):
+        gradients = gradient(grid, start)
         for j in range(start, start + len(gradients)):
-            b, w, u, g = path.W[j], state.w[j], state.u[j], gradients[j - start]
-            if j == len(path.W) - 1:
+            b, w, u, g = grid.W[j], state.w[j], state.u[j], gradients[j - start]
+            if j == len(grid.W) - 1:
                 b -= eta * g
                 w[:] = b
                 continue
@@ -51,8 +58,8 @@ def step_all(state, hp):
                 b[q] = (rho * (w[q] + u[q]) + b[q] / eta - g[q]) / (rho + 1.0 / eta)
                 w[q] = soft(b[q] - u[q], l1[q] / rho)
                 u[q] += w[q] - b[q]
-                used[q] += w[q] != 0.0
-    end_step(path, state.w, hp.k)
+                nonzeros[q] += w[q] != 0.0
+    end_step(grid, state.w, hp.k)
     return True
 
 
@@ -71,16 +78,16 @@ class SADMMRegressor(PenalisedBatches, RowRegressor):
     step_all, hyper = step_all, Hyper
     frozen = (*PenalisedBatches.frozen, "learning_rate", "rho")
 
-    def _init(self, n_features):
+    def _new_state(self, n_features):
         if self.k is None:
             one = float(self.l1) or np.finfo(float).tiny
-            path = new_path(n_features, int(self.batch_size), 1, (one, one))
+            grid = new_penalty_grid(n_features, int(self.batch_size), 1, (one, one))
         else:
-            path = self._new_path(n_features)
-        return State(path, np.zeros_like(path.W), np.zeros_like(path.W))
+            grid = self._new_grid(n_features)
+        return State(grid, np.zeros_like(grid.W), np.zeros_like(grid.W))
 
-    def _hyper(self, n_rows):
-        return super()._hyper(n_rows, k=self.k or self.n_features_in_)
+    def _read_hyper(self, n_rows):
+        return super()._read_hyper(n_rows, k=self.k or self.n_features_in_)
 
     def _columns(self, state):
         return state.w

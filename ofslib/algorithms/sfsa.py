@@ -11,10 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels import rows, selection
-from ofslib.kernels.losses import CLASSIFICATION_LOSSES, SQUARED_ERROR, Loss, curvature, slope
+from ofslib.kernels import rows
+from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, curvature, slope
 from ofslib.kernels.minibatch import gather
 from ofslib.kernels.rows import (
+    ROWS,
     Active,
     Batch,
     Moments,
@@ -22,16 +23,16 @@ from ofslib.kernels.rows import (
     new_active,
     new_batch,
     new_moments,
-    watch,
+    update_moments,
 )
 from ofslib.kernels.selection import Importance, annealed, best_model, prune
 from ofslib.kernels.step_size import (
-    EVERY,
-    Spectrum,
-    conclude,
-    forget,
-    look,
-    new_spectrum,
+    PERIOD,
+    StepSize,
+    drop_features,
+    end_batch,
+    new_step_size,
+    observe,
     rate_of_batch,
     stable_rate,
 )
@@ -57,9 +58,6 @@ class Optimizer(IntEnum):
     adam = 3
 
 
-SGD, MOMENTUM, NESTEROV, ADAM = (int(code) for code in Optimizer)
-
-
 class Hyper(NamedTuple):
     k: int
     loss: Loss
@@ -72,7 +70,7 @@ class Hyper(NamedTuple):
     warmup: int  # steps before pruning starts
     maturity: int  # steps until k features are left; 0: never prune
     spectral: bool  # step size by the spectral norm; then a mean of the iterates is the model
-    look: int  # mini-batches that are only looked at then, before the first step
+    burn_in: int  # mini-batches that are only observed then, before the first step
     intercept: float  # 1.0 or 0.0
 
 
@@ -81,12 +79,12 @@ class State(NamedTuple):
     v: np.ndarray  # (p + 1,) velocity (Adam: mean gradient), or (1,) for sgd
     # (p + 1,) w + momentum * v (Adam: mean squared gradient; spectral: mean of w), or (1,)
     ahead: np.ndarray
-    spectrum: Spectrum
+    step_size: StepSize
     active: Active
     batch: Batch
     moments: Moments
     steps: np.ndarray  # (1,) gradient steps made
-    room: np.ndarray  # (2, p + 1) scratch of the selection
+    scratch: np.ndarray  # (2, p + 1) of the selection
 
 
 @kernel
@@ -104,28 +102,28 @@ def descend(state, hp):
     w, v, ahead, batch, active = state.w, state.v, state.ahead, state.batch, state.active
     g, rate, m = batch.gradient, hp.learning_rate, hp.momentum
     if hp.spectral:
-        if state.steps[0] < hp.look:
+        if state.steps[0] < hp.burn_in:
             return
-        rate = stable_rate(state.spectrum, active, batch.count[1], hp.loss)
-        rate = min(rate, rate_of_batch(state.spectrum, batch, active, hp.loss))
+        rate = stable_rate(state.step_size, active, batch.count[ROWS], hp.loss)
+        rate = min(rate, rate_of_batch(state.step_size, batch, active, hp.loss))
         if hp.intercept > 0.0:
             # Features and intercept, each at its own pace; together they are stable at half of it.
-            own = 1.0 / (curvature(hp.loss) * (1.0 + 1.0 / batch.count[1]))
+            own = 1.0 / (curvature(hp.loss) * (1.0 + 1.0 / batch.count[ROWS]))
             rate *= 0.5
             g[-1] *= 0.5 * own / rate if rate > 0.0 else 0.0
-    if hp.optimizer == SGD:
+    if hp.optimizer == Optimizer.sgd:
         rows.descend(w, batch, active, rate)
         return
-    g[-1] /= batch.count[1]
+    g[-1] /= batch.count[ROWS]
     coordinates = active.index[: active.size[0]]
     for j in coordinates:
-        g[j] /= batch.count[1]
+        g[j] /= batch.count[ROWS]
     for a in range(len(coordinates) + 1):
         j = len(w) - 1 if a == len(coordinates) else int(coordinates[a])
-        if hp.optimizer == MOMENTUM:
+        if hp.optimizer == Optimizer.momentum:
             v[j] = m * v[j] - rate * g[j]
             w[j] += v[j]
-        elif hp.optimizer == NESTEROV:
+        elif hp.optimizer == Optimizer.nesterov:
             # The form that reproduces SFSA-AG weighs the gradient by 1 - m: an average, no sum.
             v[j] = m * v[j] - (1.0 - m) * rate * g[j]
             w[j] += v[j]
@@ -138,15 +136,15 @@ def descend(state, hp):
 def anneal(state, hp):
     """Keep the M_t most important features, once the warm-up is over."""
     t, active, p = state.steps[0] - hp.warmup, state.active, len(state.active.index)
-    if hp.maturity == 0 or t <= 0 or state.steps[0] <= hp.look:
+    if hp.maturity == 0 or t <= 0 or state.steps[0] <= hp.burn_in:
         return
     m = active.size[0]
     keep = annealed(t, hp.maturity - hp.warmup, p, min(hp.k, p), hp.mu)
-    judged = state.ahead if hp.spectral else state.w
+    ranked = state.ahead if hp.spectral else state.w
     before = stiffness(state, hp) if hp.spectral and keep < m else 1.0
-    prune(judged, active, state.moments, hp.importance, keep, state.room)
+    prune(ranked, active, state.moments, hp.importance, keep, state.scratch)
     if hp.spectral and keep < m:
-        forget(state.spectrum, active, active.index[keep:m])
+        drop_features(state.step_size, active, active.index[keep:m])
         for j in active.index[keep:m]:
             state.w[j] = 0.0
         after = stiffness(state, hp)
@@ -154,7 +152,7 @@ def anneal(state, hp):
             for j in active.index[:keep]:
                 state.w[j] *= before / after
                 state.ahead[j] *= before / after
-    if hp.optimizer != SGD:
+    if hp.optimizer != Optimizer.sgd:
         for j in active.index[keep:m]:
             state.v[j] = 0.0
             state.ahead[j] = 0.0
@@ -169,23 +167,23 @@ def stiffness(state, hp):
     else the late rows alone would tell which features stay. With the squared error, whose descent
     forgets where it began, there is nothing to scale.
     """
-    if hp.loss == SQUARED_ERROR:
+    if hp.loss == Loss.squared_error:
         return 1.0
-    spectrum, active = state.spectrum, state.active
-    rate = stable_rate(spectrum, active, hp.batch_size, hp.loss)
+    step_size, active = state.step_size, state.active
+    rate = stable_rate(step_size, active, hp.batch_size, hp.loss)
     if rate == 0.0:
         return 0.0
-    bend = spectrum.bend[0] / spectrum.squares.rows[0]
-    return 1.0 / rate + state.steps[0] * bend * spectrum.trace[0] / active.size[0]
+    mean_curvature = step_size.curvature[0] / step_size.moments.rows[0]
+    return 1.0 / rate + state.steps[0] * mean_curvature * step_size.trace[0] / active.size[0]
 
 
 @kernel
 def step(state, hp):
     """One gradient step with the rows of the batch, and the pruning after it."""
     if hp.spectral:
-        conclude(state.spectrum, state.active, hp.look)
+        end_batch(state.step_size, state.active, hp.burn_in)
     descend(state, hp)
-    state.spectrum.residual[0] = 0.0
+    state.step_size.slopes[0] = 0.0
     clear(state.batch, state.active)
     state.steps[0] += 1
     if hp.spectral:
@@ -207,26 +205,39 @@ def average(state, hp):
 
 
 @kernel
-def fold(state, X, y, order, hp, margins):
-    """Show the rows `order` of X, as `RowStream` asks for."""
-    point = state.ahead if hp.optimizer == NESTEROV else state.w
+def fold(state, block, hp):
+    """Show the rows of the block, as `RowStream` asks for."""
+    X, y, order, margins = block
+    point = state.ahead if hp.optimizer == Optimizer.nesterov else state.w
     active, batch, i = state.active, state.batch, 0
     while i < len(order):
         start = i
-        i = gather(batch, X, y, order, i, hp.batch_size, point, active, active, hp, margins)
-        if hp.importance != selection.COEF:
-            watch(state.moments, X, order[start:i])
+        i = gather(batch, block, i, hp.batch_size, point, active, active, hp)
+        if hp.importance != Importance.coef:
+            update_moments(state.moments, X, order[start:i])
         if hp.spectral:
             for r in range(start, i):
                 s = slope(hp.loss, margins[r], y[order[r]])
-                state.spectrum.residual[0] += s * s
-        if hp.spectral and (state.steps[0] < hp.look or state.steps[0] % EVERY == 0):
-            look(state.spectrum, X, order[start:i], margins[start:i], hp.loss, active)
-        if batch.count[1] >= hp.batch_size:
+                state.step_size.slopes[0] += s * s
+        if hp.spectral and (state.steps[0] < hp.burn_in or state.steps[0] % PERIOD == 0):
+            observe(state.step_size, X, order[start:i], margins[start:i], hp.loss, active)
+        if batch.count[ROWS] >= hp.batch_size:
             step(state, hp)
         elif i < len(order):
             break
     return i
+
+
+def finish(state: State, hp: Hyper) -> None:
+    """The last step, if there are rows in the mini-batch."""
+    if state.batch.count[ROWS]:
+        step(state, hp)
+
+
+def shown_model(state: State, hp: Hyper) -> tuple[np.ndarray, float]:
+    """Coefficients, at most k of them not zero, and intercept."""
+    w = state.ahead if hp.spectral else state.w
+    return best_model(w, state.active, state.moments, hp.importance, hp.k)
 
 
 @estimator
@@ -261,7 +272,7 @@ class Annealing(RowStream):
     fold, hyper = fold, Hyper
     frozen = ("optimizer", "importance", "step")
 
-    def _init(self, n_features):
+    def _new_state(self, n_features):
         p, sgd, spectral = n_features, self.optimizer == "sgd", self.step == "spectral"
         if spectral and not sgd:
             raise ValueError(f"optimizer={self.optimizer!r} has no step='spectral': use 'sgd'.")
@@ -269,29 +280,27 @@ class Annealing(RowStream):
             w=np.zeros(p + 1),
             v=np.zeros(1 if sgd else p + 1),
             ahead=np.zeros(1 if sgd and not spectral else p + 1),
-            spectrum=new_spectrum(p if spectral else 0),
+            step_size=new_step_size(p if spectral else 0),
             active=new_active(p),
             batch=new_batch(p, may_sweep=True),
             moments=new_moments(1 if self.importance == "coef" else p),
             steps=np.zeros(1, np.int64),
-            room=np.empty((2, p + 1)),
+            scratch=np.empty((2, p + 1)),
         )
 
     def _schedule(self, warmup: int, maturity: int) -> Hyper:
         """The hyper-parameters for a schedule in mini-batches."""
         spectral = self.step == "spectral"
         # As many as the power iteration needs, but few of a short stream
-        look = (min(max(maturity // 16, 1), 8) if maturity else 8) if spectral else 0
-        own = {"warmup": warmup, "maturity": maturity, "spectral": spectral, "look": look}
-        return super()._hyper(None, **own)
+        burn_in = (min(max(maturity // 16, 1), 8) if maturity else 8) if spectral else 0
+        own = {"warmup": warmup, "maturity": maturity, "spectral": spectral, "burn_in": burn_in}
+        return super()._read_hyper(None, **own)
 
-    def _finish(self, state, hyper):
-        if state.batch.count[1]:
-            step(state, hyper)
+    def _finish(self, state):
+        finish(state, self._hyper)
 
-    def _model(self, state, hyper):
-        w = state.ahead if hyper.spectral else state.w
-        return best_model(w, state.active, state.moments, hyper.importance, hyper.k)
+    def _model(self, state):
+        return shown_model(state, self._hyper)
 
 
 @estimator
@@ -318,7 +327,7 @@ class SFSA(Annealing):
         default=None,
     )
 
-    def _hyper(self, n_rows):
+    def _read_hyper(self, n_rows):
         maturity, warmup, spectral = self.maturity, self.warmup, self.step == "spectral"
         if maturity is None and n_rows is not None:
             # A label tells little: to find the features takes all rows.
@@ -356,7 +365,7 @@ class Anytime(NamedTuple):
 
     trunk: State  # never loses a feature; the next model branches off from it
     growing: State  # has left the trunk at the last maturity and matures at the next one
-    current: State  # has matured
+    current: State  # has matured, once there was a maturity
     seen: np.ndarray  # (1,) rows
 
 
@@ -375,19 +384,24 @@ class AnytimeHyper(NamedTuple):
         return last, following
 
 
-def fold_anytime(state, X, y, order, hp, margins):
-    """Show the rows `order` of X to the three models, as `RowStream` asks for."""
-    i, unused = 0, np.empty(len(order))
-    while i < len(order):
-        last, following = hp.around(state.seen[0])
-        n = min(following * hp.batch_size - state.seen[0], len(order) - i)
-        growing = hp.trunk._replace(warmup=last, maturity=following)
-        models = [(state.trunk, hp.trunk), (state.growing, growing)]
-        if last:
-            models.append((state.current, hp.trunk._replace(maturity=last)))
-        for place, (model, own) in enumerate(models):
-            shown = margins if place == len(models) - 1 else unused
-            done = fold(model, X, y, order[i : i + n], own, shown[i : i + n])
+def models(state: Anytime, hp: AnytimeHyper) -> list[tuple[State, Hyper]]:
+    """The models that learn, each with its schedule; the last one is shown."""
+    last, following = hp.around(state.seen[0])
+    growing = hp.trunk._replace(warmup=last, maturity=following)
+    learning = [(state.trunk, hp.trunk), (state.growing, growing)]
+    return [*learning, (state.current, hp.trunk._replace(maturity=last))] if last else learning
+
+
+def fold_anytime(state, block, hp):
+    """Show the rows of the block to the models, as `RowStream` asks for."""
+    i, rows_shown = 0, len(block.order)
+    while i < rows_shown:
+        _, following = hp.around(state.seen[0])
+        n = min(following * hp.batch_size - state.seen[0], rows_shown - i)
+        part = slice(i, i + n)
+        piece = block._replace(order=block.order[part], margins=block.margins[part])
+        for model, own in models(state, hp):
+            done = fold(model, piece, own)
             if done < n:
                 return i + done
         i += n
@@ -430,24 +444,21 @@ class AnytimeSFSA(Annealing):
     frozen = (*Annealing.frozen, "first_maturity", "growth", "batch_size")
     fold = fold_anytime
 
-    def _init(self, n_features):
-        one = super()._init
+    def _new_state(self, n_features):
+        one = super()._new_state
         return Anytime(one(n_features), one(n_features), one(n_features), np.zeros(1, np.int64))
 
-    def _hyper(self, n_rows):
+    def _read_hyper(self, n_rows):
         size, first = int(self.batch_size), batches(self.first_maturity, self.batch_size)
         trunk = self._schedule(0, first)._replace(maturity=0)
         return AnytimeHyper(trunk, size, first, float(self.growth))
 
-    def _finish(self, state, hyper):
-        last, following = hyper.around(state.seen[0])
-        super()._finish(state.trunk, hyper.trunk)
-        super()._finish(state.growing, hyper.trunk._replace(warmup=last, maturity=following))
-        super()._finish(state.current, hyper.trunk._replace(maturity=last))
+    def _finish(self, state):
+        for model, own in models(state, self._hyper):
+            finish(model, own)
 
-    def _model(self, state, hyper):
-        matured = hyper.around(state.seen[0])[0] > 0
-        return super()._model(state.current if matured else state.growing, hyper.trunk)
+    def _model(self, state):
+        return shown_model(*models(state, self._hyper)[-1])
 
 
 @estimator

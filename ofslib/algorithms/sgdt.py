@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels import selection
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss
 from ofslib.kernels.minibatch import gather
 from ofslib.kernels.rows import (
+    ROWS,
     Active,
     Batch,
     Moments,
@@ -21,11 +21,11 @@ from ofslib.kernels.rows import (
     new_active,
     new_batch,
     new_moments,
-    watch,
+    update_moments,
 )
 from ofslib.kernels.selection import Importance, best_model, prune
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, one_of, param
-from ofslib.streams.row_stream import RowClassifier, RowRegressor, RowStream, batches
+from ofslib.streams.row_stream import MiniBatches, RowClassifier, RowRegressor, batches
 
 
 class Hyper(NamedTuple):
@@ -44,7 +44,7 @@ class State(NamedTuple):
     batch: Batch
     moments: Moments
     steps: np.ndarray  # (1,) gradient steps made
-    room: np.ndarray  # (2, p + 1) scratch of the selection
+    scratch: np.ndarray  # (2, p + 1) of the selection
 
 
 @kernel
@@ -55,19 +55,20 @@ def step(state, hp):
     clear(batch, active)
     state.steps[0] += 1
     if state.steps[0] == hp.maturity:
-        prune(w, active, state.moments, hp.importance, min(hp.k, len(w) - 1), state.room)
+        prune(w, active, state.moments, hp.importance, min(hp.k, len(w) - 1), state.scratch)
 
 
 @kernel
-def fold(state, X, y, order, hp, margins):
-    """Show the rows `order` of X, as `RowStream` asks for."""
+def fold(state, block, hp):
+    """Show the rows of the block, as `RowStream` asks for."""
     w, active, batch, i = state.w, state.active, state.batch, 0
+    X, order = block.X, block.order
     while i < len(order):
         start = i
-        i = gather(batch, X, y, order, i, hp.batch_size, w, active, active, hp, margins)
-        if hp.importance != selection.COEF:
-            watch(state.moments, X, order[start:i])
-        if batch.count[1] >= hp.batch_size:
+        i = gather(batch, block, i, hp.batch_size, w, active, active, hp)
+        if hp.importance != Importance.coef:
+            update_moments(state.moments, X, order[start:i])
+        if batch.count[ROWS] >= hp.batch_size:
             step(state, hp)
         elif i < len(order):
             break
@@ -75,7 +76,7 @@ def fold(state, X, y, order, hp, margins):
 
 
 @estimator
-class SGDT(RowStream):
+class SGDT(MiniBatches):
     """Stochastic Gradient Descent with Truncation."""
 
     about = "Cost: O(entries of the row) per row."
@@ -83,7 +84,6 @@ class SGDT(RowStream):
     learning_rate: float = param(
         "Step size eta of a mini-batch's mean gradient.", POSITIVE, default=0.01
     )
-    batch_size: int = param("Rows of a mini-batch.", AT_LEAST_ONE, default=25)
     maturity: int | None = param(
         "Rows until truncation. None: all rows of `fit`; in `partial_fit`, where the end is not "
         "known, no feature is dropped for good and coef_ shows the k most important.",
@@ -98,33 +98,30 @@ class SGDT(RowStream):
         default="coef",
     )
 
-    fold, hyper = fold, Hyper
+    fold, step, hyper = fold, step, Hyper
     frozen = ("importance",)
 
-    def _init(self, n_features):
+    def _new_state(self, n_features):
         return State(
             w=np.zeros(n_features + 1),
             active=new_active(n_features),
             batch=new_batch(n_features, may_sweep=True),
             moments=new_moments(1 if self.importance == "coef" else n_features),
             steps=np.zeros(1, np.int64),
-            room=np.empty((2, n_features + 1)),
+            scratch=np.empty((2, n_features + 1)),
         )
 
-    def _hyper(self, n_rows):
+    def _read_hyper(self, n_rows):
         maturity = n_rows if self.maturity is None else self.maturity
-        return super()._hyper(n_rows, maturity=batches(maturity, self.batch_size))
+        return super()._read_hyper(n_rows, maturity=batches(maturity, self.batch_size))
 
-    def _finish(self, state, hyper):
-        if state.batch.count[1]:
-            step(state, hyper)
-
-    def _model(self, state, hyper):
+    def _model(self, state):
+        hyper = self._hyper
         return best_model(state.w, state.active, state.moments, hyper.importance, hyper.k)
 
 
 @estimator
-class SGDTClassifier(RowClassifier, SGDT):
+class SGDTClassifier(SGDT, RowClassifier):
     """Stochastic Gradient Descent with Truncation for two classes (sfsa, Algorithm 2)."""
 
     loss: str = param(
@@ -133,7 +130,7 @@ class SGDTClassifier(RowClassifier, SGDT):
 
 
 @estimator
-class SGDTRegressor(RowRegressor, SGDT):
+class SGDTRegressor(SGDT, RowRegressor):
     """Stochastic Gradient Descent with Truncation for regression (sfsa, Algorithm 2)."""
 
     loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")

@@ -13,7 +13,7 @@ from ofslib._jit import kernel
 from ofslib.kernels.heap import offer, sift
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
-from ofslib.streams.row_stream import RowClassifier
+from ofslib.streams.row_stream import RowClassifier, coef_and_intercept
 
 
 class Hyper(NamedTuple):
@@ -68,8 +68,9 @@ def step(state, x, y, hp):
 
 
 @kernel
-def fold(state, X, y, order, hp, margins):
-    """Show the rows `order` of X, as `RowStream` asks for."""
+def fold(state, block, hp):
+    """Show the rows of the block, as `RowStream` asks for."""
+    X, y, order, margins = block
     for i in range(len(order)):
         margins[i] = step(state, row(X, order[i]), y[order[i]], hp)
         if not np.isfinite(margins[i]):
@@ -90,10 +91,10 @@ class SOFSClassifier(RowClassifier):
         "Regularisation r: the larger, the smaller the steps.", POSITIVE, default=1.0
     )
 
-    fold, pace, hyper = fold, "gamma", Hyper
+    fold, step_parameter, hyper = fold, "gamma", Hyper
     frozen = ("k",)
 
-    def _init(self, n_features):
+    def _new_state(self, n_features):
         return State(
             mu=np.zeros(n_features + 1),
             sigma=np.ones(n_features + 1),
@@ -102,5 +103,5 @@ class SOFSClassifier(RowClassifier):
             size=np.zeros(1, np.int64),
         )
 
-    def _model(self, state, hyper):
-        return state.mu[:-1].copy(), float(state.mu[-1])
+    def _model(self, state):
+        return coef_and_intercept(state.mu)

@@ -6,7 +6,7 @@ zero by period * eta * l1.
 
 import numpy as np
 
-from ofslib.kernels.fobos import Hyper, fold, new_proximal, settled, step, step_all
+from ofslib.kernels.fobos import Hyper, coefficients, fold, new_state, step, step_all
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, one_of, param
 from ofslib.streams.penalised import PenalisedBatches
@@ -29,15 +29,15 @@ class TruncatedGradient(PenalisedBatches):
     fold, step, step_all, hyper = fold, step, step_all, Hyper
     frozen = (*PenalisedBatches.frozen, "learning_rate", "theta", "period")
 
-    def _init(self, n_features):
-        return new_proximal(n_features) if self.k is None else self._new_path(n_features)
+    def _new_state(self, n_features):
+        return new_state(n_features) if self.k is None else self._new_grid(n_features)
 
-    def _hyper(self, n_rows):
+    def _read_hyper(self, n_rows):
         theta = np.inf if self.theta is None else self.theta
-        return super()._hyper(n_rows, factor=1.0, theta=theta)
+        return super()._read_hyper(n_rows, factor=1.0, theta=theta)
 
-    def _one(self, state, hyper):
-        return settled(state, hyper)
+    def _one(self, state):
+        return coefficients(state, self._hyper)
 
 
 @estimator

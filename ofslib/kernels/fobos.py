@@ -1,7 +1,7 @@
 """Gradient steps, each or every so many followed by shrinkage: what OPG and its kin share.
 
 With one penalty the shrinkage of a feature waits until the feature occurs again, so that a sparse
-row costs its nonzeros only. With many (`path`), the model is chosen after a shrinkage.
+row costs its nonzeros only. With a grid of penalties, the model is chosen after a shrinkage.
 """
 
 from typing import NamedTuple
@@ -14,6 +14,8 @@ from ofslib.kernels.minibatch import gather
 from ofslib.kernels.penalties import shrunk, soft
 from ofslib.kernels.penalty_grid import TILE, begin_step, choose, empty, gradient
 from ofslib.kernels.rows import (
+    DENSE_ROWS,
+    ROWS,
     Active,
     Batch,
     clear,
@@ -38,23 +40,27 @@ class Hyper(NamedTuple):
     intercept: float  # 1.0 or 0.0
 
 
-class Proximal(NamedTuple):
+class State(NamedTuple):
     """The model of one penalty."""
 
     w: np.ndarray  # (p + 1,) coefficients and intercept
-    seen: np.ndarray  # (p,) int64: shrinkages that the feature has had
-    count: np.ndarray  # (3,) int64: steps, shrinkages, shrinkages that all features have had
-    every: Active  # all features
+    steps: np.ndarray  # (1,) int64
+    shrinkages: np.ndarray  # (1,) int64: so far
+    had: np.ndarray  # (p,) int64: how many of them the feature has had
+    all_had: np.ndarray  # (1,) int64: how many of them all features have had
+    all_features: Active
     batch: Batch
 
 
-def new_proximal(p: int) -> Proximal:
+def new_state(p: int) -> State:
     """The model without coefficients."""
-    return Proximal(
+    return State(
         w=np.zeros(p + 1),
-        seen=np.zeros(p, np.int64),
-        count=np.zeros(3, np.int64),
-        every=new_active(p),
+        steps=np.zeros(1, np.int64),
+        shrinkages=np.zeros(1, np.int64),
+        had=np.zeros(p, np.int64),
+        all_had=np.zeros(1, np.int64),
+        all_features=new_active(p),
         batch=new_batch(p),
     )
 
@@ -68,60 +74,59 @@ def shrink(w, times, hp):
 
 
 @kernel
-def settle(model, X, rows, hp):
+def catch_up(state, X, rows, hp):
     """Make up for the shrinkages of the features of these rows."""
-    w, seen, count, now = model.w, model.seen, model.count, model.count[1]
+    w, had, all_had, now = state.w, state.had, state.all_had, state.shrinkages[0]
     for r in rows:
-        if count[2] == now:
+        if all_had[0] == now:
             return
         x = row(X, r)
         for i in range(length(x)):
             j, _ = entry(x, i)
-            if seen[j] < now:
-                w[j] = shrink(w[j], now - seen[j], hp)
-                seen[j] = now
-        if length(x) == len(seen):
-            count[2] = now
+            if had[j] < now:
+                w[j] = shrink(w[j], now - had[j], hp)
+                had[j] = now
+        if length(x) == len(had):
+            all_had[0] = now
 
 
 @kernel
-def step(model, hp):
-    """One step with the rows of the batch; returns True."""
-    w, seen, count, batch = model.w, model.seen, model.count, model.batch
-    rate = hp.learning_rate / batch.count[1]
-    count[0] += 1
-    due = count[0] % hp.period == 0
-    count[1] += due
-    if batch.count[2] > 0:
-        count[2] = count[1]
-    for j in in_batch(batch, model.every):
+def step(state, hp):
+    """One step with the rows of the batch."""
+    w, had, shrinkages, batch = state.w, state.had, state.shrinkages, state.batch
+    rate = hp.learning_rate / batch.count[ROWS]
+    state.steps[0] += 1
+    due = state.steps[0] % hp.period == 0
+    shrinkages[0] += due
+    if batch.count[DENSE_ROWS] > 0:
+        state.all_had[0] = shrinkages[0]
+    for j in in_batch(batch, state.all_features):
         w[j] -= rate * batch.gradient[j]
         if due:
             w[j] = shrink(w[j], 1, hp)
-        seen[j] = count[1]
+        had[j] = shrinkages[0]
     w[-1] -= rate * batch.gradient[-1]
-    clear(batch, model.every)
-    return True
+    clear(batch, state.all_features)
 
 
 @kernel
-def settled(model, hp):
-    """The coefficients after all shrinkages so far."""
-    w = model.w.copy()
-    for j in range(len(model.seen)):
-        w[j] = shrink(w[j], model.count[1] - model.seen[j], hp)
+def coefficients(state, hp):
+    """Coefficients and intercept after all shrinkages so far."""
+    w = state.w.copy()
+    for j in range(len(state.had)):
+        w[j] = shrink(w[j], state.shrinkages[0] - state.had[j], hp)
     return w
 
 
 @kernel
-def step_all(path, hp):
+def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
-    if not begin_step(path, hp.loss):
+    if not begin_step(grid, hp.loss):
         return False
-    W, l1, used, rate = path.W, path.l1, path.used, hp.learning_rate
-    due, last = (path.count[1] + 1) % hp.period == 0, len(W) - 1
+    W, l1, nonzeros, rate = grid.W, grid.l1, grid.nonzeros, hp.learning_rate
+    due, last = (grid.steps[0] + 1) % hp.period == 0, len(W) - 1
     for start in range(0, len(W), TILE):
-        G = gradient(path, start)
+        G = gradient(grid, start)
         for j in range(start, start + len(G)):
             w, g = W[j], G[j - start]
             for q in range(len(l1)):
@@ -129,22 +134,23 @@ def step_all(path, hp):
                 if due and j < last:
                     small = hp.factor * soft(w[q], hp.period * rate * l1[q])
                     w[q] = w[q] if abs(w[q]) > hp.theta else small
-                    used[q] += w[q] != 0.0
+                    nonzeros[q] += w[q] != 0.0
     if due:
-        choose(path, W, hp.k)
-    empty(path)
+        choose(grid, W, hp.k)
+    empty(grid)
     return True
 
 
 @kernel
-def fold(model, X, y, order, hp, margins):
-    """Show the rows `order` of X, as `RowStream` asks for."""
-    w, every, batch, i = model.w, model.every, model.batch, 0
+def fold(state, block, hp):
+    """Show the rows of the block, as `RowStream` asks for."""
+    w, all_features, batch, i = state.w, state.all_features, state.batch, 0
+    X, order = block.X, block.order
     while i < len(order):
-        settle(model, X, order[i : i + hp.batch_size - batch.count[1]], hp)
-        i = gather(batch, X, y, order, i, hp.batch_size, w, every, every, hp, margins)
-        if batch.count[1] >= hp.batch_size:
-            step(model, hp)
+        catch_up(state, X, order[i : i + hp.batch_size - batch.count[ROWS]], hp)
+        i = gather(batch, block, i, hp.batch_size, w, all_features, all_features, hp)
+        if batch.count[ROWS] >= hp.batch_size:
+            step(state, hp)
         elif i < len(order):
             break
     return i

@@ -1,89 +1,117 @@
-"""A model that keeps its k largest coefficients after every step."""
+"""Hard thresholding: only the k largest coefficients stay after every step.
+
+FOFS and SIHT are this step, the one with shrinkage and projection to a ball, the other without.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.rows import Active, Batch, clear, in_batch, new_active, new_batch
+from ofslib.kernels.losses import Loss
+from ofslib.kernels.minibatch import gather
+from ofslib.kernels.rows import ROWS, Active, Batch, clear, in_batch, new_active, new_batch
 from ofslib.kernels.selection import keep_top
 
 
-class Truncated(NamedTuple):
-    """A model that has k coefficients after every step."""
+class Hyper(NamedTuple):
+    k: int
+    loss: Loss
+    learning_rate: float
+    alpha: float  # of the shrinkage by alpha/2 |w|**2
+    radius: float  # of the ball that the coefficients are projected to
+    batch_size: int
+    intercept: float  # 1.0 or 0.0
 
+
+class State(NamedTuple):
     w: np.ndarray  # (p + 1,) coefficients and intercept
-    value: np.ndarray  # (p,) what the features with a coefficient are ranked by
-    kept: Active  # features with a coefficient; `fresh` tells them from the others
-    every: Active  # all features
+    value: np.ndarray  # (p,) what the features of the support are ranked by
+    support: Active  # features with a coefficient; `fresh` tells them from the others
+    all_features: Active
     batch: Batch
-    room: np.ndarray  # (2, p + 1) scratch of the selection
+    scratch: np.ndarray  # (2, p + 1) of the selection
 
 
-def new_truncated(p: int) -> Truncated:
+def new_state(p: int) -> State:
     """The model without coefficients."""
-    return Truncated(
+    return State(
         w=np.zeros(p + 1),
         value=np.zeros(p),
-        kept=new_active(p, size=0),
-        every=new_active(p),
+        support=new_active(p, size=0),
+        all_features=new_active(p),
         batch=new_batch(p),
-        room=np.empty((2, p + 1)),
+        scratch=np.empty((2, p + 1)),
     )
 
 
 @kernel
-def truncated_step(model, k, learning_rate, alpha, radius):
+def step(state, hp):
     """w <- the k largest of the projection to the ball of (1 - eta alpha) w - eta gradient."""
-    w, value, batch, g = model.w, model.value, model.batch, model.batch.gradient
-    kept, inside, size = model.kept.index, model.kept.fresh, model.kept.size
-    touched, rate = in_batch(batch, model.every), learning_rate / batch.count[1]
-    norm, room = 0.0, model.room
-    for j in kept[: size[0]]:
-        w[j] = (1.0 - learning_rate * alpha) * w[j] - rate * g[j]
+    w, value, batch, g = state.w, state.value, state.batch, state.batch.gradient
+    support, inside, size = state.support.index, state.support.fresh, state.support.size
+    touched, rate = in_batch(batch, state.all_features), hp.learning_rate / batch.count[ROWS]
+    norm, radius = 0.0, hp.radius
+    for j in support[: size[0]]:
+        w[j] = (1.0 - hp.learning_rate * hp.alpha) * w[j] - rate * g[j]
         norm += w[j] * w[j]
     for j in touched:
         if not inside[j]:
             norm += (rate * g[j]) ** 2
     w[-1] -= rate * g[-1]
     shrink = 1.0 if norm <= radius * radius else radius / np.sqrt(norm)
-    for j in kept[: size[0]]:
+    for j in support[: size[0]]:
         w[j] *= shrink
         value[j] = abs(w[j])
-    least = least_kept(value, kept, size[0], k)
+    least = least_value(value, support, size[0], hp.k)
     m = size[0]
     for j in touched:
         if not inside[j]:
             new = -rate * g[j] * shrink
             # What is not a number stays, so that it is seen.
             if not abs(new) < least and new != 0.0:
-                kept[m], value[j], w[j] = j, abs(new), new
+                support[m], value[j], w[j] = j, abs(new), new
                 m += 1
-    keep(w, value, kept, inside, size, m, k, room)
-    clear(batch, model.every)
+    keep_largest(w, value, support, inside, size, m, hp.k, state.scratch)
+    clear(batch, state.all_features)
 
 
 @kernel
-def least_kept(value, kept, m, k):
+def least_value(value, support, m, k):
     """Features of a smaller value than this cannot be among the k that are kept."""
     if m < k:
         return 0.0
-    least = value[kept[0]]
-    for j in kept[1:m]:
+    least = value[support[0]]
+    for j in support[1:m]:
         least = min(least, value[j])
     return least
 
 
 @kernel
-def keep(w, value, kept, inside, size, m, k, room):
-    """Keep the k most valued features of kept[:m]; of equals the lower index."""
+def keep_largest(w, value, support, inside, size, m, k, scratch):
+    """Keep the k most valued features of support[:m]; of equals the lower index."""
     if m > k:
+        values, work = scratch[0], scratch[1]
         for i in range(m):
-            room[0, i] = value[kept[i]]
-        keep_top(kept, room[0], m, k, room[1], np.inf)
-        for j in kept[k:m]:
+            values[i] = value[support[i]]
+        keep_top(support, values, m, k, work, np.inf)
+        for j in support[k:m]:
             w[j] = 0.0
             inside[j] = False
-    for j in kept[: min(m, k)]:
+    for j in support[: min(m, k)]:
         inside[j] = True
     size[0] = min(m, k)
+
+
+@kernel
+def fold(state, block, hp):
+    """Show the rows of the block, as `RowStream` asks for."""
+    w, batch, i, n = state.w, state.batch, 0, len(block.order)
+    support, all_features = state.support, state.all_features
+    while i < n:
+        i = gather(batch, block, i, hp.batch_size, w, support, all_features, hp)
+        if batch.count[ROWS] >= hp.batch_size:
+            step(state, hp)
+        elif i < n:
+            break
+    return i

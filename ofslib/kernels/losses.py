@@ -19,7 +19,6 @@ class Loss(IntEnum):
     squared_hinge = 3  # max(0, 1 - y m)**2
 
 
-SQUARED_ERROR, LOG_LOSS, HINGE, SQUARED_HINGE = (int(code) for code in Loss)
 LOSSES = tuple(code.name for code in Loss)
 CLASSIFICATION_LOSSES = tuple(name for name in LOSSES if name != "squared_error")
 
@@ -27,36 +26,36 @@ CLASSIFICATION_LOSSES = tuple(name for name in LOSSES if name != "squared_error"
 @kernel
 def value(loss, m, y):
     """The loss at margin m."""
-    if loss == SQUARED_ERROR:
+    if loss == Loss.squared_error:
         return 0.5 * (y - m) ** 2
-    if loss == LOG_LOSS:
+    if loss == Loss.log_loss:
         # log(1 + exp(-t)) without overflow for t << 0
         return max(-y * m, 0.0) + np.log1p(np.exp(-abs(m)))
     gap = 1.0 - y * m
     if gap <= 0.0:
         return 0.0
-    return gap if loss == HINGE else gap * gap
+    return gap if loss == Loss.hinge else gap * gap
 
 
 @kernel
 def slope(loss, m, y):
     """The derivative of the loss by m (0 where the hinge has a kink)."""
-    if loss == SQUARED_ERROR:
+    if loss == Loss.squared_error:
         return m - y
-    if loss == LOG_LOSS:
+    if loss == Loss.log_loss:
         return -y / (1.0 + np.exp(y * m))
     gap = 1.0 - y * m
     if gap <= 0.0:
         return 0.0
-    return -y if loss == HINGE else -2.0 * y * gap
+    return -y if loss == Loss.hinge else -2.0 * y * gap
 
 
 @kernel
 def curvature(loss):
     """The largest second derivative by m; the hinge, which has none, counts as 1."""
-    if loss == LOG_LOSS:
+    if loss == Loss.log_loss:
         return 0.25
-    return 2.0 if loss == SQUARED_HINGE else 1.0
+    return 2.0 if loss == Loss.squared_hinge else 1.0
 
 
 @kernel
@@ -67,7 +66,7 @@ def majorant(loss, m):
     parameter estimation via variational methods, Statistics and Computing 10, 2000); for the
     others the largest curvature of the loss.
     """
-    if loss == LOG_LOSS and abs(m) > 1e-3:
+    if loss == Loss.log_loss and abs(m) > 1e-3:
         return np.tanh(0.5 * m) / (2.0 * m)
     return curvature(loss)
 

@@ -4,21 +4,22 @@ import numpy as np
 
 from ofslib._jit import kernel
 from ofslib.kernels.losses import slope
-from ofslib.kernels.rows import add, dot, row
+from ofslib.kernels.rows import ROWS, add, dot, row
 
 
 @kernel
-def gather(batch, X, y, order, start, size, point, support, active, hp, margins):
-    """Add the gradients at `point` of the rows order[start:] until the batch has `size` rows.
+def gather(batch, block, start, size, point, support, active, hp):
+    """Add the gradients at `point` of the block's rows from `start` on, until there are `size`.
 
-    Writes the predictions into `margins` and returns the place in `order` that was reached. It
-    lies before the end if the batch is full, or if the row there has no finite prediction.
+    Writes the predictions and returns the place in the block's order that was reached. It lies
+    before the end if the batch is full, or if the row there has no finite prediction.
 
     `point` is zero outside the features of `support`; the gradient is taken on those of `active`.
     """
+    X, y, order, margins = block
     gradient, count, i, slopes, finite = batch.gradient, batch.count, start, np.empty(4), True
-    while finite and i < len(order) and count[1] < size:
-        stop, n = min(i + 4, i + size - count[1], len(order)), i
+    while finite and i < len(order) and count[ROWS] < size:
+        stop, n = min(i + 4, i + size - count[ROWS], len(order)), i
         while n < stop and finite:
             margins[n] = dot(row(X, order[n]), point, support) + hp.intercept * point[-1]
             slopes[n - i] = slope(hp.loss, margins[n], y[order[n]])

@@ -15,9 +15,6 @@ class Penalty(IntEnum):
     scad = 2  # the smoothly clipped absolute deviation (Fan and Li 2001), flat from shape L on
 
 
-ELASTIC_NET, MCP = int(Penalty.elastic_net), int(Penalty.mcp)
-
-
 @kernel
 def soft(v, threshold):
     """argmin_w (w - v)**2 / 2 + threshold |w|."""
@@ -42,11 +39,11 @@ def proximal(penalty, shape, v, level, step):
     With step 1 it is what coordinate descent asks of a standardised feature, and for MCP the
     operator Theta(v; level) that the dissertation prints as (3.10).
     """
-    if penalty == ELASTIC_NET:
+    if penalty == Penalty.elastic_net:
         return soft(v, step * level) / (1.0 + step * shape)
     if abs(v) > shape * level:
         return v
-    if penalty == MCP:
+    if penalty == Penalty.mcp:
         return soft(v, step * level) / (1.0 - step / shape)
     if abs(v) <= (1.0 + step) * level:
         return soft(v, step * level)
@@ -57,11 +54,11 @@ def proximal(penalty, shape, v, level, step):
 def piece(penalty, shape, w, level):
     """Slope and curvature of P at w != 0, and the least and largest |w| of that parabola."""
     size, sign = abs(w), 1.0 if w > 0.0 else -1.0
-    if penalty == ELASTIC_NET:
+    if penalty == Penalty.elastic_net:
         return sign * level + shape * w, shape, 0.0, np.inf
     if size >= shape * level:
         return 0.0, 0.0, shape * level, np.inf
-    if penalty == MCP:
+    if penalty == Penalty.mcp:
         return sign * (level - size / shape), -1.0 / shape, 0.0, shape * level
     if size <= level:
         return sign * level, 0.0, 0.0, level

@@ -26,6 +26,15 @@ class SparseRow(NamedTuple):
     indices: np.ndarray  # (m,) uint32
 
 
+class Block(NamedTuple):
+    """Rows that are shown to a method, and what it predicts for them before it learns them."""
+
+    X: np.ndarray | CSR  # (n, p) float64
+    y: np.ndarray  # (n,) float64: numbers, or -1 and +1
+    order: np.ndarray  # (m,) int64: the rows of X that are shown, in this order
+    margins: np.ndarray  # (m,) float64: the predictions; to be written
+
+
 class Active(NamedTuple):
     """The features that are still in the model."""
 
@@ -35,6 +44,10 @@ class Active(NamedTuple):
     cut: np.ndarray  # (1,) the importance at which the last pruning cut
 
 
+# Positions in `Batch.count`
+TOUCHED, ROWS, DENSE_ROWS, ENTRIES, ENTRIES_BEFORE = range(5)
+
+
 class Batch(NamedTuple):
     """The gradient of the mini-batch that is being filled.
 
@@ -42,7 +55,7 @@ class Batch(NamedTuple):
     """
 
     gradient: np.ndarray  # (p + 1,) sum over rows of slope * x; the last entry is the intercept's
-    touched: np.ndarray  # (p + 1,) uint32; `count[0]` active features of these (sparse) rows
+    touched: np.ndarray  # (p + 1,) uint32; `count[TOUCHED]` active features of sparse rows
     # (5,) int64: touched features, rows, rows taken as dense, entries of sparse rows, and these of
     # the mini-batch before (decides about speed only; -1: list what is touched in any case)
     count: np.ndarray
@@ -159,8 +172,8 @@ def add(batch, X, rows, slopes, active):
 
 def _add_dense_rows(batch, X, rows, slopes, active):
     gradient, m, done = batch.gradient, active.size[0], 0
-    batch.count[1] += len(rows)
-    batch.count[2] += len(rows)
+    batch.count[ROWS] += len(rows)
+    batch.count[DENSE_ROWS] += len(rows)
     if 4 * m < X.shape[1]:
         for i in range(len(rows)):
             x, s = X[rows[i]], slopes[i]
@@ -184,13 +197,13 @@ def _add_dense_rows(batch, X, rows, slopes, active):
 def _add_sparse_rows(batch, X, rows, slopes, active):
     gradient, touched, count, fresh = batch.gradient, batch.touched, batch.count, active.fresh
     # To walk through all active features once is then faster than to list the touched ones.
-    sweep = 4 * count[4] > active.size[0]
-    count[1] += len(rows)
-    count[2] += len(rows) if sweep else 0
-    n = count[0]
+    sweep = 4 * count[ENTRIES_BEFORE] > active.size[0]
+    count[ROWS] += len(rows)
+    count[DENSE_ROWS] += len(rows) if sweep else 0
+    n = count[TOUCHED]
     for r in range(len(rows)):
         x, slope = row(X, rows[r]), slopes[r]
-        count[3] += len(x.values)
+        count[ENTRIES] += len(x.values)
         if sweep:
             for i in range(len(x.values)):
                 gradient[x.indices[i]] += slope * x.values[i]
@@ -203,7 +216,7 @@ def _add_sparse_rows(batch, X, rows, slopes, active):
                 n += fresh[j]
                 fresh[j] = False
                 gradient[j] += slope * x.values[i]
-    count[0] = n
+    count[TOUCHED] = n
 
 
 @generic
@@ -225,9 +238,9 @@ def _sparse_axpy(target, x, s):
 @kernel
 def in_batch(batch, active):
     """The active features that can have a nonzero gradient in the batch."""
-    if batch.count[2] > 0:
+    if batch.count[DENSE_ROWS] > 0:
         return active.index[: active.size[0]]
-    return batch.touched[: batch.count[0]]
+    return batch.touched[: batch.count[TOUCHED]]
 
 
 @kernel
@@ -241,21 +254,21 @@ def clear(batch, active):
             batch.gradient[j] = 0.0
             active.fresh[j] = True
         batch.gradient[-1] = 0.0
-    if batch.count[4] >= 0:
-        batch.count[4] = batch.count[3]
-    batch.count[:4] = 0
+    if batch.count[ENTRIES_BEFORE] >= 0:
+        batch.count[ENTRIES_BEFORE] = batch.count[ENTRIES]
+    batch.count[:ENTRIES_BEFORE] = 0
 
 
 @kernel
 def _whole(batch, active):
     """Whether no feature is left out: then there is no need to look up which ones are meant."""
-    return batch.count[2] > 0 and active.size[0] == len(active.index)
+    return batch.count[DENSE_ROWS] > 0 and active.size[0] == len(active.index)
 
 
 @kernel
 def descend(w, batch, active, rate):
     """w -= rate * mean gradient of the batch."""
-    g, rate = batch.gradient, rate / batch.count[1]
+    g, rate = batch.gradient, rate / batch.count[ROWS]
     if _whole(batch, active):
         for j in range(len(w)):
             w[j] -= rate * g[j]
@@ -266,7 +279,7 @@ def descend(w, batch, active, rate):
 
 
 @kernel
-def watch(moments, X, rows):
+def update_moments(moments, X, rows):
     """Take these rows of X into the running moments."""
     total, square = moments.total, moments.square
     for i in rows:

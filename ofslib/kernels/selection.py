@@ -19,15 +19,12 @@ class Importance(IntEnum):
     scaled_root = 2  # sqrt(var_j |beta_j|); as sfsa Algorithm 1 is printed
 
 
-COEF, SCALED_COEF, SCALED_ROOT = (int(code) for code in Importance)
-
-
 @kernel
 def importance(measure, coef, moments, j):
     """Importance of feature j with coefficient `coef`."""
-    if measure == COEF:
+    if measure == Importance.coef:
         return abs(coef)
-    if measure == SCALED_COEF:
+    if measure == Importance.scaled_coef:
         return np.sqrt(variance(moments, j)) * abs(coef)
     return np.sqrt(variance(moments, j) * abs(coef))
 
@@ -43,35 +40,35 @@ def annealed(t, maturity, p, k, mu):
 @kernel
 def kth_largest(v, m, k):
     """The k-th largest of v[:m], 1 <= k <= m; reorders v[:m]."""
-    low, high, target, chance = 0, m - 1, m - k, 1
+    low, high, target, random = 0, m - 1, m - k, 1
     while low < high:
         # Median of three at places without a pattern: then no input is slow.
-        chance = (chance * 1103515245 + 12345) % 2147483648
-        first, middle = v[low + chance % (high - low + 1)], v[(low + high) // 2]
-        last = v[low + (chance >> 8) % (high - low + 1)]
+        random = (random * 1103515245 + 12345) % 2147483648
+        first, middle = v[low + random % (high - low + 1)], v[(low + high) // 2]
+        last = v[low + (random >> 8) % (high - low + 1)]
         pivot = max(min(first, middle), min(max(first, middle), last))
         if np.isnan(pivot):
             return pivot
         # Without branches, which a processor could not foresee here.
-        edge = low
+        boundary = low
         for i in range(low, high + 1):
             x = v[i]
-            v[i] = v[edge]
-            v[edge] = x
-            edge += not x >= pivot
-        if target < edge:
-            high = edge - 1
-        elif edge > low:
-            low = edge
+            v[i] = v[boundary]
+            v[boundary] = x
+            boundary += not x >= pivot
+        if target < boundary:
+            high = boundary - 1
+        elif boundary > low:
+            low = boundary
         else:
             for i in range(low, high + 1):
                 x = v[i]
-                v[i] = v[edge]
-                v[edge] = x
-                edge += x == pivot
-            if target < edge:
+                v[i] = v[boundary]
+                v[boundary] = x
+                boundary += x == pivot
+            if target < boundary:
                 return pivot
-            low = edge
+            low = boundary
     return v[target]
 
 
@@ -120,15 +117,16 @@ def keep_top(index, value, m, k, work, guess):
 
 
 @kernel
-def prune(w, active, moments, measure, keep, room):
-    """Drop all but the `keep` most important features; `room` is a scratch array (2, p + 1)."""
+def prune(w, active, moments, measure, keep, scratch):
+    """Drop all but the `keep` most important features; `scratch` is (2, p + 1)."""
     m = active.size[0]
     if keep >= m:
         return
+    values, work = scratch[0], scratch[1]
     for a in range(m):
         j = active.index[a]
-        room[0, a] = importance(measure, w[j], moments, j)
-    active.cut[0] = keep_top(active.index, room[0], m, keep, room[1], 1.5 * active.cut[0])
+        values[a] = importance(measure, w[j], moments, j)
+    active.cut[0] = keep_top(active.index, values, m, keep, work, 1.5 * active.cut[0])
     for j in active.index[keep:m]:
         active.fresh[j] = False
         w[j] = 0.0
@@ -139,5 +137,5 @@ def best_model(w, active, moments, measure, k):
     """Coefficients and intercept of w after keeping the k most important features; w stays."""
     w, active = w.copy(), Active(*(part.copy() for part in active))
     p = len(active.index)
-    prune(w, active, moments, measure, min(k, p), np.empty((2, p + 1)))
+    prune(w, active, moments, int(measure), min(k, p), np.empty((2, p + 1)))
     return w[:-1], float(w[-1])

@@ -1,4 +1,4 @@
-"""The step size that suits the features in the model: the inverse of a spectral norm.
+"""The step size that suits the features in the model: the inverse of a Lipschitz constant.
 
 Each row's loss lies below a parabola that touches it at the row's margin; a is its curvature and c
 the largest one. Descent with the mean gradient of b rows is stable while the step is below two over
@@ -13,54 +13,66 @@ import numpy as np
 
 from ofslib._jit import kernel
 from ofslib.kernels.losses import curvature, majorant
-from ofslib.kernels.rows import Moments, axpy, dot, in_batch, new_moments, row, watch
+from ofslib.kernels.rows import (
+    ROWS,
+    Moments,
+    axpy,
+    dot,
+    in_batch,
+    new_moments,
+    row,
+    update_moments,
+)
 
-# Of the later mini-batches every which is looked at, and the weight of what it shows.
-EVERY, WEIGHT = 4, 0.2
+# Once steps are made, only every so many mini-batches are observed, and count with this weight.
+PERIOD, WEIGHT = 4, 0.2
 
 
-class Spectrum(NamedTuple):
+class StepSize(NamedTuple):
     """What is known of the mean of a x x' and of x x', of the features in the model."""
 
     direction: np.ndarray  # (p + 1,) unit vector, the estimated leading eigenvector
-    image: np.ndarray  # (p + 1,) its product with the sum of a x x' over the rows being looked at
-    squares: Moments
+    image: np.ndarray  # (p + 1,) its product with the sum of a x x' over the open mini-batch
+    moments: Moments  # of the rows observed
     norm: np.ndarray  # (1,) the estimated largest eigenvalue of the one
     trace: np.ndarray  # (1,) the estimated trace of the other
-    bend: np.ndarray  # (1,) sum of a over all rows looked at
-    residual: np.ndarray  # (1,) sum of the squared slopes of the mini-batch
-    looks: np.ndarray  # (2,) int64: mini-batches looked at, rows of the one being looked at
+    curvature: np.ndarray  # (1,) sum of a over all rows observed
+    slopes: np.ndarray  # (1,) sum of the squared slopes of the mini-batch
+    batches: np.ndarray  # (1,) int64: mini-batches observed
+    rows: np.ndarray  # (1,) int64: rows observed of the open mini-batch
 
 
-def new_spectrum(p: int) -> Spectrum:
+def new_step_size(p: int) -> StepSize:
     """Nothing is known yet; p = 0 for one that is not used."""
-    return Spectrum(
-        np.zeros(p + 1),
-        np.zeros(p + 1),
-        new_moments(max(p, 1)),
-        np.zeros(1),
-        np.zeros(1),
-        np.zeros(1),
-        np.zeros(1),
-        np.zeros(2, np.int64),
+    return StepSize(
+        direction=np.zeros(p + 1),
+        image=np.zeros(p + 1),
+        moments=new_moments(max(p, 1)),
+        norm=np.zeros(1),
+        trace=np.zeros(1),
+        curvature=np.zeros(1),
+        slopes=np.zeros(1),
+        batches=np.zeros(1, np.int64),
+        rows=np.zeros(1, np.int64),
     )
 
 
 @kernel
-def look(spectrum, X, rows, margins, loss, active):
+def observe(step_size, X, rows, margins, loss, active):
     """Take these rows, with these margins, into the estimate."""
-    image, direction, looks = spectrum.image, spectrum.direction, spectrum.looks
+    image, direction = step_size.image, step_size.direction
+    batches, observed = step_size.batches, step_size.rows
     for i in range(len(rows)):
         x, a = row(X, rows[i]), majorant(loss, margins[i])
-        spectrum.bend[0] += a
-        if looks[0] == 0 and looks[1] == 0:
+        step_size.curvature[0] += a
+        if batches[0] == 0 and observed[0] == 0:
             # The first row that is not zero points, on average, where the variance is.
             axpy(direction, x, 1.0)
             if not normalise(direction, active):
                 continue
         axpy(image, x, a * dot(x, direction, active))
-        looks[1] += 1
-    watch(spectrum.squares, X, rows)
+        observed[0] += 1
+    update_moments(step_size.moments, X, rows)
 
 
 @kernel
@@ -76,16 +88,16 @@ def normalise(v, active):
 
 
 @kernel
-def conclude(spectrum, active, first):
-    """End of a mini-batch that was looked at: one step of the power iteration.
+def end_batch(step_size, active, burn_in):
+    """End of a mini-batch that was observed: one step of the power iteration.
 
-    `first` mini-batches are looked at before the first step; what was seen until then is forgotten.
+    What was seen before is forgotten in the mini-batches of the burn-in, before the first step.
     """
-    v, u, norm, looks = spectrum.direction, spectrum.image, spectrum.norm, spectrum.looks
-    n = looks[1]
+    v, u, norm = step_size.direction, step_size.image, step_size.norm
+    n = step_size.rows[0]
     if n == 0:
         return
-    new = 1.0 if looks[0] < first else WEIGHT
+    new = 1.0 if step_size.batches[0] < burn_in else WEIGHT
     product = 0.0
     for j in active.index[: active.size[0]]:
         product += v[j] * u[j] / n
@@ -94,35 +106,35 @@ def conclude(spectrum, active, first):
         v[j] = (1.0 - new) * norm[0] * v[j] + new * u[j] / n
         u[j] = 0.0
     normalise(v, active)
-    spectrum.trace[0] = trace(spectrum, active)
-    looks[0] += 1
-    looks[1] = 0
+    step_size.trace[0] = trace(step_size, active)
+    step_size.batches[0] += 1
+    step_size.rows[0] = 0
 
 
 @kernel
-def trace(spectrum, active):
+def trace(step_size, active):
     """The sum over the active features of their mean squares."""
-    total, squares = 0.0, spectrum.squares
+    total, moments = 0.0, step_size.moments
     for j in active.index[: active.size[0]]:
-        total += squares.square[j]
-    return total / squares.rows[0]
+        total += moments.square[j]
+    return total / moments.rows[0]
 
 
 @kernel
-def forget(spectrum, active, gone):
-    """The features `gone` leave the model."""
-    v, left = spectrum.direction, 0.0
-    for j in gone:
+def drop_features(step_size, active, dropped):
+    """The features `dropped` leave the model."""
+    v, left = step_size.direction, 0.0
+    for j in dropped:
         v[j] = 0.0
     for j in active.index[: active.size[0]]:
         left += v[j] * v[j]
-    spectrum.norm[0] *= left
+    step_size.norm[0] *= left
     normalise(v, active)
-    spectrum.trace[0] = trace(spectrum, active)
+    step_size.trace[0] = trace(step_size, active)
 
 
 @kernel
-def rate_of_batch(spectrum, batch, active, loss):
+def rate_of_batch(step_size, batch, active, loss):
     """The largest step at which this mini-batch's own slopes do not overshoot.
 
     A step changes its slopes s by - rate c X X' s / n; beyond this rate their product with s falls
@@ -131,13 +143,13 @@ def rate_of_batch(spectrum, batch, active, loss):
     square, g = 0.0, batch.gradient
     for j in in_batch(batch, active):
         square += g[j] * g[j]
-    n, residual = batch.count[1], spectrum.residual[0]
-    return 2.0 * n * residual / (curvature(loss) * square) if square > 0.0 else np.inf
+    n, slopes = batch.count[ROWS], step_size.slopes[0]
+    return 2.0 * n * slopes / (curvature(loss) * square) if square > 0.0 else np.inf
 
 
 @kernel
-def stable_rate(spectrum, active, n, loss):
+def stable_rate(step_size, active, n, loss):
     """The step size for the mean gradient of n rows; 0 while all features are zero."""
-    trace = curvature(loss) * spectrum.trace[0]
-    norm = max(spectrum.norm[0], trace / max(active.size[0], 1)) + trace / n
+    trace = curvature(loss) * step_size.trace[0]
+    norm = max(step_size.norm[0], trace / max(active.size[0], 1)) + trace / n
     return 1.0 / norm if norm > 0.0 else 0.0

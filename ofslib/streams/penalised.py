@@ -6,9 +6,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ofslib.kernels.penalty_grid import Path, hold, new_path
+from ofslib.kernels.penalty_grid import PenaltyGrid, hold, new_penalty_grid
+from ofslib.kernels.rows import Block
 from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, estimator, param
-from ofslib.streams.row_stream import Blocks, RowStream
+from ofslib.streams.row_stream import MiniBatches, RowStream, coef_and_intercept
 from ofslib.streams.selector import one_blas_thread
 
 
@@ -53,72 +54,65 @@ class Penalised(RowStream):
         check_is_fitted(self)
         if self._frozen["k"] is None:
             raise AttributeError("path_ is learned only if k is given")
-        return self._path(self._state).l1.copy(), self._columns(self._state)[:-1].T.copy()
+        return self._grid(self._state).l1.copy(), self._columns(self._state)[:-1].T.copy()
 
-    def _show(self, data: Blocks) -> None:
-        if self._path(self._state) is None:
-            super()._show(data)
-            return
+    def _learn_block(self, state: NamedTuple, block: Block) -> int:
+        grid = self._grid(state)
+        if grid is None:
+            return super()._learn_block(state, block)
         with one_blas_thread():
-            super()._show(data)
+            return self._learn_grid(state, grid, block)
 
-    def _fold(self, X, y, order, hyper, margins):
-        path, done = self._path(self._state), 0
-        if path is None:
-            return super()._fold(X, y, order, hyper, margins)
-        while done < len(order):
-            done = hold(path, X, y, order, done, hyper.intercept, margins)
-            if path.count[0] < len(path.rows):
+    def _learn_grid(self, state: NamedTuple, grid: PenaltyGrid, block: Block) -> int:
+        done = 0
+        while done < len(block.order):
+            done = hold(grid, block, done, self._hyper.intercept)
+            if grid.held[0] < len(grid.rows):
                 break
-            if not type(self).step_all(self._state, hyper):
+            if not type(self).step_all(state, self._hyper):
                 return done - 1
         return done
 
-    def _new_path(self, n_features: int) -> Path:
+    def _new_grid(self, n_features: int) -> PenaltyGrid:
         bounds = self.l1_range
         if bounds is not None and (len(bounds) != 2 or not 0 < bounds[0] <= bounds[1] < np.inf):
             raise ValueError(f"l1_range={bounds} must be two positive numbers, the lesser first.")
         rows = int(getattr(self, "batch_size", 1))
-        return new_path(n_features, rows, int(self.n_penalties), bounds)
+        return new_penalty_grid(n_features, rows, int(self.n_penalties), bounds)
 
-    def _path(self, state: NamedTuple) -> Path | None:
+    def _grid(self, state: NamedTuple) -> PenaltyGrid | None:
         """The part of the state that holds the models of all penalties, if these are learned."""
-        return state if isinstance(state, Path) else getattr(state, "path", None)
+        return state if isinstance(state, PenaltyGrid) else getattr(state, "grid", None)
 
     def _columns(self, state: NamedTuple) -> np.ndarray:
         """Coefficients and intercept of all penalties, shape (p + 1, n_penalties)."""
-        return self._path(state).W
+        return self._grid(state).W
 
-    def _one(self, state: NamedTuple, hyper: NamedTuple) -> np.ndarray:
+    def _one(self, state: NamedTuple) -> np.ndarray:
         """Coefficients and intercept of the model of one penalty, shape (p + 1,)."""
         raise NotImplementedError
 
-    def _model(self, state, hyper):
-        path = self._path(state)
-        w = self._one(state, hyper) if path is None else path.w
-        return w[:-1].copy(), float(w[-1])
+    def _model(self, state):
+        grid = self._grid(state)
+        return coef_and_intercept(self._one(state) if grid is None else grid.w)
 
 
 @estimator
-class PenalisedBatches(Penalised):
-    """Base of those that learn in mini-batches.
-
-    A subclass sets the kernel `step`, which does for one penalty what `step_all` does for all.
-    """
+class PenalisedBatches(Penalised, MiniBatches):
+    """Base of those that learn in mini-batches: `step` for one penalty, `step_all` for all."""
 
     about = (
         "Cost: O(entries of the row) per row with one penalty; O(p * n_penalties) per row with `k`."
     )
 
-    batch_size: int = param("Rows of a mini-batch.", AT_LEAST_ONE, default=25)
-
-    step: ClassVar[Callable]
     frozen = (*Penalised.frozen, "batch_size")
 
-    def _finish(self, state, hyper):
-        path = self._path(state)
-        held = state.batch.count[1] if path is None else path.count[0]
-        step = type(self).step if path is None else type(self).step_all
-        with one_blas_thread():
-            if held and not step(state, hyper):
+    def _finish(self, state):
+        grid = self._grid(state)
+        if grid is None:
+            super()._finish(state)
+        elif grid.held[0]:
+            with one_blas_thread():
+                finite = type(self).step_all(state, self._hyper)
+            if not finite:
                 raise self._diverged()

@@ -2,21 +2,28 @@
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ofslib.kernels.losses import LOSSES, Loss, total
-from ofslib.kernels.rows import CSR
-from ofslib.streams.parameters import AT_LEAST_ONE, estimator, one_of, param, read_parameters
+from ofslib.kernels.losses import CLASSIFICATION_LOSSES, LOSSES, Loss, total
+from ofslib.kernels.rows import CSR, ROWS, Block
+from ofslib.streams.parameters import (
+    AT_LEAST_ONE,
+    POSITIVE,
+    estimator,
+    one_of,
+    param,
+    read_parameters,
+)
 from ofslib.streams.selector import Classifier, LinearModel, Regressor
 
-# Values read between two looks at the keyboard, and values copied at a time when the data are not
-# in the layout that kernels read (the copy then stays in the processor's cache).
-_VALUES_PER_FOLD = 2**24
+# Values of a block, between which a user can interrupt, and of one that is copied because the data
+# are not in the layout that kernels read (the copy then stays in the processor's cache).
+_VALUES_PER_BLOCK = 2**24
 _VALUES_PER_COPY = 2**18
 
 
@@ -25,32 +32,29 @@ def batches(rows: int | None, batch_size: int) -> int:
     return -(-int(rows or 0) // int(batch_size))
 
 
-class Blocks(NamedTuple):
-    """Validated data: a matrix, targets as the kernels read them, and the order of its rows."""
-
-    X: Any  # (n, p) ndarray or CSR matrix
-    y: np.ndarray  # (n,) float64
-    order: np.ndarray  # (m,) int64
+def coef_and_intercept(w: np.ndarray) -> tuple[np.ndarray, float]:
+    """Coefficients and intercept, which is the last entry of w; the caller's own."""
+    return w[:-1].copy(), float(w[-1])
 
 
-def _kernel_blocks(data: Blocks) -> Iterator[Blocks]:
-    """The rows in their order, in the layout that kernels read and in handy pieces."""
-    X, y, order = data
+def _blocks(X, y, order) -> Iterator[Block]:
+    """The rows of validated data in their order, in the layout that kernels read."""
+    ready = True
     if sp.issparse(X):
         X = _kernel_csr(X)
-        size = max(1, _VALUES_PER_FOLD * len(order) // max(1, len(X.data)))
-        for i in range(0, len(order), size):
-            yield Blocks(X, y, order[i : i + size])
-        return
-    ready = X.dtype == np.float64 and X.flags.c_contiguous and X.flags.writeable
-    size = max(1, (_VALUES_PER_FOLD if ready else _VALUES_PER_COPY) // X.shape[1])
+        size = _VALUES_PER_BLOCK * len(order) // max(1, len(X.data))
+    else:
+        ready = X.dtype == np.float64 and X.flags.c_contiguous and X.flags.writeable
+        size = (_VALUES_PER_BLOCK if ready else _VALUES_PER_COPY) // X.shape[1]
+    size = max(1, size)
     for i in range(0, len(order), size):
         part = order[i : i + size]
+        margins = np.empty(len(part))
         if ready:
-            yield Blocks(X, y, part)
+            yield Block(X, y, part, margins)
         else:
             copied = np.array(X[part], dtype=np.float64, order="C")
-            yield Blocks(copied, y[part], np.arange(len(part)))
+            yield Block(copied, y[part], np.arange(len(part)), margins)
 
 
 def _kernel_csr(X) -> CSR:
@@ -66,11 +70,13 @@ def _kernel_csr(X) -> CSR:
 class RowStream(LinearModel):
     """Base of the methods that learn from rows, all features of which are known.
 
-    A subclass sets `fold`, a kernel `fold(state, X, y, order, hyper, margins)` that shows the rows
-    `order` of X to the state, writes the prediction made before each of them into `margins`, and
+    A subclass defines `_new_state`, the state before the first data; `_learn_block`, which takes a
+    block of data into the state; and `_model`, coefficients and intercept of a state.
+
+    Here `_learn_block` calls `fold`, a kernel `fold(state, block, hyper)` that a subclass sets. It
+    shows the rows of the block to the state, writes the prediction made before each of them, and
     returns how many it showed: it stops before a row whose prediction is not finite. A row with a
-    value that is not finite must give such a prediction. It also sets `hyper`, and defines `_init`
-    and `_model`.
+    value that is not finite must give such a prediction. A subclass also sets `hyper`.
     """
 
     k: int = param("Number of features kept.", AT_LEAST_ONE, default=10)
@@ -90,61 +96,60 @@ class RowStream(LinearModel):
     # NamedTuple of the hyper-parameters that `fold` reads.
     hyper: ClassVar[type]
     # The parameter that sets how large the steps are.
-    pace: ClassVar[str] = "learning_rate"
-    # The kernels look at each value anyway.
-    looks_first: ClassVar[bool] = False
+    step_parameter: ClassVar[str] = "learning_rate"
+    # The kernels see each value anyway.
+    ensure_all_finite: ClassVar[bool] = False
 
-    def _init(self, n_features: int) -> NamedTuple:
-        """The state before the first row."""
+    def _new_state(self, n_features: int) -> NamedTuple:
+        """The state before the first data."""
         raise NotImplementedError
 
-    def _hyper(self, n_rows: int | None, **own) -> NamedTuple:
+    def _learn_block(self, state: NamedTuple, block: Block) -> int:
+        """Take a block of data into the state; returns how many of its rows were shown."""
+        return type(self).fold(state, block, self._hyper)
+
+    def _model(self, state: NamedTuple) -> tuple[np.ndarray, float]:
+        """Coefficients, at most k of them not zero, and intercept; the caller's own."""
+        return coef_and_intercept(state.w)
+
+    def _finish(self, state: NamedTuple) -> None:
+        """Take in what is still held back when the stream of `fit` ends."""
+
+    def _read_hyper(self, n_rows: int | None, **own) -> NamedTuple:
         """The hyper-parameters as the kernel reads them; `n_rows`: the stream's length if known.
 
         A subclass hands over as `own` what is no parameter.
         """
         return read_parameters(self, self.hyper, intercept=self.fit_intercept, **own)
 
-    def _model(self, state: NamedTuple, hyper: NamedTuple) -> tuple[np.ndarray, float]:
-        """Coefficients, at most k of them not zero, and intercept."""
-        raise NotImplementedError
-
-    def _finish(self, state: NamedTuple, hyper: NamedTuple) -> None:
-        """Take in what is still held back when the stream of `fit` ends."""
-
     def _start(self, n_features: int) -> None:
-        self._state = self._init(n_features)
+        self._state = self._new_state(n_features)
         self._online = np.zeros(3)  # sums of loss, of score and of its weight
         self.n_samples_seen_ = 0
 
     def _learn(self, X, y) -> None:
         n, rng = X.shape[0], check_random_state(self.random_state)
-        self._learned = self._hyper(n * self.n_passes)
+        self._hyper = self._read_hyper(n * self.n_passes)
         for _ in range(self.n_passes):
             order = rng.permutation(n) if self.shuffle else np.arange(n)
-            self._show(Blocks(X, y, order))
-        self._finish(self._state, self._learned)
+            self._learn_rows(X, y, order)
+        self._finish(self._state)
 
     def _learn_more(self, X, y) -> None:
         # What stood before stays, should the rows be refused.
         self._state, self._online = copy.deepcopy((self._state, self._online))
-        self._learned = self._hyper(None)
-        self._show(Blocks(X, y, np.arange(X.shape[0])))
+        self._hyper = self._read_hyper(None)
+        self._learn_rows(X, y, np.arange(X.shape[0]))
 
-    def _show(self, data: Blocks) -> None:
-        loss, hyper = int(Loss[self.loss]), self._learned
-        for X, y, order in _kernel_blocks(data):
-            margins = np.empty(len(order))
-            done = self._fold(X, y, order, hyper, margins)
-            if done < len(order):
-                self._refuse(X, order[done])
-            shown = y[order]
-            self._online += (total(loss, margins, shown), *self._scored(margins, shown))
-            self.n_samples_seen_ += len(order)
-
-    def _fold(self, X, y, order, hyper: NamedTuple, margins) -> int:
-        """Show rows to the state, as `fold` does."""
-        return type(self).fold(self._state, X, y, order, hyper, margins)
+    def _learn_rows(self, X, y, order) -> None:
+        loss = int(Loss[self.loss])
+        for block in _blocks(X, y, order):
+            done, n = self._learn_block(self._state, block), len(block.order)
+            if done < n:
+                self._refuse(block.X, block.order[done])
+            margins, targets = block.margins, block.y[block.order]
+            self._online += (total(loss, margins, targets), *self._scored(margins, targets))
+            self.n_samples_seen_ += n
 
     def _refuse(self, X, i: int) -> None:
         """Say why row i of X has no finite prediction."""
@@ -155,7 +160,8 @@ class RowStream(LinearModel):
     def _diverged(self) -> FloatingPointError:
         return FloatingPointError(
             f"{type(self).__name__} diverged after {self.n_samples_seen_} rows or soon after: its "
-            f"steps are too large for these data with {self.pace}={getattr(self, self.pace)}."
+            f"steps are too large for these data with "
+            f"{self.step_parameter}={getattr(self, self.step_parameter)}."
         )
 
     @property
@@ -163,7 +169,8 @@ class RowStream(LinearModel):
         """float
         Mean loss of each row under the model that stood before that row was shown."""
         check_is_fitted(self)
-        return self._online[0] / self.n_samples_seen_
+        loss, _, _ = self._online
+        return loss / self.n_samples_seen_
 
     @property
     def online_score_(self) -> float:
@@ -171,13 +178,43 @@ class RowStream(LinearModel):
         Share of rows that this model classified rightly (classifiers), or the share of the
         variance around zero that it explained (regressors)."""
         check_is_fitted(self)
-        return self._online[1] / self._online[2]
-
-    def _current(self) -> tuple[np.ndarray, float]:
-        return self._model(self._state, self._learned)
+        _, score, weight = self._online
+        return score / weight
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")
+
+
+@estimator
+class MiniBatches(RowStream):
+    """Base of the methods that learn in mini-batches, which their state gathers in `batch`.
+
+    A subclass sets `step`, a kernel `step(state, hyper)` that learns the rows of the mini-batch.
+    """
+
+    batch_size: int = param("Rows of a mini-batch.", AT_LEAST_ONE, default=25)
+
+    step: ClassVar[Callable]
+
+    def _finish(self, state):
+        if state.batch.count[ROWS]:
+            type(self).step(state, self._hyper)
+
+
+@estimator
+class Adaptive:
+    """What the methods share that have a step size per feature (AdaGrad).
+
+    Frequent features learn slowly and rare ones fast.
+    """
+
+    loss: str = param(
+        "The barda paper's is squared_hinge.",
+        one_of(*CLASSIFICATION_LOSSES),
+        default="squared_hinge",
+    )
+    learning_rate: float = param("Step size eta.", POSITIVE, default=0.1)
+    delta: float = param("What the paper adds to the adaptive scale H.", POSITIVE, default=0.01)
 
 
 class RowClassifier(Classifier, RowStream):

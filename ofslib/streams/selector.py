@@ -48,10 +48,10 @@ class Selector(SelectorMixin, BaseEstimator):
     # Parameters that the state was made for: they cannot change while it learns.
     frozen: ClassVar[tuple[str, ...]] = ()
     # Whether X is searched for values that are not finite before it is learned from.
-    looks_first: ClassVar[bool] = True
+    ensure_all_finite: ClassVar[bool] = True
     # How sparse X is read.
     sparse_form: ClassVar[str] = "csr"
-    # Whether it learns from targets; else they are not looked at.
+    # Whether it learns from targets; else they are not read.
     supervised: ClassVar[bool] = True
 
     def _start(self, n_features: int) -> None:
@@ -125,7 +125,7 @@ class Selector(SelectorMixin, BaseEstimator):
             "reset": reset,
             "accept_sparse": self.sparse_form,
             "dtype": [np.float64, np.float32],
-            "ensure_all_finite": self.looks_first,
+            "ensure_all_finite": self.ensure_all_finite,
         }
         if not self.supervised:
             return validate_data(self, X, **form), None
@@ -142,16 +142,16 @@ class Selector(SelectorMixin, BaseEstimator):
 class LinearModel(Selector):
     """What the streams share that learn a linear model.
 
-    A family also defines `_learn_more` (how more rows become its state), `_current` (the model of
-    that state) and `__sklearn_is_fitted__`.
+    A family also defines `_learn_more`, `_model` and `__sklearn_is_fitted__`, and holds what it has
+    learned in `_state`.
     """
 
     def _learn_more(self, X, y) -> None:
         """Take in the rows of `partial_fit`."""
         raise NotImplementedError
 
-    def _current(self) -> tuple[np.ndarray, float]:
-        """Coefficients, shape (p,), and intercept of the model as it stands; the caller's own."""
+    def _model(self, state) -> tuple[np.ndarray, float]:
+        """Coefficients, shape (p,), and intercept of a state; the caller's own."""
         raise NotImplementedError
 
     def _partial_fit(self, X, y, **known):
@@ -170,14 +170,14 @@ class LinearModel(Selector):
         """ndarray of shape (n_features_in_,)
         Coefficients of the model as it stands; if there is a `k`, at most k are not zero."""
         check_is_fitted(self)
-        return self._current()[0]
+        return self._model(self._state)[0]
 
     @property
     def intercept_(self) -> float:
         """float
         The model's constant; 0.0 without `fit_intercept`."""
         check_is_fitted(self)
-        return self._current()[1]
+        return self._model(self._state)[1]
 
     @property
     def support_(self) -> np.ndarray:
@@ -191,7 +191,7 @@ class LinearModel(Selector):
     def _margins(self, X) -> np.ndarray:
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
-        coef, intercept = self._current()
+        coef, intercept = self._model(self._state)
         return safe_sparse_dot(X, coef) + intercept
 
 
