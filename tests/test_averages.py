@@ -773,7 +773,8 @@ def test_without_dask_the_error_names_the_group(monkeypatch):
 
 
 def test_dask_arrays_in_this_process(monkeypatch):
-    array = pytest.importorskip("dask.array")
+    from dask import array
+
     monkeypatch.setattr(module, "_FAN_IN", 2)
     X, y = rows(100, mean=5.0)
     chunked = array.from_array(X, chunks=((40, 1, 0, 59), (3, 1)))
@@ -783,7 +784,9 @@ def test_dask_arrays_in_this_process(monkeypatch):
 
 @pytest.mark.slow
 def test_a_cluster_gives_the_serial_averages():
-    distributed, array = pytest.importorskip("distributed"), pytest.importorskip("dask.array")
+    import distributed
+    from dask import array
+
     X, y = rows(5000, 20, mean=5.0)
     cluster = distributed.LocalCluster(
         processes=True,

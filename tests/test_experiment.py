@@ -764,7 +764,6 @@ def test_a_method_whose_package_is_missing_leaves_rows_that_say_so():
 
 @pytest.mark.parametrize("name", ["VowpalWabbitRegressor", "VowpalWabbitClassifier"])
 def test_vowpal_wabbit_predicts_by_the_weights_that_it_shows(name):
-    pytest.importorskip("vowpalwabbit")
     rng = np.random.default_rng(0)
     X, coef = rng.standard_normal((2000, 30)), np.repeat([1.0, 0.0], [3, 27])
     y = X @ coef

@@ -22,8 +22,11 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PYTHONS = ("3.11", "3.12", "3.13")
 
+LOCKED = ("reproduction", "dev", "mpi", "dask", "peers")
+
 # The conda packages that are not called what the PyPI project is called.
 CONDA_NAMES = {
+    "dask": "dask-core",
     "jupyter-client": "jupyter_client",
     "matplotlib": "matplotlib-base",
     "seaborn": "seaborn-base",
@@ -86,7 +89,8 @@ def test_supported_pythons_are_the_declared_ones():
 
 
 def test_conda_environment_is_pyproject_under_conda_names():
-    expected = {CONDA_NAMES.get(name, name): spec for name, spec in declared("dev").items()}
+    names = declared("reproduction", "dask", "dev")
+    expected = {CONDA_NAMES.get(name, name): spec for name, spec in names.items()}
     expected |= {"python": SpecifierSet(PROJECT["requires-python"]), "pip": SpecifierSet()}
     assert conda_environment() == expected
     environment = yaml.safe_load(read("environment.yml"))
@@ -114,7 +118,7 @@ def test_lock_pins_every_dependency_once_and_within_its_bounds(python, platform)
             pins[name] = Version(pin.version)
     wrong = {
         name: (str(spec), str(pins.get(name)))
-        for name, spec in declared("dev", "mpi", environment=environment).items()
+        for name, spec in declared(*LOCKED, environment=environment).items()
         if name not in pins or pins[name] not in spec
     }
     assert not wrong
@@ -126,9 +130,8 @@ def test_lock_was_made_from_this_pyproject():
         for requirement, _, via in locked()
         if f"{PROJECT['name']} (pyproject.toml)" in via
     }
-    assert asked == set(declared("dev", "mpi")), (
-        "make requirements.lock anew (docs/dependencies.md)"
-    )
+    assert set(LOCKED) == set(PROJECT["optional-dependencies"])
+    assert asked == set(declared(*LOCKED)), "make requirements.lock anew (docs/dependencies.md)"
 
 
 def test_lock_hashes_each_requirement():
@@ -160,11 +163,22 @@ def test_every_dependency_is_explained_once():
     assert named == sorted(declared(*PROJECT["optional-dependencies"]))
 
 
-def imported(folder):
-    """Top-level packages that the Python files below a folder import: {name: a file that does}."""
+def statements(tree, inner):
+    """All nodes of a module; without `inner`, only those that run when it is imported."""
+    todo = [tree]
+    while todo:
+        node = todo.pop()
+        yield node
+        for_types = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        if inner or not (for_types or isinstance(node, ast.FunctionDef)):
+            todo += ast.iter_child_nodes(node)
+
+
+def imported(files, inner=True):
+    """Top-level packages that Python files import: {name: a file that does}."""
     found = {}
-    for path in sorted((ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path in files:
+        for node in statements(ast.parse(path.read_text(encoding="utf-8")), inner):
             if isinstance(node, ast.Import):
                 modules = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -176,6 +190,22 @@ def imported(folder):
     return found
 
 
+def undeclared(files, *extras, inner=True):
+    """What Python files import and neither the dependencies nor these extras bring."""
+    distributions = packages_distributions()
+    allowed = set(declared(*extras))
+    ours = {PROJECT["name"], *(path.stem for path in files)}
+    return {
+        name: path
+        for name, path in imported(files, inner).items()
+        if name not in sys.stdlib_module_names
+        and name not in ours
+        and not allowed.intersection(
+            map(canonicalize_name, [BROUGHT_BY.get(name, ""), *distributions.get(name, [])])
+        )
+    }
+
+
 # Interfaces of a declared package that live in a package of their own, which it always brings.
 BROUGHT_BY = {
     "nbclient": "papermill",
@@ -185,30 +215,26 @@ BROUGHT_BY = {
 }
 
 
+def python_files(folder):
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def test_the_library_needs_no_extra_to_be_imported():
+    library = set(python_files("ofslib")) - set(python_files("ofslib/reproduction"))
+    assert not undeclared(library, inner=False)
+    assert not undeclared(library, "dask", "mpi")
+
+
 @pytest.mark.parametrize(
     ("folder", "extras"),
     [
-        ("ofslib", ["dask", "mpi", "peers"]),
-        ("workflow", []),
-        ("tests", ["dev", "dask", "mpi", "peers"]),
+        ("ofslib/reproduction", ["reproduction", "mpi", "peers"]),
+        ("workflow", ["reproduction"]),
+        ("tests", LOCKED),
     ],
 )
 def test_what_is_imported_is_declared(folder, extras):
-    distributions = packages_distributions()
-    allowed = set(declared(*extras))
-    ours = {PROJECT["name"], *(path.stem for path in (ROOT / folder).rglob("*.py"))}
-    undeclared = {
-        name: path
-        for name, path in imported(folder).items()
-        if name not in sys.stdlib_module_names
-        and name not in ours
-        and not allowed.intersection(
-            canonicalize_name(d)
-            # Of a package that is not installed the name is all that is known.
-            for d in [BROUGHT_BY.get(name, ""), *distributions.get(name, [name])]
-        )
-    }
-    assert not undeclared
+    assert not undeclared(python_files(folder), *extras)
 
 
 def test_version_is_the_same_in_the_package():
