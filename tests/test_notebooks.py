@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from ofslib import _files
+from ofslib import _files, datasets
 from ofslib.reproduction import experiment, project
 
 ROOT = Path(__file__).parents[1]
@@ -83,12 +83,13 @@ def own_project(tmp_path, monkeypatch):
     def make(**entries):
         (tmp_path / "config/experiments/own.yaml").write_text(yaml.safe_dump(entries))
         work, (name, spec) = project.load(), next(iter(entries.items()))
-        for setting in work.entries[name].to_run:
-            if setting.dataset:
-                table = experiment.absent(setting.spec, "not fetched (offline)")
-            else:
-                table = experiment.run(setting.spec, progress=False)
-            _files.write_whole(work.result(name, setting.name), table.to_csv(index=False))
+        for entry in entries:
+            for setting in work.entries[entry].to_run:
+                if setting.dataset:
+                    table = experiment.absent(setting.spec, "not fetched (offline)")
+                else:
+                    table = experiment.run(setting.spec, progress=False)
+                _files.write_whole(work.result(entry, setting.name), table.to_csv(index=False))
         show(spec["notebook"], entry=name, scale="tiny", output=f"figures/{name}")
         assert sorted(file.name for file in (tmp_path / "figures").iterdir()) == sorted(
             Path(f).name for f in work.figures(name)
@@ -164,12 +165,23 @@ def test_table_of_which_this_scale_runs_nothing(own_project):
 
 @pytest.mark.parametrize("number", [1, 2, 6, 7])
 def test_figure_of_any_number_of_data_sets(own_project, number):
-    names = pd.read_csv("config/datasets.csv")["name"].tolist()[:number]
+    names = datasets.registry("config/datasets.csv").index.tolist()[:number]
     entry = {key: OWN[key] for key in ("source", "title", "replicates")}
     entry |= {"form": "figure", "notebook": "accuracy_by_budget", "metrics": ["accuracy"]}
-    entry |= {"grid": {"dataset": names}, "sweep": {"k": [10, 20]}, "needs": ["datasets"]}
+    entry |= {"grid": {"dataset": names}, "sweep": {"k": [10, 20]}}
     entry |= {"parameters": {"budgets": [10, 20]}, "methods": {"OFS": {"class": "FOFSClassifier"}}}
     entry |= {"tune": {"score": "online", "at": {"k": 10}, "grid": {"learning_rate": [1.0]}}}
     stem = own_project(own=entry)
     svg = Path(f"{stem}.svg").read_text(encoding="utf-8")
     assert svg.count('id="axes_') >= number
+
+
+@pytest.mark.parametrize("entry", ["ofs_figure_1", "ofs_table_2", "os_figure_4", "barda_figure_3"])
+def test_without_any_data_set_nothing_is_claimed(own_project, entry):
+    file = ROOT / f"config/experiments/{entry.partition('_')[0]}.yaml"
+    given = yaml.safe_load(file.read_text(encoding="utf-8"))
+    source = given[entry].get("results", entry)
+    stem = own_project(**{entry: given[entry], source: given[source]})
+    table = pd.read_csv(f"{stem}.csv")
+    assert "verdict" not in table or table["verdict"].isna().all()
+    assert "ours" not in table or table["ours"].isna().all()

@@ -30,7 +30,9 @@ def read_results(files: Sequence[str]) -> pd.DataFrame:
     """All results in one table; a column `note` tells why a value is missing."""
     if not files:
         return pd.DataFrame(columns=["method", "replicate", "metric", "value", "note"])
-    table = pd.concat([pd.read_csv(file) for file in files], ignore_index=True)
+    # Where nothing was obtained, both are empty, and would be numbers.
+    words = {"method": str, "metric": str}
+    table = pd.concat([pd.read_csv(file, dtype=words) for file in files], ignore_index=True)
     return table if "note" in table else table.assign(note=np.nan)
 
 
