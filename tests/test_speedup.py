@@ -69,14 +69,14 @@ def test_looking_changes_nothing(pieces):
     known = {"k": 8, "fit_intercept": False, "refit": False, "random_state": 0}
     for model in (OnlineSubstitution(**known), AsyncOnlineSubstitution(**known)):
         plain = type(model)(**known).fit(X, y)
-        looks = traced(model, X, y, pieces)
+        trace = traced(model, X, y, pieces)
         assert np.array_equal(model.coef_, plain.coef_)
-        assert (np.diff(looks[:, 0]) >= 0).all()
-        assert looks[:, 1].sum() == 2 * 1100
+        assert (np.diff(trace[:, speedup.SECONDS]) >= 0).all()
+        assert trace[:, speedup.SHOWN].sum() == 2 * 1100
         # Five blocks of 2^18 / 500 columns in two scans: 3 each
-        assert len(looks) == 1 + 6 * pieces
-        assert looks[0, 2] == 100.0
-        assert looks[-1, 2] == pytest.approx(200 * model.objective_ / np.mean(y**2))
+        assert len(trace) == 1 + 6 * pieces
+        assert trace[0, speedup.ERROR] == 100.0
+        assert trace[-1, speedup.ERROR] == pytest.approx(200 * model.objective_ / np.mean(y**2))
 
 
 def rows_of():

@@ -162,7 +162,7 @@ def test_theorem_4_as_printed_falls_below_what_n_0_rows_allow():
     sizes = [3000, 10**8]
     found = heights(regret.least_squares, rows=[100], sizes=sizes, p=20, k=2, runs=20)
     needed, printed, corrected = (
-        found[regret.KEPT, c] for c in ("experiment", "printed", "corrected")
+        found[regret.FOUND, c] for c in ("experiment", "printed", "corrected")
     )
     assert needed[3000] < printed[3000] and needed[10**8] > printed[10**8]
     assert all(needed[n] < corrected[n] for n in sizes)

@@ -242,6 +242,8 @@ def error_in_time(ax, times: pd.DataFrame, fixed: float, missing: str = "") -> N
     missing : str
         Why there are no processes, if so.
     """
+    name, _ = _TASKS[times["loss"].iloc[0]]
+    ax.set(title=f"{name}: training error, measured", xlabel="Time (s)", xscale="log")
     if missing:
         empty_panel(ax, missing)
         return
@@ -252,8 +254,6 @@ def error_in_time(ax, times: pd.DataFrame, fixed: float, missing: str = "") -> N
         ax.plot(one["median"], one["level"], line, color=colour, label=label)
         ax.fill_betweenx(one["level"], one["low"], one["high"], color=colour, alpha=0.2, lw=0)
     ax.axhline(fixed, color="0.5", lw=0.6, ls=":")
-    name, _ = _TASKS[times["loss"].iloc[0]]
-    ax.set(title=f"{name}: training error, measured", xlabel="Time (s)", xscale="log")
     ax.set_ylim(0, None)
     if ax.get_subplotspec().is_first_col():
         ax.legend(loc="upper right", fontsize=6)

@@ -26,18 +26,32 @@ RULE = (
 )
 
 
+# -------------------------------------------------- files
+
+
 def read_results(files: Sequence[str]) -> pd.DataFrame:
     """All results in one table; a column `note` tells why a value is missing."""
     if not files:
         return pd.DataFrame(columns=["method", "replicate", "metric", "value", "note"])
-    table = pd.concat([pd.read_csv(file) for file in files], ignore_index=True)
+    # Where nothing was obtained, both are empty, and would be numbers.
+    words = {"method": str, "metric": str}
+    table = pd.concat([pd.read_csv(file, dtype=words) for file in files], ignore_index=True)
     return table if "note" in table else table.assign(note=np.nan)
 
 
-def missing(results: pd.DataFrame) -> pd.Series:
-    """The data sets of which there is no result at all -> why."""
-    known = results.groupby("dataset")["value"].transform("count") > 0
-    return results[~known].groupby("dataset")["note"].first()
+def read_published(file: str | None) -> pd.DataFrame:
+    """The numbers that a paper prints; no rows if there are none."""
+    if file is None:
+        return pd.DataFrame(columns=["method", "metric", "value", "note"]).astype({"value": float})
+    return pd.read_csv(file)
+
+
+def save_csv(table: pd.DataFrame, stem: str) -> None:
+    """Write stem.csv with ten significant digits."""
+    write_whole(stem + ".csv", table.to_csv(index=False, float_format="%.10g"))
+
+
+# -------------------------------------------------- over the replicates
 
 
 def summarise(results: pd.DataFrame) -> pd.DataFrame:
@@ -59,11 +73,10 @@ def spread(table: pd.DataFrame, by: Sequence[str], column: str) -> pd.DataFrame:
     return pd.DataFrame({**parts, "replicates": groups.count()}).reset_index()
 
 
-def times_as_fast(times: pd.DataFrame, reference: pd.DataFrame, on: Sequence[str]) -> pd.DataFrame:
-    """Times with a column `ratio`: how many times as fast as the reference with the same `on`."""
-    ratio = reference.set_index(list(on))["value"].rename("ratio")
-    times = times.drop(columns="ratio", errors="ignore").join(ratio, on=list(on))
-    return times.assign(ratio=times["ratio"] / times["value"])
+def missing(results: pd.DataFrame) -> pd.Series:
+    """The data sets of which there is no result at all -> why."""
+    known = results.groupby("dataset")["value"].transform("count") > 0
+    return results[~known].groupby("dataset")["note"].first()
 
 
 def varied(summary: pd.DataFrame, x: str) -> dict[str, pd.DataFrame]:
@@ -78,40 +91,14 @@ def varied(summary: pd.DataFrame, x: str) -> dict[str, pd.DataFrame]:
     return {axis: summary[chosen].replace(plain) for axis, chosen in rows.items()}
 
 
-def statements(papers: dict[str, dict[str, dict]]) -> pd.DataFrame:
-    """What became of each item of the papers that states something, one a row."""
-    return pd.DataFrame(
-        {
-            "paper": paper,
-            "item": item,
-            "printed form": said.get("status", "nothing to compute"),
-            "computed by": ", ".join(said.get("by", [])),
-            "note": said.get("note", ""),
-            "reasons": "docs/bounds.md" if "status" in said else "",
-            "theory and experiment": f"figures/{said['figure']}.svg" if "figure" in said else "",
-        }
-        for paper, items in papers.items()
-        for item, said in items.items()
-    )
+def times_as_fast(times: pd.DataFrame, reference: pd.DataFrame, on: Sequence[str]) -> pd.DataFrame:
+    """Times with a column `ratio`: how many times as fast as the reference with the same `on`."""
+    ratio = reference.set_index(list(on))["value"].rename("ratio")
+    times = times.drop(columns="ratio", errors="ignore").join(ratio, on=list(on))
+    return times.assign(ratio=times["ratio"] / times["value"])
 
 
-def verdict(metric: str, ours: float, sd: float, n: int, paper: float, runs: int) -> str:
-    """`RULE` for one cell: our mean and standard deviation over n runs, the paper's over `runs`."""
-    if metric not in TOLERANCE or np.isnan(ours) or np.isnan(paper):
-        return "not comparable"
-    tolerance, relative = TOLERANCE[metric]
-    noise = 2.0 * sd * np.sqrt(1.0 / n + 1.0 / runs) if n > 1 else 0.0
-    difference = ours - paper
-    if abs(difference) <= max(tolerance * (abs(paper) if relative else 1.0), noise):
-        return "agrees"
-    return "better" if (difference < 0) == (metric in LOWER_IS_BETTER) else "worse"
-
-
-def read_published(file: str | None) -> pd.DataFrame:
-    """The numbers that a paper prints; no rows if there are none."""
-    if file is None:
-        return pd.DataFrame(columns=["method", "metric", "value", "note"]).astype({"value": float})
-    return pd.read_csv(file)
+# -------------------------------------------------- beside the paper
 
 
 def cells(settings: Iterable, metrics: Sequence[str]) -> pd.DataFrame:
@@ -177,6 +164,18 @@ def _why(cell) -> str:
     return "another machine" if cell.metric == "time_s" else "no result at this scale"
 
 
+def verdict(metric: str, ours: float, sd: float, n: int, paper: float, runs: int) -> str:
+    """`RULE` for one cell: our mean and standard deviation over n runs, the paper's over `runs`."""
+    if metric not in TOLERANCE or np.isnan(ours) or np.isnan(paper):
+        return "not comparable"
+    tolerance, relative = TOLERANCE[metric]
+    noise = 2.0 * sd * np.sqrt(1.0 / n + 1.0 / runs) if n > 1 else 0.0
+    difference = ours - paper
+    if abs(difference) <= max(tolerance * (abs(paper) if relative else 1.0), noise):
+        return "agrees"
+    return "better" if (difference < 0) == (metric in LOWER_IS_BETTER) else "worse"
+
+
 def tally(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Number of cells per verdict, and the share of the comparable ones that agree (%)."""
     counts = table.groupby(list(by), sort=False)["verdict"].value_counts().unstack(fill_value=0)
@@ -184,6 +183,26 @@ def tally(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     comparable = counts.drop(columns="not comparable").sum(axis=1)
     counts["agreement (%)"] = (100.0 * counts["agrees"] / comparable).round(1)
     return counts.reset_index().rename_axis(columns=None)
+
+
+def statements(papers: dict[str, dict[str, dict]]) -> pd.DataFrame:
+    """What became of each item of the papers that states something, one a row."""
+    return pd.DataFrame(
+        {
+            "paper": paper,
+            "item": item,
+            "printed form": said.get("status", "nothing to compute"),
+            "computed by": ", ".join(said.get("by", [])),
+            "note": said.get("note", ""),
+            "reasons": "docs/bounds.md" if "status" in said else "",
+            "theory and experiment": f"figures/{said['figure']}.svg" if "figure" in said else "",
+        }
+        for paper, items in papers.items()
+        for item, said in items.items()
+    )
+
+
+# -------------------------------------------------- as printed
 
 
 def caption(metric: str) -> str:
@@ -234,8 +253,3 @@ def to_latex(layouts: dict[str, pd.DataFrame]) -> str:
 
 def _escaped(text: str) -> str:
     return re.sub(r"([&%$#_{}])", r"\\\1", str(text))
-
-
-def save_csv(table: pd.DataFrame, stem: str) -> None:
-    """Write stem.csv with ten significant digits."""
-    write_whole(stem + ".csv", table.to_csv(index=False, float_format="%.10g"))

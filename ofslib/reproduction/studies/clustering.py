@@ -86,8 +86,8 @@ def _task(setting, seeds, data, runs: int) -> Task:
     if setting["run_values"] is not None:
         least = _ROWS_PER_CLASS * len(np.unique(labels))
         most = max(least, int(setting["run_values"] / (runs * p)))
-        kept = np.sort(np.random.default_rng(drawn).permutation(n)[:most])
-        X, labels = X[kept], labels[kept]
+        rows = np.sort(np.random.default_rng(drawn).permutation(n)[:most])
+        X, labels = X[rows], labels[rows]
     X = X[:, np.random.default_rng(order).permutation(p)]
     X /= np.sqrt(np.sum(X**2) / min(X.shape))
     return Task(X, labels, int(methods.generate_state(1)[0]))

@@ -109,7 +109,7 @@ def on_synthetic(
             found["recovery error"] = np.linalg.norm(model.coef_ - w) / np.linalg.norm(w)
         else:
             found["test error"] = 100.0 * np.mean((X[n:] @ model.coef_ > 0) != (y[n:] > 0))
-        found |= _kept(model)
+        found |= _memory(model)
         for metric, value in found.items():
             yield {**row, "metric": metric, "value": value}
 
@@ -158,7 +158,7 @@ def _fitted(methods, X, y, seed, **known) -> Iterator[tuple[dict[str, Any], Any]
             yield {"method": label, **point}, model
 
 
-def _kept(model) -> dict[str, float]:
+def _memory(model) -> dict[str, float]:
     """What a model says of its memory and its lateness."""
     found = {"features kept": getattr(model, "peak_features_", None)}
     found["staleness"] = getattr(model, "staleness_", None)

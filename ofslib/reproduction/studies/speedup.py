@@ -1,8 +1,7 @@
 """Time of asynchronous substitution to a fixed training error: Yang et al. 2016 (`os`), Figure 3.
 
 Measured with threads and processes on this machine; for more workers than it has cores modelled,
-from costs that are measured in the same run. `python -m ofslib.reproduction.studies.speedup` is what each of the
-processes runs.
+from costs that are measured in the same run. Each of the processes runs this file.
 """
 
 import heapq
@@ -30,6 +29,8 @@ from ofslib.reproduction.studies.columns import synthetic
 TIME_LIMIT = 600  # seconds for the processes of one number of workers
 _MESSAGES = 3000  # of which the median cost is taken
 _COLUMNS = 1024  # of which the cost of a column is taken
+# Columns of a trace
+SECONDS, SHOWN, ERROR = range(3)
 
 
 class Costs(NamedTuple):
@@ -112,45 +113,45 @@ def training_error(loss: str, margins: np.ndarray, y: np.ndarray) -> float:
 
 
 def traced(model: Any, X: np.ndarray, y: np.ndarray, pieces: int = 1) -> np.ndarray:
-    """Fit, and look at the margins that the method knows each time that a block is done.
+    """Fit, and note the training error of the margins each time that a block is done.
 
     Parameters
     ----------
     model : OnlineSubstitution or AsyncOnlineSubstitution
     X, y : ndarrays
     pieces : int, default=1
-        Parts of a block, after each of which the margins are looked at.
+        Parts of a block, after each of which it is noted.
 
     Returns
     -------
-    ndarray of shape (times looked, 3)
-        Seconds by a clock that is the same for all processes of a machine, columns shown by this
-        process since the look before, training error in percent. The first row is before the first
-        column. Reading, checking and dividing the data before that is not counted.
+    ndarray of shape (times noted, 3)
+        `SECONDS` by a clock that is the same for all processes of a machine, columns `SHOWN` by
+        this process since the row before, training `ERROR` in percent. The first row is before the
+        first column. Reading, checking and dividing the data before that is not counted.
     """
-    looks, as_block, learn_block = [], model._as_block, model._learn_block
+    trace, as_block, learn_block = [], model._as_block, model._learn_block
 
-    def look_before(values, index):
-        if not looks:
+    def note_start(values, index):
+        if not trace:
             start = training_error(model.loss, np.zeros(len(y)), y)
-            looks.append((time.perf_counter(), 0, start))
+            trace.append((time.perf_counter(), 0, start))
         return as_block(values, index)
 
-    def look_after(state, block):
+    def note_after(state, block):
         ends = [len(block.index) * part // pieces for part in range(pieces + 1)]
         for i, stop in pairwise(ends):
             state = learn_block(state, Columns(*(part[i:stop] for part in block)))
             error = training_error(model.loss, state.margins, y)
-            looks.append((time.perf_counter(), stop - i, error))
+            trace.append((time.perf_counter(), stop - i, error))
         return state
 
-    model._as_block, model._learn_block = look_before, look_after
+    model._as_block, model._learn_block = note_start, note_after
     try:
         model.fit(X, y)
     except FloatingPointError:
         # It has diverged: the errors that were seen tell it.
         pass
-    return np.array(looks).reshape(-1, 3)
+    return np.array(trace).reshape(-1, 3)
 
 
 def time_to_error(
@@ -198,21 +199,21 @@ def time_to_error(
         found = {} if lacking else {q: _processes(folder, q) for q in sorted({1, *measured})}
         for loss, task in tasks.items():
             X, y = _load(folder, loss)
-            for where, looks in _measured(job, loss, X, y, found, measured):
-                yield from _rows({"loss": loss, **where}, looks, task["levels"], lacking)
+            for where, trace in _measured(job, loss, X, y, found, measured):
+                yield from _rows({"loss": loss, **where}, trace, task["levels"], lacking)
             for q in (q for q in modelled if q <= task["s"]):
-                for where, looks, facts in _modelled(job, loss, X, y, q, found, network):
+                for where, trace, facts in _modelled(job, loss, X, y, q, found, network):
                     where = {"loss": loss, "n_workers": q, **where}
-                    yield from _rows(where, looks, task["levels"], lacking)
+                    yield from _rows(where, trace, task["levels"], lacking)
                     yield from ({**where, "metric": m, "value": v} for m, v in facts.items())
 
 
-def _rows(where, looks, levels, lacking):
-    """The time to each level; no looks are there if there is no MPI."""
+def _rows(where, trace, levels, lacking):
+    """The time to each level; there is no trace if there is no MPI."""
     for level in levels:
         seconds, note = None, lacking
-        if looks is not None:
-            seconds = first_reached(looks[:, 0], looks[:, 2], level)
+        if trace is not None:
+            seconds = first_reached(trace[:, SECONDS], trace[:, ERROR], level)
             note = "not reached" if seconds is None else None
         row = {**where, "level": level, "metric": "time_s"}
         yield {**row, "value": seconds, "note": note}
@@ -230,18 +231,18 @@ def _untrained(job, loss, cls=AsyncOnlineSubstitution, **own):
 
 
 def _measured(job, loss, X, y, found, workers):
-    """Method and workers, and looks, of which the first is at time 0; None without MPI."""
+    """Method and workers, and the trace, which begins at time 0; None without MPI."""
     few = X[:, : 2 * job["sizes"][loss]]
     # Compile before times are measured.
     _untrained(job, loss, OnlineSubstitution).fit(few, y)
     _untrained(job, loss, backend="threads").fit(few, y)
-    looks = traced(_untrained(job, loss, OnlineSubstitution), X, y)
-    yield {"method": "OS", "n_workers": 1}, _in_time(looks)
+    trace = traced(_untrained(job, loss, OnlineSubstitution), X, y)
+    yield {"method": "OS", "n_workers": 1}, _in_time(trace)
     for q in workers:
-        looks = traced(_untrained(job, loss, backend="threads", n_workers=q), X, y)
-        yield {"method": "threads", "n_workers": q}, _in_time(looks)
-        looks = _in_time(np.array(found[q][loss])) if found else None
-        yield {"method": "processes", "n_workers": q}, looks
+        trace = traced(_untrained(job, loss, backend="threads", n_workers=q), X, y)
+        yield {"method": "threads", "n_workers": q}, _in_time(trace)
+        trace = _in_time(np.array(found[q][loss])) if found else None
+        yield {"method": "processes", "n_workers": q}, trace
 
 
 def _modelled(job, loss, X, y, q, found, network):
@@ -258,36 +259,36 @@ def _modelled(job, loss, X, y, q, found, network):
         tau = round(staleness * q / max(q - 1, 1))
         if tau not in simulated:
             simulated[tau] = traced(_untrained(job, loss, n_workers=q, tau=tau), X, y)
-        looks = simulated[tau].copy()
-        looks[0, 0] = 0.0
-        looks[1:, 0] = times[np.cumsum(looks[1:, 1]).astype(int) - 1]
+        trace = simulated[tau].copy()
+        trace[0, SECONDS] = 0.0
+        trace[1:, SECONDS] = times[np.cumsum(trace[1:, SHOWN]).astype(int) - 1]
         facts = {f"{cost}_s": seconds for cost, seconds in costs._asdict().items()}
-        yield {"method": method}, looks, {"staleness": staleness, **facts}
+        yield {"method": method}, trace, {"staleness": staleness, **facts}
 
 
 def _compute(job, loss, X, y, q):
-    """Seconds that a worker of q needs for a column, once its share of columns is kept."""
+    """Seconds that a worker of q needs for a column, once it has as many features as it may."""
     each = []
     for _ in range(3):
         model = _untrained(job, loss, n_workers=q, tau=0, n_scans=1)
-        looks = traced(model, X[:, :_COLUMNS], y, pieces=8)
-        looks = looks[len(looks) // 4 :]
-        each.append((looks[-1, 0] - looks[0, 0]) / looks[1:, 1].sum())
+        trace = traced(model, X[:, :_COLUMNS], y, pieces=8)
+        trace = trace[len(trace) // 4 :]
+        each.append((trace[-1, SECONDS] - trace[0, SECONDS]) / trace[1:, SHOWN].sum())
     return float(np.median(each))
 
 
-def _in_time(looks: np.ndarray) -> np.ndarray:
-    """Looks of one or of many processes in the order of time, which begins with the first."""
-    looks = looks[np.argsort(looks[:, 0], kind="stable")]
-    looks[:, 0] -= looks[0, 0]
-    return looks
+def _in_time(trace: np.ndarray) -> np.ndarray:
+    """Trace of one or of many processes in the order of time, which begins with the first."""
+    trace = trace[np.argsort(trace[:, SECONDS], kind="stable")]
+    trace[:, SECONDS] -= trace[0, SECONDS]
+    return trace
 
 
 def _load(folder, loss):
     return tuple(np.load(Path(folder, f"{loss}.{part}.npy"), mmap_mode="r") for part in "Xy")
 
 
-# --- processes
+# -------------------------------------------------- processes
 
 
 def _mpiexec() -> str | None:
@@ -303,8 +304,8 @@ def _lacking() -> str | None:
 
 
 def _processes(folder: str, n_workers: int) -> dict[str, Any]:
-    """{loss: looks of all workers}, and the costs of messages if there is one worker."""
-    program = [sys.executable, "-m", "mpi4py", "-m", "ofslib.reproduction.studies.speedup", folder]
+    """{loss: traces of all workers}, and the costs of messages if there is one worker."""
+    program = [sys.executable, "-m", "mpi4py", "-m", __name__, folder]
     command = [_mpiexec(), "-n", str(n_workers + 1), "-host", "localhost", *program]
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIME_LIMIT
@@ -328,9 +329,9 @@ def _process(folder: str) -> None:
         X, y = _load(folder, loss)
         model = _untrained(job, loss, n_workers=q, backend="mpi")
         model.fit(X[:, : 2 * s], y)
-        # q times as many looks as blocks, as q processes together do one block in that time.
-        looks = parallel.from_each(world, world.size * [traced(model, X, y, pieces=q)])
-        found[loss] = np.concatenate(looks).tolist()
+        # q times as many rows as blocks, as q processes together do one block in that time.
+        traces = parallel.from_each(world, world.size * [traced(model, X, y, pieces=q)])
+        found[loss] = np.concatenate(traces).tolist()
     if q == 1:
         found["messages"] = _cost_of_messages(world, len(y))
     if world.rank == 0:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ofslib import bounds
-from ofslib.reproduction.theory.curve import point
-from ofslib.reproduction.theory.recovery import GRID, VARIANTS
+from ofslib.reproduction.theory.curve import VARIANTS, number, point
+from ofslib.reproduction.theory.recovery import GRID
 from ofslib.wishart import LowRank, sample_moments
 
 # tests/test_bounds.py, docs/bounds.md: the largest coefficient hides the second behind the third,
@@ -49,13 +49,13 @@ def _size(t, p, k, first):
 def _descend(moments, targets, eta, size):
     """Yield the coefficients after each step; what was removed stays 0. Runs lie in front."""
     beta = np.zeros(targets[0].shape)
-    kept = np.ones(beta.shape, bool)
+    active = np.ones(beta.shape, bool)
     for t, (A, c) in enumerate(zip(moments, targets, strict=True), 1):
         step = np.einsum("...ij,...j->...i", A, beta) - c
-        beta = np.where(kept, beta - eta * step, 0)
+        beta = np.where(active, beta - eta * step, 0)
         order = np.argsort(-np.abs(beta), axis=-1, kind="stable")
-        np.put_along_axis(kept, order[..., size(t) :], False, axis=-1)
-        beta = np.where(kept, beta, 0)
+        np.put_along_axis(active, order[..., size(t) :], False, axis=-1)
+        beta = np.where(active, beta, 0)
         yield beta
 
 
@@ -95,24 +95,24 @@ def convergence(
     if not fresh:
         yield from _counterexample(80)
     rng = np.random.default_rng(seeds)
-    number = 1 if fresh else 3
+    which = 1 if fresh else 3
     for n in values:
         draw = [_moments(n, p, runs, rng) for _ in range(steps if fresh else 1)]
-        spectra = np.concatenate([np.linalg.eigvalsh(A) for A, _ in draw])
-        m, M = float(spectra.min()), float(spectra.max())
+        eigenvalues = np.concatenate([np.linalg.eigvalsh(A) for A, _ in draw])
+        m, M = float(eigenvalues.min()), float(eigenvalues.max())
         rest = {"eta": m / M**2, "m": m, "M": M}
-        corollary, theorem = _statements(number, n, p, k, draw, rest)
+        corollary, theorem = _statements(which, n, p, k, draw, rest)
         moments = draw if fresh else draw * steps
         found = {each: partial(corollary, **rest, variant=each) for each in VARIANTS}
         for variant in VARIANTS:
-            yield point(f"Corollary {number}", n, variant, partial(_beta_min, found[variant]))
+            yield point(f"Corollary {which}", n, variant, number(found[variant], "beta_min"))
         first = steps
         with suppress(bounds.DoesNotApply):
             first = found["corrected"]().iterations
         descend = partial(_with_coefficient, moments, rest["eta"], k, first)
-        yield point(f"Corollary {number}", n, "experiment", _least(descend, k))
+        yield point(f"Corollary {which}", n, "experiment", _least(descend, k))
     beta = found["corrected"]().beta_min
-    yield from _errors(f"Theorem {number}, p = {p}", descend(beta, steps), beta, k, theorem)
+    yield from _errors(f"Theorem {which}, p = {p}", descend(beta, steps), beta, k, theorem)
 
 
 def _errors(title, path, beta, k, theorem):
@@ -125,8 +125,8 @@ def _errors(title, path, beta, k, theorem):
             yield point(title, t, variant, partial(theorem, t, norm=norm, variant=variant))
 
 
-def _statements(number, n, p, k, draw, rest):
-    if number == 3:
+def _statements(which, n, p, k, draw, rest):
+    if which == 3:
         return (
             partial(bounds.dissertation_corollary_3, n, p, 1.0, norm_ratio=sqrt(k)),
             partial(bounds.dissertation_theorem_3, n=n, p=p, sigma=1.0, **rest),
@@ -136,10 +136,6 @@ def _statements(number, n, p, k, draw, rest):
         partial(bounds.dissertation_corollary_1, p, G, norm_ratio=sqrt(k)),
         partial(bounds.dissertation_theorem_1, p=p, G=G, **rest),
     )
-
-
-def _beta_min(corollary):
-    return corollary().beta_min
 
 
 def _moments(n, p, runs, rng):

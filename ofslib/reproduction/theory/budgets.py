@@ -9,8 +9,7 @@ from scipy.optimize import minimize
 from sklearn.svm import LinearSVC
 
 from ofslib import BAMDClassifier, BARDAClassifier, bounds
-from ofslib.reproduction.theory.curve import point
-from ofslib.reproduction.theory.recovery import VARIANTS
+from ofslib.reproduction.theory.curve import VARIANTS, number, point
 
 THEOREMS = {
     "Theorem 1, B-ARDA": (BARDAClassifier, bounds.barda_theorem_1),
@@ -64,13 +63,9 @@ def regret(
                 sides = partial(run.sides, theorem, T, comparator)
                 panel = f"{title}, δ = {name}"
                 for variant in VARIANTS:
-                    yield point(panel, T, variant, partial(_right, sides, variant))
+                    yield point(panel, T, variant, number(partial(sides, variant), "right"))
                 regret = run.losses[:T].sum() - _losses(X[:T], y[:T], comparator, alpha).sum()
                 yield point(panel, T, "experiment", float(regret))
-
-
-def _right(sides, variant):
-    return sides(variant).right
 
 
 def _losses(X, y, w, alpha):

@@ -5,6 +5,8 @@ from typing import Any
 
 from ofslib.bounds import DoesNotApply
 
+VARIANTS = ("printed", "corrected")
+
 
 def point(panel: str, x: float, method: str, height: float | Callable[[], float]) -> dict[str, Any]:
     """One place of one curve.
@@ -33,3 +35,18 @@ def point(panel: str, x: float, method: str, height: float | Callable[[], float]
         "value": height,
         "note": note,
     }
+
+
+def number(theorem: Callable[[], Any], name: str, unit: float = 1.0) -> Callable[[], float]:
+    """What computes one of the numbers that a theorem gives, for `point`.
+
+    Parameters
+    ----------
+    theorem : callable
+        Gives them all.
+    name : str
+        Of the attribute.
+    unit : float
+        What the number is divided by.
+    """
+    return lambda: getattr(theorem(), name) / unit

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ofslib import bounds
-from ofslib.reproduction.theory.curve import point
-from ofslib.reproduction.theory.recovery import GRID, VARIANTS
+from ofslib.reproduction.theory.curve import VARIANTS, point
+from ofslib.reproduction.theory.recovery import GRID
 
 # Rows drawn at once.
 BLOCK = 1000

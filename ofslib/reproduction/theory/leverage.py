@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ofslib import OnlineLeverageSelector, bounds
-from ofslib.reproduction.theory.curve import point
+from ofslib.reproduction.theory.curve import VARIANTS, number, point
 
 
 def sampling(
@@ -53,9 +53,9 @@ def sampling(
         best, found = (_best(part @ part.T, labels) for part in (A_d, S_d))
         theorem = partial(bounds.ofs_theorem_2, A_d, S_d, found, best, epsilon)
         least = bounds.ofs_theorem_2(A_d, A_d, best, best, epsilon).left
-        yield point("Theorem 2", d, "printed", partial(_share, theorem, 1, least))
-        yield point("Theorem 2", d, "experiment", partial(_share, theorem, 0, least))
-        for variant in ("printed", "corrected"):
+        yield point("Theorem 2", d, "printed", number(theorem, "right", least))
+        yield point("Theorem 2", d, "experiment", number(theorem, "left", least))
+        for variant in VARIANTS:
             bound = bounds.ofs_lemma_2(n, norm, epsilon, ridge, variant)
             yield point("Lemma 2", d, variant, bound)
         yield point("Lemma 2", d, "experiment", float(scores[:d].sum()))
@@ -76,10 +76,6 @@ def _orthogonal(A, epsilon, values, seed):
         deviation = bounds.ofs_theorem_1(A[:, :d], sampled[:, : seen[d]], epsilon).left
         yield point("Theorem 1, orthogonal features", d, "printed", epsilon)
         yield point("Theorem 1, orthogonal features", d, "experiment", deviation)
-
-
-def _share(theorem, side, least):
-    return theorem()[side] / least
 
 
 def _sample(A, epsilon, seed, **parameters):

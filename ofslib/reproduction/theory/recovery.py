@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from ofslib import bounds
-from ofslib.reproduction.theory.curve import point
+from ofslib.reproduction.theory.curve import VARIANTS, number, point
 from ofslib.wishart import LowRank, sample_extreme_eigenvalues, sample_ols
 
 # The dissertation looks for the smallest beta on the grid beta_0 * 0.9^i.
 GRID = 0.9
-VARIANTS = ("printed", "corrected")
 
 
 def least_beta(errors: np.ndarray, k: int) -> float:
@@ -72,8 +71,9 @@ def least_squares(
         for curve, height in _experiment(**size, runs=runs, rng=rng).items():
             yield point(panel, x, curve, height)
         for variant in VARIANTS:
-            promise = partial(_theorem_2, **size, variant=variant)
-            yield point(panel, x, f"(3.14), {variant}", promise)
+            unit = {"sigma": 1.0, "smallest": 1.0, "variance": 2.0}
+            theorem = partial(bounds.dissertation_theorem_2, **size, **unit, variant=variant)
+            yield point(panel, x, f"(3.14), {variant}", number(theorem, "beta_min"))
         yield point(panel, x, "exact law", _exact(**size))
 
 
@@ -89,10 +89,6 @@ def _experiment(n, p, runs, rng):
         heights[f"(3.12), {variant}"] = found.beta_min / sqrt(2)
     start = heights["(3.12), corrected"]
     return heights | {"experiment": on_grid(least_beta(errors, p // 10), start)}
-
-
-def _theorem_2(n, p, variant):
-    return bounds.dissertation_theorem_2(n, p, 1.0, 1.0, 2.0, variant=variant).beta_min
 
 
 @cache

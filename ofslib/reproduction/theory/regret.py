@@ -9,12 +9,12 @@ import numpy as np
 
 from ofslib import bounds
 from ofslib.averages import RunningAverages
-from ofslib.reproduction.theory.curve import point
-from ofslib.reproduction.theory.recovery import VARIANTS, least_beta, on_grid
+from ofslib.reproduction.theory.curve import VARIANTS, number, point
+from ofslib.reproduction.theory.recovery import least_beta, on_grid
 from ofslib.reproduction.tracking import checkpoints
 from ofslib.wishart import LowRank, sample_averages
 
-KEPT = "Theorem 4: features kept"
+FOUND = "Theorem 4: features kept"
 # Rows from which the regret of Proposition 5 counts, n_0; features there.
 FIRST, FEATURES = 50, 5
 
@@ -88,11 +88,7 @@ def _coefficients(sizes, p, k, runs, rng):
             least[end] = max(least[end], least_beta(error[None], k))
     for n in sizes:
         for variant in VARIANTS:
-            yield point(KEPT, n, variant, partial(_beta_min, found[n][variant]))
+            yield point(FOUND, n, variant, number(found[n][variant], "beta_min"))
         needed = max(value for end, value in least.items() if starts[n] <= end <= n)
         start = found[n]["corrected"]().beta_min
-        yield point(KEPT, n, "experiment", on_grid(needed, start))
-
-
-def _beta_min(theorem):
-    return theorem().beta_min
+        yield point(FOUND, n, "experiment", on_grid(needed, start))

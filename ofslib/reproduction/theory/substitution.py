@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ofslib import AsyncOnlineSubstitution, OnlineSubstitution, bounds
-from ofslib.reproduction.theory.curve import point
-from ofslib.reproduction.theory.recovery import VARIANTS
+from ofslib.reproduction.theory.curve import VARIANTS, number, point
 
 # The share c of the decrease that a substitution must bring, the default of OnlineSubstitution.
 SHARE = 0.1
@@ -59,7 +58,7 @@ def _data(n, p, k, noise, rng):
 
 
 def _along_a_run(X, y):
-    for number, step in ((1, 0.5), (2, 0.25)):
+    for which, step in ((1, 0.5), (2, 0.25)):
         model = OnlineSubstitution(k=SELECTED, step=step, c=SHARE, refit=False, fit_intercept=False)
         before, squared, losses = np.zeros(0), [], [np.mean(y**2) / 2]
         for j in range(X.shape[1]):
@@ -72,8 +71,8 @@ def _along_a_run(X, y):
         eta = step / L_F
         for K in np.unique(np.geomspace(10, len(squared), 12).astype(int)):
             run = squared[:K], losses[: K + 1], eta, L_F
-            panel = f"Theorem {number}"
-            if number == 1:
+            panel = f"Theorem {which}"
+            if which == 1:
                 sides = {"printed": bounds.os_theorem_1(*run, SHARE)}
             else:
                 alone = {"L_f": L_F, "c": SHARE, "m": 1, "q": 1, "p": X.shape[1], "s": SELECTED}
@@ -107,10 +106,6 @@ def _end(X, y, q, step, seed):
         return np.inf
 
 
-def _share(theorem, gain):
-    return theorem().right / gain
-
-
 def _local_optima(X, y, s, steps, seed):
     n, p = X.shape
 
@@ -133,6 +128,6 @@ def _local_optima(X, y, s, steps, seed):
         theorem = partial(bounds.os_theorem_3, losses, w, gradient, eta, convexity, 1e-6)
         # As shares of what there is to gain.
         gain = at_zero - best
-        yield point("Theorem 3", step, "printed", partial(_share, theorem, gain))
+        yield point("Theorem 3", step, "printed", number(theorem, "right", gain))
         # The best set itself, but for rounding, is not below 0.
         yield point("Theorem 3", step, "experiment", max(loss(w) - best, 0.0) / gain)

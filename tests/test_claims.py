@@ -1,0 +1,222 @@
+"""What the papers say, judged: the rule, and each form of a claim."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ofslib.reproduction import claims
+
+NAN = float("nan")
+
+
+def test_claim_highest():
+    rows = [
+        (10, "best", 80.0, 1.0),
+        (10, "clearly below", 75.0, 1.0),
+        (10, "level", 79.0, 1.0),
+        (10, "clearly above", 85.0, 1.0),
+        (10, "one run", 10.0, NAN),
+        (20, "best", 50.0, 0.0),
+        (20, "level", 50.0, 0.0),
+    ]
+    summary = pd.DataFrame(rows, columns=["k", "method", "ours", "se"])
+    table = claims.claim_highest(summary, "best", ["k"])
+    verdicts = {(row.k, row.against): row.verdict for row in table.itertuples()}
+    assert verdicts == {
+        (10, "clearly below"): "holds",
+        (10, "level"): "unresolved",
+        (10, "clearly above"): "fails",
+        (10, "one run"): "unresolved",
+        (20, "level"): "unresolved",
+    }
+    below = table[table["against"] == "clearly below"].iloc[0]
+    assert below["difference"] == 5 and below["se"] == pytest.approx(np.sqrt(2))
+
+
+def test_claim_better_compares_what_the_words_name():
+    places = [("one", 10), ("one", 20), ("two", 20)]
+    rows = [
+        (data, k, method, ours, 1.0)
+        for data, k in places
+        for method, ours in (("A", 80.0), ("B", 70.0), ("C", 79.0 if k == 20 else 90.0))
+    ]
+    summary = pd.DataFrame(rows, columns=["dataset", "k", "method", "ours", "se"])
+    said = [
+        {"says": "both", "better": ["A", "C"], "than": ["B"]},
+        {"says": "later", "better": ["A"], "than": ["C"], "least": {"one": 15}},
+    ]
+    table = claims.claim_better(summary, said, ["dataset", "k"])
+    made = table[["says", "dataset", "k", "method", "against", "verdict"]]
+    assert set(made.itertuples(index=False, name=None)) == {
+        *(("both", d, k, m, "B", "holds") for d, k in places for m in "AC"),
+        ("later", "one", 20, "A", "C", "unresolved"),
+    }
+    assert len(claims.claim_better(summary, [], ["dataset", "k"])) == 0
+    assert set(claims.claim_better(summary, [], ["dataset", "k"])) == set(table)
+
+
+def test_claim_whole_is_as_strong_as_its_weakest_comparison():
+    verdicts = {
+        10: ["holds", "holds"],
+        20: ["holds", "unresolved"],
+        30: ["unresolved", "fails", "holds"],
+    }
+    rows = [(k, v) for k, several in verdicts.items() for v in several]
+    table = claims.claim_whole(pd.DataFrame(rows, columns=["k", "verdict"]), ["k"])
+    assert table.set_index("k")["verdict"].to_dict() == {10: "holds", 20: "unresolved", 30: "fails"}
+
+
+def test_claim_less_compares_the_first_and_the_last():
+    rows = [("shrinks", 9, 1), ("grows", 2, 1), ("stays", 5, 1)]
+    rows += [("shrinks", 50, 1), ("shrinks", 4, 1), ("grows", 8, 1), ("stays", 4, 1)]
+    gaps = pd.DataFrame(rows, columns=["against", "difference", "se"])
+    table = claims.claim_less(gaps, ["against"]).set_index("against")
+    assert table["verdict"].to_dict() == {
+        "shrinks": "holds", "grows": "fails", "stays": "unresolved",
+    }  # fmt: skip
+    assert table.loc["shrinks", "difference"] == 5
+    assert table.loc["shrinks", "se"] == pytest.approx(np.sqrt(2))
+
+
+# -------------------------------------------------- the rule
+
+
+@pytest.mark.parametrize(
+    ("difference", "se", "verdict"),
+    [
+        (2.1, 1.0, "holds"),
+        (2.0, 1.0, "unresolved"),
+        (-2.0, 1.0, "unresolved"),
+        (-2.1, 1.0, "fails"),
+        (0.0, 0.0, "unresolved"),
+        (9.0, NAN, "unresolved"),
+        (NAN, 1.0, "unresolved"),
+    ],
+)
+def test_two_standard_errors_decide(difference, se, verdict):
+    assert claims.judged(difference, se) == verdict
+    words = dict(zip(claims.WORDS, claims.REPRODUCED, strict=True))
+    assert claims.judged(difference, se, claims.REPRODUCED) == words[verdict]
+
+
+def test_an_interval_is_judged_by_the_side_on_which_it_lies():
+    low, high = np.array([0.1, -1.0, -2.0, 0.0]), np.array([0.2, 1.0, -0.1, 0.0])
+    expected = ["holds", "unresolved", "fails", "unresolved"]
+    assert claims.judged_interval(low, high).tolist() == expected
+
+
+def test_claim_constant_allows_the_tolerance():
+    rows = [("even", 5, 92.0, 0.5), ("even", 1, 90.0, 0.5), ("odd", 1, 90.0, 1.0)]
+    rows += [("even", 3, 10.0, 9.0), ("odd", 5, 96.0, 1.0), ("far", 1, 50.0, 0.1)]
+    rows += [("far", 5, 90.0, 0.1)]
+    summary = pd.DataFrame(rows, columns=["method", "k", "ours", "se"])
+    table = claims.claim_constant(summary, "k", ["method"], tolerance=5.0).set_index("method")
+    assert table["change"].to_dict() == {"even": 2.0, "odd": 6.0, "far": 40.0}
+    assert table["verdict"].to_dict() == {"even": "holds", "odd": "unresolved", "far": "fails"}
+
+
+def test_claim_above_reads_the_curve_between_its_points():
+    rows = [("best", 1, 50.0), ("best", 100, 70.0)]
+    rows += [("other", x, y) for x, y in ((0.5, 0.0), (1, 50.0), (10, 50.0), (100, 90.0))]
+    summary = pd.DataFrame(rows, columns=["method", "selected", "ours"])
+    summary = summary.assign(dataset="one", se=1.0)
+    table = claims.claim_above(summary, [("best", "other"), ("best", "absent")], "selected")
+    # Half way on the logarithmic scale the curve is at 60; it says nothing below its first point.
+    assert table["selected"].tolist() == [1, 10, 100]
+    assert table["difference"].tolist() == pytest.approx([0.0, 10.0, -20.0])
+    assert table["verdict"].tolist() == ["unresolved", "holds", "fails"]
+    none = claims.claim_above(summary, [("best", "absent")], "selected")
+    assert none.empty and list(none) == list(table)
+
+
+# -------------------------------------------------- the same replicates
+
+
+def replicates(**values):
+    """Results of these methods in replicates 0, 1, ..., in reverse order."""
+    rows = [(m, r, v) for m, several in values.items() for r, v in enumerate(several)]
+    return pd.DataFrame(rows[::-1], columns=["method", "replicate", "value"])
+
+
+def test_pairs_are_of_the_same_replicate():
+    results = replicates(A=[1.0, 11.0, 21.0], B=[0.0, 10.1, 19.9], C=[5.0])
+    pair = {"what": "A - B", "one": {"method": "A"}, "other": {"method": "B"}}
+    said = [{**pair, "expected": expected} for expected in ("higher", "lower", "small")]
+    table = claims.claim_pairs(results, said, tolerance=2.0)
+    assert list(table) == ["what", "difference", "se", "verdict"]
+    assert table["difference"].tolist() == pytest.approx([1.0] * 3)
+    assert table["se"].tolist() == pytest.approx([0.1 / np.sqrt(3)] * 3)
+    assert table["verdict"].tolist() == ["holds", "fails", "holds"]
+    (lone,) = claims.claim_pairs(
+        results, [{"one": {"method": "A"}, "other": {"method": "C"}, "expected": "higher"}]
+    ).to_dict("records")
+    assert lone["difference"] == -4.0 and lone["verdict"] == "unresolved"
+
+
+def columns_of(values):
+    """Recall or error by (method, p, n_scans, n_workers): one number a replicate."""
+    rows = [(*key, r, v) for key, several in values.items() for r, v in enumerate(several)]
+    names = ["method", "p", "n_scans", "n_workers", "replicate", "value"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def test_claims_on_substitution():
+    near, far = [80.0, 80.2, 79.8], [60.0, 60.3, 59.9]
+    recall = {(m, p, NAN, NAN): near for m in ("OS", "Proj-GD") for p in (20, 10)}
+    recall |= {(m, p, NAN, NAN): far for m in ("L1 batch", "Grafting") for p in (20, 10)}
+    recall |= {("OS by scans", 10, k, NAN): near if k > 2 else far for k in range(1, 6)}
+    recall |= {("Asy-OS", 10, NAN, q): near if q == 1 else far for q in (1, 12)}
+    recall |= {("Asy-OS, not stale", 10, NAN, q): near for q in (1, 12)}
+    table = claims.substitution_claims(columns_of(recall))
+    assert table["p"].tolist() == [10] * 5 + [20] * 5 + [10] * 5
+    verdicts = table.groupby(["claim", "what"])["verdict"].unique().str.join(", ").to_dict()
+    l0 = {("1", f"{a} - {b}") for a in ("OS", "Proj-GD") for b in ("L1 batch", "Grafting")}
+    assert verdicts == dict.fromkeys(l0, "reproduced") | {
+        ("2", "OS - Proj-GD"): "reproduced",
+        ("3", "5 scans - 2 scans"): "not reproduced",
+        ("3", "5 scans - 3 scans"): "reproduced",
+        ("4", "12 workers - 1"): "reproduced",
+        ("4, control", "12 workers - 1, not stale"): "unresolved",
+        ("4, control", "stale - not stale, 12 workers"): "reproduced",
+    }
+
+
+def test_claims_on_images():
+    errors = {("OS", 5): [1.0, 2.0], ("Proj-GD", 5): [9.0, 9.1], ("L1 batch", 5): [5.0, 6.1]}
+    rows = [("one", *key, r, v) for key, several in errors.items() for r, v in enumerate(several)]
+    table = pd.DataFrame(rows, columns=["dataset", "method", "s", "replicate", "value"])
+    table = claims.image_claims(table.assign(n_scans=NAN, n_workers=NAN), least=5)
+    verdicts = table.set_index("what")["verdict"].to_dict()
+    assert verdicts["L1 batch - OS, s = 5"] == "higher"
+    assert verdicts["L1 batch - Proj-GD, s = 5"] == "lower"
+    assert verdicts["2 scans - 5"] == "no difference"
+
+
+def test_claims_on_speed_up():
+    """Processes twice as fast as their number; threads never; 16 gain a tenth on 8 at most."""
+    seconds = {"processes": {1: 40.0, 8: 2.0, 16: 1.9}, "threads": {1: 50.0, 8: 50.0, 16: 40.0}}
+    rows = [("processes", 2, r, 10.0 + r) for r in range(3)]
+    rows += [(m, q, r, s + r / 100) for m, own in seconds.items() for q, s in own.items()
+             for r in range(3)]  # fmt: skip
+    times = pd.DataFrame(rows, columns=["method", "n_workers", "replicate", "value"])
+    speedups = times.assign(loss="squared_error", ratio=40.0 / times["value"])
+    table = claims.speedup_claims(speedups)
+    found = table.set_index(["claim", "against", "method", "n_workers"])["verdict"].to_dict()
+    assert found[1, "OS", "processes", 8] == found[1, "1 worker", "processes", 8] == "reproduced"
+    assert found[1, "OS", "threads", 8] == found[1, "1 worker", "threads", 16] == "not reproduced"
+    assert found[2, "8 workers", "processes", 16] == "reproduced"
+    assert found[2, "8 workers", "threads", 16] == "not reproduced"
+    assert (1, "OS", "processes", 1) not in found
+
+
+# -------------------------------------------------- slopes
+
+
+def test_slopes_are_those_of_the_last_decades():
+    x = np.array([1, 10, 100, 1000.0])
+    rows = [("A", r, n, (1 + r) * (1000.0 if n < 10 else n**-0.5)) for r in (0, 1) for n in x]
+    rows += [("B", 0, n, n) for n in x[:2]] + [("B", 1, 10.0, 1.0)]
+    results = pd.DataFrame(rows, columns=["method", "replicate", "n", "value"])
+    found = claims.slopes(results, ["method"], "n", decades=2)
+    assert found["method"].tolist() == ["A", "A", "B"]
+    assert found["slope"].tolist() == pytest.approx([-0.5, -0.5, 1.0])

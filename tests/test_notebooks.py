@@ -1,0 +1,187 @@
+"""The notebooks: short, and right for entries of one's own."""
+
+import ast
+import shutil
+from itertools import pairwise
+from pathlib import Path
+
+import matplotlib
+import matplotlib.pyplot as plt
+import nbformat
+import pandas as pd
+import pytest
+import yaml
+
+from ofslib import _files, datasets
+from ofslib.reproduction import experiment, project
+
+ROOT = Path(__file__).parents[1]
+matplotlib.use("agg")
+
+
+# -------------------------------------------------- short cells
+
+LINES = 12
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def faults(cells):
+    """What is wrong with the code cells of a notebook, a list of (kind, source)."""
+    found, imported, assigned = [], set(), set()
+    for number, ((before, _), (kind, source)) in enumerate(pairwise([("markdown", ""), *cells])):
+        if kind == "markdown":
+            continue
+        tree = ast.parse(source)
+        is_import = all(isinstance(node, ast.Import | ast.ImportFrom) for node in tree.body)
+        if len([line for line in source.splitlines() if line.strip()]) > LINES:
+            found.append(f"cell {number}: more than {LINES} lines")
+        if before != "markdown" and not is_import:
+            found.append(f"cell {number}: no words before it")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+                found.append(f"cell {number}: a function or class of its own")
+            elif isinstance(node, ast.alias):
+                imported.add(node.asname or node.name.partition(".")[0])
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                assigned.add(node.id)
+    return found + [f"{name} is a module and a variable" for name in sorted(imported & assigned)]
+
+
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_cells_are_short_and_define_nothing(file):
+    cells = nbformat.read(file, as_version=4).cells
+    assert not faults([(cell.cell_type, cell.source) for cell in cells])
+
+
+def test_faults_of_cells_are_seen():
+    words = ("markdown", "why")
+    good = [words, ("code", "a = 1"), ("code", "import os"), words, ("code", "a = os.sep")]
+    assert faults(good) == []
+    assert len(faults([words, ("code", "a = 1\n" * (LINES + 1))])) == 1
+    assert len(faults([words, ("code", "a = 1"), ("code", "b = 2")])) == 1
+    for source in ("def f():\n    pass", "class A:\n    pass", "f = lambda: 1"):
+        assert len(faults([words, ("code", source)])) == 1
+    assert len(faults([words, ("code", "import os"), words, ("code", "os = 1")])) == 1
+
+
+# -------------------------------------------------- in this process
+
+
+@pytest.fixture
+def own_project(tmp_path, monkeypatch):
+    """Return a function that runs these entries and then the notebook of the first of them."""
+    for folder in ("workflow/schemas", "notebooks", "config"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    shutil.rmtree(tmp_path / "config/experiments")
+    (tmp_path / "config/experiments").mkdir()
+    scale = {"replicates": 2, "values": 1e6, "run_values": None, "tune_values": None}
+    scales = {"tiny": scale | {"timing_repeats": 1, "timing_values": 0}}
+    (tmp_path / "config/scales.yaml").write_text(yaml.safe_dump(scales))
+    (tmp_path / "config/config.yaml").write_text("{scale: tiny, real_data: none, seed: 1}")
+    monkeypatch.chdir(tmp_path)
+
+    def make(**entries):
+        (tmp_path / "config/experiments/own.yaml").write_text(yaml.safe_dump(entries))
+        work, (name, spec) = project.load(), next(iter(entries.items()))
+        for entry in entries:
+            for setting in work.entries[entry].to_run:
+                if setting.dataset:
+                    table = experiment.absent(setting.spec, "not fetched (offline)")
+                else:
+                    table = experiment.run(setting.spec, progress=False)
+                _files.write_whole(work.result(entry, setting.name), table.to_csv(index=False))
+        show(spec["notebook"], entry=name, scale="tiny", output=f"figures/{name}")
+        assert sorted(file.name for file in (tmp_path / "figures").iterdir()) == sorted(
+            Path(f).name for f in work.figures(name)
+        )
+        return tmp_path / "figures" / name
+
+    return make
+
+
+def show(notebook, **parameters):
+    """Execute the cells, as papermill does with these parameters."""
+    known, width = {}, pd.get_option("display.max_colwidth")
+    with plt.rc_context():
+        for cell in nbformat.read(f"notebooks/{notebook}.ipynb", as_version=4).cells:
+            if cell.cell_type == "code":
+                exec(compile(cell.source, notebook, "exec"), known)
+                if "parameters" in cell.metadata.get("tags", []):
+                    assert set(parameters) <= set(known)
+                    known |= parameters
+    plt.close("all")
+    pd.set_option("display.max_colwidth", width)
+
+
+OWN = {
+    "source": "Doe (2027), Table 1",
+    "title": "One's own",
+    "form": "table",
+    "notebook": "recovery_table",
+    "published": "own",
+    "data": {"simulate": "equicorrelated", "p": 100, "k": 5},
+    "grid": {"n": [100, 300]},
+    "methods": {"mine": {"class": "sklearn.linear_model:Lasso"}},
+    "readings": {"plain": {"note": "As it is."}},
+    "metrics": ["DR", "RMSE"],
+    "replicates": 20,
+}
+OWN_PAPER = "n,method,metric,value,note\n100,mine,DR,77.25,\n300,mine,DR,99.5,\n"
+
+
+def test_table_of_ones_own(own_project):
+    Path("config/published/own.csv").write_text(OWN_PAPER)
+    stem = own_project(own=OWN)
+    table = pd.read_csv(f"{stem}.csv")
+    assert table[table["metric"] == "DR"]["paper"].tolist() == [77.25, 99.5]
+    assert table["ours"].notna().all() and len(table) == 4
+    assert r"\toprule" in Path(f"{stem}.tex").read_text()
+
+
+def test_table_without_readings(own_project):
+    """As the example of docs/extending.md."""
+    Path("config/published/own.csv").write_text(OWN_PAPER)
+    stem = own_project(own={key: value for key, value in OWN.items() if key != "readings"})
+    assert pd.read_csv(f"{stem}.csv")["ours"].notna().all()
+    assert r"\toprule" in Path(f"{stem}.tex").read_text()
+
+
+def test_table_of_a_paper_without_numbers(own_project):
+    stem = own_project(own={key: value for key, value in OWN.items() if key != "published"})
+    assert set(pd.read_csv(f"{stem}.csv")["verdict"]) == {"not comparable"}
+
+
+def test_table_with_every_metric(own_project):
+    Path("config/published/own.csv").write_text(OWN_PAPER)
+    stem = own_project(own=OWN | {"metrics": ["DR", "selected"]})
+    assert set(pd.read_csv(f"{stem}.csv")["metric"]) == {"DR", "selected"}
+
+
+def test_table_of_which_this_scale_runs_nothing(own_project):
+    Path("config/published/own.csv").write_text(OWN_PAPER)
+    stem = own_project(own=OWN | {"grid": {"n": [100_000, 300_000]}})
+    assert pd.read_csv(f"{stem}.csv")["why"].tolist() == ["not run at this scale"] * 4
+
+
+@pytest.mark.parametrize("number", [1, 2, 6, 7])
+def test_figure_of_any_number_of_data_sets(own_project, number):
+    names = datasets.registry("config/datasets.csv").index.tolist()[:number]
+    entry = {key: OWN[key] for key in ("source", "title", "replicates")}
+    entry |= {"form": "figure", "notebook": "accuracy_by_budget", "metrics": ["accuracy"]}
+    entry |= {"grid": {"dataset": names}, "sweep": {"k": [10, 20]}}
+    entry |= {"parameters": {"budgets": [10, 20]}, "methods": {"OFS": {"class": "FOFSClassifier"}}}
+    entry |= {"tune": {"score": "online", "at": {"k": 10}, "grid": {"learning_rate": [1.0]}}}
+    stem = own_project(own=entry)
+    svg = Path(f"{stem}.svg").read_text(encoding="utf-8")
+    assert svg.count('id="axes_') >= number
+
+
+@pytest.mark.parametrize("entry", ["ofs_figure_1", "ofs_table_2", "os_figure_4", "barda_figure_3"])
+def test_without_any_data_set_nothing_is_claimed(own_project, entry):
+    file = ROOT / f"config/experiments/{entry.partition('_')[0]}.yaml"
+    given = yaml.safe_load(file.read_text(encoding="utf-8"))
+    source = given[entry].get("results", entry)
+    stem = own_project(**{entry: given[entry], source: given[source]})
+    table = pd.read_csv(f"{stem}.csv")
+    assert "verdict" not in table or table["verdict"].isna().all()
+    assert "ours" not in table or table["ours"].isna().all()

@@ -1,0 +1,354 @@
+"""Results beside the published numbers: summaries, verdicts, and how tables are laid out."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ofslib.reproduction import project, tables
+
+ROOT = Path(__file__).parents[1]
+NAN = float("nan")
+
+
+# -------------------------------------------------- verdicts
+
+
+@pytest.mark.parametrize(
+    ("metric", "ours", "sd", "n", "paper", "expected"),
+    [
+        # within the practical tolerance, at its edge, beyond it
+        ("DR", 60.0, 0.0, 10, 57.0, "agrees"),
+        ("DR", 60.0, 0.0, 10, 55.0, "agrees"),
+        ("DR", 60.0, 0.0, 10, 65.0, "agrees"),
+        ("DR", 60.0, 0.0, 10, 54.9, "better"),
+        ("DR", 60.0, 0.0, 10, 65.1, "worse"),
+        ("AUC", 0.90, 0.0, 10, 0.881, "agrees"),
+        ("AUC", 0.90, 0.0, 10, 0.879, "better"),
+        ("AUC", 0.90, 0.0, 10, 0.921, "worse"),
+        ("accuracy", 90.0, 0.0, 10, 92.0, "agrees"),
+        ("accuracy", 90.0, 0.0, 10, 92.1, "worse"),
+        ("accuracy", 90.0, 0.0, 10, 87.9, "better"),
+        # of RMSE it is a share of the paper's value, and less is better
+        ("RMSE", 10.4, 0.0, 10, 10.0, "agrees"),
+        ("RMSE", 10.6, 0.0, 10, 10.0, "worse"),
+        ("RMSE", 9.4, 0.0, 10, 10.0, "better"),
+        ("RMSE", 104.0, 0.0, 10, 100.0, "agrees"),
+        ("RMSE", 94.0, 0.0, 10, 100.0, "better"),
+        ("RMSE", 0.04, 0.0, 10, 0.0, "worse"),
+        # two standard errors of the difference: 2 * 10 * sqrt(1 / 20 + 1 / 20) = 6.32
+        ("DR", 60.0, 10.0, 20, 53.7, "agrees"),
+        ("DR", 60.0, 10.0, 20, 53.6, "better"),
+        ("DR", 60.0, 10.0, 20, 66.3, "agrees"),
+        ("DR", 60.0, 10.0, 20, 66.4, "worse"),
+        # one run has no spread: the tolerance alone counts
+        ("DR", 60.0, NAN, 1, 55.0, "agrees"),
+        ("DR", 60.0, NAN, 1, 54.0, "better"),
+        # nothing to compare
+        ("DR", NAN, NAN, NAN, 50.0, "not comparable"),
+        ("DR", 50.0, 1.0, 20, NAN, "not comparable"),
+        ("DR", NAN, NAN, NAN, NAN, "not comparable"),
+        ("time_s", 1.0, 0.0, 20, 1.0, "not comparable"),
+        ("selected", 1.0, 0.0, 20, 1.0, "not comparable"),
+    ],
+)
+def test_verdict(metric, ours, sd, n, paper, expected):
+    assert tables.verdict(metric, ours, sd, n, paper, runs=20) == expected
+
+
+def test_more_runs_decide_more():
+    assert tables.verdict("DR", 60.0, 10.0, 2, 50.0, runs=20) == "agrees"
+    assert tables.verdict("DR", 60.0, 10.0, 200, 50.0, runs=200) == "better"
+    assert tables.verdict("DR", 60.0, 10.0, 200, 50.0, runs=4) == "agrees"
+
+
+def test_rule_in_words_has_the_tolerances():
+    share = {"RMSE": "5 %", "DR": "5 points", "AUC": "0.02", "accuracy": "2 points"}
+    for metric, (tolerance, relative) in tables.TOLERANCE.items():
+        assert f"{metric} {share[metric]}" in tables.RULE
+        number = float(share[metric].split()[0])
+        assert number == pytest.approx(100 * tolerance if relative else tolerance)
+
+
+# -------------------------------------------------- results -> comparison
+
+
+def results_of(cells, replicates=3):
+    """Rows of these (reading, n, method, metric): values."""
+    rows = [
+        {"experiment": "one", "reading": r, "n": n, "method": m, "replicate": i, "metric": c}
+        | {"value": v}
+        for (r, n, m, c), values in cells.items()
+        for i, v in enumerate(values)
+    ]
+    return pd.DataFrame(rows).assign(note=np.nan)
+
+
+CELLS = {
+    ("plain", 100, "SGDT", "DR"): [50, 52, 54],
+    ("plain", 100, "SFSA", "DR"): [90, 90, 90],
+    ("plain", 200, "SGDT", "DR"): [70, 70, 70],
+    ("plain", 200, "SFSA", "DR"): [80, 81, 82],
+    ("plain", 200, "mine", "DR"): [1, 2, 3],
+}
+SETTINGS = pd.DataFrame(
+    {
+        "reading": ["plain"] * 3,
+        "n": [100, 200, 300],
+        "skipped": ["", "", "not run at this scale"],
+    }
+)
+PUBLISHED = pd.DataFrame(
+    [
+        (100, "SGDT", "DR", 53.25, None),
+        (100, "SFSA", "DR", 70.10, None),
+        (100, "OPG", "DR", 1.30, None),
+        (200, "SGDT", "DR", 99.95, None),
+        (200, "SFSA", "DR", NAN, "not readable in the paper"),
+        (300, "SGDT", "DR", 100.00, None),
+        (300, "SFSA", "DR", 98.00, None),
+    ],
+    columns=["n", "method", "metric", "value", "note"],
+)
+
+
+def compare(results, published, settings, methods=None):
+    """Compare all cells that the methods of the results have in these settings."""
+    cells = results[["method", "metric"]].drop_duplicates() if methods is None else methods
+    cells = settings.assign(runs=20).merge(cells, how="cross")
+    return tables.compare(results, published, cells)
+
+
+def compared():
+    return compare(results_of(CELLS), PUBLISHED, SETTINGS)
+
+
+def cell(table, n, method):
+    (row,) = table[(table["n"] == n) & (table["method"] == method)].to_dict("records")
+    return row
+
+
+def test_summary_by_hand():
+    results = results_of(CELLS)
+    lost = results.head(1).assign(replicate=3, value=np.nan, note="lost")
+    results = pd.concat([results.astype({"note": object}), lost], ignore_index=True)
+    row = cell(tables.summarise(results), 100, "SGDT")
+    assert (row["ours"], row["sd"], row["median"], row["replicates"]) == (52, 2, 52, 3)
+    assert row["se"] == pytest.approx(2 / np.sqrt(3))
+    single = tables.summarise(results_of({("plain", 100, "SGDT", "DR"): [5]})).iloc[0]
+    assert single["ours"] == 5 and np.isnan(single["sd"]) and np.isnan(single["se"])
+
+
+def test_compare_puts_our_cell_beside_the_papers():
+    table = compared()
+    assert len(table) == 3 * 3
+    assert not table.duplicated(["reading", "n", "method", "metric"]).any()
+    agreeing = cell(table, 100, "SGDT")
+    assert (agreeing["ours"], agreeing["paper"], agreeing["verdict"]) == (52, 53.25, "agrees")
+    assert agreeing["why"] == ""
+    assert cell(table, 100, "SFSA")["verdict"] == "better"
+    assert cell(table, 200, "SGDT")["verdict"] == "worse"
+
+
+def test_compare_keeps_what_cannot_be_compared_with_its_reason():
+    table = compared()
+    gap = cell(table, 200, "SFSA")
+    assert (gap["verdict"], gap["why"]) == ("not comparable", "not readable in the paper")
+    own = cell(table, 200, "mine")
+    assert (own["verdict"], own["why"]) == ("not comparable", "not in the paper's table")
+    skipped = cell(table, 300, "SGDT")
+    assert np.isnan(skipped["ours"]) and skipped["paper"] == 100
+    assert (skipped["verdict"], skipped["why"]) == ("not comparable", "not run at this scale")
+    lost = cell(table, 100, "mine")
+    assert (lost["verdict"], np.isnan(lost["ours"])) == ("not comparable", True)
+
+
+def test_compare_has_one_row_for_a_cell_that_several_replicates_lack():
+    lost = [{"n": 1, "method": "A", "metric": "DR", "replicate": r, "note": "lost"} for r in (0, 1)]
+    settings = pd.DataFrame({"n": [1], "skipped": [""]})
+    cells = compare(pd.DataFrame(lost).assign(value=np.nan), PUBLISHED, settings)
+    assert list(cells["why"]) == ["lost"]
+
+
+def test_compare_survives_a_file(tmp_path):
+    for n in (100, 200):
+        part = results_of({key: v for key, v in CELLS.items() if key[1] == n})
+        part.drop(columns="note").to_csv(tmp_path / f"{n}.csv", index=False)
+    read = tables.read_results([str(tmp_path / "100.csv"), str(tmp_path / "200.csv")])
+    table = compare(read, PUBLISHED, SETTINGS)
+    pd.testing.assert_frame_equal(table, compared())
+
+
+def test_times_are_of_a_machine():
+    results = results_of({("plain", 100, "SGDT", "time_s"): [1, 2, 9]})
+    published = pd.DataFrame([(100, "SGDT", "time_s", 2.0, None)], columns=PUBLISHED.columns)
+    table = compare(results, published, SETTINGS.head(1))
+    (row,) = table.to_dict("records")
+    assert (row["median"], row["paper"]) == (2, 2)
+    assert (row["verdict"], row["why"]) == ("not comparable", "another machine")
+    wide = tables.layout(table, "time_s", "plain")
+    assert wide.iloc[0]["SGDT", "ours"] == "2.000", "a median has no standard error of the mean"
+    assert tables.caption("time_s").endswith("median")
+    assert tables.caption("DR").endswith("mean (standard error)")
+
+
+def test_a_scale_that_runs_nothing_is_told_and_no_error():
+    settings = SETTINGS.assign(skipped="not run at this scale")
+    methods = pd.DataFrame({"method": ["SGDT"], "metric": ["DR"]})
+    table = compare(tables.read_results([]), PUBLISHED, settings, methods)
+    assert table["verdict"].tolist() == ["not comparable"] * 3
+    assert table["why"].tolist() == ["not run at this scale"] * 3
+
+
+def test_read_results_keeps_reasons(tmp_path):
+    (tmp_path / "a.csv").write_text("method,metric,value\nx,DR,1\n")
+    (tmp_path / "b.csv").write_text("method,metric,value,note\nx,DR,,not fetched (offline)\n")
+    table = tables.read_results([str(tmp_path / "a.csv"), str(tmp_path / "b.csv")])
+    assert table["note"].tolist()[1] == "not fetched (offline)"
+    assert table["note"].isna().tolist() == [True, False]
+    assert tables.summarise(table)["ours"].tolist() == [1]
+    assert "note" in tables.read_results([str(tmp_path / "a.csv")])
+
+
+def test_tally_shares_the_comparable_cells():
+    verdicts = ["agrees"] * 3 + ["better", "worse"] + ["not comparable"] * 4
+    table = pd.DataFrame({"reading": "plain", "metric": "DR", "verdict": verdicts})
+    nothing = pd.DataFrame({"reading": "other", "metric": "DR", "verdict": ["not comparable"] * 2})
+    counts = tables.tally(pd.concat([table, nothing]), ["reading", "metric"])
+    first, second = counts.to_dict("records")
+    assert [first[v] for v in ("agrees", "better", "worse", "not comparable")] == [3, 1, 1, 4]
+    assert first["agreement (%)"] == 60
+    assert second["not comparable"] == 2 and np.isnan(second["agreement (%)"])
+    assert second["agrees"] == 0
+
+
+def test_a_data_set_is_missing_if_it_has_no_result_at_all():
+    """A note on one method of a user's says nothing of the others."""
+    rows = [("a", 1.0, None), ("a", None, "accuracy needs predict"), ("b", None, "not fetched")]
+    results = pd.DataFrame(rows, columns=["dataset", "value", "note"])
+    assert tables.missing(results).to_dict() == {"b": "not fetched"}
+
+
+# -------------------------------------------------- tables
+
+
+def test_layout_has_ours_beside_the_paper():
+    wide = tables.layout(compared(), "DR", "plain")
+    sides = ("ours", "paper")
+    assert list(wide.columns) == [(m, side) for m in ("SFSA", "SGDT", "mine") for side in sides]
+    assert wide.index.names == ["n"]
+    assert [key[0] for key in wide.index] == [100, 200, 300]
+    first = wide.iloc[0]
+    assert (first["SGDT", "ours"], first["SGDT", "paper"]) == ("52.0 (1.2)", "53.25")
+    assert (first["SFSA", "ours"], first["SFSA", "paper"]) == ("90.0 (0.0)", "70.1+")
+    assert wide.iloc[1]["SGDT", "paper"] == "99.95-"
+    assert (wide.iloc[2]["SGDT", "ours"], wide.iloc[2]["SGDT", "paper"]) == ("–", "100?")
+    assert (wide.iloc[0]["mine", "ours"], wide.iloc[0]["mine", "paper"]) == ("–", "–?")
+
+
+@pytest.mark.parametrize("entry", ["sfsa_table_1", "sfsa_table_2"])
+def test_layout_loses_no_digit_that_the_paper_prints(entry):
+    work = project.load(ROOT)
+    published = pd.read_csv(ROOT / work.published(entry))
+    points = [{**s.spec["axes"], "skipped": s.skipped} for s in work.entries[entry].settings]
+    settings = pd.DataFrame(points)
+    methods = [m for m in work.entries[entry].spec["methods"] if m in set(published["method"])]
+    results = settings.drop(columns="skipped").merge(
+        published[published["method"].isin(methods)][["method", "metric"]].drop_duplicates(),
+        how="cross",
+    )
+    results = results.assign(experiment=entry, replicate=0, value=1.0, note=np.nan)
+    table = compare(results, published, settings)
+    for metric in work.entries[entry].spec["metrics"]:
+        wide = tables.layout(table, metric, "reconstructed")
+        shown = {
+            (signal, n, method): wide.loc[(signal, n), (method, "paper")]
+            for signal, n in wide.index
+            for method in methods
+        }
+        cells = published[(published["metric"] == metric) & published["method"].isin(methods)]
+        assert len(cells) == len(shown)
+        for row in cells.itertuples():
+            text = shown[row.signal, row.n, row.method].rstrip("+-?")
+            assert text == "–" if np.isnan(row.value) else float(text) == row.value
+
+
+def test_latex_is_booktabs():
+    wide = tables.layout(compared(), "DR", "plain")
+    text = tables.to_latex({"Doe (2027), Table 1, plain: Detection rate (%)": wide})
+    environments = re.findall(r"\\(begin|end)\{(\w+)\}", text)
+    assert environments == [
+        ("begin", "table"), ("begin", "tabular"), ("end", "tabular"), ("end", "table"),
+    ]  # fmt: skip
+    assert text.count("{") == text.count("}")
+    rules = [text.index(rf"\{rule}") for rule in ("toprule", "midrule", "bottomrule")]
+    assert rules == sorted(rules) and r"\hline" not in text
+    assert r"\caption{Doe (2027), Table 1, plain: Detection rate (\%)}" in text
+    (columns,) = re.findall(r"\\begin\{tabular\}\{([lrc]+)\}", text)
+    assert columns == "l" + "r" * 6
+    lines = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert len(lines) >= 2 + 3
+    for line in lines:
+        spans = [int(n) - 1 for n in re.findall(r"\\multicolumn\{(\d+)\}", line)]
+        assert line.count("&") + sum(spans) == len(columns) - 1, line
+    assert "53.25" in text and "70.1+" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [("my_method", r"my\_method"), ("A&B", r"A\&B"), ("100%", r"100\%"), ("#1", r"\#1")],
+)
+def test_latex_escapes_names(name, written):
+    table = compared().replace({"mine": name, "plain": name}).rename(columns={"n": f"n {name}"})
+    wide = tables.layout(table, "DR", name)
+    text = tables.to_latex({f"Doe, {name}": wide})
+    caption = next(line for line in text.splitlines() if "caption" in line)
+    methods = next(line for line in text.splitlines() if "SFSA" in line)
+    axis = next(line for line in text.splitlines() if line.strip().startswith("n "))
+    assert written in methods
+    assert written in caption
+    assert written in axis
+
+
+def test_latex_of_two_blocks_is_two_tables():
+    wide = tables.layout(compared(), "DR", "plain")
+    text = tables.to_latex({"one": wide, "two": wide})
+    assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 2
+    assert r"\caption{one}" in text and r"\caption{two}" in text
+
+
+def test_save_csv_has_ten_digits(tmp_path):
+    table = pd.DataFrame({"n": [300_000], "value": [1 / 3], "why": [None]})
+    tables.save_csv(table, str(tmp_path / "t"))
+    assert (tmp_path / "t.csv").read_text() == "n,value,why\n300000,0.3333333333,\n"
+
+
+# -------------------------------------------------- columns and workers
+
+
+def test_spread_is_the_middle_80_percent():
+    table = pd.DataFrame({"q": 1, "value": [*range(11), NAN]})
+    (row,) = tables.spread(table, ["q"], "value").to_dict("records")
+    assert row == {"q": 1, "low": 1, "median": 5, "high": 9, "replicates": 11}
+
+
+def test_times_are_compared_within_a_replicate():
+    times = pd.DataFrame({"replicate": [0, 1, 2], "value": [2.0, 5.0, 1.0]})
+    reference = pd.DataFrame({"replicate": [1, 0], "value": [10.0, 8.0]})
+    ratio = tables.times_as_fast(times, reference, ["replicate"])["ratio"]
+    assert ratio.tolist()[:2] == [4.0, 2.0] and np.isnan(ratio[2])
+    again = tables.times_as_fast(times.assign(ratio=7.0), times, ["replicate"])
+    assert again["ratio"].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_summary_is_divided_by_what_varies():
+    rows = [("OS", NAN, NAN), ("OS by scans", 2, NAN), ("Asy-OS", NAN, 4)]
+    summary = pd.DataFrame(rows, columns=["method", "n_scans", "n_workers"]).assign(p=10)
+    parts = tables.varied(summary, "p")
+    assert {axis: part["method"].tolist() for axis, part in parts.items()} == {
+        "p": ["OS"], "n_scans": ["OS"], "n_workers": ["Asy-OS"],
+    }  # fmt: skip
+    plain = tables.varied(summary[["method", "p"]].head(1), "p")
+    assert [len(part) for part in plain.values()] == [1, 0, 0]
