@@ -676,9 +676,9 @@ def test_a_data_set_that_was_missing_is_fetched_when_it_can_be(story):
     assert story.plan == set(), "a plan does not try whether the data are there now"
     assert story.record["status"] == "fetched"
     assert "not fetched" not in story.report
-    made = re.findall(r"^ {4}output: (.*)$", story.online.said, re.M)
-    made = {file for line in made for file in line.split(", ") if not file.endswith(".drawn")}
-    assert made == (REAL_PART | END) - {"resources/tiny.json"}
+    jobs = set(re.findall(r"^Job \d+: (.*)$", story.online.said, re.M))
+    end = {"Write down where the figures come from", "Write report.html"}
+    assert jobs == {"tiny_figure: run tiny", "tiny_figure: draw"} | end
     for name in TABLE_RUNS | TABLE:
         assert story.files[name] == story.files_offline[name]
     for name in REAL_PART - {"resources/tiny.json"}:
