@@ -14,7 +14,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Equicorrelated:
+class _EveryTenth:
+    """p features, of which 10, 20, ..., 10 k have a nonzero coefficient."""
+
+    p: int
+    k: int
+
+    def __post_init__(self):
+        if not self.k >= 1:
+            raise ValueError(f"k={self.k} must be at least 1")
+        if 10 * self.k > self.p:
+            raise ValueError(f"k={self.k} needs p >= 10 k = {10 * self.k}, got p={self.p}")
+
+    @property
+    def support(self) -> np.ndarray:
+        """Indices (from 0) of the nonzero coefficients, shape (k,)."""
+        return np.arange(9, 10 * self.k, 10)
+
+
+@dataclass(frozen=True)
+class Equicorrelated(_EveryTenth):
     """Equally correlated Gaussian features: sfsa, Section 5.1, (6) and (7); dissertation, 4.1.
 
     x = alpha z 1 + u with z and the entries of u standard normal, so that any two features have
@@ -39,28 +58,19 @@ class Equicorrelated:
         If a parameter is out of its range, among them k if 10 k exceeds p.
     """
 
-    p: int
-    k: int
     alpha: float = 1.0
     beta: float | tuple[float, float] = 1.0
     task: str = "regression"
     noise: float = 1.0
 
     def __post_init__(self):
-        for name, least in (("k", 1), ("noise", 0)):
-            if not getattr(self, name) >= least:
-                raise ValueError(f"{name}={getattr(self, name)} must be at least {least}")
+        super().__post_init__()
+        if not self.noise >= 0:
+            raise ValueError(f"noise={self.noise} must be at least 0")
         if np.ndim(self.beta) > 1 or np.size(self.beta) not in (1, 2):
             raise ValueError(f"beta={self.beta} must be a number or a pair of numbers")
-        if 10 * self.k > self.p:
-            raise ValueError(f"k={self.k} needs p >= 10 k = {10 * self.k}, got p={self.p}")
         if self.task not in ("regression", "classification"):
             raise ValueError(f"task={self.task!r} must be 'regression' or 'classification'")
-
-    @property
-    def support(self) -> np.ndarray:
-        """Indices (from 0) of the nonzero coefficients, shape (k,)."""
-        return np.arange(9, 10 * self.k, 10)
 
     @property
     def coef(self) -> np.ndarray:
@@ -146,7 +156,7 @@ class Equicorrelated:
 
 
 @dataclass(frozen=True)
-class SparseRows:
+class SparseRows(_EveryTenth):
     """Sparse rows with standard normal entries; y = sign(x . coef): sfsa, Section 5.2.
 
     The text has `nonzeros` entries at random places, those of the k true features among them
@@ -171,25 +181,15 @@ class SparseRows:
         If a parameter is out of its range, among them k if 10 k exceeds p.
     """
 
-    p: int
-    k: int
     nonzeros: int = 200
     dense_support: bool = False
     equal_when_training: bool = False
 
     def __post_init__(self):
-        if self.k < 1:
-            raise ValueError(f"k={self.k} must be at least 1")
-        if 10 * self.k > self.p:
-            raise ValueError(f"k={self.k} needs p >= 10 k = {10 * self.k}, got p={self.p}")
+        super().__post_init__()
         free = self.p - self.k * self.dense_support
         if not 1 <= self.nonzeros <= free:
             raise ValueError(f"nonzeros={self.nonzeros} must be from 1 to {free}")
-
-    @property
-    def support(self) -> np.ndarray:
-        """Indices (from 0) of the nonzero coefficients, shape (k,)."""
-        return np.arange(9, 10 * self.k, 10)
 
     @property
     def coef(self) -> np.ndarray:
@@ -231,7 +231,7 @@ class SparseRows:
 
 
 @dataclass(frozen=True)
-class Drifting:
+class Drifting(_EveryTenth):
     """Coefficients that drift from one time step to the next: dissertation, Section 5.4.
 
     At step t = 1, 2, ... come `step_rows` rows of equally correlated features. The j-th of the k
@@ -262,8 +262,6 @@ class Drifting:
         If 10 k exceeds p.
     """
 
-    p: int
-    k: int
     a: float
     b: float
     period: int
@@ -274,14 +272,10 @@ class Drifting:
     price_coef: float = 0.0
     constant: float = 0.0
 
-    def __post_init__(self):
-        if not 1 <= 10 * self.k <= self.p:
-            raise ValueError(f"k={self.k} must be at least 1 and at most p / 10 = {self.p / 10}")
-
     @property
     def support(self) -> np.ndarray:
         """Indices (from 0) of the nonzero coefficients, shape (k,), in the order of j."""
-        support = np.arange(9, 10 * self.k, 10)
+        support = super().support
         if self.price is not None:
             support[0] = 0
         return support

@@ -17,7 +17,7 @@ from ofslib.parallel import Central, communicator
 
 JOB = Path(__file__).with_name("mpi_job.py")
 MPIEXEC = Path(sysconfig.get_path("scripts"), "mpiexec")
-RUNS = 10  # of processes, over which the recall is averaged
+RUNS = 30  # over which the recall is averaged
 SELECTED = 24
 
 needs_mpi = pytest.mark.skipif(
@@ -99,8 +99,8 @@ def test_the_simulation_is_as_late_as_asked(n_workers, tau, expected):
 
 
 def test_threads_find_what_the_simulation_finds():
-    found, staleness = averaged("threads", 4, 30)
-    expected, _ = averaged("simulate", 4, 30, tau=round(staleness * 4 / 3))
+    found, staleness = averaged("threads", 4, RUNS)
+    expected, _ = averaged("simulate", 4, RUNS, tau=round(staleness * 4 / 3))
     assert abs(found - expected) <= 0.03
 
 

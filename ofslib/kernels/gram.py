@@ -166,14 +166,15 @@ def newton_direction(K, w, g, penalty, shape, level, scratch):
     m = len(w)
     d, r, s, product_s = scratch[0, :m], scratch[1, :m], scratch[2, :m], scratch[3, :m]
     for a in range(m):
+        first, _, _, _ = piece(penalty, shape, w[a], level)
         d[a] = 0.0
-        r[a] = g[a] - piece(penalty, shape, w[a], level)[0] if w[a] != 0.0 else 0.0
+        r[a] = g[a] - first if w[a] != 0.0 else 0.0
         s[a] = r[a]
-    first = square = inner(r, r)
+    start = square = inner(r, r)
     for _ in range(_NEWTON):
         product(K, s, product_s)
         for a in range(m):
-            second = piece(penalty, shape, w[a], level)[1]
+            _, second, _, _ = piece(penalty, shape, w[a], level)
             product_s[a] = product_s[a] + second * s[a] if w[a] != 0.0 else 0.0
         curvature = inner(s, product_s)
         if not curvature > 0.0:
@@ -182,7 +183,7 @@ def newton_direction(K, w, g, penalty, shape, level, scratch):
             d[a] += square / curvature * s[a]
             r[a] -= square / curvature * product_s[a]
         square, last = inner(r, r), square
-        if square <= 1e-6 * first:
+        if square <= 1e-6 * start:
             break
         for a in range(m):
             s[a] = r[a] + square / last * s[a]
