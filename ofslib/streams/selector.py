@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController
 
 @cache
 def _blas() -> ThreadpoolController:
-    """The loaded libraries, numpy's and scipy's among them; to look for them takes 2 ms."""
+    """The loaded libraries, numpy's and scipy's among them; to find them takes 2 ms."""
     return ThreadpoolController().select(user_api="blas")
 
 
@@ -140,8 +140,8 @@ class Selector(SelectorMixin, BaseEstimator):
 class LinearModel(Selector):
     """What the streams share that learn a linear model.
 
-    A family also defines `_learn_more`, `_model` and `__sklearn_is_fitted__`, and holds what it has
-    learned in `_state`.
+    A family also defines `_learn_more`, `_model` and `__sklearn_is_fitted__`; its `_state` is what
+    has been learned.
     """
 
     def _learn_more(self, X, y) -> None:
