@@ -22,7 +22,8 @@ REORDERED_SUMS = {"fastmath": {"reassoc", "contract"}}
 def source_key(folder: Path = Path(__file__).parent) -> str:
     """Digest of this file and of all shared kernels; it names the folder of compiled code.
 
-    An algorithm calls these and itself, never another algorithm; numba watches its own file.
+    An algorithm calls these and itself, never another algorithm. numba watches its own file, which
+    is why its tuples and its loop over the rows stand there, and are not handed to a shared loop.
     """
     digest = hashlib.sha256(numba.__version__.encode())
     for file in (folder / "_jit.py", *sorted(folder.glob("kernels/*.py"))):

@@ -60,7 +60,7 @@ def sfsa(X, y, *, k, loss, learning_rate, batch_size, optimizer, mu, warmup, imp
         point = b + 0.9 * v if optimizer == "nesterov" else b
         margins[rows] = A[rows] @ point
         g = np.mean([slope(loss, margins[i], y[i]) * A[i] for i in rows], axis=0)
-        gone = np.setdiff1d(np.arange(p), alive)
+        dropped = np.setdiff1d(np.arange(p), alive)
         if optimizer == "sgd":
             b = b - learning_rate * g
         elif optimizer == "momentum":
@@ -72,7 +72,7 @@ def sfsa(X, y, *, k, loss, learning_rate, batch_size, optimizer, mu, warmup, imp
         else:
             v, s = 0.9 * v + 0.1 * g, 0.999 * s + 0.001 * g**2
             b = b - learning_rate * (v / (1 - 0.9**t)) / (np.sqrt(s / (1 - 0.999**t)) + 1e-8)
-        b[gone], v[gone] = 0, 0
+        b[dropped], v[dropped] = 0, 0
         u = t - warmup // batch_size
         if u > 0 and schedule(u, T, p, k, mu) < len(alive):
             worth = measure(importance, b[:p], X[: rows[-1] + 1])[alive]
@@ -85,9 +85,10 @@ def sfsa(X, y, *, k, loss, learning_rate, batch_size, optimizer, mu, warmup, imp
 def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity):
     p = X.shape[1]
     T, q, b = maturity // batch_size, warmup // batch_size, batch_size
-    first, curvature = min(max(T // 16, 1), 8), {"log_loss": 0.25, "squared_hinge": 2}.get(loss, 1)
+    burn_in = min(max(T // 16, 1), 8)
+    curvature = {"log_loss": 0.25, "squared_hinge": 2}.get(loss, 1)
     w, mean, v = np.zeros(p), np.zeros(p), X[0] / np.linalg.norm(X[0])
-    alive, norm, seen, bends, looks = np.ones(p, bool), 0, np.empty((0, p)), [], 0
+    alive, norm, seen, curvatures, observed = np.ones(p, bool), 0, np.empty((0, p)), [], 0
 
     def inverse_rate():
         square = np.square(seen[:, alive]).mean()
@@ -97,28 +98,28 @@ def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity):
         x, m = X[rows] * alive, X[rows] @ w
         s = np.array([slope(loss, m[i], y[r]) for i, r in enumerate(rows)])
         g = s @ x / len(rows)
-        if t <= first or (t - 1) % 4 == 0:
+        if t <= burn_in or (t - 1) % 4 == 0:
             a = np.full(len(rows), float(curvature))
             if loss == "log_loss":
                 a[np.abs(m) > 1e-3] = [np.tanh(s / 2) / s / 2 for s in m[np.abs(m) > 1e-3]]
-            image, new = x.T @ (a * (x @ v)) / len(rows), 1 if looks < first else 0.2
+            image, new = x.T @ (a * (x @ v)) / len(rows), 1 if observed < burn_in else 0.2
             norm = (1 - new) * norm + new * (v @ image)
             v = (1 - new) * norm * v + new * image
-            v, looks = v / np.linalg.norm(v), looks + 1
-            seen, bends = np.vstack([seen, X[rows]]), [*bends, *a]
-        if t > first:
+            v, observed = v / np.linalg.norm(v), observed + 1
+            seen, curvatures = np.vstack([seen, X[rows]]), [*curvatures, *a]
+        if t > burn_in:
             own = curvature * len(rows) * g @ g / max(s @ s, 1e-300)
             w = w - g / max(inverse_rate()[0], own / 2)
         mean = mean + min(1, 8 / (t - T if t > T else t)) * (w - mean)
-        keep = schedule(t - q, T - q, p, k, mu) if t > max(q, first) else p
+        keep = schedule(t - q, T - q, p, k, mu) if t > max(q, burn_in) else p
         if keep < alive.sum():
             before, square = inverse_rate()
-            before += t * np.mean(bends) * square
+            before += t * np.mean(curvatures) * square
             alive = np.isin(np.arange(p), top(np.where(alive, np.abs(mean), -1), keep))
             norm = norm * np.sum(v[alive] ** 2)
             v = v * alive / np.linalg.norm(v[alive])
             after, square = inverse_rate()
-            after += t * np.mean(bends) * square
+            after += t * np.mean(curvatures) * square
             stretch = alive * (1 if loss == "squared_error" else before / after)
             w, mean = stretch * w, stretch * mean
     return mean

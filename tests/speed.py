@@ -83,12 +83,12 @@ def sparse(n: int = 100_000, nonzeros: int = 200) -> None:
     report("sparse rows, n = 100,000, p = 10,000, 200 nonzeros", times, X.nnz)
 
 
-def path(n: int = 10_000) -> None:
+def grid(n: int = 10_000) -> None:
     """200 penalties in one pass over dense rows, against 200 passes with one penalty."""
     X, y = Equicorrelated(P, K).sample(n, np.random.default_rng(0))
     own = {"batch_size": 25, "fit_intercept": False, "shuffle": False}
-    for cls, pace in ((OPGRegressor, {"learning_rate": 1e-4}), (RDARegressor, {"gamma": 5e3})):
-        one, all_of_them = cls(l1=1.0, **pace, **own), cls(k=K, **pace, **own)
+    for cls, step in ((OPGRegressor, {"learning_rate": 1e-4}), (RDARegressor, {"gamma": 5e3})):
+        one, all_of_them = cls(l1=1.0, **step, **own), cls(k=K, **step, **own)
         times = {}
         for name, model in {"one penalty": one, "200 penalties": all_of_them}.items():
             model.fit(X[:100], y[:100])  # compiles
@@ -189,7 +189,7 @@ def report(title: str, times: dict[str, list[float]], numbers: int) -> None:
 
 
 if __name__ == "__main__":
-    cases = (dense, sparse, path, averages, columns, leverage)
+    cases = (dense, sparse, grid, averages, columns, leverage)
     with threadpool_limits(1):
         for case in cases:
             if case.__name__ in sys.argv[1:] or not sys.argv[1:]:

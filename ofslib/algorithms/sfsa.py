@@ -107,7 +107,7 @@ def descend(state, hp):
         rate = stable_rate(state.step_size, active, batch.count[ROWS], hp.loss)
         rate = min(rate, rate_of_batch(state.step_size, batch, active, hp.loss))
         if hp.intercept > 0.0:
-            # Features and intercept, each at its own pace; together they are stable at half of it.
+            # Features and intercept, each at its own rate; together they are stable at half of it.
             own = 1.0 / (curvature(hp.loss) * (1.0 + 1.0 / batch.count[ROWS]))
             rate *= 0.5
             g[-1] *= 0.5 * own / rate if rate > 0.0 else 0.0

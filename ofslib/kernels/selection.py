@@ -76,33 +76,33 @@ def kth_largest(v, m, k):
 def keep_top(index, value, m, k, work, guess):
     """Move the k most valued of index[:m] to its front, the others behind them, each in order.
 
-    `value[i]` is the value of feature `index[i]`; `work` has room for m numbers. A value that is
+    `value[i]` is the value of feature `index[i]`; `work` takes m numbers. A value that is
     not a number counts as infinite, so that a diverged coefficient stays visible. Returns the
-    largest value that goes. `guess` changes the speed only: the selection is fast if it is a
+    largest value dropped. `guess` changes the speed only: the selection is fast if it is a
     little above that.
     """
-    goes, low = m - k, 0
+    leaving, low = m - k, 0
     for i in range(m):
         v = value[i]
         if np.isnan(v):
             v = value[i] = np.inf
         work[low] = v
         low += v <= guess
-    if low < goes:
+    if low < leaving:
         low = m
         work[:m] = value[:m]
-    cut = kth_largest(work, low, low - goes + 1)
+    cut = kth_largest(work, low, low - leaving + 1)
     below, tied = 0, 0
     for i in range(low):
         below += work[i] < cut
         tied += work[i] == cut
     last = -1.0
-    if tied > goes - below:
+    if tied > leaving - below:
         tied = 0
         for i in range(m):
             work[tied] = index[i]
             tied += value[i] == cut
-        last = kth_largest(work, tied, goes - below) - 1.0
+        last = kth_largest(work, tied, leaving - below) - 1.0
     kept, dropped = 0, 0
     for i in range(m):
         j, v = index[i], value[i]

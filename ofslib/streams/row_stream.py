@@ -70,13 +70,17 @@ def _kernel_csr(X) -> CSR:
 class RowStream(LinearModel):
     """Base of the methods that learn from rows, all features of which are known.
 
-    A subclass defines `_new_state`, the state before the first data; `_learn_block`, which takes a
-    block of data into the state; and `_model`, coefficients and intercept of a state.
+    The hooks that all streams have:
 
-    Here `_learn_block` calls `fold`, a kernel `fold(state, block, hyper)` that a subclass sets. It
-    shows the rows of the block to the state, writes the prediction made before each of them, and
-    returns how many it showed: it stops before a row whose prediction is not finite. A row with a
-    value that is not finite must give such a prediction. A subclass also sets `hyper`.
+    - `_new_state`: the state before the first data;
+    - `_learn_block`: take in a block;
+    - `_model`: coefficients and intercept.
+
+    A subclass defines the first one, and `_model` unless this is `w` of the state. It sets `hyper`,
+    and `fold`, which `_learn_block` calls: a kernel `fold(state, block, hyper)` that shows the rows
+    of the block to the state, writes the prediction made before each of them, and returns how many
+    it showed. It stops before a row whose prediction is not finite; a row with a value that is not
+    finite must give such a prediction.
     """
 
     k: int = param("Number of features kept.", AT_LEAST_ONE, default=10)
@@ -105,7 +109,7 @@ class RowStream(LinearModel):
         raise NotImplementedError
 
     def _learn_block(self, state: NamedTuple, block: Block) -> int:
-        """Take a block of data into the state; returns how many of its rows were shown."""
+        """Take in a block; returns how many of its rows were shown."""
         return type(self).fold(state, block, self._hyper)
 
     def _model(self, state: NamedTuple) -> tuple[np.ndarray, float]:

@@ -20,7 +20,7 @@ from ofslib.streams.bases import BaseEstimator, ClassifierMixin, RegressorMixin,
 
 @cache
 def _blas() -> ThreadpoolController:
-    """The loaded libraries, numpy's and scipy's among them; to look for them takes 2 ms."""
+    """The loaded libraries, numpy's and scipy's among them; to find them takes 2 ms."""
     return ThreadpoolController().select(user_api="blas")
 
 
@@ -142,8 +142,8 @@ class Selector(SelectorMixin, BaseEstimator):
 class LinearModel(Selector):
     """What the streams share that learn a linear model.
 
-    A family also defines `_learn_more`, `_model` and `__sklearn_is_fitted__`, and holds what it has
-    learned in `_state`.
+    A family also defines `_learn_more`, `_model` and `__sklearn_is_fitted__`; its `_state` is what
+    has been learned.
     """
 
     def _learn_more(self, X, y) -> None:
