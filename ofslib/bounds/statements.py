@@ -52,11 +52,13 @@ def check(counts: dict | None = None, **positive: float) -> None:
 
 
 def require(condition: bool, why: str) -> None:
+    """DoesNotApply, with the reason, unless the condition holds."""
     if not condition:
         raise DoesNotApply(f"does not apply: {why}")
 
 
 def is_printed(variant: str) -> bool:
+    """Whether the printed form is asked for, not the corrected one; ValueError for another."""
     if variant not in ("printed", "corrected"):
         raise ValueError(f"variant={variant!r} must be 'printed' or 'corrected'")
     return variant == "printed"

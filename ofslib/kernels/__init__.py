@@ -1,0 +1,1 @@
+"""What the kernels of several methods share: rows, losses, penalties, selection, solvers."""

@@ -94,7 +94,9 @@ def _module(name: str) -> Path | None:
 
 
 def _code(file: Path) -> str:
-    text = file.read_text(encoding="utf-8")
+    # A package that imports its modules when they are asked for names them in its stub.
+    stub = file.with_suffix(".pyi")
+    text = (stub if stub.is_file() else file).read_text(encoding="utf-8")
     if file.suffix != ".ipynb":
         return text
     cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
