@@ -20,15 +20,7 @@ from ofslib.kernels.substitution import Hyper, lipschitz_constant, receive
 from ofslib.kernels.working_set import IN_USE, PEAK, Columns, WorkingSet, new_working_set
 from ofslib.parallel import Central
 from ofslib.streams.column_stream import ColumnScan
-from ofslib.streams.parameters import (
-    AT_LEAST_ONE,
-    WHOLE,
-    estimator,
-    number,
-    one_of,
-    param,
-    read_parameters,
-)
+from ofslib.streams.parameters import AT_LEAST_ONE, WHOLE, estimator, number, one_of, param
 
 
 class State(NamedTuple):
@@ -114,7 +106,7 @@ class AsyncOnlineSubstitution(ColumnScan):
         return k // q + (t < k % q)
 
     def _learn_block(self, state, block):
-        hp = read_parameters(self, Hyper, c=0.0, check=False)
+        hp = Hyper(int(Loss[self.loss]), float(self.step), float(self.m), 0.0, False)
 
         def change(t: int, known: np.ndarray, slopes: np.ndarray, i: int) -> np.ndarray:
             worker, capacity, lipschitz = state.workers[t], self._capacity(t), state.lipschitz[t]

@@ -58,7 +58,7 @@ def fold(state, columns, y, hp):
             continue
         mean_slopes(hp.loss, margins, y, slopes)
         if abs(np.dot(columns.values[i], slopes)) > hp.l1:
-            put(working_set, working_set.size[IN_USE], columns, i)
+            put(working_set, columns, i)
             accept(working_set)
             optimise(state, y, hp)
 

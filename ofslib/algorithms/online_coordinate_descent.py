@@ -8,7 +8,6 @@ from typing import NamedTuple
 from ofslib._jit import kernel
 from ofslib.kernels.losses import Loss
 from ofslib.kernels.working_set import (
-    IN_USE,
     accept,
     coordinate_step,
     mean_slopes,
@@ -17,7 +16,6 @@ from ofslib.kernels.working_set import (
     put,
     slot_of,
     smallest,
-    subtract,
 )
 from ofslib.streams.column_stream import ColumnScan
 from ofslib.streams.parameters import AT_LEAST_ONE, estimator, param
@@ -36,19 +34,19 @@ def fold(state, columns, y, hp):
         if columns.scale[i] == 0.0:
             continue
         mean_slopes(hp.loss, margins, y, slopes)
-        slot, size = slot_of(working_set, columns.index[i]), working_set.size[IN_USE]
+        slot = slot_of(working_set, columns.index[i])
         if slot >= 0:
             coordinate_step(working_set, slot, hp.loss, 0.0, margins, y, slopes)
             continue
-        put(working_set, size, columns, i)
-        coordinate_step(working_set, size, hp.loss, 0.0, margins, y, slopes)
-        if size < hp.k:
+        slot = put(working_set, columns, i)
+        coordinate_step(working_set, slot, hp.loss, 0.0, margins, y, slopes)
+        if slot < hp.k:
             accept(working_set)
             continue
         worst = smallest(working_set)
-        subtract(working_set, worst, margins)
-        if worst < size:
-            move(working_set, size, worst)
+        margins -= working_set.w[worst] * working_set.values[worst]
+        if worst < slot:
+            move(working_set, slot, worst)
 
 
 @estimator

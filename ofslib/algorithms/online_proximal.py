@@ -34,8 +34,7 @@ def fold(state, columns, y, hp):
             continue
         slot = slot_of(working_set, columns.index[i])
         if slot < 0:
-            slot = working_set.size[IN_USE]
-            put(working_set, slot, columns, i)
+            slot = put(working_set, columns, i)
         mean_slopes(hp.loss, margins, y, slopes)
         coordinate_step(working_set, slot, hp.loss, hp.l1, margins, y, slopes)
         if slot == working_set.size[IN_USE]:

@@ -83,6 +83,6 @@ def receive(working_set, capacity, lipschitz, margins, y, slopes, columns, i, hp
 
     `slopes` is a scratch array of n numbers.
     """
-    put(working_set, working_set.size[IN_USE], columns, i)
+    put(working_set, columns, i)
     mean_slopes(hp.loss, margins, y, slopes)
     return substitute(working_set, capacity, lipschitz, margins, y, slopes, hp)

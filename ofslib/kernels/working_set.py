@@ -96,13 +96,15 @@ def slot_of(working_set, j):
 
 
 @kernel
-def put(working_set, slot, columns, i):
-    """Write column i of a block into a slot, with coefficient 0."""
+def put(working_set, columns, i):
+    """Write column i of a block, with coefficient 0, into the slot behind those in use."""
+    slot = working_set.size[IN_USE]
     working_set.index[slot] = columns.index[i]
     working_set.values[slot] = columns.values[i]
     working_set.shift[slot] = columns.shift[i]
     working_set.scale[slot] = columns.scale[i]
     working_set.w[slot] = 0.0
+    return slot
 
 
 @kernel
@@ -115,14 +117,6 @@ def smallest(working_set):
         if abs(w[slot]) < abs(w[found]):
             found = slot
     return found
-
-
-@kernel
-def subtract(working_set, slot, margins):
-    """Take the column of a slot out of the margins."""
-    w, x = working_set.w[slot], working_set.values[slot]
-    for i in range(len(margins)):
-        margins[i] -= w * x[i]
 
 
 @kernel

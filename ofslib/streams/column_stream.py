@@ -230,7 +230,12 @@ class ColumnModel(DeferredModel, ColumnStream):
         self._defer()
 
     def _open(self, n, y):
-        self._offset = self._constant(y)
+        # The constant of the least loss: the mean, for the squared hinge too, or the log odds. It
+        # stays while the scan goes on, as the columns are centred; the refit has its own.
+        self._offset = 0.0
+        if self.fit_intercept:
+            mean = float(y.mean())
+            self._offset = 2 * float(np.arctanh(mean)) if self.loss == "log_loss" else mean
         super()._open(n, y)
 
     def _as_block(self, values, index):
@@ -239,15 +244,6 @@ class ColumnModel(DeferredModel, ColumnStream):
     def _receive(self, X, order, index):
         super()._receive(X, order, index)
         self._defer()
-
-    def _constant(self, y) -> float:
-        """The constant with the least loss: the mean, for the squared hinge too, or the log odds.
-
-        It stays while the scan goes on, as the columns are centred; then the refit has its own.
-        """
-        if not self.fit_intercept:
-            return 0.0
-        return float(2 * np.arctanh(y.mean()) if self.loss == "log_loss" else y.mean())
 
     def _targets(self, y, classes=None):
         if is_regressor(self):
