@@ -327,6 +327,3 @@ class DeferredModel(LinearModel):
             self._computed.append(self._as_learned()._compute(state))
         coef, intercept = self._computed[0]
         return coef.copy(), intercept
-
-    def _current(self):
-        return self._model(self._state)
