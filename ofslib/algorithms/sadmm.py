@@ -11,14 +11,7 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels.losses import Loss
 from ofslib.kernels.penalties import soft
-from ofslib.kernels.penalty_grid import (
-    TILE,
-    PenaltyGrid,
-    begin_step,
-    end_step,
-    gradient,
-    new_penalty_grid,
-)
+from ofslib.kernels.penalty_grid import TILE, PenaltyGrid, begin_step, end_step, gradient, new_grid
 from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
 from ofslib.streams.penalised import PenalisedBatches
 from ofslib.streams.row_stream import RowRegressor
@@ -81,7 +74,7 @@ class SADMMRegressor(PenalisedBatches, RowRegressor):
     def _new_state(self, n_features):
         if self.k is None:
             one = float(self.l1) or np.finfo(float).tiny
-            grid = new_penalty_grid(n_features, int(self.batch_size), 1, (one, one))
+            grid = new_grid(n_features, int(self.batch_size), 1, (one, one))
         else:
             grid = self._new_grid(n_features)
         return State(grid, np.zeros_like(grid.W), np.zeros_like(grid.W))

@@ -228,18 +228,6 @@ def fold(state, block, hp):
     return i
 
 
-def finish(state: State, hp: Hyper) -> None:
-    """The last step, if there are rows in the mini-batch."""
-    if state.batch.count[ROWS]:
-        step(state, hp)
-
-
-def shown_model(state: State, hp: Hyper) -> tuple[np.ndarray, float]:
-    """Coefficients, at most k of them not zero, and intercept."""
-    w = state.ahead if hp.spectral else state.w
-    return best_model(w, state.active, state.moments, hp.importance, hp.k)
-
-
 @estimator
 class Annealing(RowStream):
     """What SFSA and AnytimeSFSA share."""
@@ -296,11 +284,19 @@ class Annealing(RowStream):
         own = {"warmup": warmup, "maturity": maturity, "spectral": spectral, "burn_in": burn_in}
         return super()._read_hyper(None, **own)
 
+    def _learners(self, state):
+        """The models that learn, each with its hyper-parameters; the last one is shown."""
+        return [(state, self._hyper)]
+
     def _finish(self, state):
-        finish(state, self._hyper)
+        for model, hp in self._learners(state):
+            if model.batch.count[ROWS]:
+                step(model, hp)
 
     def _model(self, state):
-        return shown_model(state, self._hyper)
+        model, hp = self._learners(state)[-1]
+        w = model.ahead if hp.spectral else model.w
+        return best_model(w, model.active, model.moments, hp.importance, hp.k)
 
 
 @estimator
@@ -384,7 +380,7 @@ class AnytimeHyper(NamedTuple):
         return last, following
 
 
-def models(state: Anytime, hp: AnytimeHyper) -> list[tuple[State, Hyper]]:
+def learners(state: Anytime, hp: AnytimeHyper) -> list[tuple[State, Hyper]]:
     """The models that learn, each with its schedule; the last one is shown."""
     last, following = hp.around(state.seen[0])
     growing = hp.trunk._replace(warmup=last, maturity=following)
@@ -400,7 +396,7 @@ def fold_anytime(state, block, hp):
         n = min(following * hp.batch_size - state.seen[0], rows_shown - i)
         part = slice(i, i + n)
         piece = block._replace(order=block.order[part], margins=block.margins[part])
-        for model, own in models(state, hp):
+        for model, own in learners(state, hp):
             done = fold(model, piece, own)
             if done < n:
                 return i + done
@@ -453,12 +449,8 @@ class AnytimeSFSA(Annealing):
         trunk = self._schedule(0, first)._replace(maturity=0)
         return AnytimeHyper(trunk, size, first, float(self.growth))
 
-    def _finish(self, state):
-        for model, own in models(state, self._hyper):
-            finish(model, own)
-
-    def _model(self, state):
-        return shown_model(*models(state, self._hyper)[-1])
+    def _learners(self, state):
+        return learners(state, self._hyper)
 
 
 @estimator

@@ -33,7 +33,7 @@ class PenaltyGrid(NamedTuple):
     steps: np.ndarray  # (1,) int64
 
 
-def new_penalty_grid(p: int, batch_size: int, penalties: int, bounds=None) -> PenaltyGrid:
+def new_grid(p: int, batch_size: int, penalties: int, bounds=None) -> PenaltyGrid:
     """Models without coefficients; penalties between `bounds`, or to be set by the first step."""
     return PenaltyGrid(
         W=np.zeros((p + 1, penalties)),

@@ -13,16 +13,7 @@ import numpy as np
 
 from ofslib._jit import kernel
 from ofslib.kernels.losses import curvature, majorant
-from ofslib.kernels.rows import (
-    ROWS,
-    Moments,
-    axpy,
-    dot,
-    in_batch,
-    new_moments,
-    row,
-    update_moments,
-)
+from ofslib.kernels.rows import ROWS, Moments, axpy, dot, in_batch, new_moments, row, update_moments
 
 # Once steps are made, only every so many mini-batches are observed, and count with this weight.
 PERIOD, WEIGHT = 4, 0.2

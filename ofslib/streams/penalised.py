@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ofslib.kernels.penalty_grid import PenaltyGrid, hold, new_penalty_grid
+from ofslib.kernels.penalty_grid import PenaltyGrid, hold, new_grid
 from ofslib.kernels.rows import Block
 from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, estimator, param
 from ofslib.streams.row_stream import MiniBatches, RowStream, coef_and_intercept
@@ -78,7 +78,7 @@ class Penalised(RowStream):
         if bounds is not None and (len(bounds) != 2 or not 0 < bounds[0] <= bounds[1] < np.inf):
             raise ValueError(f"l1_range={bounds} must be two positive numbers, the lesser first.")
         rows = int(getattr(self, "batch_size", 1))
-        return new_penalty_grid(n_features, rows, int(self.n_penalties), bounds)
+        return new_grid(n_features, rows, int(self.n_penalties), bounds)
 
     def _grid(self, state: NamedTuple) -> PenaltyGrid | None:
         """The part of the state that holds the models of all penalties, if these are learned."""
