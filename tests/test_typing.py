@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import json
 import os
 import re
 import subprocess
@@ -116,26 +115,19 @@ OFSARegressor(k=3, kk=5)
 SparseEmbedding(kk=5)
 SFSAClassifier(k=5).suport_
 """
-CHECKERS = {
-    "mypy": ["-m", "mypy", "--follow-imports=silent", "--cache-dir", ".mypy", "."],
-    "pyright": ["-m", "basedpyright", "--pythonpath", sys.executable],  # its engine, from PyPI
-}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("checker", CHECKERS)
-def test_a_right_program_is_accepted_and_each_line_of_a_wrong_one_is_not(tmp_path, checker):
+def test_a_right_program_is_accepted_and_each_line_of_a_wrong_one_is_not(tmp_path):
     (tmp_path / "right.py").write_text(RIGHT)
     (tmp_path / "wrong.py").write_text(WRONG)
-    settings = {"typeCheckingMode": "standard", "extraPaths": [str(ROOT)]}
-    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
     done = subprocess.run(
-        [sys.executable, *CHECKERS[checker]],
+        [sys.executable, "-m", "mypy", "--follow-imports=silent", "--cache-dir", ".mypy", "."],
         cwd=tmp_path,
         env=os.environ | {"MYPYPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
-    errors = re.findall(r"(\w+)\.py:(\d+)(?:: |:\d+ - )error: ", done.stdout)
+    errors = re.findall(r"(\w+)\.py:(\d+): error: ", done.stdout)
     after_first = range(2, 1 + len(WRONG.splitlines()))
     assert set(errors) == {("wrong", str(line)) for line in after_first}, done.stdout
