@@ -8,11 +8,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ofslib.streams.bases import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
+from ofslib.streams.bases import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ofslib.streams.parameters import AT_LEAST_ONE, estimator, param
 
 
