@@ -140,10 +140,8 @@ class RunningAverages:
             raise ValueError(f"n must be an int of 1 or more, got {n!r}.")
         if mean.ndim != 1 or len(mean) < 2:
             raise ValueError(f"mean must have the shape (p + 1,), got {mean.shape}.")
-        if comoments.shape != 2 * mean.shape:
-            raise ValueError(
-                f"comoments must have the shape {2 * mean.shape}, got {comoments.shape}."
-            )
+        if comoments.shape != (shape := 2 * mean.shape):
+            raise ValueError(f"comoments must have the shape {shape}, got {comoments.shape}.")
         if not np.isfinite(mean).all():
             raise ValueError("mean must be finite.")
         diagonal = np.diagonal(comoments)

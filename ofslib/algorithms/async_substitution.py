@@ -20,7 +20,15 @@ from ofslib.kernels.substitution import Hyper, lipschitz_constant, receive
 from ofslib.kernels.working_set import IN_USE, PEAK, Columns, WorkingSet, new_working_set
 from ofslib.parallel import Central
 from ofslib.streams.column_stream import ColumnScan
-from ofslib.streams.parameters import AT_LEAST_ONE, WHOLE, estimator, number, one_of, param
+from ofslib.streams.parameters import (
+    AT_LEAST_ONE,
+    WHOLE,
+    estimator,
+    number,
+    one_of,
+    param,
+    read_parameters,
+)
 
 
 class State(NamedTuple):
@@ -92,7 +100,8 @@ class AsyncOnlineSubstitution(ColumnScan):
             raise ValueError(f"n_workers={q} must be at most k={k}")
         seed = check_random_state(self.random_state).randint(2**31)
         return State(
-            workers=tuple(new_working_set(self._capacity(t) + 1, n) for t in range(q)),
+            # The first workers keep one more each if there is a remainder.
+            workers=tuple(new_working_set(k // q + (t < k % q) + 1, n) for t in range(q)),
             margins=np.full(n, self._offset),
             lipschitz=np.full((q, 1), lipschitz_constant(int(Loss[self.loss]), k, n)),
             late=np.zeros(2, np.int64),
@@ -100,17 +109,12 @@ class AsyncOnlineSubstitution(ColumnScan):
             rng=np.random.default_rng(seed),
         )
 
-    def _capacity(self, t: int) -> int:
-        """s / q; the first workers keep one more each if there is a remainder."""
-        k, q = int(self.k), int(self.n_workers)
-        return k // q + (t < k % q)
-
     def _learn_block(self, state, block):
-        hp = Hyper(int(Loss[self.loss]), float(self.step), float(self.m), 0.0, False)
+        hp = read_parameters(self, Hyper, c=0.0)
 
         def change(t: int, known: np.ndarray, slopes: np.ndarray, i: int) -> np.ndarray:
-            worker, capacity, lipschitz = state.workers[t], self._capacity(t), state.lipschitz[t]
-            return receive(worker, capacity, lipschitz, known, self._y, slopes, block, i, hp)
+            worker, lipschitz = state.workers[t], state.lipschitz[t]
+            return receive(worker, lipschitz, known, self._y, slopes, block, i, hp)
 
         runs = {"simulate": self._simulate, "threads": self._run_threads, "mpi": self._run_process}
         runs[self.backend](state, block, change)

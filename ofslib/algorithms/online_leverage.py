@@ -238,9 +238,6 @@ class OnlineLeverageSelector(ColumnStream):
             )
         return super().partial_fit_columns(X_new, y, names)
 
-    def _selected(self, state):
-        return np.array(state.index, np.int64)
-
     @property
     def scores_(self) -> np.ndarray:
         """ndarray of shape (n_features_in_,)

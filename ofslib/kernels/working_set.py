@@ -156,8 +156,9 @@ def mean_slopes(loss, margins, y, slopes):
 def coordinate_step(working_set, slot, loss, l1, margins, y, slopes):
     """Minimise mean loss + l1 |w| by one coefficient, the loss replaced by its majorant.
 
-    The slopes are those of the margins before; the margins follow. Returns the change.
+    The margins follow; the slopes are scratch. Returns the change.
     """
+    mean_slopes(loss, margins, y, slopes)
     x, L, w = working_set.values[slot], curvature(loss), working_set.w[slot]
     new = soft(w - np.dot(x, slopes) / L, l1 / L)
     working_set.w[slot] = new

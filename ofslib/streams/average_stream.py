@@ -18,11 +18,7 @@ class AverageStream(DeferredModel):
     """Base of the methods that learn from running averages: dissertation, chapter 3.
 
     Rows only update the averages; the model is extracted when it is first asked for. A subclass
-    defines `_coefs`. The hooks that all streams have:
-
-    - `_new_state`: the state before the first data;
-    - `_learn_block`: take in a block;
-    - `_model`: coefficients and intercept.
+    defines `_coefs`.
     """
 
     fit_intercept: bool = param(
@@ -76,7 +72,7 @@ class AverageStream(DeferredModel):
         return coef
 
     def fit_averages(self, averages: RunningAverages, copy: bool = True):
-        """Learn from averages instead of rows.
+        """Learn from averages instead of rows; returns self.
 
         Parameters
         ----------
@@ -85,16 +81,10 @@ class AverageStream(DeferredModel):
         copy : bool, default=True
             Learn from a copy. If False, later rows of either are rows of both.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
-        TypeError
-            If these are no running averages.
-        ValueError
-            If a parameter is not allowed, or the averages do not suit the parameters.
+        TypeError, ValueError
+            If these are no running averages, or they or a parameter do not suit.
         """
         self._validate_params()
         with self._unless_it_fails():
@@ -114,7 +104,7 @@ class AverageStream(DeferredModel):
         Parameters
         ----------
         averages : RunningAverages
-            As for `fit_averages`; not copied.
+            As for `fit_averages`, which says what is raised; not copied.
         ks : sequence of int
             Numbers of features, from 1 to n_features; each takes the place of the parameter k.
 
@@ -123,13 +113,6 @@ class AverageStream(DeferredModel):
         ndarray of shape (len(ks), n_features)
             Coefficients in the units of the rows. With an intercept that of the model `coef` is
             `averages.standardized().intercept(coef)`.
-
-        Raises
-        ------
-        TypeError
-            If these are no running averages.
-        ValueError
-            If a parameter or one of the ks is not allowed.
         """
         self._validate_params()
         self._accept(averages)

@@ -57,11 +57,8 @@ REFITS = {
 class ColumnStream(Selector):
     """Base of the methods that are shown columns, all rows of which are known.
 
-    A subclass defines:
-
-    - `_new_state`: the state before the first data;
-    - `_learn_block`: take in a block;
-    - `_selected`: the numbers of the selected features.
+    A subclass defines `_new_state` and `_learn_block`; `index` of its state are the numbers of the
+    selected features.
     """
 
     supervised: ClassVar[bool] = False
@@ -73,10 +70,6 @@ class ColumnStream(Selector):
 
     def _learn_block(self, state: NamedTuple, block: Columns) -> NamedTuple:
         """The state after a block of columns; it may be the same one, changed."""
-        raise NotImplementedError
-
-    def _selected(self, state: NamedTuple) -> np.ndarray:
-        """The numbers of the selected features."""
         raise NotImplementedError
 
     def _as_block(self, values: np.ndarray, index: np.ndarray) -> Columns:
@@ -178,7 +171,7 @@ class ColumnStream(Selector):
         """ndarray of int
         Selected features, in ascending order."""
         check_is_fitted(self)
-        return np.sort(self._selected(self._state))
+        return np.sort(np.array(self._state.index, np.int64))
 
     def _get_support_mask(self) -> np.ndarray:
         return np.isin(np.arange(self.n_features_in_), self.support_)
@@ -195,8 +188,8 @@ class ColumnModel(DeferredModel, ColumnStream):
     intercept: no later column is needed for that, and step sizes need not know the units. The loss
     decides the task: a number is learned by squared_error, two classes by the others.
 
-    The state holds the `working_set`, and in place of `_selected` there is, as in all streams,
-    `_model`: coefficients and intercept. `_new_state` finds the constant in `self._offset`.
+    The state holds the `working_set` in place of `index`. `_new_state` finds the constant in
+    `self._offset`.
     """
 
     loss: str = param(
