@@ -161,10 +161,9 @@ class RunningAverages:
         Parameters
         ----------
         X : {ndarray, DataFrame, sparse matrix or array} of shape (b, p)
-            Observations, at least one. Sparse rows give the same, bit for bit, as in dense form,
-            because they are filled up a block at a time. Only where that would be slow, in calls
-            with many rows that are nearly empty, X'X is made as a sparse product, at once; then
-            all is equal up to rounding. (Not after `adapt`.)
+            Observations, at least one. Sparse rows give the same, bit for bit, as in dense form.
+            Only of many rows that are nearly empty, shown in one call, X'X is made as a sparse
+            product, and equal up to rounding. (Not after `adapt`.)
         y : array-like of shape (b,)
             Responses: numbers.
         sample_weight : array-like of shape (b,), default=None
@@ -207,9 +206,8 @@ class RunningAverages:
             raise ValueError(f"sample_weight must have the shape {y.shape}, got {weights.shape}.")
         if (weights < 0).any():
             raise ValueError(f"sample_weight must be 0 or more, got {weights.min()}.")
-        if (weights > 0).all():
-            return X, y, weights
-        return X[weights > 0], y[weights > 0], weights[weights > 0]
+        used = weights > 0
+        return (X, y, weights) if used.all() else (X[used], y[used], weights[used])
 
     def _append(self, X, y, weights, opens_call: bool) -> None:
         X = X.toarray() if sp.issparse(X) else X
@@ -378,7 +376,8 @@ class RunningAverages:
         """The averages of standardised rows, equations (3.2) and (3.3), of at least 2 rows.
 
         A feature whose standard deviation is not above the rounding of its mean has the scale inf:
-        its row, column and S_xy are zero, with 1 on the diagonal.
+        its row, column and S_xy are zero, with 1 on the diagonal. OverflowError if the values were
+        too large for their squares to be summed in the dtype.
 
         Parameters
         ----------
@@ -388,11 +387,6 @@ class RunningAverages:
         overwrite : bool, default=False
             Let S_xx take the memory of the co-moments. The object is then spent: any further use
             raises.
-
-        Raises
-        ------
-        OverflowError
-            If the values were too large for their squares to be summed in the dtype.
         """
         self._settle()
         if self.n < 2:
@@ -504,12 +498,8 @@ class RunningAverages:
     def load(cls, path, memory_map=None) -> "RunningAverages":
         """Read what `save` wrote; `memory_map` as in `RunningAverages`.
 
-        Raises
-        ------
-        OSError
-            If there is no such file or it cannot be read.
-        ValueError
-            If the file is damaged, or of another format or a newer version.
+        Raises OSError if the file cannot be read, and ValueError if it is damaged, or of another
+        format or a newer version.
         """
         with open(path, "rb") as file:
             with _damage_named(path):
@@ -569,9 +559,7 @@ class RunningAverages:
         try:
             import dask
         except ImportError as error:
-            raise ImportError(
-                "from_dask needs the optional group dask: pip install 'ofslib[dask]'"
-            ) from error
+            raise ImportError("from_dask needs dask: pip install 'ofslib[dask]'") from error
         X = X.rechunk({1: -1})
         y = y.rechunk((X.chunks[0],))
         learn, merge = dask.delayed(_averages_of), dask.delayed(sum)

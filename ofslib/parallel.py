@@ -76,7 +76,7 @@ def communicator(n_workers: int) -> "Comm":
 
 def agreed(comm: "Comm", shape: tuple, y: np.ndarray, *own: np.ndarray) -> list[np.ndarray]:
     """What process 0 has of its `own`; in all a ValueError if X or y differs."""
-    _meet(comm)
+    _wait(comm.Ibarrier())
     if len(set(comm.allgather((shape, zlib.crc32(y.tobytes()))))) > 1:
         raise ValueError("X or y differs between the MPI processes: give each of them all the data")
     return comm.bcast(own)
@@ -110,7 +110,7 @@ def stop_pushing(comm: "Comm") -> None:
 
 def from_each(comm: "Comm", parts: list) -> list:
     """parts[r] as process r has it, in all processes."""
-    _meet(comm)
+    _wait(comm.Ibarrier())
     return [comm.bcast(part, root=r) for r, part in enumerate(parts)]
 
 
@@ -126,10 +126,6 @@ def all_or_none(comm: "Comm") -> Iterator[None]:
         sys.stderr.flush()
         comm.Abort(1)
         raise
-
-
-def _meet(comm: "Comm") -> None:
-    _wait(comm.Ibarrier())
 
 
 def _wait(request: "Request", status: "Status | None" = None) -> None:

@@ -6,12 +6,14 @@ among them k if 10 k exceeds p, is a ValueError.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
+
+Blocks: TypeAlias = Iterator[tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,7 @@ class Equicorrelated(_EveryTenth):
         coef[self.support] = np.linspace(first, last, self.k)
         return coef
 
-    def stream(
-        self, n: int, rng: np.random.Generator, block_rows: int = 1000
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def stream(self, n: int, rng: np.random.Generator, block_rows: int = 1000) -> Blocks:
         """Yield n rows as blocks (X, y) of at most `block_rows` rows."""
         features, factor, noise = rng.spawn(3)
         coef = self.coef[self.support]
@@ -254,7 +254,7 @@ class Drifting(_EveryTenth):
             coef[0] = self.price_coef
         return coef
 
-    def stream(self, n: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def stream(self, n: int, rng: np.random.Generator) -> Blocks:
         """Yield n rows as blocks (X, y), one a time step."""
         for t, start in enumerate(range(0, n, self.step_rows), 1):
             rows = min(self.step_rows, n - start)

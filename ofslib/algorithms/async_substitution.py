@@ -20,15 +20,7 @@ from ofslib.kernels.substitution import Hyper, lipschitz_constant, receive
 from ofslib.kernels.working_set import IN_USE, PEAK, Columns, WorkingSet, new_working_set
 from ofslib.parallel import Central
 from ofslib.streams.column_stream import ColumnScan
-from ofslib.streams.parameters import (
-    AT_LEAST_ONE,
-    WHOLE,
-    estimator,
-    number,
-    one_of,
-    param,
-    read_parameters,
-)
+from ofslib.streams.parameters import AT_LEAST_ONE, WHOLE, estimator, number, one_of, param
 
 
 class State(NamedTuple):
@@ -88,9 +80,7 @@ class AsyncOnlineSubstitution(ColumnScan):
         number(Real, 0, 2, closed="neither"),
         default=0.98,
     )
-    m: float = param(
-        "Kept features make steps smaller by this factor.", number(Real, 1), default=1.0
-    )
+    m: float = param("Divisor of the steps of kept features.", number(Real, 1), default=1.0)
 
     frozen = (*ColumnScan.frozen, "k", "n_workers", "backend", "tau")
 
@@ -110,7 +100,7 @@ class AsyncOnlineSubstitution(ColumnScan):
         )
 
     def _learn_block(self, state, block):
-        hp = read_parameters(self, Hyper, c=0.0)
+        hp = Hyper(int(Loss[self.loss]), float(self.step), float(self.m), c=0.0)
 
         def change(t: int, known: np.ndarray, slopes: np.ndarray, i: int) -> np.ndarray:
             worker, lipschitz = state.workers[t], state.lipschitz[t]
@@ -171,9 +161,8 @@ class AsyncOnlineSubstitution(ColumnScan):
             if comm.rank > 0:
                 parallel.stop_pushing(comm)
             workers = zip(state.workers, state.lipschitz, strict=True)
-            (margins, late), *workers = parallel.from_each(
-                comm, [(state.margins, state.late), *workers]
-            )
+            parts = [(state.margins, state.late), *workers]
+            (margins, late), *workers = parallel.from_each(comm, parts)
         working_sets, lipschitz = zip(*workers, strict=True)
         self._state = state._replace(
             workers=working_sets, margins=margins, lipschitz=np.array(lipschitz), late=late

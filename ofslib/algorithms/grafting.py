@@ -71,8 +71,7 @@ class Grafting(PenalisedScan):
     """
 
     tol: float = param(
-        "Sweeps over the coefficients end when none changes by more than this share of the "
-        "largest.",
+        "Sweeps end when no coefficient changes by more than this share of the largest.",
         number(Real, 0, closed="neither"),
         default=1e-4,
     )

@@ -53,9 +53,7 @@ class OnlineSubstitution(ColumnScan):
         number(Real, 0, 2, closed="neither"),
         default=0.98,
     )
-    m: float = param(
-        "Kept features make steps smaller by this factor.", number(Real, 1), default=1.0
-    )
+    m: float = param("Divisor of the steps of kept features.", number(Real, 1), default=1.0)
     c: float = param(
         "A substitution must lower the objective by c (1 / (2 eta) - L_F / 2) |change of w|^2.",
         number(Real, 0, 1, closed="right"),

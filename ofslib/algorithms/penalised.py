@@ -52,9 +52,7 @@ class OnlinePenalised(AverageSelector):
         default="coordinate",
     )
     n_iter: int = param(
-        "Sweeps (at most) or steps of gradient descent (tisp) per penalty.",
-        AT_LEAST_ONE,
-        default=1000,
+        "Most sweeps, or gradient steps (tisp), per penalty.", AT_LEAST_ONE, default=1000
     )
     tol: float = param(
         "A penalty is solved when no coefficient changes by more than this part of the largest "
@@ -169,7 +167,7 @@ class OnlineMCP(Concave):
     """Online minimax concave penalty."""
 
     b: float = param(
-        "The penalty is flat from b times its level on.",
+        "The penalty is flat above b times its level.",
         number(Real, 1, closed="neither"),
         default=3.0,
     )
@@ -181,7 +179,7 @@ class OnlineSCAD(Concave):
     """Online smoothly clipped absolute deviation."""
 
     a: float = param(
-        "The penalty is flat from a times its level on.",
+        "The penalty is flat above a times its level.",
         number(Real, 2, closed="neither"),
         default=3.7,
     )

@@ -7,7 +7,8 @@ assumption fails; a docstring names these after "if". Where the printed form is 
 "corrected" or "printed", and what differs, or both forms, is said there. Derivations,
 counterexamples, and what became of all 71 items: docs/bounds.md. Logarithms are natural.
 
-These arguments mean the same everywhere and are explained only where they are more:
+What a docstring does not explain is explained by the statement that it names, or is the same
+everywhere:
 
 n, p, k : int
     Rows, features, and true features.

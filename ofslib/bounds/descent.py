@@ -71,10 +71,8 @@ def dissertation_lemma_1(
 def dissertation_lemma_2(k: int, k_true: int, d: int) -> float:
     """sqrt(nu) in ||Theta_k(y) - x|| <= sqrt(nu) ||y - x||, at most the golden ratio.
 
-    Parameters
-    ----------
-    k, k_true, d : int
-        Entries kept, nonzero entries of x, and entries in all; if k_true <= k <= d.
+    k, k_true and d are the entries kept, nonzero entries of x, and entries in all; if
+    k_true <= k <= d.
     """
     check({"k": k, "k_true": k_true, "d": d})
     require(k_true <= k <= d, f"k* = {k_true} <= k = {k} <= d = {d} is wrong")
@@ -158,8 +156,6 @@ def dissertation_corollary_1(
 
     Parameters
     ----------
-    G
-        As in `dissertation_theorem_1`.
     norm_ratio : float
         ||beta*|| over the smallest true |coefficient|; sqrt(k) if all are equal.
     variant
@@ -253,12 +249,10 @@ def dissertation_proposition_7(
 ) -> Recovery:
     """Corollary 3 for rows that need not be independent or Gaussian (Appendix B).
 
-    Applies if Theorem 1 does, and (printed) square_bound < 2.
+    Applies if Corollary 3 does, and (printed) square_bound < 2.
 
     Parameters
     ----------
-    norm_ratio
-        As in `dissertation_corollary_1`.
     square_bound : float
         M of `dissertation_proposition_6`.
     variant

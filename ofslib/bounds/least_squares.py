@@ -21,14 +21,8 @@ def dissertation_lemma_4(n: int, smallest: float, trace: float, t: float, p: int
     """Lower tail of the smallest singular value of n Gaussian rows, over sqrt(n); if n > p.
 
     It is below sqrt(smallest) (1 - t) - sqrt(trace / n), which may be negative, with probability
-    exp(-n t^2 / 2).
-
-    Parameters
-    ----------
-    smallest, trace : float
-        Smallest eigenvalue and trace of the covariance.
-    t : float
-        Relative deviation, positive.
+    exp(-n t^2 / 2), t > 0. `smallest` and `trace` are the smallest eigenvalue and the trace of the
+    covariance.
     """
     check({"n": n, "p": p}, smallest=smallest, trace=trace, t=t)
     require(n > p, f"n = {n} <= p = {p}")
@@ -100,8 +94,8 @@ def dissertation_proposition_2(X: ArrayLike, y: ArrayLike, beta: ArrayLike) -> S
     return Sides(float(left), float(right))
 
 
-def _check_covariance(smallest, variance):
-    check(smallest=smallest, variance=variance)
+def _check_covariance(n, p, sigma, smallest, variance):
+    check({"n": n, "p": p}, sigma=sigma, smallest=smallest, variance=variance)
     if smallest > variance:
         raise ValueError(
             f"smallest={smallest} must be at most variance={variance}: the smallest eigenvalue of "
@@ -136,14 +130,11 @@ def dissertation_theorem_2(
     ----------
     smallest, variance : float
         Smallest eigenvalue of the covariance, and its largest diagonal entry.
-    alpha, C1
-        As in `dissertation_proposition_3`.
     variant
         The spread rho of the features is the root of `variance`, or (printed) `variance` itself;
         and as in Proposition 3.
     """
-    check({"n": n, "p": p}, sigma=sigma)
-    _check_covariance(smallest, variance)
+    _check_covariance(n, p, sigma, smallest, variance)
     spread = variance if is_printed(variant) else sqrt(variance)
     eigenvalue = _eigenvalue_bound(n, p, smallest, spread)
     found = dissertation_proposition_3(n, p, sigma, eigenvalue, alpha, C1, variant)
@@ -164,9 +155,8 @@ def dissertation_theorem_4(
 
     By that the proof of Theorem 4 (3.28) gives OLSth the regret of least squares on the true
     features, O(n_0 / n + log(n) / n). (The regret is of the order printed without it, see
-    docs/bounds.md.) `probability` is 1 - 3 / n, `iterations` is n_0.
-
-    Applies if n_0 suffices for the eigenvalue bound, is not below the least one, and not above n.
+    docs/bounds.md.) `probability` is 1 - 3 / n, `iterations` is n_0. Applies if n_0 suffices for
+    the eigenvalue bound, is not below the least one, and not above n.
 
     Parameters
     ----------
@@ -178,8 +168,7 @@ def dissertation_theorem_4(
         Printed: n in place of n_0 in the threshold, no rho beside sqrt(p / n_0), and as
         Proposition 3.
     """
-    check({"n": n, "p": p}, sigma=sigma)
-    _check_covariance(smallest, variance)
+    _check_covariance(n, p, sigma, smallest, variance)
     require(C1 > 1, f"C1 = {C1:g} <= 1")
     require(p > 1, f"p = {p} <= 1")
     printed = is_printed(variant)
@@ -211,8 +200,6 @@ def dissertation_proposition_6(
 
     Parameters
     ----------
-    eigenvalue
-        As in `dissertation_proposition_3`.
     square_bound : float
         M: features are below sqrt(M) in size, and feature times noise is sub-Gaussian with
         parameter sqrt(M) sigma.

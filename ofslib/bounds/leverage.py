@@ -109,13 +109,8 @@ def ofs_selected_features(
 ) -> float:
     """Bound on the expected number of d features that are selected (Section 3.1); if n, d >= 2.
 
-    Parameters
-    ----------
-    norm
-        As in `ofs_lemma_2`.
-    variant
-        8 log(n) / epsilon^2 times Lemma 2; or n log(d) log(norm) / epsilon^2, an order of growth
-        that is printed with log(n) too.
+    8 log(n) / epsilon^2 times Lemma 2; or (printed) n log(d) log(norm) / epsilon^2, an order of
+    growth that is printed with log(n) too.
     """
     check({"n": n, "d": d}, norm=norm, ridge=ridge)
     _epsilon(epsilon)
@@ -137,12 +132,8 @@ def _cluster_cost(A, labels):
 def ofs_lemma_3(A: ArrayLike, sampled: ArrayLike, labels: ArrayLike, epsilon: float) -> Sides:
     """Relative change of the k-means cost of a clustering by the selection of features.
 
-    Applies if the inequality of Theorem 1, whose arguments these are, holds.
-
-    Parameters
-    ----------
-    labels : array-like of shape (n,)
-        Cluster of every row.
+    Applies if the inequality of Theorem 1, whose arguments these are, holds; `labels`, shape (n,),
+    are the clusters of the rows.
     """
     deviation, _ = theorem = ofs_theorem_1(A, sampled, epsilon)
     require(theorem.holds, f"deviation {deviation:.4g} > epsilon = {epsilon:g} in Theorem 1")
@@ -155,12 +146,10 @@ def ofs_theorem_2(
 ) -> Sides:
     """k-means cost of the clustering that is best for the selected features.
 
-    Applies if `labels` is the better one by the selected features, and as Lemma 3.
+    Applies if Lemma 3 does, and `labels` is the better one by the selected features.
 
     Parameters
     ----------
-    A, sampled
-        As in `ofs_theorem_1`.
     labels, best_labels : array-like of shape (n,)
         The best clusterings by the selected features and by all.
     """

@@ -121,10 +121,10 @@ def olsth_beta_min_closed_form(
 ) -> float:
     """A coefficient that suffices for any covariance and any signs: a quantile of Student's t.
 
+    The other arguments are those of `olsth_recovery_probability`.
+
     Parameters
     ----------
-    n, p, k, sigma, fit_intercept
-        As in `olsth_recovery_probability`.
     inverse_diagonal : float, default=1.0
         Largest diagonal entry of the inverse covariance of the features, at most one over its
         smallest eigenvalue; 1 suffices for I + spike 11'.

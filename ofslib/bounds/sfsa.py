@@ -75,22 +75,15 @@ def sfsa_theorem_4_1(
 ) -> Sides:
     """Squared error after T steps of size T^-alpha from 0 (5).
 
-    Applies if Proposition 4.1 does, 1/2 < alpha < 1 and (corrected) 2 lambda eta <= 1.
-
-    Parameters
-    ----------
-    path, gradients, population_gradients, truth, convexity, G
-        As in `sfsa_proposition_4_1`.
-    variant
-        Whether the noise of step t counts (1 - 2 lambda eta)^(T - t) times, or (printed) fully.
+    Applies if Proposition 4.1 does, 1/2 < alpha < 1 and (corrected) 2 lambda eta <= 1. The noise of
+    step t counts (1 - 2 lambda eta)^(T - t) times, or (printed) fully.
     """
     squared, gains, _ = _descent(path, gradients, population_gradients, truth, convexity, G)
     T, printed = len(gains), is_printed(variant)
     eta, shrink = _sfsa_step(T, alpha, convexity, printed)
     weights = 1.0 if printed else shrink ** np.arange(T)[::-1]
-    right = (
-        shrink**T * squared[0] + eta * G**2 / (2 * convexity) + 2 * eta * np.sum(weights * gains)
-    )
+    noise = 2 * eta * np.sum(weights * gains)
+    right = shrink**T * squared[0] + eta * G**2 / (2 * convexity) + noise
     return Sides(float(squared[-1]), float(right))
 
 

@@ -81,14 +81,8 @@ def os_theorem_2(
 ) -> Sides:
     """Theorem 1 for asynchronous workers, in expectation over their order.
 
-    Applies if eta is below `os_theorem_2_step_size`, whose arguments follow eta.
-
-    Parameters
-    ----------
-    squared_steps, losses
-        As in `os_theorem_1`; of one run, or means over runs.
-    variant
-        Whether the right side is divided by c.
+    Applies if eta is below `os_theorem_2_step_size`, whose arguments follow eta. Steps and losses
+    are those of one run, or means over runs. Printed: the right side is not divided by c.
     """
     check(eta=eta)
     largest = os_theorem_2_step_size(L_F, L_f, c, m, q, p, s, staleness)

@@ -15,10 +15,8 @@ from ofslib.kernels.selection import kth_largest
 
 # No matrix needs as many: independent features, the hardest, take 15 to 30 steps.
 _KRYLOV = 100
-
 # Steps of conjugate gradients between two sweeps.
 _NEWTON = 25
-
 # Features that may enter at once, if the model does not have more.
 _ADMITTED = 16
 

@@ -32,9 +32,7 @@ class AverageStream(DeferredModel):
         default=None,
     )
     dtype: str = param(
-        "Precision in which the second moments are kept.",
-        one_of("float32", "float64"),
-        default="float64",
+        "Precision of the second moments.", one_of("float32", "float64"), default="float64"
     )
     ridge: float = param(
         "Added to the diagonal of the standardised second moments wherever least squares has no "
@@ -74,17 +72,14 @@ class AverageStream(DeferredModel):
     def fit_averages(self, averages: RunningAverages, copy: bool = True):
         """Learn from averages instead of rows; returns self.
 
+        TypeError if these are no running averages, ValueError if they or a parameter do not suit.
+
         Parameters
         ----------
         averages : RunningAverages
             For a classifier y is -1 or +1, which are then `classes_`.
         copy : bool, default=True
             Learn from a copy. If False, later rows of either are rows of both.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If these are no running averages, or they or a parameter do not suit.
         """
         self._validate_params()
         with self._unless_it_fails():
@@ -126,9 +121,7 @@ class AverageStream(DeferredModel):
         if not isinstance(averages, RunningAverages):
             raise TypeError(f"averages must be RunningAverages, not {type(averages).__name__}")
         if isinstance(self, ClassifierMixin) and abs(averages.S_yy - 1.0) > 1e-3:
-            raise ValueError(
-                f"averages have S_yy={averages.S_yy}; for a classifier y must be -1 or +1, S_yy 1"
-            )
+            raise ValueError(f"averages have S_yy={averages.S_yy}; a classifier's y is -1 or +1")
 
     def _new_state(self, n_features: int) -> RunningAverages:
         """The state before the first row."""
@@ -178,10 +171,7 @@ class AverageSelector(AverageStream):
         default=10,
     )
     max_k: int = param(
-        "Largest number of features that a criterion may choose; it stays below the number of "
-        "rows in any case.",
-        AT_LEAST_ONE,
-        default=100,
+        "Most features that a criterion chooses; always fewer than rows.", AT_LEAST_ONE, default=100
     )
 
     def _chosen_coef(self, standard, weight):

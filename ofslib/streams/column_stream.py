@@ -93,6 +93,8 @@ class ColumnStream(Selector):
     def partial_fit_columns(self, X_new, y=None, names=None):
         """Show new columns, once, in their order; the same as all columns so far in one block.
 
+        Returns self. A ValueError says what is not allowed; nothing has been learned then.
+
         Parameters
         ----------
         X_new : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_new)
@@ -102,15 +104,6 @@ class ColumnStream(Selector):
             method that needs none.
         names : sequence of str of length n_new, default=None
             Names of the columns, in all calls or in none; None: those of the DataFrame.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, the data, y or the names are not allowed; nothing has been learned then.
         """
         self._validate_params()
         first = not self.__sklearn_is_fitted__()
@@ -156,9 +149,7 @@ class ColumnStream(Selector):
         if names is None and not before:
             return
         if names is None or len(before) < self.n_features_in_:
-            raise ValueError(
-                "names: columns have names in all calls of partial_fit_columns, or none"
-            )
+            raise ValueError("names: columns have names in all calls, or in none")
         names = list(names)
         if len(names) != n_new or not all(isinstance(name, str) for name in names):
             raise ValueError(f"names={names} must be {n_new} strings, one for each column")
@@ -315,9 +306,7 @@ class ColumnScan(ColumnModel):
         "Whether `fit` scans them in random order, new in each scan.", "boolean", default=True
     )
     random_state: int | np.random.RandomState | None = param(
-        "Seed or generator (as in scikit-learn) of all that is random.",
-        "random_state",
-        default=None,
+        "Seed or generator (as in scikit-learn) of all draws.", "random_state", default=None
     )
 
     fold: ClassVar[Callable]
