@@ -73,6 +73,9 @@ class OnlinePenalised(AverageSelector):
     shape: ClassVar[str] = ""
     threshold: ClassVar[str] = "proper"
 
+    def _shape(self) -> float:
+        return float(getattr(self, self.shape)) if self.shape else 0.0
+
     def _coefs(self, standard, ks):
         W = self._path(standard, max(ks))
         sizes = np.count_nonzero(W, axis=1)
@@ -119,8 +122,7 @@ class OnlinePenalised(AverageSelector):
         top = levels[0]
         if top == 0.0:
             return np.zeros((1, len(b)))
-        shape = float(getattr(self, self.shape)) if self.shape else 0.0
-        own = (levels, int(self.penalty), shape, most, self.tol * top, int(self.n_iter))
+        own = (levels, int(self.penalty), self._shape(), most, self.tol * top, int(self.n_iter))
         if self.solver == "tisp":
             rate = self.learning_rate or 1.0 / max(1.0, largest_eigenvalue(S))
             return threshold_path(S, b, *own, rate, self.threshold == "printed")
