@@ -47,18 +47,8 @@ _FACTS = ("n_features", "block_rows", "n", "_weight", "_folded", "_rate", "_per"
 _PENDING = ("_rows", "_weights", "_decays")
 _MEAN = ("_mean", "_rest")
 # What zipfile, zlib, json and numpy raise on bytes that are not theirs.
-_DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    ValueError,
-    TypeError,
-    LookupError,
-    EOFError,
-    RuntimeError,
-    OverflowError,
-    OSError,
-)
+_DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, ValueError, TypeError, LookupError)
+_DAMAGE += (EOFError, RuntimeError, OverflowError, OSError)
 
 
 class Standardized(NamedTuple):
@@ -84,6 +74,9 @@ class RunningAverages:
     update; reading a mean or a moment, `merge` and `standardized` fold in what waits. The result
     hence does not depend, bit for bit, on how the rows are cut into calls of `update`.
 
+    A method raises ValueError or TypeError if an argument is not allowed, and says what is; and
+    RuntimeError if the object was given up by ``standardized(overwrite=True)``.
+
     Parameters
     ----------
     n_features : int
@@ -108,13 +101,6 @@ class RunningAverages:
         Means.
     S_xx, S_xy, S_yy : ndarray of shape (p, p), ndarray of shape (p,), float
         Uncentred averages, as defined in section 3.1; computed anew each time they are read.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If an argument is not allowed; the message names it and says what is.
-    RuntimeError
-        If the object was given up by ``standardized(overwrite=True)``.
     """
 
     def __init__(self, n_features: int, dtype=np.float64, memory_map=None):
@@ -142,24 +128,19 @@ class RunningAverages:
         n : int
             Number of rows, at least 1.
         mean : array-like of shape (p + 1,)
-            Means of x, and last that of y.
+            Means of x, and last that of y; finite.
         comoments : array-like of shape (p + 1, p + 1)
-            sum (z - mean)(z - mean)'; only the upper triangle is read.
+            sum (z - mean)(z - mean)'; only the upper triangle is read. The diagonal is finite and
+            not negative.
         dtype, memory_map
             As in `RunningAverages`.
-
-        Raises
-        ------
-        ValueError
-            If a shape is wrong, a mean or a diagonal entry not finite, or the latter negative.
         """
         mean, comoments = np.array(mean, dtype=np.float64), np.asarray(comoments)
         if not isinstance(n, Integral) or n < 1:
             raise ValueError(f"n must be an int of 1 or more, got {n!r}.")
         if mean.ndim != 1 or len(mean) < 2:
             raise ValueError(f"mean must have the shape (p + 1,), got {mean.shape}.")
-        if comoments.shape != (len(mean), len(mean)):
-            shape = (len(mean), len(mean))
+        if comoments.shape != (shape := 2 * mean.shape):
             raise ValueError(f"comoments must have the shape {shape}, got {comoments.shape}.")
         if not np.isfinite(mean).all():
             raise ValueError("mean must be finite.")
@@ -175,29 +156,19 @@ class RunningAverages:
     # -------------------------------------------------- rows come in
 
     def update(self, X, y, sample_weight=None) -> "RunningAverages":
-        """Take in rows.
+        """Take in rows; returns self. If they are refused, nothing has changed.
 
         Parameters
         ----------
         X : {ndarray, DataFrame, sparse matrix or array} of shape (b, p)
-            Observations, at least one. Sparse rows give the same, bit for bit, as in dense form,
-            because they are filled up a block at a time. Only where that would be slow, in calls
-            with many rows that are nearly empty, X'X is made as a sparse product, at once; then
-            all is equal up to rounding. (Not after `adapt`.)
+            Observations, at least one. Sparse rows give the same, bit for bit, as in dense form.
+            Only of many rows that are nearly empty, shown in one call, X'X is made as a sparse
+            product, and equal up to rounding. (Not after `adapt`.)
         y : array-like of shape (b,)
             Responses: numbers.
         sample_weight : array-like of shape (b,), default=None
             Weights, not negative; 1 each if None. Weight 2 is the same as showing the row twice,
             up to rounding (while equation (3.11) forgets: to first order in 2 * rate).
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If the data are not finite numbers of these shapes. Nothing has changed then.
         """
         self._refuse_if_spent()
         X, y, weights = self._checked(X, y, sample_weight)
@@ -206,9 +177,12 @@ class RunningAverages:
         if sp.issparse(X) and self._rate is None and _is_thin(X, weights):
             self._add_thin(X, y, weights)
             return self
-        for start, stop in self._cuts(len(y)):
-            part = slice(start, stop)
+        start = 0
+        while start < len(y):
+            # As many as fit into the buffer as it is then.
+            part = slice(start, start + self.block_rows - self._filled)
             self._append(X[part], y[part], weights[part], opens_call=start == 0)
+            start = part.stop
         return self
 
     def _checked(self, X, y, sample_weight):
@@ -232,17 +206,8 @@ class RunningAverages:
             raise ValueError(f"sample_weight must have the shape {y.shape}, got {weights.shape}.")
         if (weights < 0).any():
             raise ValueError(f"sample_weight must be 0 or more, got {weights.min()}.")
-        if (weights > 0).all():
-            return X, y, weights
-        return X[weights > 0], y[weights > 0], weights[weights > 0]
-
-    def _cuts(self, count: int):
-        """Where so many rows are to be cut so that each part fits into the buffer as it is then."""
-        start = 0
-        while start < count:
-            stop = min(count, start + self.block_rows - self._filled)
-            yield start, stop
-            start = stop
+        used = weights > 0
+        return (X, y, weights) if used.all() else (X[used], y[used], weights[used])
 
     def _append(self, X, y, weights, opens_call: bool) -> None:
         X = X.toarray() if sp.issparse(X) else X
@@ -300,7 +265,7 @@ class RunningAverages:
             rows[:count] *= np.sqrt(weights).astype(self.dtype)[:, None]
         distance = shift - self._rest
         rows[count] = np.sqrt(old * share) * distance
-        self._add_squares(rows, fading[0])
+        _SYRK[self.dtype.name](1.0, rows.T, beta=fading[0], c=self._C, overwrite_c=1)
         self._move_mean(share * distance, old + new)
         self._filled = 0
 
@@ -345,12 +310,8 @@ class RunningAverages:
         self._mean = mean
         self._folded = self._weight = weight
 
-    def _add_squares(self, rows, decay) -> None:
-        """C <- decay * C + rows' rows, in place."""
-        _SYRK[self.dtype.name](1.0, rows.T, beta=decay, c=self._C, overwrite_c=1)
-
     def adapt(self, rate: float | None, per: str = "observation") -> "RunningAverages":
-        """From now on let new rows count more than old ones, by equation (3.11).
+        """From now on let new rows count more than old ones, by equation (3.11); returns self.
 
         Parameters
         ----------
@@ -361,15 +322,6 @@ class RunningAverages:
         per : {"observation", "block"}, default="observation"
             What enters with that share: each row, or the average of all rows of one call of
             `update`, whatever their number. Then `weight` counts calls.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            If `rate` or `per` is another.
         """
         self._refuse_if_spent()
         if per not in ("observation", "block"):
@@ -421,7 +373,11 @@ class RunningAverages:
         return float(self._C[-1, -1] / self._weight + self._mean[-1] ** 2)
 
     def standardized(self, centre: bool = True, overwrite: bool = False) -> Standardized:
-        """The averages of standardised rows, equations (3.2) and (3.3).
+        """The averages of standardised rows, equations (3.2) and (3.3), of at least 2 rows.
+
+        A feature whose standard deviation is not above the rounding of its mean has the scale inf:
+        its row, column and S_xy are zero, with 1 on the diagonal. OverflowError if the values were
+        too large for their squares to be summed in the dtype.
 
         Parameters
         ----------
@@ -431,19 +387,6 @@ class RunningAverages:
         overwrite : bool, default=False
             Let S_xx take the memory of the co-moments. The object is then spent: any further use
             raises.
-
-        Returns
-        -------
-        Standardized
-            A feature whose standard deviation is not above the rounding of its mean has the scale
-            inf: its row, column and S_xy are zero, with 1 on the diagonal.
-
-        Raises
-        ------
-        ValueError
-            If fewer than 2 rows were shown.
-        OverflowError
-            If the values were too large for their squares to be summed in the dtype.
         """
         self._settle()
         if self.n < 2:
@@ -479,21 +422,9 @@ class RunningAverages:
     # -------------------------------------------------- objects are joined, copied and kept
 
     def merge(self, other: "RunningAverages") -> "RunningAverages":
-        """Take in the rows that `other` has seen, with their weights; `other` stays as it is.
+        """Take in the rows of `other`, with their weights; returns self. `other` stays as it is.
 
-        Parameters
-        ----------
-        other : RunningAverages
-            Of the same number of features and the same dtype.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            If `other` is not of this kind.
+        It must have the same number of features and the same dtype.
         """
         if not isinstance(other, RunningAverages):
             raise TypeError(f"other must be a RunningAverages, got {type(other).__name__}.")
@@ -509,9 +440,9 @@ class RunningAverages:
         total = self._folded + other._folded
         share = other._folded / total
         distance = (other._mean - self._mean) + (other._rest - self._rest)
-        row = np.sqrt(self._folded * share) * distance
+        column = (np.sqrt(self._folded * share) * distance).astype(self.dtype)[:, None]
         self._C += other._C
-        self._add_squares(row.astype(self.dtype)[None, :], 1.0)
+        _SYRK[self.dtype.name](1.0, column, beta=1.0, c=self._C, overwrite_c=1)
         self._move_mean(share * distance, total)
         self.n += other.n
         return self
@@ -553,12 +484,7 @@ class RunningAverages:
         """Write all that is known to one file, with the waiting rows as they are.
 
         To go on from the file equals never having stopped, bit for bit. The file is an npz, whole
-        or not there at all; the name is used as given.
-
-        Parameters
-        ----------
-        path : path
-            Name of the file; folders above it are made.
+        or not there at all; the name is used as given, and folders above it are made.
         """
         self._refuse_if_spent()
         facts = {name: getattr(self, name) for name in _FACTS}
@@ -570,21 +496,10 @@ class RunningAverages:
 
     @classmethod
     def load(cls, path, memory_map=None) -> "RunningAverages":
-        """Read what `save` wrote.
+        """Read what `save` wrote; `memory_map` as in `RunningAverages`.
 
-        Parameters
-        ----------
-        path : path
-            Name of the file.
-        memory_map : path, default=None
-            As in `RunningAverages`.
-
-        Raises
-        ------
-        OSError
-            If there is no such file or it cannot be read.
-        ValueError
-            If the file is damaged, or of another format or a newer version.
+        Raises OSError if the file cannot be read, and ValueError if it is damaged, or of another
+        format or a newer version.
         """
         with open(path, "rb") as file:
             with _damage_named(path):
@@ -629,7 +544,8 @@ class RunningAverages:
     def from_dask(X, y, dtype=np.float64) -> "RunningAverages":
         """Running averages of dask arrays: of each chunk of rows, then merged in a tree.
 
-        Each takes O(p^2) memory of a worker; chunks of more than p rows are worth it.
+        Each takes O(p^2) memory of a worker; chunks of more than p rows are worth it. Needs dask,
+        else raises ImportError.
 
         Parameters
         ----------
@@ -637,23 +553,16 @@ class RunningAverages:
             Observations, in chunks of known sizes; those that cut the columns are joined.
         y : dask array of shape (n,)
             Responses; cut into chunks as X.
-        dtype : {float64, float32}, default=float64
-            Type of the co-moments.
-
-        Raises
-        ------
-        ImportError
-            If dask is not installed.
+        dtype
+            As in `RunningAverages`.
         """
         try:
             import dask
         except ImportError as error:
-            raise ImportError(
-                "from_dask needs the optional group dask: pip install 'ofslib[dask]'"
-            ) from error
+            raise ImportError("from_dask needs dask: pip install 'ofslib[dask]'") from error
         X = X.rechunk({1: -1})
         y = y.rechunk((X.chunks[0],))
-        learn, merge = dask.delayed(_averages_of), dask.delayed(_merged)
+        learn, merge = dask.delayed(_averages_of), dask.delayed(sum)
         blocks = zip(X.to_delayed()[:, 0], y.to_delayed(), strict=True)
         parts = [learn(block, response, X.shape[1], dtype) for block, response in blocks]
         while len(parts) > 1:
@@ -664,10 +573,6 @@ class RunningAverages:
 def _averages_of(X, y, n_features, dtype) -> RunningAverages:
     averages = RunningAverages(n_features, dtype)
     return averages.update(X, y) if len(y) else averages
-
-
-def _merged(parts) -> RunningAverages:
-    return sum(parts)
 
 
 def _is_thin(X, weights) -> bool:

@@ -28,14 +28,8 @@ _QUESTIONS, _SLEEP = 20, 1e-6
 class Central:
     """The margins u_C, to which the workers add, and how late they have read them.
 
-    Parameters
-    ----------
-    margins : ndarray of shape (n,)
-        u_C; changed in place.
-    late : ndarray of shape (2,), int64
-        Changes that were added, and how many changes by others their workers had not read, summed
-        up; changed in place.
-    n_workers : int
+    Both arrays are changed in place. `late`, (2,) int64, counts the changes that were added, and
+    sums up how many changes by others their workers had not read.
     """
 
     def __init__(self, margins: np.ndarray, late: np.ndarray, n_workers: int):
@@ -62,12 +56,7 @@ class Central:
 def communicator(n_workers: int) -> "Comm":
     """All processes of the job: rank 0 is the central machine, rank t + 1 worker t.
 
-    Raises
-    ------
-    ModuleNotFoundError
-        If mpi4py is not installed.
-    ValueError
-        If there are not n_workers + 1 processes.
+    Raises ModuleNotFoundError without mpi4py, ValueError if there are not n_workers + 1 processes.
     """
     try:
         from mpi4py import MPI
@@ -86,14 +75,8 @@ def communicator(n_workers: int) -> "Comm":
 
 
 def agreed(comm: "Comm", shape: tuple, y: np.ndarray, *own: np.ndarray) -> list[np.ndarray]:
-    """What process 0 has of its `own`; all processes have to have the same shape of X and y.
-
-    Raises
-    ------
-    ValueError
-        In all processes, if X or y differs between them.
-    """
-    _meet(comm)
+    """What process 0 has of its `own`; in all a ValueError if X or y differs."""
+    _wait(comm.Ibarrier())
     if len(set(comm.allgather((shape, zlib.crc32(y.tobytes()))))) > 1:
         raise ValueError("X or y differs between the MPI processes: give each of them all the data")
     return comm.bcast(own)
@@ -127,7 +110,7 @@ def stop_pushing(comm: "Comm") -> None:
 
 def from_each(comm: "Comm", parts: list) -> list:
     """parts[r] as process r has it, in all processes."""
-    _meet(comm)
+    _wait(comm.Ibarrier())
     return [comm.bcast(part, root=r) for r, part in enumerate(parts)]
 
 
@@ -143,10 +126,6 @@ def all_or_none(comm: "Comm") -> Iterator[None]:
         sys.stderr.flush()
         comm.Abort(1)
         raise
-
-
-def _meet(comm: "Comm") -> None:
-    _wait(comm.Ibarrier())
 
 
 def _wait(request: "Request", status: "Status | None" = None) -> None:

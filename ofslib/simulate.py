@@ -1,16 +1,19 @@
 """The papers' data generators. A design knows its true coefficients and yields rows in blocks.
 
-The rows depend on the generator only, not on the size of the blocks.
+The rows depend on the generator only, not on the size of the blocks. A parameter out of its range,
+among them k if 10 k exceeds p, is a ValueError.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
+
+Blocks: TypeAlias = Iterator[tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -51,11 +54,6 @@ class Equicorrelated(_EveryTenth):
         Whether y is a number or its sign.
     noise : float, default=1.0
         Standard deviation of the noise.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range, among them k if 10 k exceeds p.
     """
 
     alpha: float = 1.0
@@ -79,9 +77,7 @@ class Equicorrelated(_EveryTenth):
         coef[self.support] = np.linspace(first, last, self.k)
         return coef
 
-    def stream(
-        self, n: int, rng: np.random.Generator, block_rows: int = 1000
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def stream(self, n: int, rng: np.random.Generator, block_rows: int = 1000) -> Blocks:
         """Yield n rows as blocks (X, y) of at most `block_rows` rows."""
         features, factor, noise = rng.spawn(3)
         coef = self.coef[self.support]
@@ -106,17 +102,7 @@ class Equicorrelated(_EveryTenth):
     def rmse(self, coef: np.ndarray, intercept: float = 0.0) -> float:
         """Root of the expected squared error of x . coef + intercept on new rows, in O(p).
 
-        sqrt(noise^2 + d' Sigma d + intercept^2) with d = coef - self.coef.
-
-        Parameters
-        ----------
-        coef : ndarray of shape (p,)
-        intercept : float, default=0.0
-
-        Raises
-        ------
-        ValueError
-            If `coef` has another shape, or the task is not regression.
+        sqrt(noise^2 + d' Sigma d + intercept^2) with d = coef - self.coef; regression only.
         """
         self._check("regression", coef)
         d = coef - self.coef
@@ -126,16 +112,8 @@ class Equicorrelated(_EveryTenth):
         """Expected area under the ROC curve of the score x . coef on new rows, in O(p).
 
         1/2 + (2 / pi) arcsin(rho / sqrt(2)), rho the correlation of the score with the number
-        x . self.coef + noise whose sign is the label; 1/2 if the score is constant.
-
-        Parameters
-        ----------
-        coef : ndarray of shape (p,)
-
-        Raises
-        ------
-        ValueError
-            If `coef` has another shape, or the task is not classification.
+        x . self.coef + noise whose sign is the label; 1/2 if the score is constant. Classification
+        only.
         """
         self._check("classification", coef)
         own, true = self._covariance(coef, coef), self._covariance(self.coef, self.coef)
@@ -166,7 +144,7 @@ class SparseRows(_EveryTenth):
     Parameters
     ----------
     p, k : int
-        Number of features, and of those with a nonzero coefficient: features 10, 20, ..., 10 k.
+        As in `Equicorrelated`.
     nonzeros : int
         Entries of a row at random places.
     dense_support : bool, default=False
@@ -174,11 +152,6 @@ class SparseRows(_EveryTenth):
     equal_when_training : bool, default=False
         Whether the labels of `stream` come from coefficients that are all 1; those of `sample` come
         from `coef` in any case.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range, among them k if 10 k exceeds p.
     """
 
     nonzeros: int = 200
@@ -241,25 +214,17 @@ class Drifting(_EveryTenth):
     Parameters
     ----------
     p, k : int
-        Number of features, and of those with a nonzero coefficient: features 10, 20, ..., 10 k,
-        of which with `price` the first is replaced by feature 1, the price.
+        As in `Equicorrelated`; with `price` feature 10 is replaced by feature 1, the price.
     a, b : float
         Amplitude and mean of the coefficients.
-    period : int
-        Their period T, in steps.
-    step_rows : int
-        Rows of a step.
+    period, step_rows : int
+        Their period T, in steps, and the rows of a step.
     alpha, noise : float, default=1.0
         Weight of the common factor of the features, and standard deviation of the noise.
     price : pair of float, default=None
         Range of the price.
     price_coef, constant : float, default=0.0
         Coefficient of the price, and the intercept.
-
-    Raises
-    ------
-    ValueError
-        If 10 k exceeds p.
     """
 
     a: float
@@ -289,7 +254,7 @@ class Drifting(_EveryTenth):
             coef[0] = self.price_coef
         return coef
 
-    def stream(self, n: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def stream(self, n: int, rng: np.random.Generator) -> Blocks:
         """Yield n rows as blocks (X, y), one a time step."""
         for t, start in enumerate(range(0, n, self.step_rows), 1):
             rows = min(self.step_rows, n - start)

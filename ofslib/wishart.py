@@ -6,7 +6,7 @@ cost n p^2. Derivations: docs/wishart.md. The designs are those of the dissertat
 """
 
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,8 @@ from ofslib.averages import RunningAverages
 
 # Few enough rows of (1, t, y) to stay in the cache.
 ROWS = 8192
+
+Seed: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
 
 
 class LowRank(NamedTuple):
@@ -37,14 +39,15 @@ def sample_moments(
     beta: ArrayLike,
     noise: float = 1.0,
     task: str = "regression",
-    random_state: int | np.random.Generator | np.random.SeedSequence | None = None,
+    random_state: Seed = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw the mean and the centred co-moments of n rows (x, y), x ~ N(0, covariance).
 
     Exactly in distribution, for every n >= 1, n <= p included. With `LowRank` it takes p^3 / 3
     operations and one (p + 1, p + 1) matrix; a full covariance p^3 more and two of them, and
     its Cholesky factorisation. Up to p rows are multiplied out, n p^2 operations and n p more
-    numbers. Classification draws n scalars besides.
+    numbers. Classification draws n scalars besides. All functions here raise TypeError or
+    ValueError if an argument is of the wrong type, shape or range.
 
     Parameters
     ----------
@@ -55,7 +58,7 @@ def sample_moments(
     beta : array-like of shape (p,)
         True coefficients.
     noise : float, default=1.0
-        Standard deviation of the noise.
+        Standard deviation of the noise. In classification it and `beta` may not both be 0.
     task : {"regression", "classification"}, default="regression"
         Whether y is x . beta + noise * N(0, 1) or its sign, -1 or 1.
     random_state : int, Generator, SeedSequence or None, default=None
@@ -68,12 +71,6 @@ def sample_moments(
     comoments : ndarray of shape (p + 1, p + 1)
         Sum of (z - mean)(z - mean)' over the rows z = (x, y), in Fortran order. Only the upper
         triangle is valid.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is of the wrong type, shape or range; `beta` and `noise` may not both be 0
-        in classification.
     """
     check_scalar(n, "n", Integral, min_val=1)
     if task not in ("regression", "classification"):
@@ -94,7 +91,7 @@ def sample_averages(
     beta: ArrayLike,
     noise: float = 1.0,
     task: str = "regression",
-    random_state: int | np.random.Generator | np.random.SeedSequence | None = None,
+    random_state: Seed = None,
 ) -> RunningAverages:
     """Draw the running averages of n rows: `sample_moments`, whose arguments these are."""
     mean, comoments = sample_moments(n, covariance, beta, noise, task, random_state)
@@ -106,11 +103,11 @@ def sample_ols(
     covariance: LowRank | ArrayLike,
     beta: ArrayLike,
     noise: float = 1.0,
-    random_state: int | np.random.Generator | np.random.SeedSequence | None = None,
+    random_state: Seed = None,
     size: int | None = None,
     fit_intercept: bool = True,
 ) -> np.ndarray:
-    """Draw the least-squares estimate from n rows: a multivariate t.
+    """Draw the least-squares estimate from n rows: a multivariate t, shape (p,) or (size, p).
 
     beta + noise R'^-1 g / sqrt(chi^2), covariance = R R', g ~ N(0, I), with n - p degrees of
     freedom, or n - p + 1 without intercept. O(p) per draw with `LowRank`, O(p^2) otherwise.
@@ -123,15 +120,6 @@ def sample_ols(
         Number of independent draws; None is one, without the axis.
     fit_intercept : bool, default=True
         Whether an intercept was fitted, as by centring.
-
-    Returns
-    -------
-    ndarray of shape (p,) or (size, p)
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is of the wrong type, shape or range.
     """
     beta, noise, root = _model(covariance, beta, noise)
     fitted = len(beta) + bool(fit_intercept)
@@ -145,36 +133,22 @@ def sample_ols(
 
 
 def sample_extreme_eigenvalues(
-    n: int,
-    p: int,
-    spike: float = 0.0,
-    random_state: int | np.random.Generator | np.random.SeedSequence | None = None,
-    centred: bool = True,
+    n: int, p: int, spike: float = 0.0, random_state: Seed = None, centred: bool = True
 ) -> tuple[float, float]:
     """Draw the smallest and the largest eigenvalue of X'X, n rows of N(0, I + spike 11').
 
-    From the bidiagonal form of X (Silverstein 1985), in O(p) memory. The designs of the papers have
-    spike = alpha^2.
+    From the bidiagonal form of X (Silverstein 1985), in O(p) memory.
 
     Parameters
     ----------
     n, p : int
         Number of rows and of features. Below p rows the smallest eigenvalue is 0.
     spike : float, default=0.0
-        Covariance of any two features, at least 0.
-    random_state : int, Generator, SeedSequence or None, default=None
-        Seed or generator.
+        Covariance of any two features, at least 0; alpha^2 in the designs of the papers.
+    random_state
+        As in `sample_moments`.
     centred : bool, default=True
         Whether the mean is taken from the rows.
-
-    Returns
-    -------
-    smallest, largest : float
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is of the wrong type or range.
     """
     check_scalar(p, "p", Integral, min_val=1)
     check_scalar(n, "n", Integral, min_val=1 + bool(centred))
@@ -190,24 +164,14 @@ def sample_extreme_eigenvalues(
     interleaved = np.empty(rank + len(above))
     interleaved[::2], interleaved[1::2] = diagonal, above
     size = len(interleaved) + 1
+    # Bisection until neighbouring numbers: relative accuracy of the smallest, too.
+    method = {"select": "i", "lapack_driver": "stebz", "tol": 4 * np.finfo(float).tiny}
 
     def squared(place):
-        return _eigenvalue(np.zeros(size), interleaved, place) ** 2
+        zeros, only = np.zeros(size), (place, place)
+        return float(eigvalsh_tridiagonal(zeros, interleaved, select_range=only, **method)[0]) ** 2
 
     return squared(size // 2) if rank == p else 0.0, squared(size - 1)
-
-
-def _eigenvalue(diagonal, off_diagonal, place):
-    found = eigvalsh_tridiagonal(
-        diagonal,
-        off_diagonal,
-        select="i",
-        select_range=(place, place),
-        lapack_driver="stebz",
-        # Bisection until neighbouring numbers: relative accuracy of the smallest, too.
-        tol=4 * np.finfo(float).tiny,
-    )
-    return float(found[0])
 
 
 # The two tasks. Classes: y depends on x through one normal t, and given all (t, y) the rest is
@@ -340,12 +304,8 @@ class _TriangularRoot:
 
 def _model(covariance, beta, noise, extra=0):
     """Checked (beta, noise, root), the root with `extra` coordinates that are white."""
-    if isinstance(covariance, LowRank):
-        root = _low_rank_root(covariance, extra)
-        p = len(covariance.diagonal)
-    else:
-        root = _triangular_root(covariance, extra)
-        p = len(root.R) - extra
+    read = _low_rank_root if isinstance(covariance, LowRank) else _triangular_root
+    p, root = read(covariance, extra)
     beta = check_array(beta, ensure_2d=False, dtype=np.float64, input_name="beta")
     if beta.shape != (p,):
         raise ValueError(f"beta has shape {beta.shape}, but covariance needs ({p},)")
@@ -365,7 +325,8 @@ def _low_rank_root(covariance, extra):
     if not diagonal.min() > 0:
         raise ValueError(f"covariance.diagonal must be positive, its least is {diagonal.min()}")
     more = np.zeros((extra, factor.shape[1]))
-    return _LowRankRoot(np.append(diagonal, np.ones(extra)), np.vstack([factor, more]))
+    root = _LowRankRoot(np.append(diagonal, np.ones(extra)), np.vstack([factor, more]))
+    return len(diagonal), root
 
 
 def _triangular_root(covariance, extra):
@@ -383,7 +344,7 @@ def _triangular_root(covariance, extra):
     R = np.zeros((p + extra, p + extra), order="F")
     R[:p, :p] = reverse[::-1, ::-1]
     R[range(p, p + extra), range(p, p + extra)] = 1.0
-    return _TriangularRoot(R)
+    return p, _TriangularRoot(R)
 
 
 def _finite(value, name):

@@ -89,9 +89,6 @@ class AlphaInvesting(ColumnStream):
             state = step(state, x, int(j), float(self.payout))
         return state
 
-    def _selected(self, state):
-        return np.array(state.index, np.int64)
-
     @property
     def wealth_(self) -> float:
         """float

@@ -80,9 +80,7 @@ class AsyncOnlineSubstitution(ColumnScan):
         number(Real, 0, 2, closed="neither"),
         default=0.98,
     )
-    m: float = param(
-        "Kept features make steps smaller by this factor.", number(Real, 1), default=1.0
-    )
+    m: float = param("Divisor of the steps of kept features.", number(Real, 1), default=1.0)
 
     frozen = (*ColumnScan.frozen, "k", "n_workers", "backend", "tau")
 
@@ -92,7 +90,8 @@ class AsyncOnlineSubstitution(ColumnScan):
             raise ValueError(f"n_workers={q} must be at most k={k}")
         seed = check_random_state(self.random_state).randint(2**31)
         return State(
-            workers=tuple(new_working_set(self._capacity(t) + 1, n) for t in range(q)),
+            # The first workers keep one more each if there is a remainder.
+            workers=tuple(new_working_set(k // q + (t < k % q) + 1, n) for t in range(q)),
             margins=np.full(n, self._offset),
             lipschitz=np.full((q, 1), lipschitz_constant(int(Loss[self.loss]), k, n)),
             late=np.zeros(2, np.int64),
@@ -100,17 +99,12 @@ class AsyncOnlineSubstitution(ColumnScan):
             rng=np.random.default_rng(seed),
         )
 
-    def _capacity(self, t: int) -> int:
-        """s / q; the first workers keep one more each if there is a remainder."""
-        k, q = int(self.k), int(self.n_workers)
-        return k // q + (t < k % q)
-
     def _learn_block(self, state, block):
-        hp = Hyper(int(Loss[self.loss]), float(self.step), float(self.m), 0.0, False)
+        hp = Hyper(int(Loss[self.loss]), float(self.step), float(self.m), c=0.0)
 
         def change(t: int, known: np.ndarray, slopes: np.ndarray, i: int) -> np.ndarray:
-            worker, capacity, lipschitz = state.workers[t], self._capacity(t), state.lipschitz[t]
-            return receive(worker, capacity, lipschitz, known, self._y, slopes, block, i, hp)
+            worker, lipschitz = state.workers[t], state.lipschitz[t]
+            return receive(worker, lipschitz, known, self._y, slopes, block, i, hp)
 
         runs = {"simulate": self._simulate, "threads": self._run_threads, "mpi": self._run_process}
         runs[self.backend](state, block, change)
@@ -167,9 +161,8 @@ class AsyncOnlineSubstitution(ColumnScan):
             if comm.rank > 0:
                 parallel.stop_pushing(comm)
             workers = zip(state.workers, state.lipschitz, strict=True)
-            (margins, late), *workers = parallel.from_each(
-                comm, [(state.margins, state.late), *workers]
-            )
+            parts = [(state.margins, state.late), *workers]
+            (margins, late), *workers = parallel.from_each(comm, parts)
         working_sets, lipschitz = zip(*workers, strict=True)
         self._state = state._replace(
             workers=working_sets, margins=margins, lipschitz=np.array(lipschitz), late=late

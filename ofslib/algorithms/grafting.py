@@ -38,7 +38,6 @@ def optimise(state, y, hp):
     for _ in range(hp.max_sweeps):
         largest, moved = 0.0, 0.0
         for slot in range(working_set.size[IN_USE]):
-            mean_slopes(hp.loss, margins, y, slopes)
             change = coordinate_step(working_set, slot, hp.loss, hp.l1, margins, y, slopes)
             moved, largest = max(moved, abs(change)), max(largest, abs(working_set.w[slot]))
         if moved <= hp.tol * largest:
@@ -72,8 +71,7 @@ class Grafting(PenalisedScan):
     """
 
     tol: float = param(
-        "Sweeps over the coefficients end when none changes by more than this share of the "
-        "largest.",
+        "Sweeps end when no coefficient changes by more than this share of the largest.",
         number(Real, 0, closed="neither"),
         default=1e-4,
     )

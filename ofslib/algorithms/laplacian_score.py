@@ -28,10 +28,7 @@ class LaplacianScoreSelector(ScoredSelector):
         "Nearest neighbours of a row; as in the paper.", AT_LEAST_ONE, default=5
     )
     bandwidth: float | None = param(
-        "In the squared unit of the features; None: the mean squared distance of neighbours.",
-        POSITIVE,
-        None,
-        default=None,
+        "A squared distance; None: the mean one of neighbours.", POSITIVE, None, default=None
     )
 
     def _scores(self, X):

@@ -10,7 +10,6 @@ from ofslib.kernels.losses import Loss
 from ofslib.kernels.working_set import (
     accept,
     coordinate_step,
-    mean_slopes,
     move,
     new_scan_state,
     put,
@@ -33,7 +32,6 @@ def fold(state, columns, y, hp):
     for i in range(len(columns.index)):
         if columns.scale[i] == 0.0:
             continue
-        mean_slopes(hp.loss, margins, y, slopes)
         slot = slot_of(working_set, columns.index[i])
         if slot >= 0:
             coordinate_step(working_set, slot, hp.loss, 0.0, margins, y, slopes)

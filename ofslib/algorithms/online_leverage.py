@@ -222,11 +222,8 @@ class OnlineLeverageSelector(ColumnStream):
                 break
             start = start._replace(rate=float(np.mean(around)))
         if len(best.index) != self.k:
-            warnings.warn(
-                f"k={self.k}, but {len(best.index)} features were sampled: no rate was found that "
-                "samples as many",
-                stacklevel=4,
-            )
+            why = f"k={self.k}, but {len(best.index)} features were sampled: no rate found for k"
+            warnings.warn(why, stacklevel=4)
         return best
 
     def partial_fit_columns(self, X_new, y=None, names=None):
@@ -237,9 +234,6 @@ class OnlineLeverageSelector(ColumnStream):
                 "rate, or eps, and k=None"
             )
         return super().partial_fit_columns(X_new, y, names)
-
-    def _selected(self, state):
-        return np.array(state.index, np.int64)
 
     @property
     def scores_(self) -> np.ndarray:

@@ -7,15 +7,7 @@ from typing import NamedTuple
 
 from ofslib._jit import kernel
 from ofslib.kernels.losses import Loss
-from ofslib.kernels.working_set import (
-    IN_USE,
-    accept,
-    coordinate_step,
-    drop,
-    mean_slopes,
-    put,
-    slot_of,
-)
+from ofslib.kernels.working_set import IN_USE, accept, coordinate_step, drop, put, slot_of
 from ofslib.streams.column_stream import PenalisedScan
 from ofslib.streams.parameters import estimator
 
@@ -35,7 +27,6 @@ def fold(state, columns, y, hp):
         slot = slot_of(working_set, columns.index[i])
         if slot < 0:
             slot = put(working_set, columns, i)
-        mean_slopes(hp.loss, margins, y, slopes)
         coordinate_step(working_set, slot, hp.loss, hp.l1, margins, y, slopes)
         if slot == working_set.size[IN_USE]:
             if working_set.w[slot] != 0.0:

@@ -14,7 +14,7 @@ from ofslib.kernels.losses import Loss
 from ofslib.kernels.substitution import Hyper, lipschitz_constant, receive
 from ofslib.kernels.working_set import WorkingSet, new_working_set, slot_of
 from ofslib.streams.column_stream import ColumnScan
-from ofslib.streams.parameters import AT_LEAST_ONE, estimator, number, param, read_parameters
+from ofslib.streams.parameters import AT_LEAST_ONE, estimator, number, param
 
 
 class State(NamedTuple):
@@ -25,14 +25,14 @@ class State(NamedTuple):
 
 
 @kernel
-def fold(state, columns, y, k, hp):
+def fold(state, columns, y, hp):
     """Show a block of columns."""
     working_set, margins, lipschitz, slopes = state
     for i in range(len(columns.index)):
         # A constant column says nothing.
         if columns.scale[i] == 0.0 or slot_of(working_set, columns.index[i]) >= 0:
             continue
-        margins += receive(working_set, k, lipschitz, margins, y, slopes, columns, i, hp)
+        margins += receive(working_set, lipschitz, margins, y, slopes, columns, i, hp)
 
 
 @estimator
@@ -53,23 +53,17 @@ class OnlineSubstitution(ColumnScan):
         number(Real, 0, 2, closed="neither"),
         default=0.98,
     )
-    m: float = param(
-        "Kept features make steps smaller by this factor.", number(Real, 1), default=1.0
-    )
+    m: float = param("Divisor of the steps of kept features.", number(Real, 1), default=1.0)
     c: float = param(
         "A substitution must lower the objective by c (1 / (2 eta) - L_F / 2) |change of w|^2.",
         number(Real, 0, 1, closed="right"),
         default=0.1,
     )
 
+    fold, hyper = fold, Hyper
     frozen = (*ColumnScan.frozen, "k")
 
     def _new_state(self, n):
         lipschitz = lipschitz_constant(int(Loss[self.loss]), int(self.k), n)
         working_set = new_working_set(int(self.k) + 1, n)
         return State(working_set, np.full(n, self._offset), np.array([lipschitz]), np.zeros(n))
-
-    def _learn_block(self, state, block):
-        hp = read_parameters(self, Hyper, check=True)
-        fold(state, block, self._y, int(self.k), hp)
-        return state

@@ -28,7 +28,7 @@ from ofslib.streams.parameters import (
 
 @estimator
 class OnlinePenalised(AverageSelector):
-    """Base of the penalised methods; a subclass sets `penalty` and defines `_shape`."""
+    """Base of the penalised methods; a subclass sets `penalty` and its `shape`."""
 
     about = (
         "Cost: about O(k p) per penalty and model; of all moments only those with the active "
@@ -52,9 +52,7 @@ class OnlinePenalised(AverageSelector):
         default="coordinate",
     )
     n_iter: int = param(
-        "Sweeps (at most) or steps of gradient descent (tisp) per penalty.",
-        AT_LEAST_ONE,
-        default=1000,
+        "Most sweeps, or gradient steps (tisp), per penalty.", AT_LEAST_ONE, default=1000
     )
     tol: float = param(
         "A penalty is solved when no coefficient changes by more than this part of the largest "
@@ -71,11 +69,12 @@ class OnlinePenalised(AverageSelector):
     )
 
     penalty: ClassVar[Penalty]
+    # The parameter that gives the penalty its shape, as `Penalty` explains it; "": that is 0.
+    shape: ClassVar[str] = ""
     threshold: ClassVar[str] = "proper"
 
     def _shape(self) -> float:
-        """The shape of the penalty, as `Penalty` explains it."""
-        raise NotImplementedError
+        return float(getattr(self, self.shape)) if self.shape else 0.0
 
     def _coefs(self, standard, ks):
         W = self._path(standard, max(ks))
@@ -94,7 +93,7 @@ class OnlinePenalised(AverageSelector):
         Parameters
         ----------
         averages : RunningAverages
-            As for `fit_averages`; not copied.
+            As for `fit_averages`, which says what is raised; not copied. `k` is not a criterion.
 
         Returns
         -------
@@ -103,11 +102,6 @@ class OnlinePenalised(AverageSelector):
             the end of the path.
         coefs : ndarray of shape (m, n_features)
             In the units of the rows.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `path` does; and if k is a criterion.
         """
         self._validate_params()
         self._accept(averages)
@@ -128,17 +122,16 @@ class OnlinePenalised(AverageSelector):
         top = levels[0]
         if top == 0.0:
             return np.zeros((1, len(b)))
-        shape, code = float(self._shape()), int(self.penalty)
-        own = (levels, code, shape, most, self.tol * top, int(self.n_iter))
+        own = (levels, int(self.penalty), self._shape(), most, self.tol * top, int(self.n_iter))
         if self.solver == "tisp":
             rate = self.learning_rate or 1.0 / max(1.0, largest_eigenvalue(S))
             return threshold_path(S, b, *own, rate, self.threshold == "printed")
         W, converged = coordinate_path(S, b, *own)
         if not converged:
-            message = (
+            few = (
                 f"n_iter={self.n_iter} sweeps were too few to solve each penalty to tol={self.tol}"
             )
-            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+            warnings.warn(few, ConvergenceWarning, stacklevel=2)
         return W
 
 
@@ -148,9 +141,6 @@ class OnlineLasso(OnlinePenalised):
 
     penalty = Penalty.elastic_net
 
-    def _shape(self):
-        return 0.0
-
 
 @estimator
 class OnlineElasticNet(OnlinePenalised):
@@ -159,10 +149,7 @@ class OnlineElasticNet(OnlinePenalised):
     l2: float = param(
         "Weight of the penalty l2/2 w**2, w of a standardised feature.", NOT_NEGATIVE, default=0.01
     )
-    penalty = Penalty.elastic_net
-
-    def _shape(self):
-        return self.l2
+    penalty, shape = Penalty.elastic_net, "l2"
 
 
 @estimator
@@ -182,14 +169,11 @@ class OnlineMCP(Concave):
     """Online minimax concave penalty."""
 
     b: float = param(
-        "The penalty is flat from b times its level on.",
+        "The penalty is flat above b times its level.",
         number(Real, 1, closed="neither"),
         default=3.0,
     )
-    penalty = Penalty.mcp
-
-    def _shape(self):
-        return self.b
+    penalty, shape = Penalty.mcp, "b"
 
 
 @estimator
@@ -197,14 +181,11 @@ class OnlineSCAD(Concave):
     """Online smoothly clipped absolute deviation."""
 
     a: float = param(
-        "The penalty is flat from a times its level on.",
+        "The penalty is flat above a times its level.",
         number(Real, 2, closed="neither"),
         default=3.7,
     )
-    penalty = Penalty.scad
-
-    def _shape(self):
-        return self.a
+    penalty, shape = Penalty.scad, "a"
 
 
 @estimator

@@ -39,9 +39,7 @@ class ProjectedGradientSelector(ColumnModel):
 
     k: int = param("Number of features kept.", AT_LEAST_ONE, default=10)
     step: float = param(
-        "Step size times the Lipschitz constant.",
-        number(Real, 0, 2, closed="neither"),
-        default=0.98,
+        "Step size times Lipschitz constant.", number(Real, 0, 2, closed="neither"), default=0.98
     )
     n_iter: int = param("Most steps.", AT_LEAST_ONE, default=200)
     tol: float = param(

@@ -1,7 +1,6 @@
 """Online learning with a budget (`barda`): the regret of B-ARDA (Theorem 1) and of B-AMD (2)."""
 
 from math import sqrt
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,18 +8,8 @@ from numpy.typing import ArrayLike
 from ofslib.bounds.statements import Sides, check, is_printed, require
 
 
-class _Run(NamedTuple):
-    """Record of T steps in d features, as `barda_theorem_1` explains."""
-
-    gradients: np.ndarray  # (T, d)
-    gaps: np.ndarray  # (T + 1, d) truncated away before step t
-    scales: np.ndarray  # (T + 1, d) s_0 .. s_T
-    played: np.ndarray  # (T + 1, d)
-    comparator: np.ndarray  # (d,)
-    regret: float
-
-
 def _run(gradients, untruncated, played, comparator, losses, comparator_losses, eta, delta):
+    """Arrays of the run, the gaps that truncation left, the scales s_0 .. s_T, and the regret."""
     check(eta=eta, delta=delta)
     gradients, untruncated, played, comparator = (
         np.asarray(array, float) for array in (gradients, untruncated, played, comparator)
@@ -33,7 +22,7 @@ def _run(gradients, untruncated, played, comparator, losses, comparator_losses, 
     scales = np.zeros((T + 1, d))
     scales[1:] = np.sqrt(np.cumsum(gradients**2, axis=0))
     regret = float(np.sum(losses) - np.sum(comparator_losses))
-    return _Run(gradients, played - untruncated, scales, played, comparator, regret)
+    return gradients, played, comparator, played - untruncated, scales, regret
 
 
 def barda_theorem_1(
@@ -47,7 +36,7 @@ def barda_theorem_1(
     delta: float,
     variant: str = "corrected",
 ) -> Sides:
-    """Regret of B-ARDA.
+    """Regret of B-ARDA; if it starts at 0 and no entry of a gradient exceeds delta.
 
     Parameters
     ----------
@@ -59,25 +48,22 @@ def barda_theorem_1(
         w*.
     losses, comparator_losses : array-like of shape (T,)
         Of w_t and of w*, with the penalty.
-    eta, delta : float
-        Parameters of the algorithm.
-    variant : {"corrected", "printed"}
+    delta : float
+        Parameter of the algorithm.
+    variant
         Whether the largest |w*| is squared.
-
-    Raises
-    ------
-    DoesNotApply
-        If an entry of a gradient exceeds delta, or the run does not start at 0.
     """
-    run = _run(gradients, untruncated, played, comparator, losses, comparator_losses, eta, delta)
-    largest = np.max(np.abs(run.gradients))
+    gradients, _, comparator, gaps, scales, regret = _run(
+        gradients, untruncated, played, comparator, losses, comparator_losses, eta, delta
+    )
+    largest = np.max(np.abs(gradients))
     require(largest <= delta, f"max ||g_t||_inf = {largest:.4g} > delta = {delta:g}")
-    size, total = np.max(np.abs(run.comparator)), run.scales[-1].sum()
-    gaps = np.einsum("ij,ij->i", run.gaps[:-1] ** 2, delta + run.scales[:-1])
-    right = delta / (2 * eta) * run.comparator @ run.comparator
+    size, total = np.max(np.abs(comparator)), scales[-1].sum()
+    weighted = np.einsum("ij,ij->i", gaps[:-1] ** 2, delta + scales[:-1])
+    right = delta / (2 * eta) * comparator @ comparator
     right += ((size if is_printed(variant) else size**2) / (2 * eta) + eta) * total
-    right += sqrt(gaps.max() * 2 * len(run.gradients) * total)
-    return Sides(run.regret, float(right))
+    right += sqrt(weighted.max() * 2 * len(gradients) * total)
+    return Sides(regret, float(right))
 
 
 def barda_theorem_2(
@@ -91,30 +77,21 @@ def barda_theorem_2(
     delta: float,
     variant: str = "corrected",
 ) -> Sides:
-    """Regret of B-AMD.
+    """Regret of B-AMD; if it starts at 0.
 
-    Parameters
-    ----------
-    gradients
-        As in `barda_theorem_1`, but of the loss with the penalty.
-    untruncated, played, comparator, losses, comparator_losses, eta, delta
-        As in `barda_theorem_1`.
-    variant : {"corrected", "printed"}
-        Whether delta ||w*||^2 / (2 eta) is added.
-
-    Raises
-    ------
-    DoesNotApply
-        If the run does not start at 0.
+    The arguments are those of `barda_theorem_1`, but the gradients are of the loss with the
+    penalty; corrected, delta ||w*||^2 / (2 eta) is added to the right side.
     """
-    run = _run(gradients, untruncated, played, comparator, losses, comparator_losses, eta, delta)
-    truncated = np.sum(np.abs(run.gaps[1:]) * (delta + run.scales[1:]))
-    distance = np.max(np.abs(run.comparator - run.played[:-1]))
-    right = np.max(np.abs(run.comparator)) * truncated / eta
-    right += (distance**2 / (2 * eta) + eta) * run.scales[-1].sum()
+    _, played, comparator, gaps, scales, regret = _run(
+        gradients, untruncated, played, comparator, losses, comparator_losses, eta, delta
+    )
+    truncated = np.sum(np.abs(gaps[1:]) * (delta + scales[1:]))
+    distance = np.max(np.abs(comparator - played[:-1]))
+    right = np.max(np.abs(comparator)) * truncated / eta
+    right += (distance**2 / (2 * eta) + eta) * scales[-1].sum()
     if not is_printed(variant):
-        right += delta / (2 * eta) * run.comparator @ run.comparator
-    return Sides(run.regret, float(right))
+        right += delta / (2 * eta) * comparator @ comparator
+    return Sides(regret, float(right))
 
 
 def barda_passes(n: int, d: int) -> int:

@@ -48,23 +48,16 @@ def dissertation_lemma_1(
     M: float,
     variant: str = "corrected",
 ) -> Sides:
-    """A gradient step brings two sparse points nearer to each other.
+    """A gradient step brings two sparse points nearer to each other; if eta < 2 m / M^2.
 
     Parameters
     ----------
     point, other, gradient, other_gradient : array-like of shape (p,)
         The points and the gradients there.
-    eta : float
-        Step size, below 2 m / M^2.
     m, M : float
-        Restricted convexity and smoothness on the union of the two supports.
-    variant : {"corrected", "printed"}
+        On the union of the two supports.
+    variant
         Whether the gradients are restricted to that union, or (printed) whole.
-
-    Raises
-    ------
-    DoesNotApply
-        If eta >= 2 m / M^2.
     """
     rho = _rho(eta, m, M)
     point, other = np.asarray(point, float), np.asarray(other, float)
@@ -78,10 +71,8 @@ def dissertation_lemma_1(
 def dissertation_lemma_2(k: int, k_true: int, d: int) -> float:
     """sqrt(nu) in ||Theta_k(y) - x|| <= sqrt(nu) ||y - x||, at most the golden ratio.
 
-    Parameters
-    ----------
-    k, k_true, d : int
-        Entries kept, nonzero entries of x, and entries in all; k_true <= k <= d.
+    k, k_true and d are the entries kept, nonzero entries of x, and entries in all; if
+    k_true <= k <= d.
     """
     check({"k": k, "k_true": k_true, "d": d})
     require(k_true <= k <= d, f"k* = {k_true} <= k = {k} <= d = {d} is wrong")
@@ -103,6 +94,8 @@ def dissertation_proposition_1(
 ) -> Sides:
     """One step of SFSA (2.1), or with the loss of all rows, of OFSA (Proposition 4).
 
+    Applies if no true feature was removed, and eta < 2 m / M^2.
+
     Parameters
     ----------
     before, after, truth : array-like of shape (p,)
@@ -111,15 +104,10 @@ def dissertation_proposition_1(
         Of the step's loss, at `truth`.
     kept : array-like of bool, shape (p,)
         The features not yet removed before the step.
-    eta, m, M : float
-        Step size, restricted convexity and smoothness of the step's loss.
-    variant : {"corrected", "printed"}
-        Whether it is required that no true feature was removed.
-
-    Raises
-    ------
-    DoesNotApply
-        If a true feature was removed, or eta >= 2 m / M^2.
+    m, M : float
+        Of the step's loss.
+    variant
+        Printed: that no true feature was removed is not required.
     """
     rho = _rho(eta, m, M)
     truth, kept = np.asarray(truth, float), np.asarray(kept, bool)
@@ -143,23 +131,18 @@ def dissertation_theorem_1(
 ) -> float:
     """Bound on ||beta(t) - beta*|| of SFSA, as long as no true feature is removed.
 
+    Applies if M / m < 1.26, eta < 2 m / M^2 and (corrected) 1.62 rho < 1.
+
     Parameters
     ----------
-    t, p : int
-        Steps and features.
+    t : int
+        Steps.
     norm : float
         ||beta*||, Euclidean.
     G : float
         Largest ||grad f_t||_inf at beta*. (Printed: anywhere, which no strongly convex loss has.)
-    eta, m, M : float
-        Step size, restricted convexity and smoothness, M / m < 1.26.
-    variant : {"corrected", "printed"}
+    variant
         Whether 1.62 rho < 1 is required, which M / m < 1.26 does not imply.
-
-    Raises
-    ------
-    DoesNotApply
-        If M / m >= 1.26, eta >= 2 m / M^2, or (corrected) 1.62 rho >= 1.
     """
     check({"t": t, "p": p}, norm=norm, G=G)
     factor = _contraction(eta, m, M, is_printed(variant))
@@ -167,30 +150,17 @@ def dissertation_theorem_1(
 
 
 def dissertation_corollary_1(
-    p: int,
-    G: float,
-    eta: float,
-    m: float,
-    M: float,
-    norm_ratio: float,
-    variant: str = "corrected",
+    p: int, G: float, eta: float, m: float, M: float, norm_ratio: float, variant: str = "corrected"
 ) -> Recovery:
-    """Coefficients that SFSA finds, and the steps that it takes.
+    """Coefficients that SFSA finds, and the steps that it takes; if Theorem 1 applies.
 
     Parameters
     ----------
-    p, G, eta, m, M
-        As in `dissertation_theorem_1`.
     norm_ratio : float
         ||beta*|| over the smallest true |coefficient|; sqrt(k) if all are equal.
-    variant : {"corrected", "printed"}
+    variant
         Corrected: 3.24 in place of 2 in the threshold, the logarithm of the iterations to the base
         1 / (1.62 rho), and no feature may be removed before so many steps.
-
-    Raises
-    ------
-    DoesNotApply
-        As `dissertation_theorem_1`.
     """
     check({"p": p}, G=G)
     _check_norm_ratio(norm_ratio)
@@ -226,22 +196,8 @@ def dissertation_theorem_3(
 ) -> float:
     """Bound on ||beta(t) - beta*|| of OFSA, with probability 1 - 2 p^(1 - C1).
 
-    Theorem 1 with G = 2 sigma sqrt(log(p) / n); C1 = 2 / C, where C < 2 bounds the mean squares of
-    the columns.
-
-    Parameters
-    ----------
-    n : int
-        Rows.
-    sigma : float
-        Standard deviation of the noise.
-    t, p, norm, eta, m, M, variant
-        As in `dissertation_theorem_1`.
-
-    Raises
-    ------
-    DoesNotApply
-        As `dissertation_theorem_1`.
+    Theorem 1, whose arguments these are, with G = 2 sigma sqrt(log(p) / n); C1 = 2 / C, where
+    C < 2 bounds the mean squares of the columns.
     """
     check({"n": n, "p": p}, sigma=sigma)
     noise = 2 * sigma * sqrt(log(p) / n)
@@ -259,23 +215,16 @@ def dissertation_corollary_3(
     C1: float = 2.0,
     variant: str = "corrected",
 ) -> Recovery:
-    """Coefficients that OFSA finds, and the steps that it takes.
+    """Coefficients that OFSA finds, and the steps that it takes; if Theorem 1 applies and C1 > 1.
 
     Parameters
     ----------
-    n, p, sigma, eta, m, M
-        As in `dissertation_theorem_3`.
-    norm_ratio : float
+    norm_ratio
         As in `dissertation_corollary_1`.
     C1 : float, default=2.0
-        2 / C, above 1.
-    variant : {"corrected", "printed"}
+        2 / C, C as in `dissertation_theorem_3`.
+    variant
         Corrected: the logarithm to the base 1 / (1.62 rho), and no feature may be removed before.
-
-    Raises
-    ------
-    DoesNotApply
-        If C1 <= 1, and as `dissertation_theorem_1`.
     """
     check({"n": n, "p": p}, sigma=sigma)
     _check_norm_ratio(norm_ratio)
@@ -300,20 +249,15 @@ def dissertation_proposition_7(
 ) -> Recovery:
     """Corollary 3 for rows that need not be independent or Gaussian (Appendix B).
 
+    Applies if Corollary 3 does, and (printed) square_bound < 2.
+
     Parameters
     ----------
-    n, p, sigma, eta, m, M, norm_ratio
-        As in `dissertation_corollary_3`.
     square_bound : float
         M of `dissertation_proposition_6`.
-    variant : {"corrected", "printed"}
+    variant
         Corrected: sqrt(square_bound) times the threshold, with probability 1 - 2 / p; and the
         iterations of Corollary 3.
-
-    Raises
-    ------
-    DoesNotApply
-        If printed and square_bound >= 2, and as `dissertation_theorem_1`.
     """
     check(square_bound=square_bound)
     if is_printed(variant):

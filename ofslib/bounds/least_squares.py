@@ -12,38 +12,17 @@ from ofslib.bounds.statements import Recovery, Sides, Tail, check, is_printed, r
 
 
 def dissertation_lemma_3(t: float, sigma: float) -> float:
-    """Bound 2 exp(-t^2 / (2 sigma^2)) on P(|X| >= t), X ~ N(0, sigma^2).
-
-    Parameters
-    ----------
-    t, sigma : float
-        Threshold and standard deviation, positive. Bounds above 1 say nothing.
-    """
+    """Bound 2 exp(-t^2 / (2 sigma^2)) on P(|X| >= t), X ~ N(0, sigma^2); it may exceed 1."""
     check(t=t, sigma=sigma)
     return 2 * exp(-(t**2) / (2 * sigma**2))
 
 
 def dissertation_lemma_4(n: int, smallest: float, trace: float, t: float, p: int) -> Tail:
-    """Lower tail of the smallest singular value of n Gaussian rows, over sqrt(n).
+    """Lower tail of the smallest singular value of n Gaussian rows, over sqrt(n); if n > p.
 
-    Parameters
-    ----------
-    n, p : int
-        Rows and features, n > p.
-    smallest, trace : float
-        Smallest eigenvalue and trace of the covariance.
-    t : float
-        Relative deviation, positive.
-
-    Returns
-    -------
-    Tail
-        sqrt(smallest) (1 - t) - sqrt(trace / n), which may be negative, and exp(-n t^2 / 2).
-
-    Raises
-    ------
-    DoesNotApply
-        If n <= p.
+    It is below sqrt(smallest) (1 - t) - sqrt(trace / n), which may be negative, with probability
+    exp(-n t^2 / 2), t > 0. `smallest` and `trace` are the smallest eigenvalue and the trace of the
+    covariance.
     """
     check({"n": n, "p": p}, smallest=smallest, trace=trace, t=t)
     require(n > p, f"n = {n} <= p = {p}")
@@ -61,27 +40,20 @@ def dissertation_proposition_3(
 ) -> Recovery:
     """Coefficients that OLSth finds: the k largest least-squares estimates are the true features.
 
+    Applies if 0 < alpha <= 1 and C1 > 1.
+
     Parameters
     ----------
-    n, p : int
-        Rows and features.
-    sigma : float
-        Standard deviation of the noise.
     eigenvalue : float
         lambda, at most the smallest eigenvalue of X'X / n.
     alpha : float, default=1.0
-        Exponent of n, in (0, 1].
+        Exponent of n.
     C1 : float, default=2.0
-        Exponent in the probability 1 - 2 p^(1 - C1 n^(1 - alpha)), above 1. Printed: 2 / C, where
-        every column has a mean square of at most C (2 if standardised); corrected: free.
-    variant : {"corrected", "printed"}
+        Exponent in the probability 1 - 2 p^(1 - C1 n^(1 - alpha)). Printed: 2 / C, where every
+        column has a mean square of at most C (2 if standardised); corrected: free.
+    variant
         2 sigma sqrt(2 C1 log(p) / (lambda n^alpha)), or (2 sigma / lambda) sqrt(log(p) / n^alpha)
         of (3.12), which has no factor 2 for separation and bounds the inverse by its 2-norm.
-
-    Raises
-    ------
-    DoesNotApply
-        If alpha or C1 is out of its range.
     """
     check({"n": n, "p": p}, sigma=sigma, eigenvalue=eigenvalue)
     require(0 < alpha <= 1, f"alpha = {alpha} is not in (0, 1]")
@@ -94,12 +66,7 @@ def dissertation_proposition_3(
 
 
 def dissertation_corollary_2(
-    n: int,
-    p: int,
-    sigma: float,
-    eigenvalue: float,
-    C1: float = 2.0,
-    variant: str = "corrected",
+    n: int, p: int, sigma: float, eigenvalue: float, C1: float = 2.0, variant: str = "corrected"
 ) -> Recovery:
     """Proposition 3 with alpha = 1 (3.13), whose arguments these are.
 
@@ -112,18 +79,13 @@ def dissertation_corollary_2(
 def dissertation_proposition_2(X: ArrayLike, y: ArrayLike, beta: ArrayLike) -> Sides:
     """Half the mean squared error of all rows, and the same from their averages.
 
+    ||y - X beta||^2 / (2 n) and beta'S_xx beta / 2 - beta'S_xy + S_yy / 2, which are equal. The
+    printed right side has no S_yy / 2, which does not depend on beta.
+
     Parameters
     ----------
-    X, y : array-like of shape (n, p) and (n,)
-        The rows.
-    beta : array-like of shape (p,)
-        Coefficients.
-
-    Returns
-    -------
-    Sides
-        ||y - X beta||^2 / (2 n) and beta'S_xx beta / 2 - beta'S_xy + S_yy / 2, which are equal. The
-        printed right side has no S_yy / 2, which does not depend on beta.
+    X, y, beta : array-like of shape (n, p), (n,) and (p,)
+        The rows, and coefficients.
     """
     X, y, beta = (np.asarray(array, float) for array in (X, y, beta))
     n = len(y)
@@ -132,8 +94,8 @@ def dissertation_proposition_2(X: ArrayLike, y: ArrayLike, beta: ArrayLike) -> S
     return Sides(float(left), float(right))
 
 
-def _check_covariance(smallest, variance):
-    check(smallest=smallest, variance=variance)
+def _check_covariance(n, p, sigma, smallest, variance):
+    check({"n": n, "p": p}, sigma=sigma, smallest=smallest, variance=variance)
     if smallest > variance:
         raise ValueError(
             f"smallest={smallest} must be at most variance={variance}: the smallest eigenvalue of "
@@ -162,23 +124,17 @@ def dissertation_theorem_2(
 ) -> Recovery:
     """Proposition 3 in terms of the covariance of the features (3.14).
 
+    Applies if Proposition 3 does, n > p and n / p > (rho / (0.8 sqrt(smallest)))^2.
+
     Parameters
     ----------
-    n, p, sigma, alpha, C1
-        As in `dissertation_proposition_3`.
     smallest, variance : float
         Smallest eigenvalue of the covariance, and its largest diagonal entry.
-    variant : {"corrected", "printed"}
+    variant
         The spread rho of the features is the root of `variance`, or (printed) `variance` itself;
         and as in Proposition 3.
-
-    Raises
-    ------
-    DoesNotApply
-        If n <= p or n / p <= (rho / (0.8 sqrt(smallest)))^2, and as Proposition 3.
     """
-    check({"n": n, "p": p}, sigma=sigma)
-    _check_covariance(smallest, variance)
+    _check_covariance(n, p, sigma, smallest, variance)
     spread = variance if is_printed(variant) else sqrt(variance)
     eigenvalue = _eigenvalue_bound(n, p, smallest, spread)
     found = dissertation_proposition_3(n, p, sigma, eigenvalue, alpha, C1, variant)
@@ -199,30 +155,20 @@ def dissertation_theorem_4(
 
     By that the proof of Theorem 4 (3.28) gives OLSth the regret of least squares on the true
     features, O(n_0 / n + log(n) / n). (The regret is of the order printed without it, see
-    docs/bounds.md.)
+    docs/bounds.md.) `probability` is 1 - 3 / n, `iterations` is n_0. Applies if n_0 suffices for
+    the eigenvalue bound, is not below the least one, and not above n.
 
     Parameters
     ----------
-    n, p, sigma, smallest, variance, C1
+    smallest, variance, C1
         As in `dissertation_theorem_2`.
     start : int or None, default=None
         n_0, at least max(p + 1, 100 log(n), ((2 log(n) / log(p) + 1) / C1)^2), which None takes.
-    variant : {"corrected", "printed"}
+    variant
         Printed: n in place of n_0 in the threshold, no rho beside sqrt(p / n_0), and as
         Proposition 3.
-
-    Returns
-    -------
-    Recovery
-        `probability` is 1 - 3 / n, `iterations` is n_0.
-
-    Raises
-    ------
-    DoesNotApply
-        If n_0 is too small for the eigenvalue bound, is below the least one, or exceeds n.
     """
-    check({"n": n, "p": p}, sigma=sigma)
-    _check_covariance(smallest, variance)
+    _check_covariance(n, p, sigma, smallest, variance)
     require(C1 > 1, f"C1 = {C1:g} <= 1")
     require(p > 1, f"p = {p} <= 1")
     printed = is_printed(variant)
@@ -238,12 +184,7 @@ def dissertation_theorem_4(
 def dissertation_lemma_5(t: float, sigmas: ArrayLike) -> float:
     """Bound 2 exp(-t^2 / (2 sum sigma_i^2)) on P(|sum of D_i| >= t) (Azuma).
 
-    Parameters
-    ----------
-    t : float
-        Threshold, positive.
-    sigmas : array-like of float
-        Sub-Gaussian parameters of the martingale differences D_i.
+    `sigmas` are the sub-Gaussian parameters of the martingale differences D_i.
     """
     sigmas = np.asarray(sigmas, dtype=float)
     check(t=t)
@@ -253,30 +194,18 @@ def dissertation_lemma_5(t: float, sigmas: ArrayLike) -> float:
 
 
 def dissertation_proposition_6(
-    n: int,
-    p: int,
-    sigma: float,
-    eigenvalue: float,
-    square_bound: float,
-    variant: str = "corrected",
+    n: int, p: int, sigma: float, eigenvalue: float, square_bound: float, variant: str = "corrected"
 ) -> Recovery:
     """Proposition 3 for rows that need not be independent or Gaussian (Appendix B).
 
     Parameters
     ----------
-    n, p, sigma, eigenvalue
-        As in `dissertation_proposition_3`.
     square_bound : float
         M: features are below sqrt(M) in size, and feature times noise is sub-Gaussian with
         parameter sqrt(M) sigma.
-    variant : {"corrected", "printed"}
+    variant
         4 (sigma / lambda) sqrt(M p log(p) / n) with probability 1 - 2 / p, or
-        2 (sigma / lambda) sqrt(log(p) / n) with 1 - 2 p^(1 - 2 / M).
-
-    Raises
-    ------
-    DoesNotApply
-        If printed and M >= 2, where the probability would be negative.
+        2 (sigma / lambda) sqrt(log(p) / n) with 1 - 2 p^(1 - 2 / M), if M < 2.
     """
     check({"n": n, "p": p}, sigma=sigma, eigenvalue=eigenvalue, square_bound=square_bound)
     if is_printed(variant):
@@ -290,7 +219,8 @@ def dissertation_proposition_6(
 def dissertation_proposition_5(X: ArrayLike, y: ArrayLike, path: ArrayLike, start: int) -> Sides:
     """Regret of least squares after `start` rows, per row, in half the square loss.
 
-    (G^2 log(n / n_0) / m + M n_0 D^2) / (2 n), where the printed proof has log(n).
+    (G^2 log(n / n_0) / m + M n_0 D^2) / (2 n), where the printed proof has log(n). Applies if X'X
+    of the first n_0 rows is not singular.
 
     Parameters
     ----------
@@ -300,11 +230,6 @@ def dissertation_proposition_5(X: ArrayLike, y: ArrayLike, path: ArrayLike, star
         path[i] is the least-squares fit to the first i rows; the first `start` are not used.
     start : int
         n_0.
-
-    Raises
-    ------
-    DoesNotApply
-        If X'X of the first `start` rows is singular.
     """
     X, y, path = np.asarray(X, float), np.asarray(y, float), np.asarray(path, float)
     check({"start": start})

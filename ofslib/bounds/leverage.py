@@ -11,17 +11,12 @@ from ofslib.bounds.statements import Sides, check, is_printed, require
 def ofs_theorem_1(A: ArrayLike, sampled: ArrayLike, epsilon: float) -> Sides:
     """How well the scaled sample approximates the spectrum of all features.
 
+    The largest |x'(sampled sampled' - A A')x| over x'A A'x, and epsilon.
+
     Parameters
     ----------
     A, sampled : array-like of shape (n, d) and (n, selected)
         All features as columns, and the selected ones over the roots of their probabilities.
-    epsilon : float
-        In (0, 1).
-
-    Returns
-    -------
-    Sides
-        The largest |x'(sampled sampled' - A A')x| over x'A A'x, and epsilon.
     """
     A, sampled = np.asarray(A, float), np.asarray(sampled, float)
     _epsilon(epsilon)
@@ -44,29 +39,18 @@ def ofs_theorem_1_failure(
     smallest: float | None = None,
     variant: str = "corrected",
 ) -> float:
-    """Bound on the probability that Theorem 1 fails, with c = 8 log(n) / epsilon^2.
+    """Bound on the probability that Theorem 1 fails, with c = 8 log(n) / epsilon^2; if n >= 2.
 
     For scores that are not too small: those of Algorithm 1 if its first matrix has full row rank,
     those that are 1 outside the span of the sampled features, and those with a small ridge.
 
     Parameters
     ----------
-    n : int
-        Rows, at least 2.
-    epsilon : float
-        In (0, 1).
-    ridge : float, default=0.0
-        lambda in a'(sampled sampled' + lambda I)^-1 a.
     smallest : float or None, default=None
         Smallest singular value of all features that is not 0; needed if there is a ridge.
-    variant : {"corrected", "printed"}
-        2 n^(1 - 4 / ((1 + x) (1 + epsilon / 3))), x = lambda / ((1 + epsilon) smallest^2): without
-        a ridge at most 2 / n^2; or 1 / n, which takes no ridge into account.
-
-    Raises
-    ------
-    DoesNotApply
-        If epsilon is not in (0, 1) or n < 2, or if corrected and x > 1 / 2.
+    variant
+        2 n^(1 - 4 / ((1 + x) (1 + epsilon / 3))), x = lambda / ((1 + epsilon) smallest^2), if
+        x <= 1 / 2: without a ridge at most 2 / n^2; or 1 / n, which takes no ridge into account.
     """
     check({"n": n})
     _epsilon(epsilon)
@@ -91,11 +75,7 @@ def ofs_lemma_1(scores: ArrayLike, n: int, epsilon: float, variant: str = "corre
     ----------
     scores : array-like of shape (d,)
         Leverage scores or more.
-    n : int
-        Rows.
-    epsilon : float
-        In (0, 1).
-    variant : {"corrected", "printed"}
+    variant
         c = 8 log(n) / epsilon^2 as in Algorithm 1, or 1 / epsilon.
     """
     check({"n": n})
@@ -107,17 +87,13 @@ def ofs_lemma_1(scores: ArrayLike, n: int, epsilon: float, variant: str = "corre
 def ofs_lemma_2(
     n: int, norm: float, epsilon: float, ridge: float, variant: str = "corrected"
 ) -> float:
-    """Bound on the sum of the online leverage scores.
+    """Bound on the sum of the online leverage scores; if n >= 2.
 
     Parameters
     ----------
-    n : int
-        Rows, at least 2.
     norm : float
         Largest singular value of the features.
-    epsilon, ridge : float
-        Accuracy in (0, 1); lambda in a'(sampled sampled' + lambda I)^-1 a.
-    variant : {"corrected", "printed"}
+    variant
         8 n + 8 n log(1 + (1 + epsilon) norm^2 / ridge), where Theorem 1 holds, else with
         probability at most exp(-n) exceeded; or 8 n + 8 n log(norm^2).
     """
@@ -131,22 +107,10 @@ def ofs_lemma_2(
 def ofs_selected_features(
     n: int, norm: float, epsilon: float, ridge: float, d: int, variant: str = "corrected"
 ) -> float:
-    """Bound on the expected number of selected features (Section 3.1).
+    """Bound on the expected number of d features that are selected (Section 3.1); if n, d >= 2.
 
-    Parameters
-    ----------
-    n, norm, epsilon, ridge
-        As in `ofs_lemma_2`.
-    d : int
-        Features seen, at least 2.
-    variant : {"corrected", "printed"}
-        8 log(n) / epsilon^2 times Lemma 2; or n log(d) log(norm) / epsilon^2, an order of growth
-        that is printed with log(n) too.
-
-    Raises
-    ------
-    DoesNotApply
-        If epsilon is not in (0, 1), n < 2 or d < 2.
+    8 log(n) / epsilon^2 times Lemma 2; or (printed) n log(d) log(norm) / epsilon^2, an order of
+    growth that is printed with log(n) too.
     """
     check({"n": n, "d": d}, norm=norm, ridge=ridge)
     _epsilon(epsilon)
@@ -168,17 +132,8 @@ def _cluster_cost(A, labels):
 def ofs_lemma_3(A: ArrayLike, sampled: ArrayLike, labels: ArrayLike, epsilon: float) -> Sides:
     """Relative change of the k-means cost of a clustering by the selection of features.
 
-    Parameters
-    ----------
-    A, sampled, epsilon
-        As in `ofs_theorem_1`.
-    labels : array-like of shape (n,)
-        Cluster of every row.
-
-    Raises
-    ------
-    DoesNotApply
-        If the inequality of Theorem 1 does not hold.
+    Applies if the inequality of Theorem 1, whose arguments these are, holds; `labels`, shape (n,),
+    are the clusters of the rows.
     """
     deviation, _ = theorem = ofs_theorem_1(A, sampled, epsilon)
     require(theorem.holds, f"deviation {deviation:.4g} > epsilon = {epsilon:g} in Theorem 1")
@@ -187,25 +142,16 @@ def ofs_lemma_3(A: ArrayLike, sampled: ArrayLike, labels: ArrayLike, epsilon: fl
 
 
 def ofs_theorem_2(
-    A: ArrayLike,
-    sampled: ArrayLike,
-    labels: ArrayLike,
-    best_labels: ArrayLike,
-    epsilon: float,
+    A: ArrayLike, sampled: ArrayLike, labels: ArrayLike, best_labels: ArrayLike, epsilon: float
 ) -> Sides:
     """k-means cost of the clustering that is best for the selected features.
 
+    Applies if Lemma 3 does, and `labels` is the better one by the selected features.
+
     Parameters
     ----------
-    A, sampled, epsilon
-        As in `ofs_theorem_1`.
     labels, best_labels : array-like of shape (n,)
         The best clusterings by the selected features and by all.
-
-    Raises
-    ------
-    DoesNotApply
-        If `labels` is not the better one by the selected features, and as Lemma 3.
     """
     costs = [_cluster_cost(sampled, each) for each in (labels, best_labels)]
     require(costs[0] <= costs[1], f"labels cost {costs[0]:.4g} > {costs[1]:.4g} = best_labels")
@@ -219,14 +165,14 @@ def ofs_lemma_4(
 ) -> float:
     """Matrix Freedman inequality: bound on the probability that a martingale's norm is large.
 
+    2 d, or (printed) d, times exp(-(epsilon^2 / 2) / (variation + size epsilon / 3)).
+
     Parameters
     ----------
     epsilon, variation, size : float
         Norm of the martingale; bounds on its predictable quadratic variation and on its steps.
     d : int
         Rows of the matrices.
-    variant : {"corrected", "printed"}
-        2 d, or d, times exp(-(epsilon^2 / 2) / (variation + size epsilon / 3)).
     """
     check({"d": d}, epsilon=epsilon, variation=variation, size=size)
     factor = d if is_printed(variant) else 2 * d

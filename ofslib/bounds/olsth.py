@@ -58,25 +58,16 @@ def olsth_recovery_probability(
     """Probability that the k largest least-squares estimates are the k true features.
 
     Exact, from the law of the error (docs/wishart.md: multivariate t); by quadrature, to about
-    1e-6. The k true coefficients equal beta, the rows are N(0, I + spike 11').
+    1e-6. The rows are N(0, I + spike 11'). Applies if n exceeds the number of fitted coefficients.
 
     Parameters
     ----------
     beta : float
-        True coefficient, positive.
-    n, p, k : int
-        Rows, features, and true features; k < p.
-    sigma : float, default=1.0
-        Standard deviation of the noise.
+        True coefficient, equal on all k features, positive; k < p.
     spike : float, default=0.0
         Covariance of any two features, at least 0 (alpha^2 of the papers' generator).
     fit_intercept : bool, default=True
         Whether an intercept was fitted, as by centring.
-
-    Raises
-    ------
-    DoesNotApply
-        If there are no more rows than fitted coefficients.
     """
     freedom = _degrees_of_freedom(n, p, k, fit_intercept)
     check(beta=beta, sigma=sigma)
@@ -102,8 +93,8 @@ def olsth_beta_min(
     """Smallest coefficient, equal on k features, with which OLSth finds all k.
 
     With probability 1 - `delta`, by `olsth_recovery_probability`, whose other arguments these are.
-    It is sharp: with less, OLSth fails more often. Raises `DoesNotApply` where any choice of k
-    features is right with that probability.
+    It is sharp: with less, OLSth fails more often. Applies unless any choice of k features is right
+    with that probability.
     """
     chance = 1 / comb(p, k)
     upper = olsth_beta_min_closed_form(n, p, k, sigma, 1.0, delta, fit_intercept)
@@ -130,10 +121,10 @@ def olsth_beta_min_closed_form(
 ) -> float:
     """A coefficient that suffices for any covariance and any signs: a quantile of Student's t.
 
+    The other arguments are those of `olsth_recovery_probability`.
+
     Parameters
     ----------
-    n, p, k, sigma, fit_intercept
-        As in `olsth_recovery_probability`.
     inverse_diagonal : float, default=1.0
         Largest diagonal entry of the inverse covariance of the features, at most one over its
         smallest eigenvalue; 1 suffices for I + spike 11'.

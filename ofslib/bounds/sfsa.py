@@ -17,7 +17,9 @@ def sfsa_proposition_4_1(
     convexity: float,
     G: float,
 ) -> Sides:
-    """The squared error after each step against that before it.
+    """The squared error after each step against that before it, with one entry per step.
+
+    Applies if no gradient exceeds G, and the expected loss is as convex along the path.
 
     Parameters
     ----------
@@ -27,18 +29,8 @@ def sfsa_proposition_4_1(
         Of the step's loss and of its expectation, at beta_1 .. beta_T.
     truth : array-like of shape (p,)
         Minimiser of the expected loss.
-    eta, convexity, G : float
-        Step size, lambda, and the bound on the norms of the gradients.
-
-    Returns
-    -------
-    Sides
-        With one entry per step.
-
-    Raises
-    ------
-    DoesNotApply
-        If a gradient exceeds G, or the expected loss is less convex along the path.
+    convexity, G : float
+        lambda, and the bound on the norms of the gradients.
     """
     before, gains, errors = _descent(path, gradients, population_gradients, truth, convexity, G)
     check(eta=eta)
@@ -83,27 +75,15 @@ def sfsa_theorem_4_1(
 ) -> Sides:
     """Squared error after T steps of size T^-alpha from 0 (5).
 
-    Parameters
-    ----------
-    path, gradients, population_gradients, truth, convexity, G
-        As in `sfsa_proposition_4_1`.
-    alpha : float
-        In (1/2, 1).
-    variant : {"corrected", "printed"}
-        Whether the noise of step t counts (1 - 2 lambda eta)^(T - t) times, or (printed) fully.
-
-    Raises
-    ------
-    DoesNotApply
-        If alpha is out of its range, (corrected) 2 lambda eta > 1, or as Proposition 4.1.
+    Applies if Proposition 4.1 does, 1/2 < alpha < 1 and (corrected) 2 lambda eta <= 1. The noise of
+    step t counts (1 - 2 lambda eta)^(T - t) times, or (printed) fully.
     """
     squared, gains, _ = _descent(path, gradients, population_gradients, truth, convexity, G)
     T, printed = len(gains), is_printed(variant)
     eta, shrink = _sfsa_step(T, alpha, convexity, printed)
     weights = 1.0 if printed else shrink ** np.arange(T)[::-1]
-    right = (
-        shrink**T * squared[0] + eta * G**2 / (2 * convexity) + 2 * eta * np.sum(weights * gains)
-    )
+    noise = 2 * eta * np.sum(weights * gains)
+    right = shrink**T * squared[0] + eta * G**2 / (2 * convexity) + noise
     return Sides(float(squared[-1]), float(right))
 
 
@@ -128,24 +108,17 @@ def sfsa_corollary_4_1(
 ) -> Recovery:
     """Coefficients that T steps of size T^-alpha find, with probability 1 - exp(-omega).
 
+    Applies if 1/2 < alpha < 1 and (corrected) 2 lambda eta <= 1.
+
     Parameters
     ----------
-    T, alpha, convexity, G
-        As in `sfsa_theorem_4_1`.
-    R : float
-        Bound on ||beta_t - beta*||.
-    norm : float
-        ||beta*||.
-    omega : float
-        Positive.
-    variant : {"corrected", "printed"}
+    convexity, G
+        As in `sfsa_proposition_4_1`.
+    R, norm : float
+        Bound on ||beta_t - beta*||, and ||beta*||.
+    variant
         sqrt(2 B), B the bound on the squared error, or (printed) B itself. The corrected B weights
         the noise as Theorem 4.1 does, and so is the smaller one.
-
-    Raises
-    ------
-    DoesNotApply
-        If alpha is out of its range or (corrected) 2 lambda eta > 1.
     """
     check(G=G, R=R, norm=norm, omega=omega)
     printed = is_printed(variant)

@@ -42,11 +42,9 @@ class Tail(NamedTuple):
 def check(counts: dict | None = None, **positive: float) -> None:
     """TypeError or ValueError unless `counts` are integers >= 1 and the others numbers > 0."""
     for name, value in {**(counts or {}), **positive}.items():
-        kind = Integral if counts and name in counts else Real
+        kind, what = (Integral, "an integer") if name in (counts or {}) else (Real, "a number")
         if isinstance(value, bool) or not isinstance(value, kind):
-            raise TypeError(
-                f"{name}={value!r} must be {'an integer' if kind is Integral else 'a number'}"
-            )
+            raise TypeError(f"{name}={value!r} must be {what}")
         if not 0 < value < inf:
             raise ValueError(f"{name}={value} must be positive and finite")
 

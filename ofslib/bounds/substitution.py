@@ -20,19 +20,16 @@ def os_theorem_1(
 ) -> Sides:
     """Mean squared step of OS over eta^2 against the decrease of the loss (8).
 
+    Applies if eta < 1 / L_F and 0 < c <= 1.
+
     Parameters
     ----------
     squared_steps : array-like of shape (K,)
         ||w^(k+1) - w^k||^2.
     losses : array-like of shape (K + 1,)
         f(w^1) .. f(w^(K+1)).
-    eta, L_F, c : float
-        Step size, smoothness of Assumption 1, and share of the decrease asked for, in (0, 1].
-
-    Raises
-    ------
-    DoesNotApply
-        If eta >= 1 / L_F or c is out of its range.
+    L_F, c : float
+        Smoothness of Assumption 1, and share of the decrease asked for.
     """
     check(eta=eta, L_F=L_F)
     require(0 < c <= 1, f"c = {c} is not in (0, 1]")
@@ -45,23 +42,18 @@ def os_theorem_1(
 def os_theorem_2_step_size(
     L_F: float, L_f: float, c: float, m: float, q: int, p: int, s: int, staleness: int
 ) -> float:
-    """The step size below which Theorem 2 applies.
+    """The step size below which Theorem 2 applies; if 0 < c <= 1, m >= 1 and s < p.
 
     Parameters
     ----------
     L_F, L_f : float
         Smoothness of Assumption 1, (6) and (7).
     c, m : float
-        Share of the decrease asked for, in (0, 1], and divisor of the step of selected features.
+        Share of the decrease asked for, and divisor of the step of selected features.
     q, p, s : int
-        Workers, features, features kept; s < p.
+        Workers, features, features kept.
     staleness : int
         tau_max, at least 0.
-
-    Raises
-    ------
-    DoesNotApply
-        If c is not in (0, 1], m < 1 or s >= p.
     """
     check({"q": q, "p": p, "s": s}, L_F=L_F, L_f=L_f, m=m)
     if isinstance(staleness, bool) or not isinstance(staleness, Integral) or staleness < 0:
@@ -89,19 +81,8 @@ def os_theorem_2(
 ) -> Sides:
     """Theorem 1 for asynchronous workers, in expectation over their order.
 
-    Parameters
-    ----------
-    squared_steps, losses, eta
-        As in `os_theorem_1`; of one run, or means over runs.
-    L_F, L_f, c, m, q, p, s, staleness
-        As in `os_theorem_2_step_size`.
-    variant : {"corrected", "printed"}
-        Whether the right side is divided by c.
-
-    Raises
-    ------
-    DoesNotApply
-        If eta is not below `os_theorem_2_step_size`.
+    Applies if eta is below `os_theorem_2_step_size`, whose arguments follow eta. Steps and losses
+    are those of one run, or means over runs. Printed: the right side is not divided by c.
     """
     check(eta=eta)
     largest = os_theorem_2_step_size(L_F, L_f, c, m, q, p, s, staleness)
@@ -120,25 +101,18 @@ def os_lemma_4(
     convexity: float,
     variant: str = "corrected",
 ) -> float:
-    """Lower bound on the loss of any s-sparse vector, from that of `weights`.
+    """Lower bound on the loss of any s-sparse vector, from that of `weights`, if that is s-sparse.
 
     Parameters
     ----------
     loss : float
         f at `weights`.
     weights, gradient : array-like of shape (p,)
-        An s-sparse vector and the gradient there.
-    s : int
-        Features kept.
+        A vector and the gradient there.
     convexity : float
         rho, restricted to s-sparse vectors (Assumption 3).
-    variant : {"corrected", "printed"}
+    variant
         Corrected: s counts one more for each selected feature whose gradient is not 0.
-
-    Raises
-    ------
-    DoesNotApply
-        If `weights` has more than s nonzero entries.
     """
     check({"s": s}, convexity=convexity)
     weights, gradient = np.asarray(weights, float), np.asarray(gradient, float)
@@ -158,22 +132,19 @@ def os_theorem_3(
 ) -> Sides:
     """Loss of a local optimum of OS over that of the best sparse vector.
 
+    Applies if it is one: the gradient of a selected feature is 0, and no step of another exceeds
+    the smallest weight.
+
     Parameters
     ----------
     losses : tuple of three float
         f at 0, at the local optimum, at the best vector with as many features.
     weights, gradient : array-like of shape (p,)
         The local optimum and the gradient there.
-    eta, convexity : float
-        Step size; rho as in `os_lemma_4`.
+    convexity : float
+        rho as in `os_lemma_4`.
     tolerance : float, default=1e-8
         Of the gradient, absolute.
-
-    Raises
-    ------
-    DoesNotApply
-        If `weights` is no local optimum: the gradient of a selected feature is not 0, or the
-        step of another exceeds the smallest weight.
     """
     check(eta=eta, convexity=convexity)
     weights, gradient = np.asarray(weights, float), np.abs(np.asarray(gradient, float))

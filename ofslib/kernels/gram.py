@@ -15,39 +15,19 @@ from ofslib.kernels.selection import kth_largest
 
 # No matrix needs as many: independent features, the hardest, take 15 to 30 steps.
 _KRYLOV = 100
-
 # Steps of conjugate gradients between two sweeps.
 _NEWTON = 25
-
 # Features that may enter at once, if the model does not have more.
 _ADMITTED = 16
 
 
 def least_squares(S, b, n_free: int, ridge: float) -> np.ndarray:
-    """Solve S w = b by Cholesky: dissertation (3.6).
+    """Solve S w = b by Cholesky: dissertation (3.6), S the standardised moments, shape (m, m).
 
-    Where least squares has no unique solution, it is made unique by a ridge: if n_free <= m, or if
-    S is singular to the precision of its numbers.
-
-    Parameters
-    ----------
-    S : ndarray of shape (m, m), float32 or float64
-        Second moments, standardised. Not changed.
-    b : ndarray of shape (m,)
-        Moments of the features with y.
-    n_free : int
-        Rows, less one if they were centred: the greatest rank that S can have.
-    ridge : float
-        What is then added to the diagonal; but at least m times the precision of S.
-
-    Returns
-    -------
-    ndarray of shape (m,), float64
-
-    Raises
-    ------
-    LinAlgError
-        If S is not a matrix of moments: it has a negative eigenvalue below -ridge.
+    Where least squares has no unique solution, it is made unique by `ridge` on the diagonal, but at
+    least m times the precision of S: if n_free <= m, or if S is singular to that precision. n_free
+    are the rows, less one if they were centred: the greatest rank that S can have. Raises
+    LinAlgError if S is not a matrix of moments: it has a negative eigenvalue below -ridge.
     """
     m = len(b)
     eps = np.finfo(S.dtype).eps
@@ -108,8 +88,7 @@ def compact(S, features, out):
 def gradient(S, b, w, g):
     """g = b - S w, at the cost of the nonzeros of w; returns how many there are."""
     used = 0
-    for i in range(len(g)):
-        g[i] = b[i]
+    g[:] = b
     for j in range(len(w)):
         if w[j] != 0.0:
             used += 1
@@ -138,8 +117,7 @@ def sweep(K, w, g, penalty, shape, level):
 @kernel
 def product(K, v, out):
     """out = K v."""
-    for i in range(len(v)):
-        out[i] = 0.0
+    out[:] = 0.0
     for a in range(len(v)):
         if v[a] != 0.0:
             row, step = K[a], v[a]
@@ -215,9 +193,7 @@ def grown(K, m):
     if m <= len(K):
         return K
     larger = np.empty((2 * m, 2 * m), K.dtype)
-    for a in range(len(K)):
-        for i in range(len(K)):
-            larger[a, i] = K[a, i]
+    larger[: len(K), : len(K)] = K
     return larger
 
 
@@ -252,10 +228,8 @@ def dismiss(w, active, size, inside, K):
         if w[active[a]] == 0.0:
             inside[active[a]] = False
             continue
-        for i in range(size):
-            K[stay, i] = K[a, i]
-        for i in range(size):
-            K[i, stay] = K[i, a]
+        K[stay, :size] = K[a, :size]
+        K[:size, stay] = K[:size, a]
         active[stay] = active[a]
         stay += 1
     return stay
@@ -266,14 +240,8 @@ def coordinate_path(S, b, levels, penalty, shape, most, tol, n_iter):
     """Minimise w'Sw / 2 - w'b + P(w; level) for each level by coordinate descent.
 
     The levels fall, and each begins where the one before it ended. The path ends early with a
-    model that has more than `most` features.
-
-    Returns
-    -------
-    W : ndarray of shape (m, p)
-        The models of the first m levels.
-    converged : bool
-        Whether each was reached, to a change of at most `tol`, within `n_iter` sweeps.
+    model that has more than `most` features. Returns the models of the first m levels, shape
+    (m, p), and whether each was reached, to a change of at most `tol`, within `n_iter` sweeps.
     """
     p, converged = len(b), True
     W, w, g = np.zeros((len(levels), p)), np.zeros(p), np.empty(p)
@@ -305,8 +273,7 @@ def coordinate_path(S, b, levels, penalty, shape, most, tol, n_iter):
                 w[active[a]] = part[a]
             used = gradient(S, b, w, g)
         converged = converged and solved
-        for j in range(p):
-            W[q, j] = w[j]
+        W[q] = w
         if used > most:
             return W[: q + 1], converged
     return W, converged

@@ -15,8 +15,7 @@ class Hyper(NamedTuple):
     loss: Loss
     step: float  # eta times the Lipschitz constant L_F
     m: float
-    c: float
-    check: bool  # whether a substitution has to lower the objective (Algorithm 1, line 12)
+    c: float  # 0: a substitution need not lower the objective (Algorithm 1, line 12)
 
 
 def lipschitz_constant(loss: int, k: int, n: int) -> float:
@@ -38,7 +37,7 @@ def curvature_along(loss, change, d):
 
 
 @kernel
-def substitute(working_set, capacity, lipschitz, margins, y, slopes, hp):
+def substitute(working_set, lipschitz, margins, y, slopes, hp):
     """Algorithm 1, lines 6-17, for the column in the slot behind those in use.
 
     `slopes` is the gradient of the mean loss by the margins, as the method knows it; `margins`,
@@ -59,7 +58,7 @@ def substitute(working_set, capacity, lipschitz, margins, y, slopes, hp):
     d, own, both = shrink * d, shrink * own, shrink * both
     w[:size] += d[:size]
     w[size] = d[size]
-    if size < capacity:
+    if size < len(w) - 1:
         accept(working_set)
         return both
     worst = smallest(working_set)
@@ -67,7 +66,7 @@ def substitute(working_set, capacity, lipschitz, margins, y, slopes, hp):
         return own
     change = both - w[worst] * A[worst]
     d[worst] -= w[worst]
-    if hp.check:
+    if hp.c > 0.0:
         # (L_F / 2 - 1 / (2 eta)) with eta = step / L_F
         rate = 0.5 * met * (1.0 - 1.0 / hp.step)
         lower = total(loss, margins + change, y) - total(loss, margins, y)
@@ -78,11 +77,8 @@ def substitute(working_set, capacity, lipschitz, margins, y, slopes, hp):
 
 
 @kernel
-def receive(working_set, capacity, lipschitz, margins, y, slopes, columns, i, hp):
-    """Show column i of a block, which is not selected; how the margins then have to change.
-
-    `slopes` is a scratch array of n numbers.
-    """
+def receive(working_set, lipschitz, margins, y, slopes, columns, i, hp):
+    """Show column i of a block, which is not selected; how the margins then have to change."""
     put(working_set, columns, i)
     mean_slopes(hp.loss, margins, y, slopes)
-    return substitute(working_set, capacity, lipschitz, margins, y, slopes, hp)
+    return substitute(working_set, lipschitz, margins, y, slopes, hp)

@@ -96,14 +96,20 @@ def slot_of(working_set, j):
 
 
 @kernel
-def put(working_set, columns, i):
-    """Write column i of a block, with coefficient 0, into the slot behind those in use."""
-    slot = working_set.size[IN_USE]
+def write(working_set, slot, columns, i, w):
+    """Write column i, of a block or of the working set, into a slot, with coefficient w."""
     working_set.index[slot] = columns.index[i]
     working_set.values[slot] = columns.values[i]
     working_set.shift[slot] = columns.shift[i]
     working_set.scale[slot] = columns.scale[i]
-    working_set.w[slot] = 0.0
+    working_set.w[slot] = w
+
+
+@kernel
+def put(working_set, columns, i):
+    """Write column i of a block, with coefficient 0, into the slot behind those in use."""
+    slot = working_set.size[IN_USE]
+    write(working_set, slot, columns, i, 0.0)
     return slot
 
 
@@ -129,11 +135,7 @@ def accept(working_set):
 @kernel
 def move(working_set, source, slot):
     """Let one slot take the place of another."""
-    working_set.index[slot] = working_set.index[source]
-    working_set.values[slot] = working_set.values[source]
-    working_set.shift[slot] = working_set.shift[source]
-    working_set.scale[slot] = working_set.scale[source]
-    working_set.w[slot] = working_set.w[source]
+    write(working_set, slot, working_set, source, working_set.w[source])
 
 
 @kernel
@@ -156,8 +158,9 @@ def mean_slopes(loss, margins, y, slopes):
 def coordinate_step(working_set, slot, loss, l1, margins, y, slopes):
     """Minimise mean loss + l1 |w| by one coefficient, the loss replaced by its majorant.
 
-    The slopes are those of the margins before; the margins follow. Returns the change.
+    The margins follow; the slopes are scratch. Returns the change.
     """
+    mean_slopes(loss, margins, y, slopes)
     x, L, w = working_set.values[slot], curvature(loss), working_set.w[slot]
     new = soft(w - np.dot(x, slopes) / L, l1 / L)
     working_set.w[slot] = new

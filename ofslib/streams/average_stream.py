@@ -18,11 +18,7 @@ class AverageStream(DeferredModel):
     """Base of the methods that learn from running averages: dissertation, chapter 3.
 
     Rows only update the averages; the model is extracted when it is first asked for. A subclass
-    defines `_coefs`. The hooks that all streams have:
-
-    - `_new_state`: the state before the first data;
-    - `_learn_block`: take in a block;
-    - `_model`: coefficients and intercept.
+    defines `_coefs`.
     """
 
     fit_intercept: bool = param(
@@ -36,9 +32,7 @@ class AverageStream(DeferredModel):
         default=None,
     )
     dtype: str = param(
-        "Precision in which the second moments are kept.",
-        one_of("float32", "float64"),
-        default="float64",
+        "Precision of the second moments.", one_of("float32", "float64"), default="float64"
     )
     ridge: float = param(
         "Added to the diagonal of the standardised second moments wherever least squares has no "
@@ -76,7 +70,9 @@ class AverageStream(DeferredModel):
         return coef
 
     def fit_averages(self, averages: RunningAverages, copy: bool = True):
-        """Learn from averages instead of rows.
+        """Learn from averages instead of rows; returns self.
+
+        TypeError if these are no running averages, ValueError if they or a parameter do not suit.
 
         Parameters
         ----------
@@ -84,17 +80,6 @@ class AverageStream(DeferredModel):
             For a classifier y is -1 or +1, which are then `classes_`.
         copy : bool, default=True
             Learn from a copy. If False, later rows of either are rows of both.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        TypeError
-            If these are no running averages.
-        ValueError
-            If a parameter is not allowed, or the averages do not suit the parameters.
         """
         self._validate_params()
         with self._unless_it_fails():
@@ -114,7 +99,7 @@ class AverageStream(DeferredModel):
         Parameters
         ----------
         averages : RunningAverages
-            As for `fit_averages`; not copied.
+            As for `fit_averages`, which says what is raised; not copied.
         ks : sequence of int
             Numbers of features, from 1 to n_features; each takes the place of the parameter k.
 
@@ -123,13 +108,6 @@ class AverageStream(DeferredModel):
         ndarray of shape (len(ks), n_features)
             Coefficients in the units of the rows. With an intercept that of the model `coef` is
             `averages.standardized().intercept(coef)`.
-
-        Raises
-        ------
-        TypeError
-            If these are no running averages.
-        ValueError
-            If a parameter or one of the ks is not allowed.
         """
         self._validate_params()
         self._accept(averages)
@@ -143,9 +121,7 @@ class AverageStream(DeferredModel):
         if not isinstance(averages, RunningAverages):
             raise TypeError(f"averages must be RunningAverages, not {type(averages).__name__}")
         if isinstance(self, ClassifierMixin) and abs(averages.S_yy - 1.0) > 1e-3:
-            raise ValueError(
-                f"averages have S_yy={averages.S_yy}; for a classifier y must be -1 or +1, S_yy 1"
-            )
+            raise ValueError(f"averages have S_yy={averages.S_yy}; a classifier's y is -1 or +1")
 
     def _new_state(self, n_features: int) -> RunningAverages:
         """The state before the first row."""
@@ -195,10 +171,7 @@ class AverageSelector(AverageStream):
         default=10,
     )
     max_k: int = param(
-        "Largest number of features that a criterion may choose; it stays below the number of "
-        "rows in any case.",
-        AT_LEAST_ONE,
-        default=100,
+        "Most features that a criterion chooses; always fewer than rows.", AT_LEAST_ONE, default=100
     )
 
     def _chosen_coef(self, standard, weight):

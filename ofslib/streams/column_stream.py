@@ -57,11 +57,8 @@ REFITS = {
 class ColumnStream(Selector):
     """Base of the methods that are shown columns, all rows of which are known.
 
-    A subclass defines:
-
-    - `_new_state`: the state before the first data;
-    - `_learn_block`: take in a block;
-    - `_selected`: the numbers of the selected features.
+    A subclass defines `_new_state` and `_learn_block`; `index` of its state are the numbers of the
+    selected features.
     """
 
     supervised: ClassVar[bool] = False
@@ -73,10 +70,6 @@ class ColumnStream(Selector):
 
     def _learn_block(self, state: NamedTuple, block: Columns) -> NamedTuple:
         """The state after a block of columns; it may be the same one, changed."""
-        raise NotImplementedError
-
-    def _selected(self, state: NamedTuple) -> np.ndarray:
-        """The numbers of the selected features."""
         raise NotImplementedError
 
     def _as_block(self, values: np.ndarray, index: np.ndarray) -> Columns:
@@ -100,6 +93,8 @@ class ColumnStream(Selector):
     def partial_fit_columns(self, X_new, y=None, names=None):
         """Show new columns, once, in their order; the same as all columns so far in one block.
 
+        Returns self. A ValueError says what is not allowed; nothing has been learned then.
+
         Parameters
         ----------
         X_new : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_new)
@@ -109,15 +104,6 @@ class ColumnStream(Selector):
             method that needs none.
         names : sequence of str of length n_new, default=None
             Names of the columns, in all calls or in none; None: those of the DataFrame.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, the data, y or the names are not allowed; nothing has been learned then.
         """
         self._validate_params()
         first = not self.__sklearn_is_fitted__()
@@ -163,9 +149,7 @@ class ColumnStream(Selector):
         if names is None and not before:
             return
         if names is None or len(before) < self.n_features_in_:
-            raise ValueError(
-                "names: columns have names in all calls of partial_fit_columns, or none"
-            )
+            raise ValueError("names: columns have names in all calls, or in none")
         names = list(names)
         if len(names) != n_new or not all(isinstance(name, str) for name in names):
             raise ValueError(f"names={names} must be {n_new} strings, one for each column")
@@ -178,7 +162,7 @@ class ColumnStream(Selector):
         """ndarray of int
         Selected features, in ascending order."""
         check_is_fitted(self)
-        return np.sort(self._selected(self._state))
+        return np.sort(np.array(self._state.index, np.int64))
 
     def _get_support_mask(self) -> np.ndarray:
         return np.isin(np.arange(self.n_features_in_), self.support_)
@@ -195,8 +179,8 @@ class ColumnModel(DeferredModel, ColumnStream):
     intercept: no later column is needed for that, and step sizes need not know the units. The loss
     decides the task: a number is learned by squared_error, two classes by the others.
 
-    The state holds the `working_set`, and in place of `_selected` there is, as in all streams,
-    `_model`: coefficients and intercept. `_new_state` finds the constant in `self._offset`.
+    The state holds the `working_set` in place of `index`. `_new_state` finds the constant in
+    `self._offset`.
     """
 
     loss: str = param(
@@ -322,9 +306,7 @@ class ColumnScan(ColumnModel):
         "Whether `fit` scans them in random order, new in each scan.", "boolean", default=True
     )
     random_state: int | np.random.RandomState | None = param(
-        "Seed or generator (as in scikit-learn) of all that is random.",
-        "random_state",
-        default=None,
+        "Seed or generator (as in scikit-learn) of all draws.", "random_state", default=None
     )
 
     fold: ClassVar[Callable]
