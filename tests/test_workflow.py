@@ -737,7 +737,7 @@ def test_without_real_data_on_purpose(tiny, story):
 # -------------------------------------------------- accidents
 
 
-def wait_for(condition, process, seconds=90):
+def wait_for(condition, process, seconds=300):
     end = time.monotonic() + seconds
     while not condition():
         assert process.poll() is None, process.communicate()[0][-3000:]
