@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import shipped
 from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -19,7 +20,7 @@ from sklearn.linear_model import Lasso, SGDRegressor
 from ofslib import FOFSClassifier, SGDTRegressor
 from ofslib.datasets import Dataset
 from ofslib.metrics import METRICS, detection_rate, selected_features
-from ofslib.reproduction import experiment, methods, peers, project
+from ofslib.reproduction import experiment, methods, peers
 from ofslib.simulate import DESIGNS, Equicorrelated
 
 HERE = __name__
@@ -356,7 +357,7 @@ def test_time_is_that_of_learning_only(monkeypatch):
 
 def test_warm_up_is_possible_for_every_timed_setting():
     """It shows a few rows to the methods of the setting, whatever their parameters are."""
-    work = project.load(project.find_root(), scale="paper")
+    work = shipped.load(scale="paper")
     timed = [s for entry in work.entries.values() for s in entry.timed]
     assert timed
     failures = {}
@@ -620,7 +621,7 @@ def test_scores_by_hand():
 
 def test_table_1_strong_5000_is_the_papers():
     """sfsa, Table 1: SGDT 98.05, SFSA 56.75 (the reading that was fitted to the table)."""
-    work = project.load(project.find_root(), scale="paper")
+    work = shipped.load(scale="paper")
     spec = copy.deepcopy(work.setting("sfsa_table_1", "reconstructed_strong_5000").spec)
     methods = {name: spec["methods"][name] for name in ("SFSA", "SGDT")}
     spec |= {"methods": methods, "replicates": 3, "metrics": ["DR"], "test_rows": 1}

@@ -653,6 +653,13 @@ def test_an_edit_runs_the_entries_that_use_the_file(edited, entries):
     assert sorted({name for name, s in settings if file in closure(*s.needs)}) == entries
 
 
+def test_sources_of_a_users_notebook_with_commands_of_ipython(tmp_path):
+    lines = ["%matplotlib inline\n", "!pip list\n", "from ofslib import BARDAClassifier\n"]
+    cells = [{"cell_type": "markdown", "source": "%"}, {"cell_type": "code", "source": lines}]
+    (tmp_path / "mine.ipynb").write_text(json.dumps({"cells": cells}))
+    assert closure(tmp_path / "mine.ipynb") == closure("BARDAClassifier")
+
+
 def test_sources_hold_a_users_class(tmp_path, monkeypatch):
     (tmp_path / "methods_of_mine").mkdir()
     (tmp_path / "methods_of_mine/__init__.py").write_text("")

@@ -65,12 +65,13 @@ class Copy:
             check=True,
         ).stdout.decode()
         names = sorted(filter(None, listed.split("\0")))
-        self.tracked = [name for name in names if (ROOT / name).is_file()]
-        for name in self.tracked:  # in this order, as git writes them
+        there = [name for name in names if (ROOT / name).is_file()]
+        for name in there:  # in this order, as git writes them
             content = OLD if is_product(name) else (ROOT / name).read_bytes()
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
         shipped.leave_out_what_is_added(folder)
+        self.tracked = [name for name in there if self.path(name).is_file()]
 
     def path(self, name):
         return self.folder / name
@@ -736,7 +737,7 @@ def test_without_real_data_on_purpose(tiny, story):
 # -------------------------------------------------- accidents
 
 
-def wait_for(condition, process, seconds=90):
+def wait_for(condition, process, seconds=300):
     end = time.monotonic() + seconds
     while not condition():
         assert process.poll() is None, process.communicate()[0][-3000:]

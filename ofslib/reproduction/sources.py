@@ -100,4 +100,6 @@ def _code(file: Path) -> str:
     if file.suffix != ".ipynb":
         return text
     cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
-    return "\n".join("".join(cell["source"]) for cell in cells)
+    lines = [line for cell in cells for line in "".join(cell["source"]).splitlines()]
+    # Commands of IPython and of the shell are no Python.
+    return "\n".join(line for line in lines if not line.lstrip().startswith(("%", "!")))
