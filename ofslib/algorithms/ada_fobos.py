@@ -13,7 +13,7 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels.losses import Loss, slope
 from ofslib.kernels.penalties import shrunk, soft
-from ofslib.kernels.penalty_grid import TILE, PenaltyGrid, begin_step, end_step, gradient
+from ofslib.kernels.penalty_grid import TILE, PenaltyGrid, begin_step, choose, gradient
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import estimator
 from ofslib.streams.penalised import Penalised
@@ -106,7 +106,7 @@ def step_all(state, hp):
                 rate = eta / (hp.delta + np.sqrt(square[q]))
                 w[q] = soft(w[q] - rate * g[q], rate * l1[q] if j < last else 0.0)
                 nonzeros[q] += w[q] != 0.0 and j < last
-    end_step(grid, W, hp.k)
+    choose(grid, W, hp.k)
     return True
 
 
@@ -122,7 +122,7 @@ def fold(state, block, hp):
 
 
 @estimator
-class AdaFobosClassifier(Adaptive, Penalised, RowClassifier):
+class AdaFobosClassifier(Adaptive, RowClassifier, Penalised):
     """Adaptive FOBOS, with an l1 penalty, for two classes (Duchi et al. 2011).
 
     Frequent features learn slowly and rare ones fast. Cost: O(entries of the row) per row with

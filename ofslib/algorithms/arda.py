@@ -11,7 +11,7 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels.losses import Loss, slope
 from ofslib.kernels.penalties import soft
-from ofslib.kernels.penalty_grid import TILE, PenaltyGrid, begin_step, end_step, gradient
+from ofslib.kernels.penalty_grid import TILE, PenaltyGrid, begin_step, choose, gradient
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import estimator
 from ofslib.streams.penalised import Penalised
@@ -77,7 +77,7 @@ def step_all(state, hp):
     grid, G, squares, eta = state.grid, state.G, state.squares, hp.learning_rate
     if not begin_step(grid, hp.loss):
         return False
-    W, l1, nonzeros, t, last = grid.W, grid.l1, grid.nonzeros, grid.steps[0] + 1, len(grid.w) - 1
+    W, l1, nonzeros, t, last = grid.W, grid.l1, grid.nonzeros, grid.steps[0], len(grid.w) - 1
     for start in range(0, len(W), TILE):
         gradients = gradient(grid, start)
         for j in range(start, start + len(gradients)):
@@ -88,7 +88,7 @@ def step_all(state, hp):
                 threshold = t * l1[q] if j < last else 0.0
                 w[q] = -eta * soft(total[q], threshold) / (hp.delta + np.sqrt(square[q]))
                 nonzeros[q] += w[q] != 0.0 and j < last
-    end_step(grid, W, hp.k)
+    choose(grid, W, hp.k)
     return True
 
 
@@ -104,7 +104,7 @@ def fold(state, block, hp):
 
 
 @estimator
-class ARDAClassifier(Adaptive, Penalised, RowClassifier):
+class ARDAClassifier(Adaptive, RowClassifier, Penalised):
     """Adaptive Regularized Dual Averaging with an l1 penalty for two classes (Duchi et al. 2011).
 
     Frequent features learn slowly and rare ones fast. Cost: O(entries of the row) per row with

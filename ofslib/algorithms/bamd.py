@@ -13,7 +13,7 @@ from ofslib.kernels.hard_threshold import keep_largest, least_value
 from ofslib.kernels.losses import Loss, slope
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import NOT_NEGATIVE, estimator, param
-from ofslib.streams.row_stream import Adaptive, RowClassifier
+from ofslib.streams.row_stream import Adaptive, RowClassifier, RowStream
 
 
 class Hyper(NamedTuple):
@@ -105,7 +105,7 @@ def fold(state, block, hp):
 
 
 @estimator
-class BAMDClassifier(Adaptive, RowClassifier):
+class BAMDClassifier(Adaptive, RowClassifier, RowStream):
     """Budgeted Adaptive Mirror Descent for two classes (barda, Algorithm 2).
 
     Frequent features learn slowly and rare ones fast. Cost: O(entries of the row + k) per row.

@@ -17,7 +17,7 @@ from ofslib.kernels.heap import comes_first, sift
 from ofslib.kernels.losses import Loss, slope
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import NOT_NEGATIVE, estimator, param
-from ofslib.streams.row_stream import Adaptive, RowClassifier, coef_and_intercept
+from ofslib.streams.row_stream import Adaptive, RowClassifier, RowStream, coef_and_intercept
 
 
 class Hyper(NamedTuple):
@@ -184,7 +184,7 @@ def fold(state, block, hp):
 
 
 @estimator
-class BARDAClassifier(Adaptive, RowClassifier):
+class BARDAClassifier(Adaptive, RowClassifier, RowStream):
     """Budgeted Adaptive Regularized Dual Averaging for two classes (barda, Algorithm 1).
 
     Frequent features learn slowly and rare ones fast; the k features with the largest

@@ -9,23 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import REORDERED_SUMS, generic, kernel
-from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, slope
+from ofslib.kernels import rows
+from ofslib.kernels.losses import Loss, slope
 from ofslib.kernels.penalties import soft
-from ofslib.kernels.penalty_grid import TILE, PenaltyGrid, begin_step, end_step, gradient
-from ofslib.kernels.rows import (
-    ROWS,
-    Active,
-    Batch,
-    add,
-    clear,
-    entry,
-    in_batch,
-    length,
-    new_active,
-    new_batch,
-    row,
-)
-from ofslib.streams.parameters import NOT_NEGATIVE, POSITIVE, estimator, one_of, param
+from ofslib.kernels.penalty_grid import TILE, PenaltyGrid, begin_step, choose, gradient
+from ofslib.kernels.rows import ROWS, entry, length, row
+from ofslib.streams.parameters import NOT_NEGATIVE, POSITIVE, estimator, param
 from ofslib.streams.penalised import PenalisedBatches
 from ofslib.streams.row_stream import RowClassifier, RowRegressor
 
@@ -44,8 +33,8 @@ class Hyper(NamedTuple):
 class State(NamedTuple):
     G: np.ndarray  # (p + 1,) sum of mean gradients; the last entry is the intercept's
     steps: np.ndarray  # (1,) int64
-    all_features: Active
-    batch: Batch
+    all_features: rows.Active
+    batch: rows.Batch
 
 
 class GridState(NamedTuple):
@@ -79,11 +68,11 @@ def _product(x, G, threshold):
 def step(state, hp):
     """Take in the mean gradient of the batch."""
     G, batch = state.G, state.batch
-    for j in in_batch(batch, state.all_features):
+    for j in rows.in_batch(batch, state.all_features):
         G[j] += batch.gradient[j] / batch.count[ROWS]
     G[-1] += batch.gradient[-1] / batch.count[ROWS]
     state.steps[0] += 1
-    clear(batch, state.all_features)
+    rows.clear(batch, state.all_features)
 
 
 @kernel
@@ -92,7 +81,7 @@ def step_all(state, hp):
     grid, G = state.grid, state.G
     if not begin_step(grid, hp.loss):
         return False
-    W, l1, nonzeros, t = grid.W, grid.l1, grid.nonzeros, grid.steps[0] + 1
+    W, l1, nonzeros, t = grid.W, grid.l1, grid.nonzeros, grid.steps[0]
     scale, more = scales(t, hp.l2, hp)
     for start in range(0, len(W), TILE):
         gradients = gradient(grid, start)
@@ -103,7 +92,7 @@ def step_all(state, hp):
                 w[q] = -scale * soft(total[q], t * l1[q] + more)
                 nonzeros[q] += w[q] != 0.0 and j < len(W) - 1
     W[-1] = -scales(t, 0.0, hp)[0] * G[-1]
-    end_step(grid, W, hp.k)
+    choose(grid, W, hp.k)
     return True
 
 
@@ -120,7 +109,7 @@ def fold(state, block, hp):
         if not np.isfinite(margins[i]):
             return i
         slopes[0] = slope(hp.loss, margins[i], y[order[i]])
-        add(batch, X, order[i : i + 1], slopes, all_features)
+        rows.add(batch, X, order[i : i + 1], slopes, all_features)
         batch.gradient[-1] += slopes[0] * hp.intercept
         if batch.count[ROWS] >= hp.batch_size:
             step(state, hp)
@@ -133,9 +122,7 @@ class RDA(PenalisedBatches):
 
     l2: float = param("Weight of the penalty w**2 / 2.", NOT_NEGATIVE, default=0.0)
     gamma: float = param("The larger, the smaller the steps.", POSITIVE, default=10.0)
-    rho: float = param(
-        "Adds gamma * rho / sqrt(t) to l1 in step t (enhanced l1-RDA).", NOT_NEGATIVE, default=0.0
-    )
+    rho: float = param("Step t adds gamma * rho / sqrt(t) to l1.", NOT_NEGATIVE, default=0.0)
 
     fold, step, step_all, hyper = fold, step, step_all, Hyper
     step_parameter = "gamma"
@@ -144,12 +131,8 @@ class RDA(PenalisedBatches):
         if self.k is not None:
             grid = self._new_grid(n_features)
             return GridState(grid, np.zeros_like(grid.W))
-        return State(
-            G=np.zeros(n_features + 1),
-            steps=np.zeros(1, np.int64),
-            all_features=new_active(n_features),
-            batch=new_batch(n_features),
-        )
+        G, steps = np.zeros(n_features + 1), np.zeros(1, np.int64)
+        return State(G, steps, rows.new_active(n_features), rows.new_batch(n_features))
 
     def _one(self, state):
         t, hyper = state.steps[0], self._hyper
@@ -161,14 +144,10 @@ class RDA(PenalisedBatches):
 
 
 @estimator
-class RDAClassifier(RDA, RowClassifier):
+class RDAClassifier(RowClassifier, RDA):
     """Regularized Dual Averaging for two classes (Xiao 2010)."""
-
-    loss: str = param("Name of the loss.", one_of(*CLASSIFICATION_LOSSES), default="log_loss")
 
 
 @estimator
-class RDARegressor(RDA, RowRegressor):
+class RDARegressor(RowRegressor, RDA):
     """Regularized Dual Averaging for regression (Xiao 2010)."""
-
-    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")

@@ -11,8 +11,8 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels.losses import Loss
 from ofslib.kernels.penalties import soft
-from ofslib.kernels.penalty_grid import TILE, PenaltyGrid, begin_step, end_step, gradient, new_grid
-from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
+from ofslib.kernels.penalty_grid import TILE, PenaltyGrid, begin_step, choose, gradient, new_grid
+from ofslib.streams.parameters import POSITIVE, estimator, param
 from ofslib.streams.penalised import PenalisedBatches
 from ofslib.streams.row_stream import RowRegressor
 
@@ -52,20 +52,17 @@ def step_all(state, hp):
                 w[q] = soft(b[q] - u[q], l1[q] / rho)
                 u[q] += w[q] - b[q]
                 nonzeros[q] += w[q] != 0.0
-    end_step(grid, state.w, hp.k)
+    choose(grid, state.w, hp.k)
     return True
 
 
 @estimator
-class SADMMRegressor(PenalisedBatches, RowRegressor):
+class SADMMRegressor(RowRegressor, PenalisedBatches):
     """Stochastic ADMM for regression (OPG-ADMM, Suzuki 2013)."""
 
     about = "Cost: O(p) per row with one penalty; O(p * n_penalties) per row with `k`."
 
-    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")
-    learning_rate: float = param(
-        "Step size eta of a mini-batch's mean gradient.", POSITIVE, default=1e-3
-    )
+    learning_rate: float = param("Step size eta of the mean gradient.", POSITIVE, default=1e-3)
     rho: float = param("Weight of the difference between b and w.", POSITIVE, default=1.0)
 
     step_all, hyper = step_all, Hyper

@@ -12,19 +12,8 @@ import numpy as np
 
 from ofslib._jit import kernel
 from ofslib.kernels import rows
-from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, curvature, slope
+from ofslib.kernels.losses import Loss, curvature, slope
 from ofslib.kernels.minibatch import gather
-from ofslib.kernels.rows import (
-    ROWS,
-    Active,
-    Batch,
-    Moments,
-    clear,
-    new_active,
-    new_batch,
-    new_moments,
-    update_moments,
-)
 from ofslib.kernels.selection import Importance, annealed, best_model, prune
 from ofslib.kernels.step_size import (
     PERIOD,
@@ -80,9 +69,9 @@ class State(NamedTuple):
     # (p + 1,) w + momentum * v (Adam: mean squared gradient; spectral: mean of w), or (1,)
     ahead: np.ndarray
     step_size: StepSize
-    active: Active
-    batch: Batch
-    moments: Moments
+    active: rows.Active
+    batch: rows.Batch
+    moments: rows.Moments
     steps: np.ndarray  # (1,) gradient steps made
     scratch: np.ndarray  # (2, p + 1) of the selection
 
@@ -104,20 +93,20 @@ def descend(state, hp):
     if hp.spectral:
         if state.steps[0] < hp.burn_in:
             return
-        rate = stable_rate(state.step_size, active, batch.count[ROWS], hp.loss)
+        rate = stable_rate(state.step_size, active, batch.count[rows.ROWS], hp.loss)
         rate = min(rate, rate_of_batch(state.step_size, batch, active, hp.loss))
         if hp.intercept > 0.0:
             # Features and intercept, each at its own rate; together they are stable at half of it.
-            own = 1.0 / (curvature(hp.loss) * (1.0 + 1.0 / batch.count[ROWS]))
+            own = 1.0 / (curvature(hp.loss) * (1.0 + 1.0 / batch.count[rows.ROWS]))
             rate *= 0.5
             g[-1] *= 0.5 * own / rate if rate > 0.0 else 0.0
     if hp.optimizer == Optimizer.sgd:
         rows.descend(w, batch, active, rate)
         return
-    g[-1] /= batch.count[ROWS]
+    g[-1] /= batch.count[rows.ROWS]
     coordinates = active.index[: active.size[0]]
     for j in coordinates:
-        g[j] /= batch.count[ROWS]
+        g[j] /= batch.count[rows.ROWS]
     for a in range(len(coordinates) + 1):
         j = len(w) - 1 if a == len(coordinates) else int(coordinates[a])
         if hp.optimizer == Optimizer.momentum:
@@ -184,7 +173,7 @@ def step(state, hp):
         end_batch(state.step_size, state.active, hp.burn_in)
     descend(state, hp)
     state.step_size.slopes[0] = 0.0
-    clear(state.batch, state.active)
+    rows.clear(state.batch, state.active)
     state.steps[0] += 1
     if hp.spectral:
         average(state, hp)
@@ -212,19 +201,18 @@ def fold(state, block, hp):
     active, batch, i = state.active, state.batch, 0
     while i < len(order):
         start = i
-        i = gather(batch, block, i, hp.batch_size, point, active, active, hp)
+        i = gather(batch, block, i, hp, point, active, active)
         if hp.importance != Importance.coef:
-            update_moments(state.moments, X, order[start:i])
+            rows.update_moments(state.moments, X, order[start:i])
         if hp.spectral:
             for r in range(start, i):
                 s = slope(hp.loss, margins[r], y[order[r]])
                 state.step_size.slopes[0] += s * s
         if hp.spectral and (state.steps[0] < hp.burn_in or state.steps[0] % PERIOD == 0):
             observe(state.step_size, X, order[start:i], margins[start:i], hp.loss, active)
-        if batch.count[ROWS] >= hp.batch_size:
-            step(state, hp)
-        elif i < len(order):
+        if batch.count[rows.ROWS] < hp.batch_size:
             break
+        step(state, hp)
     return i
 
 
@@ -232,9 +220,7 @@ def fold(state, block, hp):
 class Annealing(RowStream):
     """What SFSA and AnytimeSFSA share."""
 
-    learning_rate: float = param(
-        "Step size eta of a mini-batch's mean gradient.", POSITIVE, default=0.01
-    )
+    learning_rate: float = param("Step size eta of the mean gradient.", POSITIVE, default=0.01)
     batch_size: int = param("Rows of a mini-batch.", AT_LEAST_ONE, default=25)
     optimizer: str = param(
         "nesterov is the papers' SFSA-AG, adam (with decay rates 0.9 and 0.999) SFSA-Adam.",
@@ -269,9 +255,9 @@ class Annealing(RowStream):
             v=np.zeros(1 if sgd else p + 1),
             ahead=np.zeros(1 if sgd and not spectral else p + 1),
             step_size=new_step_size(p if spectral else 0),
-            active=new_active(p),
-            batch=new_batch(p, may_sweep=True),
-            moments=new_moments(1 if self.importance == "coef" else p),
+            active=rows.new_active(p),
+            batch=rows.new_batch(p, may_sweep=True),
+            moments=rows.new_moments(1 if self.importance == "coef" else p),
             steps=np.zeros(1, np.int64),
             scratch=np.empty((2, p + 1)),
         )
@@ -290,7 +276,7 @@ class Annealing(RowStream):
 
     def _finish(self, state):
         for model, hp in self._learners(state):
-            if model.batch.count[ROWS]:
+            if model.batch.count[rows.ROWS]:
                 step(model, hp)
 
     def _model(self, state):
@@ -340,20 +326,15 @@ class SFSA(Annealing):
 
 
 @estimator
-class SFSAClassifier(SFSA, RowClassifier):
+class SFSAClassifier(RowClassifier, SFSA):
     """Stochastic Feature Selection with Annealing for two classes (sfsa, Algorithm 1)."""
 
-    loss: str = param(
-        "The paper uses log_loss.", one_of(*CLASSIFICATION_LOSSES), default="log_loss"
-    )
     mu: float = param("Annealing: the larger, the earlier features go.", NOT_NEGATIVE, default=5.0)
 
 
 @estimator
-class SFSARegressor(SFSA, RowRegressor):
+class SFSARegressor(RowRegressor, SFSA):
     """Stochastic Feature Selection with Annealing for regression (sfsa, Algorithm 1)."""
-
-    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")
 
 
 class Anytime(NamedTuple):
@@ -454,17 +435,12 @@ class AnytimeSFSA(Annealing):
 
 
 @estimator
-class AnytimeSFSAClassifier(AnytimeSFSA, RowClassifier):
+class AnytimeSFSAClassifier(RowClassifier, AnytimeSFSA):
     """SFSA with growing maturities for two classes (sfsa, Figure 1)."""
 
-    loss: str = param(
-        "The paper uses log_loss.", one_of(*CLASSIFICATION_LOSSES), default="log_loss"
-    )
     mu: float = param("Annealing: the larger, the earlier features go.", NOT_NEGATIVE, default=5.0)
 
 
 @estimator
-class AnytimeSFSARegressor(AnytimeSFSA, RowRegressor):
+class AnytimeSFSARegressor(RowRegressor, AnytimeSFSA):
     """SFSA with growing maturities for regression (sfsa, Figure 1)."""
-
-    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")

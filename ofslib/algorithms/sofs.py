@@ -13,7 +13,7 @@ from ofslib._jit import kernel
 from ofslib.kernels.heap import offer, sift
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
-from ofslib.streams.row_stream import RowClassifier, coef_and_intercept
+from ofslib.streams.row_stream import RowClassifier, RowStream, coef_and_intercept
 
 
 class Hyper(NamedTuple):
@@ -79,7 +79,7 @@ def fold(state, block, hp):
 
 
 @estimator
-class SOFSClassifier(RowClassifier):
+class SOFSClassifier(RowClassifier, RowStream):
     """Second-order Online Feature Selection for two classes (Wu et al. 2017).
 
     The step size of a feature falls with what has been seen of it; the k features that have been

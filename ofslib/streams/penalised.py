@@ -60,17 +60,14 @@ class Penalised(RowStream):
         grid = self._grid(state)
         if grid is None:
             return super()._learn_block(state, block)
-        with one_blas_thread():
-            return self._learn_grid(state, grid, block)
-
-    def _learn_grid(self, state: NamedTuple, grid: PenaltyGrid, block: Block) -> int:
         done = 0
-        while done < len(block.order):
-            done = hold(grid, block, done, self._hyper.intercept)
-            if grid.held[0] < len(grid.rows):
-                break
-            if not type(self).step_all(state, self._hyper):
-                return done - 1
+        with one_blas_thread():
+            while done < len(block.order):
+                done = hold(grid, block, done, self._hyper.intercept)
+                if grid.held[0] < len(grid.rows):
+                    break
+                if not type(self).step_all(state, self._hyper):
+                    return done - 1
         return done
 
     def _new_grid(self, n_features: int) -> PenaltyGrid:
