@@ -45,29 +45,31 @@ class GridState(NamedTuple):
 
 
 @kernel
-def step(state, x, y, hp):
-    """Show one observation; returns the prediction made before it."""
-    features, now, threshold = state.features, state.rows[0], hp.learning_rate * hp.l1
-    margin = hp.intercept * features[-1, COEF]
-    for i in range(length(x)):
-        j, v = entry(x, i)
-        missed = now - features[j, SHRUNK]
-        if missed > 0.0:
-            w = shrunk(features[j, COEF], missed, threshold * features[j, INVERSE], 1.0)
-            features[j, COEF], features[j, SHRUNK] = w, now
-        margin += v * features[j, COEF]
-    if not np.isfinite(margin):
-        return margin
-    state.rows[0] += 1
-    s = slope(hp.loss, margin, y)
-    if s == 0.0:
-        return margin
-    for i in range(length(x)):
-        j, v = entry(x, i)
-        learn(features, j, s * v, threshold, hp)
-        features[j, SHRUNK] = now + 1.0
-    learn(features, len(features) - 1, s * hp.intercept, 0.0, hp)
-    return margin
+def fold(state, block, hp):
+    """Show the rows of the block, as `RowStream` asks for."""
+    X, y, order, margins = block
+    features, threshold = state.features, hp.learning_rate * hp.l1
+    for r in range(len(order)):
+        x, now, margin = row(X, order[r]), state.rows[0], hp.intercept * features[-1, COEF]
+        for i in range(length(x)):
+            j, v = entry(x, i)
+            missed = now - features[j, SHRUNK]
+            if missed > 0.0:
+                w = shrunk(features[j, COEF], missed, threshold * features[j, INVERSE], 1.0)
+                features[j, COEF], features[j, SHRUNK] = w, now
+            margin += v * features[j, COEF]
+        margins[r] = margin
+        if not np.isfinite(margin):
+            return r
+        state.rows[0] += 1
+        s = slope(hp.loss, margin, y[order[r]])
+        if s != 0.0:
+            for i in range(length(x)):
+                j, v = entry(x, i)
+                learn(features, j, s * v, threshold, hp)
+                features[j, SHRUNK] = now + 1.0
+            learn(features, len(features) - 1, s * hp.intercept, 0.0, hp)
+    return len(order)
 
 
 @kernel
@@ -108,17 +110,6 @@ def step_all(state, hp):
                 nonzeros[q] += w[q] != 0.0 and j < last
     choose(grid, W, hp.k)
     return True
-
-
-@kernel
-def fold(state, block, hp):
-    """Show the rows of the block, as `RowStream` asks for."""
-    X, y, order, margins = block
-    for i in range(len(order)):
-        margins[i] = step(state, row(X, order[i]), y[order[i]], hp)
-        if not np.isfinite(margins[i]):
-            return i
-    return len(order)
 
 
 @estimator

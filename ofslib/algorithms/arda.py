@@ -43,24 +43,27 @@ class GridState(NamedTuple):
 
 
 @kernel
-def step(state, x, y, hp):
-    """Show one observation; returns the prediction made before it."""
-    sums, threshold, total = state.sums, hp.l1 * state.rows[0], 0.0
-    for i in range(length(x)):
-        j, v = entry(x, i)
-        total += v * soft(sums[j, GRADIENTS], threshold) * sums[j, INVERSE]
-    margin = -hp.learning_rate * (total + hp.intercept * sums[-1, GRADIENTS] * sums[-1, INVERSE])
-    if not np.isfinite(margin):
-        return margin
-    s = slope(hp.loss, margin, y)
-    state.rows[0] += 1
-    if s == 0.0:
-        return margin
-    for i in range(length(x)):
-        j, v = entry(x, i)
-        learn(sums, j, s * v, hp.delta)
-    learn(sums, len(sums) - 1, s * hp.intercept, hp.delta)
-    return margin
+def fold(state, block, hp):
+    """Show the rows of the block, as `RowStream` asks for."""
+    X, y, order, margins = block
+    sums = state.sums
+    for r in range(len(order)):
+        x, threshold, total = row(X, order[r]), hp.l1 * state.rows[0], 0.0
+        for i in range(length(x)):
+            j, v = entry(x, i)
+            total += v * soft(sums[j, GRADIENTS], threshold) * sums[j, INVERSE]
+        total += hp.intercept * sums[-1, GRADIENTS] * sums[-1, INVERSE]
+        margins[r] = -hp.learning_rate * total
+        if not np.isfinite(margins[r]):
+            return r
+        s = slope(hp.loss, margins[r], y[order[r]])
+        state.rows[0] += 1
+        if s != 0.0:
+            for i in range(length(x)):
+                j, v = entry(x, i)
+                learn(sums, j, s * v, hp.delta)
+            learn(sums, len(sums) - 1, s * hp.intercept, hp.delta)
+    return len(order)
 
 
 @kernel
@@ -90,17 +93,6 @@ def step_all(state, hp):
                 nonzeros[q] += w[q] != 0.0 and j < last
     choose(grid, W, hp.k)
     return True
-
-
-@kernel
-def fold(state, block, hp):
-    """Show the rows of the block, as `RowStream` asks for."""
-    X, y, order, margins = block
-    for i in range(len(order)):
-        margins[i] = step(state, row(X, order[i]), y[order[i]], hp)
-        if not np.isfinite(margins[i]):
-            return i
-    return len(order)
 
 
 @estimator
