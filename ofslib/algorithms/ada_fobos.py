@@ -11,23 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.losses import Loss, slope
+from ofslib.kernels.losses import slope
 from ofslib.kernels.penalties import shrunk, soft
-from ofslib.kernels.penalty_grid import TILE, PenaltyGrid, begin_step, choose, gradient
+from ofslib.kernels.penalty_grid import TILE, AdaptiveHyper, begin_step, choose, gradient
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import estimator
 from ofslib.streams.penalised import Penalised
 from ofslib.streams.row_stream import Adaptive, RowClassifier
-
-
-class Hyper(NamedTuple):
-    k: int
-    loss: Loss
-    l1: float
-    learning_rate: float
-    delta: float
-    intercept: float  # 1.0 or 0.0
-
 
 # Columns of `State.features`
 COEF, SQUARES, INVERSE, SHRUNK = range(4)
@@ -37,11 +27,6 @@ class State(NamedTuple):
     # (p + 1, 4) coefficient, sum of squared gradients, 1 / H, row up to which it has been shrunk
     features: np.ndarray
     rows: np.ndarray  # (1,) int64
-
-
-class GridState(NamedTuple):
-    grid: PenaltyGrid
-    squares: np.ndarray  # (p + 1, m) sum of squared gradients
 
 
 @kernel
@@ -93,9 +78,9 @@ def coefficients(state, hp):
 
 
 @kernel
-def step_all(state, hp):
+def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
-    grid, squares, eta = state.grid, state.squares, hp.learning_rate
+    squares, eta = grid.memory[0], hp.learning_rate
     if not begin_step(grid, hp.loss):
         return False
     W, l1, nonzeros, last = grid.W, grid.l1, grid.nonzeros, len(grid.w) - 1
@@ -120,16 +105,10 @@ class AdaFobosClassifier(Adaptive, RowClassifier, Penalised):
     one penalty; O(p * n_penalties) per row with `k`.
     """
 
-    fold, step_all, hyper = fold, step_all, Hyper
+    fold, step_all, coefficients, arrays, hyper = fold, step_all, coefficients, 1, AdaptiveHyper
     frozen = (*Penalised.frozen, "learning_rate", "delta")
 
-    def _new_state(self, n_features):
-        if self.k is not None:
-            grid = self._new_grid(n_features)
-            return GridState(grid, np.zeros_like(grid.W))
+    def _new_one(self, n_features):
         features = np.zeros((n_features + 1, 4))
         features[:, INVERSE] = 1.0 / self.delta
         return State(features, np.zeros(1, np.int64))
-
-    def _one(self, state):
-        return coefficients(state, self._hyper)

@@ -9,23 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.losses import Loss, slope
+from ofslib.kernels.losses import slope
 from ofslib.kernels.penalties import soft
-from ofslib.kernels.penalty_grid import TILE, PenaltyGrid, begin_step, choose, gradient
+from ofslib.kernels.penalty_grid import TILE, AdaptiveHyper, begin_step, choose, gradient
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import estimator
 from ofslib.streams.penalised import Penalised
 from ofslib.streams.row_stream import Adaptive, RowClassifier
-
-
-class Hyper(NamedTuple):
-    k: int
-    loss: Loss
-    l1: float
-    learning_rate: float
-    delta: float
-    intercept: float  # 1.0 or 0.0
-
 
 # Columns of `State.sums`
 GRADIENTS, SQUARES, INVERSE = range(3)
@@ -34,12 +24,6 @@ GRADIENTS, SQUARES, INVERSE = range(3)
 class State(NamedTuple):
     sums: np.ndarray  # (p + 1, 3) sum of gradients, of their squares, and 1 / H; last: intercept
     rows: np.ndarray  # (1,) int64
-
-
-class GridState(NamedTuple):
-    grid: PenaltyGrid
-    G: np.ndarray  # (p + 1, m) sum of gradients
-    squares: np.ndarray  # (p + 1, m) sum of squared gradients
 
 
 @kernel
@@ -75,9 +59,9 @@ def learn(sums, j, g, delta):
 
 
 @kernel
-def step_all(state, hp):
+def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
-    grid, G, squares, eta = state.grid, state.G, state.squares, hp.learning_rate
+    G, squares, eta = grid.memory[0], grid.memory[1], hp.learning_rate
     if not begin_step(grid, hp.loss):
         return False
     W, l1, nonzeros, t, last = grid.W, grid.l1, grid.nonzeros, grid.steps[0], len(grid.w) - 1
@@ -95,6 +79,13 @@ def step_all(state, hp):
     return True
 
 
+def coefficients(state, hp):
+    """Coefficients and intercept after the rows so far."""
+    G, threshold = state.sums[:, GRADIENTS].copy(), hp.l1 * state.rows[0]
+    G[:-1] -= np.clip(G[:-1], -threshold, threshold)
+    return -hp.learning_rate * G * state.sums[:, INVERSE]
+
+
 @estimator
 class ARDAClassifier(Adaptive, RowClassifier, Penalised):
     """Adaptive Regularized Dual Averaging with an l1 penalty for two classes (Duchi et al. 2011).
@@ -103,18 +94,10 @@ class ARDAClassifier(Adaptive, RowClassifier, Penalised):
     one penalty; O(p * n_penalties) per row with `k`.
     """
 
-    fold, step_all, hyper = fold, step_all, Hyper
+    fold, step_all, coefficients, arrays, hyper = fold, step_all, coefficients, 2, AdaptiveHyper
     frozen = (*Penalised.frozen, "delta")
 
-    def _new_state(self, n_features):
-        if self.k is not None:
-            grid = self._new_grid(n_features)
-            return GridState(grid, np.zeros_like(grid.W), np.zeros_like(grid.W))
+    def _new_one(self, n_features):
         sums = np.zeros((n_features + 1, 3))
         sums[:, INVERSE] = 1.0 / self.delta
         return State(sums, np.zeros(1, np.int64))
-
-    def _one(self, state):
-        G, threshold = state.sums[:, GRADIENTS].copy(), self._hyper.l1 * state.rows[0]
-        G[:-1] -= np.clip(G[:-1], -threshold, threshold)
-        return -self._hyper.learning_rate * G * state.sums[:, INVERSE]

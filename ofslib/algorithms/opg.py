@@ -19,17 +19,12 @@ class OPG(PenalisedBatches):
     learning_rate: float = param("Step size eta of the mean gradient.", POSITIVE, default=0.01)
 
     fold, step, step_all, hyper = fold, step, step_all, Hyper
+    coefficients, _new_one = coefficients, staticmethod(new_state)
     frozen = (*PenalisedBatches.frozen, "l2", "learning_rate")
-
-    def _new_state(self, n_features):
-        return new_state(n_features) if self.k is None else self._new_grid(n_features)
 
     def _read_hyper(self, n_rows):
         factor = 1.0 / (1.0 + self.learning_rate * self.l2)
         return super()._read_hyper(n_rows, factor=factor, theta=np.inf, period=1)
-
-    def _one(self, state):
-        return coefficients(state, self._hyper)
 
 
 @estimator

@@ -24,17 +24,12 @@ class TruncatedGradient(PenalisedBatches):
     batch_size: int = param("Rows of a mini-batch; the paper takes 1.", AT_LEAST_ONE, default=1)
 
     fold, step, step_all, hyper = fold, step, step_all, Hyper
+    coefficients, _new_one = coefficients, staticmethod(new_state)
     frozen = (*PenalisedBatches.frozen, "learning_rate", "theta", "period")
-
-    def _new_state(self, n_features):
-        return new_state(n_features) if self.k is None else self._new_grid(n_features)
 
     def _read_hyper(self, n_rows):
         theta = np.inf if self.theta is None else self.theta
         return super()._read_hyper(n_rows, factor=1.0, theta=theta)
-
-    def _one(self, state):
-        return coefficients(state, self._hyper)
 
 
 @estimator

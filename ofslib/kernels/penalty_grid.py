@@ -9,11 +9,22 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.losses import slope
+from ofslib.kernels.losses import Loss, slope
 from ofslib.kernels.rows import Active, dot, entry, length, new_active, row
 
 # Features whose gradients are computed at once: they stay in the processor's cache.
 TILE = 64
+
+
+class AdaptiveHyper(NamedTuple):
+    """What the methods read that have a step size per feature."""
+
+    k: int
+    loss: Loss
+    l1: float
+    learning_rate: float
+    delta: float
+    intercept: float  # 1.0 or 0.0
 
 
 class PenaltyGrid(NamedTuple):
@@ -28,12 +39,13 @@ class PenaltyGrid(NamedTuple):
     g: np.ndarray  # (TILE, m) gradient by the coefficients of these
     nonzeros: np.ndarray  # (m,) int64: coefficients that are not zero
     w: np.ndarray  # (p + 1,) the chosen model
+    memory: np.ndarray  # (arrays, p + 1, m) what else a method knows of each coefficient
     all_features: Active
     held: np.ndarray  # (1,) int64: rows held
     steps: np.ndarray  # (1,) int64: begun
 
 
-def new_grid(p: int, batch_size: int, penalties: int, bounds=None) -> PenaltyGrid:
+def new_grid(p: int, batch_size: int, penalties: int, bounds, arrays: int) -> PenaltyGrid:
     """Models without coefficients; penalties between `bounds`, or to be set by the first step."""
     return PenaltyGrid(
         W=np.zeros((p + 1, penalties)),
@@ -45,6 +57,7 @@ def new_grid(p: int, batch_size: int, penalties: int, bounds=None) -> PenaltyGri
         g=np.zeros((TILE, penalties)),
         nonzeros=np.zeros(penalties, np.int64),
         w=np.zeros(p + 1),
+        memory=np.zeros((arrays, p + 1, penalties)),
         all_features=new_active(p),
         held=np.zeros(1, np.int64),
         steps=np.zeros(1, np.int64),

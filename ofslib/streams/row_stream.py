@@ -79,9 +79,7 @@ class RowStream(LinearModel):
 
     k: int = param("Number of features kept.", AT_LEAST_ONE, default=10)
     loss: str = param("Name of the loss.", one_of(*LOSSES), default="squared_error")
-    fit_intercept: bool = param(
-        "Learn a constant, which is not counted among the k features.", "boolean", default=True
-    )
+    fit_intercept: bool = param("Learn a constant, not counted in k.", "boolean", default=True)
     n_passes: int = param("Times that `fit` shows the rows.", AT_LEAST_ONE, default=1)
     shuffle: bool = param(
         "Whether `fit` shows them in random order, new in each pass.", "boolean", default=True
