@@ -126,7 +126,9 @@ class RDA(PenalisedBatches):
 
     l2: float = param("Weight of the penalty w**2 / 2.", NOT_NEGATIVE, default=0.0)
     gamma: float = param("The larger, the smaller the steps.", POSITIVE, default=10.0)
-    rho: float = param("Step t adds gamma * rho / sqrt(t) to l1.", NOT_NEGATIVE, default=0.0)
+    rho: float = param(
+        "Adds gamma * rho / sqrt(t) to l1 in step t (enhanced l1-RDA).", NOT_NEGATIVE, default=0.0
+    )
 
     fold, step, step_all, hyper = fold, step, step_all, Hyper
     coefficients, arrays, step_parameter = coefficients, 1, "gamma"
