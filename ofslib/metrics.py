@@ -42,31 +42,11 @@ def selected_features(model: Any) -> np.ndarray:
     return np.flatnonzero(np.ravel(model.coef_))
 
 
-def _dr(model, X, y, support):
-    return detection_rate(selected_features(model), support)
-
-
-def _rmse(model, X, y, support):
-    return root_mean_squared_error(y, model.predict(X))
-
-
-def _auc(model, X, y, support):
-    return roc_auc_score(y, model.decision_function(X))
-
-
-def _accuracy(model, X, y, support):
-    return 100.0 * accuracy_score(y, model.predict(X))
-
-
-def _selected(model, X, y, support):
-    return len(selected_features(model))
-
-
 # Of a model, test rows and targets, and the true support (None where it is not known).
 METRICS = {
-    "DR": _dr,
-    "RMSE": _rmse,
-    "AUC": _auc,
-    "accuracy": _accuracy,
-    "selected": _selected,
+    "DR": lambda model, X, y, support: detection_rate(selected_features(model), support),
+    "RMSE": lambda model, X, y, support: root_mean_squared_error(y, model.predict(X)),
+    "AUC": lambda model, X, y, support: roc_auc_score(y, model.decision_function(X)),
+    "accuracy": lambda model, X, y, support: 100.0 * accuracy_score(y, model.predict(X)),
+    "selected": lambda model, X, y, support: len(selected_features(model)),
 }

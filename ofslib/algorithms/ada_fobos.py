@@ -11,23 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.losses import Loss, slope
+from ofslib.kernels.losses import slope
 from ofslib.kernels.penalties import shrunk, soft
-from ofslib.kernels.penalty_grid import TILE, PenaltyGrid, begin_step, end_step, gradient
+from ofslib.kernels.penalty_grid import TILE, AdaptiveHyper, begin_step, choose, gradient
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import estimator
 from ofslib.streams.penalised import Penalised
 from ofslib.streams.row_stream import Adaptive, RowClassifier
-
-
-class Hyper(NamedTuple):
-    k: int
-    loss: Loss
-    l1: float
-    learning_rate: float
-    delta: float
-    intercept: float  # 1.0 or 0.0
-
 
 # Columns of `State.features`
 COEF, SQUARES, INVERSE, SHRUNK = range(4)
@@ -39,35 +29,32 @@ class State(NamedTuple):
     rows: np.ndarray  # (1,) int64
 
 
-class GridState(NamedTuple):
-    grid: PenaltyGrid
-    squares: np.ndarray  # (p + 1, m) sum of squared gradients
-
-
 @kernel
-def step(state, x, y, hp):
-    """Show one observation; returns the prediction made before it."""
-    features, now, threshold = state.features, state.rows[0], hp.learning_rate * hp.l1
-    margin = hp.intercept * features[-1, COEF]
-    for i in range(length(x)):
-        j, v = entry(x, i)
-        missed = now - features[j, SHRUNK]
-        if missed > 0.0:
-            w = shrunk(features[j, COEF], missed, threshold * features[j, INVERSE], 1.0)
-            features[j, COEF], features[j, SHRUNK] = w, now
-        margin += v * features[j, COEF]
-    if not np.isfinite(margin):
-        return margin
-    state.rows[0] += 1
-    s = slope(hp.loss, margin, y)
-    if s == 0.0:
-        return margin
-    for i in range(length(x)):
-        j, v = entry(x, i)
-        learn(features, j, s * v, threshold, hp)
-        features[j, SHRUNK] = now + 1.0
-    learn(features, len(features) - 1, s * hp.intercept, 0.0, hp)
-    return margin
+def fold(state, block, hp):
+    """Show the rows of the block, as `RowStream` asks for."""
+    X, y, order, margins = block
+    features, threshold = state.features, hp.learning_rate * hp.l1
+    for r in range(len(order)):
+        x, now, margin = row(X, order[r]), state.rows[0], hp.intercept * features[-1, COEF]
+        for i in range(length(x)):
+            j, v = entry(x, i)
+            missed = now - features[j, SHRUNK]
+            if missed > 0.0:
+                w = shrunk(features[j, COEF], missed, threshold * features[j, INVERSE], 1.0)
+                features[j, COEF], features[j, SHRUNK] = w, now
+            margin += v * features[j, COEF]
+        margins[r] = margin
+        if not np.isfinite(margin):
+            return r
+        state.rows[0] += 1
+        s = slope(hp.loss, margin, y[order[r]])
+        if s != 0.0:
+            for i in range(length(x)):
+                j, v = entry(x, i)
+                learn(features, j, s * v, threshold, hp)
+                features[j, SHRUNK] = now + 1.0
+            learn(features, len(features) - 1, s * hp.intercept, 0.0, hp)
+    return len(order)
 
 
 @kernel
@@ -91,9 +78,9 @@ def coefficients(state, hp):
 
 
 @kernel
-def step_all(state, hp):
+def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
-    grid, squares, eta = state.grid, state.squares, hp.learning_rate
+    squares, eta = grid.memory[0], hp.learning_rate
     if not begin_step(grid, hp.loss):
         return False
     W, l1, nonzeros, last = grid.W, grid.l1, grid.nonzeros, len(grid.w) - 1
@@ -106,39 +93,22 @@ def step_all(state, hp):
                 rate = eta / (hp.delta + np.sqrt(square[q]))
                 w[q] = soft(w[q] - rate * g[q], rate * l1[q] if j < last else 0.0)
                 nonzeros[q] += w[q] != 0.0 and j < last
-    end_step(grid, W, hp.k)
+    choose(grid, W, hp.k)
     return True
 
 
-@kernel
-def fold(state, block, hp):
-    """Show the rows of the block, as `RowStream` asks for."""
-    X, y, order, margins = block
-    for i in range(len(order)):
-        margins[i] = step(state, row(X, order[i]), y[order[i]], hp)
-        if not np.isfinite(margins[i]):
-            return i
-    return len(order)
-
-
 @estimator
-class AdaFobosClassifier(Adaptive, Penalised, RowClassifier):
+class AdaFobosClassifier(Adaptive, RowClassifier, Penalised):
     """Adaptive FOBOS, with an l1 penalty, for two classes (Duchi et al. 2011).
 
     Frequent features learn slowly and rare ones fast. Cost: O(entries of the row) per row with
     one penalty; O(p * n_penalties) per row with `k`.
     """
 
-    fold, step_all, hyper = fold, step_all, Hyper
+    fold, step_all, coefficients, arrays, hyper = fold, step_all, coefficients, 1, AdaptiveHyper
     frozen = (*Penalised.frozen, "learning_rate", "delta")
 
-    def _new_state(self, n_features):
-        if self.k is not None:
-            grid = self._new_grid(n_features)
-            return GridState(grid, np.zeros_like(grid.W))
+    def _new_one(self, n_features):
         features = np.zeros((n_features + 1, 4))
         features[:, INVERSE] = 1.0 / self.delta
         return State(features, np.zeros(1, np.int64))
-
-    def _one(self, state):
-        return coefficients(state, self._hyper)

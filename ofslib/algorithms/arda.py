@@ -9,23 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.losses import Loss, slope
+from ofslib.kernels.losses import slope
 from ofslib.kernels.penalties import soft
-from ofslib.kernels.penalty_grid import TILE, PenaltyGrid, begin_step, end_step, gradient
+from ofslib.kernels.penalty_grid import TILE, AdaptiveHyper, begin_step, choose, gradient
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import estimator
 from ofslib.streams.penalised import Penalised
 from ofslib.streams.row_stream import Adaptive, RowClassifier
-
-
-class Hyper(NamedTuple):
-    k: int
-    loss: Loss
-    l1: float
-    learning_rate: float
-    delta: float
-    intercept: float  # 1.0 or 0.0
-
 
 # Columns of `State.sums`
 GRADIENTS, SQUARES, INVERSE = range(3)
@@ -36,31 +26,28 @@ class State(NamedTuple):
     rows: np.ndarray  # (1,) int64
 
 
-class GridState(NamedTuple):
-    grid: PenaltyGrid
-    G: np.ndarray  # (p + 1, m) sum of gradients
-    squares: np.ndarray  # (p + 1, m) sum of squared gradients
-
-
 @kernel
-def step(state, x, y, hp):
-    """Show one observation; returns the prediction made before it."""
-    sums, threshold, total = state.sums, hp.l1 * state.rows[0], 0.0
-    for i in range(length(x)):
-        j, v = entry(x, i)
-        total += v * soft(sums[j, GRADIENTS], threshold) * sums[j, INVERSE]
-    margin = -hp.learning_rate * (total + hp.intercept * sums[-1, GRADIENTS] * sums[-1, INVERSE])
-    if not np.isfinite(margin):
-        return margin
-    s = slope(hp.loss, margin, y)
-    state.rows[0] += 1
-    if s == 0.0:
-        return margin
-    for i in range(length(x)):
-        j, v = entry(x, i)
-        learn(sums, j, s * v, hp.delta)
-    learn(sums, len(sums) - 1, s * hp.intercept, hp.delta)
-    return margin
+def fold(state, block, hp):
+    """Show the rows of the block, as `RowStream` asks for."""
+    X, y, order, margins = block
+    sums = state.sums
+    for r in range(len(order)):
+        x, threshold, total = row(X, order[r]), hp.l1 * state.rows[0], 0.0
+        for i in range(length(x)):
+            j, v = entry(x, i)
+            total += v * soft(sums[j, GRADIENTS], threshold) * sums[j, INVERSE]
+        total += hp.intercept * sums[-1, GRADIENTS] * sums[-1, INVERSE]
+        margins[r] = -hp.learning_rate * total
+        if not np.isfinite(margins[r]):
+            return r
+        s = slope(hp.loss, margins[r], y[order[r]])
+        state.rows[0] += 1
+        if s != 0.0:
+            for i in range(length(x)):
+                j, v = entry(x, i)
+                learn(sums, j, s * v, hp.delta)
+            learn(sums, len(sums) - 1, s * hp.intercept, hp.delta)
+    return len(order)
 
 
 @kernel
@@ -72,12 +59,12 @@ def learn(sums, j, g, delta):
 
 
 @kernel
-def step_all(state, hp):
+def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
-    grid, G, squares, eta = state.grid, state.G, state.squares, hp.learning_rate
+    G, squares, eta = grid.memory[0], grid.memory[1], hp.learning_rate
     if not begin_step(grid, hp.loss):
         return False
-    W, l1, nonzeros, t, last = grid.W, grid.l1, grid.nonzeros, grid.steps[0] + 1, len(grid.w) - 1
+    W, l1, nonzeros, t, last = grid.W, grid.l1, grid.nonzeros, grid.steps[0], len(grid.w) - 1
     for start in range(0, len(W), TILE):
         gradients = gradient(grid, start)
         for j in range(start, start + len(gradients)):
@@ -88,41 +75,29 @@ def step_all(state, hp):
                 threshold = t * l1[q] if j < last else 0.0
                 w[q] = -eta * soft(total[q], threshold) / (hp.delta + np.sqrt(square[q]))
                 nonzeros[q] += w[q] != 0.0 and j < last
-    end_step(grid, W, hp.k)
+    choose(grid, W, hp.k)
     return True
 
 
-@kernel
-def fold(state, block, hp):
-    """Show the rows of the block, as `RowStream` asks for."""
-    X, y, order, margins = block
-    for i in range(len(order)):
-        margins[i] = step(state, row(X, order[i]), y[order[i]], hp)
-        if not np.isfinite(margins[i]):
-            return i
-    return len(order)
+def coefficients(state, hp):
+    """Coefficients and intercept after the rows so far."""
+    G, threshold = state.sums[:, GRADIENTS].copy(), hp.l1 * state.rows[0]
+    G[:-1] -= np.clip(G[:-1], -threshold, threshold)
+    return -hp.learning_rate * G * state.sums[:, INVERSE]
 
 
 @estimator
-class ARDAClassifier(Adaptive, Penalised, RowClassifier):
+class ARDAClassifier(Adaptive, RowClassifier, Penalised):
     """Adaptive Regularized Dual Averaging with an l1 penalty for two classes (Duchi et al. 2011).
 
     Frequent features learn slowly and rare ones fast. Cost: O(entries of the row) per row with
     one penalty; O(p * n_penalties) per row with `k`.
     """
 
-    fold, step_all, hyper = fold, step_all, Hyper
+    fold, step_all, coefficients, arrays, hyper = fold, step_all, coefficients, 2, AdaptiveHyper
     frozen = (*Penalised.frozen, "delta")
 
-    def _new_state(self, n_features):
-        if self.k is not None:
-            grid = self._new_grid(n_features)
-            return GridState(grid, np.zeros_like(grid.W), np.zeros_like(grid.W))
+    def _new_one(self, n_features):
         sums = np.zeros((n_features + 1, 3))
         sums[:, INVERSE] = 1.0 / self.delta
         return State(sums, np.zeros(1, np.int64))
-
-    def _one(self, state):
-        G, threshold = state.sums[:, GRADIENTS].copy(), self._hyper.l1 * state.rows[0]
-        G[:-1] -= np.clip(G[:-1], -threshold, threshold)
-        return -self._hyper.learning_rate * G * state.sums[:, INVERSE]

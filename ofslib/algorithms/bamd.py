@@ -13,7 +13,7 @@ from ofslib.kernels.hard_threshold import keep_largest, least_value
 from ofslib.kernels.losses import Loss, slope
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import NOT_NEGATIVE, estimator, param
-from ofslib.streams.row_stream import Adaptive, RowClassifier
+from ofslib.streams.row_stream import Adaptive, RowClassifier, RowStream
 
 
 class Hyper(NamedTuple):
@@ -46,66 +46,51 @@ def move(w, squares, value, j, g, hp):
 
 
 @kernel
-def predict(x, w):
-    """x . w"""
-    total = 0.0
-    for i in range(length(x)):
-        j, v = entry(x, i)
-        total += v * w[j]
-    return total
-
-
-@kernel
-def step(state, x, y, hp):
-    """Show one observation; returns the prediction made before it."""
-    w, squares, value, last = state.w, state.squares, state.value, state.last
-    support, inside, size, rows = state.support, state.inside, state.size, state.rows
-    margin = predict(x, w) + hp.intercept * w[-1]
-    if not np.isfinite(margin):
-        return margin
-    s = slope(hp.loss, margin, y)
-    rows[0] += 1
-    for i in range(length(x)):
-        j, v = entry(x, i)
-        g = s * v + hp.alpha * w[j]
-        squares[j] += g * g
-        if inside[j]:
-            last[j] = rows[0]
-            move(w, squares, value, j, g, hp)
-    for j in support[: size[0]]:
-        if last[j] < rows[0]:
-            g = hp.alpha * w[j]
-            squares[j] += g * g
-            move(w, squares, value, j, g, hp)
-    least, m = least_value(value, support, size[0], hp.k) * (1.0 - 1e-12), size[0]
-    for i in range(length(x)):
-        j, v = entry(x, i)
-        g = s * v
-        # The value of a new coefficient is eta |g|, but for rounding.
-        if not inside[j] and g != 0.0 and hp.learning_rate * abs(g) >= least:
-            move(w, squares, value, j, g, hp)
-            support[m] = j
-            m += 1
-    keep_largest(w, value, support, inside, size, m, hp.k, state.scratch)
-    g = s * hp.intercept
-    squares[-1] += g * g
-    w[-1] -= hp.learning_rate * g / (hp.delta + np.sqrt(squares[-1]))
-    return margin
-
-
-@kernel
 def fold(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
     X, y, order, margins = block
-    for i in range(len(order)):
-        margins[i] = step(state, row(X, order[i]), y[order[i]], hp)
-        if not np.isfinite(margins[i]):
-            return i
+    w, squares, value, last = state.w, state.squares, state.value, state.last
+    support, inside, size, rows = state.support, state.inside, state.size, state.rows
+    for r in range(len(order)):
+        x, margin = row(X, order[r]), 0.0
+        for i in range(length(x)):
+            j, v = entry(x, i)
+            margin += v * w[j]
+        margins[r] = margin + hp.intercept * w[-1]
+        if not np.isfinite(margins[r]):
+            return r
+        s = slope(hp.loss, margins[r], y[order[r]])
+        rows[0] += 1
+        for i in range(length(x)):
+            j, v = entry(x, i)
+            g = s * v + hp.alpha * w[j]
+            squares[j] += g * g
+            if inside[j]:
+                last[j] = rows[0]
+                move(w, squares, value, j, g, hp)
+        for j in support[: size[0]]:
+            if last[j] < rows[0]:
+                g = hp.alpha * w[j]
+                squares[j] += g * g
+                move(w, squares, value, j, g, hp)
+        least, m = least_value(value, support, size[0], hp.k) * (1.0 - 1e-12), size[0]
+        for i in range(length(x)):
+            j, v = entry(x, i)
+            g = s * v
+            # The value of a new coefficient is eta |g|, but for rounding.
+            if not inside[j] and g != 0.0 and hp.learning_rate * abs(g) >= least:
+                move(w, squares, value, j, g, hp)
+                support[m] = j
+                m += 1
+        keep_largest(w, value, support, inside, size, m, hp.k, state.scratch)
+        g = s * hp.intercept
+        squares[-1] += g * g
+        w[-1] -= hp.learning_rate * g / (hp.delta + np.sqrt(squares[-1]))
     return len(order)
 
 
 @estimator
-class BAMDClassifier(Adaptive, RowClassifier):
+class BAMDClassifier(Adaptive, RowClassifier, RowStream):
     """Budgeted Adaptive Mirror Descent for two classes (barda, Algorithm 2).
 
     Frequent features learn slowly and rare ones fast. Cost: O(entries of the row + k) per row.
@@ -119,8 +104,7 @@ class BAMDClassifier(Adaptive, RowClassifier):
     def _new_state(self, n_features):
         p = n_features
         return State(
-            w=np.zeros(p + 1),
-            squares=np.zeros(p + 1),
+            *np.zeros((2, p + 1)),
             value=np.zeros(p),
             last=np.zeros(p, np.int64),
             support=np.zeros(p, np.uint32),

@@ -17,7 +17,7 @@ from ofslib.kernels.heap import comes_first, sift
 from ofslib.kernels.losses import Loss, slope
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import NOT_NEGATIVE, estimator, param
-from ofslib.streams.row_stream import Adaptive, RowClassifier, coef_and_intercept
+from ofslib.streams.row_stream import Adaptive, RowClassifier, RowStream, coef_and_intercept
 
 
 class Hyper(NamedTuple):
@@ -158,33 +158,25 @@ def learn(state, x, s, shrink, hp):
 
 
 @kernel
-def step(state, x, y, hp):
-    """Show one observation; returns the prediction made before it."""
-    margin = predict(state, x, hp)
-    if not np.isfinite(margin):
-        return margin
-    s = slope(hp.loss, margin, y)
-    state.rows[0] += 1
-    shrink = hp.decay * state.rows[0]
-    if s != 0.0:
-        learn(state, x, s, shrink, hp)
-    truncate(state, shrink, hp)
-    return margin
-
-
-@kernel
 def fold(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
     X, y, order, margins = block
     for i in range(len(order)):
-        margins[i] = step(state, row(X, order[i]), y[order[i]], hp)
+        x = row(X, order[i])
+        margins[i] = predict(state, x, hp)
         if not np.isfinite(margins[i]):
             return i
+        s = slope(hp.loss, margins[i], y[order[i]])
+        state.rows[0] += 1
+        shrink = hp.decay * state.rows[0]
+        if s != 0.0:
+            learn(state, x, s, shrink, hp)
+        truncate(state, shrink, hp)
     return len(order)
 
 
 @estimator
-class BARDAClassifier(Adaptive, RowClassifier):
+class BARDAClassifier(Adaptive, RowClassifier, RowStream):
     """Budgeted Adaptive Regularized Dual Averaging for two classes (barda, Algorithm 1).
 
     Frequent features learn slowly and rare ones fast; the k features with the largest
@@ -200,8 +192,7 @@ class BARDAClassifier(Adaptive, RowClassifier):
     def _new_state(self, n_features):
         p, k = n_features, min(self.k, n_features)
         return State(
-            G=np.zeros(p + 1),
-            squares=np.zeros(p + 1),
+            *np.zeros((2, p + 1)),
             H=np.full(p + 1, float(self.delta)),
             bound=np.zeros(p),
             heap=np.zeros(p, np.int32),

@@ -11,7 +11,7 @@ from ofslib.streams.row_stream import MiniBatches, RowClassifier
 
 
 @estimator
-class FOFSClassifier(MiniBatches, RowClassifier):
+class FOFSClassifier(RowClassifier, MiniBatches):
     """First-order Online Feature Selection for two classes (Wang et al. 2014; OFS in barda).
 
     The coefficients lie in a ball of radius `radius_` = 1 / sqrt(alpha), and after each mini-batch
@@ -21,20 +21,16 @@ class FOFSClassifier(MiniBatches, RowClassifier):
     loss: str = param("The papers use hinge.", one_of(*CLASSIFICATION_LOSSES), default="hinge")
     learning_rate: float = param("Step size eta.", POSITIVE, default=0.2)
     alpha: float = param("Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE, default=0.01)
-    batch_size: int = param(
-        "Rows of a mini-batch; the sfsa paper uses 25.", AT_LEAST_ONE, default=1
-    )
+    batch_size: int = param("Rows of a mini-batch; in sfsa 25.", AT_LEAST_ONE, default=1)
 
     fold, step, hyper = fold, step, Hyper
+    _new_state = staticmethod(new_state)
 
     @property
     def radius_(self) -> float:
         """float
         Radius 1 / sqrt(alpha) of the ball that the coefficients lie in."""
         return float("inf") if self.alpha == 0 else self.alpha**-0.5
-
-    def _new_state(self, n_features):
-        return new_state(n_features)
 
     def _read_hyper(self, n_rows):
         return super()._read_hyper(n_rows, radius=self.radius_)

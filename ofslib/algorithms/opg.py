@@ -6,8 +6,7 @@ A gradient step, then shrinkage by the penalty l1 |w| + l2/2 w**2.
 import numpy as np
 
 from ofslib.kernels.fobos import Hyper, coefficients, fold, new_state, step, step_all
-from ofslib.kernels.losses import CLASSIFICATION_LOSSES
-from ofslib.streams.parameters import NOT_NEGATIVE, POSITIVE, estimator, one_of, param
+from ofslib.streams.parameters import NOT_NEGATIVE, POSITIVE, estimator, param
 from ofslib.streams.penalised import PenalisedBatches
 from ofslib.streams.row_stream import RowClassifier, RowRegressor
 
@@ -17,33 +16,22 @@ class OPG(PenalisedBatches):
     """Online Proximal Gradient."""
 
     l2: float = param("Weight of the penalty w**2 / 2.", NOT_NEGATIVE, default=0.0)
-    learning_rate: float = param(
-        "Step size eta of a mini-batch's mean gradient.", POSITIVE, default=0.01
-    )
+    learning_rate: float = param("Step size eta of the mean gradient.", POSITIVE, default=0.01)
 
     fold, step, step_all, hyper = fold, step, step_all, Hyper
+    coefficients, _new_one = coefficients, staticmethod(new_state)
     frozen = (*PenalisedBatches.frozen, "l2", "learning_rate")
-
-    def _new_state(self, n_features):
-        return new_state(n_features) if self.k is None else self._new_grid(n_features)
 
     def _read_hyper(self, n_rows):
         factor = 1.0 / (1.0 + self.learning_rate * self.l2)
         return super()._read_hyper(n_rows, factor=factor, theta=np.inf, period=1)
 
-    def _one(self, state):
-        return coefficients(state, self._hyper)
-
 
 @estimator
-class OPGClassifier(OPG, RowClassifier):
+class OPGClassifier(RowClassifier, OPG):
     """Online Proximal Gradient (FOBOS) for two classes (Duchi and Singer 2009)."""
 
-    loss: str = param("Name of the loss.", one_of(*CLASSIFICATION_LOSSES), default="log_loss")
-
 
 @estimator
-class OPGRegressor(OPG, RowRegressor):
+class OPGRegressor(RowRegressor, OPG):
     """Online Proximal Gradient (FOBOS) for regression (Duchi and Singer 2009)."""
-
-    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")

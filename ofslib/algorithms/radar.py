@@ -14,7 +14,7 @@ from ofslib.kernels.losses import Loss
 from ofslib.kernels.minibatch import gather
 from ofslib.kernels.rows import ROWS, Active, Batch, clear, new_active, new_batch, new_moments
 from ofslib.kernels.selection import Importance, best_model
-from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, estimator, one_of, param
+from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, estimator, param
 from ofslib.streams.row_stream import MiniBatches, RowRegressor
 
 
@@ -80,45 +80,35 @@ def step(state, hp):
 @kernel
 def fold(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
-    w, all_features, batch, i = state.w, state.all_features, state.batch, 0
-    n = len(block.order)
-    while i < n:
-        i = gather(batch, block, i, hp.batch_size, w, all_features, all_features, hp)
-        if batch.count[ROWS] >= hp.batch_size:
-            step(state, hp)
-        elif i < n:
+    batch, all_features, i = state.batch, state.all_features, 0
+    while i < len(block.order):
+        i = gather(batch, block, i, hp, state.w, all_features, all_features)
+        if batch.count[ROWS] < hp.batch_size:
             break
+        step(state, hp)
     return i
 
 
 @estimator
-class RADARRegressor(MiniBatches, RowRegressor):
+class RADARRegressor(RowRegressor, MiniBatches):
     """Regularization Annealed epoch Dual Averaging (Agarwal, Negahban and Wainwright 2012).
 
     The model is the mean of the iterates of the epoch, of which the k largest coefficients are
     shown. Cost: O(entries of the row + p / batch_size) per row.
     """
 
-    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")
     l1: float = param("Weight of the penalty |w| in the first epoch.", NOT_NEGATIVE, default=0.1)
     radius: float = param("Radius R of the first epoch.", POSITIVE, default=10.0)
-    learning_rate: float = param(
-        "Step t of an epoch has size eta / sqrt(t).", POSITIVE, default=0.1
-    )
+    learning_rate: float = param("Step t of an epoch is eta / sqrt(t).", POSITIVE, default=0.1)
     epoch_size: int = param("Mini-batches of the first epoch.", AT_LEAST_ONE, default=50)
 
     fold, step, hyper = fold, step, Hyper
     frozen = ("epoch_size",)
 
     def _new_state(self, n_features):
-        return State(
-            *np.zeros((4, n_features + 1)),
-            *np.zeros((2, 1), np.int64),
-            all_features=new_active(n_features),
-            batch=new_batch(n_features),
-        )
+        vectors, counts = np.zeros((4, n_features + 1)), np.zeros((2, 1), np.int64)
+        return State(*vectors, *counts, new_active(n_features), new_batch(n_features))
 
     def _model(self, state):
-        mean = state.total / (state.steps[0] + 1)
-        unused = new_moments(1)
+        mean, unused = state.total / (state.steps[0] + 1), new_moments(1)
         return best_model(mean, state.all_features, unused, Importance.coef, self._hyper.k)

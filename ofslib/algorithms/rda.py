@@ -9,23 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import REORDERED_SUMS, generic, kernel
-from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, slope
+from ofslib.kernels import rows
+from ofslib.kernels.losses import Loss, slope
 from ofslib.kernels.penalties import soft
-from ofslib.kernels.penalty_grid import TILE, PenaltyGrid, begin_step, end_step, gradient
-from ofslib.kernels.rows import (
-    ROWS,
-    Active,
-    Batch,
-    add,
-    clear,
-    entry,
-    in_batch,
-    length,
-    new_active,
-    new_batch,
-    row,
-)
-from ofslib.streams.parameters import NOT_NEGATIVE, POSITIVE, estimator, one_of, param
+from ofslib.kernels.penalty_grid import TILE, begin_step, choose, gradient
+from ofslib.streams.parameters import NOT_NEGATIVE, POSITIVE, estimator, param
 from ofslib.streams.penalised import PenalisedBatches
 from ofslib.streams.row_stream import RowClassifier, RowRegressor
 
@@ -44,13 +32,8 @@ class Hyper(NamedTuple):
 class State(NamedTuple):
     G: np.ndarray  # (p + 1,) sum of mean gradients; the last entry is the intercept's
     steps: np.ndarray  # (1,) int64
-    all_features: Active
-    batch: Batch
-
-
-class GridState(NamedTuple):
-    grid: PenaltyGrid
-    G: np.ndarray  # (p + 1, m)
+    all_features: rows.Active
+    batch: rows.Batch
 
 
 @kernel
@@ -69,8 +52,8 @@ def product(x, G, threshold):
 
 def _product(x, G, threshold):
     total = 0.0
-    for i in range(length(x)):
-        j, v = entry(x, i)
+    for i in range(rows.length(x)):
+        j, v = rows.entry(x, i)
         total += v * soft(G[j], threshold)
     return total
 
@@ -79,20 +62,20 @@ def _product(x, G, threshold):
 def step(state, hp):
     """Take in the mean gradient of the batch."""
     G, batch = state.G, state.batch
-    for j in in_batch(batch, state.all_features):
-        G[j] += batch.gradient[j] / batch.count[ROWS]
-    G[-1] += batch.gradient[-1] / batch.count[ROWS]
+    for j in rows.in_batch(batch, state.all_features):
+        G[j] += batch.gradient[j] / batch.count[rows.ROWS]
+    G[-1] += batch.gradient[-1] / batch.count[rows.ROWS]
     state.steps[0] += 1
-    clear(batch, state.all_features)
+    rows.clear(batch, state.all_features)
 
 
 @kernel
-def step_all(state, hp):
+def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
-    grid, G = state.grid, state.G
+    G = grid.memory[0]  # sum of mean gradients
     if not begin_step(grid, hp.loss):
         return False
-    W, l1, nonzeros, t = grid.W, grid.l1, grid.nonzeros, grid.steps[0] + 1
+    W, l1, nonzeros, t = grid.W, grid.l1, grid.nonzeros, grid.steps[0]
     scale, more = scales(t, hp.l2, hp)
     for start in range(0, len(W), TILE):
         gradients = gradient(grid, start)
@@ -103,7 +86,7 @@ def step_all(state, hp):
                 w[q] = -scale * soft(total[q], t * l1[q] + more)
                 nonzeros[q] += w[q] != 0.0 and j < len(W) - 1
     W[-1] = -scales(t, 0.0, hp)[0] * G[-1]
-    end_step(grid, W, hp.k)
+    choose(grid, W, hp.k)
     return True
 
 
@@ -115,16 +98,26 @@ def fold(state, block, hp):
     for i in range(len(order)):
         t = state.steps[0]
         scale, more = scales(t, hp.l2, hp)
-        margins[i] = -scale * product(row(X, order[i]), G, t * hp.l1 + more)
+        margins[i] = -scale * product(rows.row(X, order[i]), G, t * hp.l1 + more)
         margins[i] -= hp.intercept * scales(t, 0.0, hp)[0] * G[-1]
         if not np.isfinite(margins[i]):
             return i
         slopes[0] = slope(hp.loss, margins[i], y[order[i]])
-        add(batch, X, order[i : i + 1], slopes, all_features)
+        rows.add(batch, X, order[i : i + 1], slopes, all_features)
         batch.gradient[-1] += slopes[0] * hp.intercept
-        if batch.count[ROWS] >= hp.batch_size:
+        if batch.count[rows.ROWS] >= hp.batch_size:
             step(state, hp)
     return len(order)
+
+
+def coefficients(state, hp):
+    """Coefficients and intercept after the steps so far."""
+    t, G = state.steps[0], state.G
+    scale, more = scales(t, hp.l2, hp)
+    threshold = t * hp.l1 + more
+    w = -scale * (G - np.clip(G, -threshold, threshold))
+    w[-1] = -scales(t, 0.0, hp)[0] * G[-1]
+    return w
 
 
 @estimator
@@ -138,37 +131,18 @@ class RDA(PenalisedBatches):
     )
 
     fold, step, step_all, hyper = fold, step, step_all, Hyper
-    step_parameter = "gamma"
+    coefficients, arrays, step_parameter = coefficients, 1, "gamma"
 
-    def _new_state(self, n_features):
-        if self.k is not None:
-            grid = self._new_grid(n_features)
-            return GridState(grid, np.zeros_like(grid.W))
-        return State(
-            G=np.zeros(n_features + 1),
-            steps=np.zeros(1, np.int64),
-            all_features=new_active(n_features),
-            batch=new_batch(n_features),
-        )
-
-    def _one(self, state):
-        t, hyper = state.steps[0], self._hyper
-        scale, more = scales(t, hyper.l2, hyper)
-        threshold, G = t * hyper.l1 + more, state.G
-        w = -scale * (G - np.clip(G, -threshold, threshold))
-        w[-1] = -scales(t, 0.0, hyper)[0] * G[-1]
-        return w
+    def _new_one(self, n_features):
+        G, steps = np.zeros(n_features + 1), np.zeros(1, np.int64)
+        return State(G, steps, rows.new_active(n_features), rows.new_batch(n_features))
 
 
 @estimator
-class RDAClassifier(RDA, RowClassifier):
+class RDAClassifier(RowClassifier, RDA):
     """Regularized Dual Averaging for two classes (Xiao 2010)."""
 
-    loss: str = param("Name of the loss.", one_of(*CLASSIFICATION_LOSSES), default="log_loss")
-
 
 @estimator
-class RDARegressor(RDA, RowRegressor):
+class RDARegressor(RowRegressor, RDA):
     """Regularized Dual Averaging for regression (Xiao 2010)."""
-
-    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")

@@ -11,8 +11,8 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels.losses import Loss
 from ofslib.kernels.penalties import soft
-from ofslib.kernels.penalty_grid import TILE, PenaltyGrid, begin_step, end_step, gradient, new_grid
-from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
+from ofslib.kernels.penalty_grid import TILE, begin_step, choose, gradient, new_grid
+from ofslib.streams.parameters import POSITIVE, estimator, param
 from ofslib.streams.penalised import PenalisedBatches
 from ofslib.streams.row_stream import RowRegressor
 
@@ -26,23 +26,21 @@ class Hyper(NamedTuple):
     intercept: float  # 1.0 or 0.0
 
 
-class State(NamedTuple):
-    grid: PenaltyGrid  # its W holds b
-    w: np.ndarray  # (p + 1, m) the sparse coefficients; the last row is the intercepts'
-    u: np.ndarray  # (p + 1, m) sum of b - w, negated
+# Positions in `PenaltyGrid.memory`, whose W holds b: the sparse coefficients, and the sum of w - b
+SPARSE, DUAL = range(2)
 
 
 @kernel
-def step_all(state, hp):
+def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
-    grid, eta, rho = state.grid, hp.learning_rate, hp.rho
+    eta, rho, l1, nonzeros = hp.learning_rate, hp.rho, grid.l1, grid.nonzeros
+    W, U = grid.memory[SPARSE], grid.memory[DUAL]
     if not begin_step(grid, hp.loss):
         return False
-    l1, nonzeros = grid.l1, grid.nonzeros
     for start in range(0, len(grid.W), TILE):
         gradients = gradient(grid, start)
         for j in range(start, start + len(gradients)):
-            b, w, u, g = grid.W[j], state.w[j], state.u[j], gradients[j - start]
+            b, w, u, g = grid.W[j], W[j], U[j], gradients[j - start]
             if j == len(grid.W) - 1:
                 b -= eta * g
                 w[:] = b
@@ -52,35 +50,28 @@ def step_all(state, hp):
                 w[q] = soft(b[q] - u[q], l1[q] / rho)
                 u[q] += w[q] - b[q]
                 nonzeros[q] += w[q] != 0.0
-    end_step(grid, state.w, hp.k)
+    choose(grid, W, hp.k)
     return True
 
 
 @estimator
-class SADMMRegressor(PenalisedBatches, RowRegressor):
+class SADMMRegressor(RowRegressor, PenalisedBatches):
     """Stochastic ADMM for regression (OPG-ADMM, Suzuki 2013)."""
 
     about = "Cost: O(p) per row with one penalty; O(p * n_penalties) per row with `k`."
 
-    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")
-    learning_rate: float = param(
-        "Step size eta of a mini-batch's mean gradient.", POSITIVE, default=1e-3
-    )
+    learning_rate: float = param("Step size eta of the mean gradient.", POSITIVE, default=1e-3)
     rho: float = param("Weight of the difference between b and w.", POSITIVE, default=1.0)
 
-    step_all, hyper = step_all, Hyper
+    step_all, arrays, hyper = step_all, 2, Hyper
     frozen = (*PenalisedBatches.frozen, "learning_rate", "rho")
 
-    def _new_state(self, n_features):
-        if self.k is None:
-            one = float(self.l1) or np.finfo(float).tiny
-            grid = new_grid(n_features, int(self.batch_size), 1, (one, one))
-        else:
-            grid = self._new_grid(n_features)
-        return State(grid, np.zeros_like(grid.W), np.zeros_like(grid.W))
+    def _new_one(self, n_features):
+        one = float(self.l1) or np.finfo(float).tiny
+        return new_grid(n_features, int(self.batch_size), 1, (one, one), self.arrays)
 
     def _read_hyper(self, n_rows):
         return super()._read_hyper(n_rows, k=self.k or self.n_features_in_)
 
-    def _columns(self, state):
-        return state.w
+    def _columns(self, grid):
+        return grid.memory[SPARSE]

@@ -11,31 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels import rows
-from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, curvature, slope
+from ofslib.kernels import rows, step_size
+from ofslib.kernels.losses import Loss, curvature, slope
 from ofslib.kernels.minibatch import gather
-from ofslib.kernels.rows import (
-    ROWS,
-    Active,
-    Batch,
-    Moments,
-    clear,
-    new_active,
-    new_batch,
-    new_moments,
-    update_moments,
-)
 from ofslib.kernels.selection import Importance, annealed, best_model, prune
-from ofslib.kernels.step_size import (
-    PERIOD,
-    StepSize,
-    drop_features,
-    end_batch,
-    new_step_size,
-    observe,
-    rate_of_batch,
-    stable_rate,
-)
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
     NOT_NEGATIVE,
@@ -79,10 +58,10 @@ class State(NamedTuple):
     v: np.ndarray  # (p + 1,) velocity (Adam: mean gradient), or (1,) for sgd
     # (p + 1,) w + momentum * v (Adam: mean squared gradient; spectral: mean of w), or (1,)
     ahead: np.ndarray
-    step_size: StepSize
-    active: Active
-    batch: Batch
-    moments: Moments
+    step_size: step_size.StepSize
+    active: rows.Active
+    batch: rows.Batch
+    moments: rows.Moments
     steps: np.ndarray  # (1,) gradient steps made
     scratch: np.ndarray  # (2, p + 1) of the selection
 
@@ -100,36 +79,34 @@ def adam(w, g, mean, square, t, rate):
 def descend(state, hp):
     """Change the coefficients by the mean gradient of the batch."""
     w, v, ahead, batch, active = state.w, state.v, state.ahead, state.batch, state.active
-    g, rate, m = batch.gradient, hp.learning_rate, hp.momentum
+    g, n, rate, m = batch.gradient, batch.count[rows.ROWS], hp.learning_rate, hp.momentum
     if hp.spectral:
         if state.steps[0] < hp.burn_in:
             return
-        rate = stable_rate(state.step_size, active, batch.count[ROWS], hp.loss)
-        rate = min(rate, rate_of_batch(state.step_size, batch, active, hp.loss))
+        known = state.step_size
+        rate = step_size.stable_rate(known, active, n, hp.loss)
+        rate = min(rate, step_size.rate_of_batch(known, batch, active, hp.loss))
         if hp.intercept > 0.0:
             # Features and intercept, each at its own rate; together they are stable at half of it.
-            own = 1.0 / (curvature(hp.loss) * (1.0 + 1.0 / batch.count[ROWS]))
+            own = 1.0 / (curvature(hp.loss) * (1.0 + 1.0 / n))
             rate *= 0.5
             g[-1] *= 0.5 * own / rate if rate > 0.0 else 0.0
     if hp.optimizer == Optimizer.sgd:
         rows.descend(w, batch, active, rate)
         return
-    g[-1] /= batch.count[ROWS]
-    coordinates = active.index[: active.size[0]]
-    for j in coordinates:
-        g[j] /= batch.count[ROWS]
-    for a in range(len(coordinates) + 1):
-        j = len(w) - 1 if a == len(coordinates) else int(coordinates[a])
+    for a in range(active.size[0] + 1):
+        j = len(w) - 1 if a == active.size[0] else int(active.index[a])
+        mean = g[j] / n
         if hp.optimizer == Optimizer.momentum:
-            v[j] = m * v[j] - rate * g[j]
+            v[j] = m * v[j] - rate * mean
             w[j] += v[j]
         elif hp.optimizer == Optimizer.nesterov:
             # The form that reproduces SFSA-AG weighs the gradient by 1 - m: an average, no sum.
-            v[j] = m * v[j] - (1.0 - m) * rate * g[j]
+            v[j] = m * v[j] - (1.0 - m) * rate * mean
             w[j] += v[j]
             ahead[j] = w[j] + m * v[j]
         else:
-            w[j], v[j], ahead[j] = adam(w[j], g[j], v[j], ahead[j], state.steps[0] + 1, rate)
+            w[j], v[j], ahead[j] = adam(w[j], mean, v[j], ahead[j], state.steps[0] + 1, rate)
 
 
 @kernel
@@ -144,7 +121,7 @@ def anneal(state, hp):
     before = stiffness(state, hp) if hp.spectral and keep < m else 1.0
     prune(ranked, active, state.moments, hp.importance, keep, state.scratch)
     if hp.spectral and keep < m:
-        drop_features(state.step_size, active, active.index[keep:m])
+        step_size.drop_features(state.step_size, active, active.index[keep:m])
         for j in active.index[keep:m]:
             state.w[j] = 0.0
         after = stiffness(state, hp)
@@ -169,22 +146,22 @@ def stiffness(state, hp):
     """
     if hp.loss == Loss.squared_error:
         return 1.0
-    step_size, active = state.step_size, state.active
-    rate = stable_rate(step_size, active, hp.batch_size, hp.loss)
+    known, active = state.step_size, state.active
+    rate = step_size.stable_rate(known, active, hp.batch_size, hp.loss)
     if rate == 0.0:
         return 0.0
-    mean_curvature = step_size.curvature[0] / step_size.moments.rows[0]
-    return 1.0 / rate + state.steps[0] * mean_curvature * step_size.trace[0] / active.size[0]
+    mean_curvature = known.curvature[0] / known.moments.rows[0]
+    return 1.0 / rate + state.steps[0] * mean_curvature * known.trace[0] / active.size[0]
 
 
 @kernel
 def step(state, hp):
     """One gradient step with the rows of the batch, and the pruning after it."""
     if hp.spectral:
-        end_batch(state.step_size, state.active, hp.burn_in)
+        step_size.end_batch(state.step_size, state.active, hp.burn_in)
     descend(state, hp)
     state.step_size.slopes[0] = 0.0
-    clear(state.batch, state.active)
+    rows.clear(state.batch, state.active)
     state.steps[0] += 1
     if hp.spectral:
         average(state, hp)
@@ -212,19 +189,19 @@ def fold(state, block, hp):
     active, batch, i = state.active, state.batch, 0
     while i < len(order):
         start = i
-        i = gather(batch, block, i, hp.batch_size, point, active, active, hp)
+        i = gather(batch, block, i, hp, point, active, active)
         if hp.importance != Importance.coef:
-            update_moments(state.moments, X, order[start:i])
+            rows.update_moments(state.moments, X, order[start:i])
         if hp.spectral:
             for r in range(start, i):
                 s = slope(hp.loss, margins[r], y[order[r]])
                 state.step_size.slopes[0] += s * s
-        if hp.spectral and (state.steps[0] < hp.burn_in or state.steps[0] % PERIOD == 0):
-            observe(state.step_size, X, order[start:i], margins[start:i], hp.loss, active)
-        if batch.count[ROWS] >= hp.batch_size:
-            step(state, hp)
-        elif i < len(order):
+        if hp.spectral and (state.steps[0] < hp.burn_in or state.steps[0] % step_size.PERIOD == 0):
+            seen, shown = order[start:i], margins[start:i]
+            step_size.observe(state.step_size, X, seen, shown, hp.loss, active)
+        if batch.count[rows.ROWS] < hp.batch_size:
             break
+        step(state, hp)
     return i
 
 
@@ -232,9 +209,7 @@ def fold(state, block, hp):
 class Annealing(RowStream):
     """What SFSA and AnytimeSFSA share."""
 
-    learning_rate: float = param(
-        "Step size eta of a mini-batch's mean gradient.", POSITIVE, default=0.01
-    )
+    learning_rate: float = param("Step size eta of the mean gradient.", POSITIVE, default=0.01)
     batch_size: int = param("Rows of a mini-batch.", AT_LEAST_ONE, default=25)
     optimizer: str = param(
         "nesterov is the papers' SFSA-AG, adam (with decay rates 0.9 and 0.999) SFSA-Adam.",
@@ -268,10 +243,10 @@ class Annealing(RowStream):
             w=np.zeros(p + 1),
             v=np.zeros(1 if sgd else p + 1),
             ahead=np.zeros(1 if sgd and not spectral else p + 1),
-            step_size=new_step_size(p if spectral else 0),
-            active=new_active(p),
-            batch=new_batch(p, may_sweep=True),
-            moments=new_moments(1 if self.importance == "coef" else p),
+            step_size=step_size.new_step_size(p if spectral else 0),
+            active=rows.new_active(p),
+            batch=rows.new_batch(p, may_sweep=True),
+            moments=rows.new_moments(1 if self.importance == "coef" else p),
             steps=np.zeros(1, np.int64),
             scratch=np.empty((2, p + 1)),
         )
@@ -290,7 +265,7 @@ class Annealing(RowStream):
 
     def _finish(self, state):
         for model, hp in self._learners(state):
-            if model.batch.count[ROWS]:
+            if model.batch.count[rows.ROWS]:
                 step(model, hp)
 
     def _model(self, state):
@@ -317,10 +292,7 @@ class SFSA(Annealing):
         default=None,
     )
     warmup: int | None = param(
-        "Rows before pruning starts. None: no row, or a third of maturity with step='spectral'.",
-        WHOLE,
-        None,
-        default=None,
+        "Rows before pruning. None: 0, or maturity / 3 if spectral.", WHOLE, None, default=None
     )
 
     def _read_hyper(self, n_rows):
@@ -340,20 +312,15 @@ class SFSA(Annealing):
 
 
 @estimator
-class SFSAClassifier(SFSA, RowClassifier):
+class SFSAClassifier(RowClassifier, SFSA):
     """Stochastic Feature Selection with Annealing for two classes (sfsa, Algorithm 1)."""
 
-    loss: str = param(
-        "The paper uses log_loss.", one_of(*CLASSIFICATION_LOSSES), default="log_loss"
-    )
     mu: float = param("Annealing: the larger, the earlier features go.", NOT_NEGATIVE, default=5.0)
 
 
 @estimator
-class SFSARegressor(SFSA, RowRegressor):
+class SFSARegressor(RowRegressor, SFSA):
     """Stochastic Feature Selection with Annealing for regression (sfsa, Algorithm 1)."""
-
-    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")
 
 
 class Anytime(NamedTuple):
@@ -390,10 +357,10 @@ def learners(state: Anytime, hp: AnytimeHyper) -> list[tuple[State, Hyper]]:
 
 def fold_anytime(state, block, hp):
     """Show the rows of the block to the models, as `RowStream` asks for."""
-    i, rows_shown = 0, len(block.order)
-    while i < rows_shown:
+    i = 0
+    while i < len(block.order):
         _, following = hp.around(state.seen[0])
-        n = min(following * hp.batch_size - state.seen[0], rows_shown - i)
+        n = min(following * hp.batch_size - state.seen[0], len(block.order) - i)
         part = slice(i, i + n)
         piece = block._replace(order=block.order[part], margins=block.margins[part])
         for model, own in learners(state, hp):
@@ -428,9 +395,7 @@ class AnytimeSFSA(Annealing):
         "SFSA."
     )
 
-    first_maturity: int = param(
-        "Rows until the first set of k features.", AT_LEAST_ONE, default=1000
-    )
+    first_maturity: int = param("Rows until the first k features.", AT_LEAST_ONE, default=1000)
     growth: float = param(
         "Each maturity is so many times the one before.",
         number(Real, 1, closed="neither"),
@@ -454,17 +419,12 @@ class AnytimeSFSA(Annealing):
 
 
 @estimator
-class AnytimeSFSAClassifier(AnytimeSFSA, RowClassifier):
+class AnytimeSFSAClassifier(RowClassifier, AnytimeSFSA):
     """SFSA with growing maturities for two classes (sfsa, Figure 1)."""
 
-    loss: str = param(
-        "The paper uses log_loss.", one_of(*CLASSIFICATION_LOSSES), default="log_loss"
-    )
     mu: float = param("Annealing: the larger, the earlier features go.", NOT_NEGATIVE, default=5.0)
 
 
 @estimator
-class AnytimeSFSARegressor(AnytimeSFSA, RowRegressor):
+class AnytimeSFSARegressor(RowRegressor, AnytimeSFSA):
     """SFSA with growing maturities for regression (sfsa, Figure 1)."""
-
-    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")

@@ -9,20 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss
+from ofslib.kernels import rows
+from ofslib.kernels.losses import Loss
 from ofslib.kernels.minibatch import gather
-from ofslib.kernels.rows import (
-    ROWS,
-    Active,
-    Batch,
-    Moments,
-    clear,
-    descend,
-    new_active,
-    new_batch,
-    new_moments,
-    update_moments,
-)
 from ofslib.kernels.selection import Importance, best_model, prune
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, one_of, param
 from ofslib.streams.row_stream import MiniBatches, RowClassifier, RowRegressor, batches
@@ -40,9 +29,9 @@ class Hyper(NamedTuple):
 
 class State(NamedTuple):
     w: np.ndarray  # (p + 1,) coefficients and intercept
-    active: Active
-    batch: Batch
-    moments: Moments
+    active: rows.Active
+    batch: rows.Batch
+    moments: rows.Moments
     steps: np.ndarray  # (1,) gradient steps made
     scratch: np.ndarray  # (2, p + 1) of the selection
 
@@ -51,8 +40,8 @@ class State(NamedTuple):
 def step(state, hp):
     """One gradient step with the rows of the batch; truncation at maturity."""
     w, batch, active = state.w, state.batch, state.active
-    descend(w, batch, active, hp.learning_rate)
-    clear(batch, active)
+    rows.descend(w, batch, active, hp.learning_rate)
+    rows.clear(batch, active)
     state.steps[0] += 1
     if state.steps[0] == hp.maturity:
         prune(w, active, state.moments, hp.importance, min(hp.k, len(w) - 1), state.scratch)
@@ -61,17 +50,15 @@ def step(state, hp):
 @kernel
 def fold(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
-    w, active, batch, i = state.w, state.active, state.batch, 0
-    X, order = block.X, block.order
-    while i < len(order):
+    i = 0
+    while i < len(block.order):
         start = i
-        i = gather(batch, block, i, hp.batch_size, w, active, active, hp)
+        i = gather(state.batch, block, i, hp, state.w, state.active, state.active)
         if hp.importance != Importance.coef:
-            update_moments(state.moments, X, order[start:i])
-        if batch.count[ROWS] >= hp.batch_size:
-            step(state, hp)
-        elif i < len(order):
+            rows.update_moments(state.moments, block.X, block.order[start:i])
+        if state.batch.count[rows.ROWS] < hp.batch_size:
             break
+        step(state, hp)
     return i
 
 
@@ -81,9 +68,7 @@ class SGDT(MiniBatches):
 
     about = "Cost: O(entries of the row) per row."
 
-    learning_rate: float = param(
-        "Step size eta of a mini-batch's mean gradient.", POSITIVE, default=0.01
-    )
+    learning_rate: float = param("Step size eta of the mean gradient.", POSITIVE, default=0.01)
     maturity: int | None = param(
         "Rows until truncation. None: all rows of `fit`; in `partial_fit`, where the end is not "
         "known, no feature is dropped for good and coef_ shows the k most important.",
@@ -104,9 +89,9 @@ class SGDT(MiniBatches):
     def _new_state(self, n_features):
         return State(
             w=np.zeros(n_features + 1),
-            active=new_active(n_features),
-            batch=new_batch(n_features, may_sweep=True),
-            moments=new_moments(1 if self.importance == "coef" else n_features),
+            active=rows.new_active(n_features),
+            batch=rows.new_batch(n_features, may_sweep=True),
+            moments=rows.new_moments(1 if self.importance == "coef" else n_features),
             steps=np.zeros(1, np.int64),
             scratch=np.empty((2, n_features + 1)),
         )
@@ -121,16 +106,10 @@ class SGDT(MiniBatches):
 
 
 @estimator
-class SGDTClassifier(SGDT, RowClassifier):
+class SGDTClassifier(RowClassifier, SGDT):
     """Stochastic Gradient Descent with Truncation for two classes (sfsa, Algorithm 2)."""
-
-    loss: str = param(
-        "The paper uses log_loss.", one_of(*CLASSIFICATION_LOSSES), default="log_loss"
-    )
 
 
 @estimator
-class SGDTRegressor(SGDT, RowRegressor):
+class SGDTRegressor(RowRegressor, SGDT):
     """Stochastic Gradient Descent with Truncation for regression (sfsa, Algorithm 2)."""
-
-    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")

@@ -6,8 +6,7 @@ A gradient step, after each of which only the k largest coefficients stay.
 import numpy as np
 
 from ofslib.kernels.hard_threshold import Hyper, fold, new_state, step
-from ofslib.kernels.losses import CLASSIFICATION_LOSSES
-from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, one_of, param
+from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, param
 from ofslib.streams.row_stream import MiniBatches, RowClassifier, RowRegressor
 
 
@@ -17,34 +16,24 @@ class SIHT(MiniBatches):
 
     about = "Cost: O(entries of the row + k / batch_size) per row."
 
-    learning_rate: float = param(
-        "Step size eta of a mini-batch's mean gradient.", POSITIVE, default=0.01
-    )
-    batch_size: int = param(
-        "Rows of a mini-batch; the dissertation takes 1.", AT_LEAST_ONE, default=1
-    )
+    learning_rate: float = param("Step size eta of the mean gradient.", POSITIVE, default=0.01)
+    batch_size: int = param("Rows of a mini-batch, 1 in the dissertation.", AT_LEAST_ONE, default=1)
 
     fold, step, hyper = fold, step, Hyper
-
-    def _new_state(self, n_features):
-        return new_state(n_features)
+    _new_state = staticmethod(new_state)
 
     def _read_hyper(self, n_rows):
         return super()._read_hyper(n_rows, alpha=0.0, radius=np.inf)
 
 
 @estimator
-class SIHTClassifier(SIHT, RowClassifier):
+class SIHTClassifier(RowClassifier, SIHT):
     """Stochastic iterative hard thresholding for two classes (Fan et al. 2018)."""
-
-    loss: str = param("Name of the loss.", one_of(*CLASSIFICATION_LOSSES), default="log_loss")
 
 
 @estimator
-class SIHTRegressor(SIHT, RowRegressor):
+class SIHTRegressor(RowRegressor, SIHT):
     """Stochastic iterative hard thresholding for regression (Fan et al. 2018).
 
     TSGD of the dissertation's chapter 5.
     """
-
-    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")

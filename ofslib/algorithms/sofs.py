@@ -13,7 +13,7 @@ from ofslib._jit import kernel
 from ofslib.kernels.heap import offer, sift
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
-from ofslib.streams.row_stream import RowClassifier, coef_and_intercept
+from ofslib.streams.row_stream import RowClassifier, RowStream, coef_and_intercept
 
 
 class Hyper(NamedTuple):
@@ -30,56 +30,45 @@ class State(NamedTuple):
 
 
 @kernel
-def step(state, x, y, hp):
-    """Show one observation; returns the prediction made before it."""
-    mu, sigma, heap, place = state.mu, state.sigma, state.heap, state.place
-    margin, spread, m = hp.intercept * mu[-1], hp.intercept * sigma[-1], state.size[0]
-    for i in range(length(x)):
-        j, v = entry(x, i)
-        margin += v * mu[j]
-        spread += v * v * sigma[j]
-    if not np.isfinite(spread):
-        return spread
-    if not np.isfinite(margin) or y * margin >= 1.0:
-        return margin
-    beta = 1.0 / (spread + hp.gamma)
-    alpha = (1.0 - y * margin) * beta * y
-    for i in range(length(x)):
-        j, v = entry(x, i)
-        mu[j] += alpha * sigma[j] * v
-        sigma[j] -= beta * (sigma[j] * v) ** 2
-        if place[j] > 0:
-            sift(heap, place, sigma, False, place[j] - 1, m)
-    for i in range(length(x)):
-        j, v = entry(x, i)
-        if place[j] > 0 or v == 0.0:
-            continue
-        if m == len(heap) and sigma[j] > sigma[heap[0]]:
-            mu[j] = 0.0
-            continue
-        out = offer(heap, place, sigma, j, m, len(heap))
-        m = min(m + 1, len(heap))
-        if out >= 0:
-            mu[out] = 0.0
-    state.size[0] = m
-    mu[-1] += hp.intercept * alpha * sigma[-1]
-    sigma[-1] -= hp.intercept * beta * sigma[-1] ** 2
-    return margin
-
-
-@kernel
 def fold(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
     X, y, order, margins = block
-    for i in range(len(order)):
-        margins[i] = step(state, row(X, order[i]), y[order[i]], hp)
-        if not np.isfinite(margins[i]):
-            return i
+    mu, sigma, heap, place = state.mu, state.sigma, state.heap, state.place
+    for r in range(len(order)):
+        x, target, m = row(X, order[r]), y[order[r]], state.size[0]
+        margin, spread = hp.intercept * mu[-1], hp.intercept * sigma[-1]
+        for i in range(length(x)):
+            j, v = entry(x, i)
+            margin += v * mu[j]
+            spread += v * v * sigma[j]
+        margins[r] = margin if np.isfinite(spread) else spread
+        if not np.isfinite(margins[r]):
+            return r
+        if target * margin >= 1.0:
+            continue
+        beta = 1.0 / (spread + hp.gamma)
+        alpha = (1.0 - target * margin) * beta * target
+        for i in range(length(x)):
+            j, v = entry(x, i)
+            mu[j] += alpha * sigma[j] * v
+            sigma[j] -= beta * (sigma[j] * v) ** 2
+            if place[j] > 0:
+                sift(heap, place, sigma, False, place[j] - 1, m)
+        for i in range(length(x)):
+            j, v = entry(x, i)
+            if place[j] == 0 and v != 0.0:
+                out = offer(heap, place, sigma, j, m, len(heap))
+                m = min(m + 1, len(heap))
+                if out >= 0:
+                    mu[out] = 0.0
+        state.size[0] = m
+        mu[-1] += hp.intercept * alpha * sigma[-1]
+        sigma[-1] -= hp.intercept * beta * sigma[-1] ** 2
     return len(order)
 
 
 @estimator
-class SOFSClassifier(RowClassifier):
+class SOFSClassifier(RowClassifier, RowStream):
     """Second-order Online Feature Selection for two classes (Wu et al. 2017).
 
     The step size of a feature falls with what has been seen of it; the k features that have been
@@ -87,21 +76,15 @@ class SOFSClassifier(RowClassifier):
     """
 
     loss: str = param("The loss of AROW.", one_of("squared_hinge"), default="squared_hinge")
-    gamma: float = param(
-        "Regularisation r: the larger, the smaller the steps.", POSITIVE, default=1.0
-    )
+    gamma: float = param("r: the larger, the smaller the steps.", POSITIVE, default=1.0)
 
     fold, step_parameter, hyper = fold, "gamma", Hyper
     frozen = ("k",)
 
     def _new_state(self, n_features):
-        return State(
-            mu=np.zeros(n_features + 1),
-            sigma=np.ones(n_features + 1),
-            heap=np.zeros(min(self.k, n_features), np.int32),
-            place=np.zeros(n_features, np.int32),
-            size=np.zeros(1, np.int64),
-        )
+        p, k = n_features, min(self.k, n_features)
+        heap, place = np.zeros(k, np.int32), np.zeros(p, np.int32)
+        return State(np.zeros(p + 1), np.ones(p + 1), heap, place, np.zeros(1, np.int64))
 
     def _model(self, state):
         return coef_and_intercept(state.mu)

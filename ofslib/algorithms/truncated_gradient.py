@@ -7,8 +7,7 @@ zero by period * eta * l1.
 import numpy as np
 
 from ofslib.kernels.fobos import Hyper, coefficients, fold, new_state, step, step_all
-from ofslib.kernels.losses import CLASSIFICATION_LOSSES
-from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, one_of, param
+from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, param
 from ofslib.streams.penalised import PenalisedBatches
 from ofslib.streams.row_stream import RowClassifier, RowRegressor
 
@@ -17,9 +16,7 @@ from ofslib.streams.row_stream import RowClassifier, RowRegressor
 class TruncatedGradient(PenalisedBatches):
     """Truncated gradient."""
 
-    learning_rate: float = param(
-        "Step size eta of a mini-batch's mean gradient.", POSITIVE, default=0.01
-    )
+    learning_rate: float = param("Step size eta of the mean gradient.", POSITIVE, default=0.01)
     theta: float | None = param(
         "Largest coefficient that is truncated; None: all are.", POSITIVE, None, default=None
     )
@@ -27,28 +24,19 @@ class TruncatedGradient(PenalisedBatches):
     batch_size: int = param("Rows of a mini-batch; the paper takes 1.", AT_LEAST_ONE, default=1)
 
     fold, step, step_all, hyper = fold, step, step_all, Hyper
+    coefficients, _new_one = coefficients, staticmethod(new_state)
     frozen = (*PenalisedBatches.frozen, "learning_rate", "theta", "period")
-
-    def _new_state(self, n_features):
-        return new_state(n_features) if self.k is None else self._new_grid(n_features)
 
     def _read_hyper(self, n_rows):
         theta = np.inf if self.theta is None else self.theta
         return super()._read_hyper(n_rows, factor=1.0, theta=theta)
 
-    def _one(self, state):
-        return coefficients(state, self._hyper)
-
 
 @estimator
-class TruncatedGradientClassifier(TruncatedGradient, RowClassifier):
+class TruncatedGradientClassifier(RowClassifier, TruncatedGradient):
     """Truncated gradient for two classes (Langford et al. 2009)."""
 
-    loss: str = param("Name of the loss.", one_of(*CLASSIFICATION_LOSSES), default="log_loss")
-
 
 @estimator
-class TruncatedGradientRegressor(TruncatedGradient, RowRegressor):
+class TruncatedGradientRegressor(RowRegressor, TruncatedGradient):
     """Truncated gradient for regression (Langford et al. 2009)."""
-
-    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")

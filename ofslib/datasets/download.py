@@ -32,7 +32,9 @@ def fetch(
     timeout: float = 10,
     split: str | None = None,
 ) -> list[Path]:
-    """Bring the files of a data set, each checked against the registry before it is kept.
+    """Bring the files of a data set, each checked against the registry, and return their paths.
+
+    The paths are in the order of the registry, train before test.
 
     A file already there is checked and kept. Otherwise it comes from the mirror named by the
     environment variable `OFSLIB_DATA_MIRROR` (a folder or an http address that holds
@@ -50,11 +52,6 @@ def fetch(
         Seconds to wait for the next bytes; a connection is given at most 5.
     split : {"train", "test"}, optional
         Bring the files of this split only.
-
-    Returns
-    -------
-    list of pathlib.Path
-        In the order of the registry, train before test.
 
     Raises
     ------

@@ -1,7 +1,6 @@
 """Data sets as arrays, and the readers of their files: (paths, n_features) -> X, y."""
 
 import os
-import struct
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,24 +35,17 @@ def load(
 ) -> Dataset:
     """Read a data set into memory, split as its paper splits it.
 
-    Parameters
-    ----------
-    name, folder, split, registry_path
-        As in `fetch`. With a split, the other one is neither brought nor read.
-
-    Returns
-    -------
-    Dataset
+    The parameters are those of `fetch`. With a split, the other one is neither brought nor read.
     """
     row = find_row(name, registry_path)
     arrays = {}
     for part in splits(row, split):
         paths = fetch(name, folder, registry_path, split=part)
-        X, y = READERS[row["reader"]](paths, row["n_features"])
-        expected = row[f"n_{part}"], row["n_features"]
-        if X.shape != expected or y.size != expected[0]:
+        n, p = row[f"n_{part}"], row["n_features"]
+        X, y = READERS[row["reader"]](paths, p)
+        if X.shape != (n, p) or y.size != n:
             raise ValueError(
-                f"{name}, {part}: expected {expected[0]} x {expected[1]} as in the registry, got "
+                f"{name}, {part}: expected {n} x {p} as in the registry, got "
                 f"{X.shape[0]} x {X.shape[1]} and {y.size} labels; correct the registry"
             )
         kind = np.int64 if row["task"] == "classification" else np.float64
@@ -108,7 +100,7 @@ def _idx_array(path):
     with open_text(path) as file:
         raw = file.read()
     axes = raw[3]
-    shape = struct.unpack_from(f">{axes}I", raw, 4)
+    shape = np.frombuffer(raw, ">u4", axes, offset=4)
     return np.frombuffer(raw, np.uint8, offset=4 + 4 * axes).reshape(shape)
 
 

@@ -10,16 +10,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SHIPPED = Path(__file__).with_name("datasets.csv")
-READERS = (
-    "ar_mat",
-    "ecml_mat",
-    "ecml_mat_sparse",
-    "esl_text",
-    "idx",
-    "libsvm",
-    "skfeature_mat",
-    "vw",
-)
+READERS = "ar_mat ecml_mat ecml_mat_sparse esl_text idx libsvm skfeature_mat vw".split()
 
 
 def _several(pattern):
@@ -89,13 +80,7 @@ def read_rows(path: str | os.PathLike | None = None) -> dict[str, dict[str, Any]
 
 
 def find_row(name: str, path: str | os.PathLike | None = None) -> dict[str, Any]:
-    """The row of one data set.
-
-    Raises
-    ------
-    ValueError
-        Naming the data sets there are.
-    """
+    """The row of one data set; a ValueError names the data sets there are."""
     rows = read_rows(path)
     if name not in rows:
         raise ValueError(f"no data set {name!r}; the registry knows {', '.join(rows)}")

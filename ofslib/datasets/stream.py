@@ -33,7 +33,8 @@ def open_stream(
     """Go through a LIBSVM or Vowpal Wabbit text in blocks of rows, in constant memory.
 
     The text may be compressed (.gz, .bz2, .xz). A bar in its first line means Vowpal Wabbit's: one
-    namespace, `index:value`, no importance weights.
+    namespace, `index:value`, no importance weights. While iterating, a wrong line is a ValueError
+    with file and number, and a text that is cut short a CorruptFile.
 
     Parameters
     ----------
@@ -55,18 +56,6 @@ def open_stream(
         Begin here, to go on where an earlier run stopped.
     zero_based : bool
         Whether the smallest index is 0. It is never guessed; an unexpected 0 is an error.
-
-    Returns
-    -------
-    Stream
-        Iterating yields `(X_block, y_block)`: a CSR array with int32 indices, an array.
-
-    Raises
-    ------
-    FileNotFoundError
-        Neither a file nor a data set of the registry.
-    ValueError, CorruptFile
-        While iterating: a wrong line, with file and number; a text that is cut short.
     """
     path, dtype = Path(path_or_name), _float_type(dtype)
     if not path.is_file():
@@ -80,12 +69,10 @@ def open_stream(
             return Stream(source, block_rows, n_features, start_row)
         [path] = fetch(name, folder, registry_path, split=split)
         n_features = n_features or rows[name]["n_features"]
-    if not cache:
-        source = TextRows(path, zero_based, n_features, dtype)
-    else:
-        cache_folder = path.parent if cache is True else Path(cache)
-        text = TextRows(path, zero_based, None, dtype)
-        source = CachedRows(text, cache_folder / f"{path.name}.ofscache")
+    source = TextRows(path, zero_based, None if cache else n_features, dtype)
+    if cache:
+        beside = path.parent if cache is True else Path(cache)
+        source = CachedRows(source, beside / f"{path.name}.ofscache")
     return Stream(source, block_rows, n_features, start_row)
 
 
@@ -96,7 +83,9 @@ def _float_type(dtype):
 
 
 class Stream:
-    """Blocks of rows `(X_block, y_block)`, as often as it is iterated; made by `open_stream`.
+    """Blocks `(X_block, y_block)`, as often as it is iterated; made by `open_stream`.
+
+    X_block is a CSR array with int32 indices, y_block an array.
 
     Attributes
     ----------
@@ -106,13 +95,7 @@ class Stream:
         Rows of a block (the last may have fewer), and the row that the first block begins with.
     """
 
-    def __init__(
-        self,
-        source: "ArrayRows | CachedRows | TextRows",
-        block_rows: int,
-        n_features: int | None = None,
-        start_row: int = 0,
-    ):
+    def __init__(self, source, block_rows: int, n_features: int | None = None, start_row: int = 0):
         for name, value, least in (("block_rows", block_rows, 1), ("start_row", start_row, 0)):
             if value < least:
                 raise ValueError(f"{name}: expected at least {least}, got {value}")

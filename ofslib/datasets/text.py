@@ -54,8 +54,7 @@ def _structure(text):
     feature[labels] = False
     colons = np.flatnonzero(byte == ord(":"))
     stops = np.append(words[1:], byte.size)[feature]
-    each_one = len(colons) == len(stops)
-    if not (each_one and (colons > words[feature]).all() and (colons < stops).all()):
+    if len(colons) != len(stops) or not ((words[feature] < colons) & (colons < stops)).all():
         raise ValueError("a feature is not `index:value`")
     return feature, labels
 
@@ -69,7 +68,7 @@ def _parse(text, zero_based, n_features, dtype):
     row = np.arange(len(labels))
     first = 2 * labels - row  # a feature is two numbers, a label one
     index, value = np.delete(numbers, first).reshape(-1, 2).T
-    lowest = 0 if zero_based else 1
+    lowest = int(not zero_based)
     highest = (n_features or np.iinfo(np.int32).max) + lowest - 1
     wrong = (index < lowest) | (index > highest) | (index != np.floor(index))
     if wrong.any():

@@ -9,23 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
+from ofslib.kernels import rows
 from ofslib.kernels.losses import Loss
 from ofslib.kernels.minibatch import gather
 from ofslib.kernels.penalties import shrunk, soft
-from ofslib.kernels.penalty_grid import TILE, begin_step, choose, empty, gradient
-from ofslib.kernels.rows import (
-    DENSE_ROWS,
-    ROWS,
-    Active,
-    Batch,
-    clear,
-    entry,
-    in_batch,
-    length,
-    new_active,
-    new_batch,
-    row,
-)
+from ofslib.kernels.penalty_grid import TILE, begin_step, choose, gradient
 
 
 class Hyper(NamedTuple):
@@ -44,49 +32,41 @@ class State(NamedTuple):
     """The model of one penalty."""
 
     w: np.ndarray  # (p + 1,) coefficients and intercept
-    steps: np.ndarray  # (1,) int64
+    had: np.ndarray  # (p,) int64: how many shrinkages the feature has had
+    all_had: np.ndarray  # (1,) int64: how many all features have had
     shrinkages: np.ndarray  # (1,) int64: so far
-    had: np.ndarray  # (p,) int64: how many of them the feature has had
-    all_had: np.ndarray  # (1,) int64: how many of them all features have had
-    all_features: Active
-    batch: Batch
+    steps: np.ndarray  # (1,) int64
+    all_features: rows.Active
+    batch: rows.Batch
 
 
 def new_state(p: int) -> State:
     """The model without coefficients."""
-    return State(
-        w=np.zeros(p + 1),
-        steps=np.zeros(1, np.int64),
-        shrinkages=np.zeros(1, np.int64),
-        had=np.zeros(p, np.int64),
-        all_had=np.zeros(1, np.int64),
-        all_features=new_active(p),
-        batch=new_batch(p),
-    )
+    w, had, counts = np.zeros(p + 1), np.zeros(p, np.int64), np.zeros((3, 1), np.int64)
+    return State(w, had, *counts, rows.new_active(p), rows.new_batch(p))
 
 
 @kernel
 def shrink(w, times, hp):
     """w after so many shrinkages."""
-    if abs(w) > hp.theta:
-        return w
-    return shrunk(w, times, hp.period * hp.learning_rate * hp.l1, hp.factor)
+    threshold = hp.period * hp.learning_rate * hp.l1
+    return w if abs(w) > hp.theta else shrunk(w, times, threshold, hp.factor)
 
 
 @kernel
-def catch_up(state, X, rows, hp):
+def catch_up(state, X, order, hp):
     """Make up for the shrinkages of the features of these rows."""
     w, had, all_had, now = state.w, state.had, state.all_had, state.shrinkages[0]
-    for r in rows:
+    for r in order:
         if all_had[0] == now:
             return
-        x = row(X, r)
-        for i in range(length(x)):
-            j, _ = entry(x, i)
+        x = rows.row(X, r)
+        for i in range(rows.length(x)):
+            j, _ = rows.entry(x, i)
             if had[j] < now:
                 w[j] = shrink(w[j], now - had[j], hp)
                 had[j] = now
-        if length(x) == len(had):
+        if rows.length(x) == len(had):
             all_had[0] = now
 
 
@@ -94,19 +74,19 @@ def catch_up(state, X, rows, hp):
 def step(state, hp):
     """One step with the rows of the batch."""
     w, had, shrinkages, batch = state.w, state.had, state.shrinkages, state.batch
-    rate = hp.learning_rate / batch.count[ROWS]
+    rate = hp.learning_rate / batch.count[rows.ROWS]
     state.steps[0] += 1
     due = state.steps[0] % hp.period == 0
     shrinkages[0] += due
-    if batch.count[DENSE_ROWS] > 0:
+    if batch.count[rows.DENSE_ROWS] > 0:
         state.all_had[0] = shrinkages[0]
-    for j in in_batch(batch, state.all_features):
+    for j in rows.in_batch(batch, state.all_features):
         w[j] -= rate * batch.gradient[j]
         if due:
             w[j] = shrink(w[j], 1, hp)
         had[j] = shrinkages[0]
     w[-1] -= rate * batch.gradient[-1]
-    clear(batch, state.all_features)
+    rows.clear(batch, state.all_features)
 
 
 @kernel
@@ -124,7 +104,7 @@ def step_all(grid, hp):
     if not begin_step(grid, hp.loss):
         return False
     W, l1, nonzeros, rate = grid.W, grid.l1, grid.nonzeros, hp.learning_rate
-    due, last = (grid.steps[0] + 1) % hp.period == 0, len(W) - 1
+    due, last = grid.steps[0] % hp.period == 0, len(W) - 1
     for start in range(0, len(W), TILE):
         G = gradient(grid, start)
         for j in range(start, start + len(G)):
@@ -137,20 +117,17 @@ def step_all(grid, hp):
                     nonzeros[q] += w[q] != 0.0
     if due:
         choose(grid, W, hp.k)
-    empty(grid)
     return True
 
 
 @kernel
 def fold(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
-    w, all_features, batch, i = state.w, state.all_features, state.batch, 0
-    X, order = block.X, block.order
-    while i < len(order):
-        catch_up(state, X, order[i : i + hp.batch_size - batch.count[ROWS]], hp)
-        i = gather(batch, block, i, hp.batch_size, w, all_features, all_features, hp)
-        if batch.count[ROWS] >= hp.batch_size:
-            step(state, hp)
-        elif i < len(order):
+    batch, all_features, i = state.batch, state.all_features, 0
+    while i < len(block.order):
+        catch_up(state, block.X, block.order[i : i + hp.batch_size - batch.count[rows.ROWS]], hp)
+        i = gather(batch, block, i, hp, state.w, all_features, all_features)
+        if batch.count[rows.ROWS] < hp.batch_size:
             break
+        step(state, hp)
     return i

@@ -35,14 +35,8 @@ class State(NamedTuple):
 
 def new_state(p: int) -> State:
     """The model without coefficients."""
-    return State(
-        w=np.zeros(p + 1),
-        value=np.zeros(p),
-        support=new_active(p, size=0),
-        all_features=new_active(p),
-        batch=new_batch(p),
-        scratch=np.empty((2, p + 1)),
-    )
+    w, value, scratch = np.zeros(p + 1), np.zeros(p), np.empty((2, p + 1))
+    return State(w, value, new_active(p, size=0), new_active(p), new_batch(p), scratch)
 
 
 @kernel
@@ -106,12 +100,10 @@ def keep_largest(w, value, support, inside, size, m, k, scratch):
 @kernel
 def fold(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
-    w, batch, i, n = state.w, state.batch, 0, len(block.order)
-    support, all_features = state.support, state.all_features
-    while i < n:
-        i = gather(batch, block, i, hp.batch_size, w, support, all_features, hp)
-        if batch.count[ROWS] >= hp.batch_size:
-            step(state, hp)
-        elif i < n:
+    i = 0
+    while i < len(block.order):
+        i = gather(state.batch, block, i, hp, state.w, state.support, state.all_features)
+        if state.batch.count[ROWS] < hp.batch_size:
             break
+        step(state, hp)
     return i

@@ -8,15 +8,15 @@ from ofslib.kernels.rows import ROWS, add, dot, row
 
 
 @kernel
-def gather(batch, block, start, size, point, support, active, hp):
-    """Add the gradients at `point` of the block's rows from `start` on, until there are `size`.
+def gather(batch, block, start, hp, point, support, active):
+    """Add the gradients at `point` of the block's rows from `start` on, until the batch is full.
 
-    Writes the predictions and returns the place in the block's order that was reached. It lies
-    before the end if the batch is full, or if the row there has no finite prediction.
+    Writes the predictions and returns the place in the block's order that was reached. With a batch
+    that is not full it is the end, or that of a row which has no finite prediction.
 
     `point` is zero outside the features of `support`; the gradient is taken on those of `active`.
     """
-    X, y, order, margins = block
+    (X, y, order, margins), size = block, hp.batch_size
     gradient, count, i, slopes, finite = batch.gradient, batch.count, start, np.empty(4), True
     while finite and i < len(order) and count[ROWS] < size:
         stop, n = min(i + 4, i + size - count[ROWS], len(order)), i

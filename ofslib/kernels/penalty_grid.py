@@ -8,12 +8,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ofslib._jit import generic, kernel
-from ofslib.kernels.losses import slope
-from ofslib.kernels.rows import Active, dot, is_sparse, new_active, row
+from ofslib._jit import kernel
+from ofslib.kernels.losses import Loss, slope
+from ofslib.kernels.rows import Active, dot, entry, length, new_active, row
 
 # Features whose gradients are computed at once: they stay in the processor's cache.
 TILE = 64
+
+
+class AdaptiveHyper(NamedTuple):
+    """What the methods read that have a step size per feature."""
+
+    k: int
+    loss: Loss
+    l1: float
+    learning_rate: float
+    delta: float
+    intercept: float  # 1.0 or 0.0
 
 
 class PenaltyGrid(NamedTuple):
@@ -28,12 +39,13 @@ class PenaltyGrid(NamedTuple):
     g: np.ndarray  # (TILE, m) gradient by the coefficients of these
     nonzeros: np.ndarray  # (m,) int64: coefficients that are not zero
     w: np.ndarray  # (p + 1,) the chosen model
+    memory: np.ndarray  # (arrays, p + 1, m) what else a method knows of each coefficient
     all_features: Active
     held: np.ndarray  # (1,) int64: rows held
-    steps: np.ndarray  # (1,) int64
+    steps: np.ndarray  # (1,) int64: begun
 
 
-def new_grid(p: int, batch_size: int, penalties: int, bounds=None) -> PenaltyGrid:
+def new_grid(p: int, batch_size: int, penalties: int, bounds, arrays: int) -> PenaltyGrid:
     """Models without coefficients; penalties between `bounds`, or to be set by the first step."""
     return PenaltyGrid(
         W=np.zeros((p + 1, penalties)),
@@ -45,27 +57,11 @@ def new_grid(p: int, batch_size: int, penalties: int, bounds=None) -> PenaltyGri
         g=np.zeros((TILE, penalties)),
         nonzeros=np.zeros(penalties, np.int64),
         w=np.zeros(p + 1),
+        memory=np.zeros((arrays, p + 1, penalties)),
         all_features=new_active(p),
         held=np.zeros(1, np.int64),
         steps=np.zeros(1, np.int64),
     )
-
-
-@generic
-def scatter(x, target):
-    """Write the row x to target[:p]."""
-    return _scatter_sparse if is_sparse(x) else _scatter_dense
-
-
-def _scatter_dense(x, target):
-    for j in range(x.shape[0]):
-        target[j] = x[j]
-
-
-def _scatter_sparse(x, target):
-    target[:-1] = 0.0
-    for i in range(x.values.shape[0]):
-        target[x.indices[i]] = x.values[i]
 
 
 @kernel
@@ -83,8 +79,12 @@ def hold(grid, block, start, intercept):
         margins[i] = dot(x, w, all_features) + intercept * w[-1]
         if not np.isfinite(margins[i]):
             return i
-        scatter(x, rows[held[0]])
-        rows[held[0], -1] = intercept
+        values = rows[held[0]]
+        values[:] = 0.0
+        for e in range(length(x)):
+            j, v = entry(x, e)
+            values[j] = v
+        values[-1] = intercept
         grid.targets[held[0]] = y[order[i]]
         held[0] += 1
     return stop
@@ -92,7 +92,7 @@ def hold(grid, block, start, intercept):
 
 @kernel
 def begin_step(grid, loss):
-    """Turn the held rows into slopes; returns whether all predictions are finite."""
+    """Turn the held rows into slopes, and hold none; returns whether all predictions are finite."""
     n, m, slopes = grid.held[0], len(grid.l1), grid.slopes
     np.dot(grid.rows, grid.W, slopes)
     slopes[n:] = 0.0
@@ -104,6 +104,8 @@ def begin_step(grid, loss):
     if grid.l1[0] == 0.0:
         set_penalties(grid)
     grid.nonzeros[:] = 0
+    grid.held[0] = 0
+    grid.steps[0] += 1
     return True
 
 
@@ -130,20 +132,6 @@ def gradient(grid, start):
             tile[c, i] = rows[i, start + c]
     np.dot(tile, grid.slopes, grid.g[: len(tile)])
     return grid.g[: len(tile)]
-
-
-@kernel
-def end_step(grid, W, k):
-    """Choose the model among the columns of W, and empty the mini-batch."""
-    choose(grid, W, k)
-    empty(grid)
-
-
-@kernel
-def empty(grid):
-    """Empty the mini-batch, which has been learned."""
-    grid.held[0] = 0
-    grid.steps[0] += 1
 
 
 @kernel

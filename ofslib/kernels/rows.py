@@ -95,11 +95,7 @@ def is_sparse(x) -> bool:
 @generic
 def row(X, i):
     """Row i of X."""
-    return _sparse_row if is_sparse(X) else _dense_row
-
-
-def _dense_row(X, i):
-    return X[i]
+    return _sparse_row if is_sparse(X) else lambda X, i: X[i]
 
 
 def _sparse_row(X, i):
@@ -110,29 +106,13 @@ def _sparse_row(X, i):
 @generic
 def length(x):
     """How many entries `entry` gives of the row x."""
-    return _sparse_length if is_sparse(x) else _dense_length
-
-
-def _dense_length(x):
-    return x.shape[0]
-
-
-def _sparse_length(x):
-    return x.values.shape[0]
+    return (lambda x: len(x.values)) if is_sparse(x) else (lambda x: len(x))
 
 
 @generic
 def entry(x, i):
     """The i-th entry of the row x: its feature and its value (which may be zero)."""
-    return _sparse_entry if is_sparse(x) else _dense_entry
-
-
-def _dense_entry(x, i):
-    return i, x[i]
-
-
-def _sparse_entry(x, i):
-    return x.indices[i], x.values[i]
+    return (lambda x, i: (x.indices[i], x.values[i])) if is_sparse(x) else (lambda x, i: (i, x[i]))
 
 
 @generic(**REORDERED_SUMS)
@@ -219,20 +199,12 @@ def _add_sparse_rows(batch, X, rows, slopes, active):
     count[TOUCHED] = n
 
 
-@generic
+@kernel
 def axpy(target, x, s):
     """target += s * x"""
-    return _sparse_axpy if is_sparse(x) else _dense_axpy
-
-
-def _dense_axpy(target, x, s):
-    for j in range(x.shape[0]):
-        target[j] += s * x[j]
-
-
-def _sparse_axpy(target, x, s):
-    for i in range(x.values.shape[0]):
-        target[x.indices[i]] += s * x.values[i]
+    for i in range(length(x)):
+        j, v = entry(x, i)
+        target[j] += s * v
 
 
 @kernel
@@ -282,27 +254,13 @@ def descend(w, batch, active, rate):
 def update_moments(moments, X, rows):
     """Take these rows of X into the running moments."""
     total, square = moments.total, moments.square
-    for i in rows:
-        _add_moments(total, square, row(X, i))
+    for r in rows:
+        x = row(X, r)
+        for i in range(length(x)):
+            j, v = entry(x, i)
+            total[j] += v
+            square[j] += v * v
     moments.rows[0] += len(rows)
-
-
-@generic
-def _add_moments(total, square, x):
-    return _sparse_moments if is_sparse(x) else _dense_moments
-
-
-def _dense_moments(total, square, x):
-    for j in range(x.shape[0]):
-        total[j] += x[j]
-        square[j] += x[j] * x[j]
-
-
-def _sparse_moments(total, square, x):
-    for i in range(x.values.shape[0]):
-        j, value = x.indices[i], x.values[i]
-        total[j] += value
-        square[j] += value * value
 
 
 @kernel

@@ -35,17 +35,8 @@ class StepSize(NamedTuple):
 
 def new_step_size(p: int) -> StepSize:
     """Nothing is known yet; p = 0 for one that is not used."""
-    return StepSize(
-        direction=np.zeros(p + 1),
-        image=np.zeros(p + 1),
-        moments=new_moments(max(p, 1)),
-        norm=np.zeros(1),
-        trace=np.zeros(1),
-        curvature=np.zeros(1),
-        slopes=np.zeros(1),
-        batches=np.zeros(1, np.int64),
-        rows=np.zeros(1, np.int64),
-    )
+    vectors, sums, counts = np.zeros((2, p + 1)), np.zeros((4, 1)), np.zeros((2, 1), np.int64)
+    return StepSize(*vectors, new_moments(max(p, 1)), *sums, *counts)
 
 
 @kernel
@@ -84,12 +75,10 @@ def end_batch(step_size, active, burn_in):
 
     What was seen before is forgotten in the mini-batches of the burn-in, before the first step.
     """
-    v, u, norm = step_size.direction, step_size.image, step_size.norm
-    n = step_size.rows[0]
+    v, u, norm, n = step_size.direction, step_size.image, step_size.norm, step_size.rows[0]
     if n == 0:
         return
-    new = 1.0 if step_size.batches[0] < burn_in else WEIGHT
-    product = 0.0
+    new, product = 1.0 if step_size.batches[0] < burn_in else WEIGHT, 0.0
     for j in active.index[: active.size[0]]:
         product += v[j] * u[j] / n
     norm[0] += new * (max(product, 0.0) - norm[0])

@@ -54,26 +54,21 @@ def estimator(cls: type[_T]) -> type[_T]:
     parameters = "\n".join(["Parameters", "----------", *lines])
     attributes = "\n".join(["Attributes", "----------", *_attributes(cls), _ATTRIBUTES])
     text = "\n\n".join([textwrap.fill(getattr(cls, "about", ""), 92), parameters, attributes])
-    cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n{_indent(text.lstrip())}\n    "
+    cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n{textwrap.indent(text.lstrip(), '    ')}\n    "
     return cls
 
 
 def _kinds(allowed: list) -> str:
     """What a parameter may be, in words."""
-    words = []
+    named, words = {"boolean": "bool", "random_state": "int or RandomState"}, []
     for kind in allowed:
         if isinstance(kind, StrOptions):
             words.append("{" + ", ".join(repr(word) for word in sorted(kind.options)) + "}")
         elif isinstance(kind, Interval):
             words.append(re.sub(r"an? (\w+) in the range", r"\1 in", str(make_constraint(kind))))
         else:
-            named = {"boolean": "bool", "random_state": "int or RandomState"}
             words.append(getattr(kind, "__name__", None) or named.get(kind, str(kind)))
     return " or ".join(words)
-
-
-def _indent(text: str) -> str:
-    return "\n".join("    " + line if line else line for line in text.split("\n"))
 
 
 def _attributes(cls: type) -> list[str]:
@@ -103,10 +98,11 @@ def read_parameters(model: BaseEstimator, kind: type, **own) -> NamedTuple:
     and are annotated with what they become, int, float, or the enumeration of the codes.
     """
 
-    def read(name, becomes):
+    values = []
+    for name, becomes in kind.__annotations__.items():
         value = own[name] if name in own else getattr(model, name)
         if isinstance(becomes, EnumType):
-            return int(becomes[value])
-        return becomes() if value is None else becomes(value)
-
-    return kind(**{name: read(name, becomes) for name, becomes in kind.__annotations__.items()})
+            values.append(int(becomes[value]))
+        else:
+            values.append(becomes() if value is None else becomes(value))
+    return kind(*values)

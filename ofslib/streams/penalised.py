@@ -19,8 +19,10 @@ class Penalised(RowStream):
 
     With `k`, a grid of penalties is learned in one pass, and the model is that with the most
     features, but not more than `k`. `fold` is then not called: a subclass sets `step_all`, a kernel
-    `step_all(state, hyper)` that makes a step for all penalties with the rows that `hold` put into
-    the mini-batch, and returns whether all is finite.
+    `step_all(grid, hyper)` that makes a step for all penalties with the rows that `hold` put into
+    the mini-batch, and returns whether all is finite; and `arrays`, how many arrays of the shape of
+    the coefficients it needs beside them. For one penalty it defines `_new_one` and a function
+    `coefficients(state, hyper)`, which gives these and the intercept.
     """
 
     k: int | None = param(
@@ -31,9 +33,7 @@ class Penalised(RowStream):
         default=None,
     )
     l1: float = param("Weight of the penalty |w|, if k is None.", NOT_NEGATIVE, default=1e-3)
-    n_penalties: int = param(
-        "Number of penalties that are learned at once.", AT_LEAST_ONE, default=200
-    )
+    n_penalties: int = param("Penalties that are learned at once.", AT_LEAST_ONE, default=200)
     l1_range: tuple[float, float] | list[float] | None = param(
         "Least and largest of these penalties, which are evenly spaced in the logarithm. None: "
         "from 1/1000 of the largest gradient of the first mini-batch to this gradient.",
@@ -44,6 +44,8 @@ class Penalised(RowStream):
     )
 
     step_all: ClassVar[Callable]
+    coefficients: ClassVar[Callable]
+    arrays: ClassVar[int] = 0
     frozen = ("k", "l1", "n_penalties", "l1_range")
 
     @property
@@ -54,64 +56,56 @@ class Penalised(RowStream):
         check_is_fitted(self)
         if self._frozen["k"] is None:
             raise AttributeError("path_ is learned only if k is given")
-        return self._grid(self._state).l1.copy(), self._columns(self._state)[:-1].T.copy()
+        return self._state.l1.copy(), self._columns(self._state)[:-1].T.copy()
 
     def _learn_block(self, state: NamedTuple, block: Block) -> int:
-        grid = self._grid(state)
-        if grid is None:
+        if not isinstance(state, PenaltyGrid):
             return super()._learn_block(state, block)
-        with one_blas_thread():
-            return self._learn_grid(state, grid, block)
-
-    def _learn_grid(self, state: NamedTuple, grid: PenaltyGrid, block: Block) -> int:
         done = 0
-        while done < len(block.order):
-            done = hold(grid, block, done, self._hyper.intercept)
-            if grid.held[0] < len(grid.rows):
-                break
-            if not type(self).step_all(state, self._hyper):
-                return done - 1
+        with one_blas_thread():
+            while done < len(block.order):
+                done = hold(state, block, done, self._hyper.intercept)
+                if state.held[0] < len(state.rows):
+                    break
+                if not type(self).step_all(state, self._hyper):
+                    return done - 1
         return done
 
-    def _new_grid(self, n_features: int) -> PenaltyGrid:
+    def _new_one(self, n_features: int) -> NamedTuple:
+        """The state before the first data, if there is one penalty."""
+        raise NotImplementedError
+
+    def _new_state(self, n_features):
+        if self.k is None:
+            return self._new_one(n_features)
         bounds = self.l1_range
         if bounds is not None and (len(bounds) != 2 or not 0 < bounds[0] <= bounds[1] < np.inf):
             raise ValueError(f"l1_range={bounds} must be two positive numbers, the lesser first.")
         rows = int(getattr(self, "batch_size", 1))
-        return new_grid(n_features, rows, int(self.n_penalties), bounds)
+        return new_grid(n_features, rows, int(self.n_penalties), bounds, self.arrays)
 
-    def _grid(self, state: NamedTuple) -> PenaltyGrid | None:
-        """The part of the state that holds the models of all penalties, if these are learned."""
-        return state if isinstance(state, PenaltyGrid) else getattr(state, "grid", None)
-
-    def _columns(self, state: NamedTuple) -> np.ndarray:
+    def _columns(self, grid: PenaltyGrid) -> np.ndarray:
         """Coefficients and intercept of all penalties, shape (p + 1, n_penalties)."""
-        return self._grid(state).W
-
-    def _one(self, state: NamedTuple) -> np.ndarray:
-        """Coefficients and intercept of the model of one penalty, shape (p + 1,)."""
-        raise NotImplementedError
+        return grid.W
 
     def _model(self, state):
-        grid = self._grid(state)
-        return coef_and_intercept(self._one(state) if grid is None else grid.w)
+        if isinstance(state, PenaltyGrid):
+            return coef_and_intercept(state.w)
+        return coef_and_intercept(type(self).coefficients(state, self._hyper))
 
 
 @estimator
 class PenalisedBatches(Penalised, MiniBatches):
     """Base of those that learn in mini-batches: `step` for one penalty, `step_all` for all."""
 
-    about = (
-        "Cost: O(entries of the row) per row with one penalty; O(p * n_penalties) per row with `k`."
-    )
+    about = "Cost: O(entries of the row) per row with one penalty, O(p * n_penalties) with `k`."
 
     frozen = (*Penalised.frozen, "batch_size")
 
     def _finish(self, state):
-        grid = self._grid(state)
-        if grid is None:
+        if not isinstance(state, PenaltyGrid):
             super()._finish(state)
-        elif grid.held[0]:
+        elif state.held[0]:
             with one_blas_thread():
                 finite = type(self).step_all(state, self._hyper)
             if not finite:

@@ -70,13 +70,7 @@ def _kernel_csr(X) -> CSR:
 class RowStream(LinearModel):
     """Base of the methods that learn from rows, all features of which are known.
 
-    The hooks that all streams have:
-
-    - `_new_state`: the state before the first data;
-    - `_learn_block`: take in a block;
-    - `_model`: coefficients and intercept.
-
-    A subclass defines the first one, and `_model` unless this is `w` of the state. It sets `hyper`,
+    A subclass defines `_new_state`, and `_model` unless this is `w` of the state. It sets `hyper`,
     and `fold`, which `_learn_block` calls: a kernel `fold(state, block, hyper)` that shows the rows
     of the block to the state, writes the prediction made before each of them, and returns how many
     it showed. It stops before a row whose prediction is not finite; a row with a value that is not
@@ -85,9 +79,7 @@ class RowStream(LinearModel):
 
     k: int = param("Number of features kept.", AT_LEAST_ONE, default=10)
     loss: str = param("Name of the loss.", one_of(*LOSSES), default="squared_error")
-    fit_intercept: bool = param(
-        "Learn a constant, which is not counted among the k features.", "boolean", default=True
-    )
+    fit_intercept: bool = param("Learn a constant, not counted in k.", "boolean", default=True)
     n_passes: int = param("Times that `fit` shows the rows.", AT_LEAST_ONE, default=1)
     shuffle: bool = param(
         "Whether `fit` shows them in random order, new in each pass.", "boolean", default=True
@@ -162,10 +154,10 @@ class RowStream(LinearModel):
         raise self._diverged()
 
     def _diverged(self) -> FloatingPointError:
+        name, size = self.step_parameter, getattr(self, self.step_parameter)
         return FloatingPointError(
             f"{type(self).__name__} diverged after {self.n_samples_seen_} rows or soon after: its "
-            f"steps are too large for these data with "
-            f"{self.step_parameter}={getattr(self, self.step_parameter)}."
+            f"steps are too large for these data with {name}={size}."
         )
 
     @property
@@ -173,8 +165,7 @@ class RowStream(LinearModel):
         """float
         Mean loss of each row under the model that stood before that row was shown."""
         check_is_fitted(self)
-        loss, _, _ = self._online
-        return loss / self.n_samples_seen_
+        return self._online[0] / self.n_samples_seen_
 
     @property
     def online_score_(self) -> float:
@@ -182,8 +173,7 @@ class RowStream(LinearModel):
         Share of rows that this model classified rightly (classifiers), or the share of the
         variance around zero that it explained (regressors)."""
         check_is_fitted(self)
-        _, score, weight = self._online
-        return score / weight
+        return self._online[1] / self._online[2]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")
@@ -221,15 +211,25 @@ class Adaptive:
     delta: float = param("What the paper adds to the adaptive scale H.", POSITIVE, default=0.01)
 
 
-class RowClassifier(Classifier, RowStream):
-    """Two classes, learned from rows."""
+@estimator
+class RowClassifier(Classifier):
+    """Two classes, learned from rows; stands before the `RowStream`."""
+
+    loss: str = param(
+        "Name of the loss; the sfsa paper's is log_loss.",
+        one_of(*CLASSIFICATION_LOSSES),
+        default="log_loss",
+    )
 
     def _scored(self, margins, y):
         return np.count_nonzero((margins > 0) == (y > 0)), len(y)
 
 
-class RowRegressor(Regressor, RowStream):
-    """A number, learned from rows."""
+@estimator
+class RowRegressor(Regressor):
+    """A number, learned from rows; stands before the `RowStream`."""
+
+    loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")
 
     def _scored(self, margins, y):
         weight = np.square(y).sum()

@@ -195,16 +195,13 @@ class LinearModel(Selector):
         return safe_sparse_dot(X, coef) + intercept
 
 
-def labels_and_signs(
-    y, owner: str, classes=None, advice: str = ""
-) -> tuple[np.ndarray, np.ndarray]:
+def labels_and_signs(y, owner: str, classes=None, advice="") -> tuple[np.ndarray, np.ndarray]:
     """The two labels, and y as -1 and +1; `owner` is who is to be named if y is not allowed."""
     check_classification_targets(y)
-    unknown = () if classes is None else np.setdiff1d(y, classes)
-    classes = two_labels(y, owner, advice) if classes is None else classes
-    if len(unknown):
-        allowed = classes.tolist()
-        raise ValueError(f"y holds labels {unknown[:5].tolist()}; allowed are {allowed}")
+    if classes is None:
+        classes = two_labels(y, owner, advice)
+    elif unknown := np.setdiff1d(y, classes)[:5].tolist():
+        raise ValueError(f"y holds labels {unknown}; allowed are {classes.tolist()}")
     return classes, np.where(y == classes[1], 1.0, -1.0)
 
 
@@ -227,32 +224,21 @@ class Classifier(ClassifierMixin):
     def partial_fit(self, X, y, classes=None):
         """Learn from more rows; the same as having shown all rows so far in one block.
 
+        If it raises an error, nothing has been learned.
+
         Parameters
         ----------
-        X : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_features)
-            Observations.
-        y : array-like of shape (n_samples,)
-            Labels.
+        X, y
+            Observations and labels, as for `fit`.
         classes : array-like of shape (2,), default=None
             The two labels; needed in the first call if `y` does not hold both.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not allowed; nothing has been learned then.
         """
-        known = self.classes_ if self.__sklearn_is_fitted__() else None
-        if classes is not None:
-            classes = two_labels(classes, type(self).__name__)
-            if known is not None and not np.array_equal(classes, known):
-                raise ValueError(
-                    f"classes={classes.tolist()} differs from earlier calls: {known.tolist()}"
-                )
-        return self._partial_fit(X, y, classes=classes if known is None else known)
+        given = None if classes is None else two_labels(classes, type(self).__name__)
+        known = self.classes_ if self.__sklearn_is_fitted__() else given
+        if given is not None and not np.array_equal(given, known):
+            message = f"classes={given.tolist()} differs from earlier calls: {known.tolist()}"
+            raise ValueError(message)
+        return self._partial_fit(X, y, classes=known)
 
     def decision_function(self, X) -> np.ndarray:
         """x . coef_ + intercept_ for each row, shape (n_samples,)."""
@@ -260,8 +246,7 @@ class Classifier(ClassifierMixin):
 
     def predict(self, X) -> np.ndarray:
         """The label of each row, shape (n_samples,)."""
-        positive = self._margins(X) > 0
-        return self.classes_[positive.astype(int)]
+        return self.classes_[(self._margins(X) > 0).astype(int)]
 
     def _targets(self, y, classes=None):
         advice = " partial_fit can be told both by classes=[...]."
@@ -280,21 +265,7 @@ class Regressor(RegressorMixin):
     def partial_fit(self, X, y):
         """Learn from more rows; the same as having shown all rows so far in one block.
 
-        Parameters
-        ----------
-        X : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_features)
-            Observations.
-        y : array-like of shape (n_samples,)
-            Targets.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not allowed; nothing has been learned then.
+        X and y are as for `fit`. If it raises an error, nothing has been learned.
         """
         return self._partial_fit(X, y)
 
