@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import shipped
 from pytest import approx
 from scipy.linalg import hadamard
 from scipy.stats import binom, norm
 
 from ofslib import OnlineLeverageSelector, bounds
 from ofslib.bounds import DoesNotApply, Sides, leverage
-from ofslib.reproduction import project
 from ofslib.wishart import LowRank, sample_extreme_eigenvalues, sample_ols
 
 VARIANTS = ("printed", "corrected")
@@ -1037,7 +1037,7 @@ def test_barda_names_an_array_of_wrong_shape():
 
 STATUSES = {"holds", "holds where it applies", "vacuous at the papers' sizes", "false as printed"}
 ROOT = Path(__file__).parents[1]
-ENTRIES = project.load(ROOT).entries
+ENTRIES = shipped.load().entries
 ITEMS = ENTRIES["bounds_overview"].spec["parameters"]["items"]
 
 

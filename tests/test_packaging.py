@@ -281,6 +281,8 @@ def test_readme_has_the_two_commands():
 
 
 def test_ruff_finds_nothing():
-    command = [sys.executable, "-m", "ruff", "check", "--no-cache", str(ROOT)]
+    # Not in what a user has put beside them.
+    folders = [ROOT / name for name in ("ofslib", "tests", "workflow", "notebooks")]
+    command = [sys.executable, "-m", "ruff", "check", "--no-cache", *map(str, folders)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout

@@ -12,8 +12,9 @@ from scipy.linalg.blas import get_blas_funcs
 
 from ofslib.kernels.gram import compact, largest_eigenvalue
 from ofslib.kernels.selection import annealed, keep_top
-from ofslib.streams.average_stream import AverageClassifier, AverageRegressor, AverageSelector
+from ofslib.streams.average_stream import AverageSelector
 from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, estimator, number, param
+from ofslib.streams.selector import Classifier, Regressor
 
 # Moments are moved together when the features have become fewer by this factor.
 _COMPACTION = 0.9
@@ -92,10 +93,10 @@ class OFSA(AverageSelector):
 
 
 @estimator
-class OFSAClassifier(OFSA, AverageClassifier):
+class OFSAClassifier(Classifier, OFSA):
     """Online feature selection with annealing for two classes (dissertation, Algorithm 4)."""
 
 
 @estimator
-class OFSARegressor(OFSA, AverageRegressor):
+class OFSARegressor(Regressor, OFSA):
     """Online feature selection with annealing for regression (dissertation, Algorithm 4)."""

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from ofslib.streams.average_stream import AverageClassifier, AverageRegressor, AverageStream
+from ofslib.streams.average_stream import AverageStream
 from ofslib.streams.parameters import estimator
+from ofslib.streams.selector import Classifier, Regressor
 
 
 @estimator
@@ -21,10 +22,10 @@ class OLS(AverageStream):
 
 
 @estimator
-class OLSClassifier(OLS, AverageClassifier):
+class OLSClassifier(Classifier, OLS):
     """Online least squares for two classes (dissertation, 3.2.2)."""
 
 
 @estimator
-class OLSRegressor(OLS, AverageRegressor):
+class OLSRegressor(Regressor, OLS):
     """Online least squares for regression (dissertation, 3.2.2)."""

@@ -6,8 +6,9 @@ squares on these is the model.
 
 import numpy as np
 
-from ofslib.streams.average_stream import AverageClassifier, AverageRegressor, AverageSelector
+from ofslib.streams.average_stream import AverageSelector
 from ofslib.streams.parameters import estimator
+from ofslib.streams.selector import Classifier, Regressor
 
 
 @estimator
@@ -24,10 +25,10 @@ class OLSth(AverageSelector):
 
 
 @estimator
-class OLSthClassifier(OLSth, AverageClassifier):
+class OLSthClassifier(Classifier, OLSth):
     """Online least squares with thresholding for two classes (dissertation, Algorithm 3)."""
 
 
 @estimator
-class OLSthRegressor(OLSth, AverageRegressor):
+class OLSthRegressor(Regressor, OLSth):
     """Online least squares with thresholding for regression (dissertation, Algorithm 3)."""

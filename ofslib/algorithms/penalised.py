@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ofslib.averages import RunningAverages
 from ofslib.kernels.gram import coordinate_path, largest_eigenvalue, threshold_path
 from ofslib.kernels.penalties import Penalty
-from ofslib.streams.average_stream import AverageClassifier, AverageRegressor, AverageSelector
+from ofslib.streams.average_stream import AverageSelector
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
     NOT_NEGATIVE,
@@ -24,6 +24,7 @@ from ofslib.streams.parameters import (
     one_of,
     param,
 )
+from ofslib.streams.selector import Classifier, Regressor
 
 
 @estimator
@@ -189,40 +190,40 @@ class OnlineSCAD(Concave):
 
 
 @estimator
-class OnlineLassoClassifier(OnlineLasso, AverageClassifier):
+class OnlineLassoClassifier(Classifier, OnlineLasso):
     """Online Lasso for two classes (dissertation, 3.2.5)."""
 
 
 @estimator
-class OnlineLassoRegressor(OnlineLasso, AverageRegressor):
+class OnlineLassoRegressor(Regressor, OnlineLasso):
     """Online Lasso for regression (dissertation, 3.2.5)."""
 
 
 @estimator
-class OnlineElasticNetClassifier(OnlineElasticNet, AverageClassifier):
+class OnlineElasticNetClassifier(Classifier, OnlineElasticNet):
     """Online elastic net for two classes (dissertation, 3.2.5)."""
 
 
 @estimator
-class OnlineElasticNetRegressor(OnlineElasticNet, AverageRegressor):
+class OnlineElasticNetRegressor(Regressor, OnlineElasticNet):
     """Online elastic net for regression (dissertation, 3.2.5)."""
 
 
 @estimator
-class OnlineMCPClassifier(OnlineMCP, AverageClassifier):
+class OnlineMCPClassifier(Classifier, OnlineMCP):
     """Online minimax concave penalty for two classes (dissertation, 3.2.5)."""
 
 
 @estimator
-class OnlineMCPRegressor(OnlineMCP, AverageRegressor):
+class OnlineMCPRegressor(Regressor, OnlineMCP):
     """Online minimax concave penalty for regression (dissertation, 3.2.5)."""
 
 
 @estimator
-class OnlineSCADClassifier(OnlineSCAD, AverageClassifier):
+class OnlineSCADClassifier(Classifier, OnlineSCAD):
     """Online smoothly clipped absolute deviation for two classes (dissertation, 3.2.5)."""
 
 
 @estimator
-class OnlineSCADRegressor(OnlineSCAD, AverageRegressor):
+class OnlineSCADRegressor(Regressor, OnlineSCAD):
     """Online smoothly clipped absolute deviation for regression (dissertation, 3.2.5)."""

@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema
 import yaml
 
-from ofslib.datasets.registry import registry
+from ofslib.datasets.registry import read_rows
 from ofslib.reproduction.entries import DEFAULTS, ConfigurationError, Entry, Setting
 from ofslib.reproduction.sources import sources
 
@@ -102,7 +102,7 @@ class Project:
     @cached_property
     def _registry(self) -> dict[str, dict[str, Any]]:
         try:
-            return registry(self.root / "config/datasets.csv").to_dict("index")
+            return read_rows(self.root / "config/datasets.csv")
         except (FileNotFoundError, ValueError) as error:
             raise ConfigurationError(str(error)) from error
 

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from ofslib.averages import RunningAverages, Standardized
 from ofslib.kernels.gram import least_squares
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, number, one_of, param
-from ofslib.streams.selector import Classifier, DeferredModel, Regressor
+from ofslib.streams.selector import DeferredModel
 
 
 @estimator
@@ -191,11 +191,3 @@ class AverageSelector(AverageStream):
         least = np.finfo(standard.S_xx.dtype).eps * standard.S_yy
         price = 2.0 if self.k == "aic" else np.log(weight)
         return weight * np.log(max(variance, least, np.finfo(float).tiny)) + price * len(support)
-
-
-class AverageClassifier(Classifier, AverageStream):
-    """Two classes, by least squares on -1 and +1: dissertation, 3.2.6."""
-
-
-class AverageRegressor(Regressor, AverageStream):
-    """A number, by least squares."""
