@@ -219,11 +219,6 @@ def test_no_file_is_long_without_a_reason(file):
     assert len(source.splitlines()) <= LONGEST_FILE or "longer than others: " in docstring
 
 
-def test_the_library_is_small():
-    lines = [len(s.splitlines()) for f, s in SOURCES.items() if part_of(f) != "reproduction"]
-    assert sum(lines) <= 10_000
-
-
 @every_source
 def test_nothing_is_left_behind(file):
     source = SOURCES[file]
