@@ -29,6 +29,7 @@ from scipy.linalg.blas import dsyrk, ssyrk
 from sklearn.utils.validation import check_array, check_X_y
 
 from ofslib._files import whole_file
+from ofslib._sparse import checked
 
 # Co-moments of more bytes than this lie in a file of the system's temporary folder.
 MAX_BYTES = psutil.virtual_memory().total * 2 // 3
@@ -189,7 +190,12 @@ class RunningAverages:
         """Finite X (float64, float32 or CSR), y and weights; rows of weight zero left out."""
         kinds = [np.float64, np.float32]
         X, y = check_X_y(
-            X, y, accept_sparse="csr", dtype=kinds, y_numeric=True, estimator="RunningAverages"
+            checked(X),
+            y,
+            accept_sparse="csr",
+            dtype=kinds,
+            y_numeric=True,
+            estimator="RunningAverages",
         )
         if X.shape[1] != self.n_features:
             raise ValueError(

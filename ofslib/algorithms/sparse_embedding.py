@@ -8,6 +8,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ofslib._sparse import checked
 from ofslib.streams.bases import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ofslib.streams.parameters import AT_LEAST_ONE, estimator, param
 
@@ -32,7 +33,7 @@ class SparseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def fit(self, X, y=None):
         """Draw the sums; of X only the number of features is read, and y is not. Returns self."""
         self._validate_params()
-        X = validate_data(self, X, **_FORM)
+        X = validate_data(self, checked(X), **_FORM)
         self.n_samples_seen_, p = X.shape
         rng = check_random_state(self.random_state)
         sums, signs = rng.randint(self.k, size=p), 2.0 * rng.randint(2, size=p) - 1
@@ -42,7 +43,7 @@ class SparseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def transform(self, X) -> np.ndarray:
         """The sums for each row, shape (n_samples, k)."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **_FORM)
+        X = validate_data(self, checked(X), reset=False, **_FORM)
         return safe_sparse_dot(X, self.components_.T.astype(X.dtype), dense_output=True)
 
     @property

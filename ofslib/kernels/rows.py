@@ -92,6 +92,18 @@ def is_sparse(x) -> bool:
     return kind(x) in (CSR, SparseRow)
 
 
+@kernel
+def is_canonical(indptr, indices):
+    """Whether the indices of each row ascend and none is there twice."""
+    wrong = False
+    for i in range(len(indptr) - 1):
+        own = indices[indptr[i] : indptr[i + 1]]
+        later = own[1:]
+        for j in range(len(later)):
+            wrong |= later[j] <= own[j]
+    return not wrong
+
+
 @generic
 def row(X, i):
     """Row i of X."""

@@ -22,6 +22,7 @@ from sklearn.utils._tags import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from ofslib._sparse import checked
 from ofslib.kernels.losses import Loss, total
 from ofslib.kernels.working_set import (
     IN_USE,
@@ -128,9 +129,11 @@ class ColumnStream(Selector):
     def _read_columns(self, X, y, first: bool):
         form = {"accept_sparse": self.sparse_form, "dtype": [np.float64, np.float32]}
         if first and self.supervised:
-            X, y = check_X_y(X, y, **form, y_numeric=not is_classifier(self), estimator=self)
+            X, y = check_X_y(
+                checked(X), y, **form, y_numeric=not is_classifier(self), estimator=self
+            )
             return X, self._targets(y)
-        X = check_array(X, **form, estimator=self)
+        X = check_array(checked(X), **form, estimator=self)
         if first:
             return X, None
         n = self.n_samples_seen_

@@ -10,7 +10,7 @@ from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES, LOSSES, Loss, total
-from ofslib.kernels.rows import CSR, ROWS, Block
+from ofslib.kernels.rows import CSR, ROWS, Block, is_canonical
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
     POSITIVE,
@@ -58,8 +58,11 @@ def _blocks(X, y, order) -> Iterator[Block]:
 
 
 def _kernel_csr(X) -> CSR:
-    if not X.has_canonical_format:
-        X = X.copy()
+    if X.shape[1] > np.iinfo(np.int32).max:
+        raise ValueError(f"X has {X.shape[1]} features; sparse rows may have at most 2**31 - 1")
+    # X.has_canonical_format is what somebody once said of these arrays; they may have changed.
+    if not is_canonical(X.indptr, X.indices):
+        X = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape, copy=True)
         X.sum_duplicates()
     data = np.require(X.data, np.float64, "CW")
     indices = np.require(X.indices, np.int32, "CW").view(np.uint32)

@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import ThreadpoolController
 
+from ofslib._sparse import checked
 from ofslib.streams.bases import BaseEstimator, ClassifierMixin, RegressorMixin, SelectorMixin
 
 
@@ -128,9 +129,13 @@ class Selector(SelectorMixin, BaseEstimator):
             "ensure_all_finite": self.ensure_all_finite,
         }
         if not self.supervised:
-            return validate_data(self, X, **form), None
-        X, y = validate_data(self, X, y, y_numeric=not is_classifier(self), **form)
+            return validate_data(self, checked(X), **form), None
+        X, y = validate_data(self, checked(X), y, y_numeric=not is_classifier(self), **form)
         return X, self._targets(y, **known)
+
+    def transform(self, X):
+        """The selected columns of X, shape (n_samples, number of selected features)."""
+        return super().transform(checked(X))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -190,6 +195,7 @@ class LinearModel(Selector):
 
     def _margins(self, X) -> np.ndarray:
         check_is_fitted(self)
+        X = checked(X)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
         coef, intercept = self._model(self._state)
         return safe_sparse_dot(X, coef) + intercept
