@@ -112,8 +112,8 @@ def _obtain(remote, target, timeout):
                 message = f"not in the mirror ({MIRROR}): {error}; trying {remote.url}"
                 warnings.warn(message, stacklevel=3)
     raise NotObtainable(
-        f"{damaged}{remote.name} could not be had from {' nor from '.join(failures)}. Connect to the "
-        f"network, or set {MIRROR} to a folder or an address that holds {remote.name}"
+        f"{damaged}{remote.name} could not be had from {' nor from '.join(failures)}. Connect to "
+        f"the network, or set {MIRROR} to a folder or an address that holds {remote.name}"
     )
 
 
