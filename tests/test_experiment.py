@@ -334,13 +334,16 @@ PEERS = ["sfsa_table_1", "sfsa_table_2", "sfsa_table_3"]
 @pytest.mark.parametrize("entry", PEERS)
 def test_two_equal_runs_give_equal_bits_of_all_methods_peers_too(entry):
     spec = project.load(project.find_root(), scale="smoke").entries[entry].to_run[-1].spec
-    small = {"p": 60, "k": 4, "n": 600} | ({"nonzeros": 9} if "nonzeros" in spec["data"] else {})
+    small = {"p": 60, "k": 4, "n": 600, "warmup": 50, "maturity": 500, "nonzeros": 9}
     few = {
-        label: method | {key: 4 for key in ("k",) if method.get("k")} | {"replicates": 2}
+        label: method
+        | {"replicates": 2}
+        | {key: small[key] for key in method.keys() & small.keys()}
         for label, method in spec["methods"].items()
     }
     assert sum(method["class"].startswith("ofslib.reproduction.peers:") for method in few.values())
-    spec = spec | {"data": spec["data"] | small, "methods": few, "replicates": 2, "test_rows": 50}
+    data = spec["data"] | {key: small[key] for key in spec["data"].keys() & small.keys()}
+    spec = spec | {"data": data, "methods": few, "replicates": 2, "test_rows": 50}
     first, second = (experiment.run(spec, progress=False) for _ in range(2))
     assert set(few) == set(first["method"])
     assert_frame_equal(first, second, check_exact=True)
