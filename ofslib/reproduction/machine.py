@@ -55,7 +55,7 @@ def claim(owner: Path) -> BinaryIO:
     if not _lock(file) or (here and _is_alive(pid, created)):
         file.close()
         raise FolderInUse(
-            f"another run, process {pid} on {host}, works in this folder; wait for its end ({owner})"
+            f"another run, process {pid} on {host}, works in this folder; let it end ({owner})"
         )
     me = psutil.Process()
     # In place: another file would not be locked.

@@ -30,6 +30,7 @@ class Project:
     seed: int
     committed: str  # the scale of the figures that come with the checkout
     entries: dict[str, Entry] = field(repr=False)
+    time_limit: int = 2880  # minutes
 
     def result(self, entry: str, setting: str, kind: str = "") -> Path:
         """File of results of a setting; `kind` is "" or "time"."""
@@ -58,6 +59,10 @@ class Project:
         source = self.source(entry).name
         settings = [s for s in self.shown(entry, kind) if not s.skipped]
         return [str(self.result(source, s.name, kind)) for s in settings]
+
+    def time_limit_of(self, entry: str) -> int:
+        """Minutes that a notebook of an entry may run."""
+        return self.entries[entry].spec.get("time_limit", self.time_limit)
 
     def source(self, entry: str) -> Entry:
         """The entry whose runs an entry shows: itself, or the one that it names in `results`."""

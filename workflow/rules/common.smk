@@ -111,6 +111,11 @@ def run_memory(wildcards):
     return work.setting(wildcards.entry, wildcards.setting).mem_mb
 
 
+def run_minutes(wildcards):
+    """A resource, not a parameter: what is made is not made again because the limit is another."""
+    return work.time_limit_of(wildcards.entry)
+
+
 def run_slots(wildcards):
     """One, or all if the run itself measures times."""
     metrics = work.setting(wildcards.entry, wildcards.setting).spec["metrics"]
