@@ -144,7 +144,7 @@ def main(job) -> None:
         names = [spec.get("experiment"), spec.get("name"), parameters.get("entry")]
         sys.exit(
             f"{', '.join(filter(None, names))}: {job.input.notebook} had not ended after "
-            f"{minutes:g} minutes, its time_limit (of the entry, or of config/config.yaml), see {log.text}"
+            f"{minutes:g} minutes, its time_limit (its own or config/config.yaml's), see {log.text}"
         )
     except Exception as error:
         reason = str(error).strip().splitlines()[-1:]
