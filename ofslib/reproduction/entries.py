@@ -254,7 +254,9 @@ class Entry:
 
 def _check_numbers(data: dict[str, Any]) -> None:
     """Raise ConfigurationError, naming the key, where a design is given no number."""
-    design = DESIGNS.get(data.get("simulate")) if isinstance(data.get("simulate"), str) else None
+    if not isinstance(data.get("simulate", ""), str):
+        raise ConfigurationError(f"simulate={data['simulate']!r} is none of {sorted(DESIGNS)}")
+    design = DESIGNS.get(data.get("simulate"))
     kinds = {f.name: f.type for f in fields(design)} | {"n": int} if design else {}
     for key in kinds.keys() & data.keys():
         value, kind = data[key], kinds[key]

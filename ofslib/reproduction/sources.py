@@ -99,8 +99,10 @@ def is_no_class(name: str) -> bool:
     What is imported there, or made otherwise, is not known before a run imports it.
     """
     module, _, member = name.rpartition(":")
+    if not module:
+        return home_of(name) is None
     file = home(name)
-    if not module or file.suffix != ".py":
+    if file.suffix != ".py":
         return False
     nodes = [
         node
