@@ -29,10 +29,6 @@ localrules:
     all,
 
 
-onstart:
-    machine.remember_owner(OWNER)
-
-
 onsuccess:
     print_summary()
 

@@ -7,12 +7,15 @@ module it would go on running the old code of everything that calls into it.
 
 import hashlib
 import os
+import pickle
+import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numba
+from numba.core import caching
 from numba.extending import overload
 
 # Sums may be reordered (vector units), but nan and inf keep their meaning.
@@ -47,11 +50,69 @@ def _cache_in(folder: Path):
         numba.config.CACHE_DIR = before
 
 
+class _Cache(caching.FunctionCache):
+    """numba's, but what cannot be kept or read is compiled again."""
+
+    def load_overload(self, sig, target_context):
+        try:
+            return super().load_overload(sig, target_context)
+        except OSError as error:
+            _say_once(f"cannot be read ({error})")
+
+    def save_overload(self, sig, data):
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            _say_once(f"cannot be written ({error})")
+
+
+class _CheckedFiles(caching.IndexDataCacheFile):
+    """numba's files, each behind a checksum: what is damaged is neither unpickled nor run."""
+
+    def save(self, key, data):
+        super().save(key, (key, data))
+
+    def load(self, key):
+        # A file may be left of what an index said that is lost.
+        found, data = super().load(key) or (None, None)
+        return data if found == key else None
+
+    def _dump(self, content):
+        content = super()._dump((self._source_stamp, content))
+        return hashlib.sha256(content).digest() + content
+
+    def _save_index(self, overloads):
+        self._save_data(self._index_name, overloads)
+
+    def _load_index(self):
+        return self._load_data(self._index_name) or {}
+
+    def _load_data(self, name):
+        try:
+            content = Path(self._data_path(name)).read_bytes()
+        except FileNotFoundError:
+            return None
+        if hashlib.sha256(content[32:]).digest() != content[:32]:
+            _say_once("is damaged")
+            return None
+        stamp, content = pickle.loads(content[32:])
+        return content if stamp == self._source_stamp else None
+
+
+@cache
+def _say_once(trouble: str) -> None:
+    warnings.warn(f"compiled code in {_FOLDER} {trouble}: it is compiled again", stacklevel=2)
+
+
 def kernel(function: Callable) -> Callable:
     """Compile `function` on first use; keep it on disk; release the interpreter lock inside."""
     # Without a folder of its own numba would write beside the sources, where the key is no guard.
     with _cache_in(_FOLDER):
-        return numba.njit(function, cache=_WRITABLE, nogil=True, error_model="numpy")
+        compiled = numba.njit(function, cache=_WRITABLE, nogil=True, error_model="numpy")
+    kept = getattr(compiled, "_cache", None)
+    if isinstance(kept, caching.FunctionCache):
+        kept.__class__, kept._cache_file.__class__ = _Cache, _CheckedFiles
+    return compiled
 
 
 def generic(choose: Callable | None = None, **jit_options) -> Callable:

@@ -93,7 +93,7 @@ class Server:
     """Answers as `answers[path]` says; counts what it was asked for."""
 
     def __init__(self):
-        self.answers, self.asked, self.end = {}, [], threading.Event()
+        self.answers, self.asked, self.end, self.sent = {}, [], threading.Event(), 0
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -137,6 +137,14 @@ def give(content, length=None):
         handler.wfile.write(content)
 
     return answer
+
+
+def endless(handler, server):
+    """Send 200 MiB, without saying how much there is, until nobody listens."""
+    give(CONTENT, 0)(handler, server)
+    for _ in range(200):
+        handler.wfile.write(bytes(2**20))
+        server.sent += 2**20
 
 
 def begin_and_hang(content):
@@ -291,7 +299,8 @@ FAILURES = {
     "one byte wrong": (give(WRONG), datasets.CorruptFile, sha256(WRONG)),
     "cut short": (give(CONTENT[:5000], len(CONTENT)), datasets.CorruptFile, "5240 more expected"),
     "cut short, no length": (give(CONTENT[:5000], 0), datasets.CorruptFile, "got 5000 bytes"),
-    "too long": (give(CONTENT + b"x"), datasets.CorruptFile, "got 10241 bytes"),
+    "too long": (give(CONTENT + b"x"), datasets.CorruptFile, "got more than 10240 bytes"),
+    "endless": (endless, datasets.CorruptFile, "got more than 10240 bytes"),
     "stops in the middle": (begin_and_hang(CONTENT), datasets.NotObtainable, "timed out"),
     "empty": (give(b"", 0), datasets.CorruptFile, "got 0 bytes"),
     "missing": (not_found, datasets.NotObtainable, "404"),
@@ -312,6 +321,18 @@ def test_a_failure_says_what_was_expected_and_keeps_nothing(place, server, case)
     if "got" in message:
         assert f"expected 10240 bytes, {sha256(CONTENT)}; got" in message
     assert place.files() == []
+    assert server.sent < 32 * 2**20, "only what the sockets hold"
+
+
+def test_where_no_size_is_pinned_there_is_a_limit(place, server, monkeypatch, tmp_path):
+    assert download.MOST_BYTES == 100 * 2**20
+    monkeypatch.setattr(download, "MOST_BYTES", 2**20)
+    server.answers[place.public] = endless
+    table = write_table(tmp_path, cells(CONTENT, train_checksum=f"git:{'0' * 40}", train_bytes=""))
+    said = "tiny.svm.*more than 1048576 bytes, the limit where no size is pinned"
+    with pytest.raises(datasets.CorruptFile, match=said):
+        datasets.fetch("tiny", place.folder, table)
+    assert place.files() == [] and server.sent < 32 * 2**20
 
 
 def test_nobody_listens(place, monkeypatch):
@@ -372,13 +393,18 @@ def test_a_mirror_is_asked_first(place, server, monkeypatch, tmp_path, as_url):
     assert server.asked == ["/mirror/tiny/tiny.svm"] * as_url
 
 
-@pytest.mark.parametrize("mirror", ["{folder}", "{server}/mirror", CLOSED])
+MIRRORS = ["{folder}", "{server}/mirror", CLOSED, "http://127.0.0.1:99999", "http://127.0.0.1:abc"]
+MIRRORS += ["http://[::1", "http://a..b"]
+
+
+@pytest.mark.parametrize("mirror", MIRRORS)
 def test_a_mirror_without_the_file_is_said_and_passed_over(
     place, server, monkeypatch, tmp_path, mirror
 ):
     mirror = mirror.format(folder=tmp_path, server=server.url)
     monkeypatch.setenv(download.MIRROR, mirror)
-    with pytest.warns(UserWarning, match=r"not in the mirror: .*trying http") as told:
+    said = r"not in the mirror \(OFSLIB_DATA_MIRROR\): .*trying http"
+    with pytest.warns(UserWarning, match=said) as told:
         assert [p.read_bytes() for p in place.fetch()] == [CONTENT]
     assert mirror in str(told[0].message) and told[0].filename == __file__
     server.answers.clear()

@@ -329,6 +329,27 @@ def test_peers_use_their_k_largest_coefficients():
     np.testing.assert_allclose(model.predict(X), expected)
 
 
+PEERS = ["sfsa_table_1", "sfsa_table_2", "sfsa_table_3"]
+
+
+@pytest.mark.parametrize("entry", PEERS)
+def test_two_equal_runs_give_equal_bits_of_all_methods_peers_too(entry):
+    spec = shipped.load(scale="smoke").entries[entry].to_run[-1].spec
+    small = {"p": 60, "k": 4, "n": 600, "warmup": 50, "maturity": 500, "nonzeros": 9}
+    few = {
+        label: method
+        | {"replicates": 2}
+        | {key: small[key] for key in method.keys() & small.keys()}
+        for label, method in spec["methods"].items()
+    }
+    assert sum(method["class"].startswith("ofslib.reproduction.peers:") for method in few.values())
+    data = spec["data"] | {key: small[key] for key in spec["data"].keys() & small.keys()}
+    spec = spec | {"data": data, "methods": few, "replicates": 2, "test_rows": 50}
+    first, second = (experiment.run(spec, progress=False) for _ in range(2))
+    assert set(few) == set(first["method"])
+    assert_frame_equal(first, second, check_exact=True)
+
+
 @dataclass(frozen=True)
 class SlowDesign(Equicorrelated):
     """Rows that are long in coming."""
@@ -680,6 +701,58 @@ def test_a_metric_that_a_method_cannot_have_leaves_rows_that_say_so(
     assert lost["value"].isna().all()
     assert set(lost["note"]) == {f"{metric} needs {lacks}, which Screen lacks"}
     assert_frame_equal(of(table, "SGDT").drop(columns="note"), run(methods=ours, **common))
+
+
+class Broken(BaseEstimator):
+    """A user's method whose model is no model, in one place of three."""
+
+    def __init__(self, k=1, where="coef_", bad=np.nan, support=False):
+        self.k, self.where, self.bad, self.support = k, where, bad, support
+
+    def fit(self, X, y):
+        self.coef_, self.intercept_, self.said = np.ones(X.shape[1]), 0.0, 0.0
+        if self.where == "coef_":
+            self.coef_ *= self.bad
+        else:
+            setattr(self, self.where, self.bad)
+        if self.support:
+            self.support_ = np.arange(X.shape[1])
+        return self
+
+    def decision_function(self, X):
+        return np.ones(len(X)) * self.intercept_ + self.said
+
+    predict = decision_function
+
+
+@pytest.mark.parametrize("test_rows", [50, None])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("where", ["coef_", "intercept_", "said"])
+def test_a_model_that_is_not_finite_has_no_score_but_a_reason(where, bad, test_rows):
+    """Not a number is not zero: all features would count as selected, and DR would be 100 %."""
+    if where == "said" and test_rows is None:
+        return  # nothing is asked of it there
+    broken = mine("Broken", where=where, bad=bad)
+    methods = {"broken": broken, "with support": broken | {"support": True}}
+    for task, scores in {"regression": ["RMSE"], "classification": ["AUC", "accuracy"]}.items():
+        data = setting()["data"] | {"task": task}
+        own = [metric for metric in scores if test_rows or metric in experiment.EXPECTED]
+        metrics = own if where == "said" else ["DR", "selected", *own]
+        table = run(methods=methods, data=data, metrics=metrics, test_rows=test_rows)
+        assert len(table) == 2 * 3 * len(metrics) and table["value"].isna().all()
+        assert table["note"].str.contains("of Broken is not finite").all()
+        if where != "said":
+            assert table["note"].str.startswith(f"{where} of Broken").all()
+
+
+def test_a_value_that_is_not_finite_is_told_too():
+    assert METRICS["DR"](Fixed([0, 1.0]), None, None, np.array([1])) == 100
+    with pytest.raises(ValueError, match=r"coef_ of Fixed is not finite \(1 of 2 values\)"):
+        METRICS["DR"](Fixed([0, np.nan]), None, None, np.array([1]))
+    design = Equicorrelated(p=60, k=4)
+    large = Fixed(np.full(60, 1e200), intercept_=0.0)
+    row = experiment._measured("RMSE", experiment.EXPECTED["RMSE"], large, design)
+    assert row == {"metric": "RMSE", "value": None, "note": "RMSE is not finite (inf)"}
 
 
 def test_a_slip_in_a_users_own_code_is_an_error():

@@ -166,6 +166,84 @@ def test_a_cache_that_cannot_be_written_does_no_harm(package):
     assert left == []
 
 
+def tripled(x):
+    return 3 * x
+
+
+@pytest.fixture
+def kept(monkeypatch, tmp_path):
+    """An empty folder of compiled code; `_jit.kernel` is a new process as far as that goes."""
+    monkeypatch.setattr(_jit, "_FOLDER", tmp_path)
+    monkeypatch.setattr(_jit, "_WRITABLE", True)
+    _jit._say_once.cache_clear()
+    return tmp_path
+
+
+def outcome(x=2.0):
+    """(result, times loaded from the cache, times compiled)"""
+    kernel = _jit.kernel(tripled)
+    return kernel(x), sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values())
+
+
+DAMAGES = {
+    "empty": lambda content: b"",
+    "cut": lambda content: content[: len(content) // 2],
+    "one bit": lambda content: content[:-200] + bytes([content[-200] ^ 1]) + content[-199:],
+    "first bit": lambda content: bytes([content[0] ^ 1]) + content[1:],
+    "another pickle": lambda content: pickle.dumps(FOREIGN),
+    "text": lambda content: b"# Compiled code\n" * 20,
+}
+
+
+class Foreign:
+    """What would be run if it were unpickled."""
+
+    def __reduce__(self):
+        return os.mkdir, ("foreign",)
+
+
+FOREIGN = Foreign()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_damaged_code_is_compiled_again_and_never_run(kept, monkeypatch, damage, ending):
+    monkeypatch.chdir(kept)
+    assert (outcome(), outcome()) == ((6.0, 0, 1), (6.0, 1, 0))
+    (file,) = kept.rglob(f"*.{ending}")
+    file.write_bytes(DAMAGES[damage](file.read_bytes()))
+    with pytest.warns(UserWarning, match="is damaged: it is compiled again") as told:
+        assert outcome() == (6.0, 0, 1)
+    assert len(told) == 1 and str(kept) in str(told[0].message)
+    assert outcome() == (6.0, 1, 0) and not (kept / "foreign").exists()
+
+
+def test_code_that_an_index_does_not_name_is_not_taken_for_another(kept):
+    """The index is lost, and the code for whole numbers stands where that for others is put."""
+    assert outcome(2) == (6, 0, 1)
+    (index,), (whole,) = kept.rglob("*.nbi"), kept.rglob("*.nbc")
+    before = whole.read_bytes()
+    index.unlink()
+    assert outcome(2.5) == (7.5, 0, 1)
+    whole.write_bytes(before)
+    assert outcome(2.5) == (7.5, 0, 1)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a limit on the size of files")
+def test_a_full_disk_costs_compilations_only(kept):
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        with pytest.warns(UserWarning, match="cannot be written .*: it is compiled again") as told:
+            assert (outcome(), outcome()) == ((6.0, 0, 1), (6.0, 0, 1))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert len(told) == 1 and str(kept) in str(told[0].message)
+    assert (outcome(), outcome()) == ((6.0, 0, 1), (6.0, 1, 0))
+
+
 def test_where_compiled_code_is_kept(monkeypatch, tmp_path):
     key = _jit.source_key()
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))

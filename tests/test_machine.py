@@ -1,10 +1,15 @@
 """What the workflow knows of this machine, of other runs, and of data sets that are missing."""
 
+import hashlib
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
 
 import psutil
 import pytest
@@ -55,13 +60,81 @@ def test_the_lock_of_a_dead_run_is_removed(lock, dead):
     owner, locks = lock
     owner.write_text(json.dumps(dead()))
     machine.drop_stale_lock(*lock)
-    assert not locks.exists() and list(owner.parent.iterdir()) == []
+    assert not locks.exists() and list(owner.parent.iterdir()) == [owner]
 
 
-def test_the_lock_of_a_living_run_is_left_alone(lock):
-    machine.remember_owner(lock[0])
-    machine.drop_stale_lock(*lock)
-    assert lock[0].exists() and any(lock[1].iterdir())
+RUN = """
+import sys
+from pathlib import Path
+from ofslib.reproduction import machine
+owner, locks = map(Path, sys.argv[1:])
+machine.drop_stale_lock(owner, locks)
+try:
+    held = machine.claim(owner)
+except machine.FolderInUse as error:
+    sys.exit(f"refused: {error}")
+print("works", flush=True)
+sys.stdin.readline()
+"""
+
+
+@contextmanager
+def a_run(lock):
+    """A process that works in the folder until it is told to end."""
+    words = [sys.executable, "-c", RUN, *map(str, lock)]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(words, text=True, **pipes) as process:
+        yield process
+        process.kill()
+
+
+def test_a_run_beside_a_living_one_is_refused_and_changes_nothing(lock):
+    """However many try and end: a record of theirs would have the next one take A for dead."""
+    owner, locks = lock
+    with a_run(lock) as first:
+        assert first.stdout.readline() == "works\n"
+        record = owner.read_bytes()
+        for _ in range(3):
+            with a_run(lock) as other:
+                _, said = other.communicate()
+                assert other.returncode == 1
+                assert re.search(rf"refused: .*process {first.pid} .* works in this folder", said)
+            machine.drop_stale_lock(*lock)
+            assert owner.read_bytes() == record and any(locks.iterdir())
+        first.kill()
+        first.wait()
+        with a_run(lock) as next_one:
+            assert next_one.stdout.readline() == "works\n"
+            assert not locks.exists()
+            assert json.loads(owner.read_text())[1] == next_one.pid
+
+
+def test_of_many_that_begin_at_once_one_works(lock):
+    lock[0].write_text(json.dumps(of_a_dead_process()))
+    words = [sys.executable, "-c", RUN, *map(str, lock)]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    runs = [subprocess.Popen(words, text=True, **pipes) for _ in range(4)]
+    try:
+        end = time.monotonic() + 60
+        while sum(run.poll() is None for run in runs) > 1 and time.monotonic() < end:
+            time.sleep(0.1)
+        (one,) = [run for run in runs if run.poll() is None]
+        assert one.stdout.readline() == "works\n"
+        assert json.loads(lock[0].read_text())[1] == one.pid
+    finally:
+        for run in runs:
+            run.communicate("\n")
+
+
+def test_where_files_cannot_be_locked_the_record_says_who_is_there(lock, monkeypatch):
+    monkeypatch.setattr(machine, "fcntl", None)
+    with a_run(lock) as first:
+        assert first.stdout.readline() == "works\n"
+        with pytest.raises(machine.FolderInUse, match=f"process {first.pid} "):
+            machine.claim(lock[0])
+        machine.drop_stale_lock(*lock)
+        assert any(lock[1].iterdir())
+    machine.claim(lock[0]).close()
 
 
 @pytest.mark.parametrize("content", [None, "", json.dumps(["elsewhere", 1, 1.0])])
@@ -119,3 +192,38 @@ def test_what_is_required_is_an_error_and_what_is_not_wanted_is_not_tried(fetche
     with pytest.raises(datasets.NotObtainable):
         records.obtain("one", "require")
     assert records.obtain("never asked for", "none")["reason"] == "real_data is none"
+
+
+RECORD = {"name": "one", "status": "not fetched", "reason": "none", "detail": ""}
+WHOLE = json.dumps(RECORD)
+CUT = ["", WHOLE[:30], "null", "[]", "{}", '{"status": "not fetched"}', '"fetched"', "\x00" * 40]
+
+
+@pytest.mark.parametrize("content", CUT)
+def test_a_cut_record_is_named_and_made_again(fetched, content):
+    file = Path(records.path("one"))
+    file.parent.mkdir()
+    file.write_text(content)
+    for call in (lambda: records.read(file), lambda: records.missing(["one"])):
+        with pytest.raises(datasets.CorruptFile, match=r"resources/one\.json is no whole record"):
+            call()
+    (said,) = records.mend(["one", "never fetched"])
+    assert "resources/one.json" in said and not file.exists()
+    assert records.missing(["one"]) == records.mend(["one"]) == []
+
+
+@pytest.mark.parametrize("can", [True, False])
+def test_a_data_file_that_was_damaged_is_fetched_again_or_named(fetched, can):
+    fetched["one"] = "rows"
+    records.write(records.obtain("one", "auto"))
+    record = Path(records.path("one")).read_bytes()
+    data = Path("resources/one/rows")
+    assert json.loads(record)["sha256"] == {str(data): hashlib.sha256(b"rows").hexdigest()}
+    assert records.mend(["one"]) == []
+    data.write_text("rowz")
+    fetched["one"] = "rows" if can else datasets.NotObtainable("one/rows: no answer")
+    (said,) = records.mend(["one"])
+    assert said.startswith(f"{data}: damaged since it was fetched; ")
+    assert said.endswith("fetched again" if can else "one/rows: no answer")
+    assert Path(records.path("one")).read_bytes() == record, "what is made stays"
+    assert (data.read_text() == "rows") == can

@@ -9,6 +9,7 @@ from pathlib import Path
 import matplotlib
 import matplotlib.pyplot as plt
 import pandas as pd
+import pytest
 
 from ofslib.reproduction import looks, plots, project
 
@@ -72,6 +73,21 @@ def test_equal_figures_are_equal_bytes(tmp_path):
     assert "<dc:date>" not in svg
     pdf = (tmp_path / "made_1.pdf").read_bytes()
     assert pdf.startswith(b"%PDF") and b"CreationDate" not in pdf
+
+
+@pytest.mark.parametrize("label", ["a$b", "$a$b", "$x^$", "$_$", r"50$ or $\frac{1$", "$$"])
+def test_a_name_with_a_dollar_is_shown_as_it_is(tmp_path, label):
+    """matplotlib takes what stands between two of them for a formula, and may not understand it."""
+    rows = [(label, k, float(k), 1.0) for k in (10, 20)]
+    summary = pd.DataFrame(rows, columns=["method", "k", "ours", "se"])
+    figure, drawn = plots.data_panels({"a": label, "b": label}, {"b": label}, "Accuracy")
+    plots.curves(drawn["a"], summary, "k")
+    plots.shared_legend(figure, figure.axes)
+    plots.save_figure(figure, str(tmp_path / "one"))
+    (legend,) = figure.legends[0].get_texts()
+    parsed = [legend, drawn["a"].title, figure.axes[1].texts[0]]
+    assert [text._preprocess_math(text.get_text()) for text in parsed] == [(label, False)] * 3
+    plt.close(figure)
 
 
 def test_curves_draw_means_and_errors():

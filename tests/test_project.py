@@ -18,6 +18,7 @@ import ofslib
 from ofslib.metrics import METRICS
 from ofslib.reproduction import looks, project, tables
 from ofslib.reproduction.experiment import EXPECTED
+from ofslib.reproduction.methods import build
 from ofslib.reproduction.project import ConfigurationError
 
 ROOT = Path(__file__).parents[1]
@@ -194,6 +195,221 @@ def test_wrong_entry_names_file_entry_and_key(write, place, value, key):
     with pytest.raises(ConfigurationError) as error:
         use(root)
     assert [n for n in ("tiny.yaml", "one", key) if n not in str(error.value)] == []
+
+
+LABELS = [
+    "1",
+    "1.5",
+    "0x1F",
+    "null",
+    "~",
+    "yes",
+    "off",
+    "true",
+    "2020-01-01",
+    ".inf",
+    "1e3",
+    "12:30",
+]
+PLACES = {
+    "tiny.yaml, one.methods": ("experiments/tiny", "    {label}: {{class: SGDTRegressor}}\n"),
+    "tiny.yaml, one.readings.plain.methods": ("experiments/tiny", "        {label}: null\n"),
+    "tiny.yaml, one.readings": ("experiments/tiny", "    {label}: {{note: x}}\n"),
+    "tiny.yaml, top level": ("experiments/tiny", "{label}: {{source: x}}\n"),
+    "methods.yaml, top level": ("methods", "{label}: {{class: SGDTRegressor, entries: [one]}}\n"),
+    "scales.yaml, top level": ("scales", "{label}: {{replicates: 2}}\n"),
+    "config.yaml, top level": ("config", "{label}: 2\n"),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("label", [one for one in LABELS if one not in ("1e3",)])
+def test_a_name_that_yaml_takes_for_something_else_is_refused(write, place, label):
+    file, line = PLACES[place]
+    reading = {"plain": {"note": "As it is.", "methods": {"SGDT": None}}}
+    root = write({"one": TABLE | {"readings": reading}})
+    path = root / f"config/{file}.yaml"
+    text = path.read_text(encoding="utf-8")
+    depth = line.index("{") - 2
+    key = "\n" + " " * depth + place.rpartition(".")[2] + ":\n"
+    at = text.index(key) + len(key) if key in text else len(text)
+    if text == "{}\n":
+        text, at = "", 0
+    for written, refused in ((label, True), (f"'{label}'", False)):
+        changed_text = text[:at] + line.format(label=written) + text[at:]
+        path.write_text(changed_text, encoding="utf-8")
+        try:
+            project.load(root)
+        except ConfigurationError as error:
+            told = f"config/{'experiments/' * ('exp' in file)}{place}: the name "
+            assert (told in str(error)) == refused
+            assert "quotes" in str(error) or not refused
+        else:
+            assert not refused
+
+
+NUMBERS = [
+    ("grid", {"n": ["five"]}, "n='five' must be a whole number"),
+    ("grid", {"n": [100.5]}, "n=100.5 must be a whole number"),
+    ("grid", {"n": [100.0]}, "n=100.0 must be a whole number"),
+    ("grid", {"n": [True]}, "n=True must be a whole number"),
+    ("grid", {"n": [None]}, "n=None must be a whole number"),
+    ("grid", {"n": [[100]]}, "n=[100] must be a whole number"),
+    ("grid", {"n": [0]}, "n=0 must be a whole number of at least 1"),
+    ("grid", {"n": [-100]}, "n=-100 must be a whole number of at least 1"),
+    ("grid", {"n": [{"a": 1}]}, "n={'a': 1} must be a whole number"),
+    ("data/p", "many", "p='many' must be a whole number"),
+    ("data/p", "1e4", "p='1e4' must be a whole number"),
+    ("data/p", [100], "p=[100] must be a whole number"),
+    ("data/k", "few", "k='few' must be a whole number"),
+    ("data/alpha", "strong", "alpha='strong' must be a number"),
+    ("data/alpha", [1, 2], "alpha=[1, 2] must be a number"),
+    ("data/noise", False, "noise=False must be a number"),
+    ("data/beta", "weak", "beta='weak' must be a number or a pair"),
+    ("data/beta", [0.1, "b"], "beta=[0.1, 'b'] must be a number or a pair"),
+    ("data/beta", [1, 2, 3], "beta=[1, 2, 3] must be a number or a pair"),
+    ("data/simulate", ["equicorrelated"], "simulate=['equicorrelated']"),
+    ("data/alpha", float("inf"), "data.alpha: inf is not allowed"),
+    ("data/noise", float("nan"), "data.noise: nan is not allowed"),
+    ("grid", {"n": [float("-inf")]}, "grid.n.0: -inf is not allowed"),
+    ("methods/SFSA/mu", float("inf"), "methods.SFSA.mu: inf is not allowed"),
+    ("replicates", 2.0, "replicates: 2.0 is not of type 'integer'"),
+    ("replicates", True, "replicates: True is not of type 'integer'"),
+    ("test_rows", 1e3, "test_rows: 1000.0 is not"),
+    ("time_limit", 0.5, "time_limit: 0.5 is not of type 'integer'"),
+    ("time_limit", 0, "time_limit: 0 is less than the minimum of 1"),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "said"), NUMBERS)
+def test_what_is_no_number_is_refused_before_anything_is_computed(write, place, value, said):
+    with pytest.raises(ConfigurationError) as error:
+        project.load(write({"one": changed(TABLE, place, value)}))
+    message = str(error.value)
+    assert "tiny.yaml, one" in message and said in message
+
+
+@pytest.mark.parametrize("value", ["2020-01-01", "!!binary aGk=", "!!set {a, b}"])
+def test_a_value_that_is_no_text_and_no_number_is_refused(write, value):
+    root = write({"one": TABLE})
+    file = root / "config/experiments/tiny.yaml"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("warmup: 0", f"warmup: {value}"), encoding="utf-8")
+    with pytest.raises(
+        ConfigurationError, match=r"tiny\.yaml, one\.methods\.SFSA\.warmup: .*is read as"
+    ):
+        project.load(root)
+
+
+MARK = "import pathlib; pathlib.Path(__file__).with_name('was_run').touch()\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("os:system", "'os' is a part of Python"),
+        ("subprocess:run", "'subprocess' is a part of Python"),
+        ("builtins:eval", "'builtins' is a part of Python"),
+        ("os.path:join", "'os.path' is a part of Python"),
+        ("posix:system", "'posix' is a part of Python"),
+        ("antigravity:fly", "'antigravity' is a part of Python"),
+        ("of_mine:fit", "'of_mine:fit' is no class"),
+        ("of_mine:later", "'of_mine:later' is no class"),
+        ("reproduction.experiment", "'reproduction.experiment' is no class"),
+    ],
+)
+def test_a_class_that_is_none_is_refused_and_nothing_is_run(write, monkeypatch, name, said):
+    root = write(
+        {"one": changed(TABLE, "methods/SFSA", {"class": name, "command": "touch was_run"})}
+    )
+    monkeypatch.syspath_prepend(root)
+    monkeypatch.chdir(root)
+    text = MARK + "class Mine: pass\ndef fit(): pass\nasync def later(): pass\n"
+    (root / "of_mine.py").write_text(text)
+    with pytest.raises(ConfigurationError) as error:
+        project.load(root)
+    assert "tiny.yaml, one: SFSA: " in str(error.value) and said in str(error.value)
+    write({"one": changed(TABLE, "methods/SFSA", {"class": "of_mine:Mine"})})
+    project.load(root)
+    assert not (root / "was_run").exists()
+
+
+@pytest.mark.parametrize("name", ["os:system", "os:PathLike", "sklearn.base:clone", "sys:path"])
+def test_what_is_no_class_of_a_method_is_not_called(name, monkeypatch, tmp_path):
+    """What the source does not tell is found out when a run imports it."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TypeError, match=f"class: {name} is no class of a method"):
+        build({"class": name, "command": "touch was_run"})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"seed": 1000.0}, "seed: 1000.0 is not of type 'integer'"),  # --config seed=1e3
+        ({"seed": True}, "seed: True is not of type 'integer'"),
+        ({"seed": None}, "seed: None is not of type 'integer'"),
+        ({"scale": None}, "scale: None is not of type 'string'"),  # --config scale=
+        ({"scale": ""}, "scale='' is none of"),
+        ({"scale": 1}, "scale: 1 is not of type 'string'"),
+        ({"real_data": None}, "real_data: None is not one of"),
+        ({"real_data": False}, "real_data: False is not one of"),
+        ({"time_limit": 1.5}, "time_limit: 1.5 is not of type 'integer'"),
+    ],
+)
+def test_a_change_of_the_call_is_no_less_strict(write, change, said):
+    with pytest.raises(ConfigurationError) as error:
+        project.load(write({"one": TABLE}), **change)
+    assert "config/config.yaml" in str(error.value) and said in str(error.value)
+
+
+HEADER = (ROOT / "config/datasets.csv").read_text(encoding="utf-8").splitlines()[0]
+REGISTRIES = {
+    "semicolons": (HEADER.replace(",", ";").encode(), "commas between"),
+    "tabs": (HEADER.replace(",", "\t").encode(), "commas between"),
+    "UTF-16": (HEADER.encode("utf-16"), "UTF-8"),
+    "latin-1": ((HEADER + "\n\xe9").encode("latin-1"), "UTF-8"),
+    "zeros": (b"\0" * 100, "expected"),
+    "empty": (b"", "expected columns"),
+    "one column less": (HEADER.removesuffix(",notes").encode(), "expected columns"),
+    "a short row": ((HEADER + "\nmine,Mine\n").encode(), "row 1 (mine)"),
+}
+
+
+@pytest.mark.parametrize("case", REGISTRIES)
+def test_a_wrong_table_of_data_sets_is_named_also_where_none_is_used(write, case):
+    root = write({"one": TABLE})
+    content, said = REGISTRIES[case]
+    (root / "config/datasets.csv").write_bytes(content)
+    with pytest.raises(ConfigurationError) as error:
+        project.load(root)
+    assert "config/datasets.csv" in str(error.value) and said in str(error.value)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_table_or_a_configuration(write):
+    root = write({"one": TABLE})
+    for file in ("config/datasets.csv", "config/experiments/tiny.yaml"):
+        path = root / file
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    work = project.load(root)
+    assert list(work.entries) == ["one"] and work.row("ecml18_dexter")["n_train"] == 300
+
+
+def test_a_file_that_is_no_utf8_is_named(write):
+    root = write({"one": TABLE})
+    (root / "config/methods.yaml").write_bytes(b"# \xe9\n")
+    with pytest.raises(ConfigurationError, match=r"config/methods\.yaml: "):
+        project.load(root)
+
+
+def test_the_time_limit_is_that_of_the_entry_or_of_all(write):
+    root = write({"one": TABLE, "two": TABLE | {"time_limit": 7}})
+    work = project.load(root)
+    assert [work.time_limit_of(name) for name in ("one", "two")] == [2880, 7]
+    assert project.load(root, time_limit=60).time_limit_of("one") == 60
+    assert shipped.load().time_limit_of("sfsa_table_1") == 2880
+    same = [{**s.spec, "experiment": ""} for s in work.entries["two"].settings]
+    assert [{**s.spec, "experiment": ""} for s in work.entries["one"].settings] == same
 
 
 def test_unknown_data_set_names_the_file_and_the_known_ones(write):
@@ -402,7 +618,7 @@ def test_a_wrong_row_of_the_table_of_data_sets_is_named(write):
     root = write({"one": REAL})
     table = root / "config/datasets.csv"
     table.write_text(table.read_text().replace("name,title", "name,titel", 1))
-    with pytest.raises(ConfigurationError, match=r"tiny\.yaml, one: .*datasets\.csv: .*'title'"):
+    with pytest.raises(ConfigurationError, match=r"config/datasets\.csv: .*'title'"):
         project.load(root)
     columns = table.read_text().splitlines()[0].replace("titel", "title")
     row = "mine,Mine,no_such_reader" + "," * (columns.count(",") - 2)
@@ -421,7 +637,7 @@ def test_an_entry_may_show_the_runs_of_another(write):
 
 def test_changes_override_the_file(write):
     root = write({"one": TABLE})
-    work = project.load(root, scale="free", seed=7, real_data=None)
+    work = project.load(root, scale="free", seed=7)
     assert (work.scale, work.seed, work.real_data) == ("free", 7, "none")
     assert settings_of(root, seed=7)[0].spec["seed"] == 7
 

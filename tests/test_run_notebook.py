@@ -47,8 +47,9 @@ AS_SNAKEMAKE = """
 import json, runpy, sys
 from types import SimpleNamespace as N
 notebook, executed, text, parameters, script = sys.argv[1:]
+parameters = json.loads(parameters)
 job = N(input=N(notebook=notebook), log=N(notebook=executed, text=text), threads=1,
-        params=N(parameters=json.loads(parameters)))
+        params=N(parameters=parameters), resources=N(runtime=parameters.pop("minutes", 60)))
 runpy.run_path(script, init_globals={"snakemake": job})
 """
 
@@ -176,6 +177,41 @@ def test_failing_cell_is_shown(runner, write, tmp_path):
     assert status == ["completed", "failed", "pending"]
     assert any(o.get("ename") == "ZeroDivisionError" for c in cells for o in c.get("outputs", []))
     assert "ZeroDivisionError: division by zero" in log.read_text()
+
+
+SLEEPER = """
+import subprocess, sys, time
+from pathlib import Path
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+Path(out).write_text(f"{os.getpid()} {child.pid}")
+class Sleeper:
+    def fit(self, X, y): time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("busy", ["Sleeper().fit(0, 0)", "while True: pass"])
+def test_what_does_not_end_is_stopped_after_its_time(write, tmp_path, busy):
+    """The message names entry, setting and limit, and nothing that it started lives on."""
+    notebook, out = write("import os\n" + SLEEPER, busy, "never = 1"), tmp_path / "pids"
+    given = {"out": str(out), "minutes": 0.2}
+    spec = {"experiment": "tiny_table", "name": "plain_300"}
+    begun = time.monotonic()
+    job = start(notebook, tmp_path, "x", spec=spec, **given)
+    message = job.communicate(timeout=120)[1]
+    assert 12 <= time.monotonic() - begun < 60 and job.returncode == 1
+    assert message.startswith("tiny_table, plain_300: ") and "Traceback" not in message
+    for part in ("0.2 minutes", "time_limit", "config/config.yaml", "x.log"):
+        assert part in message
+    assert "Killed: it took longer than 12 s" in (tmp_path / "x.log").read_text()
+    cells = nbformat.read(tmp_path / "x.ipynb", as_version=4).cells
+    assert [c.source for c in cells][-1] == "never = 1"
+    for pid in map(int, out.read_text().split()):
+        wait_for(lambda pid=pid: not psutil.pid_exists(pid) or is_over(psutil.Process(pid)))
+
+
+def test_the_time_counts_from_the_beginning_of_each_notebook(runner, write, tmp_path):
+    for name in ("one", "two"):
+        runner.execute(write("1", name=name), tmp_path / f"{name}.ipynb", {}, seconds=60)
 
 
 @needs_posix

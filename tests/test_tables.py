@@ -298,7 +298,16 @@ def test_latex_is_booktabs():
 
 @pytest.mark.parametrize(
     ("name", "written"),
-    [("my_method", r"my\_method"), ("A&B", r"A\&B"), ("100%", r"100\%"), ("#1", r"\#1")],
+    [
+        ("my_method", r"my\_method"),
+        ("A&B", r"A\&B"),
+        ("100%", r"100\%"),
+        ("#1", r"\#1"),
+        ("a$b", r"a\$b"),
+        ("a\\b", r"a\textbackslash"),
+        ("a^b", r"a\textasciicircum"),
+        ("a~b", r"a\textasciitilde"),
+    ],
 )
 def test_latex_escapes_names(name, written):
     table = compared().replace({"mine": name, "plain": name}).rename(columns={"n": f"n {name}"})

@@ -753,11 +753,11 @@ def is_over(process):
 
 
 @contextmanager
-def held(copy, cores):
+def held(copy, cores, *targets):
     """Snakemake, in the middle of a run that waits to be released."""
     wipe(copy)
     copy.path("hold").touch()
-    process = copy.start("--cores", cores, mirror=str(copy.mirror))
+    process = copy.start(*targets, "--cores", cores, mirror=str(copy.mirror))
     try:
         wait_for(lambda: any(copy.folder.glob("started-*")), process)
         yield process
@@ -786,6 +786,41 @@ def test_killed_and_called_again(tiny, story):
     again = tiny.run("--cores", "8", mirror=str(tiny.mirror))
     assert again.code == 0, again.said[-3000:]
     assert outcome(tiny) == story.files
+
+
+def test_other_files_beside_a_living_run(tiny):
+    """Snakemake locks files, and the end of a run of other files removes the locks of all."""
+    (target,), other = TABLE_RUNS, "resources/tiny.json"
+    with held(tiny, "2", target) as process:
+        locks = sorted(tiny.path(".snakemake/locks").iterdir())
+        owner = tiny.path(".snakemake/owner.json").read_bytes()
+        assert len(locks) == 2 and json.loads(owner)[1] == process.pid
+        for wanted in (other, target):
+            beside = tiny.run(wanted, "--cores", "1", mirror=str(tiny.mirror), seconds=60)
+            assert beside.code != 0 and f"process {process.pid} " in beside.said, beside.said
+            assert "works in this folder" in beside.said and "Traceback" not in beside.said
+            assert sorted(tiny.path(".snakemake/locks").iterdir()) == locks
+            assert tiny.path(".snakemake/owner.json").read_bytes() == owner
+        assert process.poll() is None and len(list(tiny.folder.glob("started-*"))) == 1
+        tiny.path("hold").unlink()
+        said, _ = process.communicate(timeout=300)
+    assert process.returncode == 0 and tiny.path(target).is_file(), said[-3000:]
+
+
+def test_an_empty_scale_is_no_scale(tiny):
+    done = tiny.run("-n", mirror=str(tiny.mirror), scale="")
+    assert done.code != 0 and "config/config.yaml" in done.said and "scale: None" in done.said
+
+
+def test_a_cut_record_is_made_again(tiny):
+    wipe(tiny)
+    words = ["resources/tiny.json", "--cores", "1"]
+    assert tiny.run(*words, mirror=str(tiny.mirror)).code == 0
+    before = tiny.path("resources/tiny.json").read_bytes()
+    tiny.path("resources/tiny.json").write_bytes(before[:50])
+    again = tiny.run(*words, mirror=str(tiny.mirror))
+    assert again.code == 0 and "resources/tiny.json is no whole record" in again.said, again.said
+    assert tiny.path("resources/tiny.json").read_bytes() == before
 
 
 def test_killed_kernel_is_started_again(tiny, story):

@@ -19,6 +19,8 @@ from ofslib.datasets.registry import find_row, splits
 
 MIRROR = "OFSLIB_DATA_MIRROR"
 SOURCE = "https://raw.githubusercontent.com"
+# Of a file whose size is not pinned; no file in a repository of the public source is larger.
+MOST_BYTES = 100 * 2**20
 
 
 class NotObtainable(Exception):
@@ -87,26 +89,46 @@ def remote_files(row: dict[str, Any], split: str) -> Iterator[RemoteFile]:
 
 
 def _obtain(remote, target, timeout):
+    damaged = ""
     if target.is_file():
         try:
             return _verify(target, remote)
         except CorruptFile:
             target.unlink()
+            damaged = f"{target} was damaged and is removed; "
     mirror, failures = os.environ.get(MIRROR, "").rstrip("/"), []
     for source in [f"{mirror}/{remote.name}", remote.url] if mirror else [remote.url]:
         try:
             with whole_file(target) as part:
-                _copy(source, part, timeout)
+                _copy(source, _Limited(part, remote), timeout)
                 part.flush()
                 return _verify(Path(part.name), remote)
         except NotObtainable as error:
             failures.append(str(error))
             if source != remote.url:
-                warnings.warn(f"not in the mirror: {error}; trying {remote.url}", stacklevel=3)
+                message = f"not in the mirror ({MIRROR}): {error}; trying {remote.url}"
+                warnings.warn(message, stacklevel=3)
     raise NotObtainable(
-        f"{remote.name} could not be had from {' nor from '.join(failures)}. Connect to the "
-        f"network, or set {MIRROR} to a folder or an address that holds {remote.name}"
+        f"{damaged}{remote.name} could not be had from {' nor from '.join(failures)}. Connect to "
+        f"the network, or set {MIRROR} to a folder or an address that holds {remote.name}"
     )
+
+
+class _Limited:
+    """A file that takes no more bytes than the registry pins, however many a source sends."""
+
+    def __init__(self, file, remote):
+        self.file, self.remote = file, remote
+        self.most = MOST_BYTES if remote.size is None else remote.size
+
+    def write(self, piece):
+        if self.file.tell() + len(piece) > self.most:
+            unpinned = ", the limit where no size is pinned" if self.remote.size is None else ""
+            raise _corrupt(self.remote, f"more than {self.most} bytes{unpinned}")
+        return self.file.write(piece)
+
+    def flush(self):
+        self.file.flush()
 
 
 def _copy(source, part, timeout):
@@ -120,11 +142,12 @@ def _copy(source, part, timeout):
         else:
             with open(source, "rb") as held:
                 shutil.copyfileobj(held, part)
-    except OSError as error:  # also what requests raises
+    except (OSError, ValueError) as error:  # what requests raises, and a port that is no number
         if "IncompleteRead" in str(error):
             message = f"{source}: cut short ({error}). Nothing was kept: run it again"
             raise CorruptFile(message) from error
-        raise NotObtainable(f"{source} ({error if web else error.strerror})") from error
+        reason = getattr(error, "strerror", None) or error
+        raise NotObtainable(f"{source} ({error if web else reason})") from error
 
 
 def _connect(url, seconds):
@@ -143,7 +166,7 @@ def _connect(url, seconds):
         try:
             socket.create_connection((host, port), seconds).close()
             outcome.append("")
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a host that is no name
             outcome.append(str(error))
 
     thread = threading.Thread(target=attempt, daemon=True)
@@ -151,6 +174,14 @@ def _connect(url, seconds):
     thread.join(seconds)
     if reason := "".join(outcome) if outcome else f"no answer within {seconds:g} s":
         raise NotObtainable(f"{url} ({reason})")
+
+
+def _corrupt(remote, got):
+    wanted = "" if remote.size is None else f"{remote.size} bytes, "
+    return CorruptFile(
+        f"{remote.name}: expected {wanted}{remote.checksum}; got {got}. Nothing was kept: run it "
+        f"again, and if that does not help, look whether {MIRROR} or a proxy gives another file"
+    )
 
 
 def _verify(path, remote):
@@ -161,9 +192,4 @@ def _verify(path, remote):
         while piece := file.read(1 << 20):
             digest.update(piece)
     if remote.size not in (None, size) or digest.hexdigest() != expected:
-        wanted = "" if remote.size is None else f"{remote.size} bytes, "
-        raise CorruptFile(
-            f"{remote.name}: expected {wanted}{remote.checksum}; got {size} bytes, "
-            f"{kind}:{digest.hexdigest()}. Nothing was kept: run it again, and if that does not "
-            f"help, look whether {MIRROR} or a proxy gives another file"
-        )
+        raise _corrupt(remote, f"{size} bytes, {kind}:{digest.hexdigest()}")

@@ -99,11 +99,19 @@ def splits(row: dict[str, Any], split: str | None = None) -> list[str]:
 def _read(path):
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no table of data sets; give its path (registry_path)")
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        table = csv.DictReader(file, restval="")
-        if table.fieldnames != list(_COLUMNS):
-            raise ValueError(f"{path}: expected columns {list(_COLUMNS)}, got {table.fieldnames}")
-        return list(table)
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            table = csv.DictReader(file, restval="")
+            found, rows = table.fieldnames, list(table)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(
+            f"{path}: expected a table in UTF-8 with commas between ({error})"
+        ) from error
+    if found != list(_COLUMNS):
+        raise ValueError(
+            f"{path}: expected columns {list(_COLUMNS)}, with commas between; got {found}"
+        )
+    return rows
 
 
 def _check(where, row):

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin
 
-from ofslib.reproduction.sources import home
+from ofslib.reproduction.sources import home, is_no_class
 from ofslib.simulate import DESIGNS
 
 # What is left of an entry's keys, if it does not give them.
@@ -170,11 +171,13 @@ class Entry:
     def _setting(self, reading: str | None, change: dict, point: dict[str, Any]) -> Setting:
         axes = point if reading is None else {"reading": reading, **point}
         methods = self._methods(axes)
+        data = point | _resolved(self.spec["data"] | change.get("data", {}), axes)
+        _check_numbers(data)
         spec = {
             "experiment": self.name,
             "name": _slug(axes.values()),
             "axes": axes,
-            "data": point | _resolved(self.spec["data"] | change.get("data", {}), axes),
+            "data": data,
             "methods": methods,
             "study": _resolved(self.spec["study"] | change.get("study", {}), axes),
             "seed": self.seed,
@@ -215,6 +218,8 @@ class Entry:
                 home(name)
             except LookupError as error:
                 raise ConfigurationError(f"{label}: {error}") from error
+            if label in spec["methods"] and is_no_class(name):
+                raise ConfigurationError(f"{label}: {name!r} is no class, and a method must be one")
         names = Counter(setting.name for setting in self.settings)
         for name, count in names.items():
             if count > 1:
@@ -245,6 +250,35 @@ class Entry:
                 design(**{key: data[key] for key in parameters & data.keys()})
             except (TypeError, ValueError) as error:
                 raise ConfigurationError(f"data: {error}") from error
+
+
+def _check_numbers(data: dict[str, Any]) -> None:
+    """Raise ConfigurationError, naming the key, where a design is given no number."""
+    if not isinstance(data.get("simulate", ""), str):
+        raise ConfigurationError(f"simulate={data['simulate']!r} is none of {sorted(DESIGNS)}")
+    design = DESIGNS.get(data.get("simulate"))
+    kinds = {f.name: f.type for f in fields(design)} | {"n": int} if design else {}
+    for key in kinds.keys() & data.keys():
+        value, kind = data[key], kinds[key]
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if kind is int and not (isinstance(value, int) and number and value > 0):
+            raise ConfigurationError(f"data: {key}={value!r} must be a whole number of at least 1")
+        if kind is float and not number:
+            raise ConfigurationError(f"data: {key}={value!r} must be a number")
+        if kind is bool and not isinstance(value, bool):
+            raise ConfigurationError(f"data: {key}={value!r} must be true or false")
+        if get_origin(kind) is tuple or isinstance(kind, UnionType):
+            _check_pair(key, value, kind)
+
+
+def _check_pair(key: str, value: Any, kind: Any) -> None:
+    """The same for what may be a number, a pair, or nothing, as its type says."""
+    allowed = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    numbers = value if isinstance(value, list) else [value]
+    right = all(isinstance(v, int | float) and not isinstance(v, bool) for v in numbers)
+    right &= len(numbers) == 2 if isinstance(value, list) else float in allowed
+    if not (right or (value is None and NoneType in allowed)):
+        raise ConfigurationError(f"data: {key}={value!r} must be a number or a pair of numbers")
 
 
 def _asked_of_design(spec: dict[str, Any]) -> dict[str, str]:

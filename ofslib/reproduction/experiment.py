@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from ofslib.metrics import METRICS, detection_rate, selected_features
+from ofslib.metrics import METRICS, NotFinite, check_finite, detection_rate, selected_features
 from ofslib.reproduction.methods import build, find_class, installed, learn, points
 from ofslib.simulate import DESIGNS
 
@@ -153,14 +153,25 @@ def _simulated(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, An
 
 
 def _measured(metric: str, measure, model, *known) -> dict[str, Any]:
-    """A metric of a model; a note instead of a value if the model lacks an attribute for it."""
+    """A metric of a model; a note instead of a value if it is not finite or lacks an attribute."""
     try:
-        return {"metric": metric, "value": measure(model, *known)}
+        check_finite(model)
+        return _finite({"metric": metric, "value": measure(model, *known)})
+    except NotFinite as error:
+        return {"metric": metric, "value": None, "note": str(error)}
     except AttributeError as error:
         if error.obj is not model or error.name not in LEARNED:
             raise
         note = f"{metric} needs {error.name}, which {type(model).__name__} lacks"
         return {"metric": metric, "value": None, "note": note}
+
+
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    """The row, with a note instead of a value that is no number of a result."""
+    value = row["value"]
+    if np.isfinite(value):
+        return row
+    return {**row, "value": None, "note": f"{row['metric']} is not finite ({value})"}
 
 
 def _tracked(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, Any]]:
@@ -183,7 +194,7 @@ def _tracked(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, Any]
     for row in seen:
         key = row.pop("key")
         label, point = ("truth", ()) if key is None else key
-        yield {"method": label, **dict(point), "replicate": replicate, **row}
+        yield {"method": label, **dict(point), "replicate": replicate, **_finite(row)}
 
 
 def warm_up(setting: dict[str, Any]) -> None:

@@ -83,6 +83,11 @@ def look(method: str) -> dict[str, Any]:
     return {"color": COLOURS[place % 10], "marker": _MARKERS[place % len(_MARKERS)]}
 
 
+def plain(text: str) -> str:
+    """A name as matplotlib shows it letter by letter: a $ begins no formula."""
+    return text.replace("$", r"\$")
+
+
 def in_order(methods: Iterable[str]) -> list[str]:
     """Methods in the order of the papers' columns, unknown ones last."""
     known = {name: place for place, name in enumerate(METHODS)}

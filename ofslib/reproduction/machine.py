@@ -5,10 +5,14 @@ import os
 import shutil
 import socket
 from pathlib import Path
+from typing import BinaryIO
 
 import psutil
 
-from ofslib._files import write_whole
+try:
+    import fcntl
+except ImportError:  # Windows: the record alone says who is there
+    fcntl = None
 
 CGROUP = Path(os.sep, "sys", "fs", "cgroup")
 
@@ -29,27 +33,72 @@ def memory_mb(cgroup: Path = CGROUP) -> int:
     return int(0.8 * min(limits) / 2**20)
 
 
-def remember_owner(owner: Path) -> None:
-    """Write down that this process holds the lock of the working directory."""
+class FolderInUse(Exception):
+    """Another run works in this folder."""
+
+
+def claim(owner: Path) -> BinaryIO:
+    """Be the one run of this folder, as long as the file that is returned is open.
+
+    Snakemake locks files, not the folder: it lets two runs of different files begin, and the first
+    that ends removes the locks of both.
+
+    Raises
+    ------
+    FolderInUse
+        If another process has it; what that has written down stays as it is.
+    """
+    owner.parent.mkdir(parents=True, exist_ok=True)
+    file = open(owner, "a+b")
+    host, pid, created = _owner(file) or (None, 0, 0.0)
+    here = host == socket.gethostname() and pid != os.getpid()
+    if not _lock(file) or (here and _is_alive(pid, created)):
+        file.close()
+        raise FolderInUse(
+            f"another run, process {pid} on {host}, works in this folder; let it end ({owner})"
+        )
     me = psutil.Process()
-    write_whole(owner, json.dumps([socket.gethostname(), me.pid, me.create_time()]))
+    # In place: another file would not be locked.
+    file.truncate(0)
+    file.write(json.dumps([socket.gethostname(), me.pid, me.create_time()]).encode())
+    file.flush()
+    return file
 
 
 def drop_stale_lock(owner: Path, locks: Path) -> None:
     """Remove the lock of a run on this machine that was killed and could not do so itself."""
     try:
-        host, pid, created = json.loads(owner.read_text())
-    except (FileNotFoundError, ValueError):
-        return
-    if host != socket.gethostname() or _is_alive(pid, created):
-        return
-    claimed = owner.with_suffix(f".{os.getpid()}")
-    try:
-        owner.rename(claimed)  # only one of two processes that start now succeeds
+        file = open(owner, "r+b")
     except FileNotFoundError:
         return
-    shutil.rmtree(locks, ignore_errors=True)
-    claimed.unlink()
+    with file:
+        found = _owner(file)
+        if found is None or found[0] != socket.gethostname():
+            return
+        if _lock(file) and not _is_alive(*found[1:]):
+            shutil.rmtree(locks, ignore_errors=True)
+
+
+def _owner(file: BinaryIO) -> list | None:
+    """Host, process and its time of creation; None if that is not to be read."""
+    file.seek(0)
+    try:
+        host, pid, created = json.loads(file.read())
+        return [str(host), int(pid), float(created)]
+    except (ValueError, TypeError):
+        return None
+
+
+def _lock(file: BinaryIO) -> bool:
+    """Whether no other process holds the file; it is given back when closed, or with a kill."""
+    try:
+        if fcntl:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        pass
+    return True
 
 
 def _is_alive(pid: int, created: float) -> bool:

@@ -21,7 +21,7 @@ def installed(setting: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """The setting without the methods whose package is not installed, and why each is left out."""
     lacking = {}
     for label, spec in setting["methods"].items():
-        package = getattr(find_class(spec["class"]), "requires", None)
+        package = getattr(_method(spec["class"]), "requires", None)
         if package and importlib.util.find_spec(package) is None:
             lacking[label] = f"{package} is not installed"
     methods = {label: s for label, s in setting["methods"].items() if label not in lacking}
@@ -34,12 +34,21 @@ def find_class(path: str) -> Any:
     return getattr(import_module(module) if module else ofslib, name)
 
 
+def _method(path: str) -> Any:
+    """The class of a method, and nothing else that can be called."""
+    cls = find_class(path)
+    learns = any(hasattr(cls, name) for name in ("fit", "partial_fit", "fit_averages"))
+    if not (isinstance(cls, type) and (learns or hasattr(cls, "standardized"))):
+        raise TypeError(f"class: {path} is no class of a method: it needs fit or partial_fit")
+    return cls
+
+
 def build(spec: dict[str, Any], **defaults: Any) -> Any:
     """A model from {"class": ..., parameter: value, ...}.
 
     `defaults` are used where the class has such a parameter and the spec does not give it.
     """
-    cls = find_class(spec["class"])
+    cls = _method(spec["class"])
     own = {name: value for name, value in spec.items() if name not in ABOUT_THE_METHOD}
     known = inspect.signature(cls).parameters
     takes_all = any(p.kind == p.VAR_KEYWORD for p in known.values())

@@ -36,9 +36,10 @@ class _Classifier(_TopK):
 
 
 class _SGD(_TopK):
-    def __init__(self, k: int = 10, **parameters: Any):
+    # random_state stands by itself: what is hidden in **parameters is not filled in.
+    def __init__(self, k: int = 10, random_state: int | None = None, **parameters: Any):
         self.k = k
-        self.inner = self.cls(**parameters)
+        self.inner = self.cls(random_state=random_state, **parameters)
 
     def partial_fit(self, X, y, **known):
         """As that of the model."""

@@ -13,7 +13,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from ofslib._files import write_whole
 from ofslib.reproduction.claims import NO_BOUND
-from ofslib.reproduction.looks import COLOURS, COLUMN, PAGE, in_order, look, shades
+from ofslib.reproduction.looks import COLOURS, COLUMN, PAGE, in_order, look, plain, shades
 
 # -------------------------------------------------- figures and panels
 
@@ -49,7 +49,7 @@ def data_panels(
     figure, axes = panels(len(titles))
     drawn = {}
     for ax, (name, title) in zip(axes, titles.items(), strict=True):
-        ax.set(title=title, xlabel=xlabel)
+        ax.set(title=plain(title), xlabel=xlabel)
         if ax.get_subplotspec().is_first_col():
             ax.set_ylabel(ylabel)
         if name in missing:
@@ -62,7 +62,7 @@ def data_panels(
 def empty_panel(ax, reason: str) -> None:
     """Say in the panel, in short, why there is nothing to see."""
     text = textwrap.fill(textwrap.shorten(reason, 110, placeholder=" ..."), 34)
-    ax.text(0.5, 0.5, text, ha="center", va="center", transform=ax.transAxes, fontsize=6)
+    ax.text(0.5, 0.5, plain(text), ha="center", va="center", transform=ax.transAxes, fontsize=6)
     ax.set(xticks=[], yticks=[])
 
 
@@ -113,7 +113,7 @@ def curves(ax, summary: pd.DataFrame, x: str, markers: bool = True) -> None:
     """
     for method in in_order(summary["method"]):
         style = look(method) if markers else {"color": look(method)["color"]}
-        mean_curve(ax, summary[summary["method"] == method], x, label=method, **style)
+        mean_curve(ax, summary[summary["method"] == method], x, label=plain(method), **style)
 
 
 def numbered_curves(ax, summary: pd.DataFrame, x: str) -> None:
@@ -124,7 +124,7 @@ def numbered_curves(ax, summary: pd.DataFrame, x: str) -> None:
 
 def mean_point(ax, x: pd.Series, y: pd.Series, method: str) -> None:
     """Means of two metrics of a method, one standard error in both directions."""
-    ax.errorbar(x["ours"], y["ours"], y["se"], x["se"], ls="", label=method, **look(method))
+    ax.errorbar(x["ours"], y["ours"], y["se"], x["se"], ls="", label=plain(method), **look(method))
 
 
 def coefficients(ax, results: pd.DataFrame) -> None:

@@ -4,6 +4,7 @@ The Snakefile and the notebooks both read the project through this module, which
 """
 
 import json
+import math
 import os
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -30,6 +31,7 @@ class Project:
     seed: int
     committed: str  # the scale of the figures that come with the checkout
     entries: dict[str, Entry] = field(repr=False)
+    time_limit: int = 2880  # minutes
 
     def result(self, entry: str, setting: str, kind: str = "") -> Path:
         """File of results of a setting; `kind` is "" or "time"."""
@@ -58,6 +60,10 @@ class Project:
         source = self.source(entry).name
         settings = [s for s in self.shown(entry, kind) if not s.skipped]
         return [str(self.result(source, s.name, kind)) for s in settings]
+
+    def time_limit_of(self, entry: str) -> int:
+        """Minutes that a notebook of an entry may run."""
+        return self.entries[entry].spec.get("time_limit", self.time_limit)
 
     def source(self, entry: str) -> Entry:
         """The entry whose runs an entry shows: itself, or the one that it names in `results`."""
@@ -102,9 +108,14 @@ class Project:
     @cached_property
     def _registry(self) -> dict[str, dict[str, Any]]:
         try:
-            return read_rows(self.root / "config/datasets.csv")
+            rows = read_rows(self.root / "config/datasets.csv")
         except (FileNotFoundError, ValueError) as error:
             raise ConfigurationError(str(error)) from error
+        return {name: {c: row[c] for c in row if c != "name"} for name, row in rows.items()}
+
+    def check_registry(self) -> None:
+        """Raise ConfigurationError if the table of data sets is wrong, used or not."""
+        _ = self._registry
 
     @property
     def datasets(self) -> list[str]:
@@ -122,8 +133,7 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
         If something is not allowed; names the file, the entry and the key.
     """
     root = Path(root)
-    given = {key: value for key, value in changes.items() if value is not None}
-    config = _read(root, "config/config.yaml", "config") | given
+    config = _read(root, "config/config.yaml", "config") | changes
     _check(root, config, "config", "config/config.yaml with its changes")
     scales = _read(root, "config/scales.yaml", "scales")
     if config["scale"] not in scales:
@@ -142,6 +152,7 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
         for name in method.pop("entries"):
             _add_method(entries, name, label, method)
     project = Project(root, **config, committed=_committed(root), entries=entries)
+    project.check_registry()
     # Those that show the runs of others come last: a fault is that of the entry it stands in.
     for name in sorted(entries, key=lambda name: "results" in entries[name].spec):
         try:
@@ -183,6 +194,15 @@ def find_root(start: str | os.PathLike = ".") -> Path:
     raise ConfigurationError(f"no config/config.yaml in {start} or above: open the project folder")
 
 
+# In JSON 1000.0 is an integer; here it is a slip, as 1e3 for a seed.
+_VALIDATOR = jsonschema.validators.extend(
+    jsonschema.Draft202012Validator,
+    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    ),
+)
+
+
 class _Loader(yaml.SafeLoader):
     """YAML in which no key may be there twice."""
 
@@ -200,12 +220,39 @@ class _Loader(yaml.SafeLoader):
 def _read(root: Path, file: str, schema: str) -> dict[str, Any]:
     try:
         content = yaml.load((root / file).read_text(encoding="utf-8"), _Loader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file}: {error}") from error
     # A file of comments only holds nothing.
     content = {} if content is None else content
+    _check_plain(content, file, "")
     _check(root, content, schema, file)
     return content
+
+
+def _check_plain(value: Any, file: str, place: str) -> None:
+    """Raise ConfigurationError at what YAML makes of a word that was meant as one.
+
+    The keys beside `by` are values of an axis, and may be numbers.
+    """
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not (isinstance(key, str) or "by" in value):
+                raise ConfigurationError(
+                    f"{file}, {place or 'top level'}: the name {key!r} is no text: YAML reads "
+                    "numbers, dates, null, yes, no, on and off as something else; put it in quotes"
+                )
+            _check_plain(inner, file, f"{place}.{key}" if place else str(key))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            _check_plain(inner, file, f"{place}.{number}")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ConfigurationError(f"{file}, {place}: {value} is not allowed, only finite numbers")
+    elif not isinstance(value, str | int | float | None):
+        kind = type(value).__name__
+        raise ConfigurationError(
+            f"{file}, {place}: {str(value)!r} is read as a {kind}; a text, put it in quotes, or a "
+            "number is allowed"
+        )
 
 
 def _check(root: Path, content: Any, schema: str, file: str) -> None:
@@ -214,9 +261,7 @@ def _check(root: Path, content: Any, schema: str, file: str) -> None:
     rules = yaml.safe_load((root / f"workflow/schemas/{name}.schema.yaml").read_text("utf-8"))
     if part:
         rules = {"$defs": rules["$defs"], "$ref": f"#/$defs/{part}"}
-    error = jsonschema.exceptions.best_match(
-        jsonschema.Draft202012Validator(rules).iter_errors(content)
-    )
+    error = jsonschema.exceptions.best_match(_VALIDATOR(rules).iter_errors(content))
     if error:
         place = ".".join(map(str, error.absolute_path)) or "top level"
         raise ConfigurationError(f"{file}, {place}: {error.message}")

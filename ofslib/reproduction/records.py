@@ -2,12 +2,13 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from ofslib._files import write_whole
+from ofslib._files import CorruptFile, write_whole
 
 FOLDER = Path("resources")
 TABLE = "config/datasets.csv"
@@ -18,11 +19,56 @@ def path(name: str) -> str:
     return f"{FOLDER}/{name}.json"
 
 
+def read(file: str | os.PathLike) -> dict[str, Any]:
+    """A record.
+
+    Raises
+    ------
+    CorruptFile
+        If it is cut short, or was never one.
+    """
+    try:
+        record = json.loads(Path(file).read_text(encoding="utf-8"))
+        if record["status"] == "fetched" or {"name", "reason", "detail"} <= record.keys():
+            return record
+    except (ValueError, TypeError, KeyError):
+        pass
+    raise CorruptFile(f"{file} is no whole record of a data set; remove it to fetch the set again")
+
+
 def missing(names: Iterable[str]) -> list[dict[str, Any]]:
     """The records of those data sets that could not be fetched."""
-    files = [Path(path(name)) for name in names]
-    found = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
+    found = [read(file) for file in map(path, names) if Path(file).exists()]
     return [record for record in found if record["status"] != "fetched"]
+
+
+def mend(names: Iterable[str]) -> list[str]:
+    """Look for damaged records and data files: what was found, and what is done about it.
+
+    A record is removed, and thus made again. A file is fetched anew; if that fails its record
+    stays, so that what was made of the right file stays too, and what needs it now fails.
+    """
+    said = []
+    for name in names:
+        try:
+            pinned = read(path(name)).get("sha256", {})
+        except FileNotFoundError:
+            continue
+        except CorruptFile as error:
+            Path(path(name)).unlink()
+            said.append(f"{error}: done")
+            continue
+        damaged = [f for f in pinned if Path(f).is_file() and _sha256(Path(f)) != pinned[f]]
+        if damaged:
+            now = obtain(name, "auto")
+            outcome = "fetched again" if now["status"] == "fetched" else now["detail"]
+            said.append(f"{', '.join(damaged)}: damaged since it was fetched; {outcome}")
+    return said
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def obtain(name: str, mode: str) -> dict[str, Any]:
@@ -43,7 +89,7 @@ def obtain(name: str, mode: str) -> dict[str, Any]:
         damaged = isinstance(error, datasets.CorruptFile)
         reason = "what came is not the pinned file" if damaged else "not to be had from its sources"
         return {"name": name, "status": "not fetched", "reason": reason, "detail": str(error)}
-    sums = {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    sums = {str(file): _sha256(file) for file in files}
     return {"name": name, "status": "fetched", "sha256": sums}
 
 

@@ -4,6 +4,8 @@ import ast
 import importlib.util
 import json
 import os
+import sys
+import sysconfig
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -48,6 +50,11 @@ def home(name: str) -> Path:
     """The file that a module or class of `sources` stands in."""
     if ":" in name:
         module = name.partition(":")[0]
+        if _is_pythons_own(module):
+            raise LookupError(
+                f"{name!r}: {module!r} is a part of Python; allowed are ofslib, a module of yours, "
+                "and other packages"
+            )
         try:
             spec = importlib.util.find_spec(module)
         except ModuleNotFoundError:
@@ -74,6 +81,39 @@ def _imports(file: Path) -> list[Path]:
         elif isinstance(node, ast.Import):
             found += [_module(alias.name) for alias in node.names]
     return [path for path in found if path]
+
+
+def _is_pythons_own(module: str) -> bool:
+    """Whether a module belongs to Python; one beside the Snakefile may have such a name."""
+    top = module.partition(".")[0]
+    if top not in sys.stdlib_module_names:
+        return False
+    origin = Path(getattr(importlib.util.find_spec(top), "origin", None) or "")
+    beside = origin.is_file() and not origin.is_relative_to(sysconfig.get_path("stdlib"))
+    return not (beside or "site-packages" in origin.parts)
+
+
+def is_no_class(name: str) -> bool:
+    """Whether "package.module:name" is something else than a class, as far as its source tells.
+
+    What is imported there, or made otherwise, is not known before a run imports it.
+    """
+    module, _, member = name.rpartition(":")
+    if not module:
+        return home_of(name) is None
+    file = home(name)
+    if file.suffix != ".py":
+        return False
+    nodes = [
+        node
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        if member in (getattr(node, "name", None), *map(_target, getattr(node, "targets", ())))
+    ]
+    return bool(nodes) and not isinstance(nodes[-1], ast.ClassDef | ast.Assign)
+
+
+def _target(node: ast.expr) -> str | None:
+    return getattr(node, "id", None)
 
 
 def _from(module: str, names: list[str]) -> Iterator[Path | None]:

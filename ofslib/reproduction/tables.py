@@ -154,11 +154,11 @@ def compare(results: pd.DataFrame, published: pd.DataFrame, table: pd.DataFrame)
 
 
 def _why(cell) -> str:
-    if cell.verdict != "not comparable":
-        return ""
     for reason in (cell.skipped, cell.note):
         if isinstance(reason, str) and reason:
             return reason
+    if cell.verdict != "not comparable":
+        return ""
     if np.isnan(cell.paper):
         return cell.paper_note if isinstance(cell.paper_note, str) else "not in the paper's table"
     return "another machine" if cell.metric == "time_s" else "no result at this scale"
@@ -252,4 +252,5 @@ def to_latex(layouts: dict[str, pd.DataFrame]) -> str:
 
 
 def _escaped(text: str) -> str:
-    return re.sub(r"([&%$#_{}])", r"\\\1", str(text))
+    words = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    return re.sub(r"[&%$#_{}\\~^]", lambda found: words.get(found[0], "\\" + found[0]), str(text))

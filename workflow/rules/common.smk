@@ -1,5 +1,6 @@
 # What the rules share: limits of this machine, what a job depends on, and what is done beforehand.
 import json
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -38,11 +39,21 @@ def before_planning():
     # a default for it from a top-level folder `profiles` or `default` only.
     workflow.dag_settings.force_incomplete = True
     to_run = workflow.executor_plugin and not (workflow.dryrun or workflow.touch)
-    if to_run and workflow.is_main_process and not any(LOCKS.glob("*")):
-        if work.real_data == "auto":
-            # Not by a job: what depends on a job is made again even if its output is the same.
-            records.try_again(work.datasets)
-            print_missing()
+    if not (to_run and workflow.is_main_process):
+        return
+    if workflow.execution_settings.lock:
+        try:
+            workflow.owner = machine.claim(OWNER)  # held until this process ends
+        except machine.FolderInUse as error:
+            sys.exit(f"Error: {error}")
+    if any(LOCKS.glob("*")):
+        return  # of another machine
+    for said in records.mend(work.datasets):
+        print(said)
+    if work.real_data == "auto":
+        # Not by a job: what depends on a job is made again even if its output is the same.
+        records.try_again(work.datasets)
+        print_missing()
 
 
 def all_files(wildcards):
@@ -98,6 +109,11 @@ def run_parameters(kind):
 
 def run_memory(wildcards):
     return work.setting(wildcards.entry, wildcards.setting).mem_mb
+
+
+def run_minutes(wildcards):
+    """A resource, not a parameter: what is made is not made again because the limit is another."""
+    return work.time_limit_of(wildcards.entry)
 
 
 def run_slots(wildcards):

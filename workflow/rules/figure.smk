@@ -23,6 +23,7 @@ for entry in work.entries:
         retries: 1
         resources:
             mem_mb=700,
+            runtime=work.time_limit_of(entry),
             slots=1,
         message:
             f"{entry}: draw"

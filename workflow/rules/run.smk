@@ -18,6 +18,7 @@ rule run:
     retries: 1
     resources:
         mem_mb=run_memory,
+        runtime=run_minutes,
         slots=run_slots,
     message:
         "{wildcards.entry}: run {wildcards.setting}"
@@ -43,6 +44,7 @@ rule time:
     retries: 1
     resources:
         mem_mb=run_memory,
+        runtime=run_minutes,
         slots=WHOLE_MACHINE,
     message:
         "{wildcards.entry}: measure times of {wildcards.setting}, alone on the machine"

@@ -9,7 +9,7 @@ import jinja2
 import pandas as pd
 
 from ofslib._files import write_whole
-from ofslib.reproduction import looks, project, tables
+from ofslib.reproduction import looks, project, records, tables
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 
@@ -54,9 +54,9 @@ def _html(table: pd.DataFrame, index: bool = False) -> str:
     return table.to_html(index=index, border=0, na_rep="", escape=True)
 
 
-def make(work: project.Project, records: list[str], output: str) -> None:
+def make(work: project.Project, files: list[str], output: str) -> None:
     """Write the report of a project whose figures are made."""
-    fetched = [json.loads(Path(file).read_text(encoding="utf-8")) for file in records]
+    fetched = [records.read(file) for file in files]
     template = jinja2.Template(TEMPLATE.read_text(encoding="utf-8"), autoescape=True)
     html = template.render(
         provenance=json.loads(Path(work.provenance).read_text(encoding="utf-8")),

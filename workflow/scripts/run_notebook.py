@@ -7,6 +7,7 @@ Jupyter or IPython takes part, and many notebooks can start at once without a fi
 # Snakemake puts code of its own before this file, so imports from __future__ cannot be used.
 
 import logging
+import math
 import os
 import shutil
 import signal
@@ -15,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,8 +25,9 @@ import psutil
 import zmq
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
+from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
-from traitlets import Integer, Unicode
+from traitlets import Float, Integer, Unicode
 from traitlets.config import Config
 
 THREAD_VARIABLES = (
@@ -44,6 +46,10 @@ SHELLS = ("sh", "bash", "dash", "zsh")
 logger = logging.getLogger("papermill")
 
 
+class TimeLimit(Exception):
+    """A notebook took longer than it may."""
+
+
 class NotebookKernelManager(AsyncKernelManager):
     """Start this interpreter as the kernel, whatever kernelspecs are installed."""
 
@@ -51,6 +57,7 @@ class NotebookKernelManager(AsyncKernelManager):
     directory = Unicode(help="working directory of the kernel").tag(config=True)
     text_log = Unicode(help="file for what compiled code prints, if any").tag(config=True)
     threads = Integer(1, help="threads the kernel may use").tag(config=True)
+    seconds = Float(math.inf, help="time after which the kernel is killed").tag(config=True)
 
     @property
     def kernel_spec(self) -> KernelSpec:
@@ -68,6 +75,11 @@ class NotebookKernelManager(AsyncKernelManager):
                 stream = stack.enter_context(open(self.text_log, "ab"))
                 kwargs["stdout"] = kwargs["stderr"] = stream
             await super().start_kernel(**kwargs)
+        if self.seconds < math.inf:
+            kernel = psutil.Process(self.provisioner.pid)
+            timer = threading.Timer(min(self.seconds, threading.TIMEOUT_MAX), _kill, [kernel])
+            timer.daemon = True
+            timer.start()
 
     def _environment(self) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if k not in PERSONAL_VARIABLES}
@@ -76,12 +88,16 @@ class NotebookKernelManager(AsyncKernelManager):
         return {**kept, **threads, "IPYTHONDIR": str(Path(self.folder, "ipython"))}
 
 
-def execute(notebook, executed, parameters, threads=1, log=None, cwd=None) -> None:
+def execute(
+    notebook, executed, parameters, threads=1, log=None, cwd=None, seconds=math.inf
+) -> None:
     """Run `notebook` with `parameters`; write it as run to `executed` and its progress to `log`.
 
     `executed` is kept up to date cell by cell, so that after an exception it shows the failing
-    cell. `cwd` is the working directory of the kernel. One call at a time per process.
+    cell. `cwd` is the working directory of the kernel, `seconds` the time that it has: then it is
+    killed, with what it has started. One call at a time per process.
     """
+    begun = time.monotonic()
     Path(executed).parent.mkdir(parents=True, exist_ok=True)
     with _text_log(log), _private_folder() as folder:
         try:
@@ -95,11 +111,17 @@ def execute(notebook, executed, parameters, threads=1, log=None, cwd=None) -> No
                 log_output=True,
                 iopub_timeout=60,  # the default of 4 s is short on a busy machine
                 kernel_manager_class=NotebookKernelManager,
-                config=_kernel_config(folder, threads, log, cwd),
+                config=_kernel_config(folder, threads, log, cwd, seconds),
             )
         except PapermillExecutionError as error:
             logger.error("%s", error)  # the traceback of the cell; ours would only hide it
             raise
+        except DeadKernelError as error:
+            if time.monotonic() - begun < seconds:
+                logger.exception("The kernel died")
+                raise
+            logger.error("Killed: it took longer than %g s", seconds)
+            raise TimeLimit(f"not ended after {seconds:g} s") from error
         except (KeyboardInterrupt, SystemExit):
             logger.error("Stopped from outside")
             raise
@@ -113,21 +135,37 @@ def main(job) -> None:
     signal.signal(signal.SIGTERM, _exit)
     threading.Thread(target=_stop_with_workflow, args=(_chain(),), daemon=True).start()
     parameters = dict(job.params.parameters)
-    log = job.log
+    log, minutes = job.log, job.resources.runtime
+    options = {"threads": job.threads, "log": log.text, "seconds": 60 * minutes}
     try:
-        execute(job.input.notebook, log.notebook, parameters, threads=job.threads, log=log.text)
+        execute(job.input.notebook, log.notebook, parameters, **options)
+    except TimeLimit:
+        spec = parameters.get("spec", {})
+        names = [spec.get("experiment"), spec.get("name"), parameters.get("entry")]
+        sys.exit(
+            f"{', '.join(filter(None, names))}: {job.input.notebook} had not ended after "
+            f"{minutes:g} minutes, its time_limit (its own or config/config.yaml's), see {log.text}"
+        )
     except Exception as error:
         reason = str(error).strip().splitlines()[-1:]
         sys.exit("\n".join([f"{job.input.notebook} failed, see {log.text}:", *reason]))
 
 
-def _kernel_config(folder: Path, threads: int, log, cwd) -> Config:
+def _kill(kernel: psutil.Process) -> None:
+    """End a kernel and what it has started."""
+    with suppress(psutil.NoSuchProcess):
+        for process in [*kernel.children(recursive=True), kernel]:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
+
+def _kernel_config(folder: Path, threads: int, log, cwd, seconds: float) -> Config:
     config = Config()
     kernel = config.NotebookKernelManager
     kernel.folder = str(folder)
     kernel.directory = os.path.abspath(cwd or ".")
     kernel.text_log = os.path.abspath(log) if log else ""
-    kernel.threads = int(threads)
+    kernel.threads, kernel.seconds = int(threads), float(seconds)
     kernel.connection_file = str(folder / "kernel.json")
     if _holds_sockets(folder):
         kernel.transport = "ipc"
