@@ -1,8 +1,9 @@
-"""Second-order Online Feature Selection: Wu et al. 2017; SOFS in sfsa and barda.
+"""Second-order Online Feature Selection: Wu et al. 2017, Algorithm 2; SOFS in sfsa and barda.
 
-AROW with a diagonal covariance; after each step the k features with the smallest variance, those
-that the model is surest of, keep their coefficient. Variances only fall, so that the k smallest
-are kept in a heap with the largest of them on top.
+AROW with a diagonal covariance: where y m < 1, with v = x' Sigma x before the step,
+mu += (1 - y m) / (v + gamma) y Sigma x and 1 / sigma_j += x_j**2 / gamma. Then the k features with
+the smallest variance, those that the model is surest of, keep their coefficient. Variances only
+fall, so that the k smallest are kept in a heap with the largest of them on top.
 """
 
 from typing import NamedTuple
@@ -42,12 +43,11 @@ def step(state, x, y, hp):
         return spread
     if not np.isfinite(margin) or y * margin >= 1.0:
         return margin
-    beta = 1.0 / (spread + hp.gamma)
-    alpha = (1.0 - y * margin) * beta * y
+    alpha = (1.0 - y * margin) / (spread + hp.gamma) * y
     for i in range(length(x)):
         j, v = entry(x, i)
         mu[j] += alpha * sigma[j] * v
-        sigma[j] -= beta * (sigma[j] * v) ** 2
+        sigma[j] *= hp.gamma / (hp.gamma + sigma[j] * v * v)
         if place[j] > 0:
             sift(heap, place, sigma, False, place[j] - 1, m)
     for i in range(length(x)):
@@ -63,7 +63,7 @@ def step(state, x, y, hp):
             mu[out] = 0.0
     state.size[0] = m
     mu[-1] += hp.intercept * alpha * sigma[-1]
-    sigma[-1] -= hp.intercept * beta * sigma[-1] ** 2
+    sigma[-1] *= hp.gamma / (hp.gamma + hp.intercept * sigma[-1])
     return margin
 
 
@@ -80,7 +80,7 @@ def fold(state, block, hp):
 
 @estimator
 class SOFSClassifier(RowClassifier):
-    """Second-order Online Feature Selection for two classes (Wu et al. 2017).
+    """Second-order Online Feature Selection for two classes (Wu et al. 2017, Algorithm 2).
 
     The step size of a feature falls with what has been seen of it; the k features that have been
     seen best are kept, whatever their coefficient. Cost: O(entries of the row * log k) per row.
