@@ -49,6 +49,11 @@ def soft(v, threshold):
     return np.sign(v) * np.maximum(np.abs(v) - threshold, 0)
 
 
+def weighted_sum(slopes, rows):
+    """Row by row, so that equal columns have equal sums to the last bit."""
+    return sum(s * x for s, x in zip(slopes, rows, strict=True))
+
+
 def minibatches(X, y, size):
     for start in range(0, len(y), size):
         yield X[start : start + size], y[start : start + size]
@@ -86,7 +91,7 @@ def sfsa(X, y, *, k, loss, learning_rate, batch_size, optimizer, mu, warmup, imp
     for t, (rows, labels) in enumerate(minibatches(Z, y, batch_size), 1):
         at = w + m * v if optimizer == "nesterov" else w
         margins.extend(rows @ at)
-        g = np.where(alive, rows.T @ slope(loss, rows @ at, labels) / len(labels), 0)
+        g = np.where(alive, weighted_sum(slope(loss, rows @ at, labels), rows) / len(labels), 0)
         if optimizer == "adam":
             v, s = 0.9 * v + 0.1 * g, 0.999 * s + 0.001 * g**2
             change = (v / (1 - 0.9**t)) / (np.sqrt(s / (1 - 0.999**t)) + 1e-8)
@@ -155,7 +160,7 @@ def sgdt(X, y, *, k, loss, learning_rate, batch_size, maturity, importance, inte
     w, alive, margins = np.zeros(p + 1), np.ones(p + 1, bool), []
     for t, (rows, labels) in enumerate(minibatches(Z, y, batch_size), 1):
         margins.extend(rows @ w)
-        g = rows.T @ slope(loss, rows @ w, labels) / len(labels)
+        g = weighted_sum(slope(loss, rows @ w, labels), rows) / len(labels)
         w = np.where(alive, w - learning_rate * g, 0)
         if t == -(-maturity // batch_size):
             alive[:p] = False
@@ -169,8 +174,11 @@ def siht(X, y, *, k, loss, learning_rate, batch_size, intercept):
     w, b, margins = np.zeros(X.shape[1]), 0.0, []
     for rows, labels in minibatches(X, y, batch_size):
         margins.extend(rows @ w + b)
-        slopes = slope(loss, rows @ w + b, labels) / len(labels)
-        w, b = w - learning_rate * rows.T @ slopes, b - learning_rate * slopes.sum() * intercept
+        slopes = slope(loss, rows @ w + b, labels)
+        w, b = (
+            w - learning_rate * weighted_sum(slopes, rows) / len(labels),
+            b - learning_rate * slopes.mean() * intercept,
+        )
         w = truncated(w, np.abs(w), k)
     return w, b, margins
 
@@ -184,9 +192,11 @@ def fofs(X, y, *, k, loss, learning_rate, alpha, batch_size, intercept):
     w, b, margins = np.zeros(X.shape[1]), 0.0, []
     for rows, labels in minibatches(X, y, batch_size):
         margins.extend(rows @ w + b)
-        slopes = slope(loss, rows @ w + b, labels) / len(labels)
-        w = (1 - alpha * learning_rate) * w - learning_rate * rows.T @ slopes
-        b -= learning_rate * slopes.sum() * intercept
+        slopes = slope(loss, rows @ w + b, labels)
+        w = (1 - alpha * learning_rate) * w - learning_rate * weighted_sum(slopes, rows) / len(
+            labels
+        )
+        b -= learning_rate * slopes.mean() * intercept
         if alpha > 0 and np.linalg.norm(w) > alpha**-0.5:
             w = w * alpha**-0.5 / np.linalg.norm(w)
         w = truncated(w, np.abs(w), k)
@@ -200,16 +210,17 @@ def sofs(X, y, *, k, gamma, intercept):
     gamma) y Sigma x, then 1 / Sigma_jj += x_j^2 / gamma; all but the B smallest Sigma_jj: mu_j = 0.
     """
     n, p = X.shape
-    mu, inverse, margins = np.zeros(p + 1), np.ones(p + 1), []
+    mu, squares, margins = np.zeros(p + 1), np.zeros(p + 1), []
     for x, label in zip(np.column_stack([X, np.full(n, float(intercept))]), y, strict=True):
         margins.append(mu @ x)
         violation = 1 - label * margins[-1]
         if violation <= 0:
             continue
+        inverse = 1 + squares / gamma
         step = violation / (np.sum(x**2 / inverse) + gamma)
         mu = mu + step * label * x / inverse
-        inverse = inverse + x**2 / gamma
-        mu[:p] = truncated(mu[:p], inverse[:p], k)
+        squares = squares + x**2
+        mu[:p] = truncated(mu[:p], squares[:p], k)
     return mu[:p], mu[p], margins
 
 
@@ -260,7 +271,7 @@ def opg(X, y, *, l1, l2, loss, learning_rate, batch_size, intercept):
     for rows, labels in minibatches(X, y, batch_size):
         margins.extend(rows @ w + b)
         slopes = slope(loss, rows @ w + b, labels) / len(labels)
-        v = w - learning_rate * rows.T @ slopes
+        v = w - learning_rate * weighted_sum(slopes, rows)
         w = soft(v, learning_rate * l1) / (1 + learning_rate * l2)
         b -= learning_rate * slopes.sum() * intercept
     return w, b, margins
@@ -272,7 +283,7 @@ def truncated_gradient(X, y, *, l1, theta, period, loss, learning_rate, batch_si
     for t, (rows, labels) in enumerate(minibatches(X, y, batch_size), 1):
         margins.extend(rows @ w + b)
         slopes = slope(loss, rows @ w + b, labels) / len(labels)
-        w = w - learning_rate * rows.T @ slopes
+        w = w - learning_rate * weighted_sum(slopes, rows)
         if t % period == 0:
             w = np.where(np.abs(w) <= theta, soft(w, learning_rate * period * l1), w)
         b -= learning_rate * slopes.sum() * intercept
@@ -289,7 +300,7 @@ def rda(X, y, *, l1, l2, gamma, rho, loss, batch_size, intercept):
     for t, (rows, labels) in enumerate(minibatches(X, y, batch_size), 1):
         margins.extend(rows @ w + b)
         slopes = slope(loss, rows @ w + b, labels) / len(labels)
-        total, constant = total + rows.T @ slopes, constant + slopes.sum() * intercept
+        total, constant = total + weighted_sum(slopes, rows), constant + slopes.sum() * intercept
         weight = gamma / np.sqrt(t)
         w, b = -soft(total / t, l1 + weight * rho) / (l2 + weight), -constant / t / weight
     return w, b, margins
@@ -305,7 +316,9 @@ def sadmm(X, y, *, l1, rho, learning_rate, batch_size, intercept):
     constant = 0.0
     for rows, labels in minibatches(X, y, batch_size):
         slopes = (rows @ b + constant - labels) / len(labels)
-        b = (rho * (w + u) + b / learning_rate - rows.T @ slopes) / (rho + 1 / learning_rate)
+        b = (rho * (w + u) + b / learning_rate - weighted_sum(slopes, rows)) / (
+            rho + 1 / learning_rate
+        )
         w = soft(b - u, l1 / rho)
         u = u - (b - w)
         constant -= learning_rate * slopes.sum() * intercept
@@ -356,7 +369,7 @@ def radar(X, y, *, k, l1, radius, learning_rate, epoch_size, batch_size, interce
     centre, mu, iterates = np.zeros(d), np.zeros(d), [np.zeros(d)]
     for rows, labels in minibatches(Z, y, batch_size):
         theta, t = iterates[-1], len(iterates)
-        g = rows.T @ (rows @ theta - labels) / len(labels)
+        g = weighted_sum(rows @ theta - labels, rows) / len(labels)
         mu = mu + g + l1 * np.sign(theta) * penalised
         norm = np.sum(np.abs(mu) ** q) ** (1 / q)
         direction = np.sign(mu) * (np.abs(mu) / norm) ** (q - 1)  # of length 1 in the norm p

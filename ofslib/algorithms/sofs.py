@@ -24,7 +24,8 @@ class Hyper(NamedTuple):
 
 class State(NamedTuple):
     mu: np.ndarray  # (p + 1,) mean of the coefficients; the last entry is the intercept's
-    sigma: np.ndarray  # (p + 1,) their variance
+    squares: np.ndarray  # (p + 1,) sum of the squares of what the model stepped on
+    sigma: np.ndarray  # (p + 1,) variance gamma / (gamma + squares): equal counts tie exactly
     heap: np.ndarray  # (k,) int32: features with a coefficient, the least sure one first
     place: np.ndarray  # (p,) int32: i + 1 at heap[i], 0 without a coefficient
     size: np.ndarray  # (1,) int64
@@ -33,7 +34,7 @@ class State(NamedTuple):
 @kernel
 def step(state, x, y, hp):
     """Show one observation; returns the prediction made before it."""
-    mu, sigma, heap, place = state.mu, state.sigma, state.heap, state.place
+    mu, squares, sigma, heap, place = state.mu, state.squares, state.sigma, state.heap, state.place
     margin, spread, m = hp.intercept * mu[-1], hp.intercept * sigma[-1], state.size[0]
     for i in range(length(x)):
         j, v = entry(x, i)
@@ -47,7 +48,8 @@ def step(state, x, y, hp):
     for i in range(length(x)):
         j, v = entry(x, i)
         mu[j] += alpha * sigma[j] * v
-        sigma[j] *= hp.gamma / (hp.gamma + sigma[j] * v * v)
+        squares[j] += v * v
+        sigma[j] = hp.gamma / (hp.gamma + squares[j])
         if place[j] > 0:
             sift(heap, place, sigma, False, place[j] - 1, m)
     for i in range(length(x)):
@@ -63,7 +65,8 @@ def step(state, x, y, hp):
             mu[out] = 0.0
     state.size[0] = m
     mu[-1] += hp.intercept * alpha * sigma[-1]
-    sigma[-1] *= hp.gamma / (hp.gamma + hp.intercept * sigma[-1])
+    squares[-1] += hp.intercept
+    sigma[-1] = hp.gamma / (hp.gamma + squares[-1])
     return margin
 
 
@@ -97,6 +100,7 @@ class SOFSClassifier(RowClassifier):
     def _new_state(self, n_features):
         return State(
             mu=np.zeros(n_features + 1),
+            squares=np.zeros(n_features + 1),
             sigma=np.ones(n_features + 1),
             heap=np.zeros(min(self.k, n_features), np.int32),
             place=np.zeros(n_features, np.int32),
