@@ -1,88 +1,116 @@
-"""The algorithms, written as slowly and plainly as the papers print them: the oracle of the tests.
+"""Slow references of the methods, each written from the page of its source and not from ofslib.
 
-Each takes dense rows in their order and returns (coefficients, intercept, margins), where
-margins[i] is the prediction made before row i was learned. No fast code is shared with ofslib.
+The docstring of a method names the source. What no source has is the same everywhere: a mini-batch
+steps with the mean of its gradients; the intercept is the coefficient of a feature of ones that
+is neither penalised nor truncated; of equally important features the lower index stays.
+docs/oracle.md has the readings, and how far ofslib agrees.
 """
 
 import numpy as np
 from scipy import stats
 
-
-def slope(loss, m, y):
-    if loss == "squared_error":
-        return m - y
-    if loss == "log_loss":
-        return -y * np.exp(-np.logaddexp(0, y * m))
-    gap = max(0.0, 1 - y * m)
-    return -y * (gap > 0) if loss == "hinge" else -2 * y * gap
+# Losses of margins m
 
 
 def loss(name, m, y):
-    gap = max(0.0, 1 - y * m)
-    return {
-        "squared_error": (y - m) ** 2 / 2,
-        "log_loss": np.logaddexp(0, -y * m),
-        "hinge": gap,
-        "squared_hinge": gap**2,
-    }[name]
+    """Half the square for regression (docs/errata.md, sfsa 2); squared hinge as in barda, 5."""
+    if name == "squared_error":
+        return (y - m) ** 2 / 2
+    if name == "log_loss":
+        return np.logaddexp(0, -y * m)
+    hinge = np.maximum(0, 1 - y * m)
+    return hinge if name == "hinge" else hinge**2
+
+
+def slope(name, m, y):
+    """The derivative of `loss` by m; of the hinge -y where y m < 1."""
+    if name == "squared_error":
+        return m - y
+    if name == "log_loss":
+        return -y / (1 + np.exp(y * m))
+    if name == "hinge":
+        return np.where(y * m < 1, -y, 0.0)
+    return -2 * y * np.maximum(0, 1 - y * m)
 
 
 def top(values, k):
-    """Indices of the k largest values; of equals the lower index."""
+    """The indices of the k largest; of equals the lower ones."""
     return sorted(sorted(range(len(values)), key=lambda j: (-values[j], j))[:k])
 
 
-def measure(importance, coef, X):
-    variance = X.var(axis=0) if len(X) else np.zeros(len(coef))
-    return {
-        "coef": np.abs(coef),
-        "scaled_coef": np.sqrt(variance) * np.abs(coef),
-        "scaled_root": np.sqrt(variance * np.abs(coef)),
-    }[importance]
+def truncated(w, values, k):
+    """w where `values` are the k largest, else 0."""
+    out = np.zeros_like(w)
+    out[top(values, k)] = w[top(values, k)]
+    return out
 
 
-def schedule(t, T, p, k, mu):
-    return k + round((p - k) * max(0, (T - t) / (t * mu + T)))
+def soft(v, threshold):
+    return np.sign(v) * np.maximum(np.abs(v) - threshold, 0)
 
 
-def _batches(X, size):
-    return [np.arange(i, min(i + size, len(X))) for i in range(0, len(X), size)]
+def weighted_sum(slopes, rows):
+    """Row by row, so that equal columns have equal sums to the last bit."""
+    return sum(s * x for s, x in zip(slopes, rows, strict=True))
+
+
+def minibatches(X, y, size):
+    for start in range(0, len(y), size):
+        yield X[start : start + size], y[start : start + size]
+
+
+# Streams of rows: hard truncation
+
+
+def schedule(t, T, q, p, k, mu):
+    """M_t: sfsa, Section 3.1; dissertation, 2.1. The warm-up q is ours (docs/errata.md, sfsa 3)."""
+    share = max(0.0, (T - t) / ((t - q) * mu + T - q)) if t > q else 1.0
+    return k + round((p - k) * share)
+
+
+def measure(importance, w, rows):
+    """v_j: |beta| of the dissertation's Algorithm 1; sfsa, Algorithms 1 (root) and 2 (coef)."""
+    variance = np.maximum(np.mean(rows**2, axis=0) - np.mean(rows, axis=0) ** 2, 0)
+    if importance == "scaled_coef":
+        return np.sqrt(variance) * np.abs(w)
+    return np.sqrt(variance * np.abs(w)) if importance == "scaled_root" else np.abs(w)
 
 
 def sfsa(X, y, *, k, loss, learning_rate, batch_size, optimizer, mu, warmup, importance, intercept):
+    """SFSA: sfsa, Algorithm 1; dissertation, Algorithm 1.
+
+    Momentum is (1)-(2) of Sutskever et al. 2013, which sfsa cites; SFSA-AG is their (3)-(4) with
+    the gradient times 1 - m (reading of Table 1) and predicts where it takes the gradient; Adam is
+    Kingma and Ba 2015, Algorithm 1.
+    """
     n, p = X.shape
-    k = min(k, p)
-    T = -(-n // batch_size) - warmup // batch_size
-    A = np.column_stack([X, np.ones(n) * intercept])
-    b, v, s = np.zeros(p + 1), np.zeros(p + 1), np.zeros(p + 1)
-    alive, margins = np.arange(p), np.zeros(n)
-    for t, rows in enumerate(_batches(X, batch_size), start=1):
-        point = b + 0.9 * v if optimizer == "nesterov" else b
-        margins[rows] = A[rows] @ point
-        g = np.mean([slope(loss, margins[i], y[i]) * A[i] for i in rows], axis=0)
-        dropped = np.setdiff1d(np.arange(p), alive)
-        if optimizer == "sgd":
-            b = b - learning_rate * g
-        elif optimizer == "momentum":
-            v = 0.9 * v - learning_rate * g
-            b = b + v
-        elif optimizer == "nesterov":
-            v = 0.9 * v - 0.1 * learning_rate * g
-            b = b + v
-        else:
+    Z = np.column_stack([X, np.full(n, float(intercept))])
+    w, v, s, margins = np.zeros(p + 1), np.zeros(p + 1), np.zeros(p + 1), []
+    alive = np.ones(p + 1, bool)
+    T, q, m = -(-n // batch_size), warmup // batch_size, 0.9
+    for t, (rows, labels) in enumerate(minibatches(Z, y, batch_size), 1):
+        at = w + m * v if optimizer == "nesterov" else w
+        margins.extend(rows @ at)
+        g = np.where(alive, weighted_sum(slope(loss, rows @ at, labels), rows) / len(labels), 0)
+        if optimizer == "adam":
             v, s = 0.9 * v + 0.1 * g, 0.999 * s + 0.001 * g**2
-            b = b - learning_rate * (v / (1 - 0.9**t)) / (np.sqrt(s / (1 - 0.999**t)) + 1e-8)
-        b[dropped], v[dropped] = 0, 0
-        u = t - warmup // batch_size
-        if u > 0 and schedule(u, T, p, k, mu) < len(alive):
-            worth = measure(importance, b[:p], X[: rows[-1] + 1])[alive]
-            alive = alive[top(worth, schedule(u, T, p, k, mu))]
-        drop = np.setdiff1d(np.arange(p), alive)
-        b[drop], v[drop] = 0, 0
-    return b[:p], b[p], margins
+            change = (v / (1 - 0.9**t)) / (np.sqrt(s / (1 - 0.999**t)) + 1e-8)
+            w = w - learning_rate * change
+        elif optimizer == "sgd":
+            w = w - learning_rate * g
+        else:
+            v = m * v - (1 - m if optimizer == "nesterov" else 1) * learning_rate * g
+            w = w + v
+        values = measure(importance, w[:p], X[: t * batch_size])
+        values[~alive[:p]] = -1
+        alive[:p] = False
+        alive[top(values, schedule(t, T, q, p, k, mu))] = True
+        w, v, s = (np.where(alive, a, 0) for a in (w, v, s))
+    return w[:p], w[p], margins
 
 
 def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity):
+    """SFSA, `step="spectral"`, which is ours: docs/algorithms.md, A step size without tuning."""
     p = X.shape[1]
     T, q, b = maturity // batch_size, warmup // batch_size, batch_size
     burn_in = min(max(T // 16, 1), 8)
@@ -94,24 +122,24 @@ def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity):
         square = np.square(seen[:, alive]).mean()
         return max(norm, curvature * square) + curvature * square * alive.sum() / b, square
 
-    for t, rows in enumerate(_batches(X, b), start=1):
-        x, m = X[rows] * alive, X[rows] @ w
-        s = np.array([slope(loss, m[i], y[r]) for i, r in enumerate(rows)])
-        g = s @ x / len(rows)
+    for t, (full, labels) in enumerate(minibatches(X, y, b), start=1):
+        x, m = full * alive, full @ w
+        s = slope(loss, m, labels)
+        g = s @ x / len(x)
         if t <= burn_in or (t - 1) % 4 == 0:
-            a = np.full(len(rows), float(curvature))
+            a = np.full(len(x), float(curvature))
             if loss == "log_loss":
-                a[np.abs(m) > 1e-3] = [np.tanh(s / 2) / s / 2 for s in m[np.abs(m) > 1e-3]]
-            image, new = x.T @ (a * (x @ v)) / len(rows), 1 if observed < burn_in else 0.2
+                a[np.abs(m) > 1e-3] = [np.tanh(u / 2) / u / 2 for u in m[np.abs(m) > 1e-3]]
+            image, new = x.T @ (a * (x @ v)) / len(x), 1 if observed < burn_in else 0.2
             norm = (1 - new) * norm + new * (v @ image)
             v = (1 - new) * norm * v + new * image
             v, observed = v / np.linalg.norm(v), observed + 1
-            seen, curvatures = np.vstack([seen, X[rows]]), [*curvatures, *a]
+            seen, curvatures = np.vstack([seen, full]), [*curvatures, *a]
         if t > burn_in:
-            own = curvature * len(rows) * g @ g / max(s @ s, 1e-300)
+            own = curvature * len(x) * g @ g / max(s @ s, 1e-300)
             w = w - g / max(inverse_rate()[0], own / 2)
         mean = mean + min(1, 8 / (t - T if t > T else t)) * (w - mean)
-        keep = schedule(t - q, T - q, p, k, mu) if t > max(q, burn_in) else p
+        keep = schedule(t, T, q, p, k, mu) if t > burn_in else p
         if keep < alive.sum():
             before, square = inverse_rate()
             before += t * np.mean(curvatures) * square
@@ -126,453 +154,499 @@ def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity):
 
 
 def sgdt(X, y, *, k, loss, learning_rate, batch_size, maturity, importance, intercept):
+    """SGDT: sfsa, Algorithm 2; dissertation, Algorithm 2 (TSGD). One truncation, at maturity."""
     n, p = X.shape
-    k = min(k, p)
-    A = np.column_stack([X, np.ones(n) * intercept])
-    b, alive, margins = np.zeros(p + 1), np.arange(p), np.zeros(n)
-    for t, rows in enumerate(_batches(X, batch_size), start=1):
-        margins[rows] = A[rows] @ b
-        b = b - learning_rate * np.mean(
-            [slope(loss, margins[i], y[i]) * A[i] for i in rows], axis=0
-        )
+    Z = np.column_stack([X, np.full(n, float(intercept))])
+    w, alive, margins = np.zeros(p + 1), np.ones(p + 1, bool), []
+    for t, (rows, labels) in enumerate(minibatches(Z, y, batch_size), 1):
+        margins.extend(rows @ w)
+        g = weighted_sum(slope(loss, rows @ w, labels), rows) / len(labels)
+        w = np.where(alive, w - learning_rate * g, 0)
         if t == -(-maturity // batch_size):
-            alive = np.array(top(measure(importance, b[:p], X[: rows[-1] + 1]), k))
-        b[np.setdiff1d(np.arange(p), alive)] = 0
-    return b[:p], b[p], margins
+            alive[:p] = False
+            alive[top(measure(importance, w[:p], X[: t * batch_size]), k)] = True
+            w = np.where(alive, w, 0)
+    return w[:p], w[p], margins
 
 
-def siht(X, y, **own):
-    return fofs(X, y, **own, alpha=0.0)
-
-
-def fofs(X, y, *, k, loss, learning_rate, alpha, batch_size, intercept):
-    n, p = X.shape
-    k = min(k, p)
-    w, b, margins = np.zeros(p), 0.0, np.zeros(n)
-    for rows in _batches(X, batch_size):
-        margins[rows] = X[rows] @ w + b * intercept
-        s = np.array([slope(loss, margins[i], y[i]) for i in rows])
-        w = w - learning_rate * (s @ X[rows] / len(rows) + alpha * w)
-        b -= learning_rate * s.mean() * intercept
-        if alpha > 0:
-            w = w * min(1, 1 / np.sqrt(alpha) / max(np.linalg.norm(w), 1e-300))
-        w[np.setdiff1d(np.arange(p), top(np.abs(w), k))] = 0
+def siht(X, y, *, k, loss, learning_rate, batch_size, intercept):
+    """Fan et al. 2018; dissertation, Section 5.1: Truncate(b + eta (y - x'b) x, k), each step."""
+    w, b, margins = np.zeros(X.shape[1]), 0.0, []
+    for rows, labels in minibatches(X, y, batch_size):
+        margins.extend(rows @ w + b)
+        slopes = slope(loss, rows @ w + b, labels)
+        w, b = (
+            w - learning_rate * weighted_sum(slopes, rows) / len(labels),
+            b - learning_rate * slopes.mean() * intercept,
+        )
+        w = truncated(w, np.abs(w), k)
     return w, b, margins
 
 
-def barda(X, y, *, k, loss, learning_rate, alpha, delta, intercept):
+def fofs(X, y, *, k, loss, learning_rate, alpha, batch_size, intercept):
+    """FOFS: Wang et al. 2014, Algorithm 2 (OFS of barda).
+
+    w~ = (1 - alpha eta) w + eta y x, w^ = min(1, alpha^(-1/2) / |w~|) w~, Truncate(w^, B). It has
+    no step where y f > 1; sfsa's cells and barda's script shrink there as well.
+    """
+    w, b, margins = np.zeros(X.shape[1]), 0.0, []
+    for rows, labels in minibatches(X, y, batch_size):
+        margins.extend(rows @ w + b)
+        slopes = slope(loss, rows @ w + b, labels)
+        w = (1 - alpha * learning_rate) * w - learning_rate * weighted_sum(slopes, rows) / len(
+            labels
+        )
+        b -= learning_rate * slopes.mean() * intercept
+        if alpha > 0 and np.linalg.norm(w) > alpha**-0.5:
+            w = w * alpha**-0.5 / np.linalg.norm(w)
+        w = truncated(w, np.abs(w), k)
+    return w, b, margins
+
+
+def sofs(X, y, *, k, gamma, intercept):
+    """SOFS: Wu et al. 2017, Algorithm 2 (diagonal AROW, Crammer et al. 2009), squared hinge.
+
+    Where y m < 1, with v = x' Sigma x and the Sigma before the step: mu += max(0, 1 - y m) / (v +
+    gamma) y Sigma x, then 1 / Sigma_jj += x_j^2 / gamma; all but the B smallest Sigma_jj: mu_j = 0.
+    """
     n, p = X.shape
-    k = min(k, p)
-    A = np.column_stack([X, np.ones(n) * intercept])
-    G, w, margins, gradients = np.zeros(p + 1), np.zeros(p + 1), np.zeros(n), np.zeros((n, p + 1))
-    for t in range(1, n + 1):
-        margins[t - 1] = A[t - 1] @ w
-        gradients[t - 1] = slope(loss, margins[t - 1], y[t - 1]) * A[t - 1]
-        G = G + gradients[t - 1]
-        H = delta + np.sqrt(np.square(gradients[:t]).sum(axis=0))
-        w = -learning_rate * G / (alpha * learning_rate * t + H)
-        w[np.setdiff1d(np.arange(p), top((H * w**2)[:p], k))] = 0
+    mu, squares, margins = np.zeros(p + 1), np.zeros(p + 1), []
+    for x, label in zip(np.column_stack([X, np.full(n, float(intercept))]), y, strict=True):
+        margins.append(mu @ x)
+        violation = 1 - label * margins[-1]
+        if violation <= 0:
+            continue
+        inverse = 1 + squares / gamma
+        step = violation / (np.sum(x**2 / inverse) + gamma)
+        mu = mu + step * label * x / inverse
+        squares = squares + x**2
+        mu[:p] = truncated(mu[:p], squares[:p], k)
+    return mu[:p], mu[p], margins
+
+
+def barda(X, y, *, k, loss, learning_rate, alpha, delta, intercept, last_of_ties=False):
+    """B-ARDA: barda, Algorithm 1, with (1) in the closed form of Section 4.1.
+
+    `last_of_ties`: of equal values of H z^2 the higher index stays, as in the authors' script.
+    """
+    n, p = X.shape
+    ridge = np.append(np.full(p, alpha), 0)
+    w, gradients, squares, margins = np.zeros(p + 1), np.zeros(p + 1), np.zeros(p + 1), []
+    order = slice(None, None, -1 if last_of_ties else 1)
+    for t, x in enumerate(np.column_stack([X, np.full(n, float(intercept))]), 1):
+        margins.append(w @ x)
+        g = slope(loss, margins[-1], y[t - 1]) * x
+        gradients, squares = gradients + g, squares + g**2
+        H = delta + np.sqrt(squares)
+        z = -learning_rate * gradients / (ridge * learning_rate * t + H)
+        values = (H * z**2)[:p]
+        w = np.append(truncated(z[:p][order], values[order], k)[order], z[p])
     return w[:p], w[p], margins
 
 
 def bamd(X, y, *, k, loss, learning_rate, alpha, delta, intercept):
+    """B-AMD: barda, Algorithm 2: the sub-gradient has that of the ridge, step 6."""
     n, p = X.shape
-    k = min(k, p)
-    A = np.column_stack([X, np.ones(n) * intercept])
-    w, squares, margins = np.zeros(p + 1), np.zeros(p + 1), np.zeros(n)
-    for t in range(n):
-        margins[t] = A[t] @ w
-        g = slope(loss, margins[t], y[t]) * A[t] + alpha * np.append(w[:p], 0)
-        squares += g**2
+    ridge = np.append(np.full(p, alpha), 0)
+    w, squares, margins = np.zeros(p + 1), np.zeros(p + 1), []
+    for x, label in zip(np.column_stack([X, np.full(n, float(intercept))]), y, strict=True):
+        margins.append(w @ x)
+        g = slope(loss, margins[-1], label) * x + ridge * w
+        squares = squares + g**2
         H = delta + np.sqrt(squares)
-        w = w - learning_rate * g / H
-        w[np.setdiff1d(np.arange(p), top((H * np.abs(w))[:p], k))] = 0
+        z = w - learning_rate * g / H
+        w = np.append(truncated(z[:p], (H * np.abs(z))[:p], k), z[p])
     return w[:p], w[p], margins
 
 
-def sofs(X, y, *, k, gamma, intercept):
-    n, p = X.shape
-    k = min(k, p)
-    A = np.column_stack([X, np.ones(n) * intercept])
-    mu, sigma, margins = np.zeros(p + 1), np.ones(p + 1), np.zeros(n)
-    for t in range(n):
-        x = A[t]
-        margins[t] = x @ mu
-        if y[t] * margins[t] < 1:
-            beta = 1 / (x @ (sigma * x) + gamma)
-            mu = mu + (1 - y[t] * margins[t]) * beta * y[t] * sigma * x
-            sigma = sigma - beta * (sigma * x) ** 2
-            mu[np.setdiff1d(np.arange(p), top(-sigma[:p], k))] = 0
-    return mu[:p], mu[p], margins
-
-
-def soft(v, threshold):
-    return np.sign(v) * np.maximum(np.abs(v) - threshold, 0)
-
-
-def batches(X, y, *, loss, batch_size, intercept, model, step):
-    """Show the rows in mini-batches; `step` takes the mean gradient at w = model()."""
-    n = len(X)
-    A, margins = np.column_stack([X, np.ones(n) * intercept]), np.zeros(n)
-    for start in range(0, n, batch_size):
-        rows = slice(start, min(start + batch_size, n))
-        margins[rows] = A[rows] @ model()
-        slopes = [slope(loss, m, t) for m, t in zip(margins[rows], y[rows], strict=True)]
-        step(slopes @ A[rows] / len(slopes))
-    return margins
+# Streams of rows: penalties
 
 
 def opg(X, y, *, l1, l2, loss, learning_rate, batch_size, intercept):
-    w = np.zeros(X.shape[1] + 1)
+    """OPG, FOBOS: Duchi and Singer 2009, (2)-(3), Sections 5.1 and 5.3; l1 |w| + l2 / 2 |w|^2.
 
-    def step(g):
-        w[:] = w - learning_rate * g
-        w[:-1] = soft(w[:-1], learning_rate * l1) / (1 + learning_rate * l2)
-
-    own = {"loss": loss, "batch_size": batch_size, "intercept": intercept}
-    margins = batches(X, y, **own, model=lambda: w, step=step)
-    return w[:-1], w[-1], margins
+    argmin of |w - v|^2 / 2 + eta (l1 |w| + l2 / 2 w^2), where v = w - eta g.
+    """
+    w, b, margins = np.zeros(X.shape[1]), 0.0, []
+    for rows, labels in minibatches(X, y, batch_size):
+        margins.extend(rows @ w + b)
+        slopes = slope(loss, rows @ w + b, labels) / len(labels)
+        v = w - learning_rate * weighted_sum(slopes, rows)
+        w = soft(v, learning_rate * l1) / (1 + learning_rate * l2)
+        b -= learning_rate * slopes.sum() * intercept
+    return w, b, margins
 
 
 def truncated_gradient(X, y, *, l1, theta, period, loss, learning_rate, batch_size, intercept):
-    w, steps = np.zeros(X.shape[1] + 1), [0]
-
-    def step(g):
-        w[:] = w - learning_rate * g
-        steps[0] += 1
-        if steps[0] % period == 0:
-            less = soft(w[:-1], period * learning_rate * l1)
-            w[:-1] = np.where(np.abs(w[:-1]) <= theta, less, w[:-1])
-
-    own = {"loss": loss, "batch_size": batch_size, "intercept": intercept}
-    margins = batches(X, y, **own, model=lambda: w, step=step)
-    return w[:-1], w[-1], margins
+    """Langford, Li and Zhang 2009, (4)-(6): T1(w - eta g, eta K l1, theta) in every K-th step."""
+    w, b, margins = np.zeros(X.shape[1]), 0.0, []
+    for t, (rows, labels) in enumerate(minibatches(X, y, batch_size), 1):
+        margins.extend(rows @ w + b)
+        slopes = slope(loss, rows @ w + b, labels) / len(labels)
+        w = w - learning_rate * weighted_sum(slopes, rows)
+        if t % period == 0:
+            w = np.where(np.abs(w) <= theta, soft(w, learning_rate * period * l1), w)
+        b -= learning_rate * slopes.sum() * intercept
+    return w, b, margins
 
 
 def rda(X, y, *, l1, l2, gamma, rho, loss, batch_size, intercept):
-    w, gradients = np.zeros(X.shape[1] + 1), []
+    """RDA: Xiao 2010, Algorithm 2 with beta_t = gamma sqrt(t), h = |w|^2 / 2 + rho |w|.
 
-    def step(g):
-        gradients.append(g)
-        t, mean = len(gradients), np.mean(gradients, axis=0)
-        w[:-1] = -soft(mean[:-1], l1 + gamma * rho / np.sqrt(t)) / (l2 + gamma / np.sqrt(t))
-        w[-1] = -np.sqrt(t) / gamma * mean[-1]
-
-    own = {"loss": loss, "batch_size": batch_size, "intercept": intercept}
-    margins = batches(X, y, **own, model=lambda: w, step=step)
-    return w[:-1], w[-1], margins
+    argmin of <g-, w> + l1 |w| + l2 / 2 |w|^2 + gamma / sqrt(t) h(w), (3) and (10) there.
+    """
+    p = X.shape[1]
+    w, b, total, constant, margins = np.zeros(p), 0.0, np.zeros(p), 0.0, []
+    for t, (rows, labels) in enumerate(minibatches(X, y, batch_size), 1):
+        margins.extend(rows @ w + b)
+        slopes = slope(loss, rows @ w + b, labels) / len(labels)
+        total, constant = total + weighted_sum(slopes, rows), constant + slopes.sum() * intercept
+        weight = gamma / np.sqrt(t)
+        w, b = -soft(total / t, l1 + weight * rho) / (l2 + weight), -constant / t / weight
+    return w, b, margins
 
 
 def sadmm(X, y, *, l1, rho, learning_rate, batch_size, intercept):
-    b, w, u = np.zeros((3, X.shape[1] + 1))
+    """Ouyang et al. 2013, Algorithm 1; Suzuki 2013, OPG-ADMM, for b = w with a constant eta.
 
-    def step(g):
-        b[:-1] = (rho * (w + u) + b / learning_rate - g)[:-1] / (rho + 1 / learning_rate)
-        b[-1] -= learning_rate * g[-1]
-        w[:-1] = soft(b - u, l1 / rho)[:-1]
-        w[-1] = b[-1]
-        u[:-1] -= (b - w)[:-1]
-
-    own = {"loss": "squared_error", "batch_size": batch_size, "intercept": intercept}
-    batches(X, y, **own, model=lambda: b, step=step)
-    return w[:-1], w[-1]
+    b minimises <g, b> + rho / 2 |b - w - u|^2 + |b - b_t|^2 / (2 eta), g the gradient at b_t; then
+    w minimises l1 |w| + rho / 2 |b - w - u|^2, and u -= b - w.
+    """
+    w, u, b = np.zeros((3, X.shape[1]))
+    constant = 0.0
+    for rows, labels in minibatches(X, y, batch_size):
+        slopes = (rows @ b + constant - labels) / len(labels)
+        b = (rho * (w + u) + b / learning_rate - weighted_sum(slopes, rows)) / (
+            rho + 1 / learning_rate
+        )
+        w = soft(b - u, l1 / rho)
+        u = u - (b - w)
+        constant -= learning_rate * slopes.sum() * intercept
+    return w, constant
 
 
 def arda(X, y, *, l1, loss, learning_rate, delta, intercept):
-    w, gradients = np.zeros(X.shape[1] + 1), []
-
-    def step(g):
-        gradients.append(g)
-        t, total = len(gradients), np.sum(gradients, axis=0)
-        H = delta + np.sqrt(np.sum(np.square(gradients), axis=0))
-        w[:-1] = -learning_rate * soft(total, t * l1)[:-1] / H[:-1]
-        w[-1] = -learning_rate * total[-1] / H[-1]
-
-    own = {"loss": loss, "batch_size": 1, "intercept": intercept}
-    margins = batches(X, y, **own, model=lambda: w, step=step)
-    return w[:-1], w[-1], margins
+    """l1-ARDA: Duchi, Hazan and Singer 2011, (24) and Section 5.1, H_t = delta I + diag(s_t)."""
+    n, p = X.shape
+    penalty = np.append(np.full(p, l1), 0)
+    w, gradients, squares, margins = np.zeros(p + 1), np.zeros(p + 1), np.zeros(p + 1), []
+    for t, x in enumerate(np.column_stack([X, np.full(n, float(intercept))]), 1):
+        margins.append(w @ x)
+        g = slope(loss, margins[-1], y[t - 1]) * x
+        gradients, squares = gradients + g, squares + g**2
+        mean, H = gradients / t, delta + np.sqrt(squares)
+        w = np.sign(-mean) * learning_rate * t / H * np.maximum(np.abs(mean) - penalty, 0)
+    return w[:p], w[p], margins
 
 
 def ada_fobos(X, y, *, l1, loss, learning_rate, delta, intercept):
-    w, squares = np.zeros((2, X.shape[1] + 1))
-
-    def step(g):
-        squares[:] += g**2
+    """Ada-Fobos: Duchi, Hazan and Singer 2011, (25) and Section 5.1, H_t = delta I + diag(s_t)."""
+    n, p = X.shape
+    penalty = np.append(np.full(p, l1), 0)
+    w, squares, margins = np.zeros(p + 1), np.zeros(p + 1), []
+    for x, label in zip(np.column_stack([X, np.full(n, float(intercept))]), y, strict=True):
+        margins.append(w @ x)
+        g = slope(loss, margins[-1], label) * x
+        squares = squares + g**2
         H = delta + np.sqrt(squares)
-        w[:] = w - learning_rate * g / H
-        w[:-1] = soft(w[:-1], learning_rate * l1 / H[:-1])
-
-    own = {"loss": loss, "batch_size": 1, "intercept": intercept}
-    margins = batches(X, y, **own, model=lambda: w, step=step)
-    return w[:-1], w[-1], margins
+        w = soft(w - learning_rate / H * g, learning_rate / H * penalty)
+    return w[:p], w[p], margins
 
 
 def radar(X, y, *, k, l1, radius, learning_rate, epoch_size, batch_size, intercept):
-    d = X.shape[1] + 1
-    q = 2 * np.log(d)
-    p = q / (q - 1)
-    w, centre, dual, iterates, epoch = np.zeros(d), np.zeros(d), np.zeros(d), [np.zeros(d)], [0]
+    """RADAR: Agarwal, Negahban and Wainwright 2012, Algorithm 1, with d = p + 1 with an intercept.
 
-    def step(g):
-        R, penalty = radius / 2 ** (epoch[0] / 2), l1 / 2 ** (epoch[0] / 2)
-        dual[:] += g + np.append(penalty * np.sign(w[:-1]), 0)
-        t = len(iterates)
-        # The gradient of |.|_q**2 / 2 leads from the dual to the primal
-        norm = np.sum(np.abs(dual) ** q) ** (1 / q)
-        link = np.sign(dual) * np.abs(dual) ** (q - 1) * norm ** (2 - q) if norm > 0 else dual
-        move = -(p - 1) * R**2 * learning_rate / np.sqrt(t) * link
-        length = np.sum(np.abs(move) ** p) ** (1 / p)
-        w[:] = centre + move * min(1, R / length if length > 0 else 1)
-        iterates.append(w.copy())
-        if t == epoch_size * 2 ** epoch[0]:
-            centre[:] = np.mean(iterates, axis=0)
-            w[:], dual[:] = centre, 0
-            iterates[:] = [centre.copy()]
-            epoch[0] += 1
+    In an epoch around c: mu += g + l1 sign(theta), and theta minimises alpha_t <mu, theta> +
+    |theta - c|_p^2 / (2 (p - 1) R^2) where |theta - c|_p <= R, p = 2 log d / (2 log d - 1). The
+    next has c = the mean of its iterates, R^2 / 2, l1 / sqrt(2) and twice as many steps.
+    Ours: alpha_t = eta / sqrt(t), and the start of an epoch counts among its iterates.
+    """
+    Z = np.column_stack([X, np.ones(len(y))]) if intercept else X
+    d = Z.shape[1]
+    penalised = np.arange(d) < X.shape[1]
+    p = 2 * np.log(d) / (2 * np.log(d) - 1)
+    q = p / (p - 1)
+    centre, mu, iterates = np.zeros(d), np.zeros(d), [np.zeros(d)]
+    for rows, labels in minibatches(Z, y, batch_size):
+        theta, t = iterates[-1], len(iterates)
+        g = weighted_sum(rows @ theta - labels, rows) / len(labels)
+        mu = mu + g + l1 * np.sign(theta) * penalised
+        norm = np.sum(np.abs(mu) ** q) ** (1 / q)
+        direction = np.sign(mu) * (np.abs(mu) / norm) ** (q - 1)  # of length 1 in the norm p
+        length = min(radius, learning_rate / np.sqrt(t) * norm * (p - 1) * radius**2)
+        iterates.append(centre - length * direction)
+        if t == epoch_size:
+            centre, mu = np.mean(iterates, axis=0), np.zeros(d)
+            iterates = [centre]
+            radius, l1, epoch_size = radius / np.sqrt(2), l1 / np.sqrt(2), 2 * epoch_size
+    w = np.mean(iterates, axis=0)
+    coef = w[penalised]
+    return truncated(coef, np.abs(coef), k), w[-1] if intercept else 0.0
 
-    own = {"loss": "squared_error", "batch_size": batch_size, "intercept": intercept}
-    batches(X, y, **own, model=lambda: w, step=step)
-    mean = np.mean(iterates, axis=0)
-    coef = np.zeros(d - 1)
-    kept = top(np.abs(mean[:-1]), k)
-    coef[kept] = mean[kept]
-    return coef, mean[-1]
 
-
-# Running averages: the dissertation's algorithms offline, on the rows themselves (Proposition 2).
-# Each returns (coefficients, intercept).
+# Running averages, on the rows themselves (Proposition 2 of the dissertation)
 
 
 def standardise(X, y, centre=True):
-    """Rows with the standardised features, the centred y, and the scale of the features."""
-    if centre:
-        X, y = X - X.mean(axis=0), y - y.mean()
-    scale = np.sqrt(np.mean(X**2, axis=0))
-    return X / scale, y, scale
+    """Dissertation, 3.1.1: mean 0 (if centred) and mean square 1; y centred; the scale."""
+    Z = X - X.mean(axis=0) if centre else X
+    scale = np.sqrt(np.mean(Z**2, axis=0))
+    return Z / scale, y - y.mean() if centre else y, scale
 
 
 def least_squares(X, y, support, centre=True):
-    """On the features `support`, with an intercept if centred."""
-    columns = [X[:, support]] + [np.ones((len(X), 1))] * centre
-    solution = np.linalg.lstsq(np.hstack(columns), y, rcond=None)[0]
+    """(3.6) on the features of the support."""
+    A = np.column_stack([X[:, list(support)], np.ones(len(y))][: 1 + centre])
+    solution = np.linalg.lstsq(A / np.linalg.norm(A, axis=0), y)[0] / np.linalg.norm(A, axis=0)
     coef = np.zeros(X.shape[1])
-    coef[support] = solution[: len(support)]
+    coef[list(support)] = solution[: len(support)]
     return coef, solution[-1] if centre else 0.0
 
 
 def olsth(X, y, *, k, centre=True):
+    """Dissertation, Algorithm 3."""
     Z, t, _ = standardise(X, y, centre)
-    coef, _ = least_squares(Z, t, range(X.shape[1]), centre=False)
-    return least_squares(X, y, top(np.abs(coef), k), centre)
+    return least_squares(X, y, top(np.abs(np.linalg.lstsq(Z, t)[0]), k), centre)
 
 
 def ofsa(X, y, *, k, mu, rate, n_iter, centre=True):
-    (Z, t, _), (n, p) = standardise(X, y, centre), X.shape
-    coef, alive = np.zeros(p), np.arange(p)
-    for i in range(1, n_iter + 1):
-        coef[alive] -= rate * -Z[:, alive].T @ (t - Z @ coef) / n
-        alive = alive[top(np.abs(coef[alive]), schedule(i, n_iter, p, k, mu))]
-        coef[np.setdiff1d(np.arange(p), alive)] = 0
-    return least_squares(X, y, alive, centre)
+    """Dissertation, Algorithm 4 with (3.8)."""
+    Z, target, _ = standardise(X, y, centre)
+    n, p = X.shape
+    features, w = np.arange(p), np.zeros(p)
+    for t in range(1, n_iter + 1):
+        w = w - rate * Z[:, features].T @ (Z[:, features] @ w - target) / n
+        best = top(np.abs(w), schedule(t, n_iter, 0, p, k, mu))
+        features, w = features[best], w[best]
+    return least_squares(X, y, features, centre)
 
 
 def theta(penalty, v, level, shape):
-    """The threshold operators Theta(v; level) of the dissertation; of SCAD, by Fan and Li 2001."""
-    size, sign = abs(v), np.sign(v)
-    if size <= level:
-        return 0.0
-    if penalty == "lasso" or (penalty == "scad" and size <= 2 * level):
-        return sign * (size - level)
-    if size > shape * level:
-        return v
+    """Lasso: soft thresholding. MCP: (3.10). SCAD: Fan and Li 2001, (2.8); She 2009."""
+    size = np.abs(v)
     if penalty == "mcp":
-        return sign * (size - level) / (1 - 1 / shape)
-    return ((shape - 1) * v - sign * shape * level) / (shape - 2)
+        middle = (v - level * np.sign(v)) / (1 - 1 / shape)
+        return np.where(size <= level, 0, np.where(size <= shape * level, middle, v))
+    if penalty == "scad":
+        middle = ((shape - 1) * v - np.sign(v) * shape * level) / (shape - 2)
+        middle = np.where(size <= 2 * level, soft(v, level), middle)
+        return np.where(size <= shape * level, middle, v)
+    return soft(v, level)
 
 
 def thresholded(X, y, *, penalty, shape, level, rate, n_iter):
-    """Algorithm 5 without the refit: coefficients of the standardised features."""
-    (Z, t, _), (n, p) = standardise(X, y), X.shape
-    coef = np.zeros(p)
+    """Dissertation, Algorithm 5, on standardised rows: Theta(beta; eta lambda)."""
+    X, y, _ = standardise(X, y)
+    w = np.zeros(X.shape[1])
     for _ in range(n_iter):
-        coef = coef - rate * -Z.T @ (t - Z @ coef) / n
-        coef = np.array([theta(penalty, v, rate * level, shape) for v in coef])
-    return coef
+        w = theta(penalty, w - rate * X.T @ (X @ w - y) / len(y), rate * level, shape)
+    return w
 
 
 def penalty_value(penalty, w, level, shape):
-    """P(w; level), by the integral of its slope as MCP and SCAD are defined."""
-    grid = np.linspace(0, abs(w), 2001)
+    """MCP: Zhang 2010, (2.1)-(2.2). SCAD: Fan and Li 2001, (2.7), integrated."""
+    w = abs(w)
     if penalty == "elastic_net":
-        slopes = level + shape * grid
-    elif penalty == "mcp":
-        slopes = np.maximum(level - grid / shape, 0)
-    else:
-        slopes = np.where(grid <= level, level, np.maximum(shape * level - grid, 0) / (shape - 1))
-    return np.trapezoid(slopes, grid)
+        return level * w + shape * w**2 / 2
+    if penalty == "mcp":
+        return level * w - w**2 / (2 * shape) if w <= shape * level else shape * level**2 / 2
+    if w <= level:
+        return level * w
+    if w <= shape * level:
+        return (2 * shape * level * w - w**2 - level**2) / (2 * (shape - 1))
+    return level**2 * (shape + 1) / 2
 
 
 def information_criterion(X, y, coef, intercept, price):
-    n, residual = len(y), y - X @ coef - intercept
-    return n * np.log(np.mean(residual**2)) + price * np.count_nonzero(coef)
+    """-2 log likelihood of Gaussian errors, up to a constant, plus `price` for each feature."""
+    return len(y) * np.log(np.mean((y - X @ coef - intercept) ** 2)) + price * np.sum(coef != 0)
 
 
-# Streams of columns: `os`. Columns are taken as they are; each returns the coefficients.
+# Streams of columns
 
 
 def mean_loss(name, X, w, y):
-    return np.mean([loss(name, m, t) for m, t in zip(X @ w, y, strict=True)])
+    """os, (2) and (3), which halves the squared hinge."""
+    return np.mean(loss(name, X @ w, y)) / (2 if name == "squared_hinge" else 1)
+
+
+def mean_slopes(name, u, y):
+    """dL / du: os, (4) and (5)."""
+    return slope(name, u, y) / len(y) / (2 if name == "squared_hinge" else 1)
 
 
 def mean_gradient(name, X, w, y):
-    return X.T @ slopes(name, X @ w, y) / len(y)
+    return X.T @ mean_slopes(name, X @ w, y)
 
 
-def lipschitz(name, k, n):
-    bend = {"log_loss": 0.25, "squared_hinge": 2}.get(name, 1)
-    return bend, bend * (1 + np.sqrt((k + 1) / n)) ** 2
+CURVATURE = {"squared_error": 1.0, "squared_hinge": 1.0, "log_loss": 0.25}
 
 
-def substitution_step(X, S, j, g, L, *, m, step, bend):
-    """The gradient step on features S and j, and L_F, which grows to the curvature along it."""
-    d = np.zeros(X.shape[1])
-    d[S], d[j] = -g[S] / m, -g[j]
-    for v in (np.where(np.arange(len(d)) == j, 0, d), d):
-        if v.any():
-            L = max(L, bend * np.sum((X @ v) ** 2) / (len(X) * v @ v))
-    return step / L * d, L
+def lipschitz(loss, k, n):
+    """Our reading of L_F: k + 1 independent columns of mean square 1 (Marchenko, Pastur 1967)."""
+    return CURVATURE[loss] * (1 + np.sqrt((k + 1) / n)) ** 2
+
+
+def partial_step(loss, X, S, j, slopes, L, m, step):
+    """Algorithm 1, lines 6-7, with eta = step / L_F.
+
+    Ours: L_F grows to the curvature along this step, and along its part on S, all that is left of
+    it if line 16 takes w_j back.
+    """
+    on_S = np.zeros(X.shape[1])
+    on_S[S] = -X[:, S].T @ slopes / m
+    whole = on_S.copy()
+    whole[j] = -X[:, j] @ slopes
+    for d in (on_S, whole):
+        if d.any():
+            L = max(L, CURVATURE[loss] * np.mean((X @ d) ** 2) / (d @ d))
+    return step / L * whole, L
 
 
 def online_substitution(X, y, *, k, m, c, step, loss, orders):
-    w, S = np.zeros(X.shape[1]), []
-    bend, L = lipschitz(loss, k, len(y))
+    """OS: os, Algorithm 1."""
+    n, p = X.shape
+    w, S, L = np.zeros(p), [], lipschitz(loss, k, n)
     for j in (j for order in orders for j in order):
-        if j in S:
+        if j in S:  # Not in the pool, line 3
             continue
-        d, L = substitution_step(
-            X, S, j, mean_gradient(loss, X, w, y), L, m=m, step=step, bend=bend
-        )
-        before, w, S = w, w + d, [*S, j]
+        previous = w
+        d, L = partial_step(loss, X, S, j, mean_slopes(loss, X @ w, y), L, m, step)
+        w, S = w + d, [*S, j]
         if len(S) > k:
             worst = min(S, key=lambda i: abs(w[i]))
-            after = w.copy()
-            after[worst] = 0
-            drop = mean_loss(loss, X, after, y) - mean_loss(loss, X, before, y)
-            if drop <= c * (L / 2 - L / (2 * step)) * np.sum((after - before) ** 2):
-                w = after
+            following = np.where(np.arange(p) == worst, 0, w)
+            rise = mean_loss(loss, X, following, y) - mean_loss(loss, X, previous, y)
+            squared = np.sum((following - previous) ** 2)
+            if rise <= c * (L / 2 - L / (2 * step)) * squared:
+                w = following
             else:
-                worst, w[j] = j, 0
-            S.remove(worst)
+                worst, w = j, np.where(np.arange(p) == j, 0, w)
+            S = [i for i in S if i != worst]
     return w
 
 
 def asynchronous_substitution(X, y, *, capacities, tau, m, step, loss, orders, rng):
-    w, changes, S = np.zeros(X.shape[1]), [], [[] for _ in capacities]
-    bend, L = lipschitz(loss, sum(capacities), len(y))
-    L = [L] * len(S)
+    """Asy-OS: os, Algorithms 2 and 3; each arrival goes to a random worker.
+
+    What it reads of u_C lacks what the others pushed in the last tau iterations (Assumption 2).
+    """
+    n, p = X.shape
+    q = len(capacities)
+    w, S, pushed = np.zeros(p), [[] for _ in range(q)], []
+    L = [lipschitz(loss, sum(capacities), n)] * q
     for j in (j for order in orders for j in order):
         if any(j in kept for kept in S):
             continue
-        t = rng.integers(len(S))
-        late = [change for other, change in changes[max(0, len(changes) - tau) :] if other != t]
-        g = mean_gradient(loss, X, w - np.sum([0 * w, *late], axis=0), y)
-        d, L[t] = substitution_step(X, S[t], j, g, L[t], m=m, step=step, bend=bend)
-        before, w = w, w + d
+        t = rng.integers(q)
+        unknown = [du for other, du in pushed[max(0, len(pushed) - tau) :] if other != t]
+        slopes = mean_slopes(loss, X @ w - sum(unknown, np.zeros(n)), y)
+        d, L[t] = partial_step(loss, X, S[t], j, slopes, L[t], m, step)
+        previous, w = w, w + d
         S[t].append(j)
         if len(S[t]) > capacities[t]:
             worst = min(S[t], key=lambda i: abs(w[i]))
             w[worst] = 0
             S[t].remove(worst)
-        changes.append((t, w - before))
+        pushed.append((t, X @ (w - previous)))
     return w
 
 
 def proximal_coordinates(X, y, *, k, l1, loss, orders):
-    """The naive baselines: project on k features if k is given, else shrink by l1."""
+    """os, Section 5: coordinate descent with the projected (k) or the proximal operation (l1)."""
     w = np.zeros(X.shape[1])
-    bend = lipschitz(loss, 1, 1)[0]
     for j in (j for order in orders for j in order):
-        w[j] = soft(w[j] - mean_gradient(loss, X, w, y)[j] / bend, l1 / bend)
+        step = 1 / (CURVATURE[loss] * np.mean(X[:, j] ** 2))
+        w[j] = soft(w[j] - step * mean_gradient(loss, X, w, y)[j], step * l1)
         if k:
-            w[np.setdiff1d(np.arange(len(w)), top(np.abs(w), k))] = 0
+            w = truncated(w, np.abs(w), k)
     return w
 
 
-def grafting(X, y, *, l1, loss, orders, sweeps=3000):
+def grafting(X, y, *, l1, loss, orders, n_iter=3000):
+    """Perkins and Theiler 2003, Sections 3-4: a feature enters if |dL / dw_j| > l1.
+
+    Then all in the model are fitted again, here by FISTA (Beck, Teboulle 2009); what is 0 leaves.
+    """
     w, S = np.zeros(X.shape[1]), []
-    rate = 1 / lipschitz(loss, 1, 1)[0] / np.linalg.eigvalsh(X.T @ X / len(y)).max()
     for j in (j for order in orders for j in order):
         if j in S or abs(mean_gradient(loss, X, w, y)[j]) <= l1:
             continue
-        S.append(j)
-        for _ in range(sweeps):
-            w[S] = soft(w[S] - rate * (X[:, S].T @ slopes(loss, X @ w, y) / len(y)), rate * l1)
+        S = [*S, j]
+        A, v = X[:, S], w[S]
+        step = 1 / (CURVATURE[loss] * np.linalg.eigvalsh(A.T @ A / len(y)).max())
+        ahead, inertia = v, 1.0
+        for _ in range(n_iter):
+            before, v = v, soft(ahead - step * mean_gradient(loss, A, ahead, y), step * l1)
+            following = (1 + np.sqrt(1 + 4 * inertia**2)) / 2
+            ahead = v + (inertia - 1) / following * (v - before)
+            inertia = following
+        w[S] = v
         S = [i for i in S if w[i] != 0]
     return w
 
 
-def slopes(loss, margins, y):
-    return np.array([slope(loss, m, t) for m, t in zip(margins, y, strict=True)])
-
-
-# Unsupervised selection of columns and its baselines: `ofs`.
+# Selection of columns without a model
 
 
 def online_leverage(A, draws, c, eps, variant="printed", ridge=None, n_initial=0):
-    """Algorithm 1, with the inverse computed anew for each feature: scores, sampled, weights."""
-    n = len(A)
-    kept, scores, sampled, weights = np.zeros((n, 0)), [], [], []
-    for j, a in enumerate(A.T):
-        gram = kept @ kept.T
-        if variant == "ridge":
-            score = a @ np.linalg.inv(gram + ridge * np.eye(n)) @ a
-        else:
-            inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
-            score = a @ inverse @ a
-            if variant == "span" and np.linalg.norm(a - gram @ inverse @ a) > 1e-6:
-                score = 1.0
-        score = min((1 + eps) * score, 1.0)
-        probability = 1.0 if j < n_initial else min(c * score, 1.0)
+    """OFS: ofs, Algorithm 1; scores, sampled features, their weights p_i^(-1/2).
+
+    (3.3) with the pseudo-inverse; "span": 1 for a feature outside the span of A~; "ridge": lambda I
+    added, as in the proof of Lemma 2. The first n_initial features are A_0.
+    """
+    n, scores, support, weights = len(A), [], [], []
+    sampled = np.zeros((n, 0))
+    for i, a in enumerate(A.T):
+        gram = sampled @ sampled.T + (ridge * np.eye(n) if variant == "ridge" else 0)
+        score = min((1 + eps) * a @ np.linalg.pinv(gram, rcond=1e-12, hermitian=True) @ a, 1)
+        if variant == "span":
+            outside = a - sampled @ np.linalg.pinv(sampled, rcond=1e-10) @ a
+            score = 1.0 if np.linalg.norm(outside) > 1e-9 * np.linalg.norm(a) else score
+        chance = 1.0 if i < n_initial else min(c * score, 1)
         scores.append(score)
-        if draws[j] < probability:
-            sampled.append(j)
-            weights.append(1 / np.sqrt(probability))
-            kept = np.column_stack([kept, a / np.sqrt(probability)])
-    return np.array(scores), sampled, np.array(weights)
+        if draws[i] < chance:
+            support.append(i)
+            weights.append(chance**-0.5)
+            sampled = np.column_stack([sampled, a * weights[-1]])
+    return np.array(scores), support, weights
 
 
 def alpha_investing(X, y, wealth=0.5, payout=0.5):
-    """The features accepted, and the wealth before each test and after the last."""
-    accepted, course = [], [wealth]
-    for i, x in enumerate(X.T, start=1):
-        alpha = wealth / (2 * i)
-        design = np.column_stack([np.ones(len(y)), X[:, accepted], x])
-        coef, _, rank, _ = np.linalg.lstsq(design, y)
-        freedom = len(y) - design.shape[1]
-        p_value = 1.0
-        if rank == design.shape[1] and freedom > 0:
-            variance = np.sum((y - design @ coef) ** 2) / freedom
-            error = np.sqrt(variance * np.linalg.inv(design.T @ design)[-1, -1])
-            p_value = 2 * stats.t.sf(abs(coef[-1]) / error, freedom)
-        wealth -= alpha
-        if p_value < alpha:
-            accepted.append(i - 1)
+    """Zhou, Foster, Stine and Ungar 2005, Section 3: what is accepted, and the wealth over time.
+
+    alpha_i = w_i / (2 i). The p-value is that of the t test in a regression on the accepted
+    features and a constant; 1 where the feature depends on these or no freedom is left.
+    """
+    n, accepted, course = len(y), [], [wealth]
+    for i in range(X.shape[1]):
+        A = np.column_stack([np.ones(n), X[:, [*accepted, i]]])
+        A = A / np.linalg.norm(A, axis=0)
+        level, free, p_value = wealth / (2 * (i + 1)), n - A.shape[1], 1.0
+        if free > 0 and np.linalg.matrix_rank(A, tol=1e-7) == A.shape[1]:
+            w = np.linalg.lstsq(A, y)[0]
+            error = np.sqrt(np.sum((y - A @ w) ** 2) / free * np.linalg.inv(A.T @ A)[-1, -1])
+            p_value = 2 * stats.t.sf(abs(w[-1]) / error, free)
+        wealth -= level
+        if p_value < level:
+            accepted.append(i)
             wealth += payout
         course.append(wealth)
     return accepted, course
 
 
 def laplacian_scores(X, n_neighbors, bandwidth):
-    """He, Cai and Niyogi 2005, Section 2, with dense matrices."""
+    """He, Cai and Niyogi 2005, Section 2: L_r = f' L f / f' D f with f centred under D."""
     n = len(X)
-    squares = np.array([[np.sum((a - b) ** 2) for b in X] for a in X])
+    distances = np.array([[np.sum((a - b) ** 2) for b in X] for a in X])
     S = np.zeros((n, n))
     for i in range(n):
-        for j in sorted(set(range(n)) - {i}, key=lambda j: squares[i, j])[:n_neighbors]:
-            S[i, j] = S[j, i] = np.exp(-squares[i, j] / bandwidth)
-    D, one = np.diag(S.sum(axis=1)), np.ones(n)
+        others = [j for j in np.argsort(distances[i], kind="stable") if j != i]
+        for j in others[:n_neighbors]:
+            S[i, j] = S[j, i] = np.exp(-distances[i, j] / bandwidth)
+    D = np.diag(S.sum(axis=1))
     scores = []
     for f in X.T:
-        f = f - (f @ D @ one) / (one @ D @ one)
-        scores.append((f @ (D - S) @ f) / (f @ D @ f))
+        f = f - f @ D @ np.ones(n) / np.trace(D)
+        scores.append(f @ (D - S) @ f / (f @ D @ f))
     return np.array(scores)

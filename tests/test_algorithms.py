@@ -155,3 +155,16 @@ def test_sofs(kind, k, gamma):
     own = {"k": k, "gamma": gamma}
     X, y = data(kind)
     agrees(SOFSClassifier(**own, shuffle=False), naive.sofs(X, y, **own, intercept=True), X, y)
+
+
+def test_sofs_of_two_rows_by_hand():
+    """Wu et al. 2017, Algorithm 2: mu = (1/3, 1/3) and 1 / Sigma = (2, 2) after the first row.
+
+    Then v = 1/2 and 1 - y m = 2/3, so that mu_1 = 1/3 + (2/3) / (3/2) / 2 = 5/9, 1 / Sigma_11 = 3.
+    """
+    model = SOFSClassifier(k=2, gamma=1, fit_intercept=False)
+    model.partial_fit([[1.0, 1.0]], [1], classes=[-1, 1])
+    assert_allclose(model.coef_, [1 / 3, 1 / 3], rtol=1e-15)
+    model.partial_fit([[1.0, 0.0]], [1])
+    assert_allclose(model.coef_, [5 / 9, 1 / 3], rtol=1e-15)
+    assert_allclose(model._state.sigma[:2], [1 / 3, 1 / 2], rtol=1e-15)

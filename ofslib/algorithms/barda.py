@@ -125,7 +125,7 @@ def predict(state, x, hp):
         j, v = entry(x, i)
         # The other features count for nothing, unless a value is not finite.
         total += v * (G[j] / (shrink + H[j]) if place[j] < 0 else 0.0)
-    return -hp.learning_rate * (total + hp.intercept * G[-1] / (shrink + H[-1]))
+    return -hp.learning_rate * (total + hp.intercept * G[-1] / H[-1])
 
 
 @kernel
@@ -207,7 +207,11 @@ class BARDAClassifier(Adaptive, RowClassifier, RowStream):
         return super()._read_hyper(n_rows, decay=self.alpha * self.learning_rate)
 
     def _model(self, state):
-        shrink, inside = self._hyper.decay * state.rows[0], np.zeros(len(state.G), bool)
+        shrink, inside = (
+            np.full(len(state.G), self._hyper.decay * state.rows[0]),
+            np.zeros(len(state.G), bool),
+        )
         inside[state.support[: state.size[SUPPORT]]] = inside[-1] = True
+        shrink[-1] = 0.0  # The penalty is not on the intercept.
         w = -self._hyper.learning_rate * state.G / (shrink + state.H)
         return coef_and_intercept(np.where(inside, w, 0.0))

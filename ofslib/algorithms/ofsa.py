@@ -68,9 +68,9 @@ class OFSA(AverageSelector):
         "mu = 10."
     )
 
-    n_iter: int = param("Steps of gradient descent per model.", AT_LEAST_ONE, default=1000)
+    n_iter: int = param("Steps of gradient descent per model.", AT_LEAST_ONE, default=500)
     mu: float = param(
-        "How early the annealing drops features: M_t falls with it.", NOT_NEGATIVE, default=5.0
+        "How early the annealing drops features: M_t falls with it.", NOT_NEGATIVE, default=10.0
     )
     step: float = param(
         "Step size eta in units of 1 / lambda, lambda the largest eigenvalue of the standardised "

@@ -41,10 +41,10 @@ class State(NamedTuple):
 
 
 @kernel
-def move(state, size, radius):
+def move(state, size, radius, d):
     """w <- argmin of size <dual, w> + |w - centre|_p**2 / (2 (p-1) R**2) within the ball."""
     w, dual, centre = state.w, state.dual, state.centre
-    q = max(2.0 * np.log(len(w)), 2.0)
+    q = max(2.0 * np.log(d), 2.0)
     largest = np.max(np.abs(dual))
     if largest == 0.0:
         return
@@ -69,7 +69,8 @@ def step(state, hp):
             dual[j] += hp.l1 * shrink * np.sign(w[j])
     clear(batch, state.all_features)
     steps[0] += 1
-    move(state, hp.learning_rate / np.sqrt(steps[0]), hp.radius * shrink)
+    size = hp.learning_rate / np.sqrt(steps[0])
+    move(state, size, hp.radius * shrink, len(w) - 1 + hp.intercept)
     state.total[:] += w
     if steps[0] == hp.epoch_size * 2 ** epochs[0]:
         state.centre[:] = state.total / (steps[0] + 1)

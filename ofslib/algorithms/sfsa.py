@@ -212,7 +212,10 @@ class Annealing(RowStream):
     learning_rate: float = param("Step size eta of the mean gradient.", POSITIVE, default=0.01)
     batch_size: int = param("Rows of a mini-batch.", AT_LEAST_ONE, default=25)
     optimizer: str = param(
-        "nesterov is the papers' SFSA-AG, adam (with decay rates 0.9 and 0.999) SFSA-Adam.",
+        "nesterov is the papers' SFSA-AG, adam (with decay rates 0.9 and 0.999) SFSA-Adam. "
+        "nesterov weighs the gradient by 1 - m, m = `momentum`, as Table 1 asks for, and predicts "
+        "with the coefficients at which it takes it; momentum is v <- m v - eta g, as in Sutskever "
+        "et al. 2013, whose steps sum up to 1 / (1 - m) times eta: 10 times with m = 0.9.",
         one_of(*Optimizer.__members__),
         default="sgd",
     )

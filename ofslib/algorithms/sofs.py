@@ -1,8 +1,9 @@
-"""Second-order Online Feature Selection: Wu et al. 2017; SOFS in sfsa and barda.
+"""Second-order Online Feature Selection: Wu et al. 2017, Algorithm 2; SOFS in sfsa and barda.
 
-AROW with a diagonal covariance; after each step the k features with the smallest variance, those
-that the model is surest of, keep their coefficient. Variances only fall, so that the k smallest
-are kept in a heap with the largest of them on top.
+AROW with a diagonal covariance: where y m < 1, with v = x' Sigma x before the step,
+mu += (1 - y m) / (v + gamma) y Sigma x and 1 / sigma_j += x_j**2 / gamma. Then the k features with
+the smallest variance, those that the model is surest of, keep their coefficient. Variances only
+fall, so that the k smallest are kept in a heap with the largest of them on top.
 """
 
 from typing import NamedTuple
@@ -23,7 +24,8 @@ class Hyper(NamedTuple):
 
 class State(NamedTuple):
     mu: np.ndarray  # (p + 1,) mean of the coefficients; the last entry is the intercept's
-    sigma: np.ndarray  # (p + 1,) their variance
+    squares: np.ndarray  # (p + 1,) sum of the squares of what the model stepped on
+    sigma: np.ndarray  # (p + 1,) variance gamma / (gamma + squares): equal counts tie exactly
     heap: np.ndarray  # (k,) int32: features with a coefficient, the least sure one first
     place: np.ndarray  # (p,) int32: i + 1 at heap[i], 0 without a coefficient
     size: np.ndarray  # (1,) int64
@@ -33,7 +35,7 @@ class State(NamedTuple):
 def fold(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
     X, y, order, margins = block
-    mu, sigma, heap, place = state.mu, state.sigma, state.heap, state.place
+    mu, squares, sigma, heap, place = state.mu, state.squares, state.sigma, state.heap, state.place
     for r in range(len(order)):
         x, target, m = row(X, order[r]), y[order[r]], state.size[0]
         margin, spread = hp.intercept * mu[-1], hp.intercept * sigma[-1]
@@ -46,12 +48,12 @@ def fold(state, block, hp):
             return r
         if target * margin >= 1.0:
             continue
-        beta = 1.0 / (spread + hp.gamma)
-        alpha = (1.0 - target * margin) * beta * target
+        alpha = (1.0 - target * margin) / (spread + hp.gamma) * target
         for i in range(length(x)):
             j, v = entry(x, i)
             mu[j] += alpha * sigma[j] * v
-            sigma[j] -= beta * (sigma[j] * v) ** 2
+            squares[j] += v * v
+            sigma[j] = hp.gamma / (hp.gamma + squares[j])
             if place[j] > 0:
                 sift(heap, place, sigma, False, place[j] - 1, m)
         for i in range(length(x)):
@@ -63,13 +65,14 @@ def fold(state, block, hp):
                     mu[out] = 0.0
         state.size[0] = m
         mu[-1] += hp.intercept * alpha * sigma[-1]
-        sigma[-1] -= hp.intercept * beta * sigma[-1] ** 2
+        squares[-1] += hp.intercept
+        sigma[-1] = hp.gamma / (hp.gamma + squares[-1])
     return len(order)
 
 
 @estimator
 class SOFSClassifier(RowClassifier, RowStream):
-    """Second-order Online Feature Selection for two classes (Wu et al. 2017).
+    """Second-order Online Feature Selection for two classes (Wu et al. 2017, Algorithm 2).
 
     The step size of a feature falls with what has been seen of it; the k features that have been
     seen best are kept, whatever their coefficient. Cost: O(entries of the row * log k) per row.
@@ -84,7 +87,8 @@ class SOFSClassifier(RowClassifier, RowStream):
     def _new_state(self, n_features):
         p, k = n_features, min(self.k, n_features)
         heap, place = np.zeros(k, np.int32), np.zeros(p, np.int32)
-        return State(np.zeros(p + 1), np.ones(p + 1), heap, place, np.zeros(1, np.int64))
+        size = np.zeros(1, np.int64)
+        return State(np.zeros(p + 1), np.zeros(p + 1), np.ones(p + 1), heap, place, size)
 
     def _model(self, state):
         return coef_and_intercept(state.mu)
