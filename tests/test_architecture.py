@@ -21,16 +21,17 @@ LONGEST_FILE = 600
 MAY_IMPORT = {
     "_jit": set(),
     "_files": set(),
+    "_sparse": set(),
     "parallel": set(),
     "simulate": set(),
     "metrics": set(),
     "bounds": set(),
-    "averages": {"_files"},
+    "averages": {"_files", "_sparse"},
     "datasets": {"_files"},
     "kernels": {"_jit"},
     "wishart": {"averages"},
-    "streams": {"kernels", "averages"},
-    "algorithms": {"_jit", "kernels", "averages", "parallel", "streams"},
+    "streams": {"_sparse", "kernels", "averages"},
+    "algorithms": {"_jit", "_sparse", "kernels", "averages", "parallel", "streams"},
 }
 LIBRARY = set(MAY_IMPORT)
 MAY_IMPORT["reproduction"] = LIBRARY
