@@ -72,6 +72,9 @@ class Absent:
 
     requires = "no_such_package"
 
+    def fit(self, X, y):
+        raise NotImplementedError
+
 
 class Screen(BaseEstimator):
     """A user's method that has `support_` and `predict` only."""

@@ -252,7 +252,9 @@ class Classifier(ClassifierMixin):
 
     def predict(self, X) -> np.ndarray:
         """The label of each row, shape (n_samples,)."""
-        return self.classes_[(self._margins(X) > 0).astype(int)]
+        # Before the labels are looked up: it says so if nothing has been learned.
+        positive = self._margins(X) > 0
+        return self.classes_[positive.astype(int)]
 
     def _targets(self, y, classes=None):
         advice = " partial_fit can be told both by classes=[...]."
