@@ -180,7 +180,7 @@ def smoke(tmp_path_factory, cache):
         subprocess.run([*git, *words], cwd=copy.folder, check=True, stdout=subprocess.DEVNULL)
     copy.work = project.load(copy.folder, scale="smoke")
     copy.settings = {"scale": "smoke", "mirror": REAL}
-    copy.first = copy.run("--cores", "8", **copy.settings)
+    copy.first = copy.run("--cores", "8", **copy.settings, seconds=2400)
     assert copy.first.code == 0, copy.first.said[-5000:]
     copy.missing = [
         name for name in copy.work.datasets if record(copy, name)["status"] != "fetched"
