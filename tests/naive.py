@@ -465,9 +465,9 @@ def information_criterion(X, y, coef, intercept, price):
 # Streams of columns
 
 
-def mean_loss(name, X, w, y):
+def mean_loss(name, u, y):
     """os, (2) and (3), which halves the squared hinge."""
-    return np.mean(loss(name, X @ w, y)) / (2 if name == "squared_hinge" else 1)
+    return np.mean(loss(name, u, y)) / (2 if name == "squared_hinge" else 1)
 
 
 def mean_slopes(name, u, y):
@@ -516,7 +516,7 @@ def online_substitution(X, y, *, k, m, c, step, loss, orders):
         if len(S) > k:
             worst = min(S, key=lambda i: abs(w[i]))
             following = np.where(np.arange(p) == worst, 0, w)
-            rise = mean_loss(loss, X, following, y) - mean_loss(loss, X, previous, y)
+            rise = mean_loss(loss, X @ following, y) - mean_loss(loss, X @ previous, y)
             squared = np.sum((following - previous) ** 2)
             if rise <= c * (L / 2 - L / (2 * step)) * squared:
                 w = following
@@ -526,10 +526,12 @@ def online_substitution(X, y, *, k, m, c, step, loss, orders):
     return w
 
 
-def asynchronous_substitution(X, y, *, capacities, tau, m, step, loss, orders, rng):
+def asynchronous_substitution(X, y, *, capacities, tau, m, c, step, loss, orders, rng):
     """Asy-OS: os, Algorithms 2 and 3; each arrival goes to a random worker.
 
     What it reads of u_C lacks what the others pushed in the last tau iterations (Assumption 2).
+    With c > 0 the worker checks as in Algorithm 1, with the u_C that it has read; and ours: what
+    has missed something and makes f larger is not added (Section 3.2: a check "similar to line 11").
     """
     n, p = X.shape
     q = len(capacities)
@@ -540,15 +542,24 @@ def asynchronous_substitution(X, y, *, capacities, tau, m, step, loss, orders, r
             continue
         t = rng.integers(q)
         unknown = [du for other, du in pushed[max(0, len(pushed) - tau) :] if other != t]
-        slopes = mean_slopes(loss, X @ w - sum(unknown, np.zeros(n)), y)
-        d, L[t] = partial_step(loss, X, S[t], j, slopes, L[t], m, step)
-        previous, w = w, w + d
-        S[t].append(j)
-        if len(S[t]) > capacities[t]:
-            worst = min(S[t], key=lambda i: abs(w[i]))
-            w[worst] = 0
-            S[t].remove(worst)
-        pushed.append((t, X @ (w - previous)))
+        read = X @ w - sum(unknown, np.zeros(n))
+        d, L[t] = partial_step(loss, X, S[t], j, mean_slopes(loss, read, y), L[t], m, step)
+        following, kept = w + d, [*S[t], j]
+        if len(kept) > capacities[t]:
+            worst = min(kept, key=lambda i: abs(following[i]))
+            trial = np.where(np.arange(p) == worst, 0, following)
+            rise = mean_loss(loss, read + X @ (trial - w), y) - mean_loss(loss, read, y)
+            if c and rise > c * (L[t] / 2 - L[t] / (2 * step)) * np.sum((trial - w) ** 2):
+                worst = j
+            following[worst] = 0
+            kept.remove(worst)
+        du = X @ (following - w)
+        late = any(other.any() for other in unknown)
+        if c and late and mean_loss(loss, X @ following, y) > mean_loss(loss, X @ w, y):
+            pushed.append((t, np.zeros(n)))
+            continue
+        w, S[t] = following, kept
+        pushed.append((t, du))
     return w
 
 

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
 from test_contract import SKIPPED
 
@@ -198,20 +199,51 @@ def test_kept_features_are_fitted_again(loss):
 def test_one_worker_is_the_sequential_algorithm(loss):
     X, y = columns(p=100)
     y = target(loss, y)
-    one = new(ofslib.OnlineSubstitution, loss=loss, c=1e-9, refit=False).fit(X, y)
-    for tau in (0, 3):
-        own = {"loss": loss, "n_workers": 1, "tau": tau, "refit": False}
-        two = new(ofslib.AsyncOnlineSubstitution, **own).fit(X, y)
-        assert_array_equal(two.support_, one.support_)
-        assert_allclose(two.coef_, one.coef_, rtol=1e-9)
+    one = new(ofslib.OnlineSubstitution, loss=loss, refit=False).fit(X, y)
+    for backend, tau in (("simulate", 0), ("simulate", 3), ("threads", None)):
+        own = {"loss": loss, "n_workers": 1, "backend": backend, "tau": tau, "refit": False}
+        assert_same(new(ofslib.AsyncOnlineSubstitution, **own).fit(X, y), one)
+
+
+def correlated(seed=0, n=500, p=400, s=24):
+    """Columns of correlation 1/2, of which s matter."""
+    rng = np.random.default_rng(seed)
+    X = (rng.standard_normal((n, p)) + rng.standard_normal((n, 1))) / np.sqrt(2)
+    return X, X[:, :s] @ rng.standard_normal(s) + 0.1 * rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("backend", ["simulate", "threads"])
+def test_staleness_never_raises_the_objective(backend):
+    """What is late, with every step as long as it may be, diverges unless it is checked."""
+    X, y = correlated()
+    model = ofslib.AsyncOnlineSubstitution(k=24, n_workers=8, backend=backend, random_state=0)
+    last = np.var(y) / 2
+    for i in range(0, 400, 20):
+        model.partial_fit_columns(X[:, i : i + 20], y)
+        assert model.objective_ <= last * (1 + 1e-12)
+        last = model.objective_
+    assert model.converged_ and last < 0.5 * np.var(y) / 2
+
+
+def test_without_the_check_it_is_told_that_steps_diverge():
+    X, y = correlated()
+    model = ofslib.AsyncOnlineSubstitution(k=24, n_workers=8, c=0, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"diverged: c > 0, or a step below 0\.98, helps"):
+        model.fit(X, y)
+    assert not model.converged_ and model.objective_ > 1e20
+    with (
+        pytest.warns(ConvergenceWarning),
+        pytest.raises(FloatingPointError, match="has diverged"),
+    ):
+        model.set_params(n_scans=20).fit(X, y)
 
 
 @every_loss
-@pytest.mark.parametrize("tau", [0, 1, 5, None])
-def test_the_simulation_is_algorithms_2_and_3(loss, tau):
+@pytest.mark.parametrize(("tau", "c"), [(0, 0.0), (1, 0.0), (5, 0.0), (None, 0.0), (5, 0.5)])
+def test_the_simulation_is_algorithms_2_and_3(loss, tau, c):
     X, y = columns(p=60)
     X, y = scaled(X), target(loss, y)
-    own = {"loss": loss, "step": 0.5, "m": 2.0}
+    own = {"loss": loss, "step": 0.9, "m": 2.0, "c": c}
     seed = np.random.RandomState(0).randint(2**31)
     expected = naive.asynchronous_substitution(
         X,

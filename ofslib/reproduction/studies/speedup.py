@@ -15,6 +15,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -219,7 +220,7 @@ def _rows(where, trace, levels, lacking):
         yield {**row, "value": seconds, "note": note}
 
 
-def _untrained(job, loss, cls=AsyncOnlineSubstitution, **own):
+def _untrained(job, loss, cls=partial(AsyncOnlineSubstitution, c=0.0), **own):
     return cls(
         k=job["sizes"][loss],
         loss=loss,
