@@ -10,20 +10,29 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 from test_contract import SKIPPED
 
 import ofslib
 from ofslib.kernels.working_set import IN_USE
 from ofslib.streams import column_stream
-from ofslib.streams.column_stream import ColumnModel
+from ofslib.streams.column_stream import ColumnModel, ColumnReader
 
 LOSSES = ("squared_error", "squared_hinge", "log_loss")
 CLASSES = {
     name: getattr(ofslib, name)
     for name in dir(ofslib)
     if isinstance(getattr(ofslib, name), type) and issubclass(getattr(ofslib, name), ColumnModel)
+}
+
+# Those without a model
+OTHERS = {
+    name: getattr(ofslib, name)
+    for name in dir(ofslib)
+    if isinstance(getattr(ofslib, name), type)
+    and issubclass(getattr(ofslib, name), ColumnReader)
+    and name not in CLASSES
 }
 
 every_class = pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES)
@@ -350,6 +359,7 @@ def test_columns_that_are_refused_leave_no_trace():
         ((X[:-1],), "39 rows"),
         ((X, y + 1), "y differs"),
         ((np.where(X > 1, np.nan, X),), "NaN"),
+        ((X, y[:-1]), "y differs"),
         ((X, None, ["a"] * 24), "names"),
     ]
     for call, match in refused:
@@ -380,3 +390,83 @@ def test_labels_stay_those_of_the_first_call():
     # Columns have no partial_fit that could be told what the other class is.
     with pytest.raises(ValueError, match=r"needs 2 classes, y has 1 class: \[1\]\.$"):
         ofslib.OnlineSubstitution(k=2, loss="log_loss").fit(X, np.ones(40, int))
+
+
+def refused(cls, X, y, match, **names):
+    """In all ways to learn, with names and without, dense and sparse; before anything is learned."""
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    for form in (X, sp.csc_array(X), np.asfortranarray(X)):
+        with pytest.raises(ValueError, match=match):
+            new(cls).fit(form, y)
+    with pytest.raises(ValueError, match=match.replace("column 9", "column 9, 'x9',")):
+        new(cls).fit(frame, y)
+    if not hasattr(cls, "partial_fit_columns"):
+        return
+    first = new(cls, **{"k": None} if cls is ofslib.OnlineLeverageSelector else {})
+    with pytest.raises(ValueError, match=match):
+        first.partial_fit_columns(X, y)
+    assert not hasattr(first, "n_features_in_")
+    first.partial_fit_columns(X[:, :4], y, names=list("abcd"))
+    before, names = pickle.dumps(first), [f"x{j}" for j in range(X.shape[1])]
+    with pytest.raises(ValueError, match=match.replace("column 9", "column 9, 'x9',")):
+        first.partial_fit_columns(X, names=names)
+    with pytest.raises(ValueError, match="one column only, and 'b' to more"):
+        first.partial_fit_columns(X[:, :1], names=["b"])
+    assert pickle.dumps(first) == before
+
+
+every_reader = pytest.mark.parametrize("cls", (CLASSES | OTHERS).values(), ids=CLASSES | OTHERS)
+
+
+@pytest.mark.parametrize(
+    ("value", "what"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")]
+)
+@every_reader
+def test_a_value_that_is_no_number_is_named(cls, value, what):
+    X, y = columns()
+    X[13, 9] = value
+    refused(cls, X, y, f"column 9 contains {what}, in row 13")
+
+
+@every_reader
+def test_columns_are_learned_in_any_unit_or_refused_by_name(cls):
+    """Also where the sum, or the square, of two of their values is no number."""
+    X, y = columns(n=60)
+    X = (X - X.mean(axis=0)) / np.abs(X - X.mean(axis=0)).max(axis=0)
+    y = y - y.mean()
+    plain = new(cls).fit(X, y)
+    units = np.ones(24)
+    for unit in (2.0**1023, 2.0**-900, 2.0**-1030):
+        units[9] = unit
+        if issubclass(cls, ColumnModel) and unit > 1e-290:
+            model = new(cls).fit(X * units, y)
+            assert_array_equal(model.support_, plain.support_)
+            assert_allclose(model.coef_ * units, plain.coef_, rtol=1e-12)
+            assert_allclose(model.intercept_, plain.intercept_, rtol=1e-9, atol=1e-12)
+            assert model.objective_ == plain.objective_
+        else:
+            refused(cls, X * units, y, "column 9 has the largest absolute value .*another unit")
+
+
+@every_class
+def test_what_is_too_large_for_a_number_is_said(cls):
+    X, y = columns()
+    with pytest.raises(ValueError, match=r"y has the largest absolute value 1.22e\+201; .* 1e\+150"):
+        new(cls).fit(X, y / np.abs(y).max() * 2.0**668)
+    model = new(cls).fit(X * 1e-289, y * 1e100)
+    with pytest.raises(FloatingPointError, match=r"coefficient of column \d+ is too large"):
+        model.predict(X)
+
+
+@pytest.mark.parametrize("cls", OTHERS.values(), ids=OTHERS)
+def test_before_fit_it_says_so(cls):
+    for ask in (cls().transform, cls().inverse_transform, lambda X: cls().get_support()):
+        with pytest.raises(NotFittedError, match=f"{cls.__name__} instance is not fitted yet"):
+            ask(columns()[0])
+
+
+def test_sums_that_overflow_are_refused():
+    X = np.full((3, 8), 1.5e308)
+    model = ofslib.SparseEmbedding(k=1, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="in row 0 the features of sum 0 add up"):
+        model.transform(np.abs(X) * np.sign(model.components_.toarray()[0]))
