@@ -531,7 +531,7 @@ def asynchronous_substitution(X, y, *, capacities, tau, m, c, step, loss, orders
 
     What it reads of u_C lacks what the others pushed in the last tau iterations (Assumption 2).
     With c > 0 the worker checks as in Algorithm 1, with the u_C that it has read; and ours: what
-    has missed something and makes f larger is not added (Section 3.2: a check "similar to line 11").
+    has missed something and makes f larger is not added (Section 3.2 says "a check").
     """
     n, p = X.shape
     q = len(capacities)

@@ -392,8 +392,8 @@ def test_labels_stay_those_of_the_first_call():
         ofslib.OnlineSubstitution(k=2, loss="log_loss").fit(X, np.ones(40, int))
 
 
-def refused(cls, X, y, match, **names):
-    """In all ways to learn, with names and without, dense and sparse; before anything is learned."""
+def refused(cls, X, y, match):
+    """In all ways to learn, with names and without; before anything is learned."""
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
     for form in (X, sp.csc_array(X), np.asfortranarray(X)):
         with pytest.raises(ValueError, match=match):
@@ -451,7 +451,7 @@ def test_columns_are_learned_in_any_unit_or_refused_by_name(cls):
 @every_class
 def test_what_is_too_large_for_a_number_is_said(cls):
     X, y = columns()
-    with pytest.raises(ValueError, match=r"y has the largest absolute value 1.22e\+201; .* 1e\+150"):
+    with pytest.raises(ValueError, match=r"y has the largest absolute value 1.22e\+201;"):
         new(cls).fit(X, y / np.abs(y).max() * 2.0**668)
     model = new(cls).fit(X * 1e-289, y * 1e100)
     with pytest.raises(FloatingPointError, match=r"coefficient of column \d+ is too large"):

@@ -114,7 +114,7 @@ class AsyncOnlineSubstitution(ColumnScan):
         hp = Hyper(int(Loss[self.loss]), float(self.step), float(self.m), float(self.c))
 
         def work(t: int, known: np.ndarray, i: int, push: Callable[[np.ndarray], bool]):
-            """Algorithm 3, lines 5-13; the change that worker t has made, None if it was refused."""
+            """Algorithm 3, lines 5-13, for worker t; the change, or None if it was refused."""
             worker, lipschitz, slopes = state.workers[t], state.lipschitz[t], np.empty(len(known))
             proposal = propose(worker, lipschitz, known, self._y, slopes, block, i, hp)
             if not push(proposal.change):

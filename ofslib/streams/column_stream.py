@@ -81,7 +81,8 @@ class ColumnReader(Selector):
         if not refused.any():
             return
         j = int(np.argmax(refused))
-        name = f", {self.feature_names_in_[first + j]!r}," if hasattr(self, "feature_names_in_") else ""
+        names = getattr(self, "feature_names_in_", ())
+        name = f", {names[first + j]!r}," if len(names) else ""
         if np.isfinite(largest[j]):
             raise _another_unit(f"X: column {j}{name}", largest[j], allowed)
         column = X[:, [j]].toarray()[:, 0] if sp.issparse(X) else X[:, j]

@@ -220,7 +220,11 @@ def _rows(where, trace, levels, lacking):
         yield {**row, "value": seconds, "note": note}
 
 
-def _untrained(job, loss, cls=partial(AsyncOnlineSubstitution, c=0.0), **own):
+# As in the paper: without the check.
+_UNCHECKED = partial(AsyncOnlineSubstitution, c=0.0)
+
+
+def _untrained(job, loss, cls=_UNCHECKED, **own):
     return cls(
         k=job["sizes"][loss],
         loss=loss,
