@@ -64,7 +64,7 @@ class SADMMRegressor(RowRegressor, PenalisedBatches):
     rho: float = param("Weight of the difference between b and w.", POSITIVE, default=1.0)
 
     step_all, arrays, hyper = step_all, 2, Hyper
-    frozen = (*PenalisedBatches.frozen, "learning_rate", "rho")
+    frozen = ("learning_rate", "rho")
 
     def _new_one(self, n_features):
         one = float(self.l1) or np.finfo(float).tiny

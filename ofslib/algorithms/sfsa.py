@@ -251,7 +251,7 @@ class Annealing(RowStream):
             batch=rows.new_batch(p, may_sweep=True),
             moments=rows.new_moments(1 if self.importance == "coef" else p),
             steps=np.zeros(1, np.int64),
-            scratch=np.empty((2, p + 1)),
+            scratch=np.zeros((2, p + 1)),
         )
 
     def _schedule(self, warmup: int, maturity: int) -> Hyper:
@@ -405,7 +405,7 @@ class AnytimeSFSA(Annealing):
         default=2.0,
     )
 
-    frozen = (*Annealing.frozen, "first_maturity", "growth", "batch_size")
+    frozen = ("first_maturity", "growth", "batch_size")
     fold = fold_anytime
 
     def _new_state(self, n_features):

@@ -93,7 +93,7 @@ class SGDT(MiniBatches):
             batch=rows.new_batch(n_features, may_sweep=True),
             moments=rows.new_moments(1 if self.importance == "coef" else n_features),
             steps=np.zeros(1, np.int64),
-            scratch=np.empty((2, n_features + 1)),
+            scratch=np.zeros((2, n_features + 1)),
         )
 
     def _read_hyper(self, n_rows):

@@ -35,7 +35,7 @@ class State(NamedTuple):
 
 def new_state(p: int) -> State:
     """The model without coefficients."""
-    w, value, scratch = np.zeros(p + 1), np.zeros(p), np.empty((2, p + 1))
+    w, value, scratch = np.zeros(p + 1), np.zeros(p), np.zeros((2, p + 1))
     return State(w, value, new_active(p, size=0), new_active(p), new_batch(p), scratch)
 
 
