@@ -40,7 +40,9 @@ class PenaltyGrid(NamedTuple):
     g: np.ndarray  # (TILE, m) gradient by the coefficients of these
     nonzeros: np.ndarray  # (m,) int64: coefficients that are not zero
     w: np.ndarray  # (p + 1,) the chosen model
-    truncated: np.ndarray  # (1,) int64: 1 + the penalty whose k largest coefficients w has; or 0
+    # (2,) int64: how many coefficients the model has whose k largest w holds (0: w holds all of a
+    # model's), and the place of its penalty
+    truncated: np.ndarray
     memory: np.ndarray  # (arrays, p + 1, m) what else a method knows of each coefficient
     all_features: Active
     held: np.ndarray  # (1,) int64: rows held
@@ -59,7 +61,7 @@ def new_grid(p: int, batch_size: int, penalties: int, bounds, arrays: int) -> Pe
         g=np.zeros((TILE, penalties)),
         nonzeros=np.zeros(penalties, np.int64),
         w=np.zeros(p + 1),
-        truncated=np.zeros(1, np.int64),
+        truncated=np.zeros(2, np.int64),
         memory=np.zeros((arrays, p + 1, penalties)),
         all_features=new_active(p),
         held=np.zeros(1, np.int64),
@@ -152,7 +154,7 @@ def choose(grid, W, k):
         elif nearest < 0 or nonzeros[q] < nonzeros[nearest]:
             nearest = q
     truncate = nearest >= 0 and (chosen < 0 or nonzeros[chosen] == 0)
-    grid.truncated[0] = nearest + 1 if truncate else 0
+    grid.truncated[0], grid.truncated[1] = nonzeros[nearest] if truncate else 0, nearest
     w[:] = W[:, nearest if truncate else chosen]
     if truncate:
         sizes = np.abs(w[:-1])

@@ -66,7 +66,11 @@ def _kinds(allowed: list) -> str:
         if isinstance(kind, StrOptions):
             words.append("{" + ", ".join(repr(word) for word in sorted(kind.options)) + "}")
         elif isinstance(kind, Interval):
-            words.append(re.sub(r"an? (\w+) in the range", r"\1 in", str(make_constraint(kind))).replace(str(2**63), "2**63"))
+            words.append(
+                re.sub(r"an? (\w+) in the range", r"\1 in", str(make_constraint(kind))).replace(
+                    str(2**63), "2**63"
+                )
+            )
         else:
             words.append(getattr(kind, "__name__", None) or named.get(kind, str(kind)))
     return " or ".join(words)

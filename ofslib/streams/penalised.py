@@ -93,9 +93,9 @@ class Penalised(RowStream):
 
     def _watch(self, at_end):
         super()._watch(at_end)
-        if isinstance(self._state, PenaltyGrid) and (place := self._state.truncated[0]):
-            l1, size = self._state.l1, self._state.nonzeros[place - 1]
-            low, high = l1[place - 1], l1[place - 2] if place > 1 else 1000 * l1[0]
+        if isinstance(self._state, PenaltyGrid) and self._state.truncated[0]:
+            l1, (size, place) = self._state.l1, self._state.truncated
+            low, high = l1[place], l1[place - 1] if place else 1000 * l1[0]
             self._warn_once(
                 "truncated",
                 f"{type(self).__name__} has no penalty that leaves from 1 to k={self.k} features: "

@@ -6,7 +6,6 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -133,8 +132,8 @@ class RowStream(LinearModel):
 
     def _start(self, n_features: int) -> None:
         self._state = self._new_state(n_features)
-        # Sums of loss, of score, of its weight, and of the targets
-        self._online = np.zeros(4)
+        # Sums of loss, of score, of its weight; of labels +1 and -1, and of predictions of each
+        self._online = np.zeros(7)
         self._warned = ()
         self.n_samples_seen_ = 0
 
@@ -162,8 +161,7 @@ class RowStream(LinearModel):
                 self._refuse(block.X, block.order[done])
             margins, targets = block.margins, block.y[block.order]
             with np.errstate(over="ignore", invalid="ignore"):
-                sums = total(loss, margins, targets), *self._scored(margins, targets), targets.sum()
-            self._online += sums
+                self._online += (total(loss, margins, targets), *self._scored(margins, targets))
             self.n_samples_seen_ += n
 
     def _watch(self, at_end: bool) -> None:
@@ -173,9 +171,8 @@ class RowStream(LinearModel):
         """
         if not (_all_finite(self._state) and np.isfinite(self._online).all()):
             raise self._diverged()
-        loss, score, weight, balance = self._online
-        empty = weight * value(int(Loss[self.loss]), 0.0, 1.0)
-        constant = 0.5 * (weight + abs(balance)) if is_classifier(self) else 0.0
+        (loss, score, weight), labels, said = self._online[:3], self._online[3:5], self._online[5:]
+        empty, constant = weight * value(int(Loss[self.loss]), 0.0, 1.0), labels.max()
         # The mean of so few losses may be that much off by chance.
         margin = 1.0 + 3.0 / np.sqrt(self.n_samples_seen_)
         if loss > margin * empty and score < constant:
@@ -185,6 +182,15 @@ class RowStream(LinearModel):
                 f"{self.n_samples_seen_} rows online_loss_ is {self.online_loss_:.3g} against "
                 f"{empty / self.n_samples_seen_:.3g}, online_score_ {self.online_score_:.3g} "
                 f"against {constant / weight:.3g}. {self._advice()}",
+            )
+        if 20 <= labels.min() > 20 * said.min():
+            self._warn_once(
+                "one class",
+                f"{type(self).__name__} has predicted the same label for all but "
+                f"{said.min():.0f} of {self.n_samples_seen_} rows, of which {labels.min():.0f} have "
+                "the other one. Its coefficients may still be too small to tell: take larger steps "
+                f"than with {self._step()}, more rows or n_passes, or let SFSA find the step by "
+                "step='spectral'; and do not sort rows by label.",
             )
         if at_end and not self.coef_.any():
             self._warn_once(
@@ -208,12 +214,14 @@ class RowStream(LinearModel):
             + self._advice()
         )
 
+    def _step(self) -> str:
+        return f"{self.step_parameter}={getattr(self, self.step_parameter)}"
+
     def _advice(self) -> str:
-        name, size = self.step_parameter, getattr(self, self.step_parameter)
+        smaller = "smaller" if self.step_parameter == "learning_rate" else "larger"
         return (
-            f"Its steps may be too large for these data with {name}={size}: take a "
-            f"{'smaller' if name == 'learning_rate' else 'larger'} one, standardise the features, "
-            "or let SFSA find the step by step='spectral'."
+            f"Its steps may be too large for these data with {self._step()}: take a {smaller} one, "
+            "standardise the features, or let SFSA find the step by step='spectral'."
         )
 
     def _advice_if_empty(self) -> str:
@@ -281,7 +289,10 @@ class RowClassifier(Classifier):
     )
 
     def _scored(self, margins, y):
-        return np.count_nonzero((margins > 0) == (y > 0)), len(y)
+        positive = np.count_nonzero(y > 0)
+        said = np.count_nonzero(margins > 0), np.count_nonzero(margins < 0)
+        right = np.count_nonzero((margins > 0) == (y > 0))
+        return right, len(y), positive, len(y) - positive, *said
 
 
 @estimator
@@ -292,7 +303,7 @@ class RowRegressor(Regressor):
 
     def _scored(self, margins, y):
         weight = np.square(y).sum()
-        return weight - np.square(margins - y).sum(), weight
+        return weight - np.square(margins - y).sum(), weight, 0.0, 0.0, 0.0, 0.0
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
