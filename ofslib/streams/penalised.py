@@ -1,5 +1,6 @@
 """Row streams with penalties."""
 
+import sys
 from collections.abc import Callable
 from numbers import Real
 from typing import ClassVar, NamedTuple
@@ -85,7 +86,7 @@ class Penalised(RowStream):
         if bounds is not None and not (
             len(bounds) == 2
             and all(isinstance(bound, Real) for bound in bounds)
-            and 0 < bounds[0] <= bounds[1] <= np.finfo(float).max
+            and 0 < bounds[0] <= bounds[1] <= sys.float_info.max
         ):
             raise ValueError(f"l1_range={bounds} must be two positive numbers, the lesser first.")
         rows = int(getattr(self, "batch_size", 1))

@@ -183,7 +183,11 @@ class RowStream(LinearModel):
                 f"{empty / self.n_samples_seen_:.3g}, online_score_ {self.online_score_:.3g} "
                 f"against {constant / weight:.3g}. {self._advice()}",
             )
-        if 20 <= labels.min() > 20 * said.min():
+        if at_end and not self.coef_.any():
+            self._warn_once(
+                "empty", f"{type(self).__name__} has selected no feature. {self._advice_if_empty()}"
+            )
+        elif 20 <= labels.min() > 20 * said.min():
             self._warn_once(
                 "one class",
                 f"{type(self).__name__} has predicted the same label for all but "
@@ -191,10 +195,6 @@ class RowStream(LinearModel):
                 "the other one. Its coefficients may still be too small to tell: take larger steps "
                 f"than with {self._step()}, more rows or n_passes, or let SFSA find the step by "
                 "step='spectral'; and do not sort rows by label.",
-            )
-        if at_end and not self.coef_.any():
-            self._warn_once(
-                "empty", f"{type(self).__name__} has selected no feature. {self._advice_if_empty()}"
             )
 
     def _warn_once(self, kind: str, message: str) -> None:
