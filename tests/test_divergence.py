@@ -70,7 +70,7 @@ def test_it_is_an_error_before_anything_is_infinite():
     X, y = correlated(5000, 300)
     model = SGDTRegressor(k=10, learning_rate=10.0).partial_fit(X[:50], y[:50])
     before = copy.deepcopy(model)
-    with pytest.raises(FloatingPointError, match="diverged.*learning_rate=10.0"):
+    with pytest.raises(FloatingPointError, match=r"diverged.*learning_rate=10\.0"):
         model.partial_fit(X, y)
     assert np.array_equal(model.coef_, before.coef_) and model.n_samples_seen_ == 50
 

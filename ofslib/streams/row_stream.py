@@ -169,7 +169,7 @@ class RowStream(LinearModel):
 
         It sees the whole state, so that what the next rows would make of it is no surprise either.
         """
-        if not (_all_finite(self._state) and np.isfinite(self._online).all()):
+        if not _all_finite(self._state):
             raise self._diverged()
         (loss, score, weight), labels, said = self._online[:3], self._online[3:5], self._online[5:]
         empty, constant = weight * value(int(Loss[self.loss]), 0.0, 1.0), labels.max()
@@ -191,8 +191,8 @@ class RowStream(LinearModel):
             self._warn_once(
                 "one class",
                 f"{type(self).__name__} has predicted the same label for all but "
-                f"{said.min():.0f} of {self.n_samples_seen_} rows, of which {labels.min():.0f} have "
-                "the other one. Its coefficients may still be too small to tell: take larger steps "
+                f"{said.min():.0f} of {self.n_samples_seen_} rows, though {labels.min():.0f} have "
+                "the rarer one. Its coefficients may still be too small to tell: take larger steps "
                 f"than with {self._step()}, more rows or n_passes, or let SFSA find the step by "
                 "step='spectral'; and do not sort rows by label.",
             )
