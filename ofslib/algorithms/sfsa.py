@@ -13,7 +13,7 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels import rows, step_size
 from ofslib.kernels.losses import Loss, curvature, slope
-from ofslib.kernels.minibatch import gather
+from ofslib.kernels.minibatch import gather, pace
 from ofslib.kernels.selection import Importance, annealed, best_model, prune
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
@@ -91,11 +91,15 @@ def descend(state, hp):
             own = 1.0 / (curvature(hp.loss) * (1.0 + 1.0 / n))
             rate *= 0.5
             g[-1] *= 0.5 * own / rate if rate > 0.0 else 0.0
+    else:
+        g[-1] *= pace(hp, state.steps[0] + 1)
     if hp.optimizer == Optimizer.sgd:
         rows.descend(w, batch, active, rate)
         return
-    for a in range(active.size[0] + 1):
-        j = len(w) - 1 if a == active.size[0] else int(active.index[a])
+    # No optimizer moves the intercept, which has its own step.
+    w[-1] -= rate * g[-1] / n
+    ahead[-1] = w[-1]
+    for j in active.index[: active.size[0]]:
         mean = g[j] / n
         if hp.optimizer == Optimizer.momentum:
             v[j] = m * v[j] - rate * mean
@@ -251,7 +255,7 @@ class Annealing(RowStream):
             batch=rows.new_batch(p, may_sweep=True),
             moments=rows.new_moments(1 if self.importance == "coef" else p),
             steps=np.zeros(1, np.int64),
-            scratch=np.empty((2, p + 1)),
+            scratch=np.zeros((2, p + 1)),
         )
 
     def _schedule(self, warmup: int, maturity: int) -> Hyper:
@@ -261,6 +265,9 @@ class Annealing(RowStream):
         burn_in = (min(max(maturity // 16, 1), 8) if maturity else 8) if spectral else 0
         own = {"warmup": warmup, "maturity": maturity, "spectral": spectral, "burn_in": burn_in}
         return super()._read_hyper(None, **own)
+
+    def _step(self):
+        return "step='spectral'" if self.step == "spectral" else super()._step()
 
     def _learners(self, state):
         """The models that learn, each with its hyper-parameters; the last one is shown."""
@@ -405,7 +412,7 @@ class AnytimeSFSA(Annealing):
         default=2.0,
     )
 
-    frozen = (*Annealing.frozen, "first_maturity", "growth", "batch_size")
+    frozen = ("first_maturity", "growth", "batch_size")
     fold = fold_anytime
 
     def _new_state(self, n_features):
