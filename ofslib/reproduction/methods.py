@@ -84,7 +84,7 @@ def learn(
     held = []
     for X, y in blocks if now or batch else ():
         for key in now:
-            seconds[key] += _seconds(_show, models[key], X, y)
+            seconds[key] += _seconds(show, models[key], X, y)
         if batch:
             held.append((X, y))
     for key in batch:
@@ -101,7 +101,8 @@ def _sums_up(model) -> bool:
     return hasattr(model, "standardized")
 
 
-def _show(model, X, y) -> None:
+def show(model, X, y) -> None:
+    """Let a model of any kind learn from a block of rows; labels are -1 and +1."""
     if _sums_up(model):
         model.update(X, y)
     elif hasattr(model, "decision_function"):
