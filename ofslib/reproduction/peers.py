@@ -160,12 +160,10 @@ class _River(_TopK):
         return self
 
     def _start(self) -> None:
-        from river import drift, linear_model, optim
+        from river.drift import ADWIN
 
-        own = dict(self.parameters)
-        if self.learning_rate is not None:
-            own["optimizer"] = optim.SGD(self.learning_rate)
-        self.inner, self.detector = getattr(linear_model, self.model)(**own), drift.ADWIN()
+        self.inner = _river_model(self.model, self.learning_rate, self.parameters)
+        self.detector = ADWIN()
 
     def _linear(self):
         if self.model == "BayesianLinearRegression":
@@ -174,6 +172,13 @@ class _River(_TopK):
             weights = self.inner.w if self.model == "ALMAClassifier" else self.inner.weights
         coef = np.array([weights.get(j, 0.0) for j in range(self.p)])
         return coef, float(getattr(self.inner, "intercept", 0.0))
+
+
+def _river_model(name: str, learning_rate: float | None, parameters: dict[str, Any]):
+    from river import linear_model, optim
+
+    own = {} if learning_rate is None else {"optimizer": optim.SGD(learning_rate)}
+    return getattr(linear_model, name)(**own, **parameters)
 
 
 class RiverRegressor(_River, _Regressor):
