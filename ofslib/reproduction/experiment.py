@@ -185,7 +185,8 @@ def _tracked(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, Any]
     models = _models(setting, int(order.generate_state(1)[0]), replicate)
     rows, drawn = np.random.default_rng(train), np.random.default_rng(moments)
     if "every" in track:
-        seen = tracking.drift(design, models, data["n"], rows, **track)
+        follow = tracking.recovery if "level" in track else tracking.drift
+        seen = follow(design, models, data["n"], rows, **track)
     else:
         ends = tracking.checkpoints(last=data["n"], **track)
         averaged = {key: m for key, m in models.items() if hasattr(m, "fit_averages")}

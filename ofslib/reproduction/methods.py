@@ -100,7 +100,7 @@ def learn(
             if isinstance(models[key], Diverged):
                 continue
             try:
-                seconds[key] += _seconds(_show, models[key], X, y)
+                seconds[key] += _seconds(show, models[key], X, y)
             except FloatingPointError as error:
                 models[key] = Diverged(error)
         if batch:
@@ -119,7 +119,8 @@ def _sums_up(model) -> bool:
     return hasattr(model, "standardized")
 
 
-def _show(model, X, y) -> None:
+def show(model, X, y) -> None:
+    """Let a model of any kind learn from a block of rows; labels are -1 and +1."""
     if _sums_up(model):
         model.update(X, y)
     elif hasattr(model, "decision_function"):

@@ -399,7 +399,7 @@ class PenalisedScan(ColumnScan):
         default=None,
     )
 
-    frozen = (*ColumnScan.frozen, "l1")
+    frozen = ("l1",)
 
     def _new_state(self, n):
         return new_scan_state(16, n, self._offset)
