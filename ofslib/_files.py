@@ -36,7 +36,10 @@ def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)  # Windows renames only what is closed
+            if fcntl:  # while it is locked
+                os.replace(temporary, path)
+        if not fcntl:  # Windows renames only what is closed
+            os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

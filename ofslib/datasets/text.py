@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,7 +44,7 @@ def open_text(path):
 
 def _open_zst(path, mode):
     try:
-        from backports import zstd
+        zstd = import_module("backports.zstd")
     except ImportError as error:
         raise ImportError(
             f"{path}: to read .zst, install the package backports.zstd, or unpack the file"
@@ -178,7 +179,7 @@ class TextRows:
     def _parse(self, text, width):
         """The rows of whole lines and the number of lines; what is wrong in place of the rows."""
         lowest = int(not self.zero_based)
-        highest = (width or np.iinfo(np.int32).max) + lowest - 1
+        highest = min(width or np.inf, np.iinfo(np.int32).max) + lowest - 1
         limits = np.uint64(lowest), np.uint64(highest)
         n, nnz, ascend, rows, (fault, begin, line) = parse_rows(*_bytes(text), self.is_vw, *limits)
         try:
@@ -187,7 +188,9 @@ class TextRows:
             for place, begin in rows.hard[1 : rows.hard[0, 0] + 1].tolist():
                 number = float(_NUMBER.match(text, begin)[0])
                 (rows.data if place >= 0 else rows.y)[place if place >= 0 else -1 - place] = number
-            data, indices = rows.data[:nnz].astype(self.dtype), rows.indices[:nnz].copy()
+            with np.errstate(over="ignore"):  # looked for below
+                data = rows.data[:nnz].astype(self.dtype)
+            indices = rows.indices[:nnz].copy()
             piece = Piece(data, indices, rows.indptr[: n + 1].copy(), rows.y[:n].copy())
             self._check_finite(piece, text)
             if not ascend:

@@ -22,7 +22,7 @@ LONGEST_NUMBER = 2000  # characters; the longest double in full has 1,077
 # An int64 beside an uint64 is a float64, and numba looks whether an int64 index is negative.
 _U = np.uint64
 _ZERO, _ONE, _TWO, _THREE, _NINE, _TEN = (_U(k) for k in (0, 1, 2, 3, 9, 10))
-_LAST_EXACT = _U(2**53)
+_LAST_EXACT, _LARGEST_INDEX = _U(2**53), _U(2**31 - 1)
 _HALF, _LOW_HALF = _U(32), _U(2**32 - 1)
 _EIGHT, _HUNDRED_MILLION = _U(8), _U(10**8)
 _HIGH_NIBBLES, _SIXES, _THREES = (_U(int(digit * 8, 16)) for digit in ("f0", "06", "33"))
@@ -146,7 +146,7 @@ def _digits(text, i, w):
     first = (other & (~other + _ONE)) >> _U(7)  # 256^k: k digits are left
     k = (first * _U(0x0001020304050607)) >> _U(56)
     # (word - zeros) 256^(8 - k), in two steps, for k may be 0
-    word = (((word - _ZEROS) << _U(8)) << (_U(56) - _EIGHT * k))
+    word = ((word - _ZEROS) << _U(8)) << (_U(56) - _EIGHT * k)
     return w * _WHOLE_POWERS[k] + _eight(word), i + k
 
 
@@ -252,7 +252,9 @@ def _features(text, i, comments, lowest, highest, rows, nnz):
             return i, nnz, ascending, INDEX, begin
         place = i + _ONE
         value, i, state = _number(text, place)
-        if state >= LONG or not (_is_blank(text[i]) or text[i] == 10 or text[i] == 35 and comments):
+        if state >= LONG or not (
+            _is_blank(text[i]) or text[i] == 10 or (text[i] == 35 and comments)
+        ):
             return i, nnz, ascending, LONG if state == LONG else FEATURE, begin
         if state == HARD:
             _postpone(rows.hard, nnz, place)
@@ -317,9 +319,7 @@ def parse_rows(text, stop, bars, lowest, highest):
             if i == begin and bars and text[i] != 10 and text[i] != 35:
                 fault = FEATURE
                 break
-            i, nnz, ascend, fault, begin = _features(
-                text, i, not named, lowest, highest, rows, nnz
-            )
+            i, nnz, ascend, fault, begin = _features(text, i, not named, lowest, highest, rows, nnz)
             if fault != RIGHT:
                 break
             all_ascend &= ascend
@@ -352,9 +352,9 @@ def extent(text, stop, bars):
             comments &= not (bars and text[i] == 124)
             begin = i
             index, i = _few_digits(text, i)
-            if text[i] == 58 and _ZERO < i - begin <= _U(10):
+            if text[i] == 58 and i - begin <= _U(10) and index <= _LARGEST_INDEX:
                 largest = max(largest, index)
-            while text[i] > 32 and text[i] != 35:
+            while not _is_blank(text[i]) and text[i] != 10 and text[i] != 35:
                 i += _ONE
             if text[i] == 35 and not comments:
                 i += _ONE
@@ -384,6 +384,6 @@ def digest(words, before):
         a = (a ^ words[i]) * prime
         a = (a << turn) | (a >> back)
     for lane in (b, c, d, _U(len(words))):
-        a = (a ^ lane) * prime
-        a ^= a >> _HALF
+        a *= prime  # or equal changes in two sums would take each other back
+        a = ((a ^ (a >> _HALF)) * prime) ^ lane
     return a
