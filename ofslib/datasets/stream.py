@@ -44,9 +44,9 @@ def open_stream(
     """Go through a LIBSVM or Vowpal Wabbit text in blocks of rows, in constant memory.
 
     The text may be compressed (.gz, .bz2, .xz; .zst with the package backports.zstd). A bar in its
-    first line means Vowpal Wabbit's: one namespace, `index:value`, no importance weights. In either
-    a `#` before the features, and in LIBSVM's anywhere, begins a comment. While iterating, a wrong
-    line is a ValueError with file and number, and a text that is cut short a CorruptFile.
+    first line means Vowpal Wabbit's: one namespace, `index:value`, no importance weights. A `#`
+    begins a comment, but not after a bar. A wrong line is a ValueError with file and number, a text
+    that is cut short a CorruptFile, a file that is not there a FileNotFoundError.
 
     Parameters
     ----------
@@ -55,15 +55,11 @@ def open_stream(
     block_rows : int
         Rows per block; the last block may have fewer.
     cache : bool or path-like
-        Parse once, at the first use, into a binary file from which all passes read:
-        `<file>.ofscache` beside the text (12 bytes per nonzero), or in the folder given, there with
-        a name that tells texts of several folders apart. It is made anew if the bytes of the text
-        or the options change, or if it is damaged: size, number and times of the text, that of its
-        last change too, which no program can set, are looked at in each pass, and its bytes are
-        read again if one of these differs. With False each pass parses.
+        Parse once, at the first use, into a binary file from which all passes read (`CachedRows`):
+        beside the text, or in the folder given (12 bytes per nonzero). It is made anew if the bytes
+        of the text or the options change, or if it is damaged. With False each pass parses.
     n_features : int, optional
-        Width of every block; else the largest index, from the cache or from one more pass, which
-        reads the indices only.
+        Width of every block; else the largest index, from the cache or a pass over the indices.
     folder, split, registry_path
         As in `fetch`, for a data set of the registry.
     dtype : float64 or float32
@@ -74,14 +70,7 @@ def open_stream(
         Whether the smallest index is 0. It is never guessed; an unexpected 0 is an error.
     n_jobs : int
         Threads that parse; the blocks are the same.
-
-    Raises
-    ------
-    FileNotFoundError
-        There is no such file, and no data set of this name.
     """
-    if n_jobs < 1:
-        raise ValueError(f"n_jobs: expected at least 1, got {n_jobs}")
     path, dtype = Path(path_or_name), _float_type(dtype)
     if not path.is_file():
         name, rows = str(path_or_name), read_rows(registry_path)
@@ -205,6 +194,9 @@ class CachedRows:
     multiple of eight bytes; then, as JSON, what the file was made from and each piece's rows,
     columns, entries and digest; then that JSON's length and CRC. A piece is mapped into memory,
     and checked when it is first read: its digest, and that its indices are those of a matrix.
+
+    Size, inode and times of the text are looked at in each pass: also that of its last change,
+    which on POSIX systems no program can set. Only where one differs are its bytes read again.
     """
 
     TRAILER, VERSION = struct.Struct("<II"), 2

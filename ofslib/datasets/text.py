@@ -104,8 +104,12 @@ class TextRows:
     def __init__(self, path, zero_based, n_features, dtype, n_jobs=1):
         self.path, self.zero_based, self.dtype = Path(path), zero_based, np.dtype(dtype)
         self.n_features, self.n_jobs = n_features, n_jobs
+        if n_jobs < 1:
+            raise ValueError(f"n_jobs: expected at least 1, got {n_jobs}")
         with open_text(path) as file:
-            begin = self._read(file, 1 << 16).removeprefix(_BYTE_ORDER_MARK).split(b"\n")
+            buffer = bytearray(1 << 16)
+            size = self._read(file, buffer)
+        begin = bytes(buffer[:size]).removeprefix(_BYTE_ORDER_MARK).split(b"\n")
         lines = (line.split(b"#")[0] for line in begin)
         self.is_vw = b"|" in next(filter(bytes.strip, lines), b"")
 
@@ -113,16 +117,16 @@ class TextRows:
     def size(self):
         """Number of rows and of columns, found without reading the values."""
         rows, width = 0, 0
-        for n, largest in self._each(lambda text: extent(*_bytes(text), self.is_vw)):
+        for n, largest in self._each(lambda chunk: extent(*_bytes(chunk), self.is_vw)):
             rows, width = rows + n, max(width, largest + self.zero_based)
         return rows, width
 
     def pieces(self, start: int = 0, width: int | None = None) -> Iterator[Piece]:
         """The rows from `start` on; an index beyond the width is an error."""
         before, width = 0, self.n_features or width
-        for text, piece, lines in self._each(lambda text: (text, *self._parse(text, width))):
+        for piece, lines in self._each(lambda chunk: self._parse(chunk, width)):
             if isinstance(piece, _Wrong):
-                raise self._located(text, piece, before)
+                raise ValueError(f"{self.path}, line {before + lines + 1}: {piece.reason}")
             if start < len(piece.y):
                 yield piece.rows(start, len(piece.y)) if start else piece
             start = max(0, start - len(piece.y))
@@ -143,24 +147,36 @@ class TextRows:
                 yield ahead.popleft().result()
 
     def _chunks(self):
-        """The text in pieces of whole lines, the last one ended if it is not, and PADDING bytes."""
-        begun, at = [], 0
+        """The text in pieces of whole lines, the last one ended if it is not.
+
+        Each is a buffer, used again when `n_jobs` + 1 others were given, and where the lines end.
+        """
+        buffers, rest, at, piece = deque([bytearray()] * (self.n_jobs + 2)), b"", 0, 1
         with open_text(self.path) as file:
-            while piece := self._read(file, _CHUNK):
-                piece = piece if at else piece.removeprefix(_BYTE_ORDER_MARK)
-                at += len(piece)
-                end = piece.rfind(b"\n") + 1
-                if end:
-                    yield b"".join([*begun, memoryview(piece)[:end], bytes(PADDING)])
-                    begun = []
-                begun.append(piece[end:])
-                if len(begun) * _CHUNK > _LONGEST_LINE + _CHUNK:
+            while piece:
+                begin, room = len(rest), len(rest) + max(len(rest), _CHUNK)
+                buffer = buffers.popleft()
+                if len(buffer) < room + PADDING:
+                    buffer = bytearray(room + PADDING)
+                buffers.append(buffer)
+                buffer[:begin] = rest
+                piece = self._read(file, memoryview(buffer)[begin:room])
+                stop = begin + piece
+                if at == 0 and buffer.startswith(_BYTE_ORDER_MARK):
+                    buffer[: len(_BYTE_ORDER_MARK)] = b"   "
+                at += piece
+                if not piece and begin:
+                    buffer[begin] = 10
+                    stop += 1
+                end = buffer.rfind(b"\n", 0, stop) + 1
+                rest = bytes(memoryview(buffer)[end:stop])
+                if len(rest) > _LONGEST_LINE:
                     raise ValueError(
                         f"{self.path}, line {1 + self._lines_before(at)}: expected at most "
                         f"{_LONGEST_LINE} bytes in a line, got more"
                     )
-        if any(begun):
-            yield b"".join([*begun, b"\n", bytes(PADDING)])
+                if end:
+                    yield buffer, end
 
     def _lines_before(self, stop):
         lines = 0
@@ -169,19 +185,20 @@ class TextRows:
                 lines, stop = lines + piece.count(b"\n"), stop - len(piece)
         return lines
 
-    def _read(self, file, size):
+    def _read(self, file, buffer):
         try:
-            return file.read(size)
+            return file.readinto(buffer)
         except _unreadable() as error:
             message = f"{self.path}: expected a whole file, got an unreadable one ({error})"
             raise CorruptFile(f"{message}; get it again") from error
 
-    def _parse(self, text, width):
-        """The rows of whole lines and the number of lines; what is wrong in place of the rows."""
+    def _parse(self, chunk, width):
+        """The rows and the number of lines; or what is wrong and the number of lines before."""
         lowest = int(not self.zero_based)
         highest = min(width or np.inf, np.iinfo(np.int32).max) + lowest - 1
         limits = np.uint64(lowest), np.uint64(highest)
-        n, nnz, ascend, rows, (fault, begin, line) = parse_rows(*_bytes(text), self.is_vw, *limits)
+        n, nnz, ascend, rows, (fault, begin, line) = parse_rows(*_bytes(chunk), self.is_vw, *limits)
+        text = chunk[0]
         try:
             if fault > HARD:
                 raise _Wrong(_complaint(text, fault, begin, lowest, highest), line)
@@ -196,7 +213,9 @@ class TextRows:
             if not ascend:
                 _sort(piece, text)
         except _Wrong as wrong:
-            return wrong, line
+            begin = text.split(b"\n", wrong.line + 1)[wrong.line][:50]
+            said = f"The line begins {begin.decode(errors='replace').strip()!r}"
+            return _Wrong(f"{wrong.reason}. {said}: correct it or leave it out", 0), wrong.line
         return piece, line
 
     def _check_finite(self, piece, text):
@@ -209,16 +228,9 @@ class TextRows:
                 reason = f"a label or value is not a finite number of {of} (at most {most})"
                 raise _Wrong(reason, _line_of(text, row))
 
-    def _located(self, text, wrong, before):
-        line = text.split(b"\n", wrong.line + 1)[wrong.line]
-        return ValueError(
-            f"{self.path}, line {before + wrong.line + 1}: {wrong.reason}. The line begins "
-            f"{line[:50].decode(errors='replace').strip()!r}: correct it or leave it out"
-        )
 
-
-def _bytes(text):
-    return np.frombuffer(text, np.uint8), len(text) - PADDING
+def _bytes(chunk):
+    return np.frombuffer(chunk[0], np.uint8), chunk[1]
 
 
 def _sort(piece, text):

@@ -368,9 +368,9 @@ def digest(words, before):
     """64 bits that tell blocks of bytes apart which differ by accident: no secret, but fast.
 
     Four sums by turns, for one waits for its last product; each word goes through a product with
-    an odd number and a rotation, so that no change is lost and each reaches all bits.
+    an odd number and a shift, so that no change is lost and each reaches all bits.
     """
-    prime, turn, back = _U(0x9E3779B185EBCA87), _U(29), _U(35)
+    prime = _U(0x9E3779B185EBCA87)
     a, b, c, d = before, before + _ONE, before + _TWO, before + _THREE
     whole = len(words) // 4 * 4
     for i in range(0, whole, 4):
@@ -378,11 +378,10 @@ def digest(words, before):
         b = (b ^ words[i + 1]) * prime
         c = (c ^ words[i + 2]) * prime
         d = (d ^ words[i + 3]) * prime
-        a, b = (a << turn) | (a >> back), (b << turn) | (b >> back)
-        c, d = (c << turn) | (c >> back), (d << turn) | (d >> back)
+        a, b, c, d = a ^ (a >> _HALF), b ^ (b >> _HALF), c ^ (c >> _HALF), d ^ (d >> _HALF)
     for i in range(whole, len(words)):
         a = (a ^ words[i]) * prime
-        a = (a << turn) | (a >> back)
+        a ^= a >> _HALF
     for lane in (b, c, d, _U(len(words))):
         a *= prime  # or equal changes in two sums would take each other back
         a = ((a ^ (a >> _HALF)) * prime) ^ lane
