@@ -116,8 +116,8 @@ BLANKS = " \t\r\f\v"
 
 
 def slow(text, bars, n_features=2**31 - 1):
-    """Rows as [(label, {index: value})], written from the description of the formats in
-    docs/data.md; None if any line is wrong."""
+    """Rows as [(label, {index: value})], written from what `open_stream` says of the
+    formats, without looking at speed; None if any line is wrong."""
     rows = []
     for line in text.decode("latin-1").split("\n"):
         label, bar, features = line, "", ""
