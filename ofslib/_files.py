@@ -1,11 +1,17 @@
 """Writing files so that they are whole or not there."""
 
+import glob
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+try:
+    import fcntl
+except ImportError:  # Windows, where a file that is open cannot be removed
+    fcntl = None  # type: ignore[assignment]
 
 
 class CorruptFile(Exception):
@@ -17,20 +23,47 @@ def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """Give a temporary file beside `path`; flush it to the disk and rename it if all goes well.
 
     The name ends in ``.part``, and nothing is left of it if something fails. Whoever reads
-    `path` sees the old file or the new one, even if the machine stops in between.
+    `path` sees the old file or the new one, even if the machine stops in between. Such files of
+    processes that were killed are removed by the next one that writes `path`.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        _remove_dead(left)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        with open(temporary, "xb") as file:
+        with _locked(temporary) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)  # Windows renames only what is closed
+            if fcntl:  # while it is locked
+                os.replace(temporary, path)
+        if not fcntl:  # Windows renames only what is closed
+            os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _locked(temporary):
+    """A new file that is locked as long as it is open."""
+    while True:
+        file = open(temporary, "xb")
+        if fcntl:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        # Another writer may have taken it for a dead one's before it was locked.
+        if not fcntl or os.fstat(file.fileno()).st_nlink:
+            return file
+        file.close()
+
+
+def _remove_dead(temporary):
+    """Remove a temporary file unless a living process has it: a lock ends with its process."""
+    with suppress(OSError):
+        if fcntl:
+            with open(temporary, "rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        temporary.unlink()
 
 
 def write_whole(path: str | os.PathLike, content: str | bytes) -> None:

@@ -104,11 +104,19 @@ def _say_once(trouble: str) -> None:
     warnings.warn(f"compiled code in {_FOLDER} {trouble}: it is compiled again", stacklevel=2)
 
 
-def kernel(function: Callable) -> Callable:
-    """Compile `function` on first use; keep it on disk; release the interpreter lock inside."""
+def kernel(function: Callable | None = None, *, inline: bool = False) -> Callable:
+    """Compile `function` on first use; keep it on disk; release the interpreter lock inside.
+
+    With `inline` it becomes part of each kernel that calls it: a call with an array counts
+    references, which costs some 4 ns.
+    """
+    if function is None:
+        return partial(kernel, inline=inline)
+    options = {"cache": _WRITABLE, "nogil": True, "error_model": "numpy"}
+    options["inline"] = "always" if inline else "never"
     # Without a folder of its own numba would write beside the sources, where the key is no guard.
     with _cache_in(_FOLDER):
-        compiled = numba.njit(function, cache=_WRITABLE, nogil=True, error_model="numpy")
+        compiled = numba.njit(function, **options)
     kept = getattr(compiled, "_cache", None)
     if isinstance(kept, caching.FunctionCache):
         kept.__class__, kept._cache_file.__class__ = _Cache, _CheckedFiles

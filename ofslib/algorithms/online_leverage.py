@@ -71,6 +71,16 @@ def has_drifted(state: State, z, solution) -> bool:
     return state.age[0] >= len(z) and missed @ missed > _DRIFT**2 * (z @ z)
 
 
+def inverted(moments, j: int):
+    try:
+        return np.linalg.inv(moments)
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            f"X: the columns before column {j} differ too much in size for leverage scores: "
+            "give them in units that make their sizes alike"
+        ) from None
+
+
 def add_outer(matrix, x, factor: float) -> None:
     """matrix += factor x x', in place."""
     if len(x):
@@ -179,7 +189,7 @@ class OnlineLeverageSelector(ColumnStream):
         state.index.append(j)
         state.weights.append(float(theta))
         if has_drifted(state, z, solution):
-            state = state._replace(inverse=np.linalg.inv(state.moments), age=np.zeros(1, np.int64))
+            state = state._replace(inverse=inverted(state.moments, j), age=np.zeros(1, np.int64))
             solution = state.inverse @ z
         z, solution = theta * z, theta * solution
         if is_new:

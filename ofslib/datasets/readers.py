@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from ofslib.datasets.download import fetch
 from ofslib.datasets.registry import find_row, splits
-from ofslib.datasets.text import TextRows, numbers_of, open_text
+from ofslib.datasets.text import TextRows, as_matrix, joined, open_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ def _mat(features, labels, transposed=False):
 
 def _esl_text(paths, n_features):
     with open_text(paths[0]) as file:
-        rows = numbers_of(file.read()).reshape(-1, 1 + n_features)
+        rows = np.array([float(word) for word in file.read().split()]).reshape(-1, 1 + n_features)
     return rows[:, 1:], rows[:, 0]
 
 
@@ -105,8 +105,8 @@ def _idx_array(path):
 
 
 def _sparse_text(paths, n_features):
-    X, y = zip(*TextRows(paths[0], False, n_features, np.float64).pieces(), strict=True)
-    return sp.vstack(X), np.concatenate(y)
+    rows = joined(list(TextRows(paths[0], False, n_features, np.float64).pieces()))
+    return as_matrix(rows, n_features)
 
 
 READERS = {

@@ -1,10 +1,14 @@
 """Files of any size as blocks of rows, as often as they are asked for, and their binary cache."""
 
+import hashlib
 import json
+import mmap
 import os
 import struct
+import time
 import zlib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +16,16 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from ofslib._files import CorruptFile, whole_file
+from ofslib._sparse import checked
 from ofslib.datasets.download import fetch
 from ofslib.datasets.readers import load
 from ofslib.datasets.registry import read_rows
-from ofslib.datasets.text import TextRows
+from ofslib.datasets.text import Piece, TextRows, as_matrix, joined
+from ofslib.kernels.rows import is_canonical
+from ofslib.kernels.text import digest
+
+_PIECE = 1 << 25  # bytes of the cache that are mapped at once
+_TICK = 0.02  # seconds: file systems count time in steps, of 0.01 at most where they are local
 
 
 def open_stream(
@@ -29,12 +39,14 @@ def open_stream(
     zero_based: bool = False,
     split: str = "train",
     registry_path: str | os.PathLike | None = None,
+    n_jobs: int = 1,
 ) -> "Stream":
     """Go through a LIBSVM or Vowpal Wabbit text in blocks of rows, in constant memory.
 
-    The text may be compressed (.gz, .bz2, .xz). A bar in its first line means Vowpal Wabbit's: one
-    namespace, `index:value`, no importance weights. While iterating, a wrong line is a ValueError
-    with file and number, and a text that is cut short a CorruptFile.
+    The text may be compressed (.gz, .bz2, .xz; .zst with the package backports.zstd). A bar in its
+    first line means Vowpal Wabbit's: one namespace, `index:value`, no importance weights. A `#`
+    begins a comment, but not after a bar. A wrong line is a ValueError with file and number, a text
+    that is cut short a CorruptFile, a file that is not there a FileNotFoundError.
 
     Parameters
     ----------
@@ -43,11 +55,11 @@ def open_stream(
     block_rows : int
         Rows per block; the last block may have fewer.
     cache : bool or path-like
-        Parse once, at the first use, into a binary file from which all passes read:
-        `<file>.ofscache` beside the text or in the folder given (12 bytes per nonzero). It is made
-        anew if text or options change, or if it is damaged. With False each pass parses.
+        Parse once, at the first use, into a binary file from which all passes read (`CachedRows`):
+        beside the text, or in the folder given (12 bytes per nonzero). It is made anew if the bytes
+        of the text or the options change, or if it is damaged. With False each pass parses.
     n_features : int, optional
-        Width of every block; else the largest index, from the cache or from one more pass.
+        Width of every block; else the largest index, from the cache or a pass over the indices.
     folder, split, registry_path
         As in `fetch`, for a data set of the registry.
     dtype : float64 or float32
@@ -56,6 +68,8 @@ def open_stream(
         Begin here, to go on where an earlier run stopped.
     zero_based : bool
         Whether the smallest index is 0. It is never guessed; an unexpected 0 is an error.
+    n_jobs : int
+        Threads that parse; the blocks are the same.
     """
     path, dtype = Path(path_or_name), _float_type(dtype)
     if not path.is_file():
@@ -69,10 +83,9 @@ def open_stream(
             return Stream(source, block_rows, n_features, start_row)
         [path] = fetch(name, folder, registry_path, split=split)
         n_features = n_features or rows[name]["n_features"]
-    source = TextRows(path, zero_based, None if cache else n_features, dtype)
-    if cache:
-        beside = path.parent if cache is True else Path(cache)
-        source = CachedRows(source, beside / f"{path.name}.ofscache")
+    source = TextRows(path, zero_based, n_features if cache is False else None, dtype, n_jobs)
+    if cache is not False:
+        source = CachedRows(source, cache_of(path, cache))
     return Stream(source, block_rows, n_features, start_row)
 
 
@@ -85,14 +98,20 @@ def _float_type(dtype):
 class Stream:
     """Blocks `(X_block, y_block)`, as often as it is iterated; made by `open_stream`.
 
-    X_block is a CSR array with int32 indices, y_block an array.
+    X_block is a CSR array with int32 indices, y_block an array. Both may be written to: what is
+    read from a cache is mapped into memory, and a change stays in the block.
 
     Attributes
     ----------
     n_rows, n_features : int
-        Size of the whole source. Where neither given nor cached this costs a pass over it, once.
+        Size of the whole source. Where neither given nor cached this costs a pass over it, once,
+        which reads the indices only.
     block_rows, start_row : int
         Rows of a block (the last may have fewer), and the row that the first block begins with.
+    cache_path : Path or None
+        Where the cache lies or will lie; None without one.
+    cache_bytes : int
+        Its size; 0 as long as it is not made.
     """
 
     def __init__(self, source, block_rows: int, n_features: int | None = None, start_row: int = 0):
@@ -112,130 +131,248 @@ class Stream:
         """Width of every block."""
         return self._source.size[1] if self._n_features is None else self._n_features
 
+    @property
+    def cache_path(self) -> Path | None:
+        """The file of the parsed rows."""
+        return self._source.path if isinstance(self._source, CachedRows) else None
+
+    @property
+    def cache_bytes(self) -> int:
+        """Size of the file of the parsed rows."""
+        path = self.cache_path
+        return path.stat().st_size if path and path.is_file() else 0
+
     def skip(self, rows: int) -> "Stream":
         """The same stream without its first rows: to go on where an earlier run stopped."""
         return Stream(self._source, self.block_rows, self._n_features, self.start_row + rows)
 
     def __iter__(self) -> Iterator[tuple[sp.csr_array, np.ndarray]]:
         width, parts, missing = self.n_features, [], self.block_rows
-        for X, y in self._source.pieces(self.start_row):
-            if X.shape[1] > width:
-                raise ValueError(f"expected n_features of at least {X.shape[1]}, got {width}")
+        for piece in self._source.pieces(self.start_row, width):
             at = 0
-            while at < len(y):
-                block = X[at : at + missing]
-                block.resize(block.shape[0], width)
-                parts.append((block, y[at : at + missing]))
-                at += missing
-                missing -= block.shape[0]
+            while at < len(piece.y):
+                part = piece.rows(at, at + missing)
+                parts.append(part)
+                at += len(part.y)
+                missing -= len(part.y)
                 if not missing:
-                    yield _joined(parts)
+                    yield self._block(parts, width)
                     parts, missing = [], self.block_rows
         if parts:
-            yield _joined(parts)
+            yield self._block(parts, width)
 
-
-def _joined(parts):
-    """One block with memory of its own: who keeps it must not keep the pieces it was cut from."""
-    X, y = zip(*parts, strict=True)
-    return X[0].copy() if len(X) == 1 else sp.vstack(X, format="csr"), np.concatenate(y)
+    def _block(self, parts, width):
+        """One block; who keeps it must not keep the pieces in memory that it was cut from."""
+        alone = self._source.shared and len(parts) == 1
+        return as_matrix(parts[0] if alone else joined(parts), width)
 
 
 class ArrayRows:
     """Rows that are in memory."""
 
-    def __init__(self, X, y, dtype):
-        self.X, self.y = sp.csr_array(X, dtype=dtype), y.astype(np.float64)
-        self.size = self.X.shape
+    shared = False
 
-    def pieces(self, start=0):
-        """The rows from `start` on, as one pair (X, y)."""
-        yield self.X[start:], self.y[start:]
+    def __init__(self, X, y, dtype):
+        X = sp.csr_array(X, dtype=dtype)
+        self.rows, self.size = Piece(X.data, X.indices, X.indptr, y.astype(np.float64)), X.shape
+
+    def pieces(self, start, width):
+        """The rows from `start` on."""
+        _check_width(self.size[1], width)
+        yield self.rows.rows(start, self.size[0])
+
+
+def _check_width(columns, width):
+    if width is not None and columns > width:
+        raise ValueError(f"expected n_features of at least {columns}, got {width}")
 
 
 class CachedRows:
     """The parsed rows of a text file in one binary file, made whole or not at all.
 
-    The arrays y, data, indptr, indices of one piece after the other; then, as JSON, what the file
-    was made from and each piece's rows, columns, nonzeros and CRC; then that JSON's length and CRC.
+    One piece after the other, each the arrays y, data, indptr and indices with zeros up to a
+    multiple of eight bytes; then, as JSON, what the file was made from and each piece's rows,
+    columns, entries and digest; then that JSON's length and CRC. A piece is mapped into memory,
+    and checked when it is first read: its digest, and that its indices are those of a matrix.
+
+    Size, inode and times of the text are looked at in each pass: also that of its last change,
+    which on POSIX systems no program can set. Only where one differs are its bytes read again.
     """
 
-    TRAILER, VERSION = struct.Struct("<II"), 1
+    TRAILER, VERSION = struct.Struct("<II"), 2
+    shared = True
 
     def __init__(self, text, path):
         self.text, self.path = text, path
+        self._content = self._checked = (None, None)
 
     @property
     def size(self):
         """Number of rows and of columns."""
-        file, index = self._ready()
+        file, _, index = self._ready()
         file.close()
-        return int(index[:, 0].sum()), int(index[:, 1].max(initial=0))
+        return sum(rows for rows, *_ in index), _width(index)
 
-    def pieces(self, start=0, rebuilt=False):
-        """The rows from `start` on, as pairs (X, y) of any length."""
-        file, index = self._ready()
-        rows, columns, nnz, crc = index.T
-        lengths = 12 * rows + 4 + (4 + self.text.dtype.itemsize) * nnz
+    def pieces(self, start: int, width: int | None, rebuilt: bool = False) -> Iterator[Piece]:
+        """The rows from `start` on."""
+        file, content, index = self._ready()
         with file:
-            for i in range(np.searchsorted(rows.cumsum(), start, side="right"), len(rows)):
-                before = rows[:i].sum()
-                file.seek(lengths[:i].sum())
-                raw = np.fromfile(file, np.uint8, lengths[i])
-                if zlib.crc32(raw) != crc[i]:
-                    break
-                X, y = self._arrays(raw, rows[i], columns[i], nnz[i])
-                skip = max(0, start - before)
-                yield (X[skip:], y[skip:]) if skip else (X, y)
+            _check_width(_width(index), width)
+            before, at, right = 0, 0, self._known_right(file)
+            for i, (rows, columns, nnz, value) in enumerate(index):
+                length = sum(self._lengths(rows, nnz))
+                if before + rows > start:
+                    raw = self._mapped(file, at, length)
+                    piece = self._piece(raw, rows, nnz)
+                    if i not in right and not self._is_right(raw, piece, columns, value):
+                        break
+                    right.add(i)
+                    yield piece.rows(max(0, start - before), rows)
+                before, at = before + rows, at + length
             else:
                 return
         if rebuilt:
             raise CorruptFile(f"{self.path}: damaged as soon as written; is the disk sound?")
         self._build()
-        yield from self.pieces(max(start, before), rebuilt=True)
+        if self._digest_of_text() != content:
+            raise self._changing()
+        yield from self.pieces(max(start, before), width, rebuilt=True)
 
-    def _arrays(self, raw, rows, columns, nnz):
-        ends = np.cumsum([8 * rows, self.text.dtype.itemsize * nnz, 4 * (rows + 1)])
-        y, data, pointer, column = np.split(raw, ends)
-        X = data.view(self.text.dtype), column.view(np.int32), pointer.view(np.int32)
-        return sp.csr_array(X, shape=(rows, columns)), y.view(np.float64)
+    def _known_right(self, file):
+        """The pieces that were found right since the file was written."""
+        state = _state(os.fstat(file.fileno()))
+        if self._checked[0] != state:
+            self._checked = (state, set())
+        # What is written a moment later could have the same time.
+        young = time.time() - os.fstat(file.fileno()).st_mtime < _TICK
+        return set() if young else self._checked[1]
 
-    def _key(self):
-        file, text = self.text.path.stat(), self.text
-        options = [text.is_vw, bool(text.zero_based), text.dtype.str]
-        return [self.VERSION, file.st_size, file.st_mtime_ns, *options]
+    @staticmethod
+    def _mapped(file, at, length):
+        ahead = at % mmap.ALLOCATIONGRANULARITY
+        memory = mmap.mmap(
+            file.fileno(), length + ahead, access=mmap.ACCESS_COPY, offset=at - ahead
+        )
+        return np.frombuffer(memory, np.uint8, length, ahead)
+
+    def _lengths(self, rows, nnz):
+        sizes = (8 * rows, self.text.dtype.itemsize * nnz, 4 * (rows + 1), 4 * nnz)
+        return [-(-size // 8) * 8 for size in sizes]
+
+    def _piece(self, raw, rows, nnz):
+        """The arrays of a piece, in the memory of its bytes."""
+        y, data, indptr, indices = np.split(raw, np.cumsum(self._lengths(rows, nnz))[:-1])
+        indptr, indices = indptr.view(np.int32)[: rows + 1], indices.view(np.int32)[:nnz]
+        return Piece(data.view(self.text.dtype)[:nnz], indices, indptr, y.view(np.float64))
+
+    @staticmethod
+    def _is_right(raw, piece, columns, value):
+        if digest(raw.view(np.uint64), np.uint64(0)) != value:
+            return False
+        try:
+            checked(as_matrix(piece, columns)[0])
+        except ValueError:
+            return False
+        whole = piece.indptr[0] == 0 and piece.indptr[-1] == len(piece.indices)
+        return bool(whole and is_canonical(piece.indptr, piece.indices))
+
+    def _options(self):
+        return [self.VERSION, self.text.is_vw, bool(self.text.zero_based), self.text.dtype.str]
+
+    def _digest_of_text(self):
+        """Size and digest of the bytes of the text; read anew only if its state has changed."""
+        state = _state(self.text.path.stat())
+        if self._content[0] != state:
+            # A change within the same tick as the last one would not show in the state.
+            time.sleep(min(max(0, state[2] / 1e9 + _TICK - time.time()), _TICK))
+            value, words = np.uint64(0), np.zeros(1 << 17, np.uint64)
+            with open(self.text.path, "rb") as file:
+                while got := file.readinto(words):
+                    words.view(np.uint8)[got:] = 0
+                    value = np.uint64(digest(words[: -(-got // 8)], value))
+            self._content = (state, int(value))
+        return self._content[1]
 
     def _ready(self):
-        """The open file and what it says of its pieces; made first if need be."""
+        """The open file, the digest of its text and its table of pieces; made first if need be."""
         for build in (True, False):
             if self.path.is_file():
                 file = open(self.path, "rb")
-                if (index := self._index(file)) is not None:
-                    return file, index
+                if (found := self._index(file)) is not None:
+                    return file, *found
                 file.close()
             if build:
                 self._build()
-        raise CorruptFile(f"{self.path}: the text it is made from changes; wait until it is whole")
+        raise self._changing()
+
+    def _changing(self):
+        return CorruptFile(f"{self.path}: the text it is made from changes; wait until it is whole")
 
     def _index(self, file):
+        """Digest of the text and table of pieces, if the file is whole and made from this text."""
+        now = _state(self.text.path.stat())
         try:
-            file.seek(-self.TRAILER.size, os.SEEK_END)
+            end = file.seek(-self.TRAILER.size, os.SEEK_END)
             length, crc = self.TRAILER.unpack(file.read())
             file.seek(-self.TRAILER.size - length, os.SEEK_END)
             raw = file.read(length)
-            key, index = json.loads(raw) if zlib.crc32(raw) == crc else (None, None)
-        except (OSError, ValueError):  # too short, or not ours
+            if zlib.crc32(raw) != crc:
+                return None
+            options, state, content, index = json.loads(raw)
+            if options != self._options() or state[0] != now[0]:
+                return None
+            if any(type(cell) is not int or cell < 0 for row in index for cell in row):
+                return None
+            if sum(sum(self._lengths(n, nnz)) for n, _, nnz, _ in index) + length != end:
+                return None
+        except (OSError, ValueError, TypeError, LookupError):  # too short, or not ours
             return None
-        return np.array(index, np.int64).reshape(-1, 4) if key == self._key() else None
+        return (content, index) if state == now or content == self._digest_of_text() else None
 
     def _build(self):
-        key, index = self._key(), []
+        content, state, index = self._digest_of_text(), self._content[0], []
         with whole_file(self.path) as file:
-            for X, y in self.text.pieces():
-                crc = 0
-                for array in (y, X.data, X.indptr, X.indices):
-                    file.write(array)
-                    crc = zlib.crc32(array, crc)
-                index.append([*X.shape, X.nnz, crc])
-            raw = json.dumps([key, index]).encode()
+            gathered, size = [], 0
+            for piece in chain(self.text.pieces(), [None]):
+                if gathered and (piece is None or size > _PIECE):
+                    index.append(self._write(file, gathered))
+                    gathered, size = [], 0
+                if piece is not None:
+                    gathered.append(piece)
+                    size += sum(array.nbytes for array in piece)
+            if _state(self.text.path.stat()) != state:
+                raise self._changing()
+            raw = json.dumps([self._options(), state, content, index]).encode()
             file.write(raw + self.TRAILER.pack(len(raw), zlib.crc32(raw)))
+
+    def _write(self, file, pieces):
+        whole = joined(pieces)
+        rows, nnz = len(whole.y), len(whole.data)
+        raw = np.zeros(sum(self._lengths(rows, nnz)), np.uint8)
+        for target, array in zip(self._piece(raw, rows, nnz), whole, strict=True):
+            target[...] = array
+        file.write(raw)
+        columns = int(whole.indices.max(initial=-1)) + 1
+        return [rows, columns, nnz, int(digest(raw.view(np.uint64), np.uint64(0)))]
+
+
+def _width(index):
+    return max((columns for _, columns, _, _ in index), default=0)
+
+
+def _state(found):
+    """What changes when a file does: size, times of content and of any change, number."""
+    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
+
+
+def cache_of(path: Path, cache) -> Path:
+    """Where the parsed rows of a text are kept."""
+    if cache is True:
+        return path.parent / f"{path.name}.ofscache"
+    try:
+        folder = Path(cache)
+    except TypeError:
+        raise ValueError(f"cache: expected True, False or a folder, got {cache!r}") from None
+    # Texts of one name may stand in several folders.
+    place = hashlib.sha256(os.fsencode(path.resolve().parent)).hexdigest()[:12]
+    return folder / f"{path.name}.{place}.ofscache"

@@ -1,161 +1,267 @@
 """Rows of LIBSVM and Vowpal Wabbit texts."""
 
 import bz2
-import csv
 import gzip
-import io
 import lzma
 import re
+import sys
 import zlib
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 
 from ofslib._files import CorruptFile
+from ofslib.kernels.text import (
+    HARD,
+    INDEX,
+    LABEL,
+    LONG,
+    LONGEST_NUMBER,
+    PADDING,
+    extent,
+    parse_rows,
+)
 
-# From 3.1 on pandas always rounds exactly, and warns when it is asked to.
-_OLD_PANDAS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
-_EXACT = {"float_precision": "round_trip"} if _OLD_PANDAS else {}
-
-_CHUNK = 8 << 20  # bytes of text parsed at once; memory is a small multiple of it
-_TO_LINES = bytes.maketrans(b" \t\r\f\v:", b"\n" * 6)
-_NUMBER = rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+_CHUNK = 1 << 20  # bytes of text parsed at once: what a processor keeps at hand
+_LONGEST_LINE = 1 << 28
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_WORD = re.compile(rb"[^ \t\r\f\v\n]*")
 
 
 def open_text(path):
     """Open a text for reading bytes, unpacked if it is compressed."""
-    openers = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    openers = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _open_zst}
     return openers.get(Path(path).suffix, open)(path, "rb")
 
 
-def numbers_of(text):
-    """All numbers of a text, blanks or colons between, as a float64 array.
-
-    pandas' C parser is several times faster than scikit-learn's or numpy's, and as exact.
-    """
-    text = io.BytesIO(text.translate(_TO_LINES))
-    options = {"header": None, "names": ["number"], "sep": "\t", "quoting": csv.QUOTE_NONE}
-    table = pd.read_csv(text, dtype=np.float64, na_filter=False, **options, **_EXACT)
-    return table["number"].to_numpy()
-
-
-def _structure(text):
-    """Which words are features (the others are labels), and which word begins each row."""
-    byte = np.frombuffer(text, np.uint8)
-    blank = byte <= ord(" ")
-    words = np.flatnonzero(~blank & np.concatenate(([True], blank[:-1])))
-    ends = np.searchsorted(words, np.flatnonzero(byte == ord("\n")))
-    starts = np.concatenate(([0], ends[:-1]))
-    labels = starts[starts < ends]  # an empty line has none
-    feature = np.ones(len(words), bool)
-    feature[labels] = False
-    colons = np.flatnonzero(byte == ord(":"))
-    stops = np.append(words[1:], byte.size)[feature]
-    if len(colons) != len(stops) or not ((words[feature] < colons) & (colons < stops)).all():
-        raise ValueError("a feature is not `index:value`")
-    return feature, labels
+def _open_zst(path, mode):
+    try:
+        zstd = import_module("backports.zstd")
+    except ImportError as error:
+        raise ImportError(
+            f"{path}: to read .zst, install the package backports.zstd, or unpack the file"
+        ) from error
+    return zstd.open(path, mode)
 
 
-def _parse(text, zero_based, n_features, dtype):
-    """Whole lines as (X, y); without `n_features` X is as wide as its largest index needs."""
-    feature, labels = _structure(text)
-    numbers = np.zeros(0) if text.isspace() else numbers_of(text)
-    if len(numbers) != len(feature) + feature.sum() or not np.isfinite(numbers).all():
-        raise ValueError("a label or value is not a finite number")
-    row = np.arange(len(labels))
-    first = 2 * labels - row  # a feature is two numbers, a label one
-    index, value = np.delete(numbers, first).reshape(-1, 2).T
-    lowest = int(not zero_based)
-    highest = (n_features or np.iinfo(np.int32).max) + lowest - 1
-    wrong = (index < lowest) | (index > highest) | (index != np.floor(index))
-    if wrong.any():
-        raise ValueError(
-            f"feature index {index[wrong][0]:.15g} is not a whole number from {lowest} to "
-            f"{highest}; see zero_based and n_features"
-        )
-    column = (index - lowest).astype(np.int32)
-    pointer = np.append(labels - row, len(column)).astype(np.int32)
-    width = n_features or int(column.max(initial=-1)) + 1
-    X = sp.csr_array((value.astype(dtype), column, pointer), shape=(len(labels), width))
-    X.sort_indices()
-    if not X.has_canonical_format:
-        raise ValueError("a feature index occurs twice in the row")
-    return X, numbers[first]
+def _unreadable():
+    """What is raised of a compressed file that is damaged or cut short."""
+    zstd = sys.modules.get("backports.zstd")
+    return EOFError, OSError, zlib.error, lzma.LZMAError, *([zstd.ZstdError] if zstd else [])
 
 
-def _without_namespace(line):
-    label, _, rest = line.partition(b"|")
-    name, _, features = rest.partition(b" ")
-    # A bar that stays (a second namespace, or one with a weight) is found by the parser.
-    return line if b":" in name else b"%s %s\n" % (label, features)
+class Piece(NamedTuple):
+    """Consecutive rows: the parts of a CSR matrix, and the labels."""
+
+    data: np.ndarray
+    indices: np.ndarray  # int32, ascending in each row
+    indptr: np.ndarray  # int32; it may begin anywhere, `data` and `indices` with the first row
+    y: np.ndarray  # float64
+
+    def rows(self, start: int, stop: int) -> "Piece":
+        """Some of the rows, in the same memory."""
+        ends = self.indptr[start : stop + 1]
+        entries = slice(ends[0] - self.indptr[0], ends[-1] - self.indptr[0])
+        return Piece(self.data[entries], self.indices[entries], ends, self.y[start:stop])
 
 
-def _complaint(line):
-    label, *features = line.split(b"#")[0].split() or [b""]
-    if not re.fullmatch(_NUMBER, label):
-        return f"the label {label.decode(errors='replace')!r} is not a number"
-    for word in features:
-        if not re.fullmatch(rb"\d+:" + _NUMBER, word):
-            return f"{word.decode(errors='replace')!r} is not `index:value`"
+def joined(pieces: list[Piece]) -> Piece:
+    """All rows of some pieces, in memory of their own."""
+    counts = [np.diff(p.indptr) for p in pieces]
+    indptr = np.concatenate(([0], np.cumsum(np.concatenate(counts), dtype=np.int64)))
+    if indptr[-1] > np.iinfo(np.int32).max:
+        raise ValueError(f"a block has {indptr[-1]} entries; give a smaller block_rows")
+    data, indices, _, y = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
+    return Piece(data, indices, indptr.astype(np.int32), y)
+
+
+def as_matrix(piece: Piece, width: int) -> tuple[sp.csr_array, np.ndarray]:
+    """The rows as `(X, y)`."""
+    parts = (piece.data, piece.indices, piece.indptr - piece.indptr[0])
+    return sp.csr_array(parts, shape=(len(piece.y), width)), piece.y
+
+
+class _Wrong(Exception):
+    """What is wrong with a text, and the number of lines before."""
+
+    def __init__(self, reason, line):
+        self.reason, self.line = reason, line
 
 
 class TextRows:
     """The rows of a text file, parsed anew in each pass, in pieces of about `_CHUNK` bytes."""
 
-    def __init__(self, path, zero_based, n_features, dtype):
+    shared = False  # blocks must not be views, or they would keep whole pieces
+
+    def __init__(self, path, zero_based, n_features, dtype, n_jobs=1):
         self.path, self.zero_based, self.dtype = Path(path), zero_based, np.dtype(dtype)
-        self.n_features = n_features
+        self.n_features, self.n_jobs = n_features, n_jobs
+        if n_jobs < 1:
+            raise ValueError(f"n_jobs: expected at least 1, got {n_jobs}")
         with open_text(path) as file:
-            begin = (line.split(b"#")[0] for line in self._lines(file, 1 << 16))
-            self.is_vw = b"|" in next(filter(bytes.strip, begin), b"")
+            buffer = bytearray(1 << 16)
+            size = self._read(file, buffer)
+        begin = bytes(buffer[:size]).removeprefix(_BYTE_ORDER_MARK).split(b"\n")
+        lines = (line.split(b"#")[0] for line in begin)
+        self.is_vw = b"|" in next(filter(bytes.strip, lines), b"")
 
     @cached_property
     def size(self):
-        """Number of rows and of columns."""
-        shapes = np.array([(0, 0)] + [X.shape for X, _ in self.pieces()])
-        return int(shapes[:, 0].sum()), int(shapes[:, 1].max())
+        """Number of rows and of columns, found without reading the values."""
+        rows, width = 0, 0
+        for n, largest in self._each(lambda chunk: extent(*_bytes(chunk), self.is_vw)):
+            rows, width = rows + n, max(width, largest + self.zero_based)
+        return rows, width
 
-    def pieces(self, start=0):
-        """The rows from `start` on, as pairs (X, y) of any length."""
-        before = 0
+    def pieces(self, start: int = 0, width: int | None = None) -> Iterator[Piece]:
+        """The rows from `start` on; an index beyond the width is an error."""
+        before, width = 0, self.n_features or width
+        for piece, lines in self._each(lambda chunk: self._parse(chunk, width)):
+            if isinstance(piece, _Wrong):
+                raise ValueError(f"{self.path}, line {before + lines + 1}: {piece.reason}")
+            if start < len(piece.y):
+                yield piece.rows(start, len(piece.y)) if start else piece
+            start = max(0, start - len(piece.y))
+            before += lines
+
+    def _each(self, function):
+        """`function` of each chunk, in their order, in `n_jobs` threads."""
+        if self.n_jobs == 1:
+            yield from map(function, self._chunks())
+            return
+        with ThreadPoolExecutor(self.n_jobs) as pool:
+            ahead = deque()
+            for text in self._chunks():
+                ahead.append(pool.submit(function, text))
+                if len(ahead) > self.n_jobs:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+
+    def _chunks(self):
+        """The text in pieces of whole lines, the last one ended if it is not.
+
+        Each is a buffer, used again when `n_jobs` + 1 others were given, and where the lines end.
+        """
+        buffers, rest, at, piece = deque([bytearray()] * (self.n_jobs + 2)), b"", 0, 1
         with open_text(self.path) as file:
-            while lines := self._lines(file, _CHUNK):
-                try:
-                    X, y = self._rows(lines)
-                except ValueError:
-                    raise self._located(lines, before) from None
-                if start < len(y):
-                    yield (X[start:], y[start:]) if start else (X, y)
-                start = max(0, start - len(y))
-                before += len(lines)
+            while piece:
+                begin, room = len(rest), len(rest) + max(len(rest), _CHUNK)
+                buffer = buffers.popleft()
+                if len(buffer) < room + PADDING:
+                    buffer = bytearray(room + PADDING)
+                buffers.append(buffer)
+                buffer[:begin] = rest
+                piece = self._read(file, memoryview(buffer)[begin:room])
+                stop = begin + piece
+                if at == 0 and buffer.startswith(_BYTE_ORDER_MARK):
+                    buffer[: len(_BYTE_ORDER_MARK)] = b"   "
+                at += piece
+                if not piece and begin:
+                    buffer[begin] = 10
+                    stop += 1
+                end = buffer.rfind(b"\n", 0, stop) + 1
+                rest = bytes(memoryview(buffer)[end:stop])
+                if len(rest) > _LONGEST_LINE:
+                    raise ValueError(
+                        f"{self.path}, line {1 + self._lines_before(at)}: expected at most "
+                        f"{_LONGEST_LINE} bytes in a line, got more"
+                    )
+                if end:
+                    yield buffer, end
 
-    def _lines(self, file, size):
+    def _lines_before(self, stop):
+        lines = 0
+        with open_text(self.path) as file:
+            while stop > 0 and (piece := file.read(min(_CHUNK, stop))):
+                lines, stop = lines + piece.count(b"\n"), stop - len(piece)
+        return lines
+
+    def _read(self, file, buffer):
         try:
-            return file.readlines(size)
-        except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+            return file.readinto(buffer)
+        except _unreadable() as error:
             message = f"{self.path}: expected a whole file, got an unreadable one ({error})"
             raise CorruptFile(f"{message}; get it again") from error
 
-    def _rows(self, lines):
-        text = b"".join([*(map(_without_namespace, lines) if self.is_vw else lines), b"\n"])
-        text = re.sub(rb"#[^\n]*", b"", text) if b"#" in text else text
-        return _parse(text, self.zero_based, self.n_features, self.dtype)
+    def _parse(self, chunk, width):
+        """The rows and the number of lines; or what is wrong and the number of lines before."""
+        lowest = int(not self.zero_based)
+        highest = min(width or np.inf, np.iinfo(np.int32).max) + lowest - 1
+        limits = np.uint64(lowest), np.uint64(highest)
+        n, nnz, ascend, rows, (fault, begin, line) = parse_rows(*_bytes(chunk), self.is_vw, *limits)
+        text = chunk[0]
+        try:
+            if fault > HARD:
+                raise _Wrong(_complaint(text, fault, begin, lowest, highest), line)
+            for place, begin in rows.hard[1 : rows.hard[0, 0] + 1].tolist():
+                number = float(_NUMBER.match(text, begin)[0])
+                (rows.data if place >= 0 else rows.y)[place if place >= 0 else -1 - place] = number
+            with np.errstate(over="ignore"):  # looked for below
+                data = rows.data[:nnz].astype(self.dtype)
+            indices = rows.indices[:nnz].copy()
+            piece = Piece(data, indices, rows.indptr[: n + 1].copy(), rows.y[:n].copy())
+            self._check_finite(piece, text)
+            if not ascend:
+                _sort(piece, text)
+        except _Wrong as wrong:
+            begin = text.split(b"\n", wrong.line + 1)[wrong.line][:50]
+            said = f"The line begins {begin.decode(errors='replace').strip()!r}"
+            return _Wrong(f"{wrong.reason}. {said}: correct it or leave it out", 0), wrong.line
+        return piece, line
 
-    def _located(self, lines, before):
-        """The error of the first wrong line, found by halving."""
-        good, bad, reason = 0, len(lines), ""
-        while good < bad - 1 or not reason:
-            middle = max(good + 1, (good + bad) // 2)
-            try:
-                self._rows(lines[good:middle])
-                good = middle
-            except ValueError as error:
-                bad, reason = middle, str(error)
-        line = _without_namespace(lines[good]) if self.is_vw else lines[good]
-        return ValueError(
-            f"{self.path}, line {before + bad}: {_complaint(line) or reason}. The line begins "
-            f"{line[:50].decode(errors='replace').strip()!r}: correct it or leave it out"
-        )
+    def _check_finite(self, piece, text):
+        for values, of in ((piece.data, self.dtype), (piece.y, np.dtype(np.float64))):
+            wrong = np.flatnonzero(~np.isfinite(values))
+            if len(wrong):
+                row = np.searchsorted(piece.indptr, wrong[0], "right") - 1
+                row = row if values is piece.data else wrong[0]
+                most = f"{np.finfo(of).max:.2g}"
+                reason = f"a label or value is not a finite number of {of} (at most {most})"
+                raise _Wrong(reason, _line_of(text, row))
+
+
+def _bytes(chunk):
+    return np.frombuffer(chunk[0], np.uint8), chunk[1]
+
+
+def _sort(piece, text):
+    """Bring the entries of each row in order, in place."""
+    parts = (piece.data, piece.indices, piece.indptr)
+    width = int(piece.indices.max(initial=0)) + 1
+    sp.csr_array(parts, shape=(len(piece.y), width)).sort_indices()
+    twice = np.flatnonzero(piece.indices[1:] == piece.indices[:-1]) + 1
+    twice = twice[~np.isin(twice, piece.indptr)]
+    if len(twice):
+        row = np.searchsorted(piece.indptr, twice[0], "right") - 1
+        raise _Wrong("a feature index occurs twice in the row", _line_of(text, row))
+
+
+def _line_of(text, row):
+    """The number, from 0, of the line on which a row stands."""
+    lines = enumerate(text.split(b"\n"))
+    return [number for number, line in lines if line.split(b"#")[0].strip()][row]
+
+
+def _complaint(text, fault, begin, lowest, highest):
+    whole = _WORD.match(text, begin)[0]
+    word = whole[:50].decode(errors="replace")
+    if fault == LABEL:
+        return f"the label {word!r} is not a number"
+    if fault == LONG:
+        return f"a number of {word[:20]!r}... is longer than {LONGEST_NUMBER} characters"
+    if fault == INDEX:
+        index = word.partition(":")[0]
+        allowed = f"a whole number from {lowest} to {highest}; see zero_based and n_features"
+        return f"feature index {index} is not {allowed}"
+    if word.startswith("qid:"):
+        return f"{word!r} names a query of a ranking, which is not read"
+    return f"{word!r} is not `index:value` with finite numbers"

@@ -1,0 +1,509 @@
+"""The parser of texts: every double exact, nothing misread, nothing that hangs; and its cache."""
+
+import bz2
+import gzip
+import itertools
+import json
+import lzma
+import os
+import re
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ofslib import datasets
+from ofslib.datasets import stream as stream_module
+from ofslib.datasets import text as text_module
+from ofslib.kernels.text import PADDING, RIGHT, digest, parse_rows
+
+
+def read(path, **options):
+    """All rows of a file as (X, y)."""
+    X, y = zip(*datasets.open_stream(path, **options), strict=True)
+    return sp.vstack(X, format="csr"), np.concatenate(y)
+
+
+def values_of(words, tmp_path):
+    """What the reader makes of these numbers."""
+    path = tmp_path / "numbers.svm"
+    path.write_text("".join(f"0 1:{word}\n" for word in words))
+    X, y = read(path, cache=False)
+    assert len(y) == len(words) == X.nnz
+    return X.data
+
+
+def assert_exact(words, tmp_path):
+    got, expected = values_of(words, tmp_path), np.array([float(word) for word in words])
+    np.testing.assert_array_equal(got.view(np.int64), expected.view(np.int64))
+
+
+# -------------------------------------------------- numbers
+
+
+def random_doubles(n, seed=0):
+    """Doubles of all exponents: any bits that are a finite number."""
+    bits = np.random.default_rng(seed).integers(-(2**63), 2**63, n)
+    values = bits.view(np.float64)
+    return values[np.isfinite(values)]
+
+
+@pytest.mark.parametrize("form", ["{!r}", "{:.17g}", "{:.16e}", "{:.9g}", "{:.18e}", "{:.25e}"])
+def test_doubles_of_all_exponents_are_exact(tmp_path, form):
+    n = 50_000 if form == "{!r}" else 10_000
+    assert_exact([form.format(v) for v in random_doubles(n).tolist()], tmp_path)
+
+
+@pytest.mark.parametrize("form", ["{!r}", "{:.6g}", "{:.20f}", "{:.16g}", "{:.1f}"])
+def test_ordinary_numbers_are_exact(tmp_path, form):
+    rng = np.random.default_rng(1)
+    values = rng.standard_normal(10_000) * 10.0 ** rng.integers(-6, 9, 10_000)
+    assert_exact([form.format(v) for v in values.tolist()], tmp_path)
+
+
+def test_halfway_between_two_doubles_goes_to_the_even_one(tmp_path):
+    """All digits of the middle of two neighbours, and a little more or less."""
+    words = []
+    for value in np.abs(random_doubles(300, seed=2)).tolist():
+        mantissa, exponent = int.from_bytes(struct.pack(">d", value)), 0
+        fraction, exponent = mantissa & (2**52 - 1), mantissa >> 52
+        twice = 2 * (fraction + (2**52 if exponent else 0)) + 1  # in units of the last place / 2
+        power = max(exponent, 1) - 1076
+        digits = twice << power if power >= 0 else twice * 5**-power
+        places = min(power, 0)
+        words += [f"{digits + more}e{places}" for more in (-1, 0, 1)]
+    assert_exact([word for word in words if np.isfinite(float(word))], tmp_path)
+
+
+AWKWARD = """0 -0 0.0 -0.0 00 000.000 1 +1 -1 1. .5 +.5 -.5 1.e3 .5e-3 1E5 1e+5 1e00005 0e999 0e-999
+9007199254740991 9007199254740992 9007199254740993 9007199254740994 9007199254740995
+9007199254740993.0000000000000000000000000000000001 9223372036854775807 9223372036854775808
+18446744073709551615 18446744073709551616 9999999999999999999 99999999999999999999 1e22 1e23
+1e-22 1e-23 9007199254740992e22 8.988465674311580e307 1.7976931348623157e308
+1.7976931348623158e308 2.2250738585072014e-308 2.2250738585072011e-308 2.2250738585072012e-308
+4.9e-324 5e-324 2.4703282292062327e-324 2.4703282292062328e-324 2e-324 1e-400 1e-9999999999
+6.9294956446009195e15 3.5844466002796428e298
+2.225073858507201136057409796709131975934819546351645e-308 8.5e-323 123456789012345678
+1234567890123456789012345678901234567890 7.3177701707893310e15
+3.2378839133029012895883524125015321748630094314140e-29 5.0052077379577523714e-147 6.461e-65
+5e-20 67e14 985e15 693e-19 3518437208883201171875e-13
+0.500000000000000166533453693773481063544750213623046875 62.5364939768271845828
+8.10109172351e-10 1.50000000000000011102230246251565 0.000000000000000000000000000000001""".split()
+AWKWARD += ["9355950000000000000." + "0" * 31 + "18446744073709551616" * 12]
+# The longest double in full, the largest, and each power of ten.
+AWKWARD += [f"{5e-324:.1074f}", f"{1.7976931348623157e308:.0f}", "0." + "0" * 1500 + "1"]
+AWKWARD += [f"1e{q}" for q in range(-330, 309)] + [f"7.{'0' * 17}3e{q}" for q in range(-300, 300)]
+
+
+def test_awkward_numbers_are_exact(tmp_path):
+    """Ties, subnormals, the ends of the range, and numbers that broke other parsers (Gay 1991;
+    Lemire 2021; the test suites of Go, of glibc and of fast_float)."""
+    assert_exact(AWKWARD, tmp_path)
+
+
+# -------------------------------------------------- a slow reference
+
+
+NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+BLANKS = " \t\r\f\v"
+
+
+def slow(text, bars, n_features=2**31 - 1):
+    """Rows as [(label, {index: value})], written from what `open_stream` says of the
+    formats, without looking at speed; None if any line is wrong."""
+    rows = []
+    for line in text.decode("latin-1").split("\n"):
+        label, bar, features = line, "", ""
+        if bars:
+            label, bar, features = line.partition("|")
+        if "#" in label:
+            label, bar, features = label.partition("#")[0], "", ""
+        if bar:
+            name = re.match(f"[^{BLANKS}]*", features)[0]
+            if ":" in name or "|" in name:
+                return None
+            features = features[len(name) :]
+        words = re.findall(f"[^{BLANKS}]+", label)
+        if not words and not bar:
+            continue
+        if not words or (bars and len(words) > 1):
+            return None
+        row = {}
+        words += re.findall(f"[^{BLANKS}]+", features)
+        if not re.fullmatch(NUMBER, words[0]) or not np.isfinite(float(words[0])):
+            return None
+        for word in words[1:]:
+            found = re.fullmatch(f"([0-9]+):({NUMBER})", word)
+            if not found or len(found[1]) > 18 or not 1 <= int(found[1]) <= n_features:
+                return None
+            index, value = int(found[1]), float(found[2])
+            if index in row or not np.isfinite(value):
+                return None
+            row[index] = value
+        rows.append((float(words[0]), dict(sorted(row.items()))))
+    return rows
+
+
+PIECES = ["1", "-1", "2.5", "1:2", "2:1e5", "3:.5", "2:-0", "9:7", "1:", ":", ":3", "0:1", "1:2:3"]
+PIECES += ["nan", "1:nan", "1:inf", "1e400", "1:1e400", "4:1e-400", "True", "1_0", "1:1_0", "0x1"]
+PIECES += ["|", "|f", "|f#x", "|f:2", "||", "#", "# 9:9", "\0", "\x1c", "\x85", "\xa0", "e", "1e"]
+PIECES += ["\xef\xbb\xbf", "\xff\xfe", "qid:1", "'", '"', ",", "99999999999:1", "1" * 30, "3:+4"]
+PIECES += [
+    "5:" + "3" * 30,
+    "7:12345678",
+    "8:123456789.123456789e-5",
+    "-",
+    "+",
+    ".",
+    "5:0." + "0" * 30,
+]
+BETWEEN = [" ", "\n", "  ", "\t", "\r\n", "", "\v", "\f", "\r"]
+TEXTS = st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(BETWEEN)), max_size=12).map(
+    lambda words: "".join(itertools.chain(*words)).encode("latin-1")
+)
+
+
+@settings(max_examples=600, deadline=None, derandomize=True, database=None)
+@given(TEXTS, st.booleans(), st.integers(1, 40))
+@example(b"1 1:2\n\xef\xbb\xbf2 1:1\n", False, 40)
+@example(b"True\nFalse\n", False, 40)
+@example(b"\0\n", False, 1)
+def test_no_text_is_misread(tmp_path_factory, text, bars, chunk):
+    """Of any text the parser says what a slow reference says, or both refuse it."""
+    path = tmp_path_factory.mktemp("fuzz") / "a.txt"
+    text = (b"0 |\n" if bars else b"0\n") + text
+    path.write_bytes(text)
+    expected, before = slow(text, bars), text_module._CHUNK
+    text_module._CHUNK = chunk
+    try:
+        stream = datasets.open_stream(path, 3, cache=False)
+        if expected is None:
+            with pytest.raises(ValueError, match=r"a\.txt, line \d+: "):
+                list(stream)
+            return
+        blocks = list(stream)
+    finally:
+        text_module._CHUNK = before
+    got = []
+    for X, y in blocks:
+        for i, label in enumerate(y.tolist()):
+            row = slice(X.indptr[i], X.indptr[i + 1])
+            entries = zip((X.indices[row] + 1).tolist(), X.data[row].tolist(), strict=True)
+            got.append((label, dict(entries)))
+    assert repr(got) == repr(expected)
+    assert (stream.n_rows, stream.n_features) == (
+        len(expected), max((max(row, default=0) for _, row in expected), default=0)
+    )  # fmt: skip
+
+
+# -------------------------------------------------- what is refused, and how
+
+
+WRONG = {
+    b"1 1:2\n\xef\xbb\xbf2 1:1\n": (2, "the label '\\ufeff2' is not a number"),
+    b"True\nFalse\n": (1, "the label 'True' is not a number"),
+    b"1\nTrue\n": (2, "the label 'True' is not a number"),
+    b"nan 1:2\n": (1, "the label 'nan' is not a number"),
+    b"1e999 1:2\n": (1, "not a finite number of float64 (at most 1.8e+308)"),
+    b"1 1:2\n1 1:" + b"3" * 3000 + b"\n": (2, "is longer than 2000 characters"),
+    b"1 qid:3 1:2\n": (1, "names a query of a ranking, which is not read"),
+    b"1 1:2\n\n# c\n1 2:3 2:4\n": (4, "a feature index occurs twice"),
+    b"1 9:1 2:3 9:4\n": (1, "a feature index occurs twice"),
+    b"1 9223372036854775809:1\n": (1, "is not a whole number from 1 to 2147483647"),
+    b"1 1:2\n2 |f 1:2\n": (2, "'|f' is not `index:value`"),
+    b"1 | 1:2\n2 1:2\n": (2, "'1:2' is not `index:value`"),
+    b"1 | 1:2\n2 |f 1:2 #\n": (2, "'#' is not `index:value`"),
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+@pytest.mark.parametrize("cache", [True, False])
+def test_what_is_wrong_is_named_with_file_and_line(tmp_path, text, cache):
+    path = tmp_path / "a.svm"
+    path.write_bytes(text)
+    line, said = WRONG[text]
+    with pytest.raises(ValueError) as error:
+        list(datasets.open_stream(path, cache=cache))
+    assert f"{path}, line {line}: " in str(error.value) and said in str(error.value)
+
+
+def test_a_byte_order_mark_at_the_begin_and_names_with_a_hash_are_read(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"\xef\xbb\xbf1 1:2\n-1 2:3")
+    X, y = read(path)
+    np.testing.assert_array_equal(X.toarray(), [[2, 0], [0, 3]])
+    path.write_bytes(b"1 |f#x 1:2 2:4\n-1 |#\t2:3\n# none\n")
+    X, y = read(path)
+    np.testing.assert_array_equal(X.toarray(), [[2, 4], [0, 3]])
+    np.testing.assert_array_equal(y, [1, -1])
+
+
+def test_what_single_precision_cannot_hold_is_an_error(tmp_path):
+    path = tmp_path / "a.svm"
+    path.write_bytes(b"1 1:2\n1 1:2 2:1e39\n")
+    with pytest.raises(ValueError, match=r"line 2: .*finite number of float32 \(at most 3\.4e\+38"):
+        list(datasets.open_stream(path, dtype=np.float32))
+    assert read(path)[0].max() == 1e39
+
+
+def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_module, "_CHUNK", 100)
+    monkeypatch.setattr(text_module, "_LONGEST_LINE", 1000)
+    path = tmp_path / "a.svm"
+    path.write_bytes(b"1 1:2\n" * 50 + b"1 " + b"1" * 3000)
+    with pytest.raises(ValueError, match=r"a\.svm, line 51: expected at most 1000 bytes in a line"):
+        list(datasets.open_stream(path))
+
+
+def test_impossible_options_are_named(tmp_path):
+    path = tmp_path / "a.svm"
+    path.write_bytes(b"1 1:2\n")
+    for wrong in ({"cache": None}, {"cache": 3}, {"n_jobs": 0}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))}: expected .* got"):
+            datasets.open_stream(path, **wrong)
+
+
+@pytest.mark.parametrize("end, pack", [(".gz", gzip), (".bz2", bz2), (".xz", lzma), (".zst", None)])
+def test_texts_that_are_packed(tmp_path, end, pack):
+    pack = pack or pytest.importorskip("backports.zstd")
+    path = tmp_path / f"a.svm{end}"
+    path.write_bytes(pack.compress(b"1 1:2\n" * 1000))
+    assert read(path, cache=False)[0].sum() == 2000
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(datasets.CorruptFile, match=r"a\.svm\..*expected a whole file"):
+        list(datasets.open_stream(path, cache=False))
+
+
+def test_without_its_package_zst_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "backports", None)
+    (tmp_path / "a.svm.zst").write_bytes(b"")
+    with pytest.raises(ImportError, match=r"a\.svm\.zst: .*install the package backports\.zstd"):
+        datasets.open_stream(tmp_path / "a.svm.zst")
+
+
+# -------------------------------------------------- threads, width
+
+
+@pytest.fixture
+def rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_module, "_CHUNK", 2000)
+    monkeypatch.setattr(stream_module, "_PIECE", 9000)
+    X = sp.random_array((500, 300), density=0.05, rng=np.random.default_rng(3), format="csr")
+    path = tmp_path / "rows.svm"
+    lines = []
+    for i in range(500):
+        own = slice(X.indptr[i], X.indptr[i + 1])
+        words = zip(X.indices[own] + 1, X.data[own].tolist(), strict=True)
+        lines.append(" ".join([str(i), *(f"{j}:{v!r}" for j, v in words)]) + "\n")
+    path.write_text("".join(lines))
+    return path
+
+
+@pytest.mark.parametrize("n_jobs", [2, 5])
+def test_threads_give_the_same_rows_and_the_same_errors(rows, n_jobs):
+    one, several = read(rows, cache=False), read(rows, cache=False, n_jobs=n_jobs)
+    for a, b in (
+        (one[0].data, several[0].data),
+        (one[0].indices, several[0].indices),
+        (one[1], several[1]),
+    ):
+        np.testing.assert_array_equal(a, b)
+    assert one[0].shape == several[0].shape
+    with open(rows, "ab") as file:
+        file.write(b"1 1:x\n" + b"1 1:y\n" * 5000)
+    with pytest.raises(ValueError, match=r"line 501: '1:x' is not"):
+        list(datasets.open_stream(rows, cache=False, n_jobs=n_jobs))
+
+
+def test_to_find_the_width_no_value_is_parsed(rows, monkeypatch):
+    monkeypatch.setattr(text_module, "parse_rows", None)
+    stream = datasets.open_stream(rows, cache=False)
+    assert (stream.n_rows, stream.n_features) == (500, 300)
+
+
+# -------------------------------------------------- the cache
+
+
+def test_a_text_replaced_by_one_of_equal_size_and_time_is_read_anew(tmp_path):
+    path = tmp_path / "a.svm"
+    path.write_bytes(b"1 1:2\n")
+    before = path.stat()
+    assert read(path)[0].sum() == 2
+    path.write_bytes(b"1 1:3\n")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert read(path)[0].sum() == 3
+
+
+def test_a_text_that_is_only_touched_is_not_parsed_again(rows, monkeypatch):
+    read(rows)
+    os.utime(rows)
+    monkeypatch.setattr(text_module, "parse_rows", None)
+    assert len(read(rows)[1]) == 500
+
+
+def test_texts_of_one_name_have_caches_of_their_own(tmp_path, monkeypatch):
+    for folder, value in (("x", 2), ("y", 3)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "t.svm").write_text(f"1 1:{value}\n")
+        assert read(tmp_path / folder / "t.svm", cache=tmp_path / "c")[0].sum() == value
+    assert len(list((tmp_path / "c").iterdir())) == 2
+    monkeypatch.setattr(text_module, "parse_rows", None)
+    assert read(tmp_path / "x" / "t.svm", cache=tmp_path / "c")[0].sum() == 2
+
+
+def test_a_stream_says_where_its_cache_lies_and_how_large_it_is(rows, tmp_path):
+    stream = datasets.open_stream(rows)
+    assert (stream.cache_path, stream.cache_bytes) == (tmp_path / "rows.svm.ofscache", 0)
+    list(stream)
+    assert stream.cache_bytes == stream.cache_path.stat().st_size > 0
+    stream = datasets.open_stream(rows, cache=False)
+    assert (stream.cache_path, stream.cache_bytes) == (None, 0)
+
+
+def test_what_is_written_into_a_block_stays_there(rows):
+    stream = datasets.open_stream(rows, 500)
+    [(X, y)] = stream
+    X.data[:], y[:] = 7, 7
+    assert read(rows)[1].tolist() == list(range(500))
+
+
+def parts_of(path):
+    """The bytes of the pieces and the table of a cache."""
+    raw = path.read_bytes()
+    length, _ = struct.unpack("<II", raw[-8:])
+    return raw[: -8 - length], json.loads(raw[-8 - length : -8])
+
+
+def forge(path, pieces, table):
+    """Write a cache whose checksums are right."""
+    at = 0
+    for row, length in zip(table[3], lengths(table), strict=True):
+        words = np.frombuffer(pieces[at : at + length], np.uint64).copy()
+        row[3] = int(digest(words, np.uint64(0)))
+        at += length
+    raw = json.dumps(table).encode()
+    path.write_bytes(pieces + raw + struct.pack("<II", len(raw), zlib.crc32(raw)))
+
+
+def lengths(table):
+    return [
+        8 * rows + 8 * nnz + 8 * ((rows + 2) // 2) + 8 * ((nnz + 1) // 2)
+        for rows, _, nnz, _ in table[3]
+    ]
+
+
+def with_index(value):
+    def change(pieces, table):
+        rows, _, nnz, _ = table[3][0]
+        at = 8 * rows + 8 * nnz + 8 * ((rows + 2) // 2)
+        pieces[at : at + 4] = struct.pack("<i", value)
+
+    return change
+
+
+def twice(pieces, table):
+    rows, _, nnz, _ = table[3][0]
+    at = 8 * rows + 8 * nnz + 8 * ((rows + 2) // 2)
+    pieces[at : at + 4] = pieces[at + 4 : at + 8]
+
+
+def with_pointer(place, value):
+    def change(pieces, table):
+        rows, _, nnz, _ = table[3][0]
+        at = 8 * rows + 8 * nnz + 4 * (rows if place < 0 else place)
+        pieces[at : at + 4] = struct.pack("<i", value)
+
+    return change
+
+
+def with_cell(column, value):
+    def change(pieces, table):
+        table[3][0][column] = value
+
+    return change
+
+
+FORGERIES = {
+    "an index beyond the width": with_index(300),
+    "an index far beyond the width": with_index(2**31 - 1),
+    "a negative index": with_index(-1),
+    "an index twice": twice,
+    "rows that begin late": with_pointer(0, 1),
+    "rows that fall": with_pointer(3, 2**30),
+    "rows that end beyond": with_pointer(-1, 2**31 - 1),
+    "rows that end early": with_pointer(-1, 1),
+    "a negative width": with_cell(1, -1),
+    "a width that is no number": with_cell(1, "300"),
+    "a width of nothing": with_cell(1, 0),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_a_forged_cache_with_right_checksums_is_made_anew(rows, forgery):
+    expected = read(rows)
+    path = datasets.open_stream(rows).cache_path
+    right = path.read_bytes()
+    pieces, table = parts_of(path)
+    pieces = bytearray(pieces)
+    FORGERIES[forgery](pieces, table)
+    if FORGERIES[forgery].__qualname__.startswith("with_cell"):
+        raw = json.dumps(table).encode()
+        path.write_bytes(pieces + raw + struct.pack("<II", len(raw), zlib.crc32(raw)))
+    else:
+        forge(path, bytes(pieces), table)
+    assert path.read_bytes() != right
+    got = read(rows)
+    np.testing.assert_array_equal(got[0].toarray(), expected[0].toarray())
+    assert path.read_bytes() == right
+
+
+def test_a_single_changed_bit_changes_the_digest():
+    words = np.random.default_rng(0).integers(0, 2**63, 11).astype(np.uint64)
+    right, seen = int(digest(words, np.uint64(0))), set()
+    for i, bit in itertools.product(range(11), range(64)):
+        changed = words.copy()
+        changed[i] ^= np.uint64(1 << bit)
+        seen.add(int(digest(changed, np.uint64(0))))
+    for i, j in itertools.combinations(range(11), 2):  # the signs of two doubles
+        changed = words.copy()
+        changed[[i, j]] ^= np.uint64(1 << 63)
+        seen.add(int(digest(changed, np.uint64(0))))
+    assert right not in seen and len(seen) > 740
+
+
+def test_a_part_of_a_killed_process_is_removed_and_that_of_a_living_one_is_kept(tmp_path):
+    path = tmp_path / "a.svm"
+    path.write_bytes(b"1 1:2\n")
+    program = (
+        "import sys\nfrom ofslib._files import whole_file\n"
+        "with whole_file(sys.argv[1]) as file:\n"
+        "    print('writing', flush=True)\n    sys.stdin.readline()\n    file.write(b'done')\n"
+    )
+    target = datasets.open_stream(path).cache_path
+    root = {**os.environ, "PYTHONPATH": str(Path(datasets.__file__).parents[2])}
+    child = subprocess.Popen(
+        [sys.executable, "-c", program, str(target)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=root,
+    )  # fmt: skip
+    with child:
+        assert child.stdout.readline() == b"writing\n"
+        read(path)
+        assert len(list(tmp_path.glob(".*.part"))) == 1, "a living process has it"
+        child.kill()
+    target.unlink()
+    read(path)
+    assert list(tmp_path.glob(".*.part")) == []
+
+
+def test_the_kernel_says_nothing_is_wrong_of_what_is_right():
+    text = b"1 1:2\n"
+    array = np.frombuffer(bytearray(text + bytes(PADDING)), np.uint8)
+    n, nnz, ascend, _, fault = parse_rows(array, len(text), False, np.uint64(1), np.uint64(9))
+    assert (n, nnz, ascend, fault[0], fault[2]) == (1, 1, True, RIGHT, 1)
