@@ -13,10 +13,13 @@ third of the lines says what they promise.
 import copy
 import json
 import os
+import signal
 import struct
 import tempfile
+import threading
 import zipfile
 import zlib
+from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
 from pathlib import Path
@@ -26,6 +29,8 @@ import numpy as np
 import psutil
 import scipy.sparse as sp
 from scipy.linalg.blas import dsyrk, ssyrk
+from sklearn.utils import assert_all_finite
+from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_array, check_X_y
 
 from ofslib._files import whole_file
@@ -44,12 +49,41 @@ _PANEL = 128  # columns of a matrix that are scaled and mirrored at a time
 _FAN_IN = 8  # averages that one task of dask merges
 _FORMAT, _VERSION = "ofslib.RunningAverages", 1
 # What is saved as text, and what as arrays.
-_FACTS = ("n_features", "block_rows", "n", "_weight", "_folded", "_rate", "_per")
+_FACTS = ("n_features", "block_rows", "n", "_weight", "_folded", "_raw", "_rate", "_per")
 _PENDING = ("_rows", "_weights", "_decays")
 _MEAN = ("_mean", "_rest")
 # What zipfile, zlib, json and numpy raise on bytes that are not theirs.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, ValueError, TypeError, LookupError)
 _DAMAGE += (EOFError, RuntimeError, OverflowError, OSError)
+
+
+class _Held:
+    """What takes the place of Python's answer to Ctrl-C: it counts."""
+
+    def __init__(self):
+        self.came = []
+
+    def __call__(self, number, frame):
+        self.came.append(number)
+
+
+@contextmanager
+def interrupts_held() -> Iterator[list]:
+    """Hold Ctrl-C back to the end of the block; gives the list of those that came meanwhile."""
+    usual = signal.getsignal(signal.SIGINT)
+    if isinstance(usual, _Held):
+        yield usual.came
+    elif usual is None or threading.current_thread() is not threading.main_thread():
+        yield []  # Python interrupts no other thread
+    else:
+        held = _Held()
+        signal.signal(signal.SIGINT, held)
+        try:
+            yield held.came
+        finally:
+            signal.signal(signal.SIGINT, usual)
+            if held.came:
+                signal.raise_signal(signal.SIGINT)
 
 
 class Standardized(NamedTuple):
@@ -72,11 +106,15 @@ class RunningAverages:
     """Weight, mean and co-moments of the rows of a stream; O(p^2) memory, whatever its length.
 
     Rows wait in a buffer of `block_rows` rows and are then folded in by one symmetric rank-k
-    update; reading a mean or a moment, `merge` and `standardized` fold in what waits. The result
-    hence does not depend, bit for bit, on how the rows are cut into calls of `update`.
+    update. What is read counts those that wait, but leaves them there. The result hence does not
+    depend, bit for bit, on how the rows are cut into calls of `update`, nor on what was read.
 
-    A method raises ValueError or TypeError if an argument is not allowed, and says what is; and
-    RuntimeError if the object was given up by ``standardized(overwrite=True)``.
+    A method raises ValueError or TypeError if an argument is not allowed, and says what is.
+
+    Ctrl-C waits until a call of `update` or `merge` has ended, and is raised then: all is learned.
+    If nothing was known before the call, or at a second Ctrl-C, it ends sooner; averages that were
+    empty are empty again, others are given up. Averages that were given up, also by an error half
+    way through a change or by ``standardized(overwrite=True)``, raise RuntimeError from then on.
 
     Parameters
     ----------
@@ -114,7 +152,9 @@ class RunningAverages:
         self.n_features, self.dtype, self.memory_map = int(n_features), np.dtype(dtype), memory_map
         self.block_rows = _block_rows(self.n_features, self.dtype)
         self.n, self._weight, self._folded = 0, 0.0, 0.0  # _folded: the weight of _mean and _C
-        self._rate, self._per = None, "observation"
+        self._rate, self._per, self._spent = None, "observation", ""
+        # Sum of w |z|^2 over all rows: as long as it fits into dtype, so do the co-moments.
+        self._raw = 0.0
         # The mean is the sum of these: float64, and what it was rounded by.
         self._mean, self._rest = np.zeros((2, self.n_features + 1))
         self._C = self._new_matrix(self.n_features + 1)
@@ -131,7 +171,7 @@ class RunningAverages:
         mean : array-like of shape (p + 1,)
             Means of x, and last that of y; finite.
         comoments : array-like of shape (p + 1, p + 1)
-            sum (z - mean)(z - mean)'; only the upper triangle is read. The diagonal is finite and
+            sum (z - mean)(z - mean)'; only the upper triangle is read. It is finite, its diagonal
             not negative.
         dtype, memory_map
             As in `RunningAverages`.
@@ -151,13 +191,26 @@ class RunningAverages:
         new = cls(len(mean) - 1, dtype, memory_map)
         new.n, new._mean = int(n), mean
         new._weight = new._folded = float(n)
-        new._C[:] = comoments
+        with np.errstate(over="ignore"):
+            new._C[:] = comoments
+        for start in range(0, len(mean), _PANEL):
+            part = slice(start, start + _PANEL)
+            upper = np.triu(new._C[: part.stop, part], -start)
+            if not np.isfinite(upper).all():
+                i, j = np.argwhere(~np.isfinite(upper))[0]
+                found = comoments[i, start + j]
+                raise ValueError(
+                    f"comoments must be finite in {new.dtype.name}, got {found} at "
+                    f"({i}, {start + j})."
+                )
+        with np.errstate(over="ignore"):
+            new._raw = float(n * (mean @ mean) + new._squares().sum())
         return new
 
     # -------------------------------------------------- rows come in
 
     def update(self, X, y, sample_weight=None) -> "RunningAverages":
-        """Take in rows; returns self. If they are refused, nothing has changed.
+        """Take in rows; returns self. If it raises ValueError, nothing has changed.
 
         Parameters
         ----------
@@ -175,16 +228,39 @@ class RunningAverages:
         X, y, weights = self._checked(X, y, sample_weight)
         if self._per == "block" and len(y):
             weights = weights / weights.sum()
-        if sp.issparse(X) and self._rate is None and _is_thin(X, weights):
-            self._add_thin(X, y, weights)
-            return self
+        raw = self._fitting(X, y, weights)
+        thin = sp.issparse(X) and self._rate is None and raw <= self._limit and _is_thin(X, weights)
         start = 0
-        while start < len(y):
-            # As many as fit into the buffer as it is then.
-            part = slice(start, start + self.block_rows - self._filled)
-            self._append(X[part], y[part], weights[part], opens_call=start == 0)
-            start = part.stop
+        with self._changing() as came:
+            known = self.n > 0
+            if thin:
+                self._add_thin(X, y, weights)
+            while start < len(y) and not thin:
+                if len(came) > known:
+                    raise KeyboardInterrupt
+                # As many as fit into the buffer as it is then.
+                part = slice(start, start + self.block_rows - self._filled)
+                self._append(X[part], y[part], weights[part], opens_call=start == 0)
+                start = part.stop
+            self._raw = raw
         return self
+
+    @contextmanager
+    def _changing(self) -> Iterator[list]:
+        """Change all or nothing: what fails is undone, or, if it has begun to fold, given up."""
+        before = dict(self.__dict__)
+        with interrupts_held() as came:
+            try:
+                yield came
+            except BaseException:
+                if self._spent and before["n"]:
+                    self._C = None
+                    raise
+                if self._spent:
+                    self._C[:] = 0
+                self.__dict__.update(before)
+                raise
+            self._spent = ""
 
     def _checked(self, X, y, sample_weight):
         """Finite X (float64, float32 or CSR), y and weights; rows of weight zero left out."""
@@ -195,6 +271,7 @@ class RunningAverages:
             accept_sparse="csr",
             dtype=kinds,
             y_numeric=True,
+            ensure_all_finite=False,  # see _fitting
             estimator="RunningAverages",
         )
         if X.shape[1] != self.n_features:
@@ -212,13 +289,65 @@ class RunningAverages:
             raise ValueError(f"sample_weight must have the shape {y.shape}, got {weights.shape}.")
         if (weights < 0).any():
             raise ValueError(f"sample_weight must be 0 or more, got {weights.min()}.")
-        used = weights > 0
+        used, least = weights > 0, np.finfo(self.dtype).tiny
+        with np.errstate(over="ignore"):
+            total = self._weight + weights.sum()
+        if total > self._limit or (used & (weights < least)).any():
+            raise ValueError(
+                f"sample_weight must be 0 or at least {least:.0e}, and sum up to {self._limit:.0e} "
+                f"at most with earlier weights; got {weights.min()} to {weights.max()}."
+            )
         return (X, y, weights) if used.all() else (X[used], y[used], weights[used])
+
+    def _fitting(self, X, y, weights) -> float:
+        """What `_raw` will be; raises ValueError if X is not finite, or the co-moments would not be.
+
+        One pass over X. Only if its squares, which a mean makes larger, do not fit, those of the
+        distances from the mean are summed up: no co-moment can be larger.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = row_norms(X, squared=True) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
+            raw = self._raw + float(weights @ (squares + y * y))
+            if raw <= self._limit:
+                return raw
+            assert_all_finite(X, estimator_name="RunningAverages", input_name="X")
+            waiting = np.square(self._rows[: self._filled], dtype=np.float64)
+            squares = self._squares() + self._weights[: self._filled] @ waiting
+            mean = self._mean if self._weight or not len(y) else self._first(X, y)
+            for start in range(0, len(y), _LEAST_ROWS):
+                part = slice(start, start + _LEAST_ROWS)
+                block = X[part].toarray() if sp.issparse(X) else X[part]
+                squares += weights[part] @ (np.column_stack([block, y[part]]) - mean) ** 2
+        self._refuse_too_large(squares, "X")
+        return raw
+
+    @property
+    def _limit(self) -> float:
+        """What no sum of squares may exceed, so that none of their sums is infinite."""
+        return float(np.finfo(self.dtype).max) / 4
+
+    def _refuse_too_large(self, squares, owner: str) -> None:
+        if not (squares <= self._limit).all():
+            j = int(np.argmax(~(squares <= self._limit)))
+            name = "y" if j == self.n_features else f"feature {j}"
+            raise ValueError(
+                f"{owner} is too large for {self.dtype.name}: the weighted squares of the distances "
+                f"from the mean of {name} sum up to more than {self._limit:.0e}."
+            )
+
+    @staticmethod
+    def _first(X, y) -> np.ndarray:
+        first = X[:1].toarray()[0] if sp.issparse(X) else X[0]
+        return np.append(first, y[0]).astype(np.float64)
+
+    def _squares(self) -> np.ndarray:
+        """The diagonal of the co-moments, float64."""
+        return np.diagonal(self._C).astype(np.float64)
 
     def _append(self, X, y, weights, opens_call: bool) -> None:
         X = X.toarray() if sp.issparse(X) else X
         if self._weight == 0:
-            self._mean[:-1], self._mean[-1] = X[0], y[0]
+            self._mean = self._first(X, y)
         start, stop = self._filled, self._filled + len(y)
         rows = self._rows[start:stop]
         # What is kept in float32 is the distance from the mean: of a large mean nothing is lost.
@@ -251,15 +380,25 @@ class RunningAverages:
         return weights, decays
 
     def _fold(self) -> None:
-        """Take the waiting rows into mean and co-moments (Chan, Golub and LeVeque 1983).
+        """Take the waiting rows into mean and co-moments."""
+        # Until the call that changes the averages has ended: see _changing.
+        self._spent = "an update or merge that was stopped half-way: begin anew, or load a file"
+        if self._filled == 0:
+            return
+        rows = self._rows[: self._filled + 1]
+        fading, step, weight = self._gathered(rows)
+        _SYRK[self.dtype.name](1.0, rows.T, beta=fading, c=self._C, overwrite_c=1)
+        self._move_mean(step, weight)
+        self._filled = 0
+
+    def _gathered(self, rows):
+        """What the waiting rows, and one more in the same memory, add (Chan, Golub, LeVeque 1983).
 
         The rows, as distances from the mean before, are centred by their own mean; one more row
-        stands for the distance of the two means.
+        stands for the distance of the two means. Returns what is left of the weight before, the
+        step of the mean, and the weight after.
         """
-        count = self._filled
-        if count == 0:
-            return
-        rows = self._rows[: count + 1]
+        count = len(rows) - 1
         # What is left, after the last row, of the weight before each row; then of its own.
         fading = np.append(np.cumprod(self._decays[:count][::-1])[::-1], 1.0)
         weights = self._weights[:count] * fading[1:]
@@ -271,9 +410,7 @@ class RunningAverages:
             rows[:count] *= np.sqrt(weights).astype(self.dtype)[:, None]
         distance = shift - self._rest
         rows[count] = np.sqrt(old * share) * distance
-        _SYRK[self.dtype.name](1.0, rows.T, beta=fading[0], c=self._C, overwrite_c=1)
-        self._move_mean(share * distance, old + new)
-        self._filled = 0
+        return fading[0], share * distance, old + new
 
     def _add_thin(self, X, y, weights) -> None:
         """Take in nearly empty rows at once, without filling them up.
@@ -283,7 +420,7 @@ class RunningAverages:
         """
         self._fold()
         if self._weight == 0:
-            self._mean[-1] = y[0]
+            self._mean = np.append(np.zeros(self.n_features), y[0])
         old, new = self._folded, float(weights.sum())
         share = new / (old + new)
         response = y - self._mean[-1]
@@ -349,34 +486,34 @@ class RunningAverages:
     @property
     def mean_x(self) -> np.ndarray:
         """Means of the features, (p,) float64."""
-        self._settle()
-        return self._mean[:-1].copy()
+        return self._mean_now()[:-1].copy()
 
     @property
     def mean_y(self) -> float:
         """Mean of the response."""
-        self._settle()
-        return float(self._mean[-1])
+        return float(self._mean_now()[-1])
 
     @property
     def S_xx(self) -> np.ndarray:
         """(1 / W) sum w x x', (p, p), in the dtype of the averages, Fortran order."""
-        self._settle()
+        now = self._settled()
+        if not (now._squares() / now._weight + now._mean**2 <= 4 * self._limit).all():
+            raise OverflowError(f"squares of the values shown do not fit into {self.dtype.name}.")
         out, ones = self._new_matrix(self.n_features), np.ones(self.n_features)
-        _symmetric(self._C[:-1, :-1], self._weight, self._mean[:-1], ones, out)
+        _symmetric(now._C[:-1, :-1], now._weight, now._mean[:-1], ones, out)
         return out
 
     @property
     def S_xy(self) -> np.ndarray:
         """(1 / W) sum w y x, (p,) float64."""
-        self._settle()
-        return self._C[:-1, -1] / self._weight + self._mean[:-1] * self._mean[-1]
+        now = self._settled()
+        return now._C[:-1, -1] / now._weight + now._mean[:-1] * now._mean[-1]
 
     @property
     def S_yy(self) -> float:
         """(1 / W) sum w y^2."""
-        self._settle()
-        return float(self._C[-1, -1] / self._weight + self._mean[-1] ** 2)
+        now = self._settled()
+        return float(now._C[-1, -1] / now._weight + now._mean[-1] ** 2)
 
     def standardized(self, centre: bool = True, overwrite: bool = False) -> Standardized:
         """The averages of standardised rows, equations (3.2) and (3.3), of at least 2 rows.
@@ -394,36 +531,57 @@ class RunningAverages:
             Let S_xx take the memory of the co-moments. The object is then spent: any further use
             raises.
         """
-        self._settle()
-        if self.n < 2:
-            raise ValueError(f"standardized needs at least 2 rows, got n={self.n}.")
+        now = self._settled(spend=overwrite)
+        if now.n < 2:
+            raise ValueError(f"standardized needs at least 2 rows, got n={now.n}.")
         # What the moments have in addition to the centred ones.
-        added = np.zeros_like(self._mean) if centre else self._mean.copy()
-        square = np.diagonal(self._C) / self._weight + added**2
+        added = np.zeros_like(now._mean) if centre else now._mean.copy()
+        square = np.diagonal(now._C) / now._weight + added**2
         if not np.isfinite(square).all():
             raise OverflowError(f"squares of the values shown do not fit into {self.dtype.name}.")
         scale = np.sqrt(square[:-1])
-        scale[scale <= 10 * np.finfo(np.float64).eps * np.abs(self._mean[:-1])] = np.inf
-        S_xy = (self._C[:-1, -1] / self._weight + added[:-1] * added[-1]) / scale
-        if overwrite:
-            matrix = out = _without_last(self._C)
-            self._C = None
+        scale[scale <= 10 * np.finfo(np.float64).eps * np.abs(now._mean[:-1])] = np.inf
+        S_xy = (now._C[:-1, -1] / now._weight + added[:-1] * added[-1]) / scale
+        if overwrite or now is not self:
+            # Spent before it is changed: an interrupt leaves no halves.
+            now._spent, now._C, matrix = "standardized(overwrite=True)", None, now._C
+            matrix = out = _without_last(matrix)
         else:
-            matrix, out = self._C[:-1, :-1], self._new_matrix(self.n_features)
-        _symmetric(matrix, self._weight, added[:-1], 1 / scale, out)
+            matrix, out = now._C[:-1, :-1], self._new_matrix(self.n_features)
+        _symmetric(matrix, now._weight, added[:-1], 1 / scale, out)
         np.fill_diagonal(out, 1.0)
-        mean = self._mean - added
-        return Standardized(out, S_xy, float(square[-1]), scale, mean[:-1], float(mean[-1]), self.n)
+        mean = now._mean - added
+        return Standardized(out, S_xy, float(square[-1]), scale, mean[:-1], float(mean[-1]), now.n)
 
-    def _settle(self) -> None:
+    def _settled(self, spend: bool = False) -> "RunningAverages":
+        """These averages with no rows that wait: itself if there are none, else a copy.
+
+        `spend`: itself in any case, as it will not be used again.
+        """
+        self._refuse_if_unknown()
+        if not self._filled:
+            return self
+        if not spend:
+            self = self.copy()
+        with self._changing():
+            self._fold()
+        return self
+
+    def _mean_now(self) -> np.ndarray:
+        self._refuse_if_unknown()
+        if not self._filled:
+            return self._mean
+        _, step, _ = self._gathered(self._rows[: self._filled + 1].copy())
+        return self._mean + (step + self._rest)
+
+    def _refuse_if_unknown(self) -> None:
         self._refuse_if_spent()
         if self.n == 0:
             raise ValueError("these RunningAverages have seen no rows: call update first.")
-        self._fold()
 
     def _refuse_if_spent(self) -> None:
-        if self._C is None:
-            raise RuntimeError("these RunningAverages were spent by standardized(overwrite=True).")
+        if self._spent:
+            raise RuntimeError(f"these RunningAverages were spent by {self._spent}.")
 
     # -------------------------------------------------- objects are joined, copied and kept
 
@@ -438,19 +596,30 @@ class RunningAverages:
             mine, its = getattr(self, name), getattr(other, name)
             if mine != its:
                 raise ValueError(f"other must have {name}={mine}, got {name}={its}.")
-        for one in (self, other):
-            one._refuse_if_spent()
-            one._fold()
+        self._refuse_if_spent()
+        other._refuse_if_spent()
         if other.n == 0:
             return self
-        total = self._folded + other._folded
-        share = other._folded / total
-        distance = (other._mean - self._mean) + (other._rest - self._rest)
-        column = (np.sqrt(self._folded * share) * distance).astype(self.dtype)[:, None]
-        self._C += other._C
-        _SYRK[self.dtype.name](1.0, column, beta=1.0, c=self._C, overwrite_c=1)
-        self._move_mean(share * distance, total)
-        self.n += other.n
+        its = other._settled()
+        C, mean, rest, weight = its._C, its._mean, its._rest, its._folded
+        raw, both = self._raw + its._raw, self._weight + weight
+        if both > self._limit:
+            raise ValueError(f"other must not be so heavy: the weights of both sum up to {both}.")
+        if not raw <= self._limit and self.n:
+            mine = self._settled()
+            with np.errstate(over="ignore"):
+                apart = (mean - mine._mean) ** 2 * (mine._folded * (weight / both))
+            self._refuse_too_large(mine._squares() + its._squares() + apart, "other")
+        with self._changing():
+            self._fold()
+            total = self._folded + weight
+            share = weight / total
+            distance = (mean - self._mean) + (rest - self._rest)
+            column = (np.sqrt(self._folded * share) * distance).astype(self.dtype)[:, None]
+            self._C += C
+            _SYRK[self.dtype.name](1.0, column, beta=1.0, c=self._C, overwrite_c=1)
+            self._move_mean(share * distance, total)
+            self.n, self._raw = self.n + other.n, raw
         return self
 
     def __add__(self, other):
@@ -578,7 +747,8 @@ class RunningAverages:
 
 def _averages_of(X, y, n_features, dtype) -> RunningAverages:
     averages = RunningAverages(n_features, dtype)
-    return averages.update(X, y) if len(y) else averages
+    # Merged rows do not wait: a copy would be made of all co-moments to add them.
+    return averages.update(X, y)._settled(spend=True) if len(y) else averages
 
 
 def _is_thin(X, weights) -> bool:

@@ -48,8 +48,8 @@ def learned(X, y, *cuts, dtype=np.float64, sample_weight=None, **adapt):
 
 
 def facts(averages):
-    """All that can be read, as bytes; read from a copy, because reading folds rows in."""
-    a = averages.copy()
+    """All that can be read, as bytes."""
+    a = averages
     moments = (a.mean_x, a.mean_y, a.S_xx, a.S_xy, a.S_yy) if a.n else ()
     return a.n, a.weight, *(np.asarray(m).tobytes() for m in moments)
 
@@ -132,13 +132,14 @@ def test_row_by_row_is_the_same():
     assert facts(learned(X, y, *range(1, 50))) == facts(learned(X, y))
 
 
-def test_reading_changes_rounding_only():
+def test_what_is_read_counts_all_rows():
     X, y = rows(50, mean=10.0)
     a = RunningAverages(4)
     for i in range(50):
         a.update(X[i : i + 1], y[i : i + 1])
         assert_allclose(a.mean_x, X[: i + 1].mean(axis=0), rtol=1e-14)
-    assert_same_averages(a, learned(X, y), 1e-13)
+        assert_allclose(a.S_xy, X[: i + 1].T @ y[: i + 1] / (i + 1), rtol=1e-13)
+    assert facts(a) == facts(learned(X, y))
 
 
 @pytest.mark.parametrize(
@@ -433,9 +434,10 @@ def test_too_few_rows_and_too_large_values():
     a.update([[1.0, 2.0]], [3.0])
     with pytest.raises(ValueError, match="at least 2 rows, got n=1"):
         a.standardized()
-    a.update([[1e200, 2.0]], [3.0])
-    with pytest.raises(OverflowError, match="float64"):
-        a.standardized()
+    a.update([[1.0, 2.0]], [1e100])
+    with pytest.raises(ValueError, match="X is too large for float64: .* mean of feature 0 sum"):
+        a.update([[1e200, 2.0]], [3.0])
+    assert a.standardized().S_yy == 1e200 / 4
 
 
 # -------------------------------------------------- merging, copies
@@ -543,6 +545,9 @@ def test_known_moments():
         ((5, [0], np.eye(1)), r"mean must have the shape \(p \+ 1,\), got \(1,\)"),
         ((5, [0, 0], np.eye(3)), r"comoments must have the shape \(2, 2\), got \(3, 3\)"),
         ((5, [0, np.nan], np.eye(2)), "mean must be finite"),
+        ((5, [0, 0], [[1, np.nan], [0, 1]]), r"comoments must be finite in float64, got nan at"),
+        ((5, [0, 0], [[1, 1e39], [0, 1]], np.float32), r"in float32, got 1e\+39 at \(0, 1\)"),
+        ((5, [0, 0], [[1e39, 0], [0, 1]], np.float32), r"in float32, got 1e\+39 at \(0, 0\)"),
         ((5, [0, 0], -np.eye(2)), "comoments must have finite diagonal entries"),
         ((5, [0, 0], np.full((2, 2), np.inf)), "comoments must have finite diagonal entries"),
     ],
@@ -720,14 +725,69 @@ def spoilt(row, value):
         (X_GOOD, Y_GOOD, -np.ones(24), "sample_weight must be 0 or more, got -1"),
         (X_GOOD, Y_GOOD, np.full(24, np.nan), "NaN"),
         (X_GOOD, Y_GOOD, np.ones(23), "sample_weight must have the shape"),
+        (X_GOOD, Y_GOOD, np.full(24, 1e308), "sample_weight must be 0 or at least 2e-308, and sum"),
+        (X_GOOD, Y_GOOD, np.full(24, 1e-310), "sample_weight must be 0 or at least 2e-308"),
+        (9 * X_GOOD, Y_GOOD, np.where(np.arange(24) == 23, 1e307, 1), "X is too large for float64"),
+        (spoilt(-1, 1e160), Y_GOOD, None, "X is too large for float64: .* of feature 2 sum"),
+        (sp.csr_array(spoilt(-1, 1e160)), Y_GOOD, None, "X is too large for float64"),
+        (X_GOOD, np.where(np.arange(24) == 23, 1e160, Y_GOOD), None, "mean of y sum"),
     ],
 )
-def test_bad_rows_are_refused_and_change_nothing(X, y, weights, message):
-    a = learned(X_GOOD, Y_GOOD, BLOCK - 1)
+@pytest.mark.parametrize("rate", [None, 0.1])
+def test_bad_rows_are_refused_and_change_nothing(X, y, weights, message, rate):
+    a = learned(X_GOOD, Y_GOOD, BLOCK - 1).adapt(rate)
     before = facts(a)
     with pytest.raises(ValueError, match=message):
         a.update(X, y, weights)
     assert facts(a) == before
+
+
+@pytest.mark.parametrize(
+    ("X", "weights", "message"),
+    [
+        (spoilt(-1, 1e20), None, "X is too large for float32: .* of feature 2 sum"),
+        (spoilt(-1, 1e39), None, "X is too large for float32"),
+        (X_GOOD, np.full(24, 1e39), "sample_weight must be 0 or at least 1e-38, and sum up to 9e"),
+        (X_GOOD, np.full(24, 1e-40), "sample_weight must be 0 or at least 1e-38"),
+    ],
+)
+def test_what_single_precision_cannot_hold_is_refused(X, weights, message):
+    a = learned(X_GOOD, Y_GOOD, dtype=np.float32)
+    before = facts(a)
+    with pytest.raises(ValueError, match=message):
+        a.update(X, Y_GOOD, weights)
+    assert facts(a) == before
+
+
+@DTYPES
+def test_a_large_mean_is_not_too_large(dtype):
+    """Its square does not fit into float32, the distances from it do."""
+    X, y = X_GOOD + 0.0, Y_GOOD
+    X[:, 1] = 2.0**70 * (1 + np.round(64 * X[:, 1]) / 2**18)
+    a, b = learned(X, y, 5, dtype=dtype), learned(X, y, dtype=dtype)
+    expected = np.corrcoef(np.column_stack([X, y]).T)[:-1, :-1]
+    assert_allclose(a.standardized().S_xx, expected, atol=1e-5)
+    assert a.merge(b).n == 48
+    assert_allclose(a.standardized().S_xx, expected, atol=1e-5)
+    if dtype == np.float32:
+        with pytest.raises(OverflowError, match="do not fit into float32"):
+            _ = a.S_xx
+
+
+def test_averages_that_are_too_large_together_are_refused():
+    half = RunningAverages.from_moments(2, [0, 0], np.eye(2) * 3e307)
+    heavy = RunningAverages(1).update([[0.0]], [0.0], [4e307])
+    far = RunningAverages.from_moments(2, [1e154, 0], np.eye(2))
+    for a, message in (
+        (half, "other is too large"),
+        (heavy, "weights of both"),
+        (far, "feature 0"),
+    ):
+        b = a if a is not far else RunningAverages.from_moments(2, [-1e154, 0], np.eye(2))
+        before = facts(a)
+        with pytest.raises(ValueError, match=message):
+            a.merge(b)
+        assert facts(a) == before
 
 
 @pytest.mark.parametrize(

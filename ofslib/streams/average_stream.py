@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ofslib.averages import RunningAverages, Standardized
+from ofslib.averages import RunningAverages, Standardized, interrupts_held
 from ofslib.kernels.gram import least_squares
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, number, one_of, param
 from ofslib.streams.selector import DeferredModel
@@ -139,6 +139,11 @@ class AverageStream(DeferredModel):
         self._end_block()
 
     _learn_more = _learn
+
+    def _partial_fit(self, X, y, **known):
+        # The averages are changed in place: they and what else is known of the rows go together.
+        with interrupts_held():
+            return super()._partial_fit(X, y, **known)
 
     def _end_block(self) -> None:
         self._defer()
