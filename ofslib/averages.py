@@ -11,14 +11,8 @@ third of the lines says what they promise.
 """
 
 import copy
-import json
 import os
-import signal
-import struct
 import tempfile
-import threading
-import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
@@ -33,7 +27,8 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_array, check_X_y
 
-from ofslib._files import whole_file
+from ofslib._interrupts import interrupts_held
+from ofslib._model_files import Saved, read
 from ofslib._sparse import checked
 
 # Co-moments of more bytes than this lie in a file of the system's temporary folder.
@@ -47,43 +42,11 @@ _BUFFER_BYTES = 64 << 20  # before _LEAST_ROWS
 _THIN_ROWS, _THIN_PAIRS = 1024, 4000  # see _is_thin
 _PANEL = 128  # columns of a matrix that are scaled and mirrored at a time
 _FAN_IN = 8  # averages that one task of dask merges
-_FORMAT, _VERSION = "ofslib.RunningAverages", 1
-# What is saved as text, and what as arrays.
+# What is kept, beside the co-moments.
 _FACTS = ("n_features", "block_rows", "n", "_weight", "_folded", "_raw", "_rate", "_per")
 _PENDING = ("_rows", "_weights", "_decays")
 _MEAN = ("_mean", "_rest")
-# What zipfile, zlib, json and numpy raise on bytes that are not theirs.
-_DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, ValueError, TypeError, LookupError)
-_DAMAGE += (EOFError, RuntimeError, OverflowError, OSError)
-
-
-class _Held:
-    """What takes the place of Python's answer to Ctrl-C: it counts."""
-
-    def __init__(self):
-        self.came = []
-
-    def __call__(self, number, frame):
-        self.came.append(number)
-
-
-@contextmanager
-def interrupts_held() -> Iterator[list]:
-    """Hold Ctrl-C back to the end of the block; gives the list of those that came meanwhile."""
-    usual = signal.getsignal(signal.SIGINT)
-    if isinstance(usual, _Held):
-        yield usual.came
-    elif usual is None or threading.current_thread() is not threading.main_thread():
-        yield []  # Python interrupts no other thread
-    else:
-        held = _Held()
-        signal.signal(signal.SIGINT, held)
-        try:
-            yield held.came
-        finally:
-            signal.signal(signal.SIGINT, usual)
-            if held.came:
-                signal.raise_signal(signal.SIGINT)
+_PER = ("observation", "block")
 
 
 class Standardized(NamedTuple):
@@ -102,7 +65,7 @@ class Standardized(NamedTuple):
         return self.mean_y - float(self.mean_x @ coef)
 
 
-class RunningAverages:
+class RunningAverages(Saved):
     """Weight, mean and co-moments of the rows of a stream; O(p^2) memory, whatever its length.
 
     Rows wait in a buffer of `block_rows` rows and are then folded in by one symmetric rank-k
@@ -142,14 +105,15 @@ class RunningAverages:
         Uncentred averages, as defined in section 3.1; computed anew each time they are read.
     """
 
+    memory_map = None
+
     def __init__(self, n_features: int, dtype=np.float64, memory_map=None):
         if not isinstance(n_features, Integral) or n_features < 1:
             raise ValueError(f"n_features must be an int of 1 or more, got {n_features!r}.")
         if np.dtype(dtype).name not in _SYRK:
             raise ValueError(f"dtype must be float64 or float32, got {np.dtype(dtype).name}.")
-        if memory_map is not None and not Path(memory_map).is_dir():
-            raise ValueError(f"memory_map must be a folder that exists, got {str(memory_map)!r}.")
-        self.n_features, self.dtype, self.memory_map = int(n_features), np.dtype(dtype), memory_map
+        self.memory_map = _folder(memory_map)
+        self.n_features, self.dtype = int(n_features), np.dtype(dtype)
         self.block_rows = _block_rows(self.n_features, self.dtype)
         self.n, self._weight, self._folded = 0, 0.0, 0.0  # _folded: the weight of _mean and _C
         self._rate, self._per, self._spent = None, "observation", ""
@@ -193,16 +157,11 @@ class RunningAverages:
         new._weight = new._folded = float(n)
         with np.errstate(over="ignore"):
             new._C[:] = comoments
-        for start in range(0, len(mean), _PANEL):
-            part = slice(start, start + _PANEL)
-            upper = np.triu(new._C[: part.stop, part], -start)
-            if not np.isfinite(upper).all():
-                i, j = np.argwhere(~np.isfinite(upper))[0]
-                found = comoments[i, start + j]
-                raise ValueError(
-                    f"comoments must be finite in {new.dtype.name}, got {found} at "
-                    f"({i}, {start + j})."
-                )
+        if place := not_finite(new._C):
+            found = comoments[place]
+            raise ValueError(
+                f"comoments must be finite in {new.dtype.name}, got {found} at {place}."
+            )
         with np.errstate(over="ignore"):
             new._raw = float(n * (mean @ mean) + new._squares().sum())
         return new
@@ -300,7 +259,7 @@ class RunningAverages:
         return (X, y, weights) if used.all() else (X[used], y[used], weights[used])
 
     def _fitting(self, X, y, weights) -> float:
-        """What `_raw` will be; raises ValueError if X is not finite, or the co-moments would not be.
+        """What `_raw` will be; ValueError if X is not finite, or the co-moments would not be.
 
         One pass over X. Only if its squares, which a mean makes larger, do not fit, those of the
         distances from the mean are summed up: no co-moment can be larger.
@@ -331,8 +290,8 @@ class RunningAverages:
             j = int(np.argmax(~(squares <= self._limit)))
             name = "y" if j == self.n_features else f"feature {j}"
             raise ValueError(
-                f"{owner} is too large for {self.dtype.name}: the weighted squares of the distances "
-                f"from the mean of {name} sum up to more than {self._limit:.0e}."
+                f"{owner} is too large for {self.dtype.name}: weighted squares of distances from "
+                f"the mean of {name} sum up to more than {self._limit:.0e}."
             )
 
     @staticmethod
@@ -451,7 +410,7 @@ class RunningAverages:
         taken = mean - self._mean
         self._rest = (self._mean - (mean - taken)) + (step - taken)
         self._mean = mean
-        self._folded = self._weight = weight
+        self._folded = self._weight = float(weight)
 
     def adapt(self, rate: float | None, per: str = "observation") -> "RunningAverages":
         """From now on let new rows count more than old ones, by equation (3.11); returns self.
@@ -467,7 +426,7 @@ class RunningAverages:
             `update`, whatever their number. Then `weight` counts calls.
         """
         self._refuse_if_spent()
-        if per not in ("observation", "block"):
+        if per not in _PER:
             raise ValueError(f'per must be "observation" or "block", got {per!r}.')
         if rate is not None and (isinstance(rate, bool) or not isinstance(rate, Real)):
             raise TypeError(f"rate must be a number or None, got {rate!r}.")
@@ -655,44 +614,60 @@ class RunningAverages:
             self._C[:] = given
         self._new_buffer({name: state[name] for name in _PENDING})
 
-    def save(self, path) -> None:
-        """Write all that is known to one file, with the waiting rows as they are.
-
-        To go on from the file equals never having stopped, bit for bit. The file is an npz, whole
-        or not there at all; the name is used as given, and folders above it are made.
-        """
+    def _parts(self):
         self._refuse_if_spent()
-        facts = {name: getattr(self, name) for name in _FACTS}
-        head = {"format": _FORMAT, "version": _VERSION, "dtype": self.dtype.name} | facts
         state = self.__getstate__()
-        arrays = {name: state[name] for name in (*_MEAN, *_PENDING, "_C")}
-        with whole_file(path) as file:
-            np.savez(file, head=json.dumps(head), **arrays)
+        return {name: state[name] for name in (*_FACTS, *_MEAN, *_PENDING, "_C")}
+
+    def _restore(self, parts):
+        known = set(_FACTS) | {*_MEAN, *_PENDING, "_C"}
+        p, C, rows = parts["n_features"], parts["_C"], parts["_rows"]
+        numbers = [parts[name] for name in ("_weight", "_folded", "_raw")]
+        rate, block, waiting = parts["_rate"], parts["block_rows"], len(rows)
+        means = {name: (p + 1,) for name in _MEAN} | dict.fromkeys(_PENDING[1:], (waiting,))
+        right = {
+            "names": set(parts) == known,
+            "co-moments": C.shape == (p + 1, p + 1) and C.dtype.name in _SYRK,
+            "order": C.flags.f_contiguous and type(p) is int and p > 0,
+            "rows": rows.shape == (waiting, p + 1) and rows.dtype == C.dtype,
+            "means and weights": all(
+                parts[name].shape == shape and parts[name].dtype == np.float64
+                for name, shape in means.items()
+            ),
+        }
+        if all(right.values()):
+            finite = [*(parts[name] for name in means), rows, *numbers[:2]]
+            right |= {
+                "n": type(parts["n"]) is int and (parts["n"] > 0) == (numbers[0] > 0),
+                "sums": all(isinstance(number, float) and number >= 0 for number in numbers),
+                "values": all(np.isfinite(part).all() for part in finite),
+                "upper triangle": not_finite(C) is None and bool((np.diagonal(C) >= 0).all()),
+                "weights": bool((parts["_weights"] > 0).all()),
+                "decays": bool(((parts["_decays"] >= 0) & (parts["_decays"] <= 1)).all()),
+                "rate": rate is None or (type(rate) is float and 0 < rate <= 1),
+                "per": parts["_per"] in _PER,
+                "block_rows": type(block) is int
+                and waiting < block <= max(1, _BUFFER_BYTES // ((p + 1) * C.itemsize)),
+            }
+        if wrong := [name for name, holds in right.items() if not holds]:
+            raise ValueError(f"such averages cannot be: {', '.join(wrong)}")
+        self.dtype, self._spent = C.dtype, ""
+        self.__dict__.update(parts)
+        self._new_buffer({name: parts[name] for name in _PENDING})
 
     @classmethod
     def load(cls, path, memory_map=None) -> "RunningAverages":
         """Read what `save` wrote; `memory_map` as in `RunningAverages`.
 
-        Raises OSError if the file cannot be read, and ValueError if it is damaged, or of another
-        format or a newer version.
+        OSError if the file cannot be read. ValueError if it is not whole, if a bit of it has
+        changed, or if it holds another class or is of a newer version.
         """
-        with open(path, "rb") as file:
-            with _damage_named(path):
-                archive = zipfile.ZipFile(file)
-                head = json.loads(str(_read_array(archive, "head")))
-                if head["format"] != _FORMAT:
-                    raise ValueError(f"its format is {head['format']!r}")
-                if head["version"] != _VERSION:
-                    raise ValueError(f"its version is {head['version']!r}, not {_VERSION}")
-            new = cls(head["n_features"], head["dtype"], memory_map)
-            with _damage_named(path):
-                for name in _FACTS:
-                    setattr(new, name, head[name])
-                for name in _MEAN:
-                    getattr(new, name)[:] = _read_array(archive, name)
-                new._new_buffer({name: _read_array(archive, name) for name in _PENDING})
-                _read_into(new._C, archive, "_C")
-        return new
+        return read(cls, path, memory_map=_folder(memory_map))
+
+    def _space(self, shape, dtype, order):
+        if order == "F" and shape == 2 * shape[:1]:
+            return self._new_matrix(shape[0], dtype)
+        return super()._space(shape, dtype, order)
 
     def _new_buffer(self, waiting=None) -> None:
         """Space for waiting rows, their weights, and what they multiply the weights before by."""
@@ -703,16 +678,17 @@ class RunningAverages:
             self._filled = len(values)
             getattr(self, name)[: self._filled] = values
 
-    def _new_matrix(self, order: int) -> np.ndarray:
+    def _new_matrix(self, order: int, dtype=None) -> np.ndarray:
         """Zeros, (order, order) in Fortran order, in memory or in a file that has no name."""
-        folder, size = self.memory_map, order**2 * self.dtype.itemsize
+        dtype = self.dtype if dtype is None else dtype
+        folder, size = self.memory_map, order**2 * dtype.itemsize
         if folder is None and size <= MAX_BYTES:
-            return np.zeros((order, order), self.dtype, order="F")
+            return np.zeros((order, order), dtype, order="F")
         with tempfile.TemporaryFile(dir=folder) as file:
             # Without space reserved, a full disk would end the process instead of raising.
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, size)
-            mapped = np.memmap(file, self.dtype, "w+", shape=(order, order), order="F")
+            mapped = np.memmap(file, dtype, "w+", shape=(order, order), order="F")
         return np.asarray(mapped)
 
     @staticmethod
@@ -799,32 +775,18 @@ def _without_last(matrix) -> np.ndarray:
     return flat[: p * p].reshape((p, p), order="F")
 
 
-@contextmanager
-def _damage_named(path):
-    """Say which file it is that cannot be understood."""
-    try:
-        yield
-    except _DAMAGE as error:
-        raise ValueError(
-            f"{os.fspath(path)} is not a whole file of {_FORMAT}, version {_VERSION}: {error}"
-        ) from error
+def not_finite(matrix) -> tuple[int, int] | None:
+    """Row and column of an entry of the upper triangle that is not finite; None: all are."""
+    for start in range(0, len(matrix), _PANEL):
+        part = slice(start, start + _PANEL)
+        upper = np.triu(matrix[: part.stop, part], -start)
+        if not np.isfinite(upper).all():
+            i, j = np.argwhere(~np.isfinite(upper))[0]
+            return int(i), int(start + j)
+    return None
 
 
-def _read_array(archive, name) -> np.ndarray:
-    with archive.open(f"{name}.npy") as stream:
-        return np.lib.format.read_array(stream, allow_pickle=False)
-
-
-def _read_into(target, archive, name) -> None:
-    """Read a matrix in Fortran order piece by piece, as it may be larger than the memory."""
-    with archive.open(f"{name}.npy") as stream:
-        np.lib.format.read_magic(stream)
-        found = np.lib.format.read_array_header_1_0(stream)
-        if found != (target.shape, True, target.dtype):
-            raise ValueError(f"{name} has shape, order and type {found}")
-        rest = memoryview(target.reshape(-1, order="F")).cast("B")
-        while rest:
-            count = stream.readinto(rest[: 1 << 24])
-            if not count:
-                raise EOFError(f"{name} is cut short")
-            rest = rest[count:]
+def _folder(memory_map):
+    if memory_map is not None and not Path(memory_map).is_dir():
+        raise ValueError(f"memory_map must be a folder that exists, got {str(memory_map)!r}.")
+    return memory_map

@@ -2,11 +2,8 @@
 
 import copy
 import itertools
-import json
-import os
 import pickle
 import sys
-import zipfile
 from fractions import Fraction
 
 import numpy as np
@@ -435,7 +432,7 @@ def test_too_few_rows_and_too_large_values():
     with pytest.raises(ValueError, match="at least 2 rows, got n=1"):
         a.standardized()
     a.update([[1.0, 2.0]], [1e100])
-    with pytest.raises(ValueError, match="X is too large for float64: .* mean of feature 0 sum"):
+    with pytest.raises(ValueError, match="the mean of feature 0 sum up"):
         a.update([[1e200, 2.0]], [3.0])
     assert a.standardized().S_yy == 1e200 / 4
 
@@ -576,84 +573,6 @@ def test_going_on_from_a_file_is_never_having_stopped(tmp_path, stop, adapt, dty
 def test_averages_of_no_rows_are_kept(tmp_path):
     RunningAverages(3).save(tmp_path / "a")
     assert RunningAverages.load(tmp_path / "a").n == 0
-
-
-@pytest.fixture
-def saved(tmp_path):
-    X, y = rows(BLOCK + 3)
-    learned(X, y).save(tmp_path / "a.npz")
-    return tmp_path / "a.npz"
-
-
-def refused(path):
-    with pytest.raises(ValueError, match="not a whole file of ofslib") as caught:
-        RunningAverages.load(path)
-    assert str(path) in str(caught.value)
-    return str(caught.value)
-
-
-def test_a_file_cut_short_is_refused(saved):
-    whole = saved.read_bytes()
-    for size in (0, 1, 40, len(whole) // 2, len(whole) - 30, len(whole) - 1):
-        saved.write_bytes(whole[:size])
-        refused(saved)
-
-
-def test_a_changed_byte_is_refused_or_changes_nothing(saved):
-    """The checksums cover the contents; not the dates, for example, in the file's directory."""
-    whole, expected = saved.read_bytes(), facts(RunningAverages.load(saved))
-    seen = 0
-    for place in range(0, len(whole), 7):
-        saved.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
-        try:
-            found = RunningAverages.load(saved)
-        except ValueError as error:
-            assert str(saved) in str(error)
-            seen += 1
-        else:
-            assert facts(found) == expected
-    assert seen > len(whole) / 7 / 2
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [({"version": 2}, "its version is 2, not 1"), ({"format": "other"}, "its format is 'other'")],
-)
-def test_other_formats_and_versions_are_refused(saved, change, message):
-    with np.load(saved) as archive:
-        arrays = dict(archive)
-    arrays["head"] = json.dumps(json.loads(str(arrays["head"])) | change)
-    np.savez(saved, **arrays)
-    assert message in refused(saved)
-
-
-@pytest.mark.parametrize("C", [np.eye(6), np.eye(5)[:, :, None], np.eye(5, dtype=np.float32)])
-def test_a_matrix_of_another_form_is_refused(saved, C):
-    with np.load(saved) as archive:
-        arrays = dict(archive)
-    np.savez(saved, **arrays | {"_C": np.asfortranarray(C)})
-    assert "_C has shape, order and type" in refused(saved)
-
-
-def test_foreign_files_are_refused(saved, tmp_path):
-    np.savez(saved, a=np.zeros(3))
-    refused(saved)
-    with zipfile.ZipFile(saved, "w") as archive:
-        archive.writestr("head.npy", "no array")
-    refused(saved)
-    saved.write_text("label,feature\n1,2\n")
-    refused(saved)
-    with pytest.raises(FileNotFoundError):
-        RunningAverages.load(tmp_path / "missing")
-
-
-def test_a_failed_save_leaves_the_old_file(saved, monkeypatch):
-    before = saved.read_bytes()
-    monkeypatch.setattr(os, "replace", lambda *names: (_ for _ in ()).throw(OSError("disk")))
-    with pytest.raises(OSError, match="disk"):
-        RunningAverages(3).save(saved)
-    assert saved.read_bytes() == before
-    assert [file.name for file in saved.parent.iterdir()] == [saved.name]
 
 
 # -------------------------------------------------- co-moments in a file

@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment of a change, and reading at any moment: the rows are those of all or none."""
+"""Ctrl-C at any moment of a change, and reading at any moment: all of a block is known, or none."""
 
 import itertools
 import os
@@ -13,7 +13,8 @@ import scipy.sparse as sp
 
 import ofslib
 from ofslib import averages as module
-from ofslib.averages import RunningAverages, interrupts_held
+from ofslib._interrupts import interrupts_held
+from ofslib.averages import RunningAverages
 
 P = 60
 RNG = np.random.default_rng(0)

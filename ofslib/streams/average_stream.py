@@ -7,7 +7,8 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ofslib.averages import RunningAverages, Standardized, interrupts_held
+from ofslib._interrupts import interrupts_held
+from ofslib.averages import RunningAverages, Standardized
 from ofslib.kernels.gram import least_squares
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, number, one_of, param
 from ofslib.streams.selector import DeferredModel
@@ -122,6 +123,10 @@ class AverageStream(DeferredModel):
             raise TypeError(f"averages must be RunningAverages, not {type(averages).__name__}")
         if isinstance(self, ClassifierMixin) and abs(averages.S_yy - 1.0) > 1e-3:
             raise ValueError(f"averages have S_yy={averages.S_yy}; a classifier's y is -1 or +1")
+
+    def _refuse_if_wrong(self):
+        if self._state.n_features != self.n_features_in_:
+            raise ValueError(f"its averages are not those of {self.n_features_in_} features")
 
     def _new_state(self, n_features: int) -> RunningAverages:
         """The state before the first row."""
