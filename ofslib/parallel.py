@@ -9,7 +9,7 @@ import threading
 import time
 import traceback
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ import numpy as np
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm, Request, Status
 
-_CHANGE, _LAST = range(2)  # tags of messages
+_CHANGE, _LAST, _REFUSED = range(3)  # tags of messages
 
 # MPI itself waits by asking all the time. With more processes than cores those who wait would then
 # keep the processor from those who work: after so many questions they sleep in between.
@@ -29,11 +29,18 @@ class Central:
     """The margins u_C, to which the workers add, and how late they have read them.
 
     Both arrays are changed in place. `late`, (2,) int64, counts the changes that were added, and
-    sums up how many changes by others their workers had not read.
+    sums up how many changes by others their workers had not read. With an `objective` of the
+    margins, a change that is late is refused if it would raise it.
     """
 
-    def __init__(self, margins: np.ndarray, late: np.ndarray, n_workers: int):
-        self._margins, self._late = margins, late
+    def __init__(
+        self,
+        margins: np.ndarray,
+        late: np.ndarray,
+        n_workers: int,
+        objective: Callable[[np.ndarray], float] | None = None,
+    ):
+        self._margins, self._late, self._objective = margins, late, objective
         self._lock = threading.Lock()
         self._added = 0
         self._added_when_read = [0] * n_workers
@@ -44,13 +51,25 @@ class Central:
             self._added_when_read[t] = self._added
             return self._margins.copy()
 
-    def add(self, t: int, change: np.ndarray) -> None:
-        """Add the change, shape (n,), that worker t has computed from what it read last."""
+    def add(self, t: int, change: np.ndarray) -> bool:
+        """Add the change, shape (n,), that worker t has computed from what it read last.
+
+        Returns whether it was added.
+        """
         # Of two threads that add at once one would undo what the other did.
         with self._lock:
-            self._margins += change
-            self._late += 1, self._added - self._added_when_read[t]
-            self._added += 1
+            return self.accept(change, self._added - self._added_when_read[t])
+
+    def accept(self, change: np.ndarray, missed: int) -> bool:
+        """`add` for one that is alone; `missed` changes are not known to whom it is from."""
+        changed, objective = self._margins + change, self._objective
+        # One that nobody was quicker than has been checked by its worker.
+        if objective and missed and not objective(changed) <= objective(self._margins):
+            return False
+        self._margins[:] = changed
+        self._late += 1, missed
+        self._added += 1
+        return True
 
 
 def communicator(n_workers: int) -> "Comm":
@@ -92,15 +111,21 @@ def serve(comm: "Comm", central: Central) -> None:
         if status.tag == _LAST:
             working -= 1
         else:
-            central.add(status.source - 1, change)
-            comm.Send(central.read(status.source - 1), dest=status.source)
+            tag = _CHANGE if central.add(status.source - 1, change) else _REFUSED
+            comm.Send(central.read(status.source - 1), dest=status.source, tag=tag)
 
 
-def push_and_read(comm: "Comm", change: np.ndarray, margins: np.ndarray) -> None:
-    """Lines 13 and 4 of Algorithm 3, for a worker process: `margins` becomes u_C after the push."""
-    answer = comm.Irecv(margins, source=0)
+def push_and_read(comm: "Comm", change: np.ndarray, margins: np.ndarray) -> bool:
+    """Lines 13 and 4 of Algorithm 3, for a worker process: `margins` becomes u_C after the push.
+
+    Returns whether the change was added.
+    """
+    from mpi4py import MPI
+
+    answer, status = comm.Irecv(margins, source=0), MPI.Status()
     comm.Send(change, dest=0, tag=_CHANGE)
-    _wait(answer)
+    _wait(answer, status)
+    return status.tag != _REFUSED
 
 
 def stop_pushing(comm: "Comm") -> None:

@@ -77,17 +77,23 @@ class Equicorrelated(_EveryTenth):
         coef[self.support] = np.linspace(first, last, self.k)
         return coef
 
+    @property
+    def _nonzero(self) -> np.ndarray:
+        """Features that y is made of."""
+        return self.support
+
     def stream(self, n: int, rng: np.random.Generator, block_rows: int = 1000) -> Blocks:
         """Yield n rows as blocks (X, y) of at most `block_rows` rows."""
         features, factor, noise = rng.spawn(3)
-        coef = self.coef[self.support]
+        own = self._nonzero
+        coef = self.coef[own]
         for start in range(0, n, block_rows):
             rows = min(block_rows, n - start)
             X = features.standard_normal((rows, self.p))
             if self.alpha != 0:
                 X += self.alpha * factor.standard_normal((rows, 1))
             # Row by row: a product of matrices would round by the number of rows.
-            y = (np.ascontiguousarray(X[:, self.support]) * coef).sum(axis=1)
+            y = (np.ascontiguousarray(X[:, own]) * coef).sum(axis=1)
             y += self.noise * noise.standard_normal(rows)
             yield X, y if self.task == "regression" else np.where(y > 0, 1.0, -1.0)
 
@@ -277,4 +283,85 @@ class Drifting(_EveryTenth):
         return float(np.sqrt(square))
 
 
-DESIGNS = {"equicorrelated": Equicorrelated, "sparse_rows": SparseRows, "drifting": Drifting}
+@dataclass(frozen=True)
+class _Given(Equicorrelated):
+    """Coefficients that are given; true features are the k largest, of equals the first."""
+
+    given: np.ndarray | None = None
+
+    @property
+    def coef(self) -> np.ndarray:
+        return self.given
+
+    @property
+    def support(self) -> np.ndarray:
+        return np.sort(np.argsort(-np.abs(self.given), kind="stable")[: self.k])
+
+    @property
+    def _nonzero(self) -> np.ndarray:
+        return np.flatnonzero(self.given)
+
+
+@dataclass(frozen=True)
+class Changing(_EveryTenth):
+    """True features and coefficients that change: of our own, in the terms of Gama et al. 2014.
+
+    At step t = 1, 2, ... come `step_rows` rows of `Equicorrelated`, but for the coefficients. Every
+    `period` steps another concept c = 0, 1, ... begins. Its j-th true feature is 10 j, or
+    10 j - (c mod 10) if j is odd, and its coefficient that of `Equicorrelated`, or half of it if
+    j + c is odd: half of the true features change, and all coefficients.
+
+    Parameters
+    ----------
+    p, k, alpha, beta, task, noise
+        As in `Equicorrelated`.
+    period, step_rows : int
+        Steps of a concept, and rows of a step.
+    change : {"abrupt", "gradual", "recurring"}, default="abrupt"
+        abrupt: concepts begin at once. gradual: the coefficients move to those of the next one on
+        a straight line, in the first half of its steps. recurring: as abrupt, but concepts 0 and 1
+        take turns.
+    """
+
+    period: int
+    step_rows: int
+    change: str = "abrupt"
+    alpha: float = 1.0
+    beta: float | tuple[float, float] = 1.0
+    task: str = "regression"
+    noise: float = 1.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.change not in ("abrupt", "gradual", "recurring"):
+            raise ValueError(f"change={self.change!r} must be 'abrupt', 'gradual' or 'recurring'")
+        self.at(1)
+
+    def _coef(self, concept: int) -> np.ndarray:
+        c, j = concept % 2 if self.change == "recurring" else concept, np.arange(1, self.k + 1)
+        coef = np.zeros(self.p)
+        coef[self.support - j % 2 * (c % 10)] = np.linspace(*np.broadcast_to(self.beta, 2), self.k)
+        coef[self.support - j % 2 * (c % 10)] /= 1 + (j + c) % 2
+        return coef
+
+    def at(self, t: int) -> Equicorrelated:
+        """The design of the rows of step t, with its true features, `rmse` and `auc`."""
+        concept, steps = divmod(t - 1, self.period)
+        coef = self._coef(concept)
+        if self.change == "gradual" and concept > 0:
+            new = min(1.0, 2.0 * (steps + 1) / self.period)
+            coef = (1.0 - new) * self._coef(concept - 1) + new * coef
+        return _Given(self.p, self.k, self.alpha, self.beta, self.task, self.noise, coef)
+
+    def stream(self, n: int, rng: np.random.Generator) -> Blocks:
+        """Yield n rows as blocks (X, y), one a time step."""
+        for t, start in enumerate(range(0, n, self.step_rows), 1):
+            yield self.at(t).sample(min(self.step_rows, n - start), rng)
+
+
+DESIGNS = {
+    "equicorrelated": Equicorrelated,
+    "sparse_rows": SparseRows,
+    "drifting": Drifting,
+    "changing": Changing,
+}

@@ -21,11 +21,11 @@ def fails_at(count, fail):
     """Let worker 1 fail when it pushes for the so-many-th time."""
     push, pushed = parallel.push_and_read, []
 
-    def push_or_fail(*arguments):
+    def push_or_fail(comm, change, margins):
         pushed.append(1)
         if world.rank == 2 and len(pushed) == count:
             fail()
-        push(*arguments)
+        return push(comm, change, margins)
 
     parallel.push_and_read = push_or_fail
 

@@ -54,6 +54,12 @@ def weighted_sum(slopes, rows):
     return sum(s * x for s, x in zip(slopes, rows, strict=True))
 
 
+def own_step(loss, eta, t):
+    """The intercept's, in step t of the methods whose steps are eta; ours (docs/algorithms.md)."""
+    curvature = {"log_loss": 0.25, "squared_hinge": 2}.get(loss, 1)
+    return max(eta, 1 / (curvature * t))
+
+
 def minibatches(X, y, size):
     for start in range(0, len(y), size):
         yield X[start : start + size], y[start : start + size]
@@ -92,6 +98,7 @@ def sfsa(X, y, *, k, loss, learning_rate, batch_size, optimizer, mu, warmup, imp
         at = w + m * v if optimizer == "nesterov" else w
         margins.extend(rows @ at)
         g = np.where(alive, weighted_sum(slope(loss, rows @ at, labels), rows) / len(labels), 0)
+        constant, g[p] = w[p] - own_step(loss, learning_rate, t) * g[p], 0
         if optimizer == "adam":
             v, s = 0.9 * v + 0.1 * g, 0.999 * s + 0.001 * g**2
             change = (v / (1 - 0.9**t)) / (np.sqrt(s / (1 - 0.999**t)) + 1e-8)
@@ -101,6 +108,7 @@ def sfsa(X, y, *, k, loss, learning_rate, batch_size, optimizer, mu, warmup, imp
         else:
             v = m * v - (1 - m if optimizer == "nesterov" else 1) * learning_rate * g
             w = w + v
+        w[p] = constant
         values = measure(importance, w[:p], X[: t * batch_size])
         values[~alive[:p]] = -1
         alive[:p] = False
@@ -161,6 +169,7 @@ def sgdt(X, y, *, k, loss, learning_rate, batch_size, maturity, importance, inte
     for t, (rows, labels) in enumerate(minibatches(Z, y, batch_size), 1):
         margins.extend(rows @ w)
         g = weighted_sum(slope(loss, rows @ w, labels), rows) / len(labels)
+        g[p] *= own_step(loss, learning_rate, t) / learning_rate
         w = np.where(alive, w - learning_rate * g, 0)
         if t == -(-maturity // batch_size):
             alive[:p] = False
@@ -172,12 +181,12 @@ def sgdt(X, y, *, k, loss, learning_rate, batch_size, maturity, importance, inte
 def siht(X, y, *, k, loss, learning_rate, batch_size, intercept):
     """Fan et al. 2018; dissertation, Section 5.1: Truncate(b + eta (y - x'b) x, k), each step."""
     w, b, margins = np.zeros(X.shape[1]), 0.0, []
-    for rows, labels in minibatches(X, y, batch_size):
+    for t, (rows, labels) in enumerate(minibatches(X, y, batch_size), 1):
         margins.extend(rows @ w + b)
         slopes = slope(loss, rows @ w + b, labels)
         w, b = (
             w - learning_rate * weighted_sum(slopes, rows) / len(labels),
-            b - learning_rate * slopes.mean() * intercept,
+            b - own_step(loss, learning_rate, t) * slopes.mean() * intercept,
         )
         w = truncated(w, np.abs(w), k)
     return w, b, margins
@@ -190,13 +199,13 @@ def fofs(X, y, *, k, loss, learning_rate, alpha, batch_size, intercept):
     no step where y f > 1; sfsa's cells and barda's script shrink there as well.
     """
     w, b, margins = np.zeros(X.shape[1]), 0.0, []
-    for rows, labels in minibatches(X, y, batch_size):
+    for t, (rows, labels) in enumerate(minibatches(X, y, batch_size), 1):
         margins.extend(rows @ w + b)
         slopes = slope(loss, rows @ w + b, labels)
         w = (1 - alpha * learning_rate) * w - learning_rate * weighted_sum(slopes, rows) / len(
             labels
         )
-        b -= learning_rate * slopes.mean() * intercept
+        b -= own_step(loss, learning_rate, t) * slopes.mean() * intercept
         if alpha > 0 and np.linalg.norm(w) > alpha**-0.5:
             w = w * alpha**-0.5 / np.linalg.norm(w)
         w = truncated(w, np.abs(w), k)
@@ -268,12 +277,12 @@ def opg(X, y, *, l1, l2, loss, learning_rate, batch_size, intercept):
     argmin of |w - v|^2 / 2 + eta (l1 |w| + l2 / 2 w^2), where v = w - eta g.
     """
     w, b, margins = np.zeros(X.shape[1]), 0.0, []
-    for rows, labels in minibatches(X, y, batch_size):
+    for t, (rows, labels) in enumerate(minibatches(X, y, batch_size), 1):
         margins.extend(rows @ w + b)
         slopes = slope(loss, rows @ w + b, labels) / len(labels)
         v = w - learning_rate * weighted_sum(slopes, rows)
         w = soft(v, learning_rate * l1) / (1 + learning_rate * l2)
-        b -= learning_rate * slopes.sum() * intercept
+        b -= own_step(loss, learning_rate, t) * slopes.sum() * intercept
     return w, b, margins
 
 
@@ -286,7 +295,7 @@ def truncated_gradient(X, y, *, l1, theta, period, loss, learning_rate, batch_si
         w = w - learning_rate * weighted_sum(slopes, rows)
         if t % period == 0:
             w = np.where(np.abs(w) <= theta, soft(w, learning_rate * period * l1), w)
-        b -= learning_rate * slopes.sum() * intercept
+        b -= own_step(loss, learning_rate, t) * slopes.sum() * intercept
     return w, b, margins
 
 
@@ -314,14 +323,14 @@ def sadmm(X, y, *, l1, rho, learning_rate, batch_size, intercept):
     """
     w, u, b = np.zeros((3, X.shape[1]))
     constant = 0.0
-    for rows, labels in minibatches(X, y, batch_size):
+    for t, (rows, labels) in enumerate(minibatches(X, y, batch_size), 1):
         slopes = (rows @ b + constant - labels) / len(labels)
         b = (rho * (w + u) + b / learning_rate - weighted_sum(slopes, rows)) / (
             rho + 1 / learning_rate
         )
         w = soft(b - u, l1 / rho)
         u = u - (b - w)
-        constant -= learning_rate * slopes.sum() * intercept
+        constant -= own_step("squared_error", learning_rate, t) * slopes.sum() * intercept
     return w, constant
 
 
@@ -465,9 +474,9 @@ def information_criterion(X, y, coef, intercept, price):
 # Streams of columns
 
 
-def mean_loss(name, X, w, y):
+def mean_loss(name, u, y):
     """os, (2) and (3), which halves the squared hinge."""
-    return np.mean(loss(name, X @ w, y)) / (2 if name == "squared_hinge" else 1)
+    return np.mean(loss(name, u, y)) / (2 if name == "squared_hinge" else 1)
 
 
 def mean_slopes(name, u, y):
@@ -516,7 +525,7 @@ def online_substitution(X, y, *, k, m, c, step, loss, orders):
         if len(S) > k:
             worst = min(S, key=lambda i: abs(w[i]))
             following = np.where(np.arange(p) == worst, 0, w)
-            rise = mean_loss(loss, X, following, y) - mean_loss(loss, X, previous, y)
+            rise = mean_loss(loss, X @ following, y) - mean_loss(loss, X @ previous, y)
             squared = np.sum((following - previous) ** 2)
             if rise <= c * (L / 2 - L / (2 * step)) * squared:
                 w = following
@@ -526,10 +535,12 @@ def online_substitution(X, y, *, k, m, c, step, loss, orders):
     return w
 
 
-def asynchronous_substitution(X, y, *, capacities, tau, m, step, loss, orders, rng):
+def asynchronous_substitution(X, y, *, capacities, tau, m, c, step, loss, orders, rng):
     """Asy-OS: os, Algorithms 2 and 3; each arrival goes to a random worker.
 
     What it reads of u_C lacks what the others pushed in the last tau iterations (Assumption 2).
+    With c > 0 the worker checks as in Algorithm 1, with the u_C that it has read; and ours: what
+    has missed something and makes f larger is not added (Section 3.2 says "a check").
     """
     n, p = X.shape
     q = len(capacities)
@@ -540,15 +551,24 @@ def asynchronous_substitution(X, y, *, capacities, tau, m, step, loss, orders, r
             continue
         t = rng.integers(q)
         unknown = [du for other, du in pushed[max(0, len(pushed) - tau) :] if other != t]
-        slopes = mean_slopes(loss, X @ w - sum(unknown, np.zeros(n)), y)
-        d, L[t] = partial_step(loss, X, S[t], j, slopes, L[t], m, step)
-        previous, w = w, w + d
-        S[t].append(j)
-        if len(S[t]) > capacities[t]:
-            worst = min(S[t], key=lambda i: abs(w[i]))
-            w[worst] = 0
-            S[t].remove(worst)
-        pushed.append((t, X @ (w - previous)))
+        read = X @ w - sum(unknown, np.zeros(n))
+        d, L[t] = partial_step(loss, X, S[t], j, mean_slopes(loss, read, y), L[t], m, step)
+        following, kept = w + d, [*S[t], j]
+        if len(kept) > capacities[t]:
+            worst = min(kept, key=lambda i: abs(following[i]))
+            trial = np.where(np.arange(p) == worst, 0, following)
+            rise = mean_loss(loss, read + X @ (trial - w), y) - mean_loss(loss, read, y)
+            if c and rise > c * (L[t] / 2 - L[t] / (2 * step)) * np.sum((trial - w) ** 2):
+                worst = j
+            following[worst] = 0
+            kept.remove(worst)
+        du = X @ (following - w)
+        late = any(other.any() for other in unknown)
+        if c and late and mean_loss(loss, X @ following, y) > mean_loss(loss, X @ w, y):
+            pushed.append((t, np.zeros(n)))
+            continue
+        w, S[t] = following, kept
+        pushed.append((t, du))
     return w
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from ofslib.reproduction import project
 
 ROOT = Path(__file__).parents[1]
-EXPERIMENTS = ("barda", "bounds", "bounds_overview", "dissertation", "ofs", "os", "sfsa")
+EXPERIMENTS = ("barda", "bounds", "bounds_overview", "dissertation", "drift", "ofs", "os", "sfsa")
 
 
 def leave_out_what_is_added(folder: Path) -> None:

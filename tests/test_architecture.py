@@ -41,7 +41,7 @@ WITH_NUMBA = {"_jit", "kernels", "streams", "algorithms"}
 ONLY_NUMPY_AND_SCIPY = {"simulate", "bounds"}
 # What the extra "reproduction" brings, see pyproject.toml.
 EXTRAS = {"snakemake", "papermill", "jupyter_client", "IPython", "matplotlib", "seaborn"}
-EXTRAS |= {"jinja2", "jsonschema", "yaml", "dask", "distributed", "mpi4py", "vowpalwabbit"}
+EXTRAS |= {"jinja2", "jsonschema", "yaml", "dask", "distributed", "mpi4py", "vowpalwabbit", "river"}
 
 
 def part_of(file):

@@ -10,19 +10,29 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 from test_contract import SKIPPED
 
 import ofslib
 from ofslib.kernels.working_set import IN_USE
 from ofslib.streams import column_stream
-from ofslib.streams.column_stream import ColumnModel
+from ofslib.streams.column_stream import ColumnModel, ColumnReader
 
 LOSSES = ("squared_error", "squared_hinge", "log_loss")
 CLASSES = {
     name: getattr(ofslib, name)
     for name in dir(ofslib)
     if isinstance(getattr(ofslib, name), type) and issubclass(getattr(ofslib, name), ColumnModel)
+}
+
+# Those without a model
+OTHERS = {
+    name: getattr(ofslib, name)
+    for name in dir(ofslib)
+    if isinstance(getattr(ofslib, name), type)
+    and issubclass(getattr(ofslib, name), ColumnReader)
+    and name not in CLASSES
 }
 
 every_class = pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES)
@@ -198,20 +208,51 @@ def test_kept_features_are_fitted_again(loss):
 def test_one_worker_is_the_sequential_algorithm(loss):
     X, y = columns(p=100)
     y = target(loss, y)
-    one = new(ofslib.OnlineSubstitution, loss=loss, c=1e-9, refit=False).fit(X, y)
-    for tau in (0, 3):
-        own = {"loss": loss, "n_workers": 1, "tau": tau, "refit": False}
-        two = new(ofslib.AsyncOnlineSubstitution, **own).fit(X, y)
-        assert_array_equal(two.support_, one.support_)
-        assert_allclose(two.coef_, one.coef_, rtol=1e-9)
+    one = new(ofslib.OnlineSubstitution, loss=loss, refit=False).fit(X, y)
+    for backend, tau in (("simulate", 0), ("simulate", 3), ("threads", None)):
+        own = {"loss": loss, "n_workers": 1, "backend": backend, "tau": tau, "refit": False}
+        assert_same(new(ofslib.AsyncOnlineSubstitution, **own).fit(X, y), one)
+
+
+def correlated(seed=0, n=500, p=400, s=24):
+    """Columns of correlation 1/2, of which s matter."""
+    rng = np.random.default_rng(seed)
+    X = (rng.standard_normal((n, p)) + rng.standard_normal((n, 1))) / np.sqrt(2)
+    return X, X[:, :s] @ rng.standard_normal(s) + 0.1 * rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("backend", ["simulate", "threads"])
+def test_staleness_never_raises_the_objective(backend):
+    """What is late, with every step as long as it may be, diverges unless it is checked."""
+    X, y = correlated()
+    model = ofslib.AsyncOnlineSubstitution(k=24, n_workers=8, backend=backend, random_state=0)
+    last = np.var(y) / 2
+    for i in range(0, 400, 20):
+        model.partial_fit_columns(X[:, i : i + 20], y)
+        assert model.objective_ <= last * (1 + 1e-12)
+        last = model.objective_
+    assert model.converged_ and last < 0.5 * np.var(y) / 2
+
+
+def test_without_the_check_it_is_told_that_steps_diverge():
+    X, y = correlated()
+    model = ofslib.AsyncOnlineSubstitution(k=24, n_workers=8, c=0, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"diverged: c > 0, or a step below 0\.98, helps"):
+        model.fit(X, y)
+    assert not model.converged_ and model.objective_ > 1e20
+    with (
+        pytest.warns(ConvergenceWarning),
+        pytest.raises(FloatingPointError, match="has diverged"),
+    ):
+        model.set_params(n_scans=20).fit(X, y)
 
 
 @every_loss
-@pytest.mark.parametrize("tau", [0, 1, 5, None])
-def test_the_simulation_is_algorithms_2_and_3(loss, tau):
+@pytest.mark.parametrize(("tau", "c"), [(0, 0.0), (1, 0.0), (5, 0.0), (None, 0.0), (5, 0.5)])
+def test_the_simulation_is_algorithms_2_and_3(loss, tau, c):
     X, y = columns(p=60)
     X, y = scaled(X), target(loss, y)
-    own = {"loss": loss, "step": 0.5, "m": 2.0}
+    own = {"loss": loss, "step": 0.9, "m": 2.0, "c": c}
     seed = np.random.RandomState(0).randint(2**31)
     expected = naive.asynchronous_substitution(
         X,
@@ -318,6 +359,7 @@ def test_columns_that_are_refused_leave_no_trace():
         ((X[:-1],), "39 rows"),
         ((X, y + 1), "y differs"),
         ((np.where(X > 1, np.nan, X),), "NaN"),
+        ((X, y[:-1]), "y differs"),
         ((X, None, ["a"] * 24), "names"),
     ]
     for call, match in refused:
@@ -348,3 +390,83 @@ def test_labels_stay_those_of_the_first_call():
     # Columns have no partial_fit that could be told what the other class is.
     with pytest.raises(ValueError, match=r"needs 2 classes, y has 1 class: \[1\]\.$"):
         ofslib.OnlineSubstitution(k=2, loss="log_loss").fit(X, np.ones(40, int))
+
+
+def refused(cls, X, y, match):
+    """In all ways to learn, with names and without; before anything is learned."""
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    for form in (X, sp.csc_array(X), np.asfortranarray(X)):
+        with pytest.raises(ValueError, match=match):
+            new(cls).fit(form, y)
+    with pytest.raises(ValueError, match=match.replace("column 9", "column 9, 'x9',")):
+        new(cls).fit(frame, y)
+    if not hasattr(cls, "partial_fit_columns"):
+        return
+    first = new(cls, **{"k": None} if cls is ofslib.OnlineLeverageSelector else {})
+    with pytest.raises(ValueError, match=match):
+        first.partial_fit_columns(X, y)
+    assert not hasattr(first, "n_features_in_")
+    first.partial_fit_columns(X[:, :4], y, names=list("abcd"))
+    before, names = pickle.dumps(first), [f"x{j}" for j in range(X.shape[1])]
+    with pytest.raises(ValueError, match=match.replace("column 9", "column 9, 'x9',")):
+        first.partial_fit_columns(X, names=names)
+    with pytest.raises(ValueError, match="one column only, and 'b' to more"):
+        first.partial_fit_columns(X[:, :1], names=["b"])
+    assert pickle.dumps(first) == before
+
+
+every_reader = pytest.mark.parametrize("cls", (CLASSES | OTHERS).values(), ids=CLASSES | OTHERS)
+
+
+@pytest.mark.parametrize(
+    ("value", "what"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")]
+)
+@every_reader
+def test_a_value_that_is_no_number_is_named(cls, value, what):
+    X, y = columns()
+    X[13, 9] = value
+    refused(cls, X, y, f"column 9 contains {what}, in row 13")
+
+
+@every_reader
+def test_columns_are_learned_in_any_unit_or_refused_by_name(cls):
+    """Also where the sum, or the square, of two of their values is no number."""
+    X, y = columns(n=60)
+    X = (X - X.mean(axis=0)) / np.abs(X - X.mean(axis=0)).max(axis=0)
+    y = y - y.mean()
+    plain = new(cls).fit(X, y)
+    units = np.ones(24)
+    for unit in (2.0**1023, 2.0**-900, 2.0**-1030):
+        units[9] = unit
+        if issubclass(cls, ColumnModel) and unit > 1e-290:
+            model = new(cls).fit(X * units, y)
+            assert_array_equal(model.support_, plain.support_)
+            assert_allclose(model.coef_ * units, plain.coef_, rtol=1e-12)
+            assert_allclose(model.intercept_, plain.intercept_, rtol=1e-9, atol=1e-12)
+            assert model.objective_ == plain.objective_
+        else:
+            refused(cls, X * units, y, "column 9 has the largest absolute value .*another unit")
+
+
+@every_class
+def test_what_is_too_large_for_a_number_is_said(cls):
+    X, y = columns()
+    with pytest.raises(ValueError, match=r"y has the largest absolute value 1.22e\+201;"):
+        new(cls).fit(X, y / np.abs(y).max() * 2.0**668)
+    model = new(cls).fit(X * 1e-289, y * 1e100)
+    with pytest.raises(FloatingPointError, match=r"coefficient of column \d+ is too large"):
+        model.predict(X)
+
+
+@pytest.mark.parametrize("cls", OTHERS.values(), ids=OTHERS)
+def test_before_fit_it_says_so(cls):
+    for ask in (cls().transform, cls().inverse_transform, lambda X: cls().get_support()):
+        with pytest.raises(NotFittedError, match=f"{cls.__name__} instance is not fitted yet"):
+            ask(columns()[0])
+
+
+def test_sums_that_overflow_are_refused():
+    X = np.full((3, 8), 1.5e308)
+    model = ofslib.SparseEmbedding(k=1, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="in row 0 the features of sum 0 add up"):
+        model.transform(np.abs(X) * np.sign(model.components_.toarray()[0]))

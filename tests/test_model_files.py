@@ -25,7 +25,7 @@ from ofslib.averages import RunningAverages
 from ofslib.streams.average_stream import AverageSelector
 from ofslib.streams.column_stream import ColumnScan, ColumnStream, ScoredSelector
 from ofslib.streams.parameters import POSITIVE, estimator, param
-from ofslib.streams.row_stream import RowStream
+from ofslib.streams.row_stream import RowRegressor, RowStream
 from ofslib.streams.selector import Regressor
 
 ROOT = Path(__file__).parents[1]
@@ -44,10 +44,10 @@ class Sums(NamedTuple):
 
 
 @estimator
-class OwnRows(Regressor, RowStream):
+class OwnRows(RowRegressor, RowStream):
     """Covariances with y."""
 
-    rate: float = param("Step.", POSITIVE, default=0.1)
+    learning_rate: float = param("Step.", POSITIVE, default=0.01)
 
     def _new_state(self, n_features):
         return Sums(np.zeros(n_features + 1), np.zeros(1, np.int64))
@@ -58,12 +58,9 @@ class OwnRows(Regressor, RowStream):
     def _learn_block(self, state, block):
         for r, i in enumerate(block.order):
             block.margins[r] = block.X[i] @ state.w[:-1]
-            state.w[:-1] += self.rate * block.y[i] * block.X[i]
+            state.w[:-1] += self.learning_rate * block.y[i] * block.X[i]
             state.rows[0] += 1
         return len(block.order)
-
-    def _scored(self, margins, y):
-        return 1.0, 1.0
 
 
 @estimator

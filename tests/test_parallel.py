@@ -34,12 +34,13 @@ def data(seed):
     return X, y, support
 
 
-def asynchronous(backend, n_workers, seed, tau=None):
+def asynchronous(backend, n_workers, seed, tau=None, c=0.1):
     return ofslib.AsyncOnlineSubstitution(
         k=SELECTED,
         n_workers=n_workers,
         backend=backend,
         tau=tau,
+        c=c,
         n_scans=3,
         random_state=seed,
         fit_intercept=False,
@@ -91,10 +92,22 @@ def test_lateness_is_counted_by_the_changes_of_others():
     assert shared.read(0).tolist() == [3, 3, 3]
 
 
+def test_a_late_change_that_raises_the_objective_is_refused():
+    margins, late = np.zeros(3), np.zeros(2, np.int64)
+    shared = Central(margins, late, 2, objective=np.sum)
+    shared.read(0), shared.read(1)
+    # Nothing was missed: it has been checked by who sends it.
+    assert shared.add(0, np.ones(3))
+    assert not shared.add(1, np.ones(3))
+    assert shared.add(1, -np.ones(3))
+    assert margins.tolist() == [0, 0, 0] and late.tolist() == [2, 1]
+
+
 @pytest.mark.parametrize(("n_workers", "tau", "expected"), [(1, 3, 0.0), (2, 4, 2.0), (3, 0, 0.0)])
 def test_the_simulation_is_as_late_as_asked(n_workers, tau, expected):
     """Of the last tau changes, (q - 1) / q are others'."""
-    model = asynchronous("simulate", n_workers, 0, tau).fit(*data(0)[:2])
+    # Of those that are not refused
+    model = asynchronous("simulate", n_workers, 0, tau, c=0).fit(*data(0)[:2])
     assert abs(model.staleness_ - expected) < 0.1
 
 

@@ -849,7 +849,15 @@ def test_sources_of_figures_hold_no_algorithm():
 @pytest.mark.parametrize(
     ("edited", "entries"),
     [
-        ("algorithms/barda.py", ["barda_figure_1", "barda_figure_3", "bounds_barda_theorems"]),
+        (
+            "algorithms/barda.py",
+            [
+                "barda_figure_1",
+                "barda_figure_3",
+                "bounds_barda_theorems",
+                "drift_recovery",
+            ],
+        ),
         (
             "kernels/gram.py",
             [
@@ -859,6 +867,7 @@ def test_sources_of_figures_hold_no_algorithm():
                 "dissertation_figure_5_6",
                 "dissertation_table_5_3",
                 "dissertation_table_a_1",
+                "drift_recovery",
             ],
         ),
     ],

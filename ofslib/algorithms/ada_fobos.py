@@ -106,7 +106,7 @@ class AdaFobosClassifier(Adaptive, RowClassifier, Penalised):
     """
 
     fold, step_all, coefficients, arrays, hyper = fold, step_all, coefficients, 1, AdaptiveHyper
-    frozen = (*Penalised.frozen, "learning_rate", "delta")
+    frozen = ("learning_rate", "delta")
 
     def _new_one(self, n_features):
         features = np.zeros((n_features + 1, 4))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import stdtr
+from sklearn.utils.validation import check_is_fitted
 
 from ofslib.streams.column_stream import ColumnStream
 from ofslib.streams.parameters import POSITIVE, estimator, param
@@ -93,4 +94,5 @@ class AlphaInvesting(ColumnStream):
     def wealth_(self) -> float:
         """float
         Wealth that is left."""
+        check_is_fitted(self)
         return self._state.wealth

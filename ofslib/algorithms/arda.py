@@ -95,7 +95,7 @@ class ARDAClassifier(Adaptive, RowClassifier, Penalised):
     """
 
     fold, step_all, coefficients, arrays, hyper = fold, step_all, coefficients, 2, AdaptiveHyper
-    frozen = (*Penalised.frozen, "delta")
+    frozen = ("delta",)
 
     def _new_one(self, n_features):
         sums = np.zeros((n_features + 1, 3))

@@ -1,22 +1,25 @@
 """Asynchronous online substitution: Yang et al. 2016 (`os`), Algorithms 2 and 3.
 
 Each of q workers keeps its share of the k columns and learns from the margins u_C of all, which it
-reads late; the check of Algorithm 1 is left out, as in the paper.
+reads late. The check that Theorem 2 needs, and the paper's experiments omit, is made unless c = 0.
 """
 
+import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ofslib import parallel
-from ofslib.kernels.losses import Loss
-from ofslib.kernels.substitution import Hyper, lipschitz_constant, receive
+from ofslib.kernels.losses import Loss, total
+from ofslib.kernels.substitution import Hyper, lipschitz_constant, propose, take
 from ofslib.kernels.working_set import IN_USE, PEAK, Columns, WorkingSet, new_working_set
 from ofslib.parallel import Central
 from ofslib.streams.column_stream import ColumnScan
@@ -76,11 +79,19 @@ class AsyncOnlineSubstitution(ColumnScan):
         default=None,
     )
     step: float = param(
-        "Step size eta times L_F, as in OnlineSubstitution; Theorem 2 needs less than 1/2.",
+        "Step size eta times L_F, as in OnlineSubstitution. Without a check Theorem 2 needs less "
+        "than 1/2, and yet less where the columns are correlated.",
         number(Real, 0, 2, closed="neither"),
         default=0.98,
     )
     m: float = param("Divisor of the steps of kept features.", number(Real, 1), default=1.0)
+    c: float = param(
+        "As in OnlineSubstitution, for what the worker knows; and the central machine refuses late "
+        "changes that would raise the objective: with `step` <= 1 it never rises. 0: no check, as "
+        "in the paper's experiments; steps may diverge.",
+        number(Real, 0, 1),
+        default=0.1,
+    )
 
     frozen = (*ColumnScan.frozen, "k", "n_workers", "backend", "tau")
 
@@ -100,51 +111,60 @@ class AsyncOnlineSubstitution(ColumnScan):
         )
 
     def _learn_block(self, state, block):
-        hp = Hyper(int(Loss[self.loss]), float(self.step), float(self.m), c=0.0)
+        hp = Hyper(int(Loss[self.loss]), float(self.step), float(self.m), float(self.c))
 
-        def change(t: int, known: np.ndarray, slopes: np.ndarray, i: int) -> np.ndarray:
-            worker, lipschitz = state.workers[t], state.lipschitz[t]
-            return receive(worker, lipschitz, known, self._y, slopes, block, i, hp)
+        def work(t: int, known: np.ndarray, i: int, push: Callable[[np.ndarray], bool]):
+            """Algorithm 3, lines 5-13, for worker t; the change, or None if it was refused."""
+            worker, lipschitz, slopes = state.workers[t], state.lipschitz[t], np.empty(len(known))
+            proposal = propose(worker, lipschitz, known, self._y, slopes, block, i, hp)
+            if not push(proposal.change):
+                return None
+            take(worker, proposal)
+            return proposal.change
 
         runs = {"simulate": self._simulate, "threads": self._run_threads, "mpi": self._run_process}
-        runs[self.backend](state, block, change)
+        runs[self.backend](state, block, work)
         return state
+
+    def _objective(self, margins: np.ndarray) -> float:
+        return total(int(Loss[self.loss]), margins, self._y)
+
+    def _central(self, state: State) -> Central:
+        check = self._objective if self.c else None
+        return Central(state.margins, state.late, int(self.n_workers), check)
 
     def _receive(self, X, order, index):
         if self.backend == "mpi":
             self._receive_share(X, order, index)
         else:
             super()._receive(X, order, index)
-        if not np.isfinite(self._state.margins).all():
-            raise FloatingPointError(
-                f"{type(self).__name__} has diverged; a smaller step than {self.step} may help."
-            )
+        if not self.converged_:
+            why = f"{type(self).__name__} has diverged: c > 0, or a step below {self.step}, helps."
+            if not np.isfinite(self._objective(self._state.margins)):
+                raise FloatingPointError(why)
+            warnings.warn(why, ConvergenceWarning, stacklevel=4)
 
-    def _simulate(self, state, columns, change) -> None:
-        slopes = np.empty(len(state.margins))
+    def _simulate(self, state, columns, work) -> None:
+        central = self._central(state)
         for i in arrivals(state, columns):
             t, known = int(state.rng.integers(self.n_workers)), state.margins.copy()
-            late = [new for other, new in state.recent if other != t]
+            late = [new for other, new in state.recent if new is not None and other != t]
             for new in late:
                 known -= new
-            new = change(t, known, slopes, i)
-            state.margins[:] += new
-            state.late[:] += 1, len(late)
-            state.recent.append((t, new))
+            change = work(t, known, i, partial(central.accept, missed=len(late)))
+            state.recent.append((t, change))
 
-    def _run_threads(self, state, columns, change) -> None:
-        q = int(self.n_workers)
-        shared = Central(state.margins, state.late, q)
+    def _run_threads(self, state, columns, work) -> None:
+        q, central = int(self.n_workers), self._central(state)
 
-        def work(t: int) -> None:
-            slopes = np.empty(len(state.margins))
+        def run(t: int) -> None:
             # Its share and no more: a worker that starts late would find no column left.
             for i in arrivals(state, columns, t, q):
-                shared.add(t, change(t, shared.read(t), slopes, i))
+                work(t, central.read(t), i, partial(central.add, t))
 
         with ThreadPoolExecutor(q) as pool:
             # To list the results is to raise what a thread raised.
-            list(pool.map(work, range(q)))
+            list(pool.map(run, range(q)))
 
     def _receive_share(self, X, order, index) -> None:
         """As one of several processes."""
@@ -155,7 +175,7 @@ class AsyncOnlineSubstitution(ColumnScan):
             # A share is fixed here, so that no two workers keep the same column.
             share = np.flatnonzero(~np.isin(index, selected(state)))[max(comm.rank - 1, 0) :: q]
             if comm.rank == 0:
-                parallel.serve(comm, Central(state.margins, state.late, q))
+                parallel.serve(comm, self._central(state))
                 share = share[:0]
             super()._receive(X, order[share], index[share])
             if comm.rank > 0:
@@ -168,12 +188,11 @@ class AsyncOnlineSubstitution(ColumnScan):
             workers=working_sets, margins=margins, lipschitz=np.array(lipschitz), late=late
         )
 
-    def _run_process(self, state, columns, change) -> None:
+    def _run_process(self, state, columns, work) -> None:
         comm = parallel.communicator(int(self.n_workers))
-        slopes = np.empty(len(state.margins))
+        push = partial(parallel.push_and_read, comm, margins=state.margins)
         for i in arrivals(state, columns):
-            new = change(comm.rank - 1, state.margins, slopes, i)
-            parallel.push_and_read(comm, new, state.margins)
+            work(comm.rank - 1, state.margins, i, push)
 
     @property
     def staleness_(self) -> float:
@@ -182,6 +201,15 @@ class AsyncOnlineSubstitution(ColumnScan):
         check_is_fitted(self)
         changes, missed = self._state.late
         return missed / max(changes, 1)
+
+    @property
+    def converged_(self) -> bool:
+        """bool
+        Whether the objective is at most that of a model without features; always with c > 0 and
+        step <= 1."""
+        check_is_fitted(self)
+        empty = np.full(len(self._y), self._offset)
+        return self._objective(self._state.margins) <= self._objective(empty)
 
     def _model_columns(self, state):
         used = [[part[: w.size[IN_USE]] for part in w[:-1]] for w in state.workers]

@@ -111,5 +111,5 @@ class BAMDClassifier(Adaptive, RowClassifier, RowStream):
             inside=np.zeros(p, bool),
             size=np.zeros(1, np.int64),
             rows=np.zeros(1, np.int64),
-            scratch=np.empty((2, p + 1)),
+            scratch=np.zeros((2, p + 1)),
         )

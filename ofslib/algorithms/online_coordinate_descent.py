@@ -41,7 +41,7 @@ def fold(state, columns, y, hp):
         if slot < hp.k:
             accept(working_set)
             continue
-        worst = smallest(working_set)
+        worst = smallest(working_set.w)
         margins -= working_set.w[worst] * working_set.values[worst]
         if worst < slot:
             move(working_set, slot, worst)

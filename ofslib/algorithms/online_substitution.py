@@ -11,7 +11,7 @@ import numpy as np
 
 from ofslib._jit import kernel
 from ofslib.kernels.losses import Loss
-from ofslib.kernels.substitution import Hyper, lipschitz_constant, receive
+from ofslib.kernels.substitution import Hyper, lipschitz_constant, propose, take
 from ofslib.kernels.working_set import WorkingSet, new_working_set, slot_of
 from ofslib.streams.column_stream import ColumnScan
 from ofslib.streams.parameters import AT_LEAST_ONE, estimator, number, param
@@ -32,7 +32,9 @@ def fold(state, columns, y, hp):
         # A constant column says nothing.
         if columns.scale[i] == 0.0 or slot_of(working_set, columns.index[i]) >= 0:
             continue
-        margins += receive(working_set, lipschitz, margins, y, slopes, columns, i, hp)
+        proposal = propose(working_set, lipschitz, margins, y, slopes, columns, i, hp)
+        take(working_set, proposal)
+        margins += proposal.change
 
 
 @estimator

@@ -20,7 +20,7 @@ class OPG(PenalisedBatches):
 
     fold, step, step_all, hyper = fold, step, step_all, Hyper
     coefficients, _new_one = coefficients, staticmethod(new_state)
-    frozen = (*PenalisedBatches.frozen, "l2", "learning_rate")
+    frozen = ("l2", "learning_rate")
 
     def _read_hyper(self, n_rows):
         factor = 1.0 / (1.0 + self.learning_rate * self.l2)

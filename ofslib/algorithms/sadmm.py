@@ -10,6 +10,7 @@ import numpy as np
 
 from ofslib._jit import kernel
 from ofslib.kernels.losses import Loss
+from ofslib.kernels.minibatch import pace
 from ofslib.kernels.penalties import soft
 from ofslib.kernels.penalty_grid import TILE, begin_step, choose, gradient, new_grid
 from ofslib.streams.parameters import POSITIVE, estimator, param
@@ -42,7 +43,7 @@ def step_all(grid, hp):
         for j in range(start, start + len(gradients)):
             b, w, u, g = grid.W[j], W[j], U[j], gradients[j - start]
             if j == len(grid.W) - 1:
-                b -= eta * g
+                b -= eta * pace(hp, grid.steps[0]) * g
                 w[:] = b
                 continue
             for q in range(len(l1)):
@@ -64,7 +65,7 @@ class SADMMRegressor(RowRegressor, PenalisedBatches):
     rho: float = param("Weight of the difference between b and w.", POSITIVE, default=1.0)
 
     step_all, arrays, hyper = step_all, 2, Hyper
-    frozen = (*PenalisedBatches.frozen, "learning_rate", "rho")
+    frozen = ("learning_rate", "rho")
 
     def _new_one(self, n_features):
         one = float(self.l1) or np.finfo(float).tiny

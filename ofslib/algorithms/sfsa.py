@@ -13,7 +13,7 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels import rows, step_size
 from ofslib.kernels.losses import Loss, curvature, slope
-from ofslib.kernels.minibatch import gather
+from ofslib.kernels.minibatch import gather, pace
 from ofslib.kernels.selection import Importance, annealed, best_model, prune
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
@@ -91,11 +91,15 @@ def descend(state, hp):
             own = 1.0 / (curvature(hp.loss) * (1.0 + 1.0 / n))
             rate *= 0.5
             g[-1] *= 0.5 * own / rate if rate > 0.0 else 0.0
+    else:
+        g[-1] *= pace(hp, state.steps[0] + 1)
     if hp.optimizer == Optimizer.sgd:
         rows.descend(w, batch, active, rate)
         return
-    for a in range(active.size[0] + 1):
-        j = len(w) - 1 if a == active.size[0] else int(active.index[a])
+    # No optimizer moves the intercept, which has its own step.
+    w[-1] -= rate * g[-1] / n
+    ahead[-1] = w[-1]
+    for j in active.index[: active.size[0]]:
         mean = g[j] / n
         if hp.optimizer == Optimizer.momentum:
             v[j] = m * v[j] - rate * mean
@@ -205,6 +209,92 @@ def fold(state, block, hp):
     return i
 
 
+class Relay(NamedTuple):
+    """Models that learn from the same rows, of which one takes over from another."""
+
+    trunk: State  # where the next model begins: never loses a feature, or (forget) never learns
+    growing: State  # has left the trunk at the last takeover and is shown from the next one on
+    current: State  # is shown, once there was a takeover
+    seen: np.ndarray  # (1,) rows
+
+
+class AnytimeHyper(NamedTuple):
+    trunk: Hyper
+    batch_size: int
+    first: int  # mini-batches until the first maturity
+    growth: float
+
+    def around(self, seen: int) -> tuple[int, int]:
+        """The last maturity (0: none yet) and the next one after `seen` rows, in mini-batches."""
+        last, following, place = 0, self.first, 0
+        while following * self.batch_size <= seen:
+            place += 1
+            last, following = following, max(following + 1, round(self.first * self.growth**place))
+        return last, following
+
+    def takeover(self, seen: int) -> int:
+        """The next one after `seen` rows."""
+        return self.around(seen)[1] * self.batch_size
+
+    def learners(self, state: Relay) -> list[tuple[State, Hyper]]:
+        """The models that learn, each with its schedule; the last one is shown."""
+        last, following = self.around(state.seen[0])
+        growing = self.trunk._replace(warmup=last, maturity=following)
+        current = self.trunk._replace(maturity=last)
+        learning = zip(state[:3], (self.trunk, growing, current), strict=True)
+        return list(learning)[: 3 if last else 2]
+
+
+class ForgetHyper(NamedTuple):
+    schedule: Hyper  # of each model, from its own first row on
+    rows: int  # between two takeovers
+
+    def takeover(self, seen: int) -> int:
+        """The next one after `seen` rows."""
+        return (seen // self.rows + 1) * self.rows
+
+    def learners(self, state: Relay) -> list[tuple[State, Hyper]]:
+        """The models that learn, each with its schedule; the last one is shown."""
+        models = (state.growing, state.current)[: 1 + (state.seen[0] >= self.rows)]
+        return [(model, self.schedule) for model in models]
+
+
+def learn(state, block, hp):
+    """Show the rows of the block to one model or to those of a relay, as `RowStream` asks for."""
+    if isinstance(hp, Hyper):
+        return fold(state, block, hp)
+    i = 0
+    while i < len(block.order):
+        takeover = hp.takeover(state.seen[0])
+        n = min(takeover - state.seen[0], len(block.order) - i)
+        part = slice(i, i + n)
+        piece = block._replace(order=block.order[part], margins=block.margins[part])
+        for model, own in hp.learners(state):
+            done = fold(model, piece, own)
+            if done < n:
+                return i + done
+        i += n
+        state.seen[0] += n
+        if state.seen[0] == takeover:
+            overwrite(state.current, state.growing)
+            overwrite(state.growing, state.trunk)
+    return i
+
+
+def overwrite(target: NamedTuple, source: NamedTuple) -> None:
+    """Copy all arrays of a state into another one."""
+    for to, part in zip(target, source, strict=True):
+        if isinstance(part, np.ndarray):
+            to[...] = part
+        else:
+            overwrite(to, part)
+
+
+def new_relay(new_state, n_features: int) -> Relay:
+    """A relay before the first data."""
+    return Relay(*(new_state(n_features) for _ in range(3)), np.zeros(1, np.int64))
+
+
 @estimator
 class Annealing(RowStream):
     """What SFSA and AnytimeSFSA share."""
@@ -235,7 +325,7 @@ class Annealing(RowStream):
         default="coef",
     )
 
-    fold, hyper = fold, Hyper
+    fold, hyper = learn, Hyper
     frozen = ("optimizer", "importance", "step")
 
     def _new_state(self, n_features):
@@ -251,7 +341,7 @@ class Annealing(RowStream):
             batch=rows.new_batch(p, may_sweep=True),
             moments=rows.new_moments(1 if self.importance == "coef" else p),
             steps=np.zeros(1, np.int64),
-            scratch=np.empty((2, p + 1)),
+            scratch=np.zeros((2, p + 1)),
         )
 
     def _schedule(self, warmup: int, maturity: int) -> Hyper:
@@ -262,9 +352,13 @@ class Annealing(RowStream):
         own = {"warmup": warmup, "maturity": maturity, "spectral": spectral, "burn_in": burn_in}
         return super()._read_hyper(None, **own)
 
+    def _step(self):
+        return "step='spectral'" if self.step == "spectral" else super()._step()
+
     def _learners(self, state):
         """The models that learn, each with its hyper-parameters; the last one is shown."""
-        return [(state, self._hyper)]
+        hp = self._hyper
+        return [(state, hp)] if isinstance(hp, Hyper) else hp.learners(state)
 
     def _finish(self, state):
         for model, hp in self._learners(state):
@@ -283,13 +377,15 @@ class SFSA(Annealing):
 
     about = (
         "Mini-batch gradient descent, in the course of which the number of features falls from all "
-        "of them to `k`. Cost: O(entries of the row) per row and O(features left) per mini-batch."
+        "of them to `k`. Cost: O(entries of the row) per row and O(features left) per mini-batch; "
+        "with `forget` at most twice that."
     )
 
     maturity: int | None = param(
         "Rows until only k features are left. None: all rows of `fit`, or three quarters of them "
         "in regression with step='spectral'; in `partial_fit`, where the end is not known, no "
-        "feature is dropped for good and coef_ shows the k most important.",
+        "feature is dropped for good and coef_ shows the k most important. With `forget` its rows "
+        "take the place of those of `fit`.",
         AT_LEAST_ONE,
         None,
         default=None,
@@ -297,9 +393,24 @@ class SFSA(Annealing):
     warmup: int | None = param(
         "Rows before pruning. None: 0, or maturity / 3 if spectral.", WHOLE, None, default=None
     )
+    forget: int | None = param(
+        "For streams that change: every so many rows a new model begins with all features, and "
+        "the one begun before, of so many rows, is shown from then on. coef_ thus knows of the "
+        "last `forget` to 2 `forget` rows only. None: nothing is forgotten.",
+        AT_LEAST_ONE,
+        None,
+        default=None,
+    )
+
+    frozen = ("forget",)
+
+    def _new_state(self, n_features):
+        one = super()._new_state
+        return one(n_features) if self.forget is None else new_relay(one, n_features)
 
     def _read_hyper(self, n_rows):
         maturity, warmup, spectral = self.maturity, self.warmup, self.step == "spectral"
+        n_rows = n_rows if self.forget is None else self.forget
         if maturity is None and n_rows is not None:
             # A label tells little: to find the features takes all rows.
             refine = spectral and self.loss == "squared_error"
@@ -311,7 +422,16 @@ class SFSA(Annealing):
                 f"warmup={warmup} rows must be less than maturity={maturity} rows, "
                 "by which only k features are left."
             )
-        return self._schedule(warmup // self.batch_size, batches(maturity, self.batch_size))
+        schedule = self._schedule(warmup // self.batch_size, batches(maturity, self.batch_size))
+        if self.forget is None:
+            return schedule
+        for name, least in (("batch_size", self.batch_size), ("maturity", maturity)):
+            if least > self.forget:
+                raise ValueError(
+                    f"forget={self.forget} rows must be at least {name}={least} rows: a new model "
+                    "has seen no more when it is shown."
+                )
+        return ForgetHyper(schedule, int(self.forget))
 
 
 @estimator
@@ -324,67 +444,6 @@ class SFSAClassifier(RowClassifier, SFSA):
 @estimator
 class SFSARegressor(RowRegressor, SFSA):
     """Stochastic Feature Selection with Annealing for regression (sfsa, Algorithm 1)."""
-
-
-class Anytime(NamedTuple):
-    """Three models that learn from the same rows."""
-
-    trunk: State  # never loses a feature; the next model branches off from it
-    growing: State  # has left the trunk at the last maturity and matures at the next one
-    current: State  # has matured, once there was a maturity
-    seen: np.ndarray  # (1,) rows
-
-
-class AnytimeHyper(NamedTuple):
-    trunk: Hyper
-    batch_size: int
-    first: int  # mini-batches until the first maturity
-    growth: float
-
-    def around(self, seen: int) -> tuple[int, int]:
-        """The last maturity (0: none yet) and the next one after `seen` rows, in mini-batches."""
-        last, following, place = 0, self.first, 0
-        while following * self.batch_size <= seen:
-            place += 1
-            last, following = following, max(following + 1, round(self.first * self.growth**place))
-        return last, following
-
-
-def learners(state: Anytime, hp: AnytimeHyper) -> list[tuple[State, Hyper]]:
-    """The models that learn, each with its schedule; the last one is shown."""
-    last, following = hp.around(state.seen[0])
-    growing = hp.trunk._replace(warmup=last, maturity=following)
-    learning = [(state.trunk, hp.trunk), (state.growing, growing)]
-    return [*learning, (state.current, hp.trunk._replace(maturity=last))] if last else learning
-
-
-def fold_anytime(state, block, hp):
-    """Show the rows of the block to the models, as `RowStream` asks for."""
-    i = 0
-    while i < len(block.order):
-        _, following = hp.around(state.seen[0])
-        n = min(following * hp.batch_size - state.seen[0], len(block.order) - i)
-        part = slice(i, i + n)
-        piece = block._replace(order=block.order[part], margins=block.margins[part])
-        for model, own in learners(state, hp):
-            done = fold(model, piece, own)
-            if done < n:
-                return i + done
-        i += n
-        state.seen[0] += n
-        if state.seen[0] == following * hp.batch_size:
-            overwrite(state.current, state.growing)
-            overwrite(state.growing, state.trunk)
-    return i
-
-
-def overwrite(target: NamedTuple, source: NamedTuple) -> None:
-    """Copy all arrays of a state into another one."""
-    for to, part in zip(target, source, strict=True):
-        if isinstance(part, np.ndarray):
-            to[...] = part
-        else:
-            overwrite(to, part)
 
 
 @estimator
@@ -405,20 +464,15 @@ class AnytimeSFSA(Annealing):
         default=2.0,
     )
 
-    frozen = (*Annealing.frozen, "first_maturity", "growth", "batch_size")
-    fold = fold_anytime
+    frozen = ("first_maturity", "growth", "batch_size")
 
     def _new_state(self, n_features):
-        one = super()._new_state
-        return Anytime(one(n_features), one(n_features), one(n_features), np.zeros(1, np.int64))
+        return new_relay(super()._new_state, n_features)
 
     def _read_hyper(self, n_rows):
         size, first = int(self.batch_size), batches(self.first_maturity, self.batch_size)
         trunk = self._schedule(0, first)._replace(maturity=0)
         return AnytimeHyper(trunk, size, first, float(self.growth))
-
-    def _learners(self, state):
-        return learners(state, self._hyper)
 
 
 @estimator

@@ -11,7 +11,7 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels import rows
 from ofslib.kernels.losses import Loss
-from ofslib.kernels.minibatch import gather
+from ofslib.kernels.minibatch import gather, pace
 from ofslib.kernels.selection import Importance, best_model, prune
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, one_of, param
 from ofslib.streams.row_stream import MiniBatches, RowClassifier, RowRegressor, batches
@@ -40,6 +40,7 @@ class State(NamedTuple):
 def step(state, hp):
     """One gradient step with the rows of the batch; truncation at maturity."""
     w, batch, active = state.w, state.batch, state.active
+    batch.gradient[-1] *= pace(hp, state.steps[0] + 1)
     rows.descend(w, batch, active, hp.learning_rate)
     rows.clear(batch, active)
     state.steps[0] += 1
@@ -93,7 +94,7 @@ class SGDT(MiniBatches):
             batch=rows.new_batch(n_features, may_sweep=True),
             moments=rows.new_moments(1 if self.importance == "coef" else n_features),
             steps=np.zeros(1, np.int64),
-            scratch=np.empty((2, n_features + 1)),
+            scratch=np.zeros((2, n_features + 1)),
         )
 
     def _read_hyper(self, n_rows):

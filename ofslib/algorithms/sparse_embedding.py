@@ -45,7 +45,11 @@ class SparseEmbedding(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         """The sums for each row, shape (n_samples, k)."""
         check_is_fitted(self)
         X = validate_data(self, checked(X), reset=False, **_FORM)
-        return safe_sparse_dot(X, self.components_.T.astype(X.dtype), dense_output=True)
+        sums = safe_sparse_dot(X, self.components_.T.astype(X.dtype), dense_output=True)
+        if not np.isfinite(sums).all():
+            i, j = np.argwhere(~np.isfinite(sums))[0]
+            raise ValueError(f"X: in row {i} the features of sum {j} add up to more than a number.")
+        return sums
 
     @property
     def _n_features_out(self) -> int:

@@ -25,7 +25,7 @@ class TruncatedGradient(PenalisedBatches):
 
     fold, step, step_all, hyper = fold, step, step_all, Hyper
     coefficients, _new_one = coefficients, staticmethod(new_state)
-    frozen = (*PenalisedBatches.frozen, "learning_rate", "theta", "period")
+    frozen = ("learning_rate", "theta", "period")
 
     def _read_hyper(self, n_rows):
         theta = np.inf if self.theta is None else self.theta

@@ -11,7 +11,7 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels import rows
 from ofslib.kernels.losses import Loss
-from ofslib.kernels.minibatch import gather
+from ofslib.kernels.minibatch import gather, pace
 from ofslib.kernels.penalties import shrunk, soft
 from ofslib.kernels.penalty_grid import TILE, begin_step, choose, gradient
 
@@ -85,7 +85,7 @@ def step(state, hp):
         if due:
             w[j] = shrink(w[j], 1, hp)
         had[j] = shrinkages[0]
-    w[-1] -= rate * batch.gradient[-1]
+    w[-1] -= rate * pace(hp, state.steps[0]) * batch.gradient[-1]
     rows.clear(batch, state.all_features)
 
 
@@ -109,6 +109,8 @@ def step_all(grid, hp):
         G = gradient(grid, start)
         for j in range(start, start + len(G)):
             w, g = W[j], G[j - start]
+            if j == last:
+                g *= pace(hp, grid.steps[0])
             for q in range(len(l1)):
                 w[q] -= rate * g[q]
                 if due and j < last:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ofslib._jit import kernel
 from ofslib.kernels.losses import Loss
-from ofslib.kernels.minibatch import gather
+from ofslib.kernels.minibatch import gather, pace
 from ofslib.kernels.rows import ROWS, Active, Batch, clear, in_batch, new_active, new_batch
 from ofslib.kernels.selection import keep_top
 
@@ -30,13 +30,20 @@ class State(NamedTuple):
     support: Active  # features with a coefficient; `fresh` tells them from the others
     all_features: Active
     batch: Batch
+    steps: np.ndarray  # (1,) int64
     scratch: np.ndarray  # (2, p + 1) of the selection
 
 
 def new_state(p: int) -> State:
     """The model without coefficients."""
-    w, value, scratch = np.zeros(p + 1), np.zeros(p), np.empty((2, p + 1))
-    return State(w, value, new_active(p, size=0), new_active(p), new_batch(p), scratch)
+    w, value, steps, scratch = (
+        np.zeros(p + 1),
+        np.zeros(p),
+        np.zeros(1, np.int64),
+        np.zeros((2, p + 1)),
+    )
+    support, all_features = new_active(p, size=0), new_active(p)
+    return State(w, value, support, all_features, new_batch(p), steps, scratch)
 
 
 @kernel
@@ -52,7 +59,8 @@ def step(state, hp):
     for j in touched:
         if not inside[j]:
             norm += (rate * g[j]) ** 2
-    w[-1] -= rate * g[-1]
+    state.steps[0] += 1
+    w[-1] -= rate * pace(hp, state.steps[0]) * g[-1]
     shrink = 1.0 if norm <= radius * radius else radius / np.sqrt(norm)
     for j in support[: size[0]]:
         w[j] *= shrink

@@ -1,9 +1,9 @@
-"""What the mini-batch methods share: learning a row."""
+"""What the mini-batch methods share: learning a row, and the step of the intercept."""
 
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.losses import slope
+from ofslib.kernels.losses import curvature, slope
 from ofslib.kernels.rows import ROWS, add, dot, row
 
 
@@ -30,3 +30,14 @@ def gather(batch, block, start, hp, point, support, active):
             gradient[-1] += s * hp.intercept
         i = n
     return i
+
+
+@kernel
+def pace(hp, t):
+    """How many times eta the intercept's own step 1 / (c t) is in step t; at least once.
+
+    With the squared error it is then the mean of the residuals so far. With the step of the
+    features, which is small where these are many, it would stay at 0 meanwhile; all coefficients
+    would make up for it, and those that tell the classes apart would not stand out.
+    """
+    return max(1.0, 1.0 / (curvature(hp.loss) * t * hp.learning_rate))

@@ -11,6 +11,7 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels.losses import Loss, slope
 from ofslib.kernels.rows import Active, dot, entry, length, new_active, row
+from ofslib.kernels.selection import kth_largest
 
 # Features whose gradients are computed at once: they stay in the processor's cache.
 TILE = 64
@@ -39,6 +40,9 @@ class PenaltyGrid(NamedTuple):
     g: np.ndarray  # (TILE, m) gradient by the coefficients of these
     nonzeros: np.ndarray  # (m,) int64: coefficients that are not zero
     w: np.ndarray  # (p + 1,) the chosen model
+    # (2,) int64: how many coefficients the model has whose k largest w holds (0: w holds all of a
+    # model's), and the place of its penalty
+    truncated: np.ndarray
     memory: np.ndarray  # (arrays, p + 1, m) what else a method knows of each coefficient
     all_features: Active
     held: np.ndarray  # (1,) int64: rows held
@@ -57,6 +61,7 @@ def new_grid(p: int, batch_size: int, penalties: int, bounds, arrays: int) -> Pe
         g=np.zeros((TILE, penalties)),
         nonzeros=np.zeros(penalties, np.int64),
         w=np.zeros(p + 1),
+        truncated=np.zeros(2, np.int64),
         memory=np.zeros((arrays, p + 1, penalties)),
         all_features=new_active(p),
         held=np.zeros(1, np.int64),
@@ -138,11 +143,26 @@ def gradient(grid, start):
 def choose(grid, W, k):
     """Take the column of W with the most coefficients that are not zero, but not more than k.
 
-    Of equals the one of the smallest penalty.
+    Of equals the one of the smallest penalty. If none has from 1 to k of them, the k largest
+    coefficients (of equals the lower index) of the column with the fewest more are taken.
     """
-    chosen = -1
+    nonzeros, chosen, nearest, w = grid.nonzeros, -1, -1, grid.w
     for q in range(len(grid.l1)):
-        if grid.nonzeros[q] <= k and (chosen < 0 or grid.nonzeros[q] >= grid.nonzeros[chosen]):
-            chosen = q
-    for j in range(len(grid.w)):
-        grid.w[j] = W[j, chosen] if chosen >= 0 else 0.0
+        if nonzeros[q] <= k:
+            if chosen < 0 or nonzeros[q] >= nonzeros[chosen]:
+                chosen = q
+        elif nearest < 0 or nonzeros[q] < nonzeros[nearest]:
+            nearest = q
+    truncate = nearest >= 0 and (chosen < 0 or nonzeros[chosen] == 0)
+    grid.truncated[0], grid.truncated[1] = nonzeros[nearest] if truncate else 0, nearest
+    w[:] = W[:, nearest if truncate else chosen]
+    if truncate:
+        sizes = np.abs(w[:-1])
+        cut, above = kth_largest(sizes.copy(), len(sizes), k), 0
+        for size in sizes:
+            above += size > cut
+        for j in range(len(sizes)):
+            if sizes[j] == cut and above < k:
+                above += 1
+            elif not sizes[j] > cut:
+                w[j] = 0.0

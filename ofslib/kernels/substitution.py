@@ -18,6 +18,14 @@ class Hyper(NamedTuple):
     c: float  # 0: a substitution need not lower the objective (Algorithm 1, line 12)
 
 
+class Proposal(NamedTuple):
+    """A step, before it is made."""
+
+    w: np.ndarray  # coefficients of the columns in use and of the arrival
+    slot: int  # which the arrival is to have; that behind those in use if it is to go
+    change: np.ndarray  # (n,) of the margins
+
+
 def lipschitz_constant(loss: int, k: int, n: int) -> float:
     """L_F of k + 1 independent columns of n rows with mean square 1, as n and k grow.
 
@@ -37,33 +45,32 @@ def curvature_along(loss, change, d):
 
 
 @kernel
-def substitute(working_set, lipschitz, margins, y, slopes, hp):
-    """Algorithm 1, lines 6-17, for the column in the slot behind those in use.
+def propose(working_set, lipschitz, margins, y, slopes, columns, i, hp):
+    """Algorithm 1, lines 3-17, for column i of a block, which is not selected.
 
-    `slopes` is the gradient of the mean loss by the margins, as the method knows it; `margins`,
-    which only the check reads, are not changed. Returns by how much they have to change.
+    It is written behind the columns in use; nothing else of the working set changes. `margins` are
+    X w as the method knows it, `slopes` are scratch.
     """
-    size, loss = working_set.size[IN_USE], hp.loss
-    A, w = working_set.values[: size + 1], working_set.w
+    arrival, loss = put(working_set, columns, i), hp.loss
+    mean_slopes(loss, margins, y, slopes)
+    A, full = working_set.values[: arrival + 1], arrival == len(working_set.w) - 1
     g = np.dot(A, slopes)
     eta = hp.step / lipschitz[0]
     d = -(eta / hp.m) * g
-    d[size] = -eta * g[size]
-    own = np.dot(d[:size], A[:size])
-    both = own + d[size] * A[size]
+    d[arrival] = -eta * g[arrival]
+    own = np.dot(d[:arrival], A[:arrival])
+    both = own + d[arrival] * A[arrival]
     # L_F grows to what is met: then the step without substitution never raises the objective.
-    met = max(lipschitz[0], curvature_along(loss, own, d[:size]), curvature_along(loss, both, d))
+    met = max(lipschitz[0], curvature_along(loss, own, d[:arrival]), curvature_along(loss, both, d))
     shrink = lipschitz[0] / met
     lipschitz[0] = met
     d, own, both = shrink * d, shrink * own, shrink * both
-    w[:size] += d[:size]
-    w[size] = d[size]
-    if size < len(w) - 1:
-        accept(working_set)
-        return both
-    worst = smallest(working_set)
-    if worst == size:
-        return own
+    w = working_set.w[: arrival + 1] + d
+    if not full:
+        return Proposal(w, arrival, both)
+    worst = smallest(w)
+    if worst == arrival:
+        return Proposal(w, arrival, own)
     change = both - w[worst] * A[worst]
     d[worst] -= w[worst]
     if hp.c > 0.0:
@@ -71,14 +78,16 @@ def substitute(working_set, lipschitz, margins, y, slopes, hp):
         rate = 0.5 * met * (1.0 - 1.0 / hp.step)
         lower = total(loss, margins + change, y) - total(loss, margins, y)
         if not lower <= len(y) * hp.c * rate * np.dot(d, d):
-            return own
-    move(working_set, size, worst)
-    return change
+            return Proposal(w, arrival, own)
+    return Proposal(w, worst, change)
 
 
 @kernel
-def receive(working_set, lipschitz, margins, y, slopes, columns, i, hp):
-    """Show column i of a block, which is not selected; how the margins then have to change."""
-    put(working_set, columns, i)
-    mean_slopes(hp.loss, margins, y, slopes)
-    return substitute(working_set, lipschitz, margins, y, slopes, hp)
+def take(working_set, proposal):
+    """Make the step that was proposed last."""
+    arrival = working_set.size[IN_USE]
+    working_set.w[: arrival + 1] = proposal.w
+    if arrival < len(working_set.w) - 1:
+        accept(working_set)
+    elif proposal.slot < arrival:
+        move(working_set, arrival, proposal.slot)

@@ -114,12 +114,11 @@ def put(working_set, columns, i):
 
 
 @kernel
-def smallest(working_set):
-    """The slot of the smallest coefficient, that of an arrival behind those in use included."""
-    w, size = working_set.w, working_set.size[IN_USE]
+def smallest(w):
+    """The slot of the smallest coefficient; the last one is that of the arrival."""
     # Of equals the arrival goes.
-    found = size
-    for slot in range(size):
+    found = len(w) - 1
+    for slot in range(found):
         if abs(w[slot]) < abs(w[found]):
             found = slot
     return found

@@ -286,7 +286,9 @@ def _asked_of_design(spec: dict[str, Any]) -> dict[str, str]:
     asked = {}
     if "averages" in spec["data"]:
         asked["averages=sampled"] = "low_rank"
-    if "every" in spec["track"]:
+    if "level" in spec["track"]:
+        asked["track.level"] = "at"
+    elif "every" in spec["track"]:
         asked["track.every"] = "coef_at"
     elif spec["track"]:
         asked["track.first"] = "low_rank"

@@ -10,6 +10,7 @@ import inspect
 import itertools
 import json
 import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import partial
@@ -18,10 +19,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import tqdm
 
 from ofslib.metrics import METRICS, NotFinite, check_finite, detection_rate, selected_features
-from ofslib.reproduction.methods import build, find_class, installed, learn, points
+from ofslib.reproduction.methods import Diverged, build, find_class, installed, learn, points
 from ofslib.simulate import DESIGNS
 
 # What a method of a user's may lack: a metric that needs it is left out.
@@ -145,7 +147,8 @@ def _simulated(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, An
         row = {"method": label, **dict(point), "replicate": replicate}
         for metric in setting["metrics"]:
             if metric == "time_s":
-                yield {**row, "metric": metric, "value": seconds[label, point]}
+                key = label, point
+                yield row | _measured(metric, lambda _, key=key: seconds[key], model)
             elif known:
                 yield row | _measured(metric, EXPECTED[metric], model, design)
             else:
@@ -182,7 +185,8 @@ def _tracked(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, Any]
     models = _models(setting, int(order.generate_state(1)[0]), replicate)
     rows, drawn = np.random.default_rng(train), np.random.default_rng(moments)
     if "every" in track:
-        seen = tracking.drift(design, models, data["n"], rows, **track)
+        follow = tracking.recovery if "level" in track else tracking.drift
+        seen = follow(design, models, data["n"], rows, **track)
     else:
         ends = tracking.checkpoints(last=data["n"], **track)
         averaged = {key: m for key, m in models.items() if hasattr(m, "fit_averages")}
@@ -239,7 +243,10 @@ def _real(setting: dict[str, Any], data):
                     }
             for point in points(spec.get("sweep", setting["sweep"])):
                 model = build({**spec, **point}, n_passes=passes, random_state=seed)
-                model.fit(data.X_train, data.y_train)
+                try:
+                    model.fit(data.X_train, data.y_train)
+                except FloatingPointError as error:
+                    model = Diverged(error)
                 row = {"method": label, **point, "replicate": replicate}
                 for metric in setting["metrics"]:
                     test = data.X_test, data.y_test, None
@@ -279,7 +286,12 @@ def _tuned(setting: dict[str, Any], data, spec: dict[str, Any]) -> tuple[dict, d
         model = build(
             {**spec, **point, **spec.get("at", tune["at"])}, n_passes=passes, random_state=seed
         )
-        model.fit(data.X_train, data.y_train)
+        try:
+            # A point that is worse than nothing is not chosen: no need to say so of each.
+            with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+                model.fit(data.X_train, data.y_train)
+        except FloatingPointError:
+            continue
         online = tune["score"] == "online"
         score = model.online_score_ if online else model.score(data.X_train, data.y_train)
         if score > best:

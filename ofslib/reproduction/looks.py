@@ -29,6 +29,10 @@ _COLOUR_OF = {
     "naive, projected": 1, "naive, proximal": 4,
     "OS by scans": 0, "Asy-OS": 9, "Asy-OS, not stale": 1,
     "threads": 1, "processes": 0, "model": 2, "model, network": 3,
+    # Streams that change
+    "SFSA (spectral), forget": 4, "SGDT, never cut": 2, "OLSth, no adaptation": 6,
+    "OLSth, adaptation": 1, "OFSA, no adaptation": 5, "OFSA, adaptation": 8, "river SGD": 9,
+    "river SGD, ADWIN": 7,
 }
 # fmt: on
 METHODS = tuple(_COLOUR_OF)

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import ofslib
+from ofslib.metrics import NotFinite
 
 # Keys of a method's entry that are no parameters of its class.
 ABOUT_THE_METHOD = ("class", "replicates", "sweep", "at", "timed")
@@ -64,13 +65,25 @@ def points(sweep: dict[str, list]) -> Iterator[dict[str, Any]]:
         yield dict(zip(sweep, values, strict=True))
 
 
+class Diverged:
+    """What stands for a model that diverged: asked for its coefficients, it gives the reason."""
+
+    def __init__(self, reason: FloatingPointError):
+        self.reason = str(reason)
+
+    @property
+    def coef_(self):
+        raise NotFinite(self.reason)
+
+
 def learn(
     models: dict[Any, Any], blocks: Iterator[tuple], averages: Any = None
 ) -> dict[Any, float]:
     """Show the same stream to many models; the seconds that each took.
 
     Models that learn from running averages are given `averages`, or those that stand among the
-    models, once the stream has ended. A model without `partial_fit` gets all rows at once then.
+    models, once the stream has ended. A model without `partial_fit` gets all rows at once then. In
+    the place of one that diverges, `models` has the reason afterwards.
     """
     seconds = dict.fromkeys(models, 0.0)
     for model in models.values():
@@ -84,7 +97,12 @@ def learn(
     held = []
     for X, y in blocks if now or batch else ():
         for key in now:
-            seconds[key] += _seconds(_show, models[key], X, y)
+            if isinstance(models[key], Diverged):
+                continue
+            try:
+                seconds[key] += _seconds(show, models[key], X, y)
+            except FloatingPointError as error:
+                models[key] = Diverged(error)
         if batch:
             held.append((X, y))
     for key in batch:
@@ -101,7 +119,8 @@ def _sums_up(model) -> bool:
     return hasattr(model, "standardized")
 
 
-def _show(model, X, y) -> None:
+def show(model, X, y) -> None:
+    """Let a model of any kind learn from a block of rows; labels are -1 and +1."""
     if _sums_up(model):
         model.update(X, y)
     elif hasattr(model, "decision_function"):

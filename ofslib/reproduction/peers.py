@@ -4,6 +4,7 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 
@@ -16,6 +17,11 @@ class _TopK:
         raise NotImplementedError
 
     @property
+    def intercept_(self) -> float:
+        """The constant."""
+        return self._linear()[1]
+
+    @property
     def coef_(self) -> np.ndarray:
         """The k largest coefficients; the others are zero."""
         coef = self._linear()[0].copy()
@@ -23,7 +29,7 @@ class _TopK:
         return coef
 
     def _margins(self, X) -> np.ndarray:
-        return X @ self.coef_ + self._linear()[1]
+        return X @ self.coef_ + self.intercept_
 
 
 class _Regressor(_TopK):
@@ -113,3 +119,71 @@ class VowpalWabbitClassifier(_VowpalWabbit, _Classifier):
     """Vowpal Wabbit with logistic loss, of which only the k largest coefficients are used."""
 
     loss = "logistic"
+
+
+class _River(_TopK):
+    requires: ClassVar[str] = "river"
+
+    def __init__(
+        self,
+        k: int = 10,
+        model: str = "PARegressor",
+        learning_rate: float | None = None,
+        adwin: bool = False,
+        **parameters: Any,
+    ):
+        self.k, self.model, self.learning_rate, self.adwin = k, model, learning_rate, adwin
+        self.parameters = parameters
+        self.inner = None
+
+    def partial_fit(self, X, y, classes=None):
+        """Learn from the rows in their order; labels are -1 and +1.
+
+        With `adwin` the model begins anew where ADWIN (Bifet and Gavalda 2007) sees a change of its
+        absolute errors, or of its wrong labels.
+        """
+        if self.inner is None:
+            self._start()
+        self.p = X.shape[1]
+        if self.model == "BayesianLinearRegression":
+            # Row by row it inverts a matrix each time; the result is the same.
+            self.inner.learn_many(pd.DataFrame(X), pd.Series(y))
+            return self
+        targets = np.asarray(y) if classes is None else np.asarray(y) > 0
+        for row, target in zip(np.asarray(X).tolist(), targets.tolist(), strict=True):
+            x = dict(enumerate(row))
+            if self.adwin:
+                self.detector.update(abs(self.inner.predict_one(x) - target))
+                if self.detector.drift_detected:
+                    self._start()
+            self.inner.learn_one(x, target)
+        return self
+
+    def _start(self) -> None:
+        from river.drift import ADWIN
+
+        self.inner = _river_model(self.model, self.learning_rate, self.parameters)
+        self.detector = ADWIN()
+
+    def _linear(self):
+        if self.model == "BayesianLinearRegression":
+            weights = {j: self.inner.predict_one({j: 1.0}) for j in range(self.p)}
+        else:
+            weights = self.inner.w if self.model == "ALMAClassifier" else self.inner.weights
+        coef = np.array([weights.get(j, 0.0) for j in range(self.p)])
+        return coef, float(getattr(self.inner, "intercept", 0.0))
+
+
+def _river_model(name: str, learning_rate: float | None, parameters: dict[str, Any]):
+    from river import linear_model, optim
+
+    own = {} if learning_rate is None else {"optimizer": optim.SGD(learning_rate)}
+    return getattr(linear_model, name)(**own, **parameters)
+
+
+class RiverRegressor(_River, _Regressor):
+    """A linear model of river, of which only the k largest coefficients are used."""
+
+
+class RiverClassifier(_River, _Classifier):
+    """A linear model of river for two classes; only its k largest coefficients are used."""

@@ -13,7 +13,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from ofslib._files import write_whole
 from ofslib.reproduction.claims import NO_BOUND
-from ofslib.reproduction.looks import COLOURS, COLUMN, PAGE, in_order, look, plain, shades
+from ofslib.reproduction.looks import COLOURS, COLUMN, PAGE, TITLES, in_order, look, plain, shades
 
 # -------------------------------------------------- figures and panels
 
@@ -133,6 +133,88 @@ def coefficients(ax, results: pd.DataFrame) -> None:
     for name, colour in zip(names, shades(len(names)), strict=True):
         line = results[results["metric"] == name]
         ax.plot(line["t"], line["value"], color=colour, lw=0.8)
+
+
+def recovery_figure(
+    rates: pd.DataFrame,
+    recovery: pd.DataFrame,
+    skipped: Mapping[tuple[str, str], str],
+    step_rows: int,
+    edge: float,
+):
+    """A figure of how methods follow true features that change.
+
+    Parameters
+    ----------
+    rates : DataFrame
+        Summary of the detection rate; columns reading, change, t.
+    recovery : DataFrame
+        One row a change of true features and run: columns reading, change, method, t, and
+        "rows to recover", `edge` if there was no recovery.
+    skipped : mapping
+        Reading and kind of change -> why it was not run; of all panels, in their order.
+    step_rows : int
+        Rows of a step t.
+    edge : float
+        Where the axis of the rows to recover ends.
+    """
+    readings, kinds = (list(dict.fromkeys(names)) for names in zip(*skipped, strict=True))
+    figure = plt.figure(figsize=(PAGE, 6.4))
+    above, below = figure.subfigures(2, 1, height_ratios=[1.45, 1])
+    axes = above.subplots(len(readings), len(kinds), sharex=True, sharey=True)
+    for ax, ((reading, kind), reason) in zip(axes.flat, skipped.items(), strict=True):
+        ax.set(title=f"{reading}, {kind}", ylim=(40, 103))
+        own, changes = (
+            table[(table["reading"] == reading) & (table["change"] == kind)]
+            for table in (rates, recovery)
+        )
+        if own.empty:
+            ax.text(0.5, 0.5, plain(reason), ha="center", transform=ax.transAxes, fontsize=6)
+            continue
+        for t in sorted(changes["t"].unique()):
+            ax.axvline((t - 1) * step_rows, color="0.5", lw=0.6, ls=":")
+        curves(ax, own.assign(rows=own["t"] * step_rows), "rows", markers=False)
+        ax.xaxis.set_major_formatter(_thousands)
+    for ax in axes[:, 0]:
+        ax.set_ylabel(TITLES["DR"])
+    for ax in axes[-1]:
+        ax.set_xlabel("Rows (thousands)")
+    shared_legend(above, axes, columns=4)
+    points = below.subplots(1, len(readings), sharex=True)
+    for ax, reading in zip(points, readings, strict=True):
+        own = recovery[recovery["reading"] == reading]
+        _recovery_points(
+            ax, own.groupby(["change", "method"], sort=False)["rows to recover"].median()
+        )
+        ax.axvline(edge, color="0.5", lw=0.6, ls=":")
+        ax.set(title=reading, xlim=(0, edge), xlabel="Thousands of rows to recover")
+        ax.xaxis.set_major_formatter(_thousands)
+        ax.text(
+            edge,
+            1,
+            "never",
+            ha="right",
+            va="bottom",
+            transform=ax.get_xaxis_transform(),
+            fontsize=6,
+        )
+    shared_legend(below, points)
+    return figure
+
+
+def _recovery_points(ax, middle: pd.Series) -> None:
+    """The height of each method is named at the axis; kinds of change stand above each other."""
+    methods = in_order(middle.index.unique("method"))[::-1]
+    for place, kind in enumerate(middle.index.unique("change")):
+        heights = [row + 0.25 * (1 - place) for row in range(len(methods))]
+        style = {"color": COLOURS[place], "marker": "os^"[place], "ls": "", "clip_on": False}
+        ax.plot(middle[kind][methods], heights, label=kind, **style)
+    ax.set_yticks(range(len(methods)), [plain(method) for method in methods])
+    ax.grid(axis="y", color="0.9", lw=0.5)
+
+
+def _thousands(rows: float, _) -> str:
+    return f"{rows / 1000:.0f}"
 
 
 def _shade(ax, x, low, high, colour) -> None:

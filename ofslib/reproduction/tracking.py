@@ -1,4 +1,4 @@
-"""Models watched while they learn: their regret, and how they follow coefficients that drift."""
+"""Models watched while they learn: their regret, and how they follow what changes."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from ofslib.averages import RunningAverages
-from ofslib.simulate import Drifting, Equicorrelated
+from ofslib.metrics import detection_rate, selected_features
+from ofslib.reproduction.methods import show
+from ofslib.simulate import Changing, Drifting, Equicorrelated
 from ofslib.wishart import LowRank, sample_averages
 
 
@@ -47,6 +49,49 @@ def drift(
     for key, values in late.items():
         value = np.sqrt(np.mean(np.square(values[-last:])))
         yield {"key": key, "metric": "RMSE", "value": value}
+
+
+def recovery(
+    design: Changing, models: dict[Any, Any], n: int, rng, every: int, level: float
+) -> Iterator[dict]:
+    """Show n rows of a changing design to all models.
+
+    After each `every`-th time step yields dicts with key, t, metric and value: "DR at t", and what
+    is expected on rows of this step, "RMSE at t" or "AUC at t". For each step t whose true features
+    are other ones than a step before "rows to recover", from its first row until DR is next seen to
+    be `level` or more; all rows until the next such step if it is not, and "recovered" is 0.
+    """
+    # Of each model: the first step of the present true features, and whether it has found them.
+    since, found, true = 1, set(models), design.at(1).support
+    last = -(-n // design.step_rows)
+    for t, (X, y) in enumerate(design.stream(n, rng), 1):
+        law = design.at(t)
+        if not np.array_equal(law.support, true):
+            for key in models.keys() - found:
+                yield from _recovered(key, since, t - since, design, False)
+            since, found, true = t, set(), law.support
+        for key, model in models.items():
+            show(model, X, y)
+            if t % every:
+                continue
+            rate, coef = detection_rate(selected_features(model), true), model.coef_
+            yield {"key": key, "t": t, "metric": "DR at t", "value": rate}
+            if design.task == "regression":
+                expected = {"metric": "RMSE at t", "value": law.rmse(coef, model.intercept_)}
+            else:
+                expected = {"metric": "AUC at t", "value": law.auc(coef)}
+            yield {"key": key, "t": t, **expected}
+            if rate >= level and key not in found:
+                found.add(key)
+                yield from _recovered(key, since, t + 1 - since, design, True)
+    for key in models.keys() - found:
+        yield from _recovered(key, since, last + 1 - since, design, False)
+
+
+def _recovered(key, since: int, steps: int, design: Changing, found: bool) -> Iterator[dict]:
+    row = {"key": key, "t": since}
+    yield {**row, "metric": "rows to recover", "value": steps * design.step_rows}
+    yield {**row, "metric": "recovered", "value": int(found)}
 
 
 class Regret:

@@ -7,6 +7,7 @@ that they are compared with, which score all features at once.
 """
 
 import copy
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -54,8 +55,44 @@ REFITS = {
 }
 
 
+class ColumnReader(Selector):
+    """Base of all that learn from whole columns: what a column may hold, found out beforehand."""
+
+    # An absolute value between these, or 0: their squares neither overflow nor vanish.
+    magnitudes: ClassVar[tuple[float, float]] = (1e-150, 1e150)
+    # The columns are searched here, where they have names.
+    ensure_all_finite: ClassVar[bool] = False
+
+    def _read(self, X, y, reset: bool, **known):
+        X, y = super()._read(X, y, reset, **known)
+        self._refuse_values(X, 0)
+        return X, y
+
+    def _get_support_mask(self) -> np.ndarray:
+        check_is_fitted(self)
+        return np.isin(np.arange(self.n_features_in_), self.support_)
+
+    def _refuse_values(self, X, first: int) -> None:
+        """ValueError if a column is not to be learned from; they are the features from `first`."""
+        ends = [getattr(X, end)(axis=0) for end in ("min", "max")]
+        low, high = (np.asarray(e.toarray().ravel() if sp.issparse(e) else e, float) for e in ends)
+        largest, allowed = np.maximum(-low, high), self.magnitudes
+        refused = _is_outside(largest, allowed)
+        if not refused.any():
+            return
+        j = int(np.argmax(refused))
+        names = getattr(self, "feature_names_in_", ())
+        name = f", {names[first + j]!r}," if len(names) else ""
+        if np.isfinite(largest[j]):
+            raise _another_unit(f"X: column {j}{name}", largest[j], allowed)
+        column = X[:, [j]].toarray()[:, 0] if sp.issparse(X) else X[:, j]
+        i = int(np.argmax(~np.isfinite(column)))
+        what = "NaN" if np.isnan(column[i]) else "infinity"
+        raise ValueError(f"X: column {j}{name} contains {what}, in row {i}; allowed are numbers.")
+
+
 @estimator
-class ColumnStream(Selector):
+class ColumnStream(ColumnReader):
     """Base of the methods that are shown columns, all rows of which are known.
 
     A subclass defines `_new_state` and `_learn_block`; `index` of its state are the numbers of the
@@ -64,6 +101,13 @@ class ColumnStream(Selector):
 
     supervised: ClassVar[bool] = False
     sparse_form: ClassVar[str] = "csc"
+
+    def _targets(self, y, **known):
+        y = super()._targets(y, **known)
+        largest = np.abs(y).max()
+        if _is_outside(largest, ColumnReader.magnitudes):
+            raise _another_unit("y", largest, ColumnReader.magnitudes)
+        return y
 
     def _new_state(self, n: int) -> NamedTuple:
         """The state before the first column, of n rows; the targets are `self._y`."""
@@ -132,6 +176,7 @@ class ColumnStream(Selector):
             else:
                 self._refuse_changes()
             self._name(X.shape[1], _names_of(X_new) if names is None else names)
+            self._refuse_values(X, self.n_features_in_)
             # What stood before stays, should the columns be refused.
             self._state = copy.deepcopy(self._state)
             new = np.arange(X.shape[1])
@@ -140,7 +185,11 @@ class ColumnStream(Selector):
         return self
 
     def _read_columns(self, X, y, first: bool):
-        form = {"accept_sparse": self.sparse_form, "dtype": [np.float64, np.float32]}
+        form = {
+            "accept_sparse": self.sparse_form,
+            "dtype": [np.float64, np.float32],
+            "ensure_all_finite": self.ensure_all_finite,
+        }
         if first and self.supervised:
             X, y = check_X_y(
                 checked(X), y, **form, y_numeric=not is_classifier(self), estimator=self
@@ -169,8 +218,8 @@ class ColumnStream(Selector):
         names = list(names)
         if len(names) != n_new or not all(isinstance(name, str) for name in names):
             raise ValueError(f"names={names} must be {n_new} strings, one for each column")
-        if len(set(before + names)) < len(before) + n_new:
-            raise ValueError("names: a name is given to one column only")
+        if twice := [name for name, count in Counter(before + names).items() if count > 1]:
+            raise ValueError(f"names: a name is given to one column only, and {twice[0]!r} to more")
         self.feature_names_in_ = np.array(before + names, dtype=object)
 
     @property
@@ -179,9 +228,6 @@ class ColumnStream(Selector):
         Selected features, in ascending order."""
         check_is_fitted(self)
         return np.sort(np.array(self._state.index, np.int64))
-
-    def _get_support_mask(self) -> np.ndarray:
-        return np.isin(np.arange(self.n_features_in_), self.support_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")
@@ -198,6 +244,9 @@ class ColumnModel(DeferredModel, ColumnStream):
     The state holds the `working_set` in place of `index`. `_new_state` finds the constant in
     `self._offset`.
     """
+
+    # Columns are scaled before anything is squared; one over a smaller number would lose digits.
+    magnitudes: ClassVar[tuple[float, float]] = (1e-290, float(np.finfo(float).max))
 
     loss: str = param(
         "Half the squared error, for regression; or a loss for two classes.",
@@ -247,7 +296,7 @@ class ColumnModel(DeferredModel, ColumnStream):
 
     def _targets(self, y, classes=None):
         if is_regressor(self):
-            return np.require(y, np.float64, "CW")
+            return super()._targets(y)
         self.classes_, signs = labels_and_signs(y, type(self).__name__, classes)
         return signs
 
@@ -261,7 +310,13 @@ class ColumnModel(DeferredModel, ColumnStream):
             w = model.coef_.ravel()
             intercept = float(np.ravel(model.intercept_)[0]) if self.fit_intercept else 0.0
         coef, index = np.zeros(self.n_features_in_), columns.index[:used]
-        coef[index] = w / columns.scale[:used]
+        with np.errstate(over="ignore"):
+            coef[index] = w / columns.scale[:used]
+        if not np.isfinite(coef).all():
+            raise FloatingPointError(
+                f"the coefficient of column {np.argmax(~np.isfinite(coef))} is too large for a "
+                "number: give the column, or y, in another unit."
+            )
         return coef, float(intercept - columns.shift[:used] @ coef[index])
 
     @property
@@ -357,7 +412,7 @@ class PenalisedScan(ColumnScan):
         default=None,
     )
 
-    frozen = (*ColumnScan.frozen, "l1")
+    frozen = ("l1",)
 
     def _new_state(self, n):
         return new_scan_state(16, n, self._offset)
@@ -371,7 +426,7 @@ class PenalisedScan(ColumnScan):
 
 
 @estimator
-class ScoredSelector(Selector):
+class ScoredSelector(ColumnReader):
     """Base of the batch methods that score all features and keep the k with the highest scores.
 
     A subclass defines `_scores`.
@@ -396,9 +451,17 @@ class ScoredSelector(Selector):
         best = np.argsort(-self._ranks(self.scores_), kind="stable")[: self.k]
         self.support_ = np.sort(best)
 
-    def _get_support_mask(self) -> np.ndarray:
-        check_is_fitted(self)
-        return np.isin(np.arange(self.n_features_in_), self.support_)
+
+def _is_outside(largest, allowed: tuple[float, float]):
+    """Whether absolute values are neither 0 nor allowed; NaN is."""
+    return ~((largest == 0) | ((largest >= allowed[0]) & (largest <= allowed[1])))
+
+
+def _another_unit(what: str, largest: float, allowed: tuple[float, float]) -> ValueError:
+    return ValueError(
+        f"{what} has the largest absolute value {largest:.3g}; allowed are 0 and {allowed[0]:.3g} "
+        f"to {allowed[1]:.3g}: give it in another unit."
+    )
 
 
 def _fits(state, n: int, p: int) -> bool:
@@ -432,13 +495,16 @@ def _blocks(X, order, index) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def _standardised(values: np.ndarray, index, centre: bool) -> Columns:
-    shift = values.mean(axis=1) if centre else np.zeros(len(values))
     largest = np.abs(values).max(axis=1)
+    # By a power of two, which changes no digit, lest the sum, or the smallest of squares, be lost.
+    unit = np.ldexp(1.0, np.clip(np.frexp(largest)[1], -1000, 1000))
+    values *= (1.0 / unit)[:, None]
+    largest /= unit
+    shift = values.mean(axis=1) if centre else np.zeros(len(values))
     values -= shift[:, None]
-    # Relative to the largest value, the square of which may overflow.
     values /= np.where(largest > 0, largest, 1.0)[:, None]
     root = np.sqrt(np.square(values).mean(axis=1))
     # A constant leaves rounding errors behind.
     root[root <= 16 * np.finfo(float).eps] = 0.0
     values /= np.where(root > 0, root, 1.0)[:, None]
-    return Columns(np.asarray(index, np.int64), values, shift, root * largest)
+    return Columns(np.asarray(index, np.int64), values, shift * unit, root * largest * unit)

@@ -31,8 +31,9 @@ _T = TypeVar("_T")
 
 POSITIVE = number(Real, 0, closed="neither")
 NOT_NEGATIVE = number(Real, 0)
-AT_LEAST_ONE = number(Integral, 1)
-WHOLE = number(Integral, 0)
+# Compiled code counts in 64 bits.
+AT_LEAST_ONE = number(Integral, 1, 2**63)
+WHOLE = number(Integral, 0, 2**63)
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(param,))
@@ -65,7 +66,11 @@ def _kinds(allowed: list) -> str:
         if isinstance(kind, StrOptions):
             words.append("{" + ", ".join(repr(word) for word in sorted(kind.options)) + "}")
         elif isinstance(kind, Interval):
-            words.append(re.sub(r"an? (\w+) in the range", r"\1 in", str(make_constraint(kind))))
+            words.append(
+                re.sub(r"an? (\w+) in the range", r"\1 in", str(make_constraint(kind))).replace(
+                    str(2**63), "2**63"
+                )
+            )
         else:
             words.append(getattr(kind, "__name__", None) or named.get(kind, str(kind)))
     return " or ".join(words)
@@ -104,5 +109,8 @@ def read_parameters(model: BaseEstimator, kind: type, **own) -> NamedTuple:
         if isinstance(becomes, EnumType):
             values.append(int(becomes[value]))
         else:
-            values.append(becomes() if value is None else becomes(value))
+            try:
+                values.append(becomes() if value is None else becomes(value))
+            except OverflowError:
+                raise ValueError(f"{name}={value} is larger than any float") from None
     return kind(*values)

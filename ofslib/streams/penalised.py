@@ -1,6 +1,8 @@
 """Row streams with penalties."""
 
+import sys
 from collections.abc import Callable
+from numbers import Real
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -18,7 +20,8 @@ class Penalised(RowStream):
     """Base of the methods that select features by an l1 penalty.
 
     With `k`, a grid of penalties is learned in one pass, and the model is that with the most
-    features, but not more than `k`. `fold` is then not called: a subclass sets `step_all`, a kernel
+    features, but not more than `k`; if none has from 1 to `k`, the `k` largest coefficients of that
+    with the fewest, with a warning. `fold` is then not called: a subclass sets `step_all`, a kernel
     `step_all(grid, hyper)` that makes a step for all penalties with the rows that `hold` put into
     the mini-batch, and returns whether all is finite; and `arrays`, how many arrays of the shape of
     the coefficients it needs beside them. For one penalty it defines `_new_one` and a function
@@ -27,7 +30,8 @@ class Penalised(RowStream):
 
     k: int | None = param(
         "Number of features to keep. It takes the place of `l1`: `n_penalties` penalties are "
-        "learned at once, and the model with the most features, but not more than k, is shown.",
+        "learned at once, and the model with the most features, but not more than k, is shown; if "
+        "none has from 1 to k, the k largest coefficients of that with the fewest.",
         AT_LEAST_ONE,
         None,
         default=None,
@@ -79,10 +83,31 @@ class Penalised(RowStream):
         if self.k is None:
             return self._new_one(n_features)
         bounds = self.l1_range
-        if bounds is not None and (len(bounds) != 2 or not 0 < bounds[0] <= bounds[1] < np.inf):
+        if bounds is not None and not (
+            len(bounds) == 2
+            and all(isinstance(bound, Real) for bound in bounds)
+            and 0 < bounds[0] <= bounds[1] <= sys.float_info.max
+        ):
             raise ValueError(f"l1_range={bounds} must be two positive numbers, the lesser first.")
         rows = int(getattr(self, "batch_size", 1))
         return new_grid(n_features, rows, int(self.n_penalties), bounds, self.arrays)
+
+    def _watch(self, at_end):
+        super()._watch(at_end)
+        if isinstance(self._state, PenaltyGrid) and self._state.truncated[0]:
+            l1, (size, place) = self._state.l1, self._state.truncated
+            low, high = l1[place], l1[place - 1] if place else 1000 * l1[0]
+            self._warn_once(
+                "truncated",
+                f"{type(self).__name__} has no penalty that leaves from 1 to k={self.k} features: "
+                f"shown are the {self.k} largest of the {size} coefficients with l1={low:.3g}. "
+                f"l1_range=({low:.3g}, {high:.3g}) may hold such a penalty.",
+            )
+
+    def _advice_if_empty(self):
+        if isinstance(self._state, PenaltyGrid):
+            return f"Its penalties are too large: give an l1_range below {self._state.l1[-1]:.3g}."
+        return f"Its penalty l1={self.l1:.3g} is too large, or X is zero."
 
     def _columns(self, grid: PenaltyGrid) -> np.ndarray:
         """Coefficients and intercept of all penalties, shape (p + 1, n_penalties)."""
@@ -100,7 +125,7 @@ class PenalisedBatches(Penalised, MiniBatches):
 
     about = "Cost: O(entries of the row) per row with one penalty, O(p * n_penalties) with `k`."
 
-    frozen = (*Penalised.frozen, "batch_size")
+    frozen = ("batch_size",)
 
     def _finish(self, state):
         if not isinstance(state, PenaltyGrid):

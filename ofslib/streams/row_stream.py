@@ -6,10 +6,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ofslib.kernels.losses import CLASSIFICATION_LOSSES, LOSSES, Loss, total
+from ofslib.kernels.losses import CLASSIFICATION_LOSSES, LOSSES, Loss, total, value
 from ofslib.kernels.rows import CSR, ROWS, Block, is_canonical
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
@@ -19,7 +20,7 @@ from ofslib.streams.parameters import (
     param,
     read_parameters,
 )
-from ofslib.streams.selector import Classifier, LinearModel, Regressor
+from ofslib.streams.selector import Classifier, LinearModel, Regressor, warn
 
 # Values of a block, between which a user can interrupt, and of one that is copied because the data
 # are not in the layout that kernels read (the copy then stays in the processor's cache).
@@ -77,6 +78,13 @@ def _kernel_csr(X) -> CSR:
     return CSR(data, indices, np.require(X.indptr, np.int64, "CW"))
 
 
+def _all_finite(state) -> bool:
+    """Whether all numbers of a state are."""
+    if isinstance(state, np.ndarray):
+        return state.dtype.kind != "f" or bool(np.isfinite(state).all())
+    return all(map(_all_finite, state))
+
+
 @estimator
 class RowStream(LinearModel):
     """Base of the methods that learn from rows, all features of which are known.
@@ -99,6 +107,7 @@ class RowStream(LinearModel):
         "Seed or generator (as in scikit-learn) of that order.", "random_state", default=None
     )
 
+    frozen = ("loss",)
     fold: ClassVar[Callable]
     # NamedTuple of the hyper-parameters that `fold` reads.
     hyper: ClassVar[type]
@@ -131,7 +140,9 @@ class RowStream(LinearModel):
 
     def _start(self, n_features: int) -> None:
         self._state = self._new_state(n_features)
-        self._online = np.zeros(3)  # sums of loss, of score and of its weight
+        # Sums of loss, of score, of its weight; of labels +1 and -1, and of predictions of each
+        self._online = np.zeros(7)
+        self._warned = ()
         self.n_samples_seen_ = 0
 
     def _refuse_if_wrong(self):
@@ -150,12 +161,14 @@ class RowStream(LinearModel):
             order = rng.permutation(n) if self.shuffle else np.arange(n)
             self._learn_rows(X, y, order)
         self._finish(self._state)
+        self._watch(at_end=True)
 
     def _learn_more(self, X, y) -> None:
         # What stood before stays, should the rows be refused.
         self._state, self._online = copy.deepcopy((self._state, self._online))
         self._hyper = self._read_hyper(None)
         self._learn_rows(X, y, np.arange(X.shape[0]))
+        self._watch(at_end=False)
 
     def _learn_rows(self, X, y, order) -> None:
         loss = int(Loss[self.loss])
@@ -164,8 +177,47 @@ class RowStream(LinearModel):
             if done < n:
                 self._refuse(block.X, block.order[done])
             margins, targets = block.margins, block.y[block.order]
-            self._online += (total(loss, margins, targets), *self._scored(margins, targets))
+            with np.errstate(over="ignore", invalid="ignore"):
+                self._online += (total(loss, margins, targets), *self._scored(margins, targets))
             self.n_samples_seen_ += n
+
+    def _watch(self, at_end: bool) -> None:
+        """Refuse a model that is not finite; warn, once each, of what makes one worthless.
+
+        It sees the whole state, so that what the next rows would make of it is no surprise either.
+        """
+        if not _all_finite(self._state):
+            raise self._diverged()
+        (loss, score, weight), labels, said = self._online[:3], self._online[3:5], self._online[5:]
+        empty, constant = weight * value(int(Loss[self.loss]), 0.0, 1.0), labels.max()
+        # The mean of so few losses may be that much off by chance.
+        margin = 1.0 + 3.0 / np.sqrt(self.n_samples_seen_)
+        if loss > margin * empty and score < constant:
+            self._warn_once(
+                "worse than nothing",
+                f"{type(self).__name__} predicts worse than a model without features: over the "
+                f"{self.n_samples_seen_} rows online_loss_ is {self.online_loss_:.3g} against "
+                f"{empty / self.n_samples_seen_:.3g}, online_score_ {self.online_score_:.3g} "
+                f"against {constant / weight:.3g}. {self._advice()}",
+            )
+        if at_end and not self.coef_.any():
+            self._warn_once(
+                "empty", f"{type(self).__name__} has selected no feature. {self._advice_if_empty()}"
+            )
+        elif 20 <= labels.min() > 20 * said.min():
+            self._warn_once(
+                "one class",
+                f"{type(self).__name__} has predicted the same label for all but "
+                f"{said.min():.0f} of {self.n_samples_seen_} rows, though {labels.min():.0f} have "
+                "the rarer one. Its coefficients may still be too small to tell: take larger steps "
+                f"than with {self._step()}, more rows or n_passes, or let SFSA find the step by "
+                "step='spectral'; and do not sort rows by label.",
+            )
+
+    def _warn_once(self, kind: str, message: str) -> None:
+        if kind not in self._warned:
+            self._warned += (kind,)
+            warn(message, ConvergenceWarning)
 
     def _refuse(self, X, i: int) -> None:
         """Say why row i of X has no finite prediction."""
@@ -174,11 +226,23 @@ class RowStream(LinearModel):
         raise self._diverged()
 
     def _diverged(self) -> FloatingPointError:
-        name, size = self.step_parameter, getattr(self, self.step_parameter)
         return FloatingPointError(
-            f"{type(self).__name__} diverged after {self.n_samples_seen_} rows or soon after: its "
-            f"steps are too large for these data with {name}={size}."
+            f"{type(self).__name__} diverged after {self.n_samples_seen_} rows or soon after. "
+            + self._advice()
         )
+
+    def _step(self) -> str:
+        return f"{self.step_parameter}={getattr(self, self.step_parameter)}"
+
+    def _advice(self) -> str:
+        smaller = "smaller" if self.step_parameter == "learning_rate" else "larger"
+        return (
+            f"Its steps may be too large for these data with {self._step()}: take a {smaller} one, "
+            "standardise the features, or let SFSA find the step by step='spectral'."
+        )
+
+    def _advice_if_empty(self) -> str:
+        return "X may be zero."
 
     @property
     def online_loss_(self) -> float:
@@ -242,7 +306,10 @@ class RowClassifier(Classifier):
     )
 
     def _scored(self, margins, y):
-        return np.count_nonzero((margins > 0) == (y > 0)), len(y)
+        positive = np.count_nonzero(y > 0)
+        said = np.count_nonzero(margins > 0), np.count_nonzero(margins < 0)
+        right = np.count_nonzero((margins > 0) == (y > 0))
+        return right, len(y), positive, len(y) - positive, *said
 
 
 @estimator
@@ -253,7 +320,7 @@ class RowRegressor(Regressor):
 
     def _scored(self, margins, y):
         weight = np.square(y).sum()
-        return weight - np.square(margins - y).sum(), weight
+        return weight - np.square(margins - y).sum(), weight, 0.0, 0.0, 0.0, 0.0
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -31,12 +31,15 @@ def one_blas_thread() -> contextlib.AbstractContextManager:
     return _blas().limit(limits=1)
 
 
-def _frames_to_caller() -> int:
-    """How many frames above its caller the first one outside this file is, as warnings count."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back and frame.f_code.co_filename in (__file__, contextlib.__file__):
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn; charged to the line of the first caller outside the streams."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(_INNER):
         frame, level = frame.f_back, level + 1
-    return level
+    warnings.warn(message, category, stacklevel=level)
+
+
+_INNER = (__name__.rpartition(".")[0], "contextlib")
 
 
 class Selector(Saved, SelectorMixin, BaseEstimator):
@@ -47,7 +50,8 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
 
     # What the docstring says after its first line.
     about: ClassVar[str] = ""
-    # Parameters that the state was made for: they cannot change while it learns.
+    # Parameters that the state was made for, beside those of the bases: they cannot change while
+    # it learns.
     frozen: ClassVar[tuple[str, ...]] = ()
     # Whether X is searched for values that are not finite before it is learned from.
     ensure_all_finite: ClassVar[bool] = True
@@ -96,12 +100,12 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
     def _begin(self, n_features: int) -> None:
         k = getattr(self, "k", None)
         if isinstance(k, Integral) and k > n_features:
-            message = f"k={k} is greater than n_features={n_features}: all features are kept."
-            warnings.warn(message, stacklevel=_frames_to_caller())
+            warn(f"k={k} is greater than n_features={n_features}: all features are kept.")
         self._begin_anew(n_features)
 
     def _begin_anew(self, n_features: int) -> None:
-        self._frozen = {name: getattr(self, name) for name in self.frozen}
+        kinds = [vars(kind).get("frozen", ()) for kind in type(self).__mro__]
+        self._frozen = {name: getattr(self, name) for names in kinds for name in names}
         self._start(n_features)
 
     def _refuse_changes(self) -> None:

@@ -98,8 +98,9 @@ def _step_sizes(X, y, workers, seed):
 def _end(X, y, q, step, seed):
     """The objective in the end; steps diverge where the staleness is too much for them."""
     model = AsyncOnlineSubstitution(
-        k=SELECTED, n_workers=q, step=step, refit=False, fit_intercept=False, random_state=seed
-    )
+        k=SELECTED, n_workers=q, step=step, c=0.0, refit=False, fit_intercept=False,
+        random_state=seed,
+    )  # fmt: skip
     try:
         return model.fit(X, y).objective_
     except FloatingPointError:

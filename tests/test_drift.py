@@ -1,0 +1,230 @@
+"""Streams that change: SFSA that forgets, the design, and how models are seen to recover."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from ofslib import SFSAClassifier, SFSARegressor
+from ofslib.reproduction import peers, tracking
+from ofslib.simulate import Changing
+
+CHANGING = Changing(p=60, k=6, period=4, step_rows=500)
+
+
+def stream(classify=False, n=2000):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 20)) * (rng.random((n, 20)) < 0.5)
+    y = X[:, :4].sum(axis=1) + rng.standard_normal(n)
+    return X, np.where(y > 0, 1.0, -1.0) if classify else y
+
+
+# -------------------------------------------------- SFSA that forgets
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("step", ["constant", "spectral"])
+@pytest.mark.parametrize("classify", [False, True])
+def test_what_is_shown_has_learned_from_the_last_rows_alone(classify, step, sparse):
+    """Of 300 to 600 rows, bit for bit, wherever blocks end; 300 is no whole number of batches."""
+    X, y = stream(classify)
+    cls, known = (SFSAClassifier, {"classes": [-1, 1]}) if classify else (SFSARegressor, {})
+    own, shown, cuts = {"k": 4, "step": step, "batch_size": 7}, 0, np.random.default_rng(1)
+    # As in a `fit` of 300 rows
+    maturity = 225 if step == "spectral" and not classify else 300
+    rows = sp.csr_matrix(X) if sparse else X
+    model = cls(**own, forget=300)
+    while shown < len(y):
+        stop = min(len(y), shown + int(cuts.integers(1, 400)))
+        model.partial_fit(rows[shown:stop], y[shown:stop], **known)
+        model, shown = pickle.loads(pickle.dumps(model)), stop
+        last = slice(max(0, shown // 300 - 1) * 300, shown)
+        alone = cls(**own, maturity=maturity).partial_fit(rows[last], y[last], **known)
+        assert_array_equal(model.coef_, alone.coef_)
+        assert model.intercept_ == alone.intercept_
+
+
+def test_fit_forgets_as_partial_fit_does():
+    X, y = stream()
+    whole = SFSARegressor(k=4, forget=500, shuffle=False).fit(X, y)
+    assert_array_equal(whole.coef_, SFSARegressor(k=4, forget=500).partial_fit(X, y).coef_)
+    alone = SFSARegressor(k=4, maturity=500).partial_fit(X[1500:], y[1500:])
+    # Row 2000 begins the next period: the model that began at 1500 is shown.
+    assert_array_equal(whole.coef_, alone.coef_)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"forget": 24}, "forget=24 rows must be at least batch_size=25 rows"),
+        ({"forget": 100, "maturity": 101}, "forget=100 rows must be at least maturity=101 rows"),
+        ({"forget": 0}, "'forget' parameter of SFSARegressor must be"),
+    ],
+)
+def test_a_model_that_could_not_mature_is_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        SFSARegressor(k=4, **parameters).fit(*stream())
+
+
+def test_forget_cannot_change_while_it_learns():
+    model, (X, y) = SFSARegressor(k=4).partial_fit(*stream()), stream()
+    with pytest.raises(ValueError, match="forget=300 differs from forget=None"):
+        model.set_params(forget=300).partial_fit(X, y)
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_it_finds_the_new_features_that_sfsa_never_does(task):
+    design = Changing(p=60, k=6, period=8, step_rows=500, task=task)
+    cls, known = SFSARegressor, {}
+    if task == "classification":
+        cls, known = SFSAClassifier, {"classes": [-1, 1]}
+    own = {"k": 6, "step": "spectral"}
+    matured, forgets = cls(**own, maturity=1500), cls(**own, forget=1500)
+    for t, (X, y) in enumerate(design.stream(8000, np.random.default_rng(0)), 1):
+        matured.partial_fit(X, y, **known)
+        forgets.partial_fit(X, y, **known)
+        if t in (8, 16):
+            found = [
+                len(np.intersect1d(m.support_, design.at(t).support)) for m in (matured, forgets)
+            ]
+            assert found == ([6, 6] if t == 8 else [3, 6])
+
+
+# -------------------------------------------------- the design
+
+
+def test_half_of_the_true_features_change_and_all_coefficients():
+    """Features from 1: concept 0 has 10, 20, ..., concept 1 has 9, 20, 29, ..."""
+    first, second, third = (CHANGING.at(t) for t in (4, 5, 9))
+    assert_array_equal(first.support + 1, [10, 20, 30, 40, 50, 60])
+    assert_array_equal(second.support + 1, [9, 20, 29, 40, 49, 60])
+    assert_array_equal(third.support + 1, [8, 20, 28, 40, 48, 60])
+    assert_array_equal(first.coef[first.support], [0.5, 1, 0.5, 1, 0.5, 1])
+    assert_array_equal(second.coef[second.support], [1, 0.5, 1, 0.5, 1, 0.5])
+
+
+def test_a_gradual_change_is_a_straight_line_and_a_recurring_one_comes_back():
+    kinds = {
+        kind: Changing(**{**vars(CHANGING), "change": kind}) for kind in ("gradual", "recurring")
+    }
+    gradual, recurring = kinds["gradual"], kinds["recurring"]
+    old, new = CHANGING.at(4).coef, CHANGING.at(5).coef
+    assert_array_equal(gradual.at(4).coef, old)
+    assert_allclose(gradual.at(5).coef, (old + new) / 2)
+    for t in (6, 8):
+        assert_array_equal(gradual.at(t).coef, new)
+    assert_array_equal(recurring.at(5).coef, new)
+    assert_array_equal(recurring.at(9).coef, old)
+
+
+@pytest.mark.parametrize("change", ["abrupt", "gradual"])
+def test_rows_have_the_coefficients_of_their_step(change):
+    design = Changing(p=20, k=2, period=2, step_rows=20_000, change=change)
+    blocks = list(design.stream(70_000, np.random.default_rng(0)))
+    assert [len(y) for _, y in blocks] == [20_000, 20_000, 20_000, 10_000]
+    for t, (X, y) in enumerate(blocks, 1):
+        law, coef = design.at(t), np.linspace(-1, 1, 20)
+        assert np.std(y - X @ law.coef) == pytest.approx(1.0, rel=0.03)
+        error = np.sqrt(np.mean((y - X @ coef) ** 2))
+        assert law.rmse(coef) == pytest.approx(error, rel=0.03)
+
+
+def test_an_unknown_change_is_refused():
+    with pytest.raises(ValueError, match="change='sudden' must be 'abrupt', 'gradual' or"):
+        Changing(p=20, k=2, period=2, step_rows=20, change="sudden")
+    with pytest.raises(ValueError, match="noise=-1 must be at least 0"):
+        Changing(p=20, k=2, period=2, step_rows=20, noise=-1)
+
+
+# -------------------------------------------------- how models recover
+
+
+class Late:
+    """Knows the true coefficients of so many steps before, or of the first."""
+
+    intercept_ = 0.0
+
+    def __init__(self, steps):
+        self.steps, self.t = steps, 0
+
+    def partial_fit(self, X, y):
+        self.t += 1
+
+    @property
+    def coef_(self):
+        return CHANGING.at(max(1, self.t - self.steps)).coef
+
+
+def test_rows_to_recover_are_counted_from_the_change():
+    """Changes at steps 5 and 9; the stream ends in step 10, the second of the third concept."""
+    models = {steps: Late(steps) for steps in (0, 1, 99)}
+    seen = tracking.recovery(CHANGING, models, 5000, np.random.default_rng(0), every=1, level=90)
+    table = pd.DataFrame(seen)
+    named = table[table["metric"].isin(["rows to recover", "recovered"])]
+    found = {
+        (key, t): tuple(own.set_index("metric")["value"][["rows to recover", "recovered"]])
+        for (key, t), own in named.groupby(["key", "t"])
+    }
+    assert found == {
+        (0, 5): (500, 1), (0, 9): (500, 1), (1, 5): (1000, 1), (1, 9): (1000, 1),
+        (99, 5): (2000, 0), (99, 9): (1000, 0),
+    }  # fmt: skip
+    rates = table[(table["key"] == 99) & (table["metric"] == "DR at t")]["value"]
+    assert list(rates) == [100] * 4 + [50] * 6
+    errors = table[(table["key"] == 0) & (table["metric"] == "RMSE at t")]["value"]
+    assert_allclose(errors, 1.0)
+
+
+# -------------------------------------------------- river's models
+
+
+@pytest.mark.parametrize(
+    ("cls", "parameters"),
+    [
+        ("RiverRegressor", {"model": "LinearRegression", "learning_rate": 0.01}),
+        ("RiverRegressor", {"model": "PARegressor"}),
+        ("RiverRegressor", {"model": "BayesianLinearRegression", "smoothing": 0.99}),
+        ("RiverClassifier", {"model": "LogisticRegression", "learning_rate": 0.01}),
+        ("RiverClassifier", {"model": "PAClassifier"}),
+        ("RiverClassifier", {"model": "ALMAClassifier"}),
+    ],
+)
+def test_rivers_models_predict_by_the_coefficients_that_they_show(cls, parameters):
+    classify = cls == "RiverClassifier"
+    X, y = stream(classify, n=300)
+    model = getattr(peers, cls)(k=20, **parameters)
+    alone = peers._river_model(
+        parameters["model"],
+        parameters.get("learning_rate"),
+        {"smoothing": 0.99} if "smoothing" in parameters else {},
+    )
+    model.partial_fit(X[:100], y[:100], **({"classes": [-1, 1]} if classify else {}))
+    model.partial_fit(X[100:], y[100:], **({"classes": [-1, 1]} if classify else {}))
+    for row, value in zip(X.tolist(), y.tolist(), strict=True):
+        alone.learn_one(dict(enumerate(row)), value > 0 if classify else value)
+    for row, margin in zip(X[:50].tolist(), X[:50] @ model.coef_ + model.intercept_, strict=True):
+        own = alone.predict_one(dict(enumerate(row)))
+        assert own == (margin > 0) if classify else own == pytest.approx(margin)
+
+
+@pytest.mark.parametrize("classify", [False, True])
+def test_adwin_begins_anew_after_a_change_and_not_without(classify):
+    X, y = stream(classify, n=4000)
+    name, known = ("RiverClassifier", {"classes": [-1, 1]}) if classify else ("RiverRegressor", {})
+    model = "LogisticRegression" if classify else "LinearRegression"
+    plain, restarts = (
+        getattr(peers, name)(k=4, model=model, learning_rate=0.01, adwin=adwin)
+        for adwin in (False, True)
+    )
+    for one in (plain, restarts):
+        one.partial_fit(X[:2000], y[:2000], **known)
+    assert_array_equal(plain.coef_, restarts.coef_)
+    for one in (plain, restarts):
+        one.partial_fit(X[2000:2200], -10 * y[2000:2200], **known)
+    assert not np.array_equal(plain.coef_, restarts.coef_)
+    began = restarts.inner
+    restarts.partial_fit(X[2200:2220], -10 * y[2200:2220], **known)
+    assert restarts.inner is began
