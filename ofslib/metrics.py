@@ -17,8 +17,16 @@ def detection_rate(selected: np.ndarray, support: np.ndarray) -> float:
     Parameters
     ----------
     selected, support : ndarray of int
-        Indices of the selected and of the true features.
+        Indices of the selected and of the true features, of which there is at least one.
+
+    Raises
+    ------
+    ValueError
+        If one of them is no list of indices; a mask is none.
     """
+    selected, support = _indices("selected", selected), _indices("support", support)
+    if not support.size:
+        raise ValueError("support holds no feature, and so there is none to detect")
     return 100.0 * np.isin(support, selected).mean()
 
 
@@ -32,7 +40,15 @@ def clustering_accuracy(labels: np.ndarray, clusters: np.ndarray) -> float:
     ----------
     labels, clusters : ndarray of shape (n,)
         Class and cluster of each row, by any names.
+
+    Raises
+    ------
+    ValueError
+        If they are not of one length, at least 1.
     """
+    if np.ndim(labels) != 1 or np.shape(labels) != np.shape(clusters) or not len(labels):
+        shapes = f"{np.shape(labels)} and {np.shape(clusters)}"
+        raise ValueError(f"labels and clusters must have the shape (n,), n > 0; got {shapes}")
     _, labels = np.unique(labels, return_inverse=True)
     _, clusters = np.unique(clusters, return_inverse=True)
     counts = confusion_matrix(labels, clusters)
@@ -49,8 +65,17 @@ def selected_features(model: Any) -> np.ndarray:
     """
     check_finite(model)
     if hasattr(model, "support_"):
-        return np.asarray(model.support_)
+        return _indices("support_", model.support_)
     return np.flatnonzero(np.ravel(model.coef_))
+
+
+def _indices(name: str, values: Any) -> np.ndarray:
+    found = np.asarray(values)
+    # A list of no index is one of floats.
+    whole = found.dtype.kind in "iu" or not found.size
+    if found.ndim != 1 or not whole or found.min(initial=0) < 0:
+        raise ValueError(f"{name} must be indices of features, got {str(values)[:50]}")
+    return found
 
 
 def check_finite(model: Any) -> None:

@@ -1,12 +1,14 @@
 """The papers' data generators. A design knows its true coefficients and yields rows in blocks.
 
-The rows depend on the generator only, not on the size of the blocks. A parameter out of its range,
-among them k if 10 k exceeds p, is a ValueError.
+The rows depend on the generator only, not on the size of the blocks. A parameter of the wrong kind
+or out of its range, among them k if 10 k exceeds p, is a ValueError that names it.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from numbers import Integral, Real
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 
@@ -14,6 +16,51 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 Blocks: TypeAlias = Iterator[tuple[np.ndarray, np.ndarray]]
+
+
+_PAIR = tuple[float, float]
+_WORDS = {
+    int: "a whole number of at least 1",
+    float: "a number",
+    bool: "true or false",
+    str: "a text",
+    _PAIR: "a pair of numbers",
+    NoneType: "None",
+}
+
+
+def check_kinds(design: type, given: Mapping[str, Any]) -> None:
+    """Raise ValueError, naming it, where a parameter is not of the kind that a design declares.
+
+    A number is finite; a pair may be a tuple, a list or an array.
+    """
+    for f in fields(design):
+        kinds = get_args(f.type) or (f.type,)
+        if f.name in given and not any(_is_a(kind, given[f.name]) for kind in kinds):
+            allowed = " or ".join(_WORDS[kind] for kind in kinds)
+            raise ValueError(f"{f.name}={given[f.name]!r} must be {allowed}")
+
+
+def _is_a(kind: Any, value: Any) -> bool:
+    if kind == _PAIR:
+        several = isinstance(value, tuple | list | np.ndarray) and np.shape(value)[:1] == (2,)
+        return several and all(_is_a(float, v) for v in value)
+    if isinstance(value, bool | np.bool_):
+        return kind is bool
+    if kind is int:
+        return isinstance(value, Integral) and value >= 1
+    if kind is float:
+        return isinstance(value, Real) and -np.inf < value < np.inf
+    return isinstance(value, kind)
+
+
+def _check_call(n: Any, rng: Any, block_rows: Any = 1) -> None:
+    """Raise ValueError, naming it, where a stream cannot be drawn so."""
+    for name, value in (("n", n), ("block_rows", block_rows)):
+        if not _is_a(int, value):
+            raise ValueError(f"{name}={value!r} must be {_WORDS[int]}")
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(f"rng={rng!r} must be a numpy.random.Generator")
 
 
 @dataclass(frozen=True)
@@ -24,8 +71,9 @@ class _EveryTenth:
     k: int
 
     def __post_init__(self):
-        if not self.k >= 1:
-            raise ValueError(f"k={self.k} must be at least 1")
+        check_kinds(type(self), vars(self))
+        if getattr(self, "noise", 0.0) < 0:
+            raise ValueError(f"noise={self.noise} must be at least 0")
         if 10 * self.k > self.p:
             raise ValueError(f"k={self.k} needs p >= 10 k = {10 * self.k}, got p={self.p}")
 
@@ -33,6 +81,10 @@ class _EveryTenth:
     def support(self) -> np.ndarray:
         """Indices (from 0) of the nonzero coefficients, shape (k,)."""
         return np.arange(9, 10 * self.k, 10)
+
+    def _check_coef(self, coef):
+        if np.shape(coef) != (self.p,):
+            raise ValueError(f"coef has shape {np.shape(coef)}, but it must be ({self.p},)")
 
 
 @dataclass(frozen=True)
@@ -63,10 +115,6 @@ class Equicorrelated(_EveryTenth):
 
     def __post_init__(self):
         super().__post_init__()
-        if not self.noise >= 0:
-            raise ValueError(f"noise={self.noise} must be at least 0")
-        if np.ndim(self.beta) > 1 or np.size(self.beta) not in (1, 2):
-            raise ValueError(f"beta={self.beta} must be a number or a pair of numbers")
         if self.task not in ("regression", "classification"):
             raise ValueError(f"task={self.task!r} must be 'regression' or 'classification'")
 
@@ -84,6 +132,7 @@ class Equicorrelated(_EveryTenth):
 
     def stream(self, n: int, rng: np.random.Generator, block_rows: int = 1000) -> Blocks:
         """Yield n rows as blocks (X, y) of at most `block_rows` rows."""
+        _check_call(n, rng, block_rows)
         features, factor, noise = rng.spawn(3)
         own = self._nonzero
         coef = self.coef[own]
@@ -135,8 +184,7 @@ class Equicorrelated(_EveryTenth):
     def _check(self, task, coef):
         if self.task != task:
             raise ValueError(f"task={self.task!r} must be {task!r}")
-        if np.shape(coef) != (self.p,):
-            raise ValueError(f"coef has shape {np.shape(coef)}, but it must be ({self.p},)")
+        self._check_coef(coef)
 
 
 @dataclass(frozen=True)
@@ -192,6 +240,7 @@ class SparseRows(_EveryTenth):
         # Here, because Snakemake reads the names of the designs and should start at once.
         from scipy.sparse import csr_matrix
 
+        _check_call(n, rng, block_rows)
         places, values = rng.spawn(2)
         always = self.support if self.dense_support else np.array([], int)
         others = np.setdiff1d(np.arange(self.p), always)
@@ -243,6 +292,11 @@ class Drifting(_EveryTenth):
     price_coef: float = 0.0
     constant: float = 0.0
 
+    def __post_init__(self):
+        super().__post_init__()
+        if self.price is not None and self.price[0] > self.price[1]:
+            raise ValueError(f"price={self.price} must be the lesser number first")
+
     @property
     def support(self) -> np.ndarray:
         """Indices (from 0) of the nonzero coefficients, shape (k,), in the order of j."""
@@ -262,6 +316,7 @@ class Drifting(_EveryTenth):
 
     def stream(self, n: int, rng: np.random.Generator) -> Blocks:
         """Yield n rows as blocks (X, y), one a time step."""
+        _check_call(n, rng)
         for t, start in enumerate(range(0, n, self.step_rows), 1):
             rows = min(self.step_rows, n - start)
             X = rng.standard_normal((rows, self.p)) + self.alpha * rng.standard_normal((rows, 1))
@@ -272,6 +327,7 @@ class Drifting(_EveryTenth):
 
     def rmse(self, coef: np.ndarray, intercept: float, t: int) -> float:
         """Root of the expected squared error of x . coef + intercept on the rows of step t."""
+        self._check_coef(coef)
         d, off = coef - self.coef_at(t), intercept - self.constant
         square = self.noise**2
         if self.price is not None:

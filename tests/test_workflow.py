@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from html.parser import HTMLParser
 from importlib.metadata import version
@@ -788,6 +788,42 @@ def test_killed_and_called_again(tiny, story):
     again = tiny.run("--cores", "8", mirror=str(tiny.mirror))
     assert again.code == 0, again.said[-3000:]
     assert outcome(tiny) == story.files
+
+
+def test_killed_at_any_moment(tiny, story):
+    """Snakemake, a script or a kernel: what is there is right after each kill, and all at the end.
+
+    OFSLIB_KILLS says how often.
+    """
+    rng, kills = np.random.default_rng(0), 0
+    wipe(tiny)
+    while kills < int(os.environ.get("OFSLIB_KILLS", 2)):
+        process = tiny.start("--cores", "2", mirror=str(tiny.mirror))
+        try:
+            process.communicate(timeout=rng.uniform(1, 40))
+            wipe(tiny)  # it was done before
+            continue
+        except subprocess.TimeoutExpired:
+            family = [psutil.Process(process.pid)]
+            family += family[0].children(recursive=True)
+        with suppress(psutil.NoSuchProcess):
+            family[rng.integers(len(family))].kill()
+            kills += 1
+        process.communicate(timeout=300)
+        end = time.monotonic() + 20
+        while not all(map(is_over, family)):
+            assert time.monotonic() < end, "jobs live on"
+            time.sleep(0.1)
+        left = whole(outcome(tiny))
+        assert {name for name in left if left[name] != story.files.get(name)} == set()
+    again = tiny.run("--cores", "2", mirror=str(tiny.mirror))
+    assert again.code == 0, again.said[-3000:]
+    assert whole(outcome(tiny)) == story.files
+
+
+def whole(files):
+    """Without what a killed process was about to write, under a name that nobody reads."""
+    return {name: content for name, content in files.items() if not name.endswith(".part")}
 
 
 def test_other_files_beside_a_living_run(tiny):

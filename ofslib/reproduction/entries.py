@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from types import NoneType, UnionType
-from typing import Any, get_args, get_origin
+from typing import Any
 
 from ofslib.reproduction.sources import home, is_no_class
-from ofslib.simulate import DESIGNS
+from ofslib.simulate import DESIGNS, check_kinds
 
 # What is left of an entry's keys, if it does not give them.
 DEFAULTS = {
@@ -256,29 +255,14 @@ def _check_numbers(data: dict[str, Any]) -> None:
     """Raise ConfigurationError, naming the key, where a design is given no number."""
     if not isinstance(data.get("simulate", ""), str):
         raise ConfigurationError(f"simulate={data['simulate']!r} is none of {sorted(DESIGNS)}")
-    design = DESIGNS.get(data.get("simulate"))
-    kinds = {f.name: f.type for f in fields(design)} | {"n": int} if design else {}
-    for key in kinds.keys() & data.keys():
-        value, kind = data[key], kinds[key]
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if kind is int and not (isinstance(value, int) and number and value > 0):
-            raise ConfigurationError(f"data: {key}={value!r} must be a whole number of at least 1")
-        if kind is float and not number:
-            raise ConfigurationError(f"data: {key}={value!r} must be a number")
-        if kind is bool and not isinstance(value, bool):
-            raise ConfigurationError(f"data: {key}={value!r} must be true or false")
-        if get_origin(kind) is tuple or isinstance(kind, UnionType):
-            _check_pair(key, value, kind)
-
-
-def _check_pair(key: str, value: Any, kind: Any) -> None:
-    """The same for what may be a number, a pair, or nothing, as its type says."""
-    allowed = get_args(kind) if isinstance(kind, UnionType) else (kind,)
-    numbers = value if isinstance(value, list) else [value]
-    right = all(isinstance(v, int | float) and not isinstance(v, bool) for v in numbers)
-    right &= len(numbers) == 2 if isinstance(value, list) else float in allowed
-    if not (right or (value is None and NoneType in allowed)):
-        raise ConfigurationError(f"data: {key}={value!r} must be a number or a pair of numbers")
+    design, n = DESIGNS.get(data.get("simulate")), data.get("n", 1)
+    if design:
+        try:
+            check_kinds(design, data)
+        except ValueError as error:
+            raise ConfigurationError(f"data: {error}") from error
+    if design and (isinstance(n, bool) or not (isinstance(n, int) and n > 0)):
+        raise ConfigurationError(f"data: n={n!r} must be a whole number of at least 1")
 
 
 def _asked_of_design(spec: dict[str, Any]) -> dict[str, str]:

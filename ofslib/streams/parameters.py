@@ -18,7 +18,9 @@ def param(doc: str, *allowed: Any, default: Any) -> Any:
 
 
 def number(kind: type, low: float, high: float | None = None, closed: str = "left"):
-    """Numbers of `kind` between `low` and `high`."""
+    """Numbers of `kind` between `low` and `high`; of whole ones those that kernels can hold."""
+    if kind is Integral and high is None:
+        high, closed = _LARGEST, "both"
     return Interval(kind, low, high, closed=closed)
 
 
@@ -28,12 +30,12 @@ def one_of(*names: str) -> StrOptions:
 
 
 _T = TypeVar("_T")
+_LARGEST = 2**63 - 1
 
 POSITIVE = number(Real, 0, closed="neither")
 NOT_NEGATIVE = number(Real, 0)
-# Compiled code counts in 64 bits.
-AT_LEAST_ONE = number(Integral, 1, 2**63)
-WHOLE = number(Integral, 0, 2**63)
+AT_LEAST_ONE = number(Integral, 1)
+WHOLE = number(Integral, 0)
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(param,))
@@ -66,11 +68,8 @@ def _kinds(allowed: list) -> str:
         if isinstance(kind, StrOptions):
             words.append("{" + ", ".join(repr(word) for word in sorted(kind.options)) + "}")
         elif isinstance(kind, Interval):
-            words.append(
-                re.sub(r"an? (\w+) in the range", r"\1 in", str(make_constraint(kind))).replace(
-                    str(2**63), "2**63"
-                )
-            )
+            text = str(make_constraint(kind)).replace(f"{_LARGEST}]", "2**63)")
+            words.append(re.sub(r"an? (\w+) in the range", r"\1 in", text))
         else:
             words.append(getattr(kind, "__name__", None) or named.get(kind, str(kind)))
     return " or ".join(words)

@@ -1,0 +1,236 @@
+"""Streams that nobody thought of: any cuts, saves, merges, and the ends of what numbers may be.
+
+Hypothesis draws them, always the same few. Many others are tried by
+
+    OFSLIB_EXAMPLES=500 python -m pytest tests/test_any_stream.py
+"""
+
+import itertools
+import os
+import pickle
+import re
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from sklearn.base import is_classifier
+
+import ofslib
+from ofslib import averages as module
+from ofslib.streams.average_stream import AverageStream
+from ofslib.streams.column_stream import ColumnStream
+from ofslib.streams.row_stream import RowStream
+
+PUBLIC = [getattr(ofslib, name) for name in dir(ofslib)]
+ROWS, AVERAGES, COLUMNS = (
+    [cls for cls in PUBLIC if isinstance(cls, type) and issubclass(cls, base)]
+    for base in (RowStream, AverageStream, ColumnStream)
+)
+MANY = os.environ.get("OFSLIB_EXAMPLES")
+
+
+def examples(few=10):
+    """So many streams a method; the same in each run, unless many are asked for."""
+    return settings(
+        max_examples=int(MANY or few),
+        derandomize=MANY is None,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+def every(classes):
+    return pytest.mark.parametrize("cls", classes, ids=lambda cls: cls.__name__)
+
+
+# Kinds of features, from standard normal numbers. The square of 1e-310 is 0, that of 1e150 is none
+# in single precision.
+TAME = {
+    "normal": lambda z: z,
+    "counts": lambda z: np.round(2 * z),
+    "zero": lambda z: 0 * z,
+    "constant": lambda z: 0 * z + 3,
+    "duplicate": None,
+}
+EXTREME = TAME | {
+    "subnormal": lambda z: 1e-310 * z,
+    "tiny": lambda z: 1e-150 * z,
+    "huge": lambda z: 1e100 * z,
+}
+
+
+class Data(NamedTuple):
+    """Rows, numbers to learn, and the two labels of these."""
+
+    X: np.ndarray
+    y: np.ndarray
+
+    def target(self, model):
+        return (self.y > 0).astype(int) if is_classifier(model) else self.y
+
+
+@st.composite
+def data(draw, kinds=TAME):
+    """From one row and one feature on, with duplicates of the first feature, and empty rows."""
+    n, p = draw(st.integers(1, 12)), draw(st.integers(1, 6))
+    Z = np.random.default_rng(draw(st.integers(0, 2**32))).standard_normal((n, p + 1))
+    X, y = Z[:, :p], Z[:, p] + Z[:, 0]
+    names = draw(st.lists(st.sampled_from(list(kinds)), min_size=p, max_size=p))
+    for j, name in enumerate(names):
+        X[:, j] = X[:, 0] if name == "duplicate" else kinds[name](X[:, j])
+    X[sorted(draw(st.sets(st.integers(0, n - 1), max_size=n // 2)))] = 0
+    return Data(X, y)
+
+
+def cuts(draw, n):
+    """Pairs (start, stop) that make up n."""
+    places = sorted(draw(st.sets(st.integers(1, n - 1)))) if n > 1 else []
+    return list(itertools.pairwise([0, *places, n]))
+
+
+def made(draw, cls, p):
+    """A method with 1, p, or any number of features, and few penalties."""
+    own = {"random_state": 0, "n_penalties": 5, "maturity": 6, "batch_size": 3, "n_workers": 1}
+    own["k"] = draw(st.sampled_from([1, p, max(1, p - 1)]))
+    return cls(**{name: value for name, value in own.items() if name in cls().get_params()})
+
+
+def wide(X):
+    """The same sparse matrix, its indices of 64 bits."""
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return X
+
+
+FORMS = {
+    "rows": {"sparse": sp.csr_array, "wide": lambda X: wide(sp.csr_array(X)), "dense": np.array},
+    "columns": {"sparse": sp.csc_array, "wide": lambda X: wide(sp.csc_array(X)), "dense": np.array},
+}
+
+
+def show_rows(model, given, parts, form=np.array):
+    y = given.target(model)
+    known = {"classes": [0, 1]} if is_classifier(model) else {}
+    for start, stop in parts:
+        model = pickle.loads(pickle.dumps(model))
+        model.partial_fit(form(given.X[start:stop]), y[start:stop], **known)
+    return model
+
+
+def show_columns(model, given, parts, form=np.array):
+    for start, stop in parts:
+        model = pickle.loads(pickle.dumps(model))
+        model.partial_fit_columns(form(given.X[:, start:stop]), given.y)
+    return model
+
+
+def outcome(show, model, *how):
+    """The model that was learned, in bytes; or what refused to learn it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model = show(model, *how)
+            facts = [model.support_.tolist(), model.n_samples_seen_]
+            facts += [model.coef_.tobytes(), model.intercept_] if hasattr(model, "coef_") else []
+            return facts
+        except (FloatingPointError, ValueError) as error:
+            return type(error)
+
+
+# -------------------------------------------------- cuts and saves
+
+
+@pytest.fixture(autouse=True)
+def _small_buffer(monkeypatch):
+    """So that a dozen rows fill the buffer of the averages several times."""
+    monkeypatch.setattr(module, "_LEAST_ROWS", 4)
+
+
+@every([*ROWS, *AVERAGES])
+@examples()
+@given(st.data())
+def test_rows_in_any_cuts_and_saved_between_them_give_the_same_bits(cls, drawn):
+    rows = drawn.draw(data())
+    n, p = rows.X.shape
+    model, forms = made(drawn.draw, cls, p), FORMS["rows"]
+    kinds = drawn.draw(st.sampled_from([("sparse", "wide"), ("dense", "dense")]))
+    whole = outcome(show_rows, model, rows, [(0, n)], forms[kinds[0]])
+    parts = outcome(show_rows, model, rows, cuts(drawn.draw, n), forms[kinds[1]])
+    assert parts == whole
+
+
+@every(COLUMNS)
+@examples()
+@given(st.data())
+def test_columns_in_any_cuts_and_saved_between_them_give_the_same_bits(cls, drawn):
+    columns = drawn.draw(data())
+    p = columns.X.shape[1]
+    model, forms = made(drawn.draw, cls, p), FORMS["columns"]
+    kinds = drawn.draw(st.sampled_from([("sparse", "wide"), ("dense", "dense")]))
+    whole = outcome(show_columns, model, columns, [(0, p)], forms[kinds[0]])
+    parts = outcome(show_columns, model, columns, cuts(drawn.draw, p), forms[kinds[1]])
+    assert parts == whole
+
+
+# -------------------------------------------------- merges
+
+
+@examples(40)
+@given(st.data())
+def test_averages_merged_in_any_order_are_those_of_all_rows(drawn):
+    rows = drawn.draw(data())
+    n, p = rows.X.shape
+    whole = ofslib.RunningAverages(p).update(rows.X, rows.y)
+    parts = [ofslib.RunningAverages(p)]
+    for start, stop in drawn.draw(st.permutations(cuts(drawn.draw, n))):
+        parts.append(ofslib.RunningAverages(p).update(rows.X[start:stop], rows.y[start:stop]))
+    while len(parts) > 1:
+        parts.append(parts.pop(drawn.draw(st.integers(0, len(parts) - 1))).merge(parts.pop(0)))
+    assert parts[0].n == n and parts[0].weight == n
+    for name in ("mean_x", "mean_y", "S_xx", "S_xy", "S_yy"):
+        assert_allclose(getattr(parts[0], name), getattr(whole, name), rtol=1e-12, atol=1e-12)
+
+
+# -------------------------------------------------- extremes
+
+
+# With a column of 1e-310 the coefficients of its scaled form have no size in its own units; sizes
+# so far apart leave leverage scores a singular matrix.
+NOT_PROMISED = dict.fromkeys(COLUMNS, ("subnormal",))
+NOT_PROMISED[ofslib.OnlineLeverageSelector] = ("subnormal", "tiny", "huge")
+
+
+@every([*ROWS, *AVERAGES, *COLUMNS])
+@examples()
+@given(st.data())
+def test_what_numbers_can_be_is_learned_or_refused(cls, drawn):
+    """A finite model of at most k features; or an error, and nothing has changed."""
+    left_out = NOT_PROMISED.get(cls, ())
+    given = drawn.draw(data({name: EXTREME[name] for name in EXTREME if name not in left_out}))
+    n, p = given.X.shape
+    model = made(drawn.draw, cls, p)
+    form = FORMS["columns" if cls in COLUMNS else "rows"][
+        drawn.draw(st.sampled_from(["dense", "sparse"]))
+    ]
+    before = pickle.dumps(vars(model))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model.fit(form(given.X), given.target(model))
+        except (FloatingPointError, ValueError) as error:
+            assert re.search("diverged|1 class", str(error))
+            assert pickle.dumps(vars(model)) == before
+            return
+        if cls in AVERAGES and n == 1:
+            with pytest.raises(ValueError, match="at least 2 rows"):
+                model.predict(given.X)
+            return
+        most = getattr(model, "k", None) or p
+        assert len(set(model.support_.tolist()) & set(range(p))) == len(model.support_) <= most
+        if hasattr(model, "coef_"):
+            assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_)

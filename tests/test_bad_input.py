@@ -1,0 +1,623 @@
+"""What nobody should give: each is refused by its name, and nothing has changed then.
+
+One table. A row is a call of a fresh subject, a part of what the error says, and its class if this
+is not ValueError. The subject is what the call might spoil: an estimator that has learned, a
+generator, a folder of files. docs/reliability.md counts the rows.
+"""
+
+import pickle
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import yaml
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.exceptions import NotFittedError
+from snakemake.cli import parse_config
+
+import ofslib
+from ofslib import bounds, datasets, metrics, wishart
+from ofslib._files import CorruptFile
+from ofslib.reproduction import project
+from ofslib.reproduction.entries import ConfigurationError
+from ofslib.simulate import Drifting, Equicorrelated, SparseRows
+
+ROOT = Path(__file__).parents[1]
+nan, inf = np.nan, np.inf
+X = np.random.default_rng(0).standard_normal((40, 6))
+y = X[:, 0] - X[:, 1] + 0.1
+LABELS = (y > 0).astype(int)
+HOLED = np.where(X > 2, nan, X)
+FRAME = pd.DataFrame(X, columns=list("abcdef"))
+GIVEN = pickle.dumps([X, y, LABELS])
+
+
+def spoilt(array, value):
+    """The same numbers, but for the last one."""
+    changed = np.array(array, dtype=float)
+    changed.flat[-1] = value
+    return changed
+
+
+# -------------------------------------------------- subjects, and what is known of them
+
+
+def regressor():
+    return ofslib.SFSARegressor(k=2, random_state=0).fit(X, y)
+
+
+def classifier():
+    return ofslib.BARDAClassifier(k=2).partial_fit(X, LABELS)
+
+
+def penalised():
+    return ofslib.OPGRegressor(k=2, n_penalties=5).partial_fit(X, y)
+
+
+def unfitted():
+    return ofslib.SFSAClassifier(k=2)
+
+
+def averages():
+    return ofslib.RunningAverages(6).update(X, y)
+
+
+def least_squares():
+    return ofslib.OLSthRegressor(k=2).fit(X, y)
+
+
+def columns():
+    model = ofslib.OnlineSubstitution(k=2, random_state=0)
+    return model.partial_fit_columns(X, y, names=list("abcdef"))
+
+
+def leverage():
+    return ofslib.OnlineLeverageSelector(k=2, random_state=0).fit(X)
+
+
+def generator():
+    return np.random.default_rng(0)
+
+
+def nothing():
+    return None
+
+
+def facts(subject):
+    """All that is known of a subject: what it holds, or the files of a folder."""
+    if isinstance(subject, Path):
+        return {file: file.read_bytes() for file in subject.rglob("*") if file.is_file()}
+    if isinstance(subject, ofslib.RunningAverages):
+        read = subject.copy()  # for reading folds in what waits
+        return read.n, read.weight, *(np.asarray(m).tobytes() for m in read.standardized())
+    if isinstance(subject, BaseEstimator):
+        subject = vars(subject)
+    return pickle.dumps(subject)
+
+
+# -------------------------------------------------- rows
+
+
+def set_to(**values):
+    """Learn with other parameters; they are set back, so that nothing else may have changed."""
+
+    def call(model):
+        before = {name: getattr(model, name) for name in values}
+        model.set_params(**values)
+        try:
+            model.fit(X, LABELS if is_classifier(model) else y)
+        finally:
+            model.set_params(**before)
+
+    return call
+
+
+ROWS = [
+    (set_to(k=0), "'k' parameter .* Got 0"),
+    (set_to(k=-1), "'k' parameter .* Got -1"),
+    (set_to(k=1.5), "'k' parameter .* Got 1.5"),
+    (set_to(k="ten"), "'k' parameter .* Got 'ten'"),
+    (set_to(k=None), "'k' parameter .* Got None"),
+    (set_to(k=nan), "'k' parameter .* Got nan"),
+    (set_to(k=[3]), "'k' parameter"),
+    (set_to(k=2**63), "'k' parameter .* Got 9223372036854775808"),
+    (set_to(n_passes=2**63), "'n_passes' parameter"),
+    (set_to(batch_size=2**63), "'batch_size' parameter"),
+    (set_to(maturity=2**63), "'maturity' parameter"),
+    (set_to(maturity="long"), "'maturity' parameter"),
+    (set_to(learning_rate=0), "'learning_rate' parameter .* Got 0"),
+    (set_to(learning_rate=inf), "'learning_rate' parameter .* Got inf"),
+    (set_to(learning_rate="fast"), "'learning_rate' parameter"),
+    (set_to(mu=-1), "'mu' parameter"),
+    (set_to(shuffle="yes"), "'shuffle' parameter"),
+    (set_to(random_state=-1), "'random_state' parameter"),
+    (set_to(random_state=1.5), "'random_state' parameter"),
+    (set_to(loss="hinge"), "'loss' parameter .*squared_error"),
+    (set_to(fit_intercept=None), "'fit_intercept' parameter"),
+    (set_to(importance="size"), "'importance' parameter .*coef"),
+    (lambda m: m.set_params(learning_rte=1), "learning_rte"),
+    (lambda m: ofslib.SFSARegressor(learning_rte=1), "learning_rte", TypeError),
+    (lambda m: m.fit(None, y), "Expected 2D array"),
+    (lambda m: m.fit(3.0, y), "Expected 2D array"),
+    (lambda m: m.fit(X[0], y), "Expected 2D array"),
+    (lambda m: m.fit(X[None], y), "dim 3"),
+    (lambda m: m.fit(X[:0], y[:0]), "0 sample"),
+    (lambda m: m.fit(X[:, :0], y), "0 feature"),
+    (lambda m: m.fit([[1, 2], [3]], [1, 2]), "inhomogeneous"),
+    (lambda m: m.fit(np.full(X.shape, "word"), y), "dtype='numeric'|convert"),
+    (lambda m: m.fit(X * 1j, y), "Complex data"),
+    (lambda m: m.fit(np.where(X > 2, None, X), y), "X contains NaN"),
+    (lambda m: m.fit(FRAME.assign(a="x"), y), "could not convert string to float: 'x'"),
+    (lambda m: m.fit(FRAME.rename(columns={"a": 0}), y), "string names", TypeError),
+    (lambda m: m.partial_fit(HOLED, y), "X contains NaN"),
+    (lambda m: m.partial_fit(sp.csc_array(HOLED), y), "X contains NaN"),
+    (lambda m: m.partial_fit(spoilt(X, -inf), y), "X contains infinity"),
+    (lambda m: m.partial_fit(X[:, :3], y), "X has 3 features.* 6"),
+    (lambda m: m.partial_fit(np.hstack([X, X]), y), "X has 12 features.* 6"),
+    (lambda m: m.partial_fit(X, None), "requires y"),
+    (lambda m: m.partial_fit(X, y[1:]), r"\[40, 39\]"),
+    (lambda m: m.partial_fit(X, X), "y should be a 1d array"),
+    (lambda m: m.partial_fit(X, 1.0), "y should be a 1d array"),
+    (lambda m: m.partial_fit(X, ["a"] * 40), "convert string to float"),
+    (lambda m: m.partial_fit(X, spoilt(y, nan)), "y contains NaN"),
+    (lambda m: m.partial_fit(X, spoilt(y, inf)), "y contains infinity"),
+    (lambda m: m.partial_fit(X, y * 1j), "Complex data"),
+    (lambda m: m.predict(X[:, :5]), "X has 5 features.* 6"),
+    (lambda m: m.predict(HOLED), "X contains NaN"),
+    (lambda m: m.predict(X[0]), "Expected 2D array"),
+    (lambda m: m.transform(X[:, :5]), "X has 5 features.* 6"),
+    (lambda m: m.get_feature_names_out(["a"]), "input_features"),
+]
+TWO_CLASSES = [
+    (set_to(delta=0), "'delta' parameter"),
+    (set_to(alpha=-1), "'alpha' parameter"),
+    (lambda m: m.fit(X, np.arange(40) % 3), "takes 2 classes, y has 3"),
+    (lambda m: m.fit(X, np.ones(40)), r"needs 2 classes, y has 1 class: \[1.0\]"),
+    (lambda m: m.fit(X, y), "continuous"),
+    (lambda m: m.fit(X, [None, 1] * 20), "Unknown label type"),
+    (lambda m: m.fit(X, spoilt(LABELS, nan)), "y contains NaN"),
+    (lambda m: m.partial_fit(X, LABELS + 5), r"y holds labels \[5, 6\]; allowed are \[0, 1\]"),
+    (lambda m: m.partial_fit(X, LABELS.astype(str)), "y holds labels"),
+    (lambda m: m.partial_fit(X, LABELS, classes=["a", "b"]), "classes=.*'a', 'b'"),
+    (lambda m: m.partial_fit(X, LABELS, classes=[0, 1, 2]), "has 3"),
+    (lambda m: m.partial_fit(X, LABELS, classes=[0]), "needs 2 classes"),
+]
+PENALTIES = [
+    (set_to(n_penalties=0), "'n_penalties' parameter"),
+    (set_to(n_penalties=2**63), "'n_penalties' parameter"),
+    (set_to(l1=nan), "'l1' parameter"),
+    (set_to(l1_range=(1,)), "l1_range="),
+    (set_to(l1_range=(nan, 1)), "l1_range=.*nan"),
+    (set_to(l1_range=(2.0, 1.0)), "l1_range="),
+    (set_to(l1_range=7), "'l1_range' parameter"),
+]
+BEFORE = [
+    (lambda m: m.predict(X), "not fitted", NotFittedError),
+    (lambda m: m.transform(X), "not fitted", NotFittedError),
+    (lambda m: m.coef_, "not fitted", NotFittedError),
+    (lambda m: m.online_loss_, "not fitted", NotFittedError),
+    (lambda m: m.score(X, LABELS), "not fitted", NotFittedError),
+    (lambda m: m.partial_fit(X, np.ones(40)), r"y has 1 class.*classes=\[...\]"),
+    (lambda m: m.partial_fit(X, LABELS, classes=["a", "b"]), r"labels \[0, 1\]; allowed .*'a'"),
+]
+
+# -------------------------------------------------- averages and columns
+
+AVERAGES = [
+    (lambda a: ofslib.RunningAverages(0), "n_features"),
+    (lambda a: ofslib.RunningAverages(1.5), "n_features"),
+    (lambda a: ofslib.RunningAverages(2, np.int64), "dtype .*int64"),
+    (lambda a: ofslib.RunningAverages(2, memory_map="/no/such"), "memory_map .*/no/such"),
+    (lambda a: a.update(X, y, np.full(40, nan)), "sample_weight contains NaN"),
+    (lambda a: a.update(X, y, -np.ones(40)), "sample_weight must be 0 or more"),
+    (lambda a: a.update(X, y, np.ones(3)), "sample_weight must have the shape"),
+    (lambda a: a.update(HOLED, y), "X contains NaN"),
+    (lambda a: a.update(X[:, :3], y), "3 features.* 6"),
+    (lambda a: a.update(X, spoilt(y, inf)), "infinity"),
+    (lambda a: a.adapt(0), "rate .*got 0"),
+    (lambda a: a.adapt("fast"), "rate .*'fast'", TypeError),
+    (lambda a: a.adapt(0.1, per="row"), "per .*'row'"),
+    (lambda a: a.merge(3), "other .*int", TypeError),
+    (lambda a: a.merge(ofslib.RunningAverages(2)), "n_features=6, got n_features=2"),
+    (lambda a: ofslib.RunningAverages(6).mean_x, "no rows"),
+    (lambda a: ofslib.RunningAverages(1).update([[1]], [1]).standardized(), "2 rows, got n=1"),
+    (lambda a: a.from_moments(0, np.zeros(3), np.eye(3)), "n must be .*got 0"),
+    (lambda a: a.from_moments(4, [0, nan, 0], np.eye(3)), "mean must be finite"),
+    (lambda a: a.from_moments(4, np.zeros(3), np.eye(2)), r"comoments .*\(3, 3\)"),
+    (lambda a: a.from_moments(4, np.zeros(3), -np.eye(3)), "comoments .*diagonal"),
+    (lambda a: a.load("/no/such"), "/no/such", FileNotFoundError),
+    (lambda a: a.load(__file__), "test_bad_input.py is not a whole file"),
+    (lambda a: ofslib.OLSRegressor().fit_averages(np.eye(3)), "averages .*ndarray", TypeError),
+    (lambda a: ofslib.OLSClassifier().fit_averages(a), "S_yy"),
+    (lambda a: ofslib.OLSthRegressor().path(a, [0]), r"ks=\[0\]"),
+    (lambda a: ofslib.OLSthRegressor().path(a, [7]), r"ks=\[7\]"),
+    (lambda a: ofslib.OLSthRegressor().path(a, []), r"ks=\[\]"),
+    (lambda a: ofslib.OLSthRegressor().path(a, ["a"]), r"ks=\['a'\]"),
+]
+FROM_AVERAGES = [
+    (set_to(k="cv"), "'k' parameter .*'cv'"),
+    (set_to(adaptation=1), "'adaptation' parameter"),
+    (set_to(dtype="float16"), "'dtype' parameter .*float64"),
+    (set_to(ridge=0), "'ridge' parameter"),
+    (set_to(max_k=2**63), "'max_k' parameter"),
+]
+COLUMN_STREAMS = [
+    (set_to(k=0), "'k' parameter"),
+    (set_to(k=2**63), "'k' parameter"),
+    (set_to(n_scans=0), "'n_scans' parameter"),
+    (set_to(loss="hinge"), "'loss' parameter"),
+    (set_to(refit="yes"), "'refit' parameter"),
+    (lambda m: m.partial_fit_columns(X[:-1], names=list("ghijkl")), "39 rows.* 40"),
+    (lambda m: m.partial_fit_columns(X, y + 1, names=list("ghijkl")), "y differs"),
+    (lambda m: m.partial_fit_columns(HOLED, names=list("ghijkl")), "NaN"),
+    (lambda m: m.partial_fit_columns(X), "names"),
+    (lambda m: m.partial_fit_columns(X, names=["g"]), r"names=\['g'\] must be 6 strings"),
+    (lambda m: m.partial_fit_columns(X, names=[1, 2, 3, 4, 5, 6]), "names=.*strings"),
+    (lambda m: m.partial_fit_columns(X, names=list("ghijkk")), "names: .*one column only"),
+    (lambda m: m.partial_fit_columns(X, names=list("fghijk")), "names: .*one column only"),
+    (lambda m: ofslib.OnlineSubstitution().partial_fit_columns(X), "y=None"),
+    (lambda m: ofslib.OnlineSubstitution().predict(X), "not fitted", NotFittedError),
+    (lambda m: ofslib.AsyncOnlineSubstitution(tau=-1).fit(X, y), "'tau' parameter"),
+    (lambda m: ofslib.AsyncOnlineSubstitution(backend="spark").fit(X, y), "'backend' parameter"),
+    (lambda m: ofslib.Grafting(l1=0).fit(X, y), "'l1' parameter"),
+    (lambda m: ofslib.AlphaInvesting().fit(X, None), "requires y"),
+]
+SELECTORS = [
+    (lambda m: m.partial_fit_columns(X[:-1]), "39 rows.* 40"),
+    (lambda m: m.partial_fit_columns(HOLED), "NaN"),
+    (lambda m: m.transform(X[:, :3]), "X has 3 features.* 6"),
+    (lambda m: ofslib.OnlineLeverageSelector().support_, "not fitted", NotFittedError),
+    (lambda m: ofslib.OnlineLeverageSelector(variant="x").fit(X), "'variant' parameter"),
+    (lambda m: ofslib.LaplacianScoreSelector(n_neighbors=0).fit(X), "'n_neighbors' parameter"),
+    (lambda m: ofslib.UniformSelector(k=0).fit(X), "'k' parameter"),
+    (lambda m: ofslib.SparseEmbedding().transform(X), "not fitted", NotFittedError),
+]
+
+# -------------------------------------------------- designs, metrics, laws, bounds
+
+DRIFT = {"p": 60, "k": 3, "a": 1.0, "b": 0.0, "period": 100, "step_rows": 10}
+THIN = {"p": 50, "k": 3, "nonzeros": 5}
+DESIGNS = [
+    (lambda rng: Equicorrelated(20, 0), "k=0"),
+    (lambda rng: Equicorrelated(20, 1.5), "k=1.5"),
+    (lambda rng: Equicorrelated(20, True), "k=True"),
+    (lambda rng: Equicorrelated("a", 2), "p='a'"),
+    (lambda rng: Equicorrelated(nan, 2), "p=nan"),
+    (lambda rng: Equicorrelated(inf, 2), "p=inf"),
+    (lambda rng: Equicorrelated(20.5, 2), "p=20.5"),
+    (lambda rng: Equicorrelated(19, 2), "p=19"),
+    (lambda rng: Equicorrelated(20, 2, alpha=nan), "alpha=nan"),
+    (lambda rng: Equicorrelated(20, 2, alpha="a"), "alpha='a'"),
+    (lambda rng: Equicorrelated(20, 2, noise=inf), "noise=inf"),
+    (lambda rng: Equicorrelated(20, 2, noise=-1), "noise=-1"),
+    (lambda rng: Equicorrelated(20, 2, noise="a"), "noise='a'"),
+    (lambda rng: Equicorrelated(20, 2, beta="ab"), "beta='ab'"),
+    (lambda rng: Equicorrelated(20, 2, beta=None), "beta=None"),
+    (lambda rng: Equicorrelated(20, 2, beta=(1, nan)), "beta="),
+    (lambda rng: Equicorrelated(20, 2, beta=(1, 2, 3)), "beta="),
+    (lambda rng: Equicorrelated(20, 2, beta=()), "beta="),
+    (lambda rng: Equicorrelated(20, 2, task="ranking"), "task='ranking'"),
+    (lambda rng: Equicorrelated(20, 2, task=1), "task=1"),
+    (lambda rng: Equicorrelated(20, 2).sample(0, rng), "n=0"),
+    (lambda rng: Equicorrelated(20, 2).sample(1.5, rng), "n=1.5"),
+    (lambda rng: list(Equicorrelated(20, 2).stream(-1, rng)), "n=-1"),
+    (lambda rng: list(Equicorrelated(20, 2).stream(5, rng, 0)), "block_rows=0"),
+    (lambda rng: list(Equicorrelated(20, 2).stream(5, rng, 1.5)), "block_rows=1.5"),
+    (lambda rng: Equicorrelated(20, 2).sample(3, 0), "rng=0"),
+    (lambda rng: Equicorrelated(20, 2).rmse(np.ones(3)), r"coef has shape \(3,\)"),
+    (lambda rng: Equicorrelated(20, 2).auc(np.ones(20)), "task='regression'"),
+    (lambda rng: SparseRows(**THIN | {"nonzeros": 0}), "nonzeros=0"),
+    (lambda rng: SparseRows(**THIN | {"nonzeros": 51}), "nonzeros=51"),
+    (lambda rng: SparseRows(**THIN | {"nonzeros": 1.5}), "nonzeros=1.5"),
+    (lambda rng: SparseRows(**THIN, dense_support="yes"), "dense_support='yes'"),
+    (lambda rng: SparseRows(**THIN).sample(-1, rng), "n=-1"),
+    (lambda rng: Drifting(**DRIFT | {"period": 0}), "period=0"),
+    (lambda rng: Drifting(**DRIFT | {"a": nan}), "a=nan"),
+    (lambda rng: Drifting(**DRIFT | {"step_rows": -1}), "step_rows=-1"),
+    (lambda rng: Drifting(**DRIFT, noise=-1.0), "noise=-1"),
+    (lambda rng: Drifting(**DRIFT, price=(2, 1)), r"price=\(2, 1\)"),
+    (lambda rng: Drifting(**DRIFT, price=(1,)), r"price=\(1,\)"),
+    (lambda rng: Drifting(**DRIFT).rmse(np.ones(3), 0.0, 1), r"coef has shape \(3,\)"),
+]
+
+
+class Model:
+    """What somebody hands to a metric."""
+
+    def __init__(self, **own):
+        self.__dict__.update(own)
+
+
+WRONG_MODEL = metrics.NotFinite
+METRICS = [
+    (lambda _: metrics.detection_rate([1], []), "support holds no feature"),
+    (lambda _: metrics.detection_rate([1], None), "support must be indices"),
+    (lambda _: metrics.detection_rate(np.array([True, False]), [1]), "selected must be indices"),
+    (lambda _: metrics.detection_rate([1.5], [1]), "selected must be indices"),
+    (lambda _: metrics.detection_rate([-1], [1]), "selected must be indices"),
+    (lambda _: metrics.detection_rate(["a"], [1]), "selected must be indices"),
+    (lambda _: metrics.detection_rate([[1]], [1]), "selected must be indices"),
+    (lambda _: metrics.clustering_accuracy([], []), "labels and clusters"),
+    (lambda _: metrics.clustering_accuracy([1, 2], [1]), "labels and clusters"),
+    (lambda _: metrics.clustering_accuracy(None, None), "labels and clusters"),
+    (lambda _: metrics.clustering_accuracy([[1, 2]], [[1, 2]]), "labels and clusters"),
+    (lambda _: metrics.selected_features(Model()), "coef_", AttributeError),
+    (lambda _: metrics.selected_features(Model(coef_=[nan])), "coef_ of Model", WRONG_MODEL),
+    (lambda _: metrics.selected_features(Model(support_=[0.5])), "support_ must be indices"),
+    (lambda _: metrics.check_finite(Model(intercept_=inf)), "intercept_ of Model", WRONG_MODEL),
+    (
+        lambda _: metrics.METRICS["RMSE"](Model(predict=lambda X: X[:, 0] * nan), X, y, None),
+        "predict of Model",
+        WRONG_MODEL,
+    ),
+]
+
+
+def drawn(sample=wishart.sample_moments, **wrong):
+    own = {"n": 30, "covariance": np.eye(4), "beta": np.ones(4), "noise": 1.0}
+    return lambda rng: sample(**own | {"random_state": rng} | wrong)
+
+
+LAWS = [
+    (drawn(n=0), "n == 0"),
+    (drawn(n=1.5), "n must be an instance of", TypeError),
+    (drawn(n="many"), "n must be an instance of", TypeError),
+    (drawn(covariance=np.eye(3)), r"beta has shape \(4,\)"),
+    (drawn(covariance=-np.eye(4)), "covariance must be positive definite"),
+    (drawn(covariance=np.eye(4) * nan), "covariance contains NaN"),
+    (drawn(covariance=wishart.LowRank(np.zeros(4), np.ones((4, 1)))), "covariance.diagonal"),
+    (drawn(beta=[nan] * 4), "beta contains NaN"),
+    (drawn(noise=-1.0), "noise == -1"),
+    (drawn(noise=nan), "noise=nan"),
+    (drawn(noise="loud"), "noise must be an instance of", TypeError),
+    (drawn(task="ranking"), "task='ranking'"),
+    (drawn(random_state=-1), "random_state=-1"),
+    (drawn(random_state="seed"), "random_state='seed'", TypeError),
+    (drawn(wishart.sample_ols, n=4), "n == 4"),
+    (drawn(wishart.sample_ols, size=-1), "size == -1"),
+    (lambda rng: wishart.sample_extreme_eigenvalues(10, 0, random_state=rng), "p == 0"),
+    (lambda rng: wishart.sample_extreme_eigenvalues(10, 3, -0.5, rng), "spike == -0.5"),
+]
+BOUNDS = [
+    (lambda _: bounds.dissertation_proposition_3(1.5, 9, 1.0, 1.0), "n=1.5", TypeError),
+    (lambda _: bounds.dissertation_proposition_3(True, 9, 1.0, 1.0), "n=True", TypeError),
+    (lambda _: bounds.dissertation_proposition_3(10, 9, "1", 1.0), "sigma='1'", TypeError),
+    (lambda _: bounds.dissertation_proposition_3(10, 0, 1.0, 1.0), "p=0"),
+    (lambda _: bounds.dissertation_proposition_3(10, 9, nan, 1.0), "sigma=nan"),
+    (lambda _: bounds.dissertation_proposition_3(10, 9, inf, 1.0), "sigma=inf"),
+    (lambda _: bounds.dissertation_proposition_3(10, 9, 1.0, 1.0, variant="x"), "variant='x'"),
+    (lambda _: bounds.olsth_beta_min(100, 10, 10), "k=10"),
+    (lambda _: bounds.dissertation_lemma_2(None, 1, 1), "k=None", TypeError),
+    (lambda _: bounds.barda_passes(0, 1), "n=0"),
+    (lambda _: bounds.sfsa_limit_4_1(0, 0.6, 1.0), "T=0"),
+    (
+        lambda _: bounds.dissertation_lemma_2(2, 3, 5),
+        r"does not apply: k\* = 3",
+        bounds.DoesNotApply,
+    ),
+]
+
+# -------------------------------------------------- files
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A small project and a few texts."""
+    for part in ("workflow/schemas", "notebooks", "config"):
+        shutil.copytree(ROOT / part, tmp_path / part)
+    for file in tmp_path.glob("config/experiments/*.yaml"):
+        file.unlink()
+    shutil.copy(ROOT / "config/experiments/barda.yaml", tmp_path / "config/experiments")
+    (tmp_path / "rows.svm").write_text("1 1:2\n-1 2:3\n")
+    return tmp_path
+
+
+def read(content, name="bad.svm", **options):
+    """Go through a text of this content."""
+
+    def call(folder):
+        path = folder.parent / f"{folder.name}_{name}"
+        path.write_bytes(content)
+        return list(datasets.open_stream(path, cache=folder / "cache", **options))
+
+    return call
+
+
+def opened(*given, **options):
+    return lambda folder: list(datasets.open_stream(folder / "rows.svm", *given, **options))
+
+
+LINE = r"bad\.svm, line 1: "
+READERS = [
+    (read(b"x 1:2\n"), f"{LINE}the label 'x'"),
+    (read(b"1 2\n"), f"{LINE}'2' is not `index:value`"),
+    (read(b"1 0:2\n"), f"{LINE}feature index 0"),
+    (read(b"1 -1:2\n"), f"{LINE}'-1:2'"),
+    (read(b"1 1.5:1\n"), f"{LINE}'1.5:1'"),
+    (read(b"1 1:2 1:3\n"), f"{LINE}.*twice"),
+    (read(b"1 1:nan\n"), f"{LINE}'1:nan'"),
+    (read(b"1 1:inf\n"), f"{LINE}'1:inf'"),
+    (read(b"1 1:1e999\n"), f"{LINE}.*finite"),
+    (read(b"nan 1:2\n"), f"{LINE}the label 'nan'"),
+    (read(b"1 99999999999:1\n"), f"{LINE}feature index 99999999999"),
+    (read(b"1 qid:1 1:2\n"), f"{LINE}'qid:1'"),
+    (read(b"1,2,3\n"), f"{LINE}the label '1,2,3'"),
+    (read(b"1 1::2\n"), f"{LINE}'1::2'"),
+    (read(bytes(range(1, 256))), f"{LINE}the label"),
+    (read("1 1:2\n".encode("utf-16")), f"{LINE}the label"),
+    (read(b"1 2.0 |f 1:2\n"), f"{LINE}'2.0'"),
+    (read(b"1 |f 1:2 |g 2:3\n"), rf"{LINE}'\|g'"),
+    (read(b"no gzip", "bad.svm.gz"), "bad.svm.gz: expected a whole file", CorruptFile),
+    (opened(0), "block_rows: .*got 0"),
+    (opened(start_row=-1), "start_row: .*got -1"),
+    (opened(dtype=int), "dtype .*int64"),
+    (opened(n_features=1, cache=False), "n_features"),
+    (lambda f: datasets.open_stream(f / "none.svm"), "none.svm", FileNotFoundError),
+    (lambda f: datasets.load("nothing"), "'nothing'.*ecml18_dexter"),
+    (lambda f: datasets.load("ecml18_dexter", f, split="valid"), "'valid'"),
+    (lambda f: datasets.registry(f / "rows.svm"), r"rows\.svm: expected columns"),
+    (lambda f: datasets.registry(f / "none.csv"), r"none\.csv: no table", FileNotFoundError),
+]
+
+# -------------------------------------------------- configuration and command line
+
+
+def edited(file, place, value):
+    """Load a project in which one value of a file is another; the file is given back."""
+
+    def call(folder):
+        path = folder / f"config/{file}.yaml"
+        before = path.read_bytes()
+        content = yaml.safe_load(before)
+        *way, last = place.split("/")
+        inner = content
+        for key in way:
+            inner = inner[key]
+        inner[last] = value
+        path.write_text(yaml.safe_dump(content))
+        try:
+            project.load(folder)
+        finally:
+            path.write_bytes(before)
+
+    return call
+
+
+def written(file, content):
+    """Load a project in which a file of config/ holds these bytes; it is given back."""
+
+    def call(folder):
+        path = folder / f"config/{file}"
+        before = path.read_bytes()
+        path.write_bytes(content)
+        try:
+            project.load(folder)
+        finally:
+            path.write_bytes(before)
+
+    return call
+
+
+def called(*words):
+    """What `snakemake --config ...` does with these words."""
+    return lambda folder: project.load(folder, **parse_config(words))
+
+
+ENTRY = "experiments/barda"
+HEADER = (ROOT / "config/datasets.csv").read_text(encoding="utf-8").splitlines()[0]
+METHOD = b"{class: SGDTRegressor, entries: [barda_figure_1]}\n"
+CONFIGURATION = [
+    (edited("config", "sead", 1), "config.yaml.*sead"),
+    (edited("config", "seed", -1), "config.yaml.*seed"),
+    (edited("config", "seed", "one"), "seed: 'one'"),
+    (edited("config", "scale", "huge"), "scale='huge'"),
+    (edited("config", "real_data", "perhaps"), "real_data"),
+    (edited("config", "time_limit", 0), "time_limit"),
+    (edited("scales", "smoke/replicates", 0), "scales.yaml, smoke.replicates"),
+    (edited("scales", "smoke/valeus", 1), "scales.yaml, smoke.*valeus"),
+    (edited(ENTRY, "barda_figure_1/metrics", ["acuracy"]), "barda_figure_1.*acuracy"),
+    (edited(ENTRY, "barda_figure_1/form", "figur"), "figur"),
+    (edited(ENTRY, "barda_figure_1/notebook", "no_such"), "notebooks/no_such.ipynb"),
+    (edited(ENTRY, "barda_figure_1/replicates", 0), "replicates"),
+    (edited(ENTRY, "barda_figure_1/passes", "2d/m"), "passes.*2d/m"),
+    (edited(ENTRY, "barda_figure_1/grid", {"dataset": ["dextre"]}), "'dextre'"),
+    (
+        edited(ENTRY, "barda_figure_1/methods/new", {"class": "os:system"}),
+        "new: 'os:system': 'os' is a part",
+    ),
+    (edited(ENTRY, "barda_figure_1/methods/new", {"class": "BARDA"}), "new: .*BARDA"),
+    (edited(ENTRY, "barda_figure_1/methods/new", {"k": 3}), "class"),
+    (edited(ENTRY, "barda_figure_1/methods/new", None), "new"),
+    *(
+        (written("methods.yaml", b"%s: %s" % (label, METHOD)), "methods.yaml, top level: the name")
+        for label in (b"1", b"1.5", b"null", b"yes", b"off", b"2020-01-01", b".inf", b"12:30")
+    ),
+    (written("methods.yaml", b"new: {class: SGDTRegressor, entries: [nothing]}\n"), "'nothing'"),
+    (written("methods.yaml", b"new: {class: SGDTRegressor}\n"), "methods.yaml, new.*entries"),
+    (written("methods.yaml", b"# \xe9\n"), r"methods.yaml: .*utf-8"),
+    (written("config.yaml", b"scale: ["), "config.yaml: "),
+    (written("config.yaml", b"- scale\n"), "config.yaml, top level"),
+    (written("config.yaml", b"seed: 1\nseed: 2\n"), "'seed' is there twice"),
+    (written("config.yaml", b"scale: !!python/object/apply:os.getcwd []\n"), "config.yaml: .*tag"),
+    (written("datasets.csv", HEADER.replace(",", ";").encode()), "datasets.csv: .*commas"),
+    (written("datasets.csv", HEADER.encode("utf-16")), "datasets.csv: .*UTF-8"),
+    (written("datasets.csv", b""), "datasets.csv: expected columns"),
+    (written("datasets.csv", f"\ufeff{HEADER}\nmine,Mine\n".encode()), r"row 1 \(mine\), column r"),
+]
+COMMAND_LINE = [
+    (called("scale="), "scale: None is not of type 'string'"),
+    (called("scale=''"), "scale"),
+    (called("scale=huge"), "scale='huge'.*standard"),
+    (called("scale=1"), "scale: 1 is not of type 'string'"),
+    (called("scael=smoke"), "scael"),
+    (called("seed=1e3"), "seed: 1000.0 is not of type 'integer'"),
+    (called("seed=1.5"), "seed: 1.5 is not of type 'integer'"),
+    (called("seed=-1"), "seed: -1 is less than"),
+    (called("seed="), "seed: None is not of type 'integer'"),
+    (called("seed=True"), "seed: True is not of type 'integer'"),
+    (called("seed=one"), "seed: 'one' is not of type 'integer'"),
+    (called("real_data=maybe"), "real_data: 'maybe'"),
+    (called("real_data="), "real_data: None"),
+    (called("real_data=False"), "real_data: False"),
+    (called("time_limit=0"), "time_limit: 0"),
+    (called("time_limit=1h"), "time_limit: '1h'"),
+    (called("scale=[smoke]"), "scale: .*is not of type 'string'"),
+]
+
+TABLE = {
+    regressor: ROWS,
+    classifier: TWO_CLASSES,
+    penalised: PENALTIES,
+    unfitted: BEFORE,
+    averages: AVERAGES,
+    least_squares: FROM_AVERAGES,
+    columns: COLUMN_STREAMS,
+    leverage: SELECTORS,
+    generator: DESIGNS + LAWS,
+    nothing: METRICS + BOUNDS,
+}
+IN_A_FOLDER = READERS + [
+    (call, said, ConfigurationError) for call, said in CONFIGURATION + COMMAND_LINE
+]
+
+
+def case(call, said, error=ValueError):
+    return SimpleNamespace(call=call, said=said, error=error)
+
+
+def refused(subject, row):
+    before = facts(subject)
+    with pytest.raises(row.error, match=f"(?s){row.said}"):
+        row.call(subject)
+    assert facts(subject) == before
+    assert pickle.dumps([X, y, LABELS]) == GIVEN
+
+
+@pytest.mark.parametrize(
+    ("make", "row"),
+    [
+        pytest.param(make, case(*row), id=f"{make.__name__}-{row[1]}")
+        for make, rows in TABLE.items()
+        for row in rows
+    ],
+)
+def test_bad_input_is_refused_by_its_name_and_changes_nothing(make, row):
+    refused(make(), row)
+
+
+@pytest.mark.parametrize("row", [pytest.param(case(*row), id=row[1]) for row in IN_A_FOLDER])
+def test_bad_files_and_words_are_refused_by_their_name_and_change_no_file(folder, row):
+    refused(folder, row)
+
+
+def test_the_words_that_are_not_bad_are_taken(folder):
+    """So that no row is refused for another reason than its own."""
+    words = ("scale=smoke", "seed=3", "real_data=none", "time_limit=5")
+    work = project.load(folder, **parse_config(words))
+    assert (work.scale, work.seed, work.real_data, work.time_limit) == ("smoke", 3, "none", 5)
+    assert "barda_figure_1" in work.entries
+    assert sum(X.shape[0] for X, _ in opened(1)(folder)) == 2
