@@ -48,7 +48,7 @@ def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
 def _locked(temporary):
     """A new file that is locked as long as it is open."""
     while True:
-        file = open(temporary, "xb")
+        file = open(temporary, "x+b")
         if fcntl:
             fcntl.flock(file, fcntl.LOCK_EX)
         # Another writer may have taken it for a dead one's before it was locked.

@@ -11,12 +11,9 @@ third of the lines says what they promise.
 """
 
 import copy
-import json
 import os
-import struct
 import tempfile
-import zipfile
-import zlib
+from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
 from pathlib import Path
@@ -26,9 +23,12 @@ import numpy as np
 import psutil
 import scipy.sparse as sp
 from scipy.linalg.blas import dsyrk, ssyrk
+from sklearn.utils import assert_all_finite
+from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_array, check_X_y
 
-from ofslib._files import whole_file
+from ofslib._interrupts import interrupts_held
+from ofslib._model_files import Saved, read
 from ofslib._sparse import checked
 
 # Co-moments of more bytes than this lie in a file of the system's temporary folder.
@@ -42,14 +42,11 @@ _BUFFER_BYTES = 64 << 20  # before _LEAST_ROWS
 _THIN_ROWS, _THIN_PAIRS = 1024, 4000  # see _is_thin
 _PANEL = 128  # columns of a matrix that are scaled and mirrored at a time
 _FAN_IN = 8  # averages that one task of dask merges
-_FORMAT, _VERSION = "ofslib.RunningAverages", 1
-# What is saved as text, and what as arrays.
-_FACTS = ("n_features", "block_rows", "n", "_weight", "_folded", "_rate", "_per")
+# What is kept, beside the co-moments.
+_FACTS = ("n_features", "block_rows", "n", "_weight", "_folded", "_raw", "_rate", "_per")
 _PENDING = ("_rows", "_weights", "_decays")
 _MEAN = ("_mean", "_rest")
-# What zipfile, zlib, json and numpy raise on bytes that are not theirs.
-_DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, ValueError, TypeError, LookupError)
-_DAMAGE += (EOFError, RuntimeError, OverflowError, OSError)
+_PER = ("observation", "block")
 
 
 class Standardized(NamedTuple):
@@ -68,15 +65,19 @@ class Standardized(NamedTuple):
         return self.mean_y - float(self.mean_x @ coef)
 
 
-class RunningAverages:
+class RunningAverages(Saved):
     """Weight, mean and co-moments of the rows of a stream; O(p^2) memory, whatever its length.
 
     Rows wait in a buffer of `block_rows` rows and are then folded in by one symmetric rank-k
-    update; reading a mean or a moment, `merge` and `standardized` fold in what waits. The result
-    hence does not depend, bit for bit, on how the rows are cut into calls of `update`.
+    update. What is read counts those that wait, but leaves them there. The result hence does not
+    depend, bit for bit, on how the rows are cut into calls of `update`, nor on what was read.
 
-    A method raises ValueError or TypeError if an argument is not allowed, and says what is; and
-    RuntimeError if the object was given up by ``standardized(overwrite=True)``.
+    A method raises ValueError or TypeError if an argument is not allowed, and says what is.
+
+    Ctrl-C waits until a call of `update` or `merge` has ended, and is raised then: all is learned.
+    If nothing was known before the call, or at a second Ctrl-C, it ends sooner; averages that were
+    empty are empty again, others are given up. Averages that were given up, also by an error half
+    way through a change or by ``standardized(overwrite=True)``, raise RuntimeError from then on.
 
     Parameters
     ----------
@@ -104,17 +105,20 @@ class RunningAverages:
         Uncentred averages, as defined in section 3.1; computed anew each time they are read.
     """
 
+    memory_map = None
+
     def __init__(self, n_features: int, dtype=np.float64, memory_map=None):
         if not isinstance(n_features, Integral) or n_features < 1:
             raise ValueError(f"n_features must be an int of 1 or more, got {n_features!r}.")
         if np.dtype(dtype).name not in _SYRK:
             raise ValueError(f"dtype must be float64 or float32, got {np.dtype(dtype).name}.")
-        if memory_map is not None and not Path(memory_map).is_dir():
-            raise ValueError(f"memory_map must be a folder that exists, got {str(memory_map)!r}.")
-        self.n_features, self.dtype, self.memory_map = int(n_features), np.dtype(dtype), memory_map
+        self.memory_map = _folder(memory_map)
+        self.n_features, self.dtype = int(n_features), np.dtype(dtype)
         self.block_rows = _block_rows(self.n_features, self.dtype)
         self.n, self._weight, self._folded = 0, 0.0, 0.0  # _folded: the weight of _mean and _C
-        self._rate, self._per = None, "observation"
+        self._rate, self._per, self._spent = None, "observation", ""
+        # Sum of w |z|^2 over all rows: as long as it fits into dtype, so do the co-moments.
+        self._raw = 0.0
         # The mean is the sum of these: float64, and what it was rounded by.
         self._mean, self._rest = np.zeros((2, self.n_features + 1))
         self._C = self._new_matrix(self.n_features + 1)
@@ -131,7 +135,7 @@ class RunningAverages:
         mean : array-like of shape (p + 1,)
             Means of x, and last that of y; finite.
         comoments : array-like of shape (p + 1, p + 1)
-            sum (z - mean)(z - mean)'; only the upper triangle is read. The diagonal is finite and
+            sum (z - mean)(z - mean)'; only the upper triangle is read. It is finite, its diagonal
             not negative.
         dtype, memory_map
             As in `RunningAverages`.
@@ -151,13 +155,21 @@ class RunningAverages:
         new = cls(len(mean) - 1, dtype, memory_map)
         new.n, new._mean = int(n), mean
         new._weight = new._folded = float(n)
-        new._C[:] = comoments
+        with np.errstate(over="ignore"):
+            new._C[:] = comoments
+        if place := not_finite(new._C):
+            found = comoments[place]
+            raise ValueError(
+                f"comoments must be finite in {new.dtype.name}, got {found} at {place}."
+            )
+        with np.errstate(over="ignore"):
+            new._raw = float(n * (mean @ mean) + new._squares().sum())
         return new
 
     # -------------------------------------------------- rows come in
 
     def update(self, X, y, sample_weight=None) -> "RunningAverages":
-        """Take in rows; returns self. If they are refused, nothing has changed.
+        """Take in rows; returns self. If it raises ValueError, nothing has changed.
 
         Parameters
         ----------
@@ -175,16 +187,39 @@ class RunningAverages:
         X, y, weights = self._checked(X, y, sample_weight)
         if self._per == "block" and len(y):
             weights = weights / weights.sum()
-        if sp.issparse(X) and self._rate is None and _is_thin(X, weights):
-            self._add_thin(X, y, weights)
-            return self
+        raw = self._fitting(X, y, weights)
+        thin = sp.issparse(X) and self._rate is None and raw <= self._limit and _is_thin(X, weights)
         start = 0
-        while start < len(y):
-            # As many as fit into the buffer as it is then.
-            part = slice(start, start + self.block_rows - self._filled)
-            self._append(X[part], y[part], weights[part], opens_call=start == 0)
-            start = part.stop
+        with self._changing() as came:
+            known = self.n > 0
+            if thin:
+                self._add_thin(X, y, weights)
+            while start < len(y) and not thin:
+                if len(came) > known:
+                    raise KeyboardInterrupt
+                # As many as fit into the buffer as it is then.
+                part = slice(start, start + self.block_rows - self._filled)
+                self._append(X[part], y[part], weights[part], opens_call=start == 0)
+                start = part.stop
+            self._raw = raw
         return self
+
+    @contextmanager
+    def _changing(self) -> Iterator[list]:
+        """Change all or nothing: what fails is undone, or, if it has begun to fold, given up."""
+        before = dict(self.__dict__)
+        with interrupts_held() as came:
+            try:
+                yield came
+            except BaseException:
+                if self._spent and before["n"]:
+                    self._C = None
+                    raise
+                if self._spent:
+                    self._C[:] = 0
+                self.__dict__.update(before)
+                raise
+            self._spent = ""
 
     def _checked(self, X, y, sample_weight):
         """Finite X (float64, float32 or CSR), y and weights; rows of weight zero left out."""
@@ -195,6 +230,7 @@ class RunningAverages:
             accept_sparse="csr",
             dtype=kinds,
             y_numeric=True,
+            ensure_all_finite=False,  # see _fitting
             estimator="RunningAverages",
         )
         if X.shape[1] != self.n_features:
@@ -212,13 +248,65 @@ class RunningAverages:
             raise ValueError(f"sample_weight must have the shape {y.shape}, got {weights.shape}.")
         if (weights < 0).any():
             raise ValueError(f"sample_weight must be 0 or more, got {weights.min()}.")
-        used = weights > 0
+        used, least = weights > 0, np.finfo(self.dtype).tiny
+        with np.errstate(over="ignore"):
+            total = self._weight + weights.sum()
+        if total > self._limit or (used & (weights < least)).any():
+            raise ValueError(
+                f"sample_weight must be 0 or at least {least:.0e}, and sum up to {self._limit:.0e} "
+                f"at most with earlier weights; got {weights.min()} to {weights.max()}."
+            )
         return (X, y, weights) if used.all() else (X[used], y[used], weights[used])
+
+    def _fitting(self, X, y, weights) -> float:
+        """What `_raw` will be; ValueError if X is not finite, or the co-moments would not be.
+
+        One pass over X. Only if its squares, which a mean makes larger, do not fit, those of the
+        distances from the mean are summed up: no co-moment can be larger.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = row_norms(X, squared=True) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
+            raw = self._raw + float(weights @ (squares + y * y))
+            if raw <= self._limit:
+                return raw
+            assert_all_finite(X, estimator_name="RunningAverages", input_name="X")
+            waiting = np.square(self._rows[: self._filled], dtype=np.float64)
+            squares = self._squares() + self._weights[: self._filled] @ waiting
+            mean = self._mean if self._weight or not len(y) else self._first(X, y)
+            for start in range(0, len(y), _LEAST_ROWS):
+                part = slice(start, start + _LEAST_ROWS)
+                block = X[part].toarray() if sp.issparse(X) else X[part]
+                squares += weights[part] @ (np.column_stack([block, y[part]]) - mean) ** 2
+        self._refuse_too_large(squares, "X")
+        return raw
+
+    @property
+    def _limit(self) -> float:
+        """What no sum of squares may exceed, so that none of their sums is infinite."""
+        return float(np.finfo(self.dtype).max) / 4
+
+    def _refuse_too_large(self, squares, owner: str) -> None:
+        if not (squares <= self._limit).all():
+            j = int(np.argmax(~(squares <= self._limit)))
+            name = "y" if j == self.n_features else f"feature {j}"
+            raise ValueError(
+                f"{owner} is too large for {self.dtype.name}: weighted squares of distances from "
+                f"the mean of {name} sum up to more than {self._limit:.0e}."
+            )
+
+    @staticmethod
+    def _first(X, y) -> np.ndarray:
+        first = X[:1].toarray()[0] if sp.issparse(X) else X[0]
+        return np.append(first, y[0]).astype(np.float64)
+
+    def _squares(self) -> np.ndarray:
+        """The diagonal of the co-moments, float64."""
+        return np.diagonal(self._C).astype(np.float64)
 
     def _append(self, X, y, weights, opens_call: bool) -> None:
         X = X.toarray() if sp.issparse(X) else X
         if self._weight == 0:
-            self._mean[:-1], self._mean[-1] = X[0], y[0]
+            self._mean = self._first(X, y)
         start, stop = self._filled, self._filled + len(y)
         rows = self._rows[start:stop]
         # What is kept in float32 is the distance from the mean: of a large mean nothing is lost.
@@ -251,15 +339,25 @@ class RunningAverages:
         return weights, decays
 
     def _fold(self) -> None:
-        """Take the waiting rows into mean and co-moments (Chan, Golub and LeVeque 1983).
+        """Take the waiting rows into mean and co-moments."""
+        # Until the call that changes the averages has ended: see _changing.
+        self._spent = "an update or merge that was stopped half-way: begin anew, or load a file"
+        if self._filled == 0:
+            return
+        rows = self._rows[: self._filled + 1]
+        fading, step, weight = self._gathered(rows)
+        _SYRK[self.dtype.name](1.0, rows.T, beta=fading, c=self._C, overwrite_c=1)
+        self._move_mean(step, weight)
+        self._filled = 0
+
+    def _gathered(self, rows):
+        """What the waiting rows, and one more in the same memory, add (Chan, Golub, LeVeque 1983).
 
         The rows, as distances from the mean before, are centred by their own mean; one more row
-        stands for the distance of the two means.
+        stands for the distance of the two means. Returns what is left of the weight before, the
+        step of the mean, and the weight after.
         """
-        count = self._filled
-        if count == 0:
-            return
-        rows = self._rows[: count + 1]
+        count = len(rows) - 1
         # What is left, after the last row, of the weight before each row; then of its own.
         fading = np.append(np.cumprod(self._decays[:count][::-1])[::-1], 1.0)
         weights = self._weights[:count] * fading[1:]
@@ -271,9 +369,7 @@ class RunningAverages:
             rows[:count] *= np.sqrt(weights).astype(self.dtype)[:, None]
         distance = shift - self._rest
         rows[count] = np.sqrt(old * share) * distance
-        _SYRK[self.dtype.name](1.0, rows.T, beta=fading[0], c=self._C, overwrite_c=1)
-        self._move_mean(share * distance, old + new)
-        self._filled = 0
+        return fading[0], share * distance, old + new
 
     def _add_thin(self, X, y, weights) -> None:
         """Take in nearly empty rows at once, without filling them up.
@@ -283,7 +379,7 @@ class RunningAverages:
         """
         self._fold()
         if self._weight == 0:
-            self._mean[-1] = y[0]
+            self._mean = np.append(np.zeros(self.n_features), y[0])
         old, new = self._folded, float(weights.sum())
         share = new / (old + new)
         response = y - self._mean[-1]
@@ -314,7 +410,7 @@ class RunningAverages:
         taken = mean - self._mean
         self._rest = (self._mean - (mean - taken)) + (step - taken)
         self._mean = mean
-        self._folded = self._weight = weight
+        self._folded = self._weight = float(weight)
 
     def adapt(self, rate: float | None, per: str = "observation") -> "RunningAverages":
         """From now on let new rows count more than old ones, by equation (3.11); returns self.
@@ -330,7 +426,7 @@ class RunningAverages:
             `update`, whatever their number. Then `weight` counts calls.
         """
         self._refuse_if_spent()
-        if per not in ("observation", "block"):
+        if per not in _PER:
             raise ValueError(f'per must be "observation" or "block", got {per!r}.')
         if rate is not None and (isinstance(rate, bool) or not isinstance(rate, Real)):
             raise TypeError(f"rate must be a number or None, got {rate!r}.")
@@ -349,34 +445,34 @@ class RunningAverages:
     @property
     def mean_x(self) -> np.ndarray:
         """Means of the features, (p,) float64."""
-        self._settle()
-        return self._mean[:-1].copy()
+        return self._mean_now()[:-1].copy()
 
     @property
     def mean_y(self) -> float:
         """Mean of the response."""
-        self._settle()
-        return float(self._mean[-1])
+        return float(self._mean_now()[-1])
 
     @property
     def S_xx(self) -> np.ndarray:
         """(1 / W) sum w x x', (p, p), in the dtype of the averages, Fortran order."""
-        self._settle()
+        now = self._settled()
+        if not (now._squares() / now._weight + now._mean**2 <= 4 * self._limit).all():
+            raise OverflowError(f"squares of the values shown do not fit into {self.dtype.name}.")
         out, ones = self._new_matrix(self.n_features), np.ones(self.n_features)
-        _symmetric(self._C[:-1, :-1], self._weight, self._mean[:-1], ones, out)
+        _symmetric(now._C[:-1, :-1], now._weight, now._mean[:-1], ones, out)
         return out
 
     @property
     def S_xy(self) -> np.ndarray:
         """(1 / W) sum w y x, (p,) float64."""
-        self._settle()
-        return self._C[:-1, -1] / self._weight + self._mean[:-1] * self._mean[-1]
+        now = self._settled()
+        return now._C[:-1, -1] / now._weight + now._mean[:-1] * now._mean[-1]
 
     @property
     def S_yy(self) -> float:
         """(1 / W) sum w y^2."""
-        self._settle()
-        return float(self._C[-1, -1] / self._weight + self._mean[-1] ** 2)
+        now = self._settled()
+        return float(now._C[-1, -1] / now._weight + now._mean[-1] ** 2)
 
     def standardized(self, centre: bool = True, overwrite: bool = False) -> Standardized:
         """The averages of standardised rows, equations (3.2) and (3.3), of at least 2 rows.
@@ -394,36 +490,57 @@ class RunningAverages:
             Let S_xx take the memory of the co-moments. The object is then spent: any further use
             raises.
         """
-        self._settle()
-        if self.n < 2:
-            raise ValueError(f"standardized needs at least 2 rows, got n={self.n}.")
+        now = self._settled(spend=overwrite)
+        if now.n < 2:
+            raise ValueError(f"standardized needs at least 2 rows, got n={now.n}.")
         # What the moments have in addition to the centred ones.
-        added = np.zeros_like(self._mean) if centre else self._mean.copy()
-        square = np.diagonal(self._C) / self._weight + added**2
+        added = np.zeros_like(now._mean) if centre else now._mean.copy()
+        square = np.diagonal(now._C) / now._weight + added**2
         if not np.isfinite(square).all():
             raise OverflowError(f"squares of the values shown do not fit into {self.dtype.name}.")
         scale = np.sqrt(square[:-1])
-        scale[scale <= 10 * np.finfo(np.float64).eps * np.abs(self._mean[:-1])] = np.inf
-        S_xy = (self._C[:-1, -1] / self._weight + added[:-1] * added[-1]) / scale
-        if overwrite:
-            matrix = out = _without_last(self._C)
-            self._C = None
+        scale[scale <= 10 * np.finfo(np.float64).eps * np.abs(now._mean[:-1])] = np.inf
+        S_xy = (now._C[:-1, -1] / now._weight + added[:-1] * added[-1]) / scale
+        if overwrite or now is not self:
+            # Spent before it is changed: an interrupt leaves no halves.
+            now._spent, now._C, matrix = "standardized(overwrite=True)", None, now._C
+            matrix = out = _without_last(matrix)
         else:
-            matrix, out = self._C[:-1, :-1], self._new_matrix(self.n_features)
-        _symmetric(matrix, self._weight, added[:-1], 1 / scale, out)
+            matrix, out = now._C[:-1, :-1], self._new_matrix(self.n_features)
+        _symmetric(matrix, now._weight, added[:-1], 1 / scale, out)
         np.fill_diagonal(out, 1.0)
-        mean = self._mean - added
-        return Standardized(out, S_xy, float(square[-1]), scale, mean[:-1], float(mean[-1]), self.n)
+        mean = now._mean - added
+        return Standardized(out, S_xy, float(square[-1]), scale, mean[:-1], float(mean[-1]), now.n)
 
-    def _settle(self) -> None:
+    def _settled(self, spend: bool = False) -> "RunningAverages":
+        """These averages with no rows that wait: itself if there are none, else a copy.
+
+        `spend`: itself in any case, as it will not be used again.
+        """
+        self._refuse_if_unknown()
+        if not self._filled:
+            return self
+        if not spend:
+            self = self.copy()
+        with self._changing():
+            self._fold()
+        return self
+
+    def _mean_now(self) -> np.ndarray:
+        self._refuse_if_unknown()
+        if not self._filled:
+            return self._mean
+        _, step, _ = self._gathered(self._rows[: self._filled + 1].copy())
+        return self._mean + (step + self._rest)
+
+    def _refuse_if_unknown(self) -> None:
         self._refuse_if_spent()
         if self.n == 0:
             raise ValueError("these RunningAverages have seen no rows: call update first.")
-        self._fold()
 
     def _refuse_if_spent(self) -> None:
-        if self._C is None:
-            raise RuntimeError("these RunningAverages were spent by standardized(overwrite=True).")
+        if self._spent:
+            raise RuntimeError(f"these RunningAverages were spent by {self._spent}.")
 
     # -------------------------------------------------- objects are joined, copied and kept
 
@@ -438,19 +555,30 @@ class RunningAverages:
             mine, its = getattr(self, name), getattr(other, name)
             if mine != its:
                 raise ValueError(f"other must have {name}={mine}, got {name}={its}.")
-        for one in (self, other):
-            one._refuse_if_spent()
-            one._fold()
+        self._refuse_if_spent()
+        other._refuse_if_spent()
         if other.n == 0:
             return self
-        total = self._folded + other._folded
-        share = other._folded / total
-        distance = (other._mean - self._mean) + (other._rest - self._rest)
-        column = (np.sqrt(self._folded * share) * distance).astype(self.dtype)[:, None]
-        self._C += other._C
-        _SYRK[self.dtype.name](1.0, column, beta=1.0, c=self._C, overwrite_c=1)
-        self._move_mean(share * distance, total)
-        self.n += other.n
+        its = other._settled()
+        C, mean, rest, weight = its._C, its._mean, its._rest, its._folded
+        raw, both = self._raw + its._raw, self._weight + weight
+        if both > self._limit:
+            raise ValueError(f"other must not be so heavy: the weights of both sum up to {both}.")
+        if not raw <= self._limit and self.n:
+            mine = self._settled()
+            with np.errstate(over="ignore"):
+                apart = (mean - mine._mean) ** 2 * (mine._folded * (weight / both))
+            self._refuse_too_large(mine._squares() + its._squares() + apart, "other")
+        with self._changing():
+            self._fold()
+            total = self._folded + weight
+            share = weight / total
+            distance = (mean - self._mean) + (rest - self._rest)
+            column = (np.sqrt(self._folded * share) * distance).astype(self.dtype)[:, None]
+            self._C += C
+            _SYRK[self.dtype.name](1.0, column, beta=1.0, c=self._C, overwrite_c=1)
+            self._move_mean(share * distance, total)
+            self.n, self._raw = self.n + other.n, raw
         return self
 
     def __add__(self, other):
@@ -486,44 +614,60 @@ class RunningAverages:
             self._C[:] = given
         self._new_buffer({name: state[name] for name in _PENDING})
 
-    def save(self, path) -> None:
-        """Write all that is known to one file, with the waiting rows as they are.
-
-        To go on from the file equals never having stopped, bit for bit. The file is an npz, whole
-        or not there at all; the name is used as given, and folders above it are made.
-        """
+    def _parts(self):
         self._refuse_if_spent()
-        facts = {name: getattr(self, name) for name in _FACTS}
-        head = {"format": _FORMAT, "version": _VERSION, "dtype": self.dtype.name} | facts
         state = self.__getstate__()
-        arrays = {name: state[name] for name in (*_MEAN, *_PENDING, "_C")}
-        with whole_file(path) as file:
-            np.savez(file, head=json.dumps(head), **arrays)
+        return {name: state[name] for name in (*_FACTS, *_MEAN, *_PENDING, "_C")}
+
+    def _restore(self, parts):
+        known = set(_FACTS) | {*_MEAN, *_PENDING, "_C"}
+        p, C, rows = parts["n_features"], parts["_C"], parts["_rows"]
+        numbers = [parts[name] for name in ("_weight", "_folded", "_raw")]
+        rate, block, waiting = parts["_rate"], parts["block_rows"], len(rows)
+        means = {name: (p + 1,) for name in _MEAN} | dict.fromkeys(_PENDING[1:], (waiting,))
+        right = {
+            "names": set(parts) == known,
+            "co-moments": C.shape == (p + 1, p + 1) and C.dtype.name in _SYRK,
+            "order": C.flags.f_contiguous and type(p) is int and p > 0,
+            "rows": rows.shape == (waiting, p + 1) and rows.dtype == C.dtype,
+            "means and weights": all(
+                parts[name].shape == shape and parts[name].dtype == np.float64
+                for name, shape in means.items()
+            ),
+        }
+        if all(right.values()):
+            finite = [*(parts[name] for name in means), rows, *numbers[:2]]
+            right |= {
+                "n": type(parts["n"]) is int and (parts["n"] > 0) == (numbers[0] > 0),
+                "sums": all(isinstance(number, float) and number >= 0 for number in numbers),
+                "values": all(np.isfinite(part).all() for part in finite),
+                "upper triangle": not_finite(C) is None and bool((np.diagonal(C) >= 0).all()),
+                "weights": bool((parts["_weights"] > 0).all()),
+                "decays": bool(((parts["_decays"] >= 0) & (parts["_decays"] <= 1)).all()),
+                "rate": rate is None or (type(rate) is float and 0 < rate <= 1),
+                "per": parts["_per"] in _PER,
+                "block_rows": type(block) is int
+                and waiting < block <= max(1, _BUFFER_BYTES // ((p + 1) * C.itemsize)),
+            }
+        if wrong := [name for name, holds in right.items() if not holds]:
+            raise ValueError(f"such averages cannot be: {', '.join(wrong)}")
+        self.dtype, self._spent = C.dtype, ""
+        self.__dict__.update(parts)
+        self._new_buffer({name: parts[name] for name in _PENDING})
 
     @classmethod
     def load(cls, path, memory_map=None) -> "RunningAverages":
         """Read what `save` wrote; `memory_map` as in `RunningAverages`.
 
-        Raises OSError if the file cannot be read, and ValueError if it is damaged, or of another
-        format or a newer version.
+        OSError if the file cannot be read. ValueError if it is not whole, if a bit of it has
+        changed, or if it holds another class or is of a newer version.
         """
-        with open(path, "rb") as file:
-            with _damage_named(path):
-                archive = zipfile.ZipFile(file)
-                head = json.loads(str(_read_array(archive, "head")))
-                if head["format"] != _FORMAT:
-                    raise ValueError(f"its format is {head['format']!r}")
-                if head["version"] != _VERSION:
-                    raise ValueError(f"its version is {head['version']!r}, not {_VERSION}")
-            new = cls(head["n_features"], head["dtype"], memory_map)
-            with _damage_named(path):
-                for name in _FACTS:
-                    setattr(new, name, head[name])
-                for name in _MEAN:
-                    getattr(new, name)[:] = _read_array(archive, name)
-                new._new_buffer({name: _read_array(archive, name) for name in _PENDING})
-                _read_into(new._C, archive, "_C")
-        return new
+        return read(cls, path, memory_map=_folder(memory_map))
+
+    def _space(self, shape, dtype, order):
+        if order == "F" and shape == 2 * shape[:1]:
+            return self._new_matrix(shape[0], dtype)
+        return super()._space(shape, dtype, order)
 
     def _new_buffer(self, waiting=None) -> None:
         """Space for waiting rows, their weights, and what they multiply the weights before by."""
@@ -534,16 +678,17 @@ class RunningAverages:
             self._filled = len(values)
             getattr(self, name)[: self._filled] = values
 
-    def _new_matrix(self, order: int) -> np.ndarray:
+    def _new_matrix(self, order: int, dtype=None) -> np.ndarray:
         """Zeros, (order, order) in Fortran order, in memory or in a file that has no name."""
-        folder, size = self.memory_map, order**2 * self.dtype.itemsize
+        dtype = self.dtype if dtype is None else dtype
+        folder, size = self.memory_map, order**2 * dtype.itemsize
         if folder is None and size <= MAX_BYTES:
-            return np.zeros((order, order), self.dtype, order="F")
+            return np.zeros((order, order), dtype, order="F")
         with tempfile.TemporaryFile(dir=folder) as file:
             # Without space reserved, a full disk would end the process instead of raising.
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, size)
-            mapped = np.memmap(file, self.dtype, "w+", shape=(order, order), order="F")
+            mapped = np.memmap(file, dtype, "w+", shape=(order, order), order="F")
         return np.asarray(mapped)
 
     @staticmethod
@@ -578,7 +723,8 @@ class RunningAverages:
 
 def _averages_of(X, y, n_features, dtype) -> RunningAverages:
     averages = RunningAverages(n_features, dtype)
-    return averages.update(X, y) if len(y) else averages
+    # Merged rows do not wait: a copy would be made of all co-moments to add them.
+    return averages.update(X, y)._settled(spend=True) if len(y) else averages
 
 
 def _is_thin(X, weights) -> bool:
@@ -629,32 +775,18 @@ def _without_last(matrix) -> np.ndarray:
     return flat[: p * p].reshape((p, p), order="F")
 
 
-@contextmanager
-def _damage_named(path):
-    """Say which file it is that cannot be understood."""
-    try:
-        yield
-    except _DAMAGE as error:
-        raise ValueError(
-            f"{os.fspath(path)} is not a whole file of {_FORMAT}, version {_VERSION}: {error}"
-        ) from error
+def not_finite(matrix) -> tuple[int, int] | None:
+    """Row and column of an entry of the upper triangle that is not finite; None: all are."""
+    for start in range(0, len(matrix), _PANEL):
+        part = slice(start, start + _PANEL)
+        upper = np.triu(matrix[: part.stop, part], -start)
+        if not np.isfinite(upper).all():
+            i, j = np.argwhere(~np.isfinite(upper))[0]
+            return int(i), int(start + j)
+    return None
 
 
-def _read_array(archive, name) -> np.ndarray:
-    with archive.open(f"{name}.npy") as stream:
-        return np.lib.format.read_array(stream, allow_pickle=False)
-
-
-def _read_into(target, archive, name) -> None:
-    """Read a matrix in Fortran order piece by piece, as it may be larger than the memory."""
-    with archive.open(f"{name}.npy") as stream:
-        np.lib.format.read_magic(stream)
-        found = np.lib.format.read_array_header_1_0(stream)
-        if found != (target.shape, True, target.dtype):
-            raise ValueError(f"{name} has shape, order and type {found}")
-        rest = memoryview(target.reshape(-1, order="F")).cast("B")
-        while rest:
-            count = stream.readinto(rest[: 1 << 24])
-            if not count:
-                raise EOFError(f"{name} is cut short")
-            rest = rest[count:]
+def _folder(memory_map):
+    if memory_map is not None and not Path(memory_map).is_dir():
+        raise ValueError(f"memory_map must be a folder that exists, got {str(memory_map)!r}.")
+    return memory_map

@@ -21,17 +21,19 @@ LONGEST_FILE = 600
 MAY_IMPORT = {
     "_jit": set(),
     "_files": set(),
+    "_interrupts": set(),
+    "_model_files": {"_files"},
     "_sparse": set(),
     "parallel": set(),
     "simulate": set(),
     "metrics": set(),
     "bounds": set(),
-    "averages": {"_files", "_sparse"},
+    "averages": {"_interrupts", "_model_files", "_sparse"},
     "kernels": {"_jit"},
     "datasets": {"_files", "_sparse", "kernels"},
     "wishart": {"averages"},
-    "streams": {"_sparse", "kernels", "averages"},
-    "algorithms": {"_jit", "_sparse", "kernels", "averages", "parallel", "streams"},
+    "streams": {"_interrupts", "_model_files", "_sparse", "kernels", "averages"},
+    "algorithms": {"_jit", "_model_files", "_sparse", "kernels", "averages", "parallel", "streams"},
 }
 LIBRARY = set(MAY_IMPORT)
 MAY_IMPORT["reproduction"] = LIBRARY

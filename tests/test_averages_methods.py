@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import math
 import pickle
 import warnings
 
@@ -343,16 +344,17 @@ def test_centring_costs_a_row(centre):
 
 
 @every_selector
-@pytest.mark.parametrize("k", ["aic", "bic"])
+@pytest.mark.parametrize("k", ["aic", "bic", "ebic"])
 def test_a_criterion_chooses_among_the_sizes(cls, k):
     X, y = rows()
     y, few = target(cls, y), {"max_k": 12}
     model = cls(k=k, **few).fit(X, y)
     price = 2.0 if k == "aic" else np.log(len(y))
+    subsets = [2 * np.log(math.comb(15, m)) * (k == "ebic") for m in range(13)]
     path = cls(**few).path(averages(X, y), range(1, 13))
     intercepts = y.mean() - path @ X.mean(axis=0)
     values = [
-        naive.information_criterion(X, y, coef, intercept, price)
+        naive.information_criterion(X, y, coef, intercept, price) + subsets[np.count_nonzero(coef)]
         for coef, intercept in zip(path, intercepts, strict=True)
     ]
     assert_allclose(model.coef_, path[np.argmin(values)], rtol=1e-10)
@@ -367,7 +369,35 @@ def test_a_criterion_finds_the_true_size():
         model = cls(k="bic").fit(X, target(cls, y))
         assert {2, 5, 7} <= set(model.support_.tolist()) and len(model.support_) <= 4
     few = ofslib.OLSthRegressor(k="aic").fit(X[:5], y[:5])
-    assert 1 <= len(few.support_) <= 3
+    with pytest.warns(UserWarning, match="k='ebic' is made for few rows"):
+        assert 1 <= len(few.support_) <= 3
+
+
+@pytest.mark.parametrize("shape", [(60, 60), (60, 200)])
+@pytest.mark.parametrize("name", ["OFSA", "OnlineLasso"])
+def test_the_extended_bic_does_not_fill_the_rows(name, shape):
+    """Chen and Chen 2008; aic and bic take nearly as many features as rows, and say so."""
+    rng, cls = np.random.default_rng(0), CLASSES[f"{name}Regressor"]
+    X = rng.standard_normal(shape)
+    y = X[:, :4] @ [1.5, -1.5, 1.5, 1.5] + rng.standard_normal(60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        support = cls(k="ebic").fit(X, y).support_.tolist()
+    assert support[:4] == [0, 1, 2, 3] and len(support) <= 6
+    for k in ("aic", "bic"):
+        with pytest.warns(UserWarning, match=f"k='{k}' chose 5. features with a weight of 60 rows"):
+            assert len(cls(k=k).fit(X, y).support_) > 50
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert len(cls(k="ebic").fit(X[:9], y[:9]).support_) <= 4
+
+
+def test_where_no_criterion_holds_it_is_said():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 20))
+    model = ofslib.OLSthRegressor(k="ebic").fit(X, X @ np.ones(20))
+    with pytest.warns(UserWarning, match="k='ebic' chose 15 .* no criterion .* give k a number"):
+        assert len(model.support_) == 15
 
 
 # Paths

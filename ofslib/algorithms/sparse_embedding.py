@@ -8,6 +8,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ofslib._model_files import Saved
 from ofslib._sparse import checked
 from ofslib.streams.bases import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ofslib.streams.parameters import AT_LEAST_ONE, estimator, param
@@ -16,7 +17,7 @@ _FORM = {"accept_sparse": True, "dtype": [np.float64, np.float32]}
 
 
 @estimator
-class SparseEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SparseEmbedding(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """k sums of features with random signs (Liu, Shen and Tsang 2017, Section 3).
 
     Each feature is in one of the sums, drawn uniformly, with a sign drawn uniformly.

@@ -1,12 +1,15 @@
 """Streams of rows of which only the running averages are kept: dissertation, chapter 3."""
 
+import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
 
 import numpy as np
+from scipy.special import gammaln
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ofslib._interrupts import interrupts_held
 from ofslib.averages import RunningAverages, Standardized
 from ofslib.kernels.gram import least_squares
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, number, one_of, param
@@ -123,6 +126,10 @@ class AverageStream(DeferredModel):
         if isinstance(self, ClassifierMixin) and abs(averages.S_yy - 1.0) > 1e-3:
             raise ValueError(f"averages have S_yy={averages.S_yy}; a classifier's y is -1 or +1")
 
+    def _refuse_if_wrong(self):
+        if self._state.n_features != self.n_features_in_:
+            raise ValueError(f"its averages are not those of {self.n_features_in_} features")
+
     def _new_state(self, n_features: int) -> RunningAverages:
         """The state before the first row."""
         return RunningAverages(n_features, dtype=np.dtype(self.dtype))
@@ -139,6 +146,11 @@ class AverageStream(DeferredModel):
         self._end_block()
 
     _learn_more = _learn
+
+    def _partial_fit(self, X, y, **known):
+        # The averages are changed in place: they and what else is known of the rows go together.
+        with interrupts_held():
+            return super()._partial_fit(X, y, **known)
 
     def _end_block(self) -> None:
         self._defer()
@@ -161,27 +173,43 @@ class AverageSelector(AverageStream):
 
     With weight n of the averages (the number of rows, unless old rows are forgotten), m features
     and the residual sum of squares RSS of a Gaussian model, AIC is n log(RSS / n) + 2 m and BIC is
-    n log(RSS / n) + m log n.
+    n log(RSS / n) + m log n. Both are for many more rows than features: where n is near p, RSS goes
+    to zero faster than they grow. The extended BIC (Chen and Chen 2008, gamma = 1) adds
+    2 log C(p, m) to BIC, as so many sets of m features were looked at.
     """
 
     k: int | str = param(
-        "Number of features kept, or the criterion by which it is chosen from 1, ..., max_k.",
+        "Number of features kept, or the criterion by which it is chosen from 1, ..., max_k: ebic, "
+        "the extended BIC, also holds with more features than rows; aic and bic need many more "
+        "rows than features.",
         AT_LEAST_ONE,
-        one_of("aic", "bic"),
+        one_of("aic", "bic", "ebic"),
         default=10,
     )
     max_k: int = param(
-        "Most features that a criterion chooses; always fewer than rows.", AT_LEAST_ONE, default=100
+        "Most features that a criterion chooses; always fewer than rows, for ebic at most half as "
+        "many.",
+        AT_LEAST_ONE,
+        default=100,
     )
 
     def _chosen_coef(self, standard, weight):
         p = len(standard.scale)
         if not isinstance(self.k, str):
             return self._coefs(standard, [min(int(self.k), p)])[0]
-        most = max(1, min(int(self.max_k), p, standard.n - 1 - self.fit_intercept))
-        coefs = self._coefs(standard, range(1, most + 1))
-        values = [self._criterion(standard, weight, coef) for coef in coefs]
-        return coefs[int(np.argmin(values))]
+        half, wanted = int(min(standard.n, weight) // 2), min(int(self.max_k), p)
+        most = half if self.k == "ebic" else standard.n - 1 - self.fit_intercept
+        coefs = self._coefs(standard, range(1, max(1, min(wanted, most)) + 1))
+        best = coefs[int(np.argmin([self._criterion(standard, weight, coef) for coef in coefs]))]
+        chosen = np.count_nonzero(best)
+        if chosen >= half and chosen > 1:
+            other = "give k a number" if self.k == "ebic" else "k='ebic' is made for few rows"
+            warnings.warn(
+                f"k={self.k!r} chose {chosen} features with a weight of {weight:.6g} rows: so near "
+                f"to the number of rows no criterion tells signal from noise; {other}.",
+                stacklevel=2,
+            )
+        return best
 
     def _criterion(self, standard: Standardized, weight: float, coef: np.ndarray) -> float:
         support = np.flatnonzero(coef)
@@ -189,5 +217,8 @@ class AverageSelector(AverageStream):
         variance = standard.S_yy - 2 * w @ standard.S_xy[support] + w @ S @ w
         # What rounding leaves of a perfect fit has no logarithm.
         least = np.finfo(standard.S_xx.dtype).eps * standard.S_yy
-        price = 2.0 if self.k == "aic" else np.log(weight)
-        return weight * np.log(max(variance, least, np.finfo(float).tiny)) + price * len(support)
+        m, p = len(support), len(coef)
+        price = 2.0 * m if self.k == "aic" else np.log(weight) * m
+        if self.k == "ebic":
+            price += 2.0 * (gammaln(p + 1) - gammaln(m + 1) - gammaln(p - m + 1))
+        return weight * np.log(max(variance, least, np.finfo(float).tiny)) + price

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,6 +36,14 @@ def batches(rows: int | None, batch_size: int) -> int:
 def coef_and_intercept(w: np.ndarray) -> tuple[np.ndarray, float]:
     """Coefficients and intercept, which is the last entry of w; the caller's own."""
     return w[:-1].copy(), float(w[-1])
+
+
+def _form(state) -> list[tuple[type, tuple[int, ...], Any]]:
+    """Types of the parts of a state, and what else a kernel knows of its arrays."""
+    if isinstance(state, tuple):
+        found = [(type(state), (), None)]
+        return found + [form for part in state for form in _form(part)]
+    return [(type(state), np.shape(state), getattr(state, "dtype", None))]
 
 
 def _blocks(X, y, order) -> Iterator[Block]:
@@ -136,6 +144,15 @@ class RowStream(LinearModel):
         self._online = np.zeros(7)
         self._warned = ()
         self.n_samples_seen_ = 0
+
+    def _refuse_if_wrong(self):
+        # Kernels rely on the arrays that the state began with: they are changed in place.
+        p, found = self.n_features_in_, _form(self._state)
+        if not 1 <= p <= max((shape[0] for _, shape, _ in found if shape), default=0):
+            raise ValueError(f"its arrays are not those of {p} features")
+        fresh = type(self)(**self.get_params() | self._frozen)
+        if _form(fresh._new_state(p)) != found:
+            raise ValueError(f"its arrays are not those of {p} features and its parameters")
 
     def _learn(self, X, y) -> None:
         n, rng = X.shape[0], check_random_state(self.random_state)

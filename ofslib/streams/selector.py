@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import ThreadpoolController
 
+from ofslib._model_files import Saved
 from ofslib._sparse import checked
 from ofslib.streams.bases import BaseEstimator, ClassifierMixin, RegressorMixin, SelectorMixin
 
@@ -41,7 +42,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 _INNER = (__name__.rpartition(".")[0], "contextlib")
 
 
-class Selector(SelectorMixin, BaseEstimator):
+class Selector(Saved, SelectorMixin, BaseEstimator):
     """What all selectors of features share: parameters, and data that are checked on the way in.
 
     A family defines `_start` and `_learn`, what it selects, and whether it needs targets.
@@ -114,6 +115,30 @@ class Selector(SelectorMixin, BaseEstimator):
                     f"{name}={getattr(self, name)!r} differs from {name}={old!r}, with which "
                     "learning began: set it back, or begin anew by fit."
                 )
+
+    def _restore(self, parts):
+        own = set(self._get_param_names())
+        given = {name for name in parts if not name.startswith("_") and not name.endswith("_")}
+        if own - given:
+            raise ValueError(f"it lacks parameters: {', '.join(sorted(own - given))}")
+        super()._restore(parts)
+        self._validate_params()
+        names = parts.get("feature_names_in_")
+        if names is not None and len(names) != self.n_features_in_:
+            raise ValueError(f"it has {len(names)} names of {self.n_features_in_} features")
+        if is_classifier(self) and "classes_" in parts and np.shape(self.classes_) != (2,):
+            raise ValueError(f"it has the classes {self.classes_}")
+        if hasattr(self, "_state"):
+            self._refuse_if_wrong()
+
+    def _parts(self):
+        self._validate_params()
+        if hasattr(self, "_state"):
+            self._refuse_if_wrong()
+        return super()._parts()
+
+    def _refuse_if_wrong(self) -> None:
+        """ValueError if what was learned does not belong together, as in a file made by hand."""
 
     @contextlib.contextmanager
     def _unless_it_fails(self):
