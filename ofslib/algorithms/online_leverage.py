@@ -72,6 +72,7 @@ def has_drifted(state: State, z, solution) -> bool:
 
 
 def inverted(moments, j: int):
+    """The inverse of the moments, computed anew before column j is learned."""
     try:
         return np.linalg.inv(moments)
     except np.linalg.LinAlgError:

@@ -182,28 +182,19 @@ def recovery_figure(
     shared_legend(above, axes, columns=4)
     points = below.subplots(1, len(readings), sharex=True)
     for ax, reading in zip(points, readings, strict=True):
-        own = recovery[recovery["reading"] == reading]
-        _recovery_points(
-            ax, own.groupby(["change", "method"], sort=False)["rows to recover"].median()
-        )
-        ax.axvline(edge, color="0.5", lw=0.6, ls=":")
+        own = recovery[recovery["reading"] == reading].groupby(["change", "method"], sort=False)
+        _recovery_points(ax, own["rows to recover"].median(), edge)
         ax.set(title=reading, xlim=(0, edge), xlabel="Thousands of rows to recover")
-        ax.xaxis.set_major_formatter(_thousands)
-        ax.text(
-            edge,
-            1,
-            "never",
-            ha="right",
-            va="bottom",
-            transform=ax.get_xaxis_transform(),
-            fontsize=6,
-        )
     shared_legend(below, points)
     return figure
 
 
-def _recovery_points(ax, middle: pd.Series) -> None:
+def _recovery_points(ax, middle: pd.Series, edge: float) -> None:
     """The height of each method is named at the axis; kinds of change stand above each other."""
+    ax.axvline(edge, color="0.5", lw=0.6, ls=":")
+    small = {"ha": "right", "va": "bottom", "fontsize": 6}
+    ax.text(edge, 1, "never", transform=ax.get_xaxis_transform(), **small)
+    ax.xaxis.set_major_formatter(_thousands)
     methods = in_order(middle.index.unique("method"))[::-1]
     for place, kind in enumerate(middle.index.unique("change")):
         heights = [row + 0.25 * (1 - place) for row in range(len(methods))]
