@@ -1,6 +1,5 @@
 """Streams of rows of which only the running averages are kept: dissertation, chapter 3."""
 
-import warnings
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 
@@ -13,7 +12,7 @@ from ofslib._interrupts import interrupts_held
 from ofslib.averages import RunningAverages, Standardized
 from ofslib.kernels.gram import least_squares
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, number, one_of, param
-from ofslib.streams.selector import DeferredModel
+from ofslib.streams.selector import DeferredModel, warn
 
 
 @estimator
@@ -206,10 +205,9 @@ class AverageSelector(AverageStream):
         chosen = np.count_nonzero(best)
         if chosen >= half and chosen > 1:
             other = "give k a number" if self.k == "ebic" else "k='ebic' is made for few rows"
-            warnings.warn(
+            warn(
                 f"k={self.k!r} chose {chosen} features with a weight of {weight:.6g} rows: so near "
                 f"to the number of rows no criterion tells signal from noise; {other}.",
-                stacklevel=2,
             )
         return best
 

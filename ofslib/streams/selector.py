@@ -32,14 +32,14 @@ def one_blas_thread() -> contextlib.AbstractContextManager:
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn; charged to the line of the first caller outside the streams."""
+    """Warn; charged to the line of the first caller outside of ofslib."""
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(_INNER):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 
 
-_INNER = (__name__.rpartition(".")[0], "contextlib")
+_INNER = (__name__.partition(".")[0] + ".", "contextlib")
 
 
 class Selector(Saved, SelectorMixin, BaseEstimator):
