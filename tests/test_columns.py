@@ -249,12 +249,14 @@ def test_without_the_check_it_is_told_that_steps_diverge():
         model.set_params(n_scans=20).fit(X, y)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(4))
 def test_what_is_refused_is_tried_once_more_so_that_no_place_stays_empty(seed):
-    X, y = correlated(seed, n=60, p=200, s=12)
+    """Each worker to whom a column comes keeps as many as without refusals."""
+    X, y = correlated(seed, n=60, p=40, s=12)
     own = {"k": 12, "n_workers": 12, "n_scans": 1, "random_state": seed}
-    model = ofslib.AsyncOnlineSubstitution(**own, c=1).fit(X, y)
-    assert len(model.support_) == 12 and model.converged_
+    models = [ofslib.AsyncOnlineSubstitution(**own, c=c).fit(X, y) for c in (0, 0.1, 1)]
+    kept, *checked = [len(model.support_) for model in models]
+    assert checked == [kept, kept] and models[-1].converged_
 
 
 @pytest.mark.parametrize("show", ["fit", "partial_fit_columns"])
