@@ -850,6 +850,15 @@ DAMAGES = {
 }
 
 
+def test_a_text_without_rows_and_one_of_too_many_entries_are_named(tmp_path):
+    (tmp_path / "a.svm").write_bytes(b"# none\n")
+    with pytest.raises(ValueError, match=r"a\.svm: expected rows, got a text without any"):
+        readers.READERS["libsvm"]([tmp_path / "a.svm"], 3)
+    ends, none = np.array([0, 2**31 - 1], np.int32), np.empty(0)
+    with pytest.raises(ValueError, match=r"a block has 4294967294 entries.*read fewer rows"):
+        text_module.joined([text_module.Piece(none, none, ends, np.zeros(1))] * 2)
+
+
 def replace_cache(path, content):
     """As all that writes it does: by another file, so that number or times differ."""
     other = path.with_name("other")
