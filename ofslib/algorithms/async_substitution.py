@@ -80,8 +80,8 @@ class AsyncOnlineSubstitution(ColumnScan):
         default=None,
     )
     step: float = param(
-        "Step size eta times L_F, as in OnlineSubstitution. With c = 0 only a step below 1/2 is "
-        "proved to converge (Theorem 2), and with few late changes.",
+        "Step size eta times L_F, as in OnlineSubstitution. The rate of Theorem 2 is "
+        "proved for less than 1/2, with a stricter check than `c` makes.",
         number(Real, 0, 2, closed="neither"),
         default=0.98,
     )
@@ -157,18 +157,16 @@ class AsyncOnlineSubstitution(ColumnScan):
 
     def _simulate(self, state, columns, work) -> None:
         central = self._central(state)
+
+        def read(late):
+            for missed in (late, []):  # who reads once more has missed nothing
+                known = reduce(np.subtract, missed, state.margins)
+                yield known, partial(central.accept, missed=len(missed))
+
         for i in arrivals(state, columns):
             t = int(state.rng.integers(self.n_workers))
             late = [new for other, new in state.recent if new is not None and other != t]
-            # Who reads once more has missed nothing.
-            tries = (
-                (
-                    reduce(np.subtract, missed, state.margins),
-                    partial(central.accept, missed=len(missed)),
-                )
-                for missed in (late, [])
-            )
-            state.recent.append((t, work(t, i, tries)))
+            state.recent.append((t, work(t, i, read(late))))
 
     def _run_threads(self, state, columns, work) -> None:
         q, central = int(self.n_workers), self._central(state)

@@ -80,20 +80,25 @@ def open_stream(
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: give a text file, or a name of a data set")
     if not path.is_file():
-        name, rows = str(path_or_name), read_rows(registry_path)
-        if name not in rows:
-            known = ", ".join(rows)
-            raise FileNotFoundError(f"no file and no data set {name!r}; the registry knows {known}")
-        if rows[name]["reader"] not in ("libsvm", "vw"):
+        name, row = str(path_or_name), _row_of(str(path_or_name), registry_path)
+        if row["reader"] not in ("libsvm", "vw"):
             arrays = vars(load(name, folder, split, registry_path))
             source = ArrayRows(arrays[f"X_{split}"], arrays[f"y_{split}"], dtype)
             return Stream(source, block_rows, n_features, start_row)
         [path] = fetch(name, folder, registry_path, split=split)
-        n_features = n_features or rows[name]["n_features"]
+        n_features = n_features or row["n_features"]
     source = TextRows(path, zero_based, n_features if cache is False else None, dtype, n_jobs)
     if cache is not False:
         source = CachedRows(source, cache_of(path, cache))
     return Stream(source, block_rows, n_features, start_row)
+
+
+def _row_of(name, registry_path):
+    rows = read_rows(registry_path)
+    if name not in rows:
+        known = ", ".join(rows)
+        raise FileNotFoundError(f"no file and no data set {name!r}; the registry knows {known}")
+    return rows[name]
 
 
 def _float_type(dtype):
