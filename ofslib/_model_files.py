@@ -146,40 +146,41 @@ def refuse_unlike(found, fresh, p: int, name: str = "it") -> None:
     or 1 it may have grown. Kernels check no index: those of features are to be below `p`, and no
     more in use than there are.
     """
-    fresh = fresh.grown(found) if hasattr(fresh, "grown") else fresh
     both_numbers = isinstance(found, float) and isinstance(fresh, float)
     if type(found) is not type(fresh) and not both_numbers:
         raise ValueError(f"{name} is a {type(found).__name__}, not a {type(fresh).__name__}")
+    fresh = fresh.grown(found) if hasattr(fresh, "grown") else fresh
     if isinstance(fresh, np.ndarray):
         lengths = zip(found.shape, fresh.shape, strict=False)
         same = found.dtype == fresh.dtype and found.ndim == fresh.ndim
         if not same or any(a != b and b > 1 for a, b in lengths):
             kinds = [f"{array.dtype} of the shape {array.shape}" for array in (found, fresh)]
             raise ValueError(f"{name} is {kinds[0]}, not {kinds[1]}")
-    elif isinstance(fresh, dict):
-        if found.keys() != fresh.keys():
-            raise ValueError(f"{name} holds {', '.join(map(str, found))}, not {', '.join(fresh)}")
-        for key in fresh:
-            refuse_unlike(found[key], fresh[key], p, f"{name}.{key}")
     elif isinstance(fresh, tuple) and fresh:
-        names = getattr(fresh, "_fields", tuple(map(str, range(len(fresh)))))
-        refuse_unlike(*({n: part for n, part in zip(names, parts, strict=False)} for parts in (found, fresh)), p, name)
+        if len(found) != len(fresh):
+            raise ValueError(f"{name} has {len(found)} parts, not {len(fresh)}")
+        names = getattr(fresh, "_fields", range(len(fresh)))
+        for field, part, new in zip(names, found, fresh, strict=True):
+            refuse_unlike(part, new, p, f"{name}.{field}")
         if hasattr(fresh, "_fields"):
-            _refuse_indices(found, p, name)
+            _refuse_indices(found._asdict(), p, name)
 
 
-def _refuse_indices(state: tuple, p: int, name: str) -> None:
-    parts = state._asdict()
-    indices = [np.asarray(parts[n]) for n in parts if n in _INDICES and not hasattr(parts[n], "_fields")]
+def _refuse_indices(parts: dict[str, Any], p: int, name: str) -> None:
+    """ValueError if kernels could leave their arrays: by the parts of one named tuple."""
+    given = [part for field, part in parts.items() if field in _INDICES]
+    # A named tuple of one of these names has been looked at.
+    indices = [np.asarray(part) for part in given if not hasattr(part, "_fields")]
     used = [*zip(indices, parts.get("size", parts.get("count", ())), strict=False)]
     used += [(parts["rows"], parts["held"][0])] if "held" in parts else []
-    place = parts.get("place", np.zeros(0))
+    room, place = len(indices[0]) if indices else 0, parts.get("place", np.zeros(0))
     if not (
-        all(((0 <= index) & (index < p)).all() for index in indices)
+        all(index.dtype.kind in "iu" or not index.size for index in indices)
+        and all(((0 <= index) & (index < p)).all() for index in indices)
         and all(0 <= size <= len(array) for array, size in used)
-        and (np.abs(place) <= len(indices[0] if indices else place)).all()
+        and ((-room <= place) & (place <= room)).all()
     ):
-        raise ValueError(f"{name} holds an index that is not below {p}, or more than there is room")
+        raise ValueError(f"{name} has an index out of bounds, for {p} features")
 
 
 def _checksum(file) -> bytes:

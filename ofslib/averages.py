@@ -28,7 +28,7 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_array, check_X_y
 
 from ofslib._interrupts import interrupts_held
-from ofslib._model_files import Saved, read
+from ofslib._model_files import Saved, read, refuse_unlike
 from ofslib._sparse import checked
 
 # Co-moments of more bytes than this lie in a file of the system's temporary folder.
@@ -637,35 +637,32 @@ class RunningAverages(Saved):
         return {name: state[name] for name in (*_FACTS, *_MEAN, *_PENDING, "_C")}
 
     def _restore(self, parts):
-        known = set(_FACTS) | {*_MEAN, *_PENDING, "_C"}
-        p, C, rows = parts["n_features"], parts["_C"], parts["_rows"]
-        numbers = [parts[name] for name in ("_weight", "_folded", "_raw")]
-        rate, block, waiting = parts["_rate"], parts["block_rows"], len(rows)
-        means = {name: (p + 1,) for name in _MEAN} | dict.fromkeys(_PENDING[1:], (waiting,))
+        p, C, waiting = parts.get("n_features"), parts.get("_C"), np.shape(parts.get("_rows"))[:1]
+        if type(p) is not int or p < 1 or getattr(C, "dtype", None) not in map(np.dtype, _SYRK):
+            raise ValueError("such averages cannot be: n_features or co-moments")
+        shapes = dict.fromkeys(_MEAN, (p + 1,)) | dict.fromkeys(_PENDING[1:], waiting)
+        fresh = {name: np.broadcast_to(0.0, shape) for name, shape in shapes.items()}
+        fresh |= {"_C": np.broadcast_to(C.dtype.type(0), 2 * (p + 1,))}
+        fresh |= {"_rows": np.broadcast_to(C.dtype.type(0), (*waiting, p + 1)), "_per": ""}
+        fresh |= dict.fromkeys(_FACTS[:3], 0) | dict.fromkeys(_FACTS[3:6], 0.0)
+        fresh |= {"_rate": None if parts.get("_rate") is None else 0.0}
+        for name in parts.keys() | fresh.keys():
+            refuse_unlike(parts.get(name), fresh.get(name), p, name)
+        finite = [*(parts[name] for name in (*_MEAN, *_PENDING)), *(parts[n] for n in _FACTS[3:5])]
+        most = max(1, _BUFFER_BYTES // ((p + 1) * C.itemsize))
         right = {
-            "names": set(parts) == known,
-            "co-moments": C.shape == (p + 1, p + 1) and C.dtype.name in _SYRK,
-            "order": C.flags.f_contiguous and type(p) is int and p > 0,
-            "rows": rows.shape == (waiting, p + 1) and rows.dtype == C.dtype,
-            "means and weights": all(
-                parts[name].shape == shape and parts[name].dtype == np.float64
-                for name, shape in means.items()
-            ),
+            "order": C.flags.f_contiguous,
+            "rows that wait": len({len(parts[name]) for name in _PENDING}) == 1,
+            "n": (parts["n"] > 0) == (parts["_weight"] > 0) and parts["n"] >= 0,
+            "sums": all(parts[name] >= 0 for name in _FACTS[3:6]),
+            "values": all(np.isfinite(part).all() for part in finite),
+            "upper triangle": not_finite(C) is None and bool((np.diagonal(C) >= 0).all()),
+            "weights": bool((parts["_weights"] > 0).all()),
+            "decays": bool(((parts["_decays"] >= 0) & (parts["_decays"] <= 1)).all()),
+            "rate": parts["_rate"] is None or 0 < parts["_rate"] <= 1,
+            "per": parts["_per"] in _PER,
+            "block_rows": waiting[0] < parts["block_rows"] <= most,
         }
-        if all(right.values()):
-            finite = [*(parts[name] for name in means), rows, *numbers[:2]]
-            right |= {
-                "n": type(parts["n"]) is int and (parts["n"] > 0) == (numbers[0] > 0),
-                "sums": all(isinstance(number, float) and number >= 0 for number in numbers),
-                "values": all(np.isfinite(part).all() for part in finite),
-                "upper triangle": not_finite(C) is None and bool((np.diagonal(C) >= 0).all()),
-                "weights": bool((parts["_weights"] > 0).all()),
-                "decays": bool(((parts["_decays"] >= 0) & (parts["_decays"] <= 1)).all()),
-                "rate": rate is None or (type(rate) is float and 0 < rate <= 1),
-                "per": parts["_per"] in _PER,
-                "block_rows": type(block) is int
-                and waiting < block <= max(1, _BUFFER_BYTES // ((p + 1) * C.itemsize)),
-            }
         if wrong := [name for name, holds in right.items() if not holds]:
             raise ValueError(f"such averages cannot be: {', '.join(wrong)}")
         self.dtype, self._spent = C.dtype, ""

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ofslib import datasets
+from ofslib import _files, datasets
 from ofslib.datasets import stream as stream_module
 from ofslib.datasets import text as text_module
 from ofslib.kernels.text import PADDING, RIGHT, digest, parse_rows

@@ -128,9 +128,12 @@ class AverageStream(DeferredModel):
         if isinstance(self, ClassifierMixin) and abs(averages.S_yy - 1.0) > 1e-3:
             raise ValueError(f"averages have S_yy={averages.S_yy}; a classifier's y is -1 or +1")
 
-    def _refuse_if_wrong(self):
-        if self._state.n_features != self.n_features_in_:
-            raise ValueError(f"its averages are not those of {self.n_features_in_} features")
+    def _begin_like(self, parts):
+        p, averages = parts.get("n_features_in_"), parts["_state"]
+        if not isinstance(averages, RunningAverages) or averages.n_features != p:
+            raise ValueError(f"its averages are not those of {p} features")
+        self._begin_anew(1)
+        self._end_block()
 
     def _new_state(self, n_features: int) -> RunningAverages:
         """The state before the first row."""
