@@ -92,7 +92,7 @@ def descend(state, hp):
             rate *= 0.5
             g[-1] *= 0.5 * own / rate if rate > 0.0 else 0.0
     else:
-        g[-1] *= pace(hp, state.steps[0] + 1)
+        g[-1] *= pace(hp, state.steps[0] + 1, batch.curvature)
     if hp.optimizer == Optimizer.sgd:
         rows.descend(w, batch, active, rate)
         return
