@@ -170,7 +170,7 @@ def _measured(metric: str, measure, model, *known) -> dict[str, Any]:
 
 
 def _finite(row: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
-    """The row, with a note (the reason if known) instead of a value that is no number of a result."""
+    """The row, with a note, `reason` if known, instead of a value that is no number."""
     value = row["value"]
     if np.isfinite(value):
         return row

@@ -41,6 +41,8 @@ class Sums(NamedTuple):
     negative: float
     predicted_positive: float
     predicted_negative: float
+    pairs: float  # of rows that follow each other, and of those with two labels
+    changes: float
 
 
 def batches(rows: int | None, batch_size: int) -> int:
@@ -240,6 +242,7 @@ class RowStream(LinearModel):
             self._say("empty", self._empty(self.coef_))
         if "empty" not in self._warned:
             self._say("one class", self._one_class(Sums._make(self._online[0] - self._online[2])))
+        self._say("sorted", self._sorted(whole))
 
     def _worse_than_nothing(self, sums: Sums) -> str:
         """What to say if it was over these rows, or nothing."""
@@ -272,11 +275,22 @@ class RowStream(LinearModel):
             return ""
         return (
             f"{type(self).__name__} has predicted the same label for all but {predicted:.0f} of "
-            f"the last {sums.rows:.0f} rows, though {rarer:.0f} have the rarer one, and is no better than a "
-            f"constant: their mean loss is {sums.loss / sums.rows:.3g} against "
+            f"the last {sums.rows:.0f} rows, though {rarer:.0f} have the rarer one, and is no "
+            f"better than a constant: their mean loss is {sums.loss / sums.rows:.3g} against "
             f"{least / sums.rows:.3g}. Its coefficients may still be too small to tell: take "
             f"larger steps than with {self._step()}, more rows or n_passes, or let SFSA find the "
-            "step by step='spectral'; and do not sort rows by label."
+            "step by step='spectral'."
+        )
+
+    def _sorted(self, sums: Sums) -> str:
+        """What to say if the rows are sorted by label, or nothing."""
+        expected = 2.0 * sums.pairs * sums.positive * sums.negative / sums.rows**2
+        if expected < 20 or expected <= 20 * sums.changes:
+            return ""
+        return (
+            f"Rows seem to be sorted by label: {sums.changes:.0f} of {sums.pairs:.0f} rows have "
+            f"another one than the row before, where {expected:.0f} would by chance. What "
+            f"{type(self).__name__} predicts follows the last ones: show rows in random order."
         )
 
     def _say(self, kind: str, message: str) -> None:
@@ -377,7 +391,8 @@ class RowClassifier(Classifier):
         positive = np.count_nonzero(y > 0)
         said = np.count_nonzero(margins > 0), np.count_nonzero(margins < 0)
         right = np.count_nonzero((margins > 0) == (y > 0))
-        return right, len(y), positive, len(y) - positive, *said
+        pairs = max(len(y) - 1, 0), np.count_nonzero(np.diff(y))
+        return right, len(y), positive, len(y) - positive, *said, *pairs
 
 
 @estimator
@@ -388,7 +403,7 @@ class RowRegressor(Regressor):
 
     def _scored(self, margins, y):
         weight = np.square(y).sum()
-        return weight - np.square(margins - y).sum(), weight, 0.0, 0.0, 0.0, 0.0
+        return weight - np.square(margins - y).sum(), weight, *np.zeros(6)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
