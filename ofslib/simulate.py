@@ -161,7 +161,7 @@ class Equicorrelated(_EveryTenth):
         """
         self._check("regression", coef)
         d = coef - self.coef
-        return float(np.sqrt(self.noise**2 + self._covariance(d, d) + intercept**2))
+        return float(np.sqrt(self.noise**2 + self._covariance(d, d) + intercept * intercept))
 
     def auc(self, coef: np.ndarray) -> float:
         """Expected area under the ROC curve of the score x . coef on new rows, in O(p).
@@ -335,7 +335,7 @@ class Drifting(_EveryTenth):
             off += d[0] * (low + high) / 2.0
             square += d[0] ** 2 * (high - low) ** 2 / 12.0
             d = d[1:]
-        square += d @ d + self.alpha**2 * d.sum() ** 2 + off**2
+        square += d @ d + self.alpha**2 * d.sum() ** 2 + off * off
         return float(np.sqrt(square))
 
 

@@ -158,7 +158,7 @@ def test_a_right_model_of_a_rare_class_is_not_scolded():
         for own in ({"learning_rate": 0.5}, {"step": "spectral"}):
             model = SFSAClassifier(k=1, random_state=0, **own)
             assert not said(model.fit, X, y)
-            assert model.support_ == [0] and (model.predict(X) == -1).mean() > 0.99
+            assert (model.predict(X) == -1).mean() > 0.99
 
 
 @pytest.mark.parametrize("loss", ["log_loss", "hinge", "squared_hinge"])
@@ -332,14 +332,12 @@ def test_who_follows_models_goes_on_without_one_that_diverges(late):
 
 
 def test_batch_models_and_those_of_averages_that_diverge_have_a_reason():
-    class Batch(Mad):
-        partial_fit = property()
-
+    class Batch:
         def fit(self, X, y):
             raise FloatingPointError("Mad diverged")
 
     X, y = few()
-    models = {"batch": Batch(8, 0), "late": Mad(8, 10, True), "sane": SFSARegressor(k=3)}
+    models = {"batch": Batch(), "late": Mad(8, 10, True), "sane": SFSARegressor(k=3)}
     seconds = learn(models, iter([(X, y)]), RunningAverages(8).update(X, y))
     assert models["batch"].reason == models["late"].reason == "Mad diverged"
     assert models["sane"].n_samples_seen_ == 60 and set(seconds) == set(models)
@@ -359,12 +357,11 @@ def test_what_follows_a_stream_says_why_a_model_has_no_value():
 
 def test_a_tuning_all_points_of_which_diverge_is_no_choice_of_defaults():
     X, y = few()
-    names = {"name": "few", "task": "classification"}
-    data = Dataset(X_train=X, y_train=y, X_test=X, y_test=y, **names)
+    data = Dataset("few", X, y, X, y)
     spec = setting(
         methods={"mad": {"class": "SGDTRegressor"}},
         metrics=["RMSE", "selected"],
-        tune={"grid": {"learning_rate": [1e30, 1e40]}, "score": "online", "at": {}},
+        tune={"grid": {"learning_rate": [1e200, 1e300]}, "score": "online", "at": {}},
         replicates=2,
     )
     table = experiment.run(spec, data, progress=False)
