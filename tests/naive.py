@@ -54,9 +54,15 @@ def weighted_sum(slopes, rows):
     return sum(s * x for s, x in zip(slopes, rows, strict=True))
 
 
-def own_step(loss, eta, t):
-    """The intercept's, in step t of the methods whose steps are eta; ours (docs/algorithms.md)."""
-    curvature = {"log_loss": 0.25, "squared_hinge": 2}.get(loss, 1)
+def own_step(loss, eta, t, margins):
+    """The intercept's, in step t of the methods whose steps are eta; ours (docs/algorithms.md).
+
+    `margins` are those of all rows so far.
+    """
+    curvature = {"squared_hinge": 2}.get(loss, 1)
+    if loss == "log_loss":
+        p = 1 / (1 + np.exp(-np.array(margins)))
+        curvature = np.mean(p * (1 - p))
     return max(eta, 1 / (curvature * t))
 
 
@@ -98,7 +104,7 @@ def sfsa(X, y, *, k, loss, learning_rate, batch_size, optimizer, mu, warmup, imp
         at = w + m * v if optimizer == "nesterov" else w
         margins.extend(rows @ at)
         g = np.where(alive, weighted_sum(slope(loss, rows @ at, labels), rows) / len(labels), 0)
-        constant, g[p] = w[p] - own_step(loss, learning_rate, t) * g[p], 0
+        constant, g[p] = w[p] - own_step(loss, learning_rate, t, margins) * g[p], 0
         if optimizer == "adam":
             v, s = 0.9 * v + 0.1 * g, 0.999 * s + 0.001 * g**2
             change = (v / (1 - 0.9**t)) / (np.sqrt(s / (1 - 0.999**t)) + 1e-8)
@@ -169,7 +175,7 @@ def sgdt(X, y, *, k, loss, learning_rate, batch_size, maturity, importance, inte
     for t, (rows, labels) in enumerate(minibatches(Z, y, batch_size), 1):
         margins.extend(rows @ w)
         g = weighted_sum(slope(loss, rows @ w, labels), rows) / len(labels)
-        g[p] *= own_step(loss, learning_rate, t) / learning_rate
+        g[p] *= own_step(loss, learning_rate, t, margins) / learning_rate
         w = np.where(alive, w - learning_rate * g, 0)
         if t == -(-maturity // batch_size):
             alive[:p] = False
@@ -186,7 +192,7 @@ def siht(X, y, *, k, loss, learning_rate, batch_size, intercept):
         slopes = slope(loss, rows @ w + b, labels)
         w, b = (
             w - learning_rate * weighted_sum(slopes, rows) / len(labels),
-            b - own_step(loss, learning_rate, t) * slopes.mean() * intercept,
+            b - own_step(loss, learning_rate, t, margins) * slopes.mean() * intercept,
         )
         w = truncated(w, np.abs(w), k)
     return w, b, margins
@@ -205,7 +211,7 @@ def fofs(X, y, *, k, loss, learning_rate, alpha, batch_size, intercept):
         w = (1 - alpha * learning_rate) * w - learning_rate * weighted_sum(slopes, rows) / len(
             labels
         )
-        b -= own_step(loss, learning_rate, t) * slopes.mean() * intercept
+        b -= own_step(loss, learning_rate, t, margins) * slopes.mean() * intercept
         if alpha > 0 and np.linalg.norm(w) > alpha**-0.5:
             w = w * alpha**-0.5 / np.linalg.norm(w)
         w = truncated(w, np.abs(w), k)
@@ -282,7 +288,7 @@ def opg(X, y, *, l1, l2, loss, learning_rate, batch_size, intercept):
         slopes = slope(loss, rows @ w + b, labels) / len(labels)
         v = w - learning_rate * weighted_sum(slopes, rows)
         w = soft(v, learning_rate * l1) / (1 + learning_rate * l2)
-        b -= own_step(loss, learning_rate, t) * slopes.sum() * intercept
+        b -= own_step(loss, learning_rate, t, margins) * slopes.sum() * intercept
     return w, b, margins
 
 
@@ -295,7 +301,7 @@ def truncated_gradient(X, y, *, l1, theta, period, loss, learning_rate, batch_si
         w = w - learning_rate * weighted_sum(slopes, rows)
         if t % period == 0:
             w = np.where(np.abs(w) <= theta, soft(w, learning_rate * period * l1), w)
-        b -= own_step(loss, learning_rate, t) * slopes.sum() * intercept
+        b -= own_step(loss, learning_rate, t, margins) * slopes.sum() * intercept
     return w, b, margins
 
 
@@ -330,7 +336,7 @@ def sadmm(X, y, *, l1, rho, learning_rate, batch_size, intercept):
         )
         w = soft(b - u, l1 / rho)
         u = u - (b - w)
-        constant -= own_step("squared_error", learning_rate, t) * slopes.sum() * intercept
+        constant -= own_step("squared_error", learning_rate, t, ()) * slopes.sum() * intercept
     return w, constant
 
 
