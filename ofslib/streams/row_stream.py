@@ -192,7 +192,10 @@ class RowStream(LinearModel):
 
     def _plan(self, n_rows: int | None) -> None:
         """Take the hyper-parameters from the parameters, and keep what they were made of."""
-        self._learned_with, self._n_rows = self.get_params(deep=False), n_rows
+        # get_params takes as long as some rows.
+        own = self._parameter_constraints
+        self._learned_with = {name: value for name, value in vars(self).items() if name in own}
+        self._n_rows = n_rows
         self._hyper = self._read_hyper(n_rows)
 
     def _learn(self, X, y) -> None:

@@ -147,7 +147,7 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
             refuse_unlike(parts.get(name), vars(fresh)[name], p, name)
         self._frozen = fresh._frozen
         if "_learned_with" in parts:
-            self._learned_with = learned
+            self._learned_with |= learned
         if hasattr(fresh, "_hyper"):
             self._hyper = fresh._hyper
 
