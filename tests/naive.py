@@ -546,7 +546,8 @@ def asynchronous_substitution(X, y, *, capacities, tau, m, c, step, loss, orders
 
     What it reads of u_C lacks what the others pushed in the last tau iterations (Assumption 2).
     With c > 0 the worker checks as in Algorithm 1, with the u_C that it has read; and ours: what
-    has missed something and makes f larger is not added (Section 3.2 says "a check").
+    has missed something and makes f larger is not added (Section 3.2 says "a check"): the worker
+    reads u_C as it is, and tries once more.
     """
     n, p = X.shape
     q = len(capacities)
@@ -557,24 +558,23 @@ def asynchronous_substitution(X, y, *, capacities, tau, m, c, step, loss, orders
             continue
         t = rng.integers(q)
         unknown = [du for other, du in pushed[max(0, len(pushed) - tau) :] if other != t]
-        read = X @ w - sum(unknown, np.zeros(n))
-        d, L[t] = partial_step(loss, X, S[t], j, mean_slopes(loss, read, y), L[t], m, step)
-        following, kept = w + d, [*S[t], j]
-        if len(kept) > capacities[t]:
-            worst = min(kept, key=lambda i: abs(following[i]))
-            trial = np.where(np.arange(p) == worst, 0, following)
-            rise = mean_loss(loss, read + X @ (trial - w), y) - mean_loss(loss, read, y)
-            if c and rise > c * (L[t] / 2 - L[t] / (2 * step)) * np.sum((trial - w) ** 2):
-                worst = j
-            following[worst] = 0
-            kept.remove(worst)
-        du = X @ (following - w)
-        late = any(other.any() for other in unknown)
-        if c and late and mean_loss(loss, X @ following, y) > mean_loss(loss, X @ w, y):
-            pushed.append((t, np.zeros(n)))
-            continue
+        for missed in (unknown, []):
+            read = X @ w - sum(missed, np.zeros(n))
+            d, L[t] = partial_step(loss, X, S[t], j, mean_slopes(loss, read, y), L[t], m, step)
+            following, kept = w + d, [*S[t], j]
+            if len(kept) > capacities[t]:
+                worst = min(kept, key=lambda i: abs(following[i]))
+                trial = np.where(np.arange(p) == worst, 0, following)
+                rise = mean_loss(loss, read + X @ (trial - w), y) - mean_loss(loss, read, y)
+                if c and rise > c * (L[t] / 2 - L[t] / (2 * step)) * np.sum((trial - w) ** 2):
+                    worst = j
+                following[worst] = 0
+                kept.remove(worst)
+            late = any(du.any() for du in missed)
+            if not (c and late and mean_loss(loss, X @ following, y) > mean_loss(loss, X @ w, y)):
+                break
+        pushed.append((t, X @ (following - w)))
         w, S[t] = following, kept
-        pushed.append((t, du))
     return w
 
 

@@ -6,26 +6,28 @@ import mmap
 import os
 import struct
 import time
+import weakref
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
-from numbers import Integral
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from ofslib._files import CorruptFile, whole_file
+from ofslib._files import CorruptFile, whole_file, write_whole
 from ofslib._sparse import checked
 from ofslib.datasets.download import fetch
 from ofslib.datasets.readers import load
 from ofslib.datasets.registry import read_rows
-from ofslib.datasets.text import Piece, TextRows, as_matrix, joined
+from ofslib.datasets.text import Piece, TextRows, as_matrix, check_whole, joined
 from ofslib.kernels.rows import is_canonical
 from ofslib.kernels.text import digest
 
 _PIECE = 1 << 25  # bytes of the cache that are mapped at once
+_MAPS = 64  # each map takes a file descriptor, of which a process has 256 or more
 _TICK = 0.02  # seconds: file systems count time in steps, of 0.01 at most where they are local
 
 
@@ -60,7 +62,7 @@ def open_stream(
         beside the text, or in the folder given (12 bytes per nonzero). It is made anew if the bytes
         of the text or the options change, or if it is damaged. With False each pass parses.
     n_features : int, optional
-        Width of every block; else the largest index, from the cache or a pass over the indices.
+        Width of every block; else the largest index, from the cache or a pass over the text.
     folder, split, registry_path
         As in `fetch`, for a data set of the registry.
     dtype : float64 or float32
@@ -78,26 +80,32 @@ def open_stream(
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: give a text file, or a name of a data set")
     if not path.is_file():
-        name, rows = str(path_or_name), read_rows(registry_path)
-        if name not in rows:
-            known = ", ".join(rows)
-            raise FileNotFoundError(f"no file and no data set {name!r}; the registry knows {known}")
-        if rows[name]["reader"] not in ("libsvm", "vw"):
+        name, row = str(path_or_name), _row_of(str(path_or_name), registry_path)
+        if row["reader"] not in ("libsvm", "vw"):
             arrays = vars(load(name, folder, split, registry_path))
             source = ArrayRows(arrays[f"X_{split}"], arrays[f"y_{split}"], dtype)
             return Stream(source, block_rows, n_features, start_row)
         [path] = fetch(name, folder, registry_path, split=split)
-        n_features = n_features or rows[name]["n_features"]
+        n_features = n_features or row["n_features"]
     source = TextRows(path, zero_based, n_features if cache is False else None, dtype, n_jobs)
     if cache is not False:
         source = CachedRows(source, cache_of(path, cache))
     return Stream(source, block_rows, n_features, start_row)
 
 
+def _row_of(name, registry_path):
+    rows = read_rows(registry_path)
+    if name not in rows:
+        known = ", ".join(rows)
+        raise FileNotFoundError(f"no file and no data set {name!r}; the registry knows {known}")
+    return rows[name]
+
+
 def _float_type(dtype):
-    if np.dtype(dtype) not in (np.float32, np.float64):
-        raise ValueError(f"expected dtype float32 or float64, got {np.dtype(dtype)}")
-    return np.dtype(dtype)
+    with suppress(TypeError):
+        if np.dtype(dtype) in (np.float32, np.float64):
+            return np.dtype(dtype)
+    raise ValueError(f"dtype: expected float32 or float64, got {dtype!r}")
 
 
 class Stream:
@@ -109,8 +117,7 @@ class Stream:
     Attributes
     ----------
     n_rows, n_features : int
-        Size of the whole source. Where neither given nor cached this costs a pass over it, once,
-        which reads the indices only.
+        Size of the whole source. Where neither given nor cached this costs a pass over it, once.
     block_rows, start_row : int
         Rows of a block (the last may have fewer), and the row that the first block begins with.
     cache_path : Path or None
@@ -121,10 +128,7 @@ class Stream:
 
     def __init__(self, source, block_rows: int, n_features: int | None = None, start_row: int = 0):
         width = 1 if n_features is None else n_features
-        given = ("block_rows", block_rows, 1), ("start_row", start_row, 0), ("n_features", width, 1)
-        for name, value, least in given:
-            if not isinstance(value, Integral) or value < least:
-                raise ValueError(f"{name}: expected a whole number from {least}, got {value!r}")
+        check_whole(block_rows=(block_rows, 1), start_row=(start_row, 0), n_features=(width, 1))
         self.block_rows, self.start_row = block_rows, start_row
         self._source, self._n_features = source, n_features
 
@@ -185,13 +189,13 @@ class ArrayRows:
 
     def pieces(self, start, width):
         """The rows from `start` on."""
-        _check_width(self.size[1], width)
+        _check_width("the data set", self.size[1], width)
         yield self.rows.rows(start, self.size[0])
 
 
-def _check_width(columns, width):
+def _check_width(what, columns, width):
     if width is not None and columns > width:
-        raise ValueError(f"expected n_features of at least {columns}, got {width}")
+        raise ValueError(f"{what}: expected n_features of at least {columns}, got {width}")
 
 
 class CachedRows:
@@ -203,11 +207,13 @@ class CachedRows:
     and checked when it is first read: its digest, and that its indices are those of a matrix.
 
     Size, inode and times of the text are looked at in each pass: also that of its last change,
-    which on POSIX systems no program can set. Only where one differs are its bytes read again.
+    which on POSIX systems no program can set. Only where one differs are its bytes read again; if
+    they are the same, the state in which they were found is noted in a file beside (`.state`).
     """
 
-    TRAILER, VERSION = struct.Struct("<II"), 2
+    TRAILER, VERSION = struct.Struct("<II"), 3
     shared = True
+    maps = weakref.WeakSet()  # those of which blocks are still in use
 
     def __init__(self, text, path):
         self.text, self.path = text, path
@@ -224,8 +230,12 @@ class CachedRows:
         """The rows from `start` on."""
         file, content, index = self._ready()
         with file:
-            _check_width(_width(index), width)
-            before, at, right = 0, 0, self._known_right(file)
+            _check_width(self.text.path, _width(index), width)
+            # What was found right stays so: the file is never changed, but replaced.
+            state = _state(os.fstat(file.fileno()))
+            if self._checked[0] != state:
+                self._checked = (state, set())
+            before, at, right = 0, 0, self._checked[1]
             for i, (rows, columns, nnz, value) in enumerate(index):
                 length = sum(self._lengths(rows, nnz))
                 if before + rows > start:
@@ -240,27 +250,23 @@ class CachedRows:
                 return
         if rebuilt:
             raise CorruptFile(f"{self.path}: damaged as soon as written; is the disk sound?")
+        del raw, piece  # Windows replaces no file that is mapped
         self._build()
         if self._digest_of_text() != content:
             raise self._changing()
         yield from self.pieces(max(start, before), width, rebuilt=True)
 
-    def _known_right(self, file):
-        """The pieces that were found right since the file was written."""
-        state = _state(os.fstat(file.fileno()))
-        if self._checked[0] != state:
-            self._checked = (state, set())
-        # What is written a moment later could have the same time.
-        young = time.time() - os.fstat(file.fileno()).st_mtime < _TICK
-        return set() if young else self._checked[1]
-
-    @staticmethod
-    def _mapped(file, at, length):
+    def _mapped(self, file, at, length):
+        # Not all of the file at once: Linux and Windows refuse what their memory could not hold.
         ahead = at % mmap.ALLOCATIONGRANULARITY
         memory = mmap.mmap(
             file.fileno(), length + ahead, access=mmap.ACCESS_COPY, offset=at - ahead
         )
-        return np.frombuffer(memory, np.uint8, length, ahead)
+        raw = np.frombuffer(memory, np.uint8, length, ahead)
+        if len(self.maps) >= _MAPS:
+            return raw.copy()
+        self.maps.add(memory)
+        return raw
 
     def _lengths(self, rows, nnz):
         sizes = (8 * rows, self.text.dtype.itemsize * nnz, 4 * (rows + 1), 4 * nnz)
@@ -274,7 +280,7 @@ class CachedRows:
 
     @staticmethod
     def _is_right(raw, piece, columns, value):
-        if digest(raw.view(np.uint64), np.uint64(0)) != value:
+        if _digest(raw) != value:
             return False
         try:
             checked(as_matrix(piece, columns)[0])
@@ -287,17 +293,13 @@ class CachedRows:
         return [self.VERSION, self.text.is_vw, bool(self.text.zero_based), self.text.dtype.str]
 
     def _digest_of_text(self):
-        """Size and digest of the bytes of the text; read anew only if its state has changed."""
+        """Digest of the bytes of the text; read anew only if its state has changed."""
         state = _state(self.text.path.stat())
         if self._content[0] != state:
             # A change within the same tick as the last one would not show in the state.
             time.sleep(min(max(0, state[2] / 1e9 + _TICK - time.time()), _TICK))
-            value, words = np.uint64(0), np.zeros(1 << 17, np.uint64)
             with open(self.text.path, "rb") as file:
-                while got := file.readinto(words):
-                    words.view(np.uint8)[got:] = 0
-                    value = np.uint64(digest(words[: -(-got // 8)], value))
-            self._content = (state, int(value))
+                self._content = (state, hashlib.file_digest(file, "sha256").hexdigest())
         return self._content[1]
 
     def _ready(self):
@@ -334,9 +336,29 @@ class CachedRows:
                 return None
         except (OSError, ValueError, TypeError, LookupError):  # too short, or not ours
             return None
-        return (content, index) if state == now or content == self._digest_of_text() else None
+        return (content, index) if state == now or self._is_of_text(now, content) else None
+
+    def _is_of_text(self, now, content):
+        """Whether the text has this digest: as noted for its present state, or read anew."""
+        beside = self.path.with_name(self.path.name + ".state")
+        with suppress(OSError, ValueError):
+            if json.loads(beside.read_bytes()) == [now, content]:
+                return True
+        if self._digest_of_text() != content:
+            return False
+        with suppress(OSError):  # a folder that is not to be written to
+            write_whole(beside, json.dumps(self._content))
+        return True
 
     def _build(self):
+        try:
+            self._build_whole()
+        except PermissionError as error:
+            if error.filename2:  # it could not be renamed
+                error.add_note("Windows replaces no file in use: delete the blocks read from it.")
+            raise
+
+    def _build_whole(self):
         content, state, index = self._digest_of_text(), self._content[0], []
         with whole_file(self.path) as file:
             gathered, size = [], 0
@@ -360,7 +382,12 @@ class CachedRows:
             target[...] = array
         file.write(raw)
         columns = int(whole.indices.max(initial=-1)) + 1
-        return [rows, columns, nnz, int(digest(raw.view(np.uint64), np.uint64(0)))]
+        return [rows, columns, nnz, _digest(raw)]
+
+
+@np.errstate(over="ignore")  # of a kernel that is not compiled
+def _digest(raw):
+    return int(digest(raw.view(np.uint64)))
 
 
 def _width(index):

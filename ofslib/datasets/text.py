@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from importlib import import_module
+from numbers import Integral
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +26,6 @@ from ofslib.kernels.text import (
     LONG,
     LONGEST_NUMBER,
     PADDING,
-    extent,
     parse_rows,
 )
 
@@ -78,7 +78,10 @@ def joined(pieces: list[Piece]) -> Piece:
     counts = [np.diff(p.indptr) for p in pieces]
     indptr = np.concatenate(([0], np.cumsum(np.concatenate(counts), dtype=np.int64)))
     if indptr[-1] > np.iinfo(np.int32).max:
-        raise ValueError(f"a block has {indptr[-1]} entries; give a smaller block_rows")
+        raise ValueError(
+            f"a block has {indptr[-1]} entries, more than an int32 counts: read fewer rows at once "
+            "(open_stream, block_rows)"
+        )
     data, indices, _, y = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
     return Piece(data, indices, indptr.astype(np.int32), y)
 
@@ -87,6 +90,13 @@ def as_matrix(piece: Piece, width: int) -> tuple[sp.csr_array, np.ndarray]:
     """The rows as `(X, y)`."""
     parts = (piece.data, piece.indices, piece.indptr - piece.indptr[0])
     return sp.csr_array(parts, shape=(len(piece.y), width)), piece.y
+
+
+def check_whole(**values: tuple[Integral, int]) -> None:
+    """ValueError unless each is a whole number from the least that stands beside it."""
+    for name, (value, least) in values.items():
+        if not isinstance(value, Integral) or value < least:
+            raise ValueError(f"{name}: expected a whole number from {least}, got {value!r}")
 
 
 class _Wrong(Exception):
@@ -104,8 +114,9 @@ class TextRows:
     def __init__(self, path, zero_based, n_features, dtype, n_jobs=1):
         self.path, self.zero_based, self.dtype = Path(path), zero_based, np.dtype(dtype)
         self.n_features, self.n_jobs = n_features, n_jobs
-        if n_jobs < 1:
-            raise ValueError(f"n_jobs: expected at least 1, got {n_jobs}")
+        check_whole(n_jobs=(n_jobs, 1))
+        if not isinstance(zero_based, bool | np.bool_):
+            raise ValueError(f"zero_based: expected True or False, got {zero_based!r}")
         with open_text(path) as file:
             buffer = bytearray(1 << 16)
             size = self._read(file, buffer)
@@ -115,11 +126,11 @@ class TextRows:
 
     @cached_property
     def size(self):
-        """Number of rows and of columns, found without reading the values."""
-        rows, width = 0, 0
-        for n, largest in self._each(lambda chunk: extent(*_bytes(chunk), self.is_vw)):
-            rows, width = rows + n, max(width, largest + self.zero_based)
-        return rows, width
+        """Number of rows and of columns: one pass over the text."""
+        rows, largest = 0, -1
+        for piece in self.pieces():
+            rows, largest = rows + len(piece.y), int(piece.indices.max(initial=largest))
+        return rows, largest + 1
 
     def pieces(self, start: int = 0, width: int | None = None) -> Iterator[Piece]:
         """The rows from `start` on; an index beyond the width is an error."""
@@ -192,22 +203,22 @@ class TextRows:
             message = f"{self.path}: expected a whole file, got an unreadable one ({error})"
             raise CorruptFile(f"{message}; get it again") from error
 
+    @np.errstate(over="ignore")  # of kernels that are not compiled, and of what is looked for below
     def _parse(self, chunk, width):
         """The rows and the number of lines; or what is wrong and the number of lines before."""
         lowest = int(not self.zero_based)
         highest = min(width or np.inf, np.iinfo(np.int32).max) + lowest - 1
         limits = np.uint64(lowest), np.uint64(highest)
-        n, nnz, ascend, rows, (fault, begin, line) = parse_rows(*_bytes(chunk), self.is_vw, *limits)
-        text = chunk[0]
+        text, stop = chunk
+        array = np.frombuffer(text, np.uint8)
+        n, nnz, ascend, rows, (fault, begin, line) = parse_rows(array, stop, self.is_vw, *limits)
         try:
             if fault > HARD:
                 raise _Wrong(_complaint(text, fault, begin, lowest, highest), line)
             for place, begin in rows.hard[1 : rows.hard[0, 0] + 1].tolist():
                 number = float(_NUMBER.match(text, begin)[0])
                 (rows.data if place >= 0 else rows.y)[place if place >= 0 else -1 - place] = number
-            with np.errstate(over="ignore"):  # looked for below
-                data = rows.data[:nnz].astype(self.dtype)
-            indices = rows.indices[:nnz].copy()
+            data, indices = rows.data[:nnz].astype(self.dtype), rows.indices[:nnz].copy()
             piece = Piece(data, indices, rows.indptr[: n + 1].copy(), rows.y[:n].copy())
             self._check_finite(piece, text)
             if not ascend:
@@ -227,10 +238,6 @@ class TextRows:
                 most = f"{np.finfo(of).max:.2g}"
                 reason = f"a label or value is not a finite number of {of} (at most {most})"
                 raise _Wrong(reason, _line_of(text, row))
-
-
-def _bytes(chunk):
-    return np.frombuffer(chunk[0], np.uint8), chunk[1]
 
 
 def _sort(piece, text):

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -55,12 +55,10 @@ def coef_and_intercept(w: np.ndarray) -> tuple[np.ndarray, float]:
     return w[:-1].copy(), float(w[-1])
 
 
-def _form(state) -> list[tuple[type, tuple[int, ...], Any]]:
-    """Types of the parts of a state, and what else a kernel knows of its arrays."""
-    if isinstance(state, tuple):
-        found = [(type(state), (), None)]
-        return found + [form for part in state for form in _form(part)]
-    return [(type(state), np.shape(state), getattr(state, "dtype", None))]
+def _longest(state) -> int:
+    """The longest axis of the arrays of a state."""
+    parts = map(_longest, state) if isinstance(state, tuple) else np.shape(state)
+    return max(parts, default=0)
 
 
 def _blocks(X, y, order) -> Iterator[Block]:
@@ -178,18 +176,28 @@ class RowStream(LinearModel):
         self._warned = ()
         self.n_samples_seen_ = 0
 
-    def _refuse_if_wrong(self):
-        # Kernels rely on the arrays that the state began with: they are changed in place.
-        p, found = self.n_features_in_, _form(self._state)
-        if not 1 <= p <= max((shape[0] for _, shape, _ in found if shape), default=0):
+    def _begin_like(self, parts):
+        p, n_rows = parts.get("n_features_in_", 0), parts.get("_n_rows")
+        if not 1 <= p <= _longest(parts["_state"]):
             raise ValueError(f"its arrays are not those of {p} features")
-        fresh = type(self)(**self.get_params() | self._frozen)
-        if _form(fresh._new_state(p)) != found:
-            raise ValueError(f"its arrays are not those of {p} features and its parameters")
+        if n_rows is not None and (type(n_rows) is not int or n_rows < 1):
+            raise ValueError(f"it was told of {n_rows} rows")
+        self.n_features_in_ = p
+        self._begin_anew(p)
+        self._plan(n_rows)
+
+    def _parts(self):
+        # Made anew from what it was made of.
+        return {name: part for name, part in super()._parts().items() if name != "_hyper"}
+
+    def _plan(self, n_rows: int | None) -> None:
+        """Take the hyper-parameters from the parameters, and keep what they were made of."""
+        self._learned_with, self._n_rows = self.get_params(deep=False), n_rows
+        self._hyper = self._read_hyper(n_rows)
 
     def _learn(self, X, y) -> None:
         n, rng = X.shape[0], check_random_state(self.random_state)
-        self._hyper = self._read_hyper(n * self.n_passes)
+        self._plan(n * self.n_passes)
         for _ in range(self.n_passes):
             order = rng.permutation(n) if self.shuffle and not self._forgets() else np.arange(n)
             self._learn_rows(X, y, order)
@@ -199,7 +207,7 @@ class RowStream(LinearModel):
     def _learn_more(self, X, y) -> None:
         # What stood before stays, should the rows be refused.
         self._state, self._online = copy.deepcopy((self._state, self._online))
-        self._hyper = self._read_hyper(None)
+        self._plan(None)
         self._learn_rows(X, y, np.arange(X.shape[0]))
         self._watch(at_end=False)
 
