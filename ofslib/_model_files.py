@@ -82,6 +82,20 @@ class Saved:
 
 def read(cls, path, **given):
     """An object of `cls` from a file; `given` are attributes that it has before it is read."""
+    with _opened(path) as (archive, whole):
+        _refuse_other_class(cls, whole["class"])
+        return _Reader(archive, cls).restored(cls, whole["parts"], given)
+
+
+def class_of(path) -> str:
+    """Name of the class that a file holds; ValueError if the file is not whole."""
+    with _opened(path) as (_, whole):
+        return whole["class"].rpartition(":")[2]
+
+
+@contextmanager
+def _opened(path):
+    """The archive and the head of a file, if it is whole and of this version."""
     with open(path, "rb") as file, _named(path):
         if file.seek(0, os.SEEK_END) < _DIGITS or _checksum(file) != file.read(_DIGITS):
             raise ValueError("its checksum is another")
@@ -98,8 +112,7 @@ def read(cls, path, **given):
                     f"it is of version {whole['version']!r}, written by ofslib {whole['ofslib']}; "
                     f"ofslib {ofslib.__version__} reads version {VERSION}"
                 )
-            _refuse_other_class(cls, whole["class"])
-            return _Reader(archive, cls).restored(cls, whole["parts"], given)
+            yield archive, whole
 
 
 def _refuse_other_class(cls, found: str) -> None:

@@ -7,9 +7,11 @@ import os
 import struct
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +22,11 @@ from ofslib._sparse import checked
 from ofslib.datasets.download import fetch
 from ofslib.datasets.readers import load
 from ofslib.datasets.registry import read_rows
-from ofslib.datasets.text import Piece, TextRows, as_matrix, joined
+from ofslib.datasets.text import TICK, Piece, TextRows, as_matrix, joined, state_of
 from ofslib.kernels.rows import is_canonical
 from ofslib.kernels.text import digest
 
 _PIECE = 1 << 25  # bytes of the cache that are mapped at once
-_TICK = 0.02  # seconds: file systems count time in steps, of 0.01 at most where they are local
 
 
 def open_stream(
@@ -142,6 +143,34 @@ class Stream:
         path = self.cache_path
         return path.stat().st_size if path and path.is_file() else 0
 
+    @property
+    def text_bytes(self) -> int:
+        """Size of the file of the text, as it lies there; 0 for rows that are in memory."""
+        path = getattr(self._text, "path", None)
+        return path.stat().st_size if path else 0
+
+    @property
+    def _text(self):
+        return getattr(self._source, "text", self._source)
+
+    def identity(self) -> dict[str, Any]:
+        """What tells these rows in these blocks from others, as a checkpoint keeps it.
+
+        The bytes of a text are read for it, but not parsed; where it lies does not matter.
+        """
+        sizes = {name: getattr(self, name) for name in ("n_rows", "n_features")}
+        cuts = {"block_rows": self.block_rows, "start_row": self.start_row}
+        return {"content": self._source.identity(), **sizes, **cuts}
+
+    @contextmanager
+    def watched(self, saw: Callable[[int], object]) -> Iterator[None]:
+        """Meanwhile, `saw` is told how many bytes of the text's file were read in this pass."""
+        self._text.saw = saw
+        try:
+            yield
+        finally:
+            self._text.saw = None
+
     def skip(self, rows: int) -> "Stream":
         """The same stream without its first rows: to go on where an earlier run stopped."""
         return Stream(self._source, self.block_rows, self._n_features, self.start_row + rows)
@@ -176,6 +205,13 @@ class ArrayRows:
         X = sp.csr_array(X, dtype=dtype)
         self.rows, self.size = Piece(X.data, X.indices, X.indptr, y.astype(np.float64)), X.shape
 
+    def identity(self):
+        """What tells these rows from others."""
+        found = hashlib.sha256()
+        for array in self.rows:
+            found.update(np.ascontiguousarray(array).data)
+        return [found.hexdigest(), self.rows.data.dtype.str]
+
     def pieces(self, start, width):
         """The rows from `start` on."""
         _check_width(self.size[1], width)
@@ -204,7 +240,7 @@ class CachedRows:
 
     def __init__(self, text, path):
         self.text, self.path = text, path
-        self._content = self._checked = (None, None)
+        self._checked = (None, None)
 
     @property
     def size(self):
@@ -234,17 +270,17 @@ class CachedRows:
         if rebuilt:
             raise CorruptFile(f"{self.path}: damaged as soon as written; is the disk sound?")
         self._build()
-        if self._digest_of_text() != content:
+        if self.text.content()[1] != content:
             raise self._changing()
         yield from self.pieces(max(start, before), width, rebuilt=True)
 
     def _known_right(self, file):
         """The pieces that were found right since the file was written."""
-        state = _state(os.fstat(file.fileno()))
+        state = state_of(os.fstat(file.fileno()))
         if self._checked[0] != state:
             self._checked = (state, set())
         # What is written a moment later could have the same time.
-        young = time.time() - os.fstat(file.fileno()).st_mtime < _TICK
+        young = time.time() - os.fstat(file.fileno()).st_mtime < TICK
         return set() if young else self._checked[1]
 
     @staticmethod
@@ -277,21 +313,11 @@ class CachedRows:
         return bool(whole and is_canonical(piece.indptr, piece.indices))
 
     def _options(self):
-        return [self.VERSION, self.text.is_vw, bool(self.text.zero_based), self.text.dtype.str]
+        return [self.VERSION, *self.text.options()]
 
-    def _digest_of_text(self):
-        """Size and digest of the bytes of the text; read anew only if its state has changed."""
-        state = _state(self.text.path.stat())
-        if self._content[0] != state:
-            # A change within the same tick as the last one would not show in the state.
-            time.sleep(min(max(0, state[2] / 1e9 + _TICK - time.time()), _TICK))
-            value, words = np.uint64(0), np.zeros(1 << 17, np.uint64)
-            with open(self.text.path, "rb") as file:
-                while got := file.readinto(words):
-                    words.view(np.uint8)[got:] = 0
-                    value = np.uint64(digest(words[: -(-got // 8)], value))
-            self._content = (state, int(value))
-        return self._content[1]
+    def identity(self):
+        """What tells these rows from others."""
+        return self.text.identity()
 
     def _ready(self):
         """The open file, the digest of its text and its table of pieces; made first if need be."""
@@ -310,7 +336,7 @@ class CachedRows:
 
     def _index(self, file):
         """Digest of the text and table of pieces, if the file is whole and made from this text."""
-        now = _state(self.text.path.stat())
+        now = state_of(self.text.path.stat())
         try:
             end = file.seek(-self.TRAILER.size, os.SEEK_END)
             length, crc = self.TRAILER.unpack(file.read())
@@ -327,10 +353,10 @@ class CachedRows:
                 return None
         except (OSError, ValueError, TypeError, LookupError):  # too short, or not ours
             return None
-        return (content, index) if state == now or content == self._digest_of_text() else None
+        return (content, index) if state == now or content == self.text.content()[1] else None
 
     def _build(self):
-        content, state, index = self._digest_of_text(), self._content[0], []
+        (state, content), index = self.text.content(), []
         with whole_file(self.path) as file:
             gathered, size = [], 0
             for piece in chain(self.text.pieces(), [None]):
@@ -340,7 +366,7 @@ class CachedRows:
                 if piece is not None:
                     gathered.append(piece)
                     size += sum(array.nbytes for array in piece)
-            if _state(self.text.path.stat()) != state:
+            if state_of(self.text.path.stat()) != state:
                 raise self._changing()
             raw = json.dumps([self._options(), state, content, index]).encode()
             file.write(raw + self.TRAILER.pack(len(raw), zlib.crc32(raw)))
@@ -358,11 +384,6 @@ class CachedRows:
 
 def _width(index):
     return max((columns for _, columns, _, _ in index), default=0)
-
-
-def _state(found):
-    """What changes when a file does: size, times of content and of any change, number."""
-    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
 
 
 def cache_of(path: Path, cache) -> Path:

@@ -3,12 +3,15 @@
 import bz2
 import gzip
 import lzma
+import os
 import re
 import sys
+import time
 import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -25,21 +28,33 @@ from ofslib.kernels.text import (
     LONG,
     LONGEST_NUMBER,
     PADDING,
+    digest,
     extent,
     parse_rows,
 )
 
 _CHUNK = 1 << 20  # bytes of text parsed at once: what a processor keeps at hand
 _LONGEST_LINE = 1 << 28
+TICK = 0.02  # seconds: file systems count time in steps, of 0.01 at most where they are local
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _WORD = re.compile(rb"[^ \t\r\f\v\n]*")
 
 
-def open_text(path):
-    """Open a text for reading bytes, unpacked if it is compressed."""
+def open_text(path, packed=None):
+    """Open a text for reading bytes, unpacked if it is compressed.
+
+    `packed` is the file of this path, if it is open already; it is then left open.
+    """
     openers = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _open_zst}
-    return openers.get(Path(path).suffix, open)(path, "rb")
+    if opener := openers.get(Path(path).suffix):
+        return opener(packed or path, "rb")
+    return nullcontext(packed) if packed else open(path, "rb")
+
+
+def state_of(found: os.stat_result) -> list[int]:
+    """What changes when a file does: size, times of content and of any change, number."""
+    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
 
 
 def _open_zst(path, mode):
@@ -104,6 +119,8 @@ class TextRows:
     def __init__(self, path, zero_based, n_features, dtype, n_jobs=1):
         self.path, self.zero_based, self.dtype = Path(path), zero_based, np.dtype(dtype)
         self.n_features, self.n_jobs = n_features, n_jobs
+        self.saw: Callable[[int], object] | None = None  # told the bytes of the file read so far
+        self._content = ([], 0)
         if n_jobs < 1:
             raise ValueError(f"n_jobs: expected at least 1, got {n_jobs}")
         with open_text(path) as file:
@@ -112,6 +129,28 @@ class TextRows:
         begin = bytes(buffer[:size]).removeprefix(_BYTE_ORDER_MARK).split(b"\n")
         lines = (line.split(b"#")[0] for line in begin)
         self.is_vw = b"|" in next(filter(bytes.strip, lines), b"")
+
+    def content(self) -> tuple[list[int], int]:
+        """State of the file and digest of its bytes, read anew only if its state has changed."""
+        state = state_of(self.path.stat())
+        if self._content[0] != state:
+            # A change within the same tick as the last one would not show in the state.
+            time.sleep(min(max(0, state[2] / 1e9 + TICK - time.time()), TICK))
+            value, words = np.uint64(0), np.zeros(1 << 17, np.uint64)
+            with open(self.path, "rb") as file:
+                while got := file.readinto(words):
+                    words.view(np.uint8)[got:] = 0
+                    value = np.uint64(digest(words[: -(-got // 8)], value))
+            self._content = (state, int(value))
+        return self._content
+
+    def options(self) -> list:
+        """What else the rows depend on."""
+        return [self.is_vw, bool(self.zero_based), self.dtype.str]
+
+    def identity(self) -> list:
+        """What tells these rows from others."""
+        return [self.content()[1], *self.options()]
 
     @cached_property
     def size(self):
@@ -152,7 +191,7 @@ class TextRows:
         Each is a buffer, used again when `n_jobs` + 1 others were given, and where the lines end.
         """
         buffers, rest, at, piece = deque([bytearray()] * (self.n_jobs + 2)), b"", 0, 1
-        with open_text(self.path) as file:
+        with open(self.path, "rb") as packed, open_text(self.path, packed) as file:
             while piece:
                 begin, room = len(rest), len(rest) + max(len(rest), _CHUNK)
                 buffer = buffers.popleft()
@@ -161,6 +200,8 @@ class TextRows:
                 buffers.append(buffer)
                 buffer[:begin] = rest
                 piece = self._read(file, memoryview(buffer)[begin:room])
+                if self.saw:
+                    self.saw(packed.tell())
                 stop = begin + piece
                 if at == 0 and buffer.startswith(_BYTE_ORDER_MARK):
                     buffer[: len(_BYTE_ORDER_MARK)] = b"   "
