@@ -10,7 +10,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,10 +37,6 @@ class _Misused(Exception):
 # -------------------------------------------------- numbers and tables for readers
 
 
-def _count(number: float, unit: str = "") -> str:
-    return f"{number:,.0f}{' ' * bool(unit)}{unit}"
-
-
 def _size(n_bytes: float) -> str:
     for unit in ("B", "kB", "MB", "GB"):
         if n_bytes < 1000:
@@ -60,7 +56,6 @@ def _duration(seconds: float) -> str:
 
 def _cell(value: Any) -> str:
     """A label or number, so that it is read as the same again."""
-    value = value.item() if hasattr(value, "item") else value
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
@@ -83,7 +78,6 @@ def _csv(path: str | None, *head: str) -> Iterator[Any]:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(head)
         yield writer
-        text.flush()
         text.detach()
 
 
@@ -99,8 +93,14 @@ class Method(NamedTuple):
     about: str
 
 
-def _methods() -> dict[str, Method]:
-    """All methods by the names that the command gives them."""
+def _short(name: str) -> str:
+    """How the command names the method of an estimator."""
+    bare = re.sub("(Classifier|Regressor|Selector)$", "", name)
+    return re.sub("(?<=[a-z])(?=[A-Z])", "-", bare).lower()
+
+
+def _methods(wanted: str | None = None) -> dict[str, Method]:
+    """All methods, or the one wanted, by the names that the command gives them."""
     from sklearn.base import is_classifier, is_regressor
 
     from ofslib.streams.average_stream import AverageStream
@@ -108,40 +108,39 @@ def _methods() -> dict[str, Method]:
     from ofslib.streams.row_stream import RowStream
 
     found: dict[str, Method] = {}
+    streams = {RowStream: "rows", AverageStream: "averages", ScoredSelector: "all at once"}
     for name in sorted(name for names in ofslib.ESTIMATORS.values() for name in names):
+        if wanted not in (None, _short(name)):
+            continue
         cls = getattr(ofslib, name)
-        bare = re.sub("(Classifier|Regressor|Selector)$", "", name)
-        short = re.sub("(?<=[a-z])(?=[A-Z])", "-", bare).lower()
-        kinds = {RowStream: "rows", AverageStream: "averages", ScoredSelector: "all at once"}
-        stream = next((word for kind, word in kinds.items() if issubclass(cls, kind)), "columns")
-        if stream in ("rows", "averages"):
-            kinds_of_task = {"classification": is_classifier, "regression": is_regressor}
-            tasks = [task for task, fits in kinds_of_task.items() if fits(cls())]
-        else:
-            tasks = ["classification", "regression"] if hasattr(cls, "coef_") else ["without y"]
+        stream = next((word for kind, word in streams.items() if issubclass(cls, kind)), "columns")
+        tests = {"classification": is_classifier, "regression": is_regressor}
+        tasks = [task for task, is_for in tests.items() if is_for(cls())]
+        if stream == "columns" and hasattr(cls, "coef_"):  # whose loss decides
+            tasks = [*tests]
         words = " ".join(cls.__doc__.split("Parameters\n")[0].split())
         cost = re.search(r"Cost: (.*?)(?=\.( |$))", words)
         method = Method(stream, {}, cost[1] if cost else "", cls.__doc__.splitlines()[0])
-        found.setdefault(short, method).classes.update(dict.fromkeys(tasks, name))
+        tasks = tasks or ["selection only"]
+        found.setdefault(_short(name), method).classes.update(dict.fromkeys(tasks, name))
     return found
 
 
 def _estimator(name: str, task: str, given: dict[str, Any]):
     """A new estimator of a method that is shown rows."""
-    known = {short: m for short, m in _methods().items() if m.stream in ("rows", "averages")}
-    if name not in known:
-        able = ", ".join(sorted(short for short, m in known.items() if task in m.classes))
-        raise _Misused(
-            f"--method {name}: no method that reads row by row; for {task} there are {able}"
-        )
-    if task not in known[name].classes:
-        raise _Misused(f"--task {task}: {name} is for {', '.join(known[name].classes)}")
-    cls = getattr(ofslib, known[name].classes[task])
+    method = _methods(name).get(name)
+    if method is None or method.stream not in ("rows", "averages"):
+        known = {k: m for k, m in _methods().items() if m.stream in ("rows", "averages")}
+        able = ", ".join(k for k, m in known.items() if task in m.classes)
+        raise _Misused(f"--method {name}: it reads no rows; for {task} these do: {able}")
+    if task not in method.classes:
+        raise _Misused(f"--task {task}: {name} is for {', '.join(method.classes)}")
+    cls = getattr(ofslib, method.classes[task])
     able = cls().get_params()
-    if given["n_passes"] == 1 and "n_passes" not in able:
+    if given.get("n_passes") == 1 and "n_passes" not in able:
         del given["n_passes"]
     options = {"k": "-k", "n_passes": "--passes"}
-    for parameter in set(given) - set(able):
+    for parameter in sorted(set(given) - set(able)):
         option = options.get(parameter, f"--set {parameter}")
         raise _Misused(f"{option}: {cls.__name__} has only the parameters {', '.join(able)}")
     return cls(**given)
@@ -163,67 +162,79 @@ def methods(args) -> Report:
 def _opened(args, **own):
     from ofslib.datasets import open_stream
 
-    given = {name: getattr(args, name) for name in ("block_rows", "cache", "n_features", "n_jobs")}
-    given |= {"zero_based": args.zero_based, "registry_path": args.registry, "folder": args.folder}
-    return open_stream(args.file, **given | own)
+    names = ("block_rows", "n_features", "n_jobs", "zero_based", "folder")
+    given = {name: getattr(args, name) for name in names}
+    return open_stream(args.file, **given | {"registry_path": args.registry} | own)
 
 
-def _names(model, args) -> list[str]:
-    """The features as the file names them."""
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None:
-        return [str(name) for name in names]
-    return [str(j + (not args.zero_based)) for j in range(model.n_features_in_)]
+def _once(args):
+    """The blocks of a file that is read once; without a given width any index is allowed."""
+    return _opened(args, n_features=args.n_features or _ANY_WIDTH, cache=False)
 
 
 def select(args) -> Report:
     """The k best features of a file, and a model on them."""
-    given = {"k": args.k, "n_passes": args.passes} | dict(args.set)
-    model = _estimator(args.method, args.task, given)
+    given = {"k": args.k, "n_passes": args.passes}
+    model = _estimator(args.method, args.task, given | dict(args.set))
     from ofslib.streams.checkpoint import Checkpoint, fit_stream
 
+    cache = args.cache
+    if cache is None:  # worth its disk if the rows are read again
+        cache = args.passes > 1 or args.checkpoint is not None
     resumed = 0
     if args.checkpoint and os.path.exists(args.checkpoint):
         resumed = Checkpoint.load(args.checkpoint).rows
-        _say(f"{args.checkpoint}: {_count(resumed)} rows are learned already; going on from there")
-    began, stream = time.monotonic(), _opened(args)
+        _say(f"{args.checkpoint}: {resumed:,} rows are learned already; going on from there")
+    began, stream = time.monotonic(), _opened(args, cache=cache)
     fit_stream(model, stream, args.checkpoint, args.every, not args.quiet)
     seconds = time.monotonic() - began
-    coef, names = model.coef_, _names(model, args)
+    coef, first = model.coef_, int(not args.zero_based)
+    names = getattr(model, "feature_names_in_", range(first, len(coef) + first))
     order = sorted(model.support_, key=lambda j: (-abs(coef[j]), j))
-    chosen = [{"feature": names[j], "coefficient": float(coef[j])} for j in order]
+    chosen = [(str(names[j]), float(coef[j])) for j in order]
     if args.model:
         model.save(args.model)
     if args.out:
         with _csv(args.out, "feature", "coefficient") as writer:
-            writer.writerows([row["feature"], repr(row["coefficient"])] for row in chosen)
-    rows, shown = stream.n_rows, model.n_samples_seen_ - resumed
-    data = {"file": args.file, "rows": rows, "features": stream.n_features}
-    data |= {"method": args.method, "estimator": type(model).__name__, "k": args.k}
-    data |= {"resumed_at": resumed, "seconds": seconds, "rows_per_second": shown / seconds}
-    data |= {"intercept": model.intercept_, "selected": chosen}
-    data |= {"model": args.model, "out": args.out, "checkpoint": args.checkpoint}
+            writer.writerows(chosen)
+    speed = (model.n_samples_seen_ - resumed) / seconds
+    data = {
+        "file": args.file,
+        "rows": stream.n_rows,
+        "features": stream.n_features,
+        "estimator": type(model).__name__,
+        **given,
+        "intercept": model.intercept_,
+        "selected": [{"feature": name, "coefficient": value} for name, value in chosen],
+        "resumed_at": resumed,
+        "seconds": seconds,
+        "rows_per_second": speed,
+        **{name: getattr(args, name) for name in ("out", "model", "checkpoint")},
+    }
+    largest = ", ".join(f"{name} ({value:+.3g})" for name, value in chosen[:_SHOWN])
     lines = [
-        f"{args.file}: {_count(rows)} rows of {_count(stream.n_features)} features",
-        f"{type(model).__name__}: {_count(len(chosen))} features selected",
+        f"{args.file}: {stream.n_rows:,} rows of {stream.n_features:,} features",
+        f"{type(model).__name__}: {len(chosen):,} features selected",
+        f"largest coefficients: {largest}{' ...' * (len(chosen) > _SHOWN)}",
+        f"{_duration(seconds)}, {speed:,.0f} rows a second",
     ]
     if hasattr(model, "online_score_"):
         data |= {"online_score": float(model.online_score_), "online_loss": model.online_loss_}
         what = "of the labels" if args.task == "classification" else "of the variance of y"
-        share = f"{100 * model.online_score_:.1f} % {what} foretold, each row before it was learned"
-        lines.append(share)
-    largest = ", ".join(f"{r['feature']} ({r['coefficient']:+.3g})" for r in chosen[:_SHOWN])
-    lines.append(f"largest coefficients: {largest}{' ...' * (len(chosen) > _SHOWN)}")
-    lines.append(f"{_duration(seconds)}, {_count(shown / seconds)} rows a second")
-    written = [name for name in (args.out, args.model) if name]
-    return Report(lines + [f"written: {', '.join(written)}"] * bool(written), data)
+        share = f"{100 * model.online_score_:.1f} % {what} foretold"
+        lines.insert(2, f"{share}, each row before it was learned")
+    return Report(lines + _written(args.out, args.model), data)
+
+
+def _written(*paths: str | None) -> list[str]:
+    there = [path for path in paths if path]
+    return [f"written: {', '.join(there)}"] if there else []
 
 
 def predict(args) -> Report:
     """What a model says of the rows of a file, and how often it is right."""
     import numpy as np
     from sklearn.base import is_classifier
-    from sklearn.metrics import r2_score, roc_auc_score
 
     from ofslib._model_files import class_of
     from ofslib.streams.checkpoint import reading
@@ -232,45 +243,31 @@ def predict(args) -> Report:
     if ofslib.home_of(name) is None or not hasattr(getattr(ofslib, name), "predict"):
         raise ValueError(f"{args.model}: it holds a {name}, which predicts nothing")
     model = getattr(ofslib, name).load(args.model)
-    stream = _opened(args, n_features=args.n_features or _ANY_WIDTH, cache=False)
-    began, unknown, parts = time.monotonic(), 0, []
+    began, stream, p = time.monotonic(), _once(args), model.n_features_in_
     head = ["prediction", *["decision"] * is_classifier(model)]
-    target = os.devnull if args.json and not args.out else args.out
-    with _csv(target, *head) as writer, reading(stream, not args.quiet):
+    unknown, parts = 0, [(np.empty(0),) * 3]
+    shown = nullcontext() if args.json and not args.out else _csv(args.out, *head)
+    with shown as writer, reading(stream, not args.quiet):
         for X, y in stream:
-            p = model.n_features_in_
-            known = X[:, :p] if X.shape[1] >= p else _widened(X, p)
+            known = X[:, :p]
+            known.resize(len(y), p)
             unknown += X.nnz - known.nnz
             said = model.predict(known)
-            cells = [map(_cell, said)]
             margins = model.decision_function(known) if is_classifier(model) else said
-            if is_classifier(model):
-                cells.append(map(repr, margins.tolist()))
-            writer.writerows(zip(*cells, strict=True))
+            if writer:
+                columns = [map(_cell, said.tolist()), margins.tolist()][: len(head)]
+                writer.writerows(zip(*columns, strict=True))
             parts.append((y, said, margins))
-    if not parts:
-        raise ValueError(f"{args.file}: expected rows, got none")
     y, said, margins = map(np.concatenate, zip(*parts, strict=True))
     seconds = time.monotonic() - began
     data = {"file": args.file, "rows": len(y), "estimator": name, "seconds": seconds}
-    data |= {"unknown_features": unknown, "out": args.out}
-    lines = [f"{args.file}: {_count(len(y))} rows, {_duration(seconds)}"]
-    if not is_classifier(model):
-        data["r2"] = float(r2_score(y, said))
-        lines.append(f"R^2 {data['r2']:.4f}")
-    elif np.isin(y, model.classes_).all():
-        data["accuracy"] = float((said == y).mean())
-        lines.append(f"accuracy {data['accuracy']:.4f}")
-        if len(np.unique(y)) == 2:
-            data["auc"] = float(roc_auc_score(y, margins))
-            lines[-1] += f", area under the curve {data['auc']:.4f}"
-    else:
-        classes = ", ".join(map(_cell, model.classes_))
-        lines.append(f"no score: the file has labels that the model has not ({classes})")
+    data |= {"unknown_values": unknown, "out": args.out, **_scores(model, y, said, margins)}
+    lines = [f"{args.file}: {len(y):,} rows, {_duration(seconds)}"]
+    scores = [f"{score} {data[score]:.4f}" for score in ("accuracy", "auc", "r2") if score in data]
+    lines.append(", ".join(scores) or "no score: the labels of the file are not those of the model")
     if unknown:
-        many = _count(unknown, "values")
-        lines.append(f"not read: {many} of features beyond the {_count(p)} that the model knows")
-    lines += [f"written: {args.out}"] * bool(args.out)
+        lines.append(f"not read: {unknown:,} values of features beyond the {p:,} of the model")
+    lines += _written(args.out)
     if not (args.out or args.json):  # stdout is for the predictions
         for line in lines:
             _say(line)
@@ -278,10 +275,17 @@ def predict(args) -> Report:
     return Report(lines, data)
 
 
-def _widened(X, width: int):
-    import scipy.sparse as sp
+def _scores(model, y, said, margins) -> dict[str, float]:
+    import numpy as np
+    from sklearn.metrics import r2_score, roc_auc_score
 
-    return sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
+    if not hasattr(model, "classes_"):
+        return {"r2": float(r2_score(y, said))} if len(y) > 1 else {}
+    if not (len(y) and np.isin(y, model.classes_).all()):
+        return {}
+    both = len(np.unique(y)) == 2
+    scores = {"accuracy": float((said == y).mean())}
+    return scores | ({"auc": float(roc_auc_score(y, margins))} if both else {})
 
 
 def inspect(args) -> Report:
@@ -290,51 +294,47 @@ def inspect(args) -> Report:
 
     from ofslib.streams.checkpoint import reading
 
-    stream = _opened(args, n_features=args.n_features or _ANY_WIDTH, cache=False)
-    began, rows, values, width = time.monotonic(), 0, 0, 0
-    labels: dict[float, int] | None = {}
-    low, high, total = np.inf, -np.inf, 0.0
+    began, stream = time.monotonic(), _once(args)
+    values, width, labels = 0, args.n_features or 0, []
     with reading(stream, not args.quiet):
         for X, y in stream:
-            rows, values = rows + len(y), values + X.nnz
-            width = max(width, int(X.indices.max(initial=-1)) + 1)
-            low, high, total = min(low, y.min()), max(high, y.max()), total + y.sum()
-            if labels is not None:
-                for label, count in zip(*np.unique(y, return_counts=True), strict=True):
-                    labels[float(label)] = labels.get(float(label), 0) + int(count)
-                labels = labels if len(labels) <= 1000 else None
+            values, width = values + X.nnz, max(width, int(X.indices.max(initial=-1)) + 1)
+            labels.append(y)
+    seconds, y = time.monotonic() - began, np.concatenate(labels or [[]])
+    rows, size = len(y), stream.text_bytes
     if not rows:
         raise ValueError(f"{args.file}: expected rows, got none")
-    seconds, size = time.monotonic() - began, stream.text_bytes
-    width = args.n_features or width
+    found = dict(zip(*np.unique(y, return_counts=True), strict=True))
     density = values / max(1, rows * width)
-    state = _state_bytes(width)
-    data = {"file": args.file, "rows": rows, "features": width, "values": values}
-    data |= {
+    needs = {"sfsa_bytes": _state_bytes(width), "averages_bytes": 8 * width**2}
+    data = {
+        "file": args.file,
+        "rows": rows,
+        "features": width,
+        "values": values,
         "density": density,
-        "bytes": size,
+        "labels": {_cell(k): int(n) for k, n in found.items()} if len(found) <= 100 else None,
+        "label_range": [y.min(), y.max()],
         "seconds": seconds,
         "rows_per_second": rows / seconds,
+        "bytes": size,
+        "needs": needs | {"cache_bytes": 12 * (values + rows)},
     }
-    data |= {"labels": None if labels is None else {_cell(y): n for y, n in sorted(labels.items())}}
-    data |= {"label_range": [float(low), float(high)], "label_mean": float(total / rows)}
-    data |= {"needs": {"cache_bytes": 12 * values + 12 * rows, "sfsa_bytes": state}}
-    data["needs"]["averages_bytes"] = 8 * width * width
-    if labels is None or len(labels) > _SHOWN:
-        said = f"numbers from {low:g} to {high:g}, mean {total / rows:g}: --task regression"
-    else:
-        said = ", ".join(f"{_cell(y)} ({100 * n / rows:.1f} %)" for y, n in sorted(labels.items()))
-    speed = f", {size / seconds / 1e6:.0f} MB/s" if size else ""
+    said = f"numbers from {y.min():g} to {y.max():g}, mean {y.mean():g}: --task regression"
+    if len(found) <= _SHOWN:
+        said = ", ".join(f"{_cell(k)} ({100 * n / rows:.1f} %)" for k, n in found.items())
+    speed = f", {_size(size / seconds)} a second" if size else ""
+    memory = [_size(needs[name]) for name in ("sfsa_bytes", "averages_bytes")]
     pairs = {
-        "rows": _count(rows),
-        "features": _count(width),
-        "values": f"{_count(values)}, {values / rows:.1f} a row, density {100 * density:.3g} %",
+        "rows": f"{rows:,}",
+        "features": f"{width:,}",
+        "values": f"{values:,}, {values / rows:.1f} a row, density {100 * density:.3g} %",
         "labels": said,
-        "reading": f"{_duration(seconds)}: {_count(rows / seconds)} rows a second{speed}",
-        "needed": f"{_size(state)} of memory by sfsa, {_size(8 * width * width)} by averages; "
-        f"{_size(12 * values + 12 * rows)} of disk by the cache of the parsed rows",
+        "reading": f"{_duration(seconds)}: {rows / seconds:,.0f} rows a second{speed}",
+        "memory": "{} for sfsa, {} for averages".format(*memory),
+        "disk": f"{_size(12 * (values + rows))} for a cache of the parsed rows",
     }
-    return Report([f"{name:9}{text}" for name, text in pairs.items()], data)
+    return Report([f"{name:10}{text}" for name, text in pairs.items()], data)
 
 
 def _state_bytes(width: int) -> int:
@@ -467,7 +467,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--every", type=float, default=30.0, metavar="SECONDS", help="between checkpoints")
     add("--out", metavar="CSV", help="write the features and their coefficients")
     add("--model", metavar="NPZ", help="write the model, for `predict` or Python")
-    add("--cache", default=True, metavar="FOLDER", help="of the parsed rows; else beside FILE")
+    add("--cache", metavar="FOLDER", help="keep parsed rows here, not beside FILE")
     add("--no-cache", dest="cache", action="store_false", help="parse in each pass")
     add = command(predict, rows)
     add("--model", required=True, metavar="NPZ", help="from `ofslib select` or save()")

@@ -13,7 +13,7 @@ from tqdm import tqdm
 from ofslib._model_files import Saved, read
 from ofslib.streams.selector import LinearModel
 
-_MOST_LABELS = 1000  # of a classifier; more than that is a file of numbers
+_DELAY = 0.5  # seconds until progress is shown
 
 
 class Checkpoint(Saved):
@@ -75,8 +75,7 @@ def fit_stream(
     model : estimator
         One that learns from rows or from running averages.
     stream : ofslib.datasets.Stream
-        From `ofslib.datasets.open_stream`. Without a cache, to go on parses what was shown again,
-        and finding the labels of a classifier takes a pass.
+        From `ofslib.datasets.open_stream`. Without a cache, what was shown is parsed again to go on.
     checkpoint : path-like, optional
         A file that is written every so often: a model file, whole or as it was before. If it is
         there, learning goes on from it, and ends in the same bits as never having stopped. It
@@ -86,7 +85,7 @@ def fit_stream(
     progress : bool
         Show rows, MB/s and the time left on stderr, where that is a terminal.
     classes : array-like, optional
-        The labels of a classifier; else all are looked up first.
+        The labels of a classifier; else those up to the first block that has a second one.
 
     Returns
     -------
@@ -113,7 +112,7 @@ def fit_stream(
             raise ValueError(f"stream: expected a row from row {stream.start_row} on, got none")
         work = _begun(model, stream, checkpoint)
         if classes is None and is_classifier(model) and not work.rows:
-            classes = labels_of(stream)
+            classes = _labels(stream)
     total = n * getattr(model, "n_passes", 1)
     if not work.finished:
         work.learner._n_rows_in_all = total
@@ -124,16 +123,13 @@ def fit_stream(
     return model
 
 
-def labels_of(stream) -> np.ndarray:
-    """The labels in a stream; ValueError if they are too many for classes."""
+def _labels(stream) -> np.ndarray:
+    """The labels up to the first block in which there is a second one."""
     found = np.empty(0)
     for _, y in stream:
-        found = np.union1d(found, y) if len(found) else np.unique(y)
-        if len(found) > _MOST_LABELS:
-            raise ValueError(
-                f"y has more than {_MOST_LABELS} different labels: these are no classes, but "
-                "numbers, for which there are regressors."
-            )
+        found = np.unique(np.concatenate([found, y]) if len(found) else y)
+        if len(found) > 1:
+            break
     return found
 
 
@@ -191,6 +187,6 @@ def _bar(total, unit, what, shown, begin=0):
         unit=unit,
         unit_scale=True,
         leave=False,
-        delay=0.5,
+        delay=_DELAY,
         disable=None if shown else True,  # None: where stderr is no terminal
     )
