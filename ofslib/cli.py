@@ -176,6 +176,7 @@ def select(args) -> Report:
     """The k best features of a file, and a model on them."""
     given = {"k": args.k, "n_passes": args.passes}
     model = _estimator(args.method, args.task, given | dict(args.set))
+    from ofslib._model_files import read
     from ofslib.streams.checkpoint import Checkpoint, fit_stream
 
     cache = args.cache
@@ -183,8 +184,7 @@ def select(args) -> Report:
         cache = args.passes > 1 or args.checkpoint is not None
     resumed = 0
     if args.checkpoint and os.path.exists(args.checkpoint):
-        resumed = Checkpoint.load(args.checkpoint).rows
-        _say(f"{args.checkpoint}: {resumed:,} rows are learned already; going on from there")
+        resumed = read(Checkpoint, args.checkpoint).rows
     began, stream = time.monotonic(), _opened(args, cache=cache)
     fit_stream(model, stream, args.checkpoint, args.every, not args.quiet)
     seconds = time.monotonic() - began
@@ -223,6 +223,8 @@ def select(args) -> Report:
         what = "of the labels" if args.task == "classification" else "of the variance of y"
         share = f"{100 * model.online_score_:.1f} % {what} foretold"
         lines.insert(2, f"{share}, each row before it was learned")
+    if resumed:
+        lines.append(f"went on from {args.checkpoint}, with {resumed:,} rows learned before")
     return Report(lines + _written(args.out, args.model), data)
 
 
@@ -236,13 +238,13 @@ def predict(args) -> Report:
     import numpy as np
     from sklearn.base import is_classifier
 
-    from ofslib._model_files import class_of
+    from ofslib._model_files import class_of, read
     from ofslib.streams.checkpoint import reading
 
     name = class_of(args.model)
     if ofslib.home_of(name) is None or not hasattr(getattr(ofslib, name), "predict"):
         raise ValueError(f"{args.model}: it holds a {name}, which predicts nothing")
-    model = getattr(ofslib, name).load(args.model)
+    model = read(getattr(ofslib, name), args.model)
     began, stream, p = time.monotonic(), _once(args), model.n_features_in_
     head = ["prediction", *["decision"] * is_classifier(model)]
     unknown, parts = 0, [(np.empty(0),) * 3]

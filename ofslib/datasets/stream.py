@@ -317,7 +317,9 @@ class CachedRows:
 
     def identity(self):
         """What tells these rows from others."""
-        return self.text.identity()
+        file, content, _ = self._ready()
+        file.close()
+        return [content, *self.text.options()]
 
     def _ready(self):
         """The open file, the digest of its text and its table of pieces; made first if need be."""

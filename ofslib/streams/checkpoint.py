@@ -65,21 +65,20 @@ def fit_stream(
 ):
     """`fit` on the rows of a stream, in constant memory; after a kill, the same call goes on.
 
-    The rows are shown in their order, `n_passes` times. For the methods that learn from rows, the
-    model is that of `fit` on all of them with shuffle=False, bit for bit; running averages are the
-    same up to rounding. What the model had learned before is forgotten. If it raises an error, the
-    model is as it was.
+    The rows are shown in their order, `n_passes` times: the model is that of `fit` with
+    shuffle=False, bit for bit (running averages: up to rounding). What the model had learned before
+    is forgotten. If an error is raised, the model is as it was. Returns the model.
 
     Parameters
     ----------
     model : estimator
         One that learns from rows or from running averages.
     stream : ofslib.datasets.Stream
-        From `ofslib.datasets.open_stream`. Without a cache, what was shown is parsed again to go on.
+        From `ofslib.datasets.open_stream`. Without a cache, to go on parses again what was shown.
     checkpoint : path-like, optional
-        A file that is written every so often: a model file, whole or as it was before. If it is
-        there, learning goes on from it, and ends in the same bits as never having stopped. It
-        stays: when all is learned, the same call gives the same model at once.
+        A file of the learner half-way: a model file, whole or as it was before. If it is there,
+        learning goes on from it, and ends in the same bits as never having stopped. It stays: when
+        all is learned, the same call gives the same model at once.
     every : float
         Seconds between two checkpoints; 0: after each block. Ctrl-C writes one more.
     progress : bool
@@ -87,18 +86,13 @@ def fit_stream(
     classes : array-like, optional
         The labels of a classifier; else those up to the first block that has a second one.
 
-    Returns
-    -------
-    estimator
-        The model.
-
     Raises
     ------
     TypeError
         If the model does not learn from rows or averages.
     ValueError
-        If a parameter, the stream or the checkpoint is not allowed; if the checkpoint is of another
-        model or stream, the message names what differs.
+        If a parameter or the stream is not allowed, or the checkpoint is one of another model or
+        stream: the message names what differs.
     """
     if not (isinstance(model, LinearModel) and hasattr(model, "partial_fit")):
         name = type(model).__name__
