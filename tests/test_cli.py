@@ -201,6 +201,19 @@ def test_what_is_no_checkpoint_is_refused():
             fit_stream(ofslib.SFSAClassifier(k=5), stream, path)
 
 
+SHORTER = "".join(TEXT.splitlines(keepends=True)[:-1])
+
+
+@pytest.mark.parametrize("change", [SHORTER, TEXT + "1 1:1\n"], ids=["shorter", "longer"])
+def test_a_text_that_changes_meanwhile_is_refused(change):
+    stream, model = open_stream("rows.svm", cache=False), ofslib.SFSAClassifier(k=5)
+    assert stream.n_rows == N
+    Path("rows.svm").write_text(change)
+    with pytest.raises(ValueError, match="expected 2000 rows in each pass"):
+        fit_stream(model, stream)
+    assert not hasattr(model, "n_features_in_")
+
+
 def test_what_it_cannot_do_is_refused():
     stream = open_stream("rows.svm")
     with pytest.raises(TypeError, match="Grafting"):

@@ -145,7 +145,8 @@ def _learn(work, stream, n, total, path, every, classes, bar):
     due = began + every
     try:
         while work.rows < total:
-            for X, y in stream.skip(work.rows % n):
+            last = work.rows
+            for X, y in stream.skip(last % n):
                 learner.partial_fit(X, y, **known)
                 bar.update(work.rows - bar.n)
                 now = time.monotonic()
@@ -154,6 +155,9 @@ def _learn(work, stream, n, total, path, every, classes, bar):
                 if path is not None and now >= due and work.rows < total:
                     work.save(path)
                     due = time.monotonic() + every
+            if work.rows - last != n - last % n:
+                got = work.rows - last + last % n
+                raise ValueError(f"stream: expected {n} rows in each pass, got {got}")
     except KeyboardInterrupt:
         if path is not None and work.rows:
             work.save(path)
