@@ -35,6 +35,7 @@ from ofslib._sparse import checked
 MAX_BYTES = psutil.virtual_memory().total * 2 // 3
 
 _SYRK = {"float64": dsyrk, "float32": ssyrk}
+_MOST_FEATURES = 1 << 28  # their co-moments would take 2^59 bytes
 # So many rows are folded in at a time that the product, not the reading and writing of the
 # co-moments, takes the time; no more, so that the rows are still in the processor's cache by then.
 _FEATURES_PER_ROW, _LEAST_ROWS = 8, 256
@@ -110,10 +111,11 @@ class RunningAverages(Saved):
     def __init__(self, n_features: int, dtype=np.float64, memory_map=None):
         if not isinstance(n_features, Integral) or n_features < 1:
             raise ValueError(f"n_features must be an int of 1 or more, got {n_features!r}.")
-        if np.dtype(dtype).name not in _SYRK:
-            raise ValueError(f"dtype must be float64 or float32, got {np.dtype(dtype).name}.")
+        if n_features > _MOST_FEATURES:
+            raise ValueError(f"n_features={n_features}: their square is more than a machine holds.")
+        dtype = _float_type(dtype)
         self.memory_map = _folder(memory_map)
-        self.n_features, self.dtype = int(n_features), np.dtype(dtype)
+        self.n_features, self.dtype = int(n_features), dtype
         self.block_rows = _block_rows(self.n_features, self.dtype)
         self.n, self._weight, self._folded = 0, 0.0, 0.0  # _folded: the weight of _mean and _C
         self._rate, self._per, self._spent = None, "observation", ""
@@ -711,6 +713,9 @@ class RunningAverages(Saved):
             import dask
         except ImportError as error:
             raise ImportError("from_dask needs dask: pip install 'ofslib[dask]'") from error
+        for name, given in (("X", X), ("y", y)):
+            if not hasattr(given, "rechunk"):
+                raise TypeError(f"{name} must be a dask array, not {type(given).__name__}")
         X = X.rechunk({1: -1})
         y = y.rechunk((X.chunks[0],))
         learn, merge = dask.delayed(_averages_of), dask.delayed(sum)
@@ -786,7 +791,18 @@ def not_finite(matrix) -> tuple[int, int] | None:
     return None
 
 
+def _float_type(dtype):
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = None
+    if found is None or found.name not in _SYRK:
+        raise ValueError(f"dtype must be float64 or float32, got {dtype!r}.")
+    return found
+
+
 def _folder(memory_map):
-    if memory_map is not None and not Path(memory_map).is_dir():
-        raise ValueError(f"memory_map must be a folder that exists, got {str(memory_map)!r}.")
+    path = isinstance(memory_map, str | os.PathLike)
+    if memory_map is not None and not (path and Path(memory_map).is_dir()):
+        raise ValueError(f"memory_map must be a folder that exists, got {memory_map!r}.")
     return memory_map

@@ -306,17 +306,22 @@ def _model(covariance, beta, noise, extra=0):
     """Checked (beta, noise, root), the root with `extra` coordinates that are white."""
     read = _low_rank_root if isinstance(covariance, LowRank) else _triangular_root
     p, root = read(covariance, extra)
-    beta = check_array(beta, ensure_2d=False, dtype=np.float64, input_name="beta")
+    beta = _numbers(beta, "beta", ensure_2d=False)
     if beta.shape != (p,):
         raise ValueError(f"beta has shape {beta.shape}, but covariance needs ({p},)")
     return beta, _finite(noise, "noise"), root
 
 
+def _numbers(values, name, ensure_2d=True):
+    try:
+        return check_array(values, ensure_2d=ensure_2d, dtype=np.float64, input_name=name)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be finite numbers: {error}") from None
+
+
 def _low_rank_root(covariance, extra):
-    diagonal = check_array(
-        covariance.diagonal, ensure_2d=False, dtype=np.float64, input_name="covariance.diagonal"
-    )
-    factor = check_array(covariance.factor, dtype=np.float64, input_name="covariance.factor")
+    diagonal = _numbers(covariance.diagonal, "covariance.diagonal", ensure_2d=False)
+    factor = _numbers(covariance.factor, "covariance.factor")
     if diagonal.ndim != 1 or len(diagonal) != len(factor):
         raise ValueError(
             f"covariance.diagonal has shape {diagonal.shape} and covariance.factor {factor.shape}, "
@@ -330,7 +335,7 @@ def _low_rank_root(covariance, extra):
 
 
 def _triangular_root(covariance, extra):
-    covariance = check_array(covariance, dtype=np.float64, input_name="covariance")
+    covariance = _numbers(covariance, "covariance")
     p = len(covariance)
     if covariance.shape != (p, p):
         raise ValueError(f"covariance has shape {covariance.shape}, but it must be square")

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,11 @@ def open_stream(
     n_jobs : int
         Threads that parse; the blocks are the same.
     """
+    if not isinstance(path_or_name, str | os.PathLike):
+        raise TypeError(f"path_or_name must be a path or a name, not {path_or_name!r}")
     path, dtype = Path(path_or_name), _float_type(dtype)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: give a text file, or a name of a data set")
     if not path.is_file():
         name, rows = str(path_or_name), read_rows(registry_path)
         if name not in rows:
@@ -116,9 +121,11 @@ class Stream:
     """
 
     def __init__(self, source, block_rows: int, n_features: int | None = None, start_row: int = 0):
-        for name, value, least in (("block_rows", block_rows, 1), ("start_row", start_row, 0)):
-            if value < least:
-                raise ValueError(f"{name}: expected at least {least}, got {value}")
+        width = 1 if n_features is None else n_features
+        given = ("block_rows", block_rows, 1), ("start_row", start_row, 0), ("n_features", width, 1)
+        for name, value, least in given:
+            if not isinstance(value, Integral) or value < least:
+                raise ValueError(f"{name}: expected a whole number from {least}, got {value!r}")
         self.block_rows, self.start_row = block_rows, start_row
         self._source, self._n_features = source, n_features
 

@@ -1,7 +1,7 @@
 """Streams of rows of which only the running averages are kept: dissertation, chapter 3."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 
 import numpy as np
@@ -114,7 +114,9 @@ class AverageStream(DeferredModel):
         """
         self._validate_params()
         self._accept(averages)
-        p, ks = len(averages.mean_x), list(ks)
+        p, ks = len(averages.mean_x), list(ks) if isinstance(ks, Iterable) else ks
+        if not isinstance(ks, list):
+            raise TypeError(f"ks={ks!r} must be a sequence of whole numbers")
         if not ks or not all(isinstance(k, Integral) and 1 <= k <= p for k in ks):
             raise ValueError(f"ks={ks} must be whole numbers from 1 to n_features={p}")
         standard = averages.standardized(centre=self.fit_intercept)

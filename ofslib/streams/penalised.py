@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from numbers import Real
+from numbers import Integral, Real
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ofslib.kernels.penalty_grid import PenaltyGrid, hold, new_grid
 from ofslib.kernels.rows import Block
-from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, estimator, param
+from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, estimator, number, param
 from ofslib.streams.row_stream import MiniBatches, RowStream, coef_and_intercept
 from ofslib.streams.selector import one_blas_thread
 
@@ -37,7 +37,9 @@ class Penalised(RowStream):
         default=None,
     )
     l1: float = param("Weight of the penalty |w|, if k is None.", NOT_NEGATIVE, default=1e-3)
-    n_penalties: int = param("Penalties that are learned at once.", AT_LEAST_ONE, default=200)
+    n_penalties: int = param(
+        "Penalties that are learned at once.", number(Integral, 1, 10**6), default=200
+    )
     l1_range: tuple[float, float] | list[float] | None = param(
         "Least and largest of these penalties, which are evenly spaced in the logarithm. None: "
         "from 1/1000 of the largest gradient of the first mini-batch to this gradient.",

@@ -69,7 +69,10 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
 
     def _targets(self, y, **known) -> np.ndarray:
         """Targets as they are learned from: numbers, or -1 and +1."""
-        return np.require(y, np.float64, "CW")
+        y = np.require(y, np.float64, "CW")
+        if np.isnan(y).any():  # None, until now
+            raise ValueError(f"y contains no number in row {np.flatnonzero(np.isnan(y))[0]}")
+        return y
 
     def fit(self, X, y=None):
         """Learn from X, and from nothing that was shown before.
@@ -157,6 +160,7 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
             "dtype": [np.float64, np.float32],
             "ensure_all_finite": self.ensure_all_finite,
         }
+        refuse_times(X=X, y=y)
         if not self.supervised:
             return validate_data(self, checked(X), **form), None
         X, y = validate_data(self, checked(X), y, y_numeric=not is_classifier(self), **form)
@@ -236,26 +240,45 @@ class LinearModel(Selector):
         return safe_sparse_dot(X, coef) + intercept
 
 
+def refuse_times(**given) -> None:
+    """ValueError for dates and durations: as numbers they depend on the unit they are kept in."""
+    for name, values in given.items():
+        types = getattr(values, "dtypes", getattr(values, "dtype", None))
+        if any(getattr(kind, "kind", "") in ("m", "M") for kind in np.atleast_1d(types)):
+            raise ValueError(f"{name} holds dates or durations: give numbers, in a unit you choose")
+
+
 def labels_and_signs(y, owner: str, classes=None, advice="") -> tuple[np.ndarray, np.ndarray]:
     """The two labels, and y as -1 and +1; `owner` is who is to be named if y is not allowed."""
-    check_classification_targets(y)
+    try:
+        check_classification_targets(y)
+        unknown = [] if classes is None else np.setdiff1d(y, classes)[:5].tolist()
+    except TypeError as error:
+        raise ValueError(f"y holds labels of several kinds: {error}") from None
     if classes is None:
         classes = two_labels(y, owner, advice)
-    elif unknown := np.setdiff1d(y, classes)[:5].tolist():
+    elif unknown:
         raise ValueError(f"y holds labels {unknown}; allowed are {classes.tolist()}")
     return classes, np.where(y == classes[1], 1.0, -1.0)
 
 
-def two_labels(y, owner: str, advice: str = "") -> np.ndarray:
+def two_labels(y, owner: str, advice: str = "", name: str = "y") -> np.ndarray:
     """The labels in y, which have to be two; `advice`: what to do if there is one."""
-    classes = np.unique(np.asarray(y))
+    try:
+        classes = np.unique(np.asarray(y))
+    except TypeError as error:
+        raise ValueError(f"{name} holds labels of several kinds: {error}") from None
+    if (classes != classes).any():
+        raise ValueError(f"{name} contains NaN: {classes.tolist()}")
     if len(classes) > 2:
         raise ValueError(
             "Only binary classification is supported. The type of the target is "
-            f"{type_of_target(y)}: {owner} takes 2 classes, y has {len(classes)}."
+            f"{type_of_target(y)}: {owner} takes 2 classes, {name} has {len(classes)}."
         )
     if len(classes) < 2:
-        raise ValueError(f"{owner} needs 2 classes, y has 1 class: {classes.tolist()}.{advice}")
+        raise ValueError(
+            f"{owner} needs 2 classes, {name} has 1 class: {classes.tolist()}.{advice}"
+        )
     return classes
 
 
@@ -274,7 +297,8 @@ class Classifier(ClassifierMixin):
         classes : array-like of shape (2,), default=None
             The two labels; needed in the first call if `y` does not hold both.
         """
-        given = None if classes is None else two_labels(classes, type(self).__name__)
+        owner = type(self).__name__
+        given = None if classes is None else two_labels(classes, owner, name="classes")
         known = self.classes_ if self.__sklearn_is_fitted__() else given
         if given is not None and not np.array_equal(given, known):
             message = f"classes={given.tolist()} differs from earlier calls: {known.tolist()}"
