@@ -343,7 +343,7 @@ def test_inspect_counts(ofs):
     assert data["labels"] == {"-1": int((y < 0).sum()), "1": int((y > 0).sum())}
     assert data["needs"]["averages_bytes"] == 8 * P * P
     out = ofs("inspect rows.svm")[1]
-    assert "rows     2,000" in out and "rows a second" in out and "MB/s" in out
+    assert "rows      2,000" in out and "rows a second" in out and "B a second" in out
     Path("y.svm").write_text("".join(f"{i / 7} 1:{i}\n" for i in range(1500)))
     assert json.loads(ofs("inspect y.svm --json")[1])["labels"] is None
     assert "--task regression" in ofs("inspect y.svm")[1]
