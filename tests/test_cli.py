@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from test_datasets import cells, write_table
 
 import ofslib
@@ -61,7 +63,7 @@ def ofs(capsys):
 
 def whole(stream):
     Xs, ys = zip(*stream, strict=True)
-    return np.vstack([X.toarray() for X in Xs]), np.concatenate(ys)
+    return sp.vstack(Xs, format="csr"), np.concatenate(ys)
 
 
 def learned(model):
@@ -86,7 +88,12 @@ def test_it_is_fit_on_all_rows_in_their_order(model, cache):
     stream = open_stream("rows.svm", block_rows=171, cache=cache)
     expected = model.__sklearn_clone__().set_params(shuffle=False).fit(*whole(stream))
     assert fit_stream(model, stream) is model
-    assert learned(model) == learned(expected)
+    # The mean online loss is one of blocks: their cuts decide how it is rounded.
+    assert model.online_loss_ == pytest.approx(expected.online_loss_, rel=1e-12)
+    assert (model.coef_.tobytes(), model.intercept_) == (
+        expected.coef_.tobytes(),
+        expected.intercept_,
+    )
     assert len(model.support_) == 5
 
 
@@ -152,7 +159,9 @@ def test_what_else_it_learned_is_forgotten_and_partial_fit_goes_on():
     model.fit(X[:99], -y[:99])
     assert learned(fit_stream(model, stream)) == learned(fit_stream(fresh, stream))
     fresh.set_params(shuffle=False).fit(X, y)
-    assert learned(model.partial_fit(X[:9], y[:9])) == learned(fresh.partial_fit(X[:9], y[:9]))
+    for one in (model, fresh):
+        one.partial_fit(X[:9], y[:9])
+    assert model.coef_.tobytes() == fresh.coef_.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -237,23 +246,25 @@ def command(*words):
 
 
 def test_killed_at_any_moment_the_same_command_ends_in_the_same_bytes(folder):
-    Path("many.svm").write_text(text(12_000))
-    line = "select many.svm -k 5 --passes 2 --block-rows 100 --every 0 --no-cache".split()
+    Path("many.svm").write_text(text(6_000))
+    line = "select many.svm -k 5 --passes 2 --block-rows 200 --every 0 --no-cache".split()
     files = [("--out", "features.csv"), ("--model", "model.npz"), ("--checkpoint", "run.ckpt")]
     expected = {}
     for place in ("undisturbed", "killed"):
         (folder / place).mkdir()
         options = [word for option, name in files for word in (option, f"{place}/{name}")]
         path, rng = folder / place / "run.ckpt", random.Random(0)
-        for _ in range(KILLS if place == "killed" else 0):
+        for number in range(KILLS if place == "killed" else 0):
             before = path.stat().st_mtime_ns if path.exists() else 0
             process = subprocess.Popen(command(*line, *options), stderr=subprocess.DEVNULL)
             while not path.exists() or path.stat().st_mtime_ns == before:
                 assert process.poll() is None
                 time.sleep(0.001)
-            time.sleep(rng.uniform(0, 0.2))
+            time.sleep(rng.uniform(0, 0.1) if number else 0)
             process.send_signal(signal.SIGKILL)
-            assert process.wait() == -signal.SIGKILL, "it was done before it was killed"
+            if process.wait() != -signal.SIGKILL:
+                assert number, "it was done before it was ever killed"
+                break
         assert cli.main([*line, *options]) == 0
         found = {name: (folder / place / name).read_bytes() for _, name in files}
         expected = expected or found
@@ -462,13 +473,14 @@ def test_progress_is_shown_on_a_terminal_only(ofs, monkeypatch):
             return True
 
     monkeypatch.setattr(checkpoint_module, "_DELAY", 0)
-    assert ofs("select rows.svm -k 5 --block-rows 10")[2] == ""
+    monkeypatch.setattr(checkpoint_module, "tqdm", partial(checkpoint_module.tqdm, mininterval=0))
+    assert ofs("select rows.svm -k 5 --block-rows 100")[2] == ""
     for quiet in (False, True):
         monkeypatch.setattr(sys, "stderr", Terminal())
-        assert cli.main("select rows.svm -k 5 --block-rows 10".split() + ["--quiet"] * quiet) == 0
+        assert cli.main("select rows.svm -k 5 --block-rows 100".split() + ["--quiet"] * quiet) == 0
         shown = sys.stderr.getvalue()
-        assert ("rows/s" in shown and "learning" in shown) != quiet
-        assert quiet or re.search(r"<\d\d:\d\d", shown), "time left"
+        bar = re.search(r"learning: .* 1.60k/2.00k \[\S+<\d\d:\d\d, \S+ rows/s, \S+ MB/s\]", shown)
+        assert shown == "" if quiet else bar
 
 
 # -------------------------------------------------- README
