@@ -1,7 +1,7 @@
 """Writing files so that they are whole or not there."""
 
-import glob
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +14,10 @@ except ImportError:  # Windows, where a file that is open cannot be removed
     fcntl = None  # type: ignore[assignment]
 
 
+# Folders in which this process has looked for what others left: to list one costs time.
+_CLEANED: set[str] = set()
+
+
 class CorruptFile(Exception):
     """A file is not the one that was asked for: wrong size or checksum, or cut short."""
 
@@ -24,12 +28,15 @@ def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
 
     The name ends in ``.part``, and nothing is left of it if something fails. Whoever reads
     `path` sees the old file or the new one, even if the machine stops in between. Such files of
-    processes that were killed are removed by the next one that writes `path`.
+    processes that were killed are removed by the next process that writes into the folder.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
-        _remove_dead(left)
+    if (folder := os.path.abspath(path.parent)) not in _CLEANED:
+        _CLEANED.add(folder)
+        for left in path.parent.glob(".*.part"):
+            if re.fullmatch(r"\..+\.[0-9a-f]{8}\.part", left.name, re.DOTALL):
+                _remove_dead(left)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with _locked(temporary) as file:
@@ -50,7 +57,8 @@ def _locked(temporary):
     while True:
         file = open(temporary, "x+b")
         if fcntl:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX)
         # Another writer may have taken it for a dead one's before it was locked.
         if not fcntl or os.fstat(file.fileno()).st_nlink:
             return file

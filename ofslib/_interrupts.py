@@ -6,30 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class _Held:
-    """What takes the place of Python's answer to Ctrl-C: it counts."""
-
-    def __init__(self):
-        self.came = []
-
-    def __call__(self, number, frame):
-        self.came.append(number)
-
-
 @contextmanager
-def interrupts_held() -> Iterator[list]:
-    """Hold Ctrl-C back to the end of the block; gives the list of those that came meanwhile."""
-    usual = signal.getsignal(signal.SIGINT)
-    if isinstance(usual, _Held):
-        yield usual.came
-    elif usual is None or threading.current_thread() is not threading.main_thread():
-        yield []  # Python interrupts no other thread
-    else:
-        held = _Held()
-        signal.signal(signal.SIGINT, held)
-        try:
-            yield held.came
-        finally:
-            signal.signal(signal.SIGINT, usual)
-            if held.came:
-                signal.raise_signal(signal.SIGINT)
+def interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back to the end of the block, and raise its signal then, however many came."""
+    usual, came = signal.getsignal(signal.SIGINT), []
+    # Python interrupts no other thread; and who lets it end the process loses what is half changed.
+    if threading.current_thread() is not threading.main_thread() or not callable(usual):
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+        if came:
+            signal.raise_signal(signal.SIGINT)

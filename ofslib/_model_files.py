@@ -27,9 +27,11 @@ _DIGITS = 64  # of the checksum
 _PIECE = 1 << 20  # bytes that are read at a time
 _ARRAYS = "biufcUS"  # kinds of arrays that are stored as they are
 _GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
-# What zipfile, json, numpy and a check of what was read raise on bytes that are not theirs.
+# What zipfile, json and numpy raise on bytes that are not theirs.
 _DAMAGE = (zipfile.BadZipFile, struct.error, ValueError, TypeError, LookupError, EOFError)
-_DAMAGE += (RuntimeError, OverflowError, AttributeError, NotImplementedError, AssertionError)
+_DAMAGE += (RuntimeError, OverflowError, AttributeError, MemoryError)
+# Arrays of a state that hold numbers of features; how many are in use says its `size` or `count`.
+_INDICES = ("index", "heap", "support", "touched")
 
 
 class Saved:
@@ -40,7 +42,7 @@ class Saved:
         return dict(self.__dict__)
 
     def _restore(self, parts: dict[str, Any]) -> None:
-        """Become what was kept; ValueError if that cannot be."""
+        """Become what was kept; ValueError if that cannot be, whatever the parts are."""
         self.__dict__.update(parts)
 
     def _space(self, shape: tuple[int, ...], dtype: np.dtype, order: str) -> np.ndarray:
@@ -75,61 +77,116 @@ class Saved:
         """Read what `save` of this class wrote; nothing in the file is unpickled or run.
 
         OSError if the file cannot be read. ValueError if it is not whole, if a bit of it has
-        changed, or if it holds another class or is of a newer version.
+        changed, or if it holds another class or is of a newer version. Parameters that it lacks,
+        as it is of an older version, have their defaults.
         """
         return read(cls, path)
 
 
 def read(cls, path, **given):
     """An object of `cls` from a file; `given` are attributes that it has before it is read."""
-    with _opened(path) as (archive, whole):
-        _refuse_other_class(cls, whole["class"])
-        return _Reader(archive, cls).restored(cls, whole["parts"], given)
+    with open(path, "rb") as file:
+        with _named(path, " is damaged, cut short, or not written by save"):
+            archive, head = _opened(file)
+        other = f" (written by ofslib {head['ofslib']}, this is {ofslib.__version__})"
+        other = other if head["ofslib"] != ofslib.__version__ else ""
+        with _named(path, after=other):
+            if head["version"] != VERSION:
+                raise ValueError(f"its format is version {head['version']!r}, not {VERSION}")
+            _refuse_other_class(cls, head["class"])
+            reader = _Reader(archive, cls)
+            new = reader.made(cls, head["parts"], given)
+    # Errors of ours are not taken for damage.
+    with _named(path, after=other, errors=(ValueError, MemoryError)):
+        for part, parts in reader.objects:
+            part._restore(parts)
+    return new
 
 
 def class_of(path) -> str:
     """Name of the class that a file holds; ValueError if the file is not whole."""
-    with _opened(path) as (_, whole):
-        return whole["class"].rpartition(":")[2]
+    with open(path, "rb") as file, _named(path, " is damaged, cut short, or not written by save"):
+        return _opened(file)[1]["class"].rpartition(":")[2]
 
 
-@contextmanager
-def _opened(path):
-    """The archive and the head of a file, if it is whole and of this version."""
-    with open(path, "rb") as file, _named(path):
-        if file.seek(0, os.SEEK_END) < _DIGITS or _checksum(file) != file.read(_DIGITS):
-            raise ValueError("its checksum is another")
-        with zipfile.ZipFile(file) as archive:
-            members = archive.infolist()
-            # What is read takes no more memory than the file does.
-            if sum(member.file_size for member in members) > file.seek(0, os.SEEK_END):
-                raise ValueError("its members overlap")
-            whole = json.loads(archive.read("head.json"))
-            if whole["format"] != FORMAT:
-                raise ValueError(f"its format is {whole['format']!r}")
-            if whole["version"] != VERSION:
-                raise ValueError(
-                    f"it is of version {whole['version']!r}, written by ofslib {whole['ofslib']}; "
-                    f"ofslib {ofslib.__version__} reads version {VERSION}"
-                )
-            yield archive, whole
+def _opened(file) -> tuple[zipfile.ZipFile, dict]:
+    """The archive and its head."""
+    if file.seek(0, os.SEEK_END) < _DIGITS or _checksum(file) != file.read(_DIGITS):
+        raise ValueError("its checksum is wrong")
+    archive = zipfile.ZipFile(file)
+    members = archive.infolist()
+    # What is read takes no more memory than the file does.
+    if sum(member.file_size for member in members) > file.seek(0, os.SEEK_END):
+        raise ValueError("its members overlap")
+    if any(member.compress_type for member in members):
+        raise ValueError("its members are compressed")
+    head = json.loads(archive.read("head.json"))
+    if head["format"] != FORMAT:
+        raise ValueError(f"its format is {head['format']!r}")
+    return archive, {name: head[name] for name in ("version", "ofslib", "class", "parts")}
 
 
 def _refuse_other_class(cls, found: str) -> None:
     module, _, name = found.rpartition(":")
     # A class of a script has another module where the script is imported.
     if name != cls.__qualname__ or len({module, cls.__module__} - {"__main__"}) > 1:
-        raise ValueError(f"it holds a {name} of {module}, not a {cls.__name__}")
+        where = f" of {module}, not of {cls.__module__}" if name == cls.__qualname__ else ""
+        raise ValueError(
+            f"expected a saved {cls.__qualname__}, got a saved {name}{where}: call {name}.load"
+        )
 
 
 @contextmanager
-def _named(path):
-    """Say which file it is that cannot be understood."""
+def _named(path, what: str = "", after: str = "", errors: tuple = _DAMAGE):
+    """Say which file it is that cannot be read, and why."""
     try:
         yield
-    except _DAMAGE as error:
-        name = os.fspath(path)
-        raise ValueError(f"{name} is not a whole file of an {FORMAT}: {error}") from error
+    except errors as error:
+        raise ValueError(f"{os.fspath(path)}{what}: {error}{after}") from error
+
+
+def refuse_unlike(found, fresh, p: int, name: str = "it") -> None:
+    """ValueError if what was read is not of the kind of the same part of a fresh object.
+
+    Types, and types and shapes of arrays, are to be the same; where a fresh array has the length 0
+    or 1 it may have grown. Kernels check no index: those of features are to be below `p`, and no
+    more in use than there are.
+    """
+    both_numbers = isinstance(found, float) and isinstance(fresh, float)
+    if type(found) is not type(fresh) and not both_numbers:
+        raise ValueError(f"{name} is a {type(found).__name__}, not a {type(fresh).__name__}")
+    fresh = fresh.grown(found) if hasattr(fresh, "grown") else fresh
+    if isinstance(fresh, np.ndarray):
+        lengths = zip(found.shape, fresh.shape, strict=False)
+        same = found.dtype == fresh.dtype and found.ndim == fresh.ndim
+        if not same or any(a != b and b > 1 for a, b in lengths):
+            kinds = [f"{array.dtype} of the shape {array.shape}" for array in (found, fresh)]
+            raise ValueError(f"{name} is {kinds[0]}, not {kinds[1]}")
+    elif isinstance(fresh, tuple) and fresh:
+        if len(found) != len(fresh):
+            raise ValueError(f"{name} has {len(found)} parts, not {len(fresh)}")
+        names = getattr(fresh, "_fields", range(len(fresh)))
+        for field, part, new in zip(names, found, fresh, strict=True):
+            refuse_unlike(part, new, p, f"{name}.{field}")
+        if hasattr(fresh, "_fields"):
+            _refuse_indices(found._asdict(), p, name)
+
+
+def _refuse_indices(parts: dict[str, Any], p: int, name: str) -> None:
+    """ValueError if kernels could leave their arrays: by the parts of one named tuple."""
+    given = [part for field, part in parts.items() if field in _INDICES]
+    # A named tuple of one of these names has been looked at.
+    indices = [np.asarray(part) for part in given if not hasattr(part, "_fields")]
+    used = [*zip(indices, parts.get("size", parts.get("count", ())), strict=False)]
+    used += [(parts["rows"], parts["held"][0])] if "held" in parts else []
+    room, place = len(indices[0]) if indices else 0, parts.get("place", np.zeros(0))
+    if not (
+        all(index.dtype.kind in "iu" or not index.size for index in indices)
+        and all(((0 <= index) & (index < p)).all() for index in indices)
+        and all(0 <= size <= len(array) for array, size in used)
+        and ((-room <= place) & (place <= room)).all()
+    ):
+        raise ValueError(f"{name} has an index out of bounds, for {p} features")
 
 
 def _checksum(file) -> bytes:
@@ -232,12 +289,14 @@ class _Reader:
     def __init__(self, archive: zipfile.ZipFile, owner: type):
         self.archive, self.owner = archive, owner
         self.arrays: dict[int, np.ndarray] = {}
+        # What they are to be restored from; an object comes after its parts.
+        self.objects: list[tuple[Saved, dict[str, Any]]] = []
 
-    def restored(self, cls, parts: dict[str, Any], given: dict[str, Any]):
-        """A new object of the class."""
+    def made(self, cls, parts: dict[str, Any], given: dict[str, Any]):
+        """A new object of the class, not yet restored."""
         new = object.__new__(cls)
         new.__dict__.update(given)
-        new._restore({name: self.value(part, new) for name, part in parts.items()})
+        self.objects.append((new, {name: self.value(part, new) for name, part in parts.items()}))
         return new
 
     def value(self, code, of: Saved) -> Any:
@@ -288,7 +347,7 @@ class _Reader:
                 raise ValueError(f"its {content} has the fields {', '.join(fields)}")
             return tuple.__new__(cls, [self.value(item, of) for item in fields.values()])
         if kind == "object" and issubclass(cls, Saved):
-            return self.restored(cls, fields, {})
+            return self.made(cls, fields, {})
         raise ValueError(f"it has a {kind} {content}")
 
     def items(self, codes, of: Saved) -> list:
@@ -298,11 +357,11 @@ class _Reader:
         """One member. How long it is has to be what its head says, before memory is taken."""
         member = self.archive.getinfo(f"{place}.npy")
         with self.archive.open(member) as stream:
-            if np.lib.format.read_magic(stream) != (1, 0) or member.compress_type:
+            if np.lib.format.read_magic(stream) != (1, 0):
                 raise ValueError(f"{member.filename} is no array of this format")
             shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
             left = math.prod(shape) * dtype.itemsize
-            if dtype.kind not in _ARRAYS or min(shape, default=0) < 0:
+            if dtype.kind not in _ARRAYS or min(shape, default=0) < 0 or not dtype.itemsize:
                 raise ValueError(f"{member.filename} has the type {dtype} and the shape {shape}")
             if left != member.file_size - stream.tell():
                 raise ValueError(f"{member.filename} has not the size that its shape {shape} needs")

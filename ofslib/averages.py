@@ -13,8 +13,8 @@ third of the lines says what they promise.
 import copy
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from numbers import Integral, Real
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_array, check_X_y
 
 from ofslib._interrupts import interrupts_held
-from ofslib._model_files import Saved, read
+from ofslib._model_files import Saved, read, refuse_unlike
 from ofslib._sparse import checked
 
 # Co-moments of more bytes than this lie in a file of the system's temporary folder.
@@ -48,6 +48,7 @@ _FACTS = ("n_features", "block_rows", "n", "_weight", "_folded", "_raw", "_rate"
 _PENDING = ("_rows", "_weights", "_decays")
 _MEAN = ("_mean", "_rest")
 _PER = ("observation", "block")
+_BEGUN = "an interrupt of the first rows"  # what is undone before the next use, if not at once
 
 
 class Standardized(NamedTuple):
@@ -75,10 +76,10 @@ class RunningAverages(Saved):
 
     A method raises ValueError or TypeError if an argument is not allowed, and says what is.
 
-    Ctrl-C waits until a call of `update` or `merge` has ended, and is raised then: all is learned.
-    If nothing was known before the call, or at a second Ctrl-C, it ends sooner; averages that were
-    empty are empty again, others are given up. Averages that were given up, also by an error half
-    way through a change or by ``standardized(overwrite=True)``, raise RuntimeError from then on.
+    Where rows are known, Ctrl-C waits until a call of `update` or `merge` has ended, and is raised
+    then: all is learned. Averages that were empty before the call are empty again. Another error
+    half way through a change of known rows, and ``standardized(overwrite=True)``, leave averages
+    that raise RuntimeError from then on.
 
     Parameters
     ----------
@@ -117,14 +118,10 @@ class RunningAverages(Saved):
         self.memory_map = _folder(memory_map)
         self.n_features, self.dtype = int(n_features), dtype
         self.block_rows = _block_rows(self.n_features, self.dtype)
-        self.n, self._weight, self._folded = 0, 0.0, 0.0  # _folded: the weight of _mean and _C
-        self._rate, self._per, self._spent = None, "observation", ""
-        # Sum of w |z|^2 over all rows: as long as it fits into dtype, so do the co-moments.
-        self._raw = 0.0
-        # The mean is the sum of these: float64, and what it was rounded by.
-        self._mean, self._rest = np.zeros((2, self.n_features + 1))
+        self._rate, self._per = None, "observation"
         self._C = self._new_matrix(self.n_features + 1)
         self._new_buffer()
+        self._begin()
 
     @classmethod
     def from_moments(cls, n: int, mean, comoments, dtype=np.float64, memory_map=None):
@@ -191,37 +188,51 @@ class RunningAverages(Saved):
             weights = weights / weights.sum()
         raw = self._fitting(X, y, weights)
         thin = sp.issparse(X) and self._rate is None and raw <= self._limit and _is_thin(X, weights)
-        start = 0
-        with self._changing() as came:
-            known = self.n > 0
+
+        def take_in():
             if thin:
                 self._add_thin(X, y, weights)
+            start = 0
             while start < len(y) and not thin:
-                if len(came) > known:
-                    raise KeyboardInterrupt
                 # As many as fit into the buffer as it is then.
                 part = slice(start, start + self.block_rows - self._filled)
                 self._append(X[part], y[part], weights[part], opens_call=start == 0)
                 start = part.stop
             self._raw = raw
+
+        self._change(take_in)
         return self
 
-    @contextmanager
-    def _changing(self) -> Iterator[list]:
-        """Change all or nothing: what fails is undone, or, if it has begun to fold, given up."""
-        before = dict(self.__dict__)
-        with interrupts_held() as came:
+    def _change(self, act: Callable[[], None]) -> None:
+        """Change all or nothing: what fails is undone, or, if known rows are half changed, lost."""
+        before, empty = dict(self.__dict__), self.n == 0
+        with nullcontext() if empty else interrupts_held():
             try:
-                yield came
+                self._spent = _BEGUN if empty else ""
+                act()
+                self._spent = ""
             except BaseException:
-                if self._spent and before["n"]:
+                if empty:
+                    self._spent = _BEGUN
+                    self._forget()
+                elif self._spent:
                     self._C = None
-                    raise
-                if self._spent:
-                    self._C[:] = 0
-                self.__dict__.update(before)
+                else:
+                    self.__dict__.update(before)
                 raise
-            self._spent = ""
+
+    def _begin(self) -> None:
+        """Know no rows, with co-moments that are zero."""
+        self.n, self._weight, self._folded = 0, 0.0, 0.0  # _folded: the weight of _mean and _C
+        # Sum of w |z|^2 over all rows: as long as it fits into dtype, so do the co-moments.
+        self._raw, self._filled = 0.0, 0
+        # The mean is the sum of these: float64, and what it was rounded by.
+        self._mean, self._rest = np.zeros((2, self.n_features + 1))
+        self._spent = ""  # last: if Ctrl-C comes before, it is done again
+
+    def _forget(self) -> None:
+        self._C[:] = 0
+        self._begin()
 
     def _checked(self, X, y, sample_weight):
         """Finite X (float64, float32 or CSR), y and weights; rows of weight zero left out."""
@@ -342,8 +353,9 @@ class RunningAverages(Saved):
 
     def _fold(self) -> None:
         """Take the waiting rows into mean and co-moments."""
-        # Until the call that changes the averages has ended: see _changing.
-        self._spent = "an update or merge that was stopped half-way: begin anew, or load a file"
+        # Until the call that changes the averages has ended: see _change.
+        why = "an update or merge stopped half-way: begin anew, or load a file"
+        self._spent = self._spent or why
         if self._filled == 0:
             return
         rows = self._rows[: self._filled + 1]
@@ -489,8 +501,7 @@ class RunningAverages(Saved):
             Subtract the means and divide x by its standard deviations (divisor W). If False,
             subtract nothing and divide x by its root mean squares.
         overwrite : bool, default=False
-            Let S_xx take the memory of the co-moments. The object is then spent: any further use
-            raises.
+            Let S_xx take the memory of the co-moments. Any further use of the object raises.
         """
         now = self._settled(spend=overwrite)
         if now.n < 2:
@@ -504,8 +515,8 @@ class RunningAverages(Saved):
         scale[scale <= 10 * np.finfo(np.float64).eps * np.abs(now._mean[:-1])] = np.inf
         S_xy = (now._C[:-1, -1] / now._weight + added[:-1] * added[-1]) / scale
         if overwrite or now is not self:
-            # Spent before it is changed: an interrupt leaves no halves.
-            now._spent, now._C, matrix = "standardized(overwrite=True)", None, now._C
+            # Before it is changed: an interrupt leaves no halves.
+            now._spent, now._C, matrix = "standardized(overwrite=True) took them", None, now._C
             matrix = out = _without_last(matrix)
         else:
             matrix, out = now._C[:-1, :-1], self._new_matrix(self.n_features)
@@ -524,8 +535,7 @@ class RunningAverages(Saved):
             return self
         if not spend:
             self = self.copy()
-        with self._changing():
-            self._fold()
+        self._change(self._fold)
         return self
 
     def _mean_now(self) -> np.ndarray:
@@ -541,8 +551,10 @@ class RunningAverages(Saved):
             raise ValueError("these RunningAverages have seen no rows: call update first.")
 
     def _refuse_if_spent(self) -> None:
+        if self._spent == _BEGUN:
+            self._forget()
         if self._spent:
-            raise RuntimeError(f"these RunningAverages were spent by {self._spent}.")
+            raise RuntimeError(f"these RunningAverages are of no use since {self._spent}.")
 
     # -------------------------------------------------- objects are joined, copied and kept
 
@@ -571,7 +583,8 @@ class RunningAverages(Saved):
             with np.errstate(over="ignore"):
                 apart = (mean - mine._mean) ** 2 * (mine._folded * (weight / both))
             self._refuse_too_large(mine._squares() + its._squares() + apart, "other")
-        with self._changing():
+
+        def take_in():
             self._fold()
             total = self._folded + weight
             share = weight / total
@@ -581,6 +594,8 @@ class RunningAverages(Saved):
             _SYRK[self.dtype.name](1.0, column, beta=1.0, c=self._C, overwrite_c=1)
             self._move_mean(share * distance, total)
             self.n, self._raw = self.n + other.n, raw
+
+        self._change(take_in)
         return self
 
     def __add__(self, other):
@@ -622,35 +637,32 @@ class RunningAverages(Saved):
         return {name: state[name] for name in (*_FACTS, *_MEAN, *_PENDING, "_C")}
 
     def _restore(self, parts):
-        known = set(_FACTS) | {*_MEAN, *_PENDING, "_C"}
-        p, C, rows = parts["n_features"], parts["_C"], parts["_rows"]
-        numbers = [parts[name] for name in ("_weight", "_folded", "_raw")]
-        rate, block, waiting = parts["_rate"], parts["block_rows"], len(rows)
-        means = {name: (p + 1,) for name in _MEAN} | dict.fromkeys(_PENDING[1:], (waiting,))
+        p, C, waiting = parts.get("n_features"), parts.get("_C"), np.shape(parts.get("_rows"))[:1]
+        if type(p) is not int or p < 1 or getattr(C, "dtype", None) not in map(np.dtype, _SYRK):
+            raise ValueError("such averages cannot be: n_features or co-moments")
+        shapes = dict.fromkeys(_MEAN, (p + 1,)) | dict.fromkeys(_PENDING[1:], waiting)
+        fresh = {name: np.broadcast_to(0.0, shape) for name, shape in shapes.items()}
+        fresh |= {"_C": np.broadcast_to(C.dtype.type(0), 2 * (p + 1,))}
+        fresh |= {"_rows": np.broadcast_to(C.dtype.type(0), (*waiting, p + 1)), "_per": ""}
+        fresh |= dict.fromkeys(_FACTS[:3], 0) | dict.fromkeys(_FACTS[3:6], 0.0)
+        fresh |= {"_rate": None if parts.get("_rate") is None else 0.0}
+        for name in parts.keys() | fresh.keys():
+            refuse_unlike(parts.get(name), fresh.get(name), p, name)
+        finite = [*(parts[name] for name in (*_MEAN, *_PENDING)), *(parts[n] for n in _FACTS[3:5])]
+        most = max(1, _BUFFER_BYTES // ((p + 1) * C.itemsize))
         right = {
-            "names": set(parts) == known,
-            "co-moments": C.shape == (p + 1, p + 1) and C.dtype.name in _SYRK,
-            "order": C.flags.f_contiguous and type(p) is int and p > 0,
-            "rows": rows.shape == (waiting, p + 1) and rows.dtype == C.dtype,
-            "means and weights": all(
-                parts[name].shape == shape and parts[name].dtype == np.float64
-                for name, shape in means.items()
-            ),
+            "order": C.flags.f_contiguous,
+            "rows that wait": len({len(parts[name]) for name in _PENDING}) == 1,
+            "n": (parts["n"] > 0) == (parts["_weight"] > 0) and parts["n"] >= 0,
+            "sums": all(parts[name] >= 0 for name in _FACTS[3:6]),
+            "values": all(np.isfinite(part).all() for part in finite),
+            "upper triangle": not_finite(C) is None and bool((np.diagonal(C) >= 0).all()),
+            "weights": bool((parts["_weights"] > 0).all()),
+            "decays": bool(((parts["_decays"] >= 0) & (parts["_decays"] <= 1)).all()),
+            "rate": parts["_rate"] is None or 0 < parts["_rate"] <= 1,
+            "per": parts["_per"] in _PER,
+            "block_rows": waiting[0] < parts["block_rows"] <= most,
         }
-        if all(right.values()):
-            finite = [*(parts[name] for name in means), rows, *numbers[:2]]
-            right |= {
-                "n": type(parts["n"]) is int and (parts["n"] > 0) == (numbers[0] > 0),
-                "sums": all(isinstance(number, float) and number >= 0 for number in numbers),
-                "values": all(np.isfinite(part).all() for part in finite),
-                "upper triangle": not_finite(C) is None and bool((np.diagonal(C) >= 0).all()),
-                "weights": bool((parts["_weights"] > 0).all()),
-                "decays": bool(((parts["_decays"] >= 0) & (parts["_decays"] <= 1)).all()),
-                "rate": rate is None or (type(rate) is float and 0 < rate <= 1),
-                "per": parts["_per"] in _PER,
-                "block_rows": type(block) is int
-                and waiting < block <= max(1, _BUFFER_BYTES // ((p + 1) * C.itemsize)),
-            }
         if wrong := [name for name, holds in right.items() if not holds]:
             raise ValueError(f"such averages cannot be: {', '.join(wrong)}")
         self.dtype, self._spent = C.dtype, ""

@@ -42,6 +42,7 @@ class Central:
     ):
         self._margins, self._late, self._objective = margins, late, objective
         self._lock = threading.Lock()
+        self._value: float | None = None  # objective of the margins, where it is known
         self._added = 0
         self._added_when_read = [0] * n_workers
 
@@ -62,11 +63,15 @@ class Central:
 
     def accept(self, change: np.ndarray, missed: int) -> bool:
         """`add` for one that is alone; `missed` changes are not known to whom it is from."""
-        changed, objective = self._margins + change, self._objective
+        changed, value = self._margins + change, None
         # One that nobody was quicker than has been checked by its worker.
-        if objective and missed and not objective(changed) <= objective(self._margins):
-            return False
-        self._margins[:] = changed
+        if self._objective and missed:
+            if self._value is None:
+                self._value = self._objective(self._margins)
+            value = self._objective(changed)
+            if not value <= self._value:
+                return False
+        self._margins[:], self._value = changed, value
         self._late += 1, missed
         self._added += 1
         return True

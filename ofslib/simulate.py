@@ -29,16 +29,16 @@ _WORDS = {
 }
 
 
-def check_kinds(design: type, given: Mapping[str, Any]) -> None:
+def check_kinds(design: type, given: Mapping[str, Any], **others: Any) -> None:
     """Raise ValueError, naming it, where a parameter is not of the kind that a design declares.
 
-    A number is finite; a pair may be a tuple, a list or an array.
+    A number is finite; a pair may be a tuple, a list or an array. `others` are further kinds.
     """
-    for f in fields(design):
-        kinds = get_args(f.type) or (f.type,)
-        if f.name in given and not any(_is_a(kind, given[f.name]) for kind in kinds):
+    for name, declared in ({f.name: f.type for f in fields(design)} | others).items():
+        kinds = get_args(declared) or (declared,)
+        if name in given and not any(_is_a(kind, given[name]) for kind in kinds):
             allowed = " or ".join(_WORDS[kind] for kind in kinds)
-            raise ValueError(f"{f.name}={given[f.name]!r} must be {allowed}")
+            raise ValueError(f"{name}={given[name]!r} must be {allowed}")
 
 
 def _is_a(kind: Any, value: Any) -> bool:
@@ -161,7 +161,7 @@ class Equicorrelated(_EveryTenth):
         """
         self._check("regression", coef)
         d = coef - self.coef
-        return float(np.sqrt(self.noise**2 + self._covariance(d, d) + intercept**2))
+        return float(np.sqrt(self.noise**2 + self._covariance(d, d) + intercept * intercept))
 
     def auc(self, coef: np.ndarray) -> float:
         """Expected area under the ROC curve of the score x . coef on new rows, in O(p).
@@ -335,7 +335,7 @@ class Drifting(_EveryTenth):
             off += d[0] * (low + high) / 2.0
             square += d[0] ** 2 * (high - low) ** 2 / 12.0
             d = d[1:]
-        square += d @ d + self.alpha**2 * d.sum() ** 2 + off**2
+        square += d @ d + self.alpha**2 * d.sum() ** 2 + off * off
         return float(np.sqrt(square))
 
 
@@ -395,13 +395,15 @@ class Changing(_EveryTenth):
 
     def _coef(self, concept: int) -> np.ndarray:
         c, j = concept % 2 if self.change == "recurring" else concept, np.arange(1, self.k + 1)
-        coef = np.zeros(self.p)
-        coef[self.support - j % 2 * (c % 10)] = np.linspace(*np.broadcast_to(self.beta, 2), self.k)
-        coef[self.support - j % 2 * (c % 10)] /= 1 + (j + c) % 2
+        coef, (first, last) = np.zeros(self.p), np.broadcast_to(self.beta, 2)
+        values = np.linspace(first, last, self.k) / (1 + (j + c) % 2)
+        coef[self.support - j % 2 * (c % 10)] = values
         return coef
 
     def at(self, t: int) -> Equicorrelated:
         """The design of the rows of step t, with its true features, `rmse` and `auc`."""
+        if not _is_a(int, t):
+            raise ValueError(f"t={t!r} must be {_WORDS[int]}")
         concept, steps = divmod(t - 1, self.period)
         coef = self._coef(concept)
         if self.change == "gradual" and concept > 0:
@@ -411,6 +413,7 @@ class Changing(_EveryTenth):
 
     def stream(self, n: int, rng: np.random.Generator) -> Blocks:
         """Yield n rows as blocks (X, y), one a time step."""
+        _check_call(n, rng)
         for t, start in enumerate(range(0, n, self.step_rows), 1):
             yield self.at(t).sample(min(self.step_rows, n - start), rng)
 

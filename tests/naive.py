@@ -54,9 +54,15 @@ def weighted_sum(slopes, rows):
     return sum(s * x for s, x in zip(slopes, rows, strict=True))
 
 
-def own_step(loss, eta, t):
-    """The intercept's, in step t of the methods whose steps are eta; ours (docs/algorithms.md)."""
-    curvature = {"log_loss": 0.25, "squared_hinge": 2}.get(loss, 1)
+def own_step(loss, eta, t, margins):
+    """The intercept's, in step t of the methods whose steps are eta; ours (docs/algorithms.md).
+
+    `margins` are those of all rows so far.
+    """
+    curvature = {"squared_hinge": 2}.get(loss, 1)
+    if loss == "log_loss":
+        p = 1 / (1 + np.exp(-np.array(margins)))
+        curvature = np.mean(p * (1 - p))
     return max(eta, 1 / (curvature * t))
 
 
@@ -98,7 +104,7 @@ def sfsa(X, y, *, k, loss, learning_rate, batch_size, optimizer, mu, warmup, imp
         at = w + m * v if optimizer == "nesterov" else w
         margins.extend(rows @ at)
         g = np.where(alive, weighted_sum(slope(loss, rows @ at, labels), rows) / len(labels), 0)
-        constant, g[p] = w[p] - own_step(loss, learning_rate, t) * g[p], 0
+        constant, g[p] = w[p] - own_step(loss, learning_rate, t, margins) * g[p], 0
         if optimizer == "adam":
             v, s = 0.9 * v + 0.1 * g, 0.999 * s + 0.001 * g**2
             change = (v / (1 - 0.9**t)) / (np.sqrt(s / (1 - 0.999**t)) + 1e-8)
@@ -169,7 +175,7 @@ def sgdt(X, y, *, k, loss, learning_rate, batch_size, maturity, importance, inte
     for t, (rows, labels) in enumerate(minibatches(Z, y, batch_size), 1):
         margins.extend(rows @ w)
         g = weighted_sum(slope(loss, rows @ w, labels), rows) / len(labels)
-        g[p] *= own_step(loss, learning_rate, t) / learning_rate
+        g[p] *= own_step(loss, learning_rate, t, margins) / learning_rate
         w = np.where(alive, w - learning_rate * g, 0)
         if t == -(-maturity // batch_size):
             alive[:p] = False
@@ -186,7 +192,7 @@ def siht(X, y, *, k, loss, learning_rate, batch_size, intercept):
         slopes = slope(loss, rows @ w + b, labels)
         w, b = (
             w - learning_rate * weighted_sum(slopes, rows) / len(labels),
-            b - own_step(loss, learning_rate, t) * slopes.mean() * intercept,
+            b - own_step(loss, learning_rate, t, margins) * slopes.mean() * intercept,
         )
         w = truncated(w, np.abs(w), k)
     return w, b, margins
@@ -205,7 +211,7 @@ def fofs(X, y, *, k, loss, learning_rate, alpha, batch_size, intercept):
         w = (1 - alpha * learning_rate) * w - learning_rate * weighted_sum(slopes, rows) / len(
             labels
         )
-        b -= own_step(loss, learning_rate, t) * slopes.mean() * intercept
+        b -= own_step(loss, learning_rate, t, margins) * slopes.mean() * intercept
         if alpha > 0 and np.linalg.norm(w) > alpha**-0.5:
             w = w * alpha**-0.5 / np.linalg.norm(w)
         w = truncated(w, np.abs(w), k)
@@ -282,7 +288,7 @@ def opg(X, y, *, l1, l2, loss, learning_rate, batch_size, intercept):
         slopes = slope(loss, rows @ w + b, labels) / len(labels)
         v = w - learning_rate * weighted_sum(slopes, rows)
         w = soft(v, learning_rate * l1) / (1 + learning_rate * l2)
-        b -= own_step(loss, learning_rate, t) * slopes.sum() * intercept
+        b -= own_step(loss, learning_rate, t, margins) * slopes.sum() * intercept
     return w, b, margins
 
 
@@ -295,7 +301,7 @@ def truncated_gradient(X, y, *, l1, theta, period, loss, learning_rate, batch_si
         w = w - learning_rate * weighted_sum(slopes, rows)
         if t % period == 0:
             w = np.where(np.abs(w) <= theta, soft(w, learning_rate * period * l1), w)
-        b -= own_step(loss, learning_rate, t) * slopes.sum() * intercept
+        b -= own_step(loss, learning_rate, t, margins) * slopes.sum() * intercept
     return w, b, margins
 
 
@@ -330,7 +336,7 @@ def sadmm(X, y, *, l1, rho, learning_rate, batch_size, intercept):
         )
         w = soft(b - u, l1 / rho)
         u = u - (b - w)
-        constant -= own_step("squared_error", learning_rate, t) * slopes.sum() * intercept
+        constant -= own_step("squared_error", learning_rate, t, ()) * slopes.sum() * intercept
     return w, constant
 
 
@@ -540,7 +546,8 @@ def asynchronous_substitution(X, y, *, capacities, tau, m, c, step, loss, orders
 
     What it reads of u_C lacks what the others pushed in the last tau iterations (Assumption 2).
     With c > 0 the worker checks as in Algorithm 1, with the u_C that it has read; and ours: what
-    has missed something and makes f larger is not added (Section 3.2 says "a check").
+    has missed something and makes f larger is not added (Section 3.2 says "a check"): the worker
+    reads u_C as it is, and tries once more.
     """
     n, p = X.shape
     q = len(capacities)
@@ -551,24 +558,23 @@ def asynchronous_substitution(X, y, *, capacities, tau, m, c, step, loss, orders
             continue
         t = rng.integers(q)
         unknown = [du for other, du in pushed[max(0, len(pushed) - tau) :] if other != t]
-        read = X @ w - sum(unknown, np.zeros(n))
-        d, L[t] = partial_step(loss, X, S[t], j, mean_slopes(loss, read, y), L[t], m, step)
-        following, kept = w + d, [*S[t], j]
-        if len(kept) > capacities[t]:
-            worst = min(kept, key=lambda i: abs(following[i]))
-            trial = np.where(np.arange(p) == worst, 0, following)
-            rise = mean_loss(loss, read + X @ (trial - w), y) - mean_loss(loss, read, y)
-            if c and rise > c * (L[t] / 2 - L[t] / (2 * step)) * np.sum((trial - w) ** 2):
-                worst = j
-            following[worst] = 0
-            kept.remove(worst)
-        du = X @ (following - w)
-        late = any(other.any() for other in unknown)
-        if c and late and mean_loss(loss, X @ following, y) > mean_loss(loss, X @ w, y):
-            pushed.append((t, np.zeros(n)))
-            continue
+        for missed in (unknown, []):
+            read = X @ w - sum(missed, np.zeros(n))
+            d, L[t] = partial_step(loss, X, S[t], j, mean_slopes(loss, read, y), L[t], m, step)
+            following, kept = w + d, [*S[t], j]
+            if len(kept) > capacities[t]:
+                worst = min(kept, key=lambda i: abs(following[i]))
+                trial = np.where(np.arange(p) == worst, 0, following)
+                rise = mean_loss(loss, read + X @ (trial - w), y) - mean_loss(loss, read, y)
+                if c and rise > c * (L[t] / 2 - L[t] / (2 * step)) * np.sum((trial - w) ** 2):
+                    worst = j
+                following[worst] = 0
+                kept.remove(worst)
+            late = any(du.any() for du in missed)
+            if not (c and late and mean_loss(loss, X @ following, y) > mean_loss(loss, X @ w, y)):
+                break
+        pushed.append((t, X @ (following - w)))
         w, S[t] = following, kept
-        pushed.append((t, du))
     return w
 
 

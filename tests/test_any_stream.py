@@ -9,6 +9,7 @@ import itertools
 import os
 import pickle
 import re
+import tempfile
 import warnings
 from typing import NamedTuple
 
@@ -113,18 +114,25 @@ FORMS = {
 }
 
 
+def from_file(model):
+    """The model, saved and loaded."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(f"{folder}/model")
+        return type(model).load(f"{folder}/model")
+
+
 def show_rows(model, given, parts, form=np.array):
     y = given.target(model)
     known = {"classes": [0, 1]} if is_classifier(model) else {}
     for start, stop in parts:
-        model = pickle.loads(pickle.dumps(model))
+        model = from_file(model)
         model.partial_fit(form(given.X[start:stop]), y[start:stop], **known)
     return model
 
 
 def show_columns(model, given, parts, form=np.array):
     for start, stop in parts:
-        model = pickle.loads(pickle.dumps(model))
+        model = from_file(model)
         model.partial_fit_columns(form(given.X[:, start:stop]), given.y)
     return model
 
@@ -149,6 +157,12 @@ def outcome(show, model, *how):
 def _small_buffer(monkeypatch):
     """So that a dozen rows fill the buffer of the averages several times."""
     monkeypatch.setattr(module, "_LEAST_ROWS", 4)
+
+
+@pytest.fixture(autouse=True)
+def _no_crash_of_the_machine(monkeypatch):
+    """Files need not be flushed to the disk."""
+    monkeypatch.setattr(os, "fsync", lambda number: None)
 
 
 @every([*ROWS, *AVERAGES])

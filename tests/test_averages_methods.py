@@ -392,6 +392,19 @@ def test_the_extended_bic_does_not_fill_the_rows(name, shape):
         assert len(cls(k="ebic").fit(X[:9], y[:9]).support_) <= 4
 
 
+@pytest.mark.parametrize("k", ["aic", "bic", "ebic"])
+def test_weights_that_are_no_numbers_of_rows_are_refused_by_a_criterion(k):
+    """The logarithm of their sum would be a reward for features."""
+    X = np.random.default_rng(0).standard_normal((300, 20))
+    y = X[:, 3] + np.random.default_rng(1).standard_normal(300)
+    shares = ofslib.RunningAverages(20).update(X, y, np.full(300, 1 / 300))
+    model = ofslib.OLSthRegressor(k=k)
+    with pytest.raises(ValueError, match="and they sum up to 1: give weights with a mean"):
+        _ = model.fit_averages(shares).coef_
+    ones = ofslib.RunningAverages(20).update(X, y, np.ones(300))
+    assert 3 in model.fit_averages(ones).support_
+
+
 def test_where_no_criterion_holds_it_is_said():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((30, 20))

@@ -491,7 +491,7 @@ READERS = [
     (lambda folder: datasets.open_stream(folder), "is a folder", IsADirectoryError),
     (lambda folder: datasets.open_stream(None), "path_or_name .*None", TypeError),
     (opened(start_row=-1), "start_row: .*got -1"),
-    (opened(dtype=int), "dtype .*int64"),
+    (opened(dtype=int), "dtype: .*int"),
     (opened(n_features=1, cache=False), "n_features"),
     (lambda f: datasets.open_stream(f / "none.svm"), "none.svm", FileNotFoundError),
     (lambda f: datasets.load("nothing"), "'nothing'.*ecml18_dexter"),

@@ -431,7 +431,7 @@ def test_papers_are_listed_in_a_checkout_only(ofs, monkeypatch):
         ("select rows.svm -k 5 --n-features 3", 1, "rows.svm, line"),
         ("select empty.svm -k 5", 1, "expected a row"),
         ("inspect empty.svm", 1, "empty.svm: expected rows"),
-        ("predict rows.svm --model rows.svm", 1, "rows.svm is not a whole file"),
+        ("predict rows.svm --model rows.svm", 1, "rows.svm is damaged"),
         ("predict rows.svm --model none.npz", 1, "none.npz"),
         ("datasets fetch", 2, "datasets fetch"),
         ("datasets fetch nothing", 2, "'nothing'"),

@@ -237,7 +237,9 @@ def test_staleness_never_raises_the_objective(backend):
 def test_without_the_check_it_is_told_that_steps_diverge():
     X, y = correlated()
     model = ofslib.AsyncOnlineSubstitution(k=24, n_workers=8, c=0, random_state=0)
-    with pytest.warns(ConvergenceWarning, match=r"diverged: c > 0, or a step below 0\.98, helps"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"diverged \(c=0, step=0\.98\): with c > 0 and step"
+    ):
         model.fit(X, y)
     assert not model.converged_ and model.objective_ > 1e20
     with (
@@ -245,6 +247,30 @@ def test_without_the_check_it_is_told_that_steps_diverge():
         pytest.raises(FloatingPointError, match="has diverged"),
     ):
         model.set_params(n_scans=20).fit(X, y)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_refused_is_tried_once_more_so_that_no_place_stays_empty(seed):
+    """Each worker to whom a column comes keeps as many as without refusals."""
+    X, y = correlated(seed, n=60, p=40, s=12)
+    own = {"k": 12, "n_workers": 12, "n_scans": 1, "random_state": seed}
+    models = [ofslib.AsyncOnlineSubstitution(**own, c=c).fit(X, y) for c in (0, 0.1, 1)]
+    kept, *checked = [len(model.support_) for model in models]
+    assert checked == [kept, kept] and models[-1].converged_
+
+
+@pytest.mark.parametrize("show", ["fit", "partial_fit_columns"])
+def test_warnings_name_the_callers_line_and_say_that_places_are_empty(show):
+    X, y = correlated(n=60, p=12, s=12)
+    model = ofslib.AsyncOnlineSubstitution(k=12, n_workers=12, n_scans=1, random_state=0)
+    with pytest.warns(UserWarning, match=r"k=12, but \d+ features were kept") as told:
+        model.fit(X, y)
+    assert [w.filename for w in told] == [__file__]
+    X, y = correlated()
+    model = ofslib.AsyncOnlineSubstitution(k=24, n_workers=8, c=0, random_state=0, n_scans=1)
+    with pytest.warns(ConvergenceWarning) as told:
+        getattr(model, show)(X, y)
+    assert [w.filename for w in told] == [__file__]
 
 
 @every_loss

@@ -850,18 +850,34 @@ DAMAGES = {
 }
 
 
+def test_a_text_without_rows_and_one_of_too_many_entries_are_named(tmp_path):
+    (tmp_path / "a.svm").write_bytes(b"# none\n")
+    with pytest.raises(ValueError, match=r"a\.svm: expected rows, got a text without any"):
+        readers.READERS["libsvm"]([tmp_path / "a.svm"], 3)
+    ends, none = np.array([0, 2**31 - 1], np.int32), np.empty(0)
+    with pytest.raises(ValueError, match=r"a block has 4294967294 entries.*read fewer rows"):
+        text_module.joined([text_module.Piece(none, none, ends, np.zeros(1))] * 2)
+
+
+def replace_cache(path, content):
+    """As all that writes it does: by another file, so that number or times differ."""
+    other = path.with_name("other")
+    other.write_bytes(content)
+    os.replace(other, cache_of(path))
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_cache_is_made_anew(rows, small_pieces, damage, parses):
     path, X, y = rows
     stream = datasets.open_stream(path, 50)
     list(stream)
     right = cache_of(path).read_bytes()
-    cache_of(path).write_bytes(DAMAGES[damage](right))
+    replace_cache(path, DAMAGES[damage](right))
     pieces = len(parses)
     assert_same(whole(stream), (X, y))
     assert len(parses) == 2 * pieces
     assert cache_of(path).read_bytes() == right
-    cache_of(path).write_bytes(DAMAGES[damage](right))
+    replace_cache(path, DAMAGES[damage](right))
     assert_same(whole(stream.skip(111)), (X[111:], y[111:]))
 
 

@@ -4,10 +4,12 @@ import copy
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import roc_auc_score
 from test_experiment import setting
 
 from ofslib import (
@@ -16,13 +18,19 @@ from ofslib import (
     BARDAClassifier,
     OPGClassifier,
     OPGRegressor,
+    RDAClassifier,
     SFSAClassifier,
     SFSARegressor,
     SGDTClassifier,
     SGDTRegressor,
 )
-from ofslib.reproduction import experiment
-from ofslib.simulate import Equicorrelated
+from ofslib.averages import RunningAverages
+from ofslib.datasets import Dataset
+from ofslib.kernels.losses import Loss, value
+from ofslib.reproduction import experiment, tracking
+from ofslib.reproduction.methods import learn
+from ofslib.simulate import Changing, Drifting, Equicorrelated
+from ofslib.streams.row_stream import least_of_constants
 
 
 def correlated(n=1000, p=1000):
@@ -126,10 +134,83 @@ def test_the_intercept_learns_at_a_pace_of_its_own(cls):
     """Else all coefficients are negative, and half of those that tell the class are not found."""
     X, y = unequal()
     model = cls(k=40, random_state=0, mu=5) if cls is SFSAClassifier else cls(k=40, random_state=0)
-    (one,) = said(model.fit, X, y)
+    assert not said(model.fit, X, y)
     assert np.mean(model.support_ < 40) > 0.9
-    assert "the same label" in one and "learning_rate=0.01" in one
-    assert not said(cls(k=40, learning_rate=1.0, random_state=0).fit, X, y)
+    assert roc_auc_score(y, model.decision_function(X)) > 0.88
+
+
+@pytest.mark.parametrize("share", [0.05, 0.01])
+@pytest.mark.parametrize("own", [{"k": 1}, {"k": 1, "l1_range": (1.0, 2.0)}, {"l1": 1.0}])
+def test_the_intercept_alone_is_the_log_odds_of_a_rare_class_too(own, share):
+    n, cls = 20_000, OPGClassifier if "l1" in str(own) else SGDTClassifier
+    y = np.where(np.random.default_rng(0).random(n) < share, 1, -1)
+    model = cls(**own).partial_fit(np.zeros((n, 2)), y)
+    predicted = 1 / (1 + np.exp(-model.intercept_))
+    assert predicted == pytest.approx(np.mean(y > 0), rel=0.06 if share == 0.05 else 0.35)
+
+
+def test_a_right_model_of_a_rare_class_is_not_scolded():
+    """No row has a probability above 1/2: the best model predicts one class."""
+    rng = np.random.default_rng(0)
+    for n in (1500, 20_000):
+        X = rng.standard_normal((n, 8))
+        y = np.where(rng.random(n) < 1 / (1 + np.exp(3.4 - 0.45 * X[:, 0])), 1, -1)
+        for own in ({"learning_rate": 0.5}, {"step": "spectral"}):
+            model = SFSAClassifier(k=1, random_state=0, **own)
+            assert not said(model.fit, X, y)
+            assert (model.predict(X) == -1).mean() > 0.99
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "hinge", "squared_hinge"])
+def test_the_best_constant_is_the_best(loss):
+    labels, grid = np.repeat([1.0, -1.0], [30, 90]), np.linspace(-3, 3, 601)
+    least = min(sum(value(int(Loss[loss]), m, y) for y in labels) for m in grid)
+    assert least_of_constants(loss, 30, 90) == pytest.approx(least, rel=1e-4)
+
+
+def test_who_has_learned_nothing_of_two_classes_is_told():
+    X, y = unequal(4000)
+    (one,) = said(RDAClassifier(k=40, n_penalties=20, random_state=0).fit, X, y)
+    assert "the same label" in one and "no better than a constant" in one
+
+
+def test_late_divergence_is_said_though_the_whole_is_good():
+    X, y = few(40_000)
+    model = SGDTClassifier(k=3, learning_rate=0.1)
+    assert not said(model.partial_fit, X, y)
+    (one,) = said(model.partial_fit, X[:2000], -y[:2000])
+    assert "over the last 2000 of 42000 rows" in one and model.online_score_ > 0.8
+    # It is over, and begins again
+    assert not said(model.partial_fit, X, y)
+    assert len(said(model.partial_fit, X[:2000], -y[:2000])) == 1
+
+
+def test_what_is_wrong_with_a_path_is_said_of_the_model_that_is_read():
+    X, y = few(2000, 30)
+    model = OPGClassifier(k=4, l1_range=(1e-4, 1e-3))
+    for rows in np.split(np.arange(2000), 20):
+        assert not said(model.partial_fit, X[rows], y[rows], classes=[-1, 1])
+    (one,) = said(getattr, model, "coef_")
+    assert "largest of the" in one
+    assert not said(model.predict, X)
+    none = OPGClassifier(l1=1e3)
+    assert not said(none.partial_fit, X, y)
+    (one,) = said(none.predict, X)
+    assert "no feature" in one
+
+
+def test_a_path_that_was_cut_only_at_first_is_not_spoken_of():
+    rng = np.random.default_rng(0)
+    for seed in range(20):
+        X = np.random.default_rng(seed).standard_normal((400, 6))
+        model, cut = OPGRegressor(k=1, batch_size=10, n_penalties=3), []
+        for rows in np.split(np.arange(400), 20):
+            assert not said(model.partial_fit, X[rows], X[rows, 0] + rng.standard_normal(20))
+            cut.append(model._state.truncated[0] > 0)
+        assert bool(said(getattr, model, "coef_")) == cut[-1]
+        if any(cut) and not cut[-1]:
+            return
+    raise AssertionError("no path of these was cut only at first")
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "nesterov", "adam"])
@@ -150,7 +231,7 @@ def test_rows_sorted_by_label_end_in_one_class_and_it_is_said():
     X, y = unequal(4000)
     model = SFSAClassifier(k=40, learning_rate=1e-4)
     (one,) = said(model.partial_fit, *(part[np.argsort(y, kind="stable")] for part in (X, y)))
-    assert "do not sort rows by label" in one
+    assert "sorted by label: 1 of 3999 rows" in one and (model.predict(X) > 0).all()
 
 
 def test_loss_cannot_change_while_it_learns():
@@ -197,3 +278,92 @@ def test_a_method_that_diverges_has_a_reason_in_the_table():
     mad = table["method"] == "mad"
     assert table.loc[mad, "value"].isna().all() and table.loc[~mad, "value"].notna().all()
     assert table.loc[mad, "note"].str.contains("diverged.*learning_rate").all()
+
+
+class Mad:
+    """Diverges after so many rows; then, or when its coefficients are read."""
+
+    intercept_, n_samples_seen_, online_loss_ = 0.0, 0, 1.0
+
+    def __init__(self, p, rows, late=False):
+        self.p, self.rows, self.late = p, rows, late
+
+    def partial_fit(self, X, y):
+        self.n_samples_seen_ += len(y)
+        self._refuse(not self.late)
+        return self
+
+    def _refuse(self, now):
+        if now and self.n_samples_seen_ >= self.rows:
+            raise FloatingPointError("Mad diverged")
+
+    def fit_averages(self, averages, copy=True):
+        self.n_samples_seen_ = averages.n
+        return self
+
+    @property
+    def coef_(self):
+        self._refuse(self.late)
+        return np.ones(self.p)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_who_follows_models_goes_on_without_one_that_diverges(late):
+    changing = Changing(p=20, k=2, period=4, step_rows=50)
+    drifting = Drifting(p=20, k=2, a=1.0, b=1.0, period=9, step_rows=50)
+    plain, rng = Equicorrelated(20, 2), np.random.default_rng(0)
+    calls = [
+        (tracking.recovery, changing, 400, {"every": 1, "level": 90}),
+        (tracking.drift, drifting, 400, {"every": 1, "last": 2}),
+    ]
+    for follow, design, n, own in calls:
+        models = {"mad": Mad(20, 150, late), "sane": Mad(20, 10**9)}
+        table = pd.DataFrame(follow(design, models, n, rng, **own))
+        assert models["mad"].reason == "Mad diverged"
+        known = table[table["t"] <= 8].groupby(["key", "metric"])["value"].count()
+        metric = "DR at t" if follow is tracking.recovery else "RMSE at t"
+        assert known["sane"][metric] == 8 and known["mad"][metric] == 2
+    for regret in (tracking.regret_from_averages, tracking.regret_from_rows):
+        models = {"mad": Mad(20, 60, regret is tracking.regret_from_averages)}
+        models["sane"] = Mad(20, 10**9)
+        table = pd.DataFrame(regret(plain, models, [30, 60, 90, 120], rng))
+        known = table.groupby("key")["value"].count()
+        assert known["sane"] == 4 > known["mad"] >= 1 and models["mad"].reason == "Mad diverged"
+
+
+def test_batch_models_and_those_of_averages_that_diverge_have_a_reason():
+    class Batch:
+        def fit(self, X, y):
+            raise FloatingPointError("Mad diverged")
+
+    X, y = few()
+    models = {"batch": Batch(), "late": Mad(8, 10, True), "sane": SFSARegressor(k=3)}
+    seconds = learn(models, iter([(X, y)]), RunningAverages(8).update(X, y))
+    assert models["batch"].reason == models["late"].reason == "Mad diverged"
+    assert models["sane"].n_samples_seen_ == 60 and set(seconds) == set(models)
+
+
+def test_what_follows_a_stream_says_why_a_model_has_no_value():
+    spec = setting(
+        data={"simulate": "changing", "p": 20, "k": 2, "period": 4, "step_rows": 50, "n": 400},
+        methods={"mad": {"class": "SGDTRegressor", "learning_rate": 1e30}},
+        track={"every": 1, "level": 90},
+    )
+    table = experiment.run(spec, progress=False)
+    late = table[(table["metric"] == "DR at t") & (table["t"] == 8)]
+    assert late["value"].isna().all()
+    assert late["note"].str.contains("diverged.*learning_rate").all()
+
+
+def test_a_tuning_all_points_of_which_diverge_is_no_choice_of_defaults():
+    X, y = few()
+    data = Dataset("few", X, y, X, y)
+    spec = setting(
+        methods={"mad": {"class": "SGDTRegressor"}},
+        metrics=["RMSE", "selected"],
+        tune={"grid": {"learning_rate": [1e200, 1e300]}, "score": "online", "at": {}},
+        replicates=2,
+    )
+    table = experiment.run(spec, data, progress=False)
+    assert table["metric"].tolist() == ["RMSE", "selected"] and table["value"].isna().all()
+    assert table["note"].str.startswith("tuning: all 2 points diverged").all()

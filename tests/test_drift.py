@@ -56,6 +56,15 @@ def test_fit_forgets_as_partial_fit_does():
     assert_array_equal(whole.coef_, alone.coef_)
 
 
+def test_fit_that_forgets_keeps_the_order_of_the_rows():
+    """The true feature changes in the middle; in random order it would forget at random."""
+    X = np.random.default_rng(0).standard_normal((2000, 8))
+    y = np.where(np.arange(2000) < 1000, X[:, 0], X[:, 5])
+    for own in ({}, {"shuffle": True, "random_state": 0}):
+        model = SFSARegressor(k=1, forget=300, learning_rate=0.1, **own).fit(X, y)
+        assert_array_equal(model.support_, [5])
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -130,6 +139,25 @@ def test_rows_have_the_coefficients_of_their_step(change):
         assert np.std(y - X @ law.coef) == pytest.approx(1.0, rel=0.03)
         error = np.sqrt(np.mean((y - X @ coef) ** 2))
         assert law.rmse(coef) == pytest.approx(error, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("own", "match"),
+    [
+        ({"n": -1}, "n=-1 must be a whole number"),
+        ({"n": 2.5}, "n=2.5 must be a whole number"),
+        ({"rng": 3}, "rng=3 must be a numpy"),
+    ],
+)
+def test_a_stream_that_cannot_be_drawn_is_refused_by_name(own, match):
+    with pytest.raises(ValueError, match=match):
+        next(CHANGING.stream(**{"n": 5, "rng": np.random.default_rng(0)} | own))
+
+
+@pytest.mark.parametrize("t", [0, -5, 1.5])
+def test_there_is_no_step_before_the_first(t):
+    with pytest.raises(ValueError, match=f"t={t} must be a whole number of at least 1"):
+        CHANGING.at(t)
 
 
 def test_an_unknown_change_is_refused():

@@ -97,3 +97,26 @@ def test_mode_honours_the_umask(tmp_path, mask, mode):
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "file.csv").stat().st_mode) == mode
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks")
+def test_a_file_system_without_locks(tmp_path, monkeypatch):
+    def refuse(*args):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(_files.fcntl, "flock", refuse)
+    (tmp_path / ".file.csv.01234567.part").write_text("of another writer, perhaps alive")
+    _files.write_whole(tmp_path / "file.csv", "new")
+    assert only(tmp_path) == [".file.csv.01234567.part", "file.csv"]
+
+
+def test_a_folder_is_listed_once_and_only_what_is_ours_is_removed(tmp_path, monkeypatch):
+    names = [".a.csv.01234567.part", ".b.csv.89abcdef.part", ".c.part", "d.01234567.part"]
+    for name in names:
+        (tmp_path / name).touch()
+    listed, glob = [], Path.glob
+    monkeypatch.setattr(Path, "glob", lambda *own: (listed.append(own), glob(*own))[1])
+    for name in ("a.csv", "b.csv", "c.csv"):
+        _files.write_whole(tmp_path / name, "new")
+    assert len(listed) == 1
+    assert only(tmp_path) == [".c.part", "a.csv", "b.csv", "c.csv", "d.01234567.part"]

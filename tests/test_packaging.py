@@ -26,6 +26,7 @@ LOCKED = ("reproduction", "dev", "mpi", "dask", "peers")
 
 # The conda packages that are not called what the PyPI project is called.
 CONDA_NAMES = {
+    "backports-zstd": "backports.zstd",
     "dask": "dask-core",
     "jupyter-client": "jupyter_client",
     "matplotlib": "matplotlib-base",
@@ -73,7 +74,7 @@ def conda_environment():
     found = {}
     for spec in yaml.safe_load(read("environment.yml"))["dependencies"]:
         name, _, bounds = spec.partition(" ")
-        assert re.fullmatch(r"[a-z0-9]+([-_][a-z0-9]+)*", name), spec
+        assert re.fullmatch(r"[a-z0-9]+([-_.][a-z0-9]+)*", name), spec
         assert name not in found, f"{name} is named twice"
         found[name] = SpecifierSet(bounds)
     return found

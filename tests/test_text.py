@@ -16,10 +16,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from backports import zstd
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ofslib import datasets
+from ofslib import _files, datasets
 from ofslib.datasets import stream as stream_module
 from ofslib.datasets import text as text_module
 from ofslib.kernels.text import PADDING, RIGHT, digest, parse_rows
@@ -265,14 +266,16 @@ def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
 def test_impossible_options_are_named(tmp_path):
     path = tmp_path / "a.svm"
     path.write_bytes(b"1 1:2\n")
-    for wrong in ({"cache": None}, {"cache": 3}, {"n_jobs": 0}):
+    options = [("cache", None), ("cache", 3), ("dtype", "x"), ("zero_based", "no")]
+    for wrong in [
+        {name: value} for name, value in options + [("n_jobs", n) for n in (0, 1.5, "2")]
+    ]:
         with pytest.raises(ValueError, match=f"{next(iter(wrong))}: expected .* got"):
             datasets.open_stream(path, **wrong)
 
 
-@pytest.mark.parametrize("end, pack", [(".gz", gzip), (".bz2", bz2), (".xz", lzma), (".zst", None)])
+@pytest.mark.parametrize("end, pack", [(".gz", gzip), (".bz2", bz2), (".xz", lzma), (".zst", zstd)])
 def test_texts_that_are_packed(tmp_path, end, pack):
-    pack = pack or pytest.importorskip("backports.zstd")
     path = tmp_path / f"a.svm{end}"
     path.write_bytes(pack.compress(b"1 1:2\n" * 1000))
     assert read(path, cache=False)[0].sum() == 2000
@@ -282,7 +285,7 @@ def test_texts_that_are_packed(tmp_path, end, pack):
 
 
 def test_without_its_package_zst_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "backports", None)
+    monkeypatch.setitem(sys.modules, "backports.zstd", None)
     (tmp_path / "a.svm.zst").write_bytes(b"")
     with pytest.raises(ImportError, match=r"a\.svm\.zst: .*install the package backports\.zstd"):
         datasets.open_stream(tmp_path / "a.svm.zst")
@@ -322,12 +325,6 @@ def test_threads_give_the_same_rows_and_the_same_errors(rows, n_jobs):
         list(datasets.open_stream(rows, cache=False, n_jobs=n_jobs))
 
 
-def test_to_find_the_width_no_value_is_parsed(rows, monkeypatch):
-    monkeypatch.setattr(text_module, "parse_rows", None)
-    stream = datasets.open_stream(rows, cache=False)
-    assert (stream.n_rows, stream.n_features) == (500, 300)
-
-
 # -------------------------------------------------- the cache
 
 
@@ -341,11 +338,88 @@ def test_a_text_replaced_by_one_of_equal_size_and_time_is_read_anew(tmp_path):
     assert read(path)[0].sum() == 3
 
 
-def test_a_text_that_is_only_touched_is_not_parsed_again(rows, monkeypatch):
+def test_the_width_that_is_too_small_is_said_with_the_file(rows):
+    for cache, said in ((True, r"at least 300, got 3"), (False, r"line \d+: .*from 1 to 3")):
+        with pytest.raises(ValueError, match=rf"rows\.svm.*{said}"):
+            list(datasets.open_stream(rows, cache=cache, n_features=3))
+
+
+def test_a_text_that_is_only_touched_is_read_once_more_and_not_parsed(rows, monkeypatch):
     read(rows)
     os.utime(rows)
     monkeypatch.setattr(text_module, "parse_rows", None)
     assert len(read(rows)[1]) == 500
+    with monkeypatch.context() as patch:
+        patch.setattr(stream_module.hashlib, "file_digest", None)
+        assert len(read(rows)[1]) == 500
+    beside = rows.with_name(rows.name + ".ofscache.state")
+    for damaged in (b"", b"[1]", b'"', beside.read_bytes().replace(b'"', b'"0')):
+        beside.write_bytes(damaged)
+        assert len(read(rows)[1]) == 500
+    monkeypatch.setattr(stream_module, "write_whole", write_nothing)
+    os.utime(rows)
+    assert len(read(rows)[1]) == 500
+
+
+def write_nothing(*_):
+    raise PermissionError("a folder that is not to be written to")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a limit on descriptors")
+def test_blocks_that_are_kept_do_not_use_descriptors_up(rows, monkeypatch):
+    import resource
+
+    monkeypatch.setattr(stream_module, "_PIECE", 100)
+    monkeypatch.setattr(stream_module, "_MAPS", 5)
+    stream = datasets.open_stream(rows, 2)
+    expected = [(X.toarray(), y.tolist()) for X, y in datasets.open_stream(rows, 2, cache=False)]
+    list(stream)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = len(os.listdir("/dev/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 12, hard))
+    try:
+        kept = list(stream)
+        again = list(stream)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    for got in (kept, again):
+        for (X, y), (dense, labels) in zip(got, expected, strict=True):
+            np.testing.assert_array_equal(X.toarray(), dense)
+            assert y.tolist() == labels
+    del kept, again, got, X, y
+    assert len(stream_module.CachedRows.maps) == 0
+
+
+def test_a_cache_that_cannot_be_replaced_says_what_holds_it(rows, monkeypatch):
+    """As on Windows, where a mapped file is in use."""
+    read(rows)
+
+    def refuse(source, target):
+        raise PermissionError(13, "in use", str(source), 0, str(target))
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with rows.open("a") as file:
+        file.write("1 1:2\n")
+    with pytest.raises(PermissionError) as error:
+        read(rows)
+    assert "delete the blocks" in error.value.__notes__[0]
+
+
+def test_texts_are_read_without_warnings_where_kernels_are_not_compiled(tmp_path):
+    path = tmp_path / "a.svm"
+    path.write_bytes(b"1 1:12345678.5 2:3\n-1 2:2.2250738585072011e-308\n")
+    program = (
+        "import sys, numba\nfrom ofslib import datasets\nassert numba.config.DISABLE_JIT\n"
+        "for cache in (False, True, True):\n"
+        "    [(X, y)] = datasets.open_stream(sys.argv[1], cache=cache)\n"
+        "    print(X.data.tolist())\n"
+    )
+    folder = str(Path(datasets.__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": folder, "NUMBA_DISABLE_JIT": "1"}
+    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", program, str(path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[12345678.5, 3.0, 2.225073858507201e-308]\n" * 3
 
 
 def test_texts_of_one_name_have_caches_of_their_own(tmp_path, monkeypatch):
@@ -386,7 +460,7 @@ def forge(path, pieces, table):
     at = 0
     for row, length in zip(table[3], lengths(table), strict=True):
         words = np.frombuffer(pieces[at : at + length], np.uint64).copy()
-        row[3] = int(digest(words, np.uint64(0)))
+        row[3] = int(digest(words))
         at += length
     raw = json.dumps(table).encode()
     path.write_bytes(pieces + raw + struct.pack("<II", len(raw), zlib.crc32(raw)))
@@ -466,15 +540,15 @@ def test_a_forged_cache_with_right_checksums_is_made_anew(rows, forgery):
 
 def test_a_single_changed_bit_changes_the_digest():
     words = np.random.default_rng(0).integers(0, 2**63, 11).astype(np.uint64)
-    right, seen = int(digest(words, np.uint64(0))), set()
+    right, seen = int(digest(words)), set()
     for i, bit in itertools.product(range(11), range(64)):
         changed = words.copy()
         changed[i] ^= np.uint64(1 << bit)
-        seen.add(int(digest(changed, np.uint64(0))))
+        seen.add(int(digest(changed)))
     for i, j in itertools.combinations(range(11), 2):  # the signs of two doubles
         changed = words.copy()
         changed[[i, j]] ^= np.uint64(1 << 63)
-        seen.add(int(digest(changed, np.uint64(0))))
+        seen.add(int(digest(changed)))
     assert right not in seen and len(seen) > 740
 
 
@@ -498,6 +572,7 @@ def test_a_part_of_a_killed_process_is_removed_and_that_of_a_living_one_is_kept(
         assert len(list(tmp_path.glob(".*.part"))) == 1, "a living process has it"
         child.kill()
     target.unlink()
+    _files._CLEANED.clear()  # as in another process
     read(path)
     assert list(tmp_path.glob(".*.part")) == []
 

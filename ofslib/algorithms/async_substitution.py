@@ -1,14 +1,14 @@
 """Asynchronous online substitution: Yang et al. 2016 (`os`), Algorithms 2 and 3.
 
 Each of q workers keeps its share of the k columns and learns from the margins u_C of all, which it
-reads late. The check that Theorem 2 needs, and the paper's experiments omit, is made unless c = 0.
+reads late. Unless c = 0 the objective never rises (step <= 1): the central machine's check is ours,
+weaker than what Theorem 2 needs, so that no rate is proved; the paper's experiments have none.
 """
 
-import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import partial, reduce
 from numbers import Real
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from ofslib.kernels.working_set import IN_USE, PEAK, Columns, WorkingSet, new_wo
 from ofslib.parallel import Central
 from ofslib.streams.column_stream import ColumnScan
 from ofslib.streams.parameters import AT_LEAST_ONE, WHOLE, estimator, number, one_of, param
+from ofslib.streams.selector import warn
 
 
 class State(NamedTuple):
@@ -79,17 +80,17 @@ class AsyncOnlineSubstitution(ColumnScan):
         default=None,
     )
     step: float = param(
-        "Step size eta times L_F, as in OnlineSubstitution. Without a check Theorem 2 needs less "
-        "than 1/2, and yet less where the columns are correlated.",
+        "Step size eta times L_F, as in OnlineSubstitution. The rate of Theorem 2 is "
+        "proved for less than 1/2, with a stricter check than `c` makes.",
         number(Real, 0, 2, closed="neither"),
         default=0.98,
     )
     m: float = param("Divisor of the steps of kept features.", number(Real, 1), default=1.0)
     c: float = param(
         "As in OnlineSubstitution, for what the worker knows; and the central machine refuses late "
-        "changes that would raise the objective: with `step` <= 1 it never rises. 0: no check, as "
-        "in the paper's experiments; steps may diverge.",
-        number(Real, 0, 1),
+        "changes that would raise the objective: with `step` <= 1 it never rises. Who is refused "
+        "reads and tries once more. 0: no check, as in the paper's experiments; steps may diverge.",
+        number(Real, 0, 1, closed="both"),
         default=0.1,
     )
 
@@ -113,14 +114,15 @@ class AsyncOnlineSubstitution(ColumnScan):
     def _learn_block(self, state, block):
         hp = Hyper(int(Loss[self.loss]), float(self.step), float(self.m), float(self.c))
 
-        def work(t: int, known: np.ndarray, i: int, push: Callable[[np.ndarray], bool]):
-            """Algorithm 3, lines 5-13, for worker t; the change, or None if it was refused."""
-            worker, lipschitz, slopes = state.workers[t], state.lipschitz[t], np.empty(len(known))
-            proposal = propose(worker, lipschitz, known, self._y, slopes, block, i, hp)
-            if not push(proposal.change):
-                return None
-            take(worker, proposal)
-            return proposal.change
+        def work(t: int, i: int, tries: Iterable[tuple[np.ndarray, Callable]]):
+            """Algorithm 3, lines 5-13, for worker t: the change, or None if no try was accepted."""
+            worker, lipschitz, slopes = state.workers[t], state.lipschitz[t], np.empty(len(self._y))
+            for known, push in tries:
+                proposal = propose(worker, lipschitz, known, self._y, slopes, block, i, hp)
+                if push(proposal.change):
+                    take(worker, proposal)
+                    return proposal.change
+            return None
 
         runs = {"simulate": self._simulate, "threads": self._run_threads, "mpi": self._run_process}
         runs[self.backend](state, block, work)
@@ -139,20 +141,32 @@ class AsyncOnlineSubstitution(ColumnScan):
         else:
             super()._receive(X, order, index)
         if not self.converged_:
-            why = f"{type(self).__name__} has diverged: c > 0, or a step below {self.step}, helps."
+            own = f"c={self.c:g}, step={self.step:g}"
+            why = f"{type(self).__name__} has diverged ({own}): with c > 0 and step <= 1 it cannot."
             if not np.isfinite(self._objective(self._state.margins)):
                 raise FloatingPointError(why)
-            warnings.warn(why, ConvergenceWarning, stacklevel=4)
+            warn(why, ConvergenceWarning)
+
+    def _learn(self, X, y):
+        super()._learn(X, y)
+        if (kept := len(selected(self._state))) < min(self.k, X.shape[1]):
+            warn(
+                f"k={self.k}, but {kept} features were kept: too few columns came to some "
+                "workers; more scans, or fewer workers, may keep more."
+            )
 
     def _simulate(self, state, columns, work) -> None:
         central = self._central(state)
+
+        def read(late):
+            for missed in (late, []):  # who reads once more has missed nothing
+                known = reduce(np.subtract, missed, state.margins)
+                yield known, partial(central.accept, missed=len(missed))
+
         for i in arrivals(state, columns):
-            t, known = int(state.rng.integers(self.n_workers)), state.margins.copy()
+            t = int(state.rng.integers(self.n_workers))
             late = [new for other, new in state.recent if new is not None and other != t]
-            for new in late:
-                known -= new
-            change = work(t, known, i, partial(central.accept, missed=len(late)))
-            state.recent.append((t, change))
+            state.recent.append((t, work(t, i, read(late))))
 
     def _run_threads(self, state, columns, work) -> None:
         q, central = int(self.n_workers), self._central(state)
@@ -160,7 +174,7 @@ class AsyncOnlineSubstitution(ColumnScan):
         def run(t: int) -> None:
             # Its share and no more: a worker that starts late would find no column left.
             for i in arrivals(state, columns, t, q):
-                work(t, central.read(t), i, partial(central.add, t))
+                work(t, i, ((central.read(t), partial(central.add, t)) for _ in range(2)))
 
         with ThreadPoolExecutor(q) as pool:
             # To list the results is to raise what a thread raised.
@@ -192,7 +206,7 @@ class AsyncOnlineSubstitution(ColumnScan):
         comm = parallel.communicator(int(self.n_workers))
         push = partial(parallel.push_and_read, comm, margins=state.margins)
         for i in arrivals(state, columns):
-            work(comm.rank - 1, state.margins, i, push)
+            work(comm.rank - 1, i, [(state.margins, push)] * 2)
 
     @property
     def staleness_(self) -> float:

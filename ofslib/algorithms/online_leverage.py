@@ -5,7 +5,6 @@ features that were sampled before it. No targets are needed.
 """
 
 import copy
-import warnings
 from numbers import Integral, Real
 from typing import NamedTuple
 
@@ -25,7 +24,7 @@ from ofslib.streams.parameters import (
     one_of,
     param,
 )
-from ofslib.streams.selector import one_blas_thread
+from ofslib.streams.selector import one_blas_thread, warn
 
 # A feature is in the span if no more than this share of it is outside: the square of a smaller one
 # would be lost in the moments.
@@ -234,7 +233,7 @@ class OnlineLeverageSelector(ColumnStream):
             start = start._replace(rate=float(np.mean(around)))
         if len(best.index) != self.k:
             why = f"k={self.k}, but {len(best.index)} features were sampled: no rate found for k"
-            warnings.warn(why, stacklevel=4)
+            warn(why)
         return best
 
     def partial_fit_columns(self, X_new, y=None, names=None):

@@ -4,7 +4,6 @@ A path of penalties, of which the one with the most features, but not more than 
 features. Least squares on these is the model.
 """
 
-import warnings
 from numbers import Real
 from typing import ClassVar
 
@@ -24,7 +23,7 @@ from ofslib.streams.parameters import (
     one_of,
     param,
 )
-from ofslib.streams.selector import Classifier, Regressor
+from ofslib.streams.selector import Classifier, Regressor, warn
 
 
 @estimator
@@ -132,7 +131,7 @@ class OnlinePenalised(AverageSelector):
             few = (
                 f"n_iter={self.n_iter} sweeps were too few to solve each penalty to tol={self.tol}"
             )
-            warnings.warn(few, ConvergenceWarning, stacklevel=2)
+            warn(few, ConvergenceWarning)
         return W
 
 

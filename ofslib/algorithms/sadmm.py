@@ -43,7 +43,7 @@ def step_all(grid, hp):
         for j in range(start, start + len(gradients)):
             b, w, u, g = grid.W[j], W[j], U[j], gradients[j - start]
             if j == len(grid.W) - 1:
-                b -= eta * pace(hp, grid.steps[0]) * g
+                b -= eta * pace(hp, grid.steps[0], grid.curvature[:, 0]) * g
                 w[:] = b
                 continue
             for q in range(len(l1)):

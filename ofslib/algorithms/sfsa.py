@@ -92,7 +92,7 @@ def descend(state, hp):
             rate *= 0.5
             g[-1] *= 0.5 * own / rate if rate > 0.0 else 0.0
     else:
-        g[-1] *= pace(hp, state.steps[0] + 1)
+        g[-1] *= pace(hp, state.steps[0] + 1, batch.curvature)
     if hp.optimizer == Optimizer.sgd:
         rows.descend(w, batch, active, rate)
         return
@@ -212,14 +212,14 @@ def fold(state, block, hp):
 class Relay(NamedTuple):
     """Models that learn from the same rows, of which one takes over from another."""
 
-    trunk: State  # where the next model begins: never loses a feature, or (forget) never learns
-    growing: State  # has left the trunk at the last takeover and is shown from the next one on
-    current: State  # is shown, once there was a takeover
+    start: State  # where the next model begins: keeps all features, or (forget) stays empty
+    following: State  # has begun there at the last takeover and is shown from the next one on
+    shown: State  # is shown, once there was a takeover
     seen: np.ndarray  # (1,) rows
 
 
 class AnytimeHyper(NamedTuple):
-    trunk: Hyper
+    start: Hyper
     batch_size: int
     first: int  # mini-batches until the first maturity
     growth: float
@@ -239,9 +239,9 @@ class AnytimeHyper(NamedTuple):
     def learners(self, state: Relay) -> list[tuple[State, Hyper]]:
         """The models that learn, each with its schedule; the last one is shown."""
         last, following = self.around(state.seen[0])
-        growing = self.trunk._replace(warmup=last, maturity=following)
-        current = self.trunk._replace(maturity=last)
-        learning = zip(state[:3], (self.trunk, growing, current), strict=True)
+        branch = self.start._replace(warmup=last, maturity=following)
+        shown = self.start._replace(maturity=last)
+        learning = zip(state[:3], (self.start, branch, shown), strict=True)
         return list(learning)[: 3 if last else 2]
 
 
@@ -255,7 +255,7 @@ class ForgetHyper(NamedTuple):
 
     def learners(self, state: Relay) -> list[tuple[State, Hyper]]:
         """The models that learn, each with its schedule; the last one is shown."""
-        models = (state.growing, state.current)[: 1 + (state.seen[0] >= self.rows)]
+        models = (state.following, state.shown)[: 1 + (state.seen[0] >= self.rows)]
         return [(model, self.schedule) for model in models]
 
 
@@ -276,8 +276,8 @@ def learn(state, block, hp):
         i += n
         state.seen[0] += n
         if state.seen[0] == takeover:
-            overwrite(state.current, state.growing)
-            overwrite(state.growing, state.trunk)
+            overwrite(state.shown, state.following)
+            overwrite(state.following, state.start)
     return i
 
 
@@ -396,13 +396,17 @@ class SFSA(Annealing):
     forget: int | None = param(
         "For streams that change: every so many rows a new model begins with all features, and "
         "the one begun before, of so many rows, is shown from then on. coef_ thus knows of the "
-        "last `forget` to 2 `forget` rows only. None: nothing is forgotten.",
+        "last `forget` to 2 `forget` rows only, and `fit` shows the rows in their order, whatever "
+        "`shuffle` says. None: nothing is forgotten.",
         AT_LEAST_ONE,
         None,
         default=None,
     )
 
     frozen = ("forget",)
+
+    def _forgets(self):
+        return self.forget is not None
 
     def _new_state(self, n_features):
         one = super()._new_state
@@ -471,8 +475,8 @@ class AnytimeSFSA(Annealing):
 
     def _read_hyper(self, n_rows):
         size, first = int(self.batch_size), batches(self.first_maturity, self.batch_size)
-        trunk = self._schedule(0, first)._replace(maturity=0)
-        return AnytimeHyper(trunk, size, first, float(self.growth))
+        start = self._schedule(0, first)._replace(maturity=0)
+        return AnytimeHyper(start, size, first, float(self.growth))
 
 
 @estimator

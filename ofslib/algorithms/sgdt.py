@@ -40,7 +40,7 @@ class State(NamedTuple):
 def step(state, hp):
     """One gradient step with the rows of the batch; truncation at maturity."""
     w, batch, active = state.w, state.batch, state.active
-    batch.gradient[-1] *= pace(hp, state.steps[0] + 1)
+    batch.gradient[-1] *= pace(hp, state.steps[0] + 1, batch.curvature)
     rows.descend(w, batch, active, hp.learning_rate)
     rows.clear(batch, active)
     state.steps[0] += 1

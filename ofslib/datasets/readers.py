@@ -105,8 +105,10 @@ def _idx_array(path):
 
 
 def _sparse_text(paths, n_features):
-    rows = joined(list(TextRows(paths[0], False, n_features, np.float64).pieces()))
-    return as_matrix(rows, n_features)
+    pieces = list(TextRows(paths[0], False, n_features, np.float64).pieces())
+    if not pieces:
+        raise ValueError(f"{paths[0]}: expected rows, got a text without any")
+    return as_matrix(joined(pieces), n_features)
 
 
 READERS = {

@@ -5,12 +5,11 @@ import json
 import mmap
 import os
 import struct
-import time
+import weakref
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,17 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from ofslib._files import CorruptFile, whole_file
+from ofslib._files import CorruptFile, whole_file, write_whole
 from ofslib._sparse import checked
 from ofslib.datasets.download import fetch
 from ofslib.datasets.readers import load
 from ofslib.datasets.registry import read_rows
-from ofslib.datasets.text import TICK, Piece, TextRows, as_matrix, joined, state_of
+from ofslib.datasets.text import Piece, TextRows, as_matrix, check_whole, joined, state_of
 from ofslib.kernels.rows import is_canonical
 from ofslib.kernels.text import digest
 
 _PIECE = 1 << 25  # bytes of the cache that are mapped at once
+_MAPS = 64  # each map takes a file descriptor, of which a process has 256 or more
 
 
 def open_stream(
@@ -61,7 +61,7 @@ def open_stream(
         beside the text, or in the folder given (12 bytes per nonzero). It is made anew if the bytes
         of the text or the options change, or if it is damaged. With False each pass parses.
     n_features : int, optional
-        Width of every block; else the largest index, from the cache or a pass over the indices.
+        Width of every block; else the largest index, from the cache or a pass over the text.
     folder, split, registry_path
         As in `fetch`, for a data set of the registry.
     dtype : float64 or float32
@@ -79,26 +79,32 @@ def open_stream(
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: give a text file, or a name of a data set")
     if not path.is_file():
-        name, rows = str(path_or_name), read_rows(registry_path)
-        if name not in rows:
-            known = ", ".join(rows)
-            raise FileNotFoundError(f"no file and no data set {name!r}; the registry knows {known}")
-        if rows[name]["reader"] not in ("libsvm", "vw"):
+        name, row = str(path_or_name), _row_of(str(path_or_name), registry_path)
+        if row["reader"] not in ("libsvm", "vw"):
             arrays = vars(load(name, folder, split, registry_path))
             source = ArrayRows(arrays[f"X_{split}"], arrays[f"y_{split}"], dtype)
             return Stream(source, block_rows, n_features, start_row)
         [path] = fetch(name, folder, registry_path, split=split)
-        n_features = n_features or rows[name]["n_features"]
+        n_features = n_features or row["n_features"]
     source = TextRows(path, zero_based, n_features if cache is False else None, dtype, n_jobs)
     if cache is not False:
         source = CachedRows(source, cache_of(path, cache))
     return Stream(source, block_rows, n_features, start_row)
 
 
+def _row_of(name, registry_path):
+    rows = read_rows(registry_path)
+    if name not in rows:
+        known = ", ".join(rows)
+        raise FileNotFoundError(f"no file and no data set {name!r}; the registry knows {known}")
+    return rows[name]
+
+
 def _float_type(dtype):
-    if np.dtype(dtype) not in (np.float32, np.float64):
-        raise ValueError(f"expected dtype float32 or float64, got {np.dtype(dtype)}")
-    return np.dtype(dtype)
+    with suppress(TypeError):
+        if np.dtype(dtype) in (np.float32, np.float64):
+            return np.dtype(dtype)
+    raise ValueError(f"dtype: expected float32 or float64, got {dtype!r}")
 
 
 class Stream:
@@ -110,8 +116,7 @@ class Stream:
     Attributes
     ----------
     n_rows, n_features : int
-        Size of the whole source. Where neither given nor cached this costs a pass over it, once,
-        which reads the indices only.
+        Size of the whole source. Where neither given nor cached this costs a pass over it, once.
     block_rows, start_row : int
         Rows of a block (the last may have fewer), and the row that the first block begins with.
     cache_path : Path or None
@@ -122,10 +127,7 @@ class Stream:
 
     def __init__(self, source, block_rows: int, n_features: int | None = None, start_row: int = 0):
         width = 1 if n_features is None else n_features
-        given = ("block_rows", block_rows, 1), ("start_row", start_row, 0), ("n_features", width, 1)
-        for name, value, least in given:
-            if not isinstance(value, Integral) or value < least:
-                raise ValueError(f"{name}: expected a whole number from {least}, got {value!r}")
+        check_whole(block_rows=(block_rows, 1), start_row=(start_row, 0), n_features=(width, 1))
         self.block_rows, self.start_row = block_rows, start_row
         self._source, self._n_features = source, n_features
 
@@ -151,14 +153,14 @@ class Stream:
         return path.stat().st_size if path and path.is_file() else 0
 
     @property
+    def _text(self):
+        return getattr(self._source, "text", self._source)
+
+    @property
     def text_bytes(self) -> int:
         """Size of the file of the text, as it lies there; 0 for rows that are in memory."""
         path = getattr(self._text, "path", None)
         return path.stat().st_size if path else 0
-
-    @property
-    def _text(self):
-        return getattr(self._source, "text", self._source)
 
     def identity(self) -> dict[str, Any]:
         """What tells these rows in these blocks from others, as a checkpoint keeps it.
@@ -221,13 +223,13 @@ class ArrayRows:
 
     def pieces(self, start, width):
         """The rows from `start` on."""
-        _check_width(self.size[1], width)
+        _check_width("the data set", self.size[1], width)
         yield self.rows.rows(start, self.size[0])
 
 
-def _check_width(columns, width):
+def _check_width(what, columns, width):
     if width is not None and columns > width:
-        raise ValueError(f"expected n_features of at least {columns}, got {width}")
+        raise ValueError(f"{what}: expected n_features of at least {columns}, got {width}")
 
 
 class CachedRows:
@@ -239,11 +241,13 @@ class CachedRows:
     and checked when it is first read: its digest, and that its indices are those of a matrix.
 
     Size, inode and times of the text are looked at in each pass: also that of its last change,
-    which on POSIX systems no program can set. Only where one differs are its bytes read again.
+    which on POSIX systems no program can set. Only where one differs are its bytes read again; if
+    they are the same, the state in which they were found is noted in a file beside (`.state`).
     """
 
-    TRAILER, VERSION = struct.Struct("<II"), 2
+    TRAILER, VERSION = struct.Struct("<II"), 3
     shared = True
+    maps = weakref.WeakSet()  # those of which blocks are still in use
 
     def __init__(self, text, path):
         self.text, self.path = text, path
@@ -260,8 +264,12 @@ class CachedRows:
         """The rows from `start` on."""
         file, content, index = self._ready()
         with file:
-            _check_width(_width(index), width)
-            before, at, right = 0, 0, self._known_right(file)
+            _check_width(self.text.path, _width(index), width)
+            # What was found right stays so: the file is never changed, but replaced.
+            state = state_of(os.fstat(file.fileno()))
+            if self._checked[0] != state:
+                self._checked = (state, set())
+            before, at, right = 0, 0, self._checked[1]
             for i, (rows, columns, nnz, value) in enumerate(index):
                 length = sum(self._lengths(rows, nnz))
                 if before + rows > start:
@@ -276,27 +284,23 @@ class CachedRows:
                 return
         if rebuilt:
             raise CorruptFile(f"{self.path}: damaged as soon as written; is the disk sound?")
+        del raw, piece  # Windows replaces no file that is mapped
         self._build()
         if self.text.content()[1] != content:
             raise self._changing()
         yield from self.pieces(max(start, before), width, rebuilt=True)
 
-    def _known_right(self, file):
-        """The pieces that were found right since the file was written."""
-        state = state_of(os.fstat(file.fileno()))
-        if self._checked[0] != state:
-            self._checked = (state, set())
-        # What is written a moment later could have the same time.
-        young = time.time() - os.fstat(file.fileno()).st_mtime < TICK
-        return set() if young else self._checked[1]
-
-    @staticmethod
-    def _mapped(file, at, length):
+    def _mapped(self, file, at, length):
+        # Not all of the file at once: Linux and Windows refuse what their memory could not hold.
         ahead = at % mmap.ALLOCATIONGRANULARITY
         memory = mmap.mmap(
             file.fileno(), length + ahead, access=mmap.ACCESS_COPY, offset=at - ahead
         )
-        return np.frombuffer(memory, np.uint8, length, ahead)
+        raw = np.frombuffer(memory, np.uint8, length, ahead)
+        if len(self.maps) >= _MAPS:
+            return raw.copy()
+        self.maps.add(memory)
+        return raw
 
     def _lengths(self, rows, nnz):
         sizes = (8 * rows, self.text.dtype.itemsize * nnz, 4 * (rows + 1), 4 * nnz)
@@ -310,7 +314,7 @@ class CachedRows:
 
     @staticmethod
     def _is_right(raw, piece, columns, value):
-        if digest(raw.view(np.uint64), np.uint64(0)) != value:
+        if _digest(raw) != value:
             return False
         try:
             checked(as_matrix(piece, columns)[0])
@@ -362,9 +366,29 @@ class CachedRows:
                 return None
         except (OSError, ValueError, TypeError, LookupError):  # too short, or not ours
             return None
-        return (content, index) if state == now or content == self.text.content()[1] else None
+        return (content, index) if state == now or self._is_of_text(now, content) else None
+
+    def _is_of_text(self, now, content):
+        """Whether the text has this digest: as noted for its present state, or read anew."""
+        beside = self.path.with_name(self.path.name + ".state")
+        with suppress(OSError, ValueError):
+            if json.loads(beside.read_bytes()) == [now, content]:
+                return True
+        if self.text.content()[1] != content:
+            return False
+        with suppress(OSError):  # a folder that is not to be written to
+            write_whole(beside, json.dumps(self.text.content()))
+        return True
 
     def _build(self):
+        try:
+            self._build_whole()
+        except PermissionError as error:
+            if error.filename2:  # it could not be renamed
+                error.add_note("Windows replaces no file in use: delete the blocks read from it.")
+            raise
+
+    def _build_whole(self):
         (state, content), index = self.text.content(), []
         with whole_file(self.path) as file:
             gathered, size = [], 0
@@ -388,7 +412,12 @@ class CachedRows:
             target[...] = array
         file.write(raw)
         columns = int(whole.indices.max(initial=-1)) + 1
-        return [rows, columns, nnz, int(digest(raw.view(np.uint64), np.uint64(0)))]
+        return [rows, columns, nnz, _digest(raw)]
+
+
+@np.errstate(over="ignore")  # of a kernel that is not compiled
+def _digest(raw):
+    return int(digest(raw.view(np.uint64)))
 
 
 def _width(index):

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import hashlib
 import lzma
 import os
 import re
@@ -14,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import cached_property
 from importlib import import_module
+from numbers import Integral
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,14 +30,12 @@ from ofslib.kernels.text import (
     LONG,
     LONGEST_NUMBER,
     PADDING,
-    digest,
-    extent,
     parse_rows,
 )
 
 _CHUNK = 1 << 20  # bytes of text parsed at once: what a processor keeps at hand
 _LONGEST_LINE = 1 << 28
-TICK = 0.02  # seconds: file systems count time in steps, of 0.01 at most where they are local
+_TICK = 0.02  # seconds: file systems count time in steps, of 0.01 at most where they are local
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _WORD = re.compile(rb"[^ \t\r\f\v\n]*")
@@ -93,7 +93,10 @@ def joined(pieces: list[Piece]) -> Piece:
     counts = [np.diff(p.indptr) for p in pieces]
     indptr = np.concatenate(([0], np.cumsum(np.concatenate(counts), dtype=np.int64)))
     if indptr[-1] > np.iinfo(np.int32).max:
-        raise ValueError(f"a block has {indptr[-1]} entries; give a smaller block_rows")
+        raise ValueError(
+            f"a block has {indptr[-1]} entries, more than an int32 counts: read fewer rows at once "
+            "(open_stream, block_rows)"
+        )
     data, indices, _, y = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
     return Piece(data, indices, indptr.astype(np.int32), y)
 
@@ -102,6 +105,13 @@ def as_matrix(piece: Piece, width: int) -> tuple[sp.csr_array, np.ndarray]:
     """The rows as `(X, y)`."""
     parts = (piece.data, piece.indices, piece.indptr - piece.indptr[0])
     return sp.csr_array(parts, shape=(len(piece.y), width)), piece.y
+
+
+def check_whole(**values: tuple[Integral, int]) -> None:
+    """ValueError unless each is a whole number from the least that stands beside it."""
+    for name, (value, least) in values.items():
+        if not isinstance(value, Integral) or value < least:
+            raise ValueError(f"{name}: expected a whole number from {least}, got {value!r}")
 
 
 class _Wrong(Exception):
@@ -120,9 +130,10 @@ class TextRows:
         self.path, self.zero_based, self.dtype = Path(path), zero_based, np.dtype(dtype)
         self.n_features, self.n_jobs = n_features, n_jobs
         self.saw: Callable[[int], object] | None = None  # told the bytes of the file read so far
-        self._content = ([], 0)
-        if n_jobs < 1:
-            raise ValueError(f"n_jobs: expected at least 1, got {n_jobs}")
+        self._content: tuple[list[int], str] = ([], "")
+        check_whole(n_jobs=(n_jobs, 1))
+        if not isinstance(zero_based, bool | np.bool_):
+            raise ValueError(f"zero_based: expected True or False, got {zero_based!r}")
         with open_text(path) as file:
             buffer = bytearray(1 << 16)
             size = self._read(file, buffer)
@@ -130,18 +141,14 @@ class TextRows:
         lines = (line.split(b"#")[0] for line in begin)
         self.is_vw = b"|" in next(filter(bytes.strip, lines), b"")
 
-    def content(self) -> tuple[list[int], int]:
+    def content(self) -> tuple[list[int], str]:
         """State of the file and digest of its bytes, read anew only if its state has changed."""
         state = state_of(self.path.stat())
         if self._content[0] != state:
             # A change within the same tick as the last one would not show in the state.
-            time.sleep(min(max(0, state[2] / 1e9 + TICK - time.time()), TICK))
-            value, words = np.uint64(0), np.zeros(1 << 17, np.uint64)
+            time.sleep(min(max(0, state[2] / 1e9 + _TICK - time.time()), _TICK))
             with open(self.path, "rb") as file:
-                while got := file.readinto(words):
-                    words.view(np.uint8)[got:] = 0
-                    value = np.uint64(digest(words[: -(-got // 8)], value))
-            self._content = (state, int(value))
+                self._content = (state, hashlib.file_digest(file, "sha256").hexdigest())
         return self._content
 
     def options(self) -> list:
@@ -154,11 +161,11 @@ class TextRows:
 
     @cached_property
     def size(self):
-        """Number of rows and of columns, found without reading the values."""
-        rows, width = 0, 0
-        for n, largest in self._each(lambda chunk: extent(*_bytes(chunk), self.is_vw)):
-            rows, width = rows + n, max(width, largest + self.zero_based)
-        return rows, width
+        """Number of rows and of columns: one pass over the text."""
+        rows, largest = 0, -1
+        for piece in self.pieces():
+            rows, largest = rows + len(piece.y), int(piece.indices.max(initial=largest))
+        return rows, largest + 1
 
     def pieces(self, start: int = 0, width: int | None = None) -> Iterator[Piece]:
         """The rows from `start` on; an index beyond the width is an error."""
@@ -233,22 +240,22 @@ class TextRows:
             message = f"{self.path}: expected a whole file, got an unreadable one ({error})"
             raise CorruptFile(f"{message}; get it again") from error
 
+    @np.errstate(over="ignore")  # of kernels that are not compiled, and of what is looked for below
     def _parse(self, chunk, width):
         """The rows and the number of lines; or what is wrong and the number of lines before."""
         lowest = int(not self.zero_based)
         highest = min(width or np.inf, np.iinfo(np.int32).max) + lowest - 1
         limits = np.uint64(lowest), np.uint64(highest)
-        n, nnz, ascend, rows, (fault, begin, line) = parse_rows(*_bytes(chunk), self.is_vw, *limits)
-        text = chunk[0]
+        text, stop = chunk
+        array = np.frombuffer(text, np.uint8)
+        n, nnz, ascend, rows, (fault, begin, line) = parse_rows(array, stop, self.is_vw, *limits)
         try:
             if fault > HARD:
                 raise _Wrong(_complaint(text, fault, begin, lowest, highest), line)
             for place, begin in rows.hard[1 : rows.hard[0, 0] + 1].tolist():
                 number = float(_NUMBER.match(text, begin)[0])
                 (rows.data if place >= 0 else rows.y)[place if place >= 0 else -1 - place] = number
-            with np.errstate(over="ignore"):  # looked for below
-                data = rows.data[:nnz].astype(self.dtype)
-            indices = rows.indices[:nnz].copy()
+            data, indices = rows.data[:nnz].astype(self.dtype), rows.indices[:nnz].copy()
             piece = Piece(data, indices, rows.indptr[: n + 1].copy(), rows.y[:n].copy())
             self._check_finite(piece, text)
             if not ascend:
@@ -268,10 +275,6 @@ class TextRows:
                 most = f"{np.finfo(of).max:.2g}"
                 reason = f"a label or value is not a finite number of {of} (at most {most})"
                 raise _Wrong(reason, _line_of(text, row))
-
-
-def _bytes(chunk):
-    return np.frombuffer(chunk[0], np.uint8), chunk[1]
 
 
 def _sort(piece, text):

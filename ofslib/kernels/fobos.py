@@ -85,7 +85,7 @@ def step(state, hp):
         if due:
             w[j] = shrink(w[j], 1, hp)
         had[j] = shrinkages[0]
-    w[-1] -= rate * pace(hp, state.steps[0]) * batch.gradient[-1]
+    w[-1] -= rate * pace(hp, state.steps[0], batch.curvature) * batch.gradient[-1]
     rows.clear(batch, state.all_features)
 
 
@@ -109,9 +109,9 @@ def step_all(grid, hp):
         G = gradient(grid, start)
         for j in range(start, start + len(G)):
             w, g = W[j], G[j - start]
-            if j == last:
-                g *= pace(hp, grid.steps[0])
             for q in range(len(l1)):
+                if j == last:
+                    g[q] *= pace(hp, grid.steps[0], grid.curvature[:, q])
                 w[q] -= rate * g[q]
                 if due and j < last:
                     small = hp.factor * soft(w[q], hp.period * rate * l1[q])

@@ -60,7 +60,7 @@ def step(state, hp):
         if not inside[j]:
             norm += (rate * g[j]) ** 2
     state.steps[0] += 1
-    w[-1] -= rate * pace(hp, state.steps[0]) * g[-1]
+    w[-1] -= rate * pace(hp, state.steps[0], batch.curvature) * g[-1]
     shrink = 1.0 if norm <= radius * radius else radius / np.sqrt(norm)
     for j in support[: size[0]]:
         w[j] *= shrink

@@ -59,6 +59,12 @@ def curvature(loss):
 
 
 @kernel
+def curvature_at(loss, slope):
+    """The second derivative where the loss has that slope; of the others the largest there is."""
+    return abs(slope) * (1.0 - abs(slope)) if loss == Loss.log_loss else curvature(loss)
+
+
+@kernel
 def majorant(loss, m):
     """The curvature of a parabola that touches the loss at margin m and lies nowhere below it.
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.losses import Loss, slope
+from ofslib.kernels.losses import Loss, curvature_at, slope
 from ofslib.kernels.rows import Active, dot, entry, length, new_active, row
 from ofslib.kernels.selection import kth_largest
 
@@ -38,6 +38,8 @@ class PenaltyGrid(NamedTuple):
     slopes: np.ndarray  # (batch_size, m) predictions, then slopes of the loss / rows
     tile: np.ndarray  # (TILE, batch_size) some columns of `rows`
     g: np.ndarray  # (TILE, m) gradient by the coefficients of these
+    # (2, m) of the losses of all rows so far, and how many rows these are: the intercepts' pace
+    curvature: np.ndarray
     nonzeros: np.ndarray  # (m,) int64: coefficients that are not zero
     w: np.ndarray  # (p + 1,) the chosen model
     # (2,) int64: how many coefficients the model has whose k largest w holds (0: w holds all of a
@@ -59,6 +61,7 @@ def new_grid(p: int, batch_size: int, penalties: int, bounds, arrays: int) -> Pe
         slopes=np.zeros((batch_size, penalties)),
         tile=np.zeros((TILE, batch_size)),
         g=np.zeros((TILE, penalties)),
+        curvature=np.zeros((2, penalties)),
         nonzeros=np.zeros(penalties, np.int64),
         w=np.zeros(p + 1),
         truncated=np.zeros(2, np.int64),
@@ -105,7 +108,10 @@ def begin_step(grid, loss):
         for q in range(m):
             if not np.isfinite(slopes[i, q]):
                 return False
-            slopes[i, q] = slope(loss, slopes[i, q], grid.targets[i]) / n
+            s = slope(loss, slopes[i, q], grid.targets[i])
+            grid.curvature[0, q] += curvature_at(loss, s)
+            slopes[i, q] = s / n
+    grid.curvature[1] += n
     if grid.l1[0] == 0.0:
         set_penalties(grid)
     grid.nonzeros[:] = 0

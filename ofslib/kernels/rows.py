@@ -59,6 +59,7 @@ class Batch(NamedTuple):
     # (5,) int64: touched features, rows, rows taken as dense, entries of sparse rows, and these of
     # the mini-batch before (decides about speed only; -1: list what is touched in any case)
     count: np.ndarray
+    curvature: np.ndarray  # (2,) of the losses of all rows so far, and how many rows these are
 
 
 class Moments(NamedTuple):
@@ -79,7 +80,7 @@ def new_active(p: int, size: int | None = None) -> Active:
 def new_batch(p: int, may_sweep: bool = False) -> Batch:
     """An empty mini-batch; `may_sweep`: its user may be told that all features are touched."""
     count = np.array([0, 0, 0, 0, 0 if may_sweep else -1])
-    return Batch(np.zeros(p + 1), np.zeros(p + 1, np.uint32), count)
+    return Batch(np.zeros(p + 1), np.zeros(p + 1, np.uint32), count, np.zeros(2))
 
 
 def new_moments(p: int) -> Moments:

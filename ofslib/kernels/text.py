@@ -22,7 +22,7 @@ LONGEST_NUMBER = 2000  # characters; the longest double in full has 1,077
 # An int64 beside an uint64 is a float64, and numba looks whether an int64 index is negative.
 _U = np.uint64
 _ZERO, _ONE, _TWO, _THREE, _NINE, _TEN = (_U(k) for k in (0, 1, 2, 3, 9, 10))
-_LAST_EXACT, _LARGEST_INDEX = _U(2**53), _U(2**31 - 1)
+_LAST_EXACT = _U(2**53)
 _HALF, _LOW_HALF = _U(32), _U(2**32 - 1)
 _EIGHT, _HUNDRED_MILLION = _U(8), _U(10**8)
 _HIGH_NIBBLES, _SIXES, _THREES = (_U(int(digit * 8, 16)) for digit in ("f0", "06", "33"))
@@ -340,38 +340,14 @@ def _label(text, i, bars):
 
 
 @kernel
-def extent(text, stop, bars):
-    """How many rows whole lines are, and the largest index; what is wrong counts for nothing."""
-    rows, largest = 0, _ZERO
-    i = _ZERO
-    while i < _U(stop):
-        i = _next_word(text, i)
-        comments = True
-        rows += text[i] != 10 and text[i] != 35
-        while text[i] != 10 and not (comments and text[i] == 35):
-            comments &= not (bars and text[i] == 124)
-            begin = i
-            index, i = _few_digits(text, i)
-            if text[i] == 58 and i - begin <= _U(10) and index <= _LARGEST_INDEX:
-                largest = max(largest, index)
-            while not _is_blank(text[i]) and text[i] != 10 and text[i] != 35:
-                i += _ONE
-            if text[i] == 35 and not comments:
-                i += _ONE
-            i = _next_word(text, i)
-        i = _next_line(text, i)
-    return rows, np.int64(largest)
-
-
-@kernel
-def digest(words, before):
+def digest(words):
     """64 bits that tell blocks of bytes apart which differ by accident: no secret, but fast.
 
     Four sums by turns, for one waits for its last product; each word goes through a product with
     an odd number and a shift, so that no change is lost and each reaches all bits.
     """
     prime = _U(0x9E3779B185EBCA87)
-    a, b, c, d = before, before + _ONE, before + _TWO, before + _THREE
+    a, b, c, d = _ZERO, _ONE, _TWO, _THREE
     whole = len(words) // 4 * 4
     for i in range(0, whole, 4):
         a = (a ^ words[i]) * prime

@@ -31,6 +31,10 @@ class WorkingSet(NamedTuple):
     w: np.ndarray  # (capacity,) coefficients of the values
     size: np.ndarray  # (2,) int64: IN_USE, PEAK
 
+    def grown(self, other: "WorkingSet") -> "WorkingSet":
+        """Empty slots for as many columns as another one has slots for, and no fewer than here."""
+        return new_working_set(max(len(self.index), np.size(other.index)), self.values.shape[1])
+
 
 class ScanState(NamedTuple):
     """The state of the simplest methods."""

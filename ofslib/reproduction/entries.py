@@ -255,14 +255,11 @@ def _check_numbers(data: dict[str, Any]) -> None:
     """Raise ConfigurationError, naming the key, where a design is given no number."""
     if not isinstance(data.get("simulate", ""), str):
         raise ConfigurationError(f"simulate={data['simulate']!r} is none of {sorted(DESIGNS)}")
-    design, n = DESIGNS.get(data.get("simulate")), data.get("n", 1)
-    if design:
+    if design := DESIGNS.get(data.get("simulate")):
         try:
-            check_kinds(design, data)
+            check_kinds(design, data, n=int)
         except ValueError as error:
             raise ConfigurationError(f"data: {error}") from error
-    if design and (isinstance(n, bool) or not (isinstance(n, int) and n > 0)):
-        raise ConfigurationError(f"data: n={n!r} must be a whole number of at least 1")
 
 
 def _asked_of_design(spec: dict[str, Any]) -> dict[str, str]:

@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import tqdm
 
 from ofslib.metrics import METRICS, NotFinite, check_finite, detection_rate, selected_features
-from ofslib.reproduction.methods import Diverged, build, find_class, installed, learn, points
+from ofslib.reproduction.methods import build, find_class, fit, guarded, installed, learn, points
 from ofslib.simulate import DESIGNS
 
 # What a method of a user's may lack: a metric that needs it is left out.
@@ -169,12 +169,12 @@ def _measured(metric: str, measure, model, *known) -> dict[str, Any]:
         return {"metric": metric, "value": None, "note": note}
 
 
-def _finite(row: dict[str, Any]) -> dict[str, Any]:
-    """The row, with a note instead of a value that is no number of a result."""
+def _finite(row: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
+    """The row, with a note, `reason` if known, instead of a value that is no number."""
     value = row["value"]
     if np.isfinite(value):
         return row
-    return {**row, "value": None, "note": f"{row['metric']} is not finite ({value})"}
+    return {**row, "value": None, "note": reason or f"{row['metric']} is not finite ({value})"}
 
 
 def _tracked(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, Any]]:
@@ -183,6 +183,7 @@ def _tracked(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, Any]
     tracking = _if_needed("reproduction.tracking")
     train, order, moments = _seeds(setting, replicate).spawn(3)
     models = _models(setting, int(order.generate_state(1)[0]), replicate)
+    watched = [models]
     rows, drawn = np.random.default_rng(train), np.random.default_rng(moments)
     if "every" in track:
         follow = tracking.recovery if "level" in track else tracking.drift
@@ -191,6 +192,7 @@ def _tracked(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, Any]
         ends = tracking.checkpoints(last=data["n"], **track)
         averaged = {key: m for key, m in models.items() if hasattr(m, "fit_averages")}
         others = {key: m for key, m in models.items() if key not in averaged}
+        watched = [averaged, others]
         seen = itertools.chain(
             tracking.regret_from_averages(design, averaged, ends, drawn) if averaged else (),
             tracking.regret_from_rows(design, others, ends, rows) if others else (),
@@ -198,7 +200,8 @@ def _tracked(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, Any]
     for row in seen:
         key = row.pop("key")
         label, point = ("truth", ()) if key is None else key
-        yield {"method": label, **dict(point), "replicate": replicate, **_finite(row)}
+        reason = next((getattr(m[key], "reason", None) for m in watched if key in m), None)
+        yield {"method": label, **dict(point), "replicate": replicate, **_finite(row, reason)}
 
 
 def warm_up(setting: dict[str, Any]) -> None:
@@ -233,6 +236,10 @@ def _real(setting: dict[str, Any], data):
         seed = int(_seeds(setting, replicate).generate_state(1)[0])
         passes = number_of_passes(setting, data, setting["run_values"])
         for label, (spec, chosen) in tuned.items():
+            if isinstance(chosen, str):
+                if replicate == 0:
+                    yield from _absent({**setting, "methods": {label: spec}}, chosen)
+                continue
             if replicate == 0:
                 for name, value in chosen.items():
                     yield {
@@ -242,15 +249,12 @@ def _real(setting: dict[str, Any], data):
                         "value": value,
                     }
             for point in points(spec.get("sweep", setting["sweep"])):
-                model = build({**spec, **point}, n_passes=passes, random_state=seed)
-                try:
-                    model.fit(data.X_train, data.y_train)
-                except FloatingPointError as error:
-                    model = Diverged(error)
+                models = {None: build({**spec, **point}, n_passes=passes, random_state=seed)}
+                guarded(models, None, fit, data.X_train, data.y_train)
                 row = {"method": label, **point, "replicate": replicate}
                 for metric in setting["metrics"]:
                     test = data.X_test, data.y_test, None
-                    yield row | _measured(metric, METRICS[metric], model, *test)
+                    yield row | _measured(metric, METRICS[metric], models[None], *test)
 
     return one
 
@@ -271,8 +275,11 @@ def number_of_passes(setting: dict[str, Any], data, cap: float | None) -> int:
     return max(1, min(passes, int(cap / values)))
 
 
-def _tuned(setting: dict[str, Any], data, spec: dict[str, Any]) -> tuple[dict, dict]:
-    """The method with the parameters that scored best on the training rows, and these."""
+def _tuned(setting: dict[str, Any], data, spec: dict[str, Any]) -> tuple[dict, dict | str]:
+    """The method with the parameters that scored best on the training rows, and these.
+
+    Why there are none, if no point has a score.
+    """
     tune = setting["tune"]
     if not tune:
         return spec, {}
@@ -281,19 +288,21 @@ def _tuned(setting: dict[str, Any], data, spec: dict[str, Any]) -> tuple[dict, d
     known = inspect.signature(find_class(spec["class"])).parameters
     grid = {name: values for name, values in tune["grid"].items() if name in known}
     grid = list(points(grid))
-    best, chosen = -np.inf, {}
-    for point in grid[:: math.ceil(len(grid) / setting.get("tune_points", len(grid)))]:
-        model = build(
-            {**spec, **point, **spec.get("at", tune["at"])}, n_passes=passes, random_state=seed
-        )
-        try:
-            # A point that is worse than nothing is not chosen: no need to say so of each.
-            with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-                model.fit(data.X_train, data.y_train)
-        except FloatingPointError:
-            continue
-        online = tune["score"] == "online"
-        score = model.online_score_ if online else model.score(data.X_train, data.y_train)
-        if score > best:
+    grid = grid[:: math.ceil(len(grid) / setting.get("tune_points", len(grid)))]
+    best, chosen = -np.inf, None
+
+    def scored(model, X, y):
+        model.fit(X, y)
+        return model.online_score_ if tune["score"] == "online" else model.score(X, y)
+
+    for point in grid:
+        own = {**spec, **point, **spec.get("at", tune["at"])}
+        models = {None: build(own, n_passes=passes, random_state=seed)}
+        # A point that is worse than nothing is not chosen: no need to say so of each.
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+            score = guarded(models, None, scored, data.X_train, data.y_train)
+        if score is not None and score > best:
             best, chosen = score, point
+    if chosen is None:
+        return spec, f"tuning: all {len(grid)} points diverged, or have no finite score"
     return {**spec, **chosen}, chosen

@@ -4,7 +4,7 @@ import importlib.util
 import inspect
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
@@ -68,12 +68,26 @@ def points(sweep: dict[str, list]) -> Iterator[dict[str, Any]]:
 class Diverged:
     """What stands for a model that diverged: asked for its coefficients, it gives the reason."""
 
-    def __init__(self, reason: FloatingPointError):
+    def __init__(self, reason: Exception):
         self.reason = str(reason)
 
     @property
     def coef_(self):
         raise NotFinite(self.reason)
+
+
+def guarded(models: dict[Any, Any], key: Any, call: Callable, *arguments: Any) -> Any:
+    """call(models[key], *arguments), unless the model diverges, or has diverged before.
+
+    None then, and in its place `models` has the reason.
+    """
+    if isinstance(models[key], Diverged):
+        return None
+    try:
+        return call(models[key], *arguments)
+    except (FloatingPointError, NotFinite) as error:
+        models[key] = Diverged(error)
+        return None
 
 
 def learn(
@@ -97,20 +111,15 @@ def learn(
     held = []
     for X, y in blocks if now or batch else ():
         for key in now:
-            if isinstance(models[key], Diverged):
-                continue
-            try:
-                seconds[key] += _seconds(show, models[key], X, y)
-            except FloatingPointError as error:
-                models[key] = Diverged(error)
+            seconds[key] += _seconds(models, key, show, X, y)
         if batch:
             held.append((X, y))
     for key in batch:
         X, y = zip(*held, strict=True)
         X, y = (sp.vstack(X) if sp.issparse(X[0]) else np.concatenate(X)), np.concatenate(y)
-        seconds[key] = _seconds(models[key].fit, X, y)
+        seconds[key] = _seconds(models, key, fit, X, y)
     for key in later:
-        seconds[key] = _seconds(_extract, models[key], averages)
+        seconds[key] = _seconds(models, key, extract, averages)
     return seconds
 
 
@@ -129,12 +138,18 @@ def show(model, X, y) -> None:
         model.partial_fit(X, y)
 
 
-def _extract(model, averages) -> None:
+def fit(model, X, y) -> None:
+    """Let a model learn from all rows."""
+    model.fit(X, y)
+
+
+def extract(model, averages) -> None:
+    """Let a model learn from running averages, which may change afterwards."""
     # Coefficients are computed when they are read.
     np.asarray(model.fit_averages(averages, copy=False).coef_)
 
 
-def _seconds(function, *args) -> float:
+def _seconds(*known) -> float:
     start = time.perf_counter()
-    function(*args)
+    guarded(*known)
     return time.perf_counter() - start

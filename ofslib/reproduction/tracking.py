@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ofslib.averages import RunningAverages
-from ofslib.metrics import detection_rate, selected_features
-from ofslib.reproduction.methods import show
+from ofslib.metrics import check_finite, detection_rate, selected_features
+from ofslib.reproduction.methods import extract, guarded, show
 from ofslib.simulate import Changing, Drifting, Equicorrelated
 from ofslib.wishart import LowRank, sample_averages
 
@@ -35,12 +35,12 @@ def drift(
         if shown:
             for j, value in enumerate(design.coef_at(t)[design.support], 1):
                 yield {"key": None, "t": t, "metric": f"coef {j}", "value": value}
-        for key, model in models.items():
-            model.partial_fit(X, y)
+        for key in models:
+            guarded(models, key, show, X, y)
             if not shown and t <= n / design.step_rows - last:
                 continue
-            coef = model.coef_
-            rmse = design.rmse(coef, model.intercept_, t + 1)
+            coef, intercept = _coefficients(models, key, design.p)
+            rmse = design.rmse(coef, intercept, t + 1)
             late[key].append(rmse)
             if shown:
                 yield {"key": key, "t": t, "metric": "RMSE at t", "value": rmse}
@@ -70,14 +70,16 @@ def recovery(
             for key in models.keys() - found:
                 yield from _recovered(key, since, t - since, design, False)
             since, found, true = t, set(), law.support
-        for key, model in models.items():
-            show(model, X, y)
+        for key in models:
+            guarded(models, key, show, X, y)
             if t % every:
                 continue
-            rate, coef = detection_rate(selected_features(model), true), model.coef_
+            selected = guarded(models, key, selected_features)
+            rate = np.nan if selected is None else detection_rate(selected, true)
+            coef, intercept = _coefficients(models, key, design.p)
             yield {"key": key, "t": t, "metric": "DR at t", "value": rate}
             if design.task == "regression":
-                expected = {"metric": "RMSE at t", "value": law.rmse(coef, model.intercept_)}
+                expected = {"metric": "RMSE at t", "value": law.rmse(coef, intercept)}
             else:
                 expected = {"metric": "AUC at t", "value": law.auc(coef)}
             yield {"key": key, "t": t, **expected}
@@ -141,8 +143,10 @@ def regret_from_averages(
     for start, end in pairwise([0, *ends]):
         block = sample_averages(end - start, *law, rng)
         S_xx, S_xy, S_yy = block.S_xx, block.S_xy, block.S_yy
-        for key, model in models.items():
-            w, b = (np.zeros(design.p), 0.0) if start == 0 else (model.coef_, model.intercept_)
+        for key in models:
+            w, b = np.zeros(design.p), 0.0
+            if start:
+                w, b = _coefficients(models, key, design.p)
             used = np.flatnonzero(w)
             w = w[used]
             square = S_yy - 2 * (w @ S_xy[used]) + w @ S_xx[np.ix_(used, used)] @ w
@@ -150,8 +154,8 @@ def regret_from_averages(
             regret.add(key, (end - start) * (square + shifted))
         regret.see(_on_true_features(design, block))
         averages.merge(block)
-        for model in models.values():
-            model.fit_averages(averages)
+        for key in models:
+            guarded(models, key, extract, averages)
         yield from regret.rows()
 
 
@@ -164,14 +168,31 @@ def regret_from_rows(
         cuts = [0, *(end - shown for end in ends if 0 < end - shown < len(y)), len(y)]
         for start, stop in pairwise(cuts):
             part = X[start:stop], y[start:stop]
-            for key, model in models.items():
-                before = 2.0 * model.online_loss_ * model.n_samples_seen_ if shown + start else 0.0
-                model.partial_fit(*part)
-                regret.add(key, 2.0 * model.online_loss_ * model.n_samples_seen_ - before)
+            for key in models:
+                loss = guarded(models, key, _squared_errors, *part)
+                regret.add(key, np.nan if loss is None else loss)
             regret.see(RunningAverages(design.k).update(part[0][:, design.support], part[1]))
             if shown + stop in ends:
                 yield from regret.rows()
         shown += len(y)
+
+
+def _coefficients(models: dict[Any, Any], key: Any, p: int) -> tuple[np.ndarray, float]:
+    """Coefficients and intercept; not numbers if the model diverged."""
+
+    def read(model):
+        check_finite(model)
+        return model.coef_, model.intercept_
+
+    return guarded(models, key, read) or (np.full(p, np.nan), np.nan)
+
+
+def _squared_errors(model, X, y) -> float:
+    """The sum of those of the rows, each before it is learned."""
+    seen = getattr(model, "n_samples_seen_", 0)
+    before = 2.0 * model.online_loss_ * seen if seen else 0.0
+    model.partial_fit(X, y)
+    return 2.0 * model.online_loss_ * model.n_samples_seen_ - before
 
 
 def _on_true_features(design: Equicorrelated, averages: RunningAverages) -> RunningAverages:

@@ -1,7 +1,7 @@
 """Streams of rows of which only the running averages are kept: dissertation, chapter 3."""
 
-import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from numbers import Integral, Real
 
 import numpy as np
@@ -13,7 +13,7 @@ from ofslib._interrupts import interrupts_held
 from ofslib.averages import RunningAverages, Standardized
 from ofslib.kernels.gram import least_squares
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, number, one_of, param
-from ofslib.streams.selector import DeferredModel
+from ofslib.streams.selector import DeferredModel, warn
 
 
 @estimator
@@ -128,9 +128,12 @@ class AverageStream(DeferredModel):
         if isinstance(self, ClassifierMixin) and abs(averages.S_yy - 1.0) > 1e-3:
             raise ValueError(f"averages have S_yy={averages.S_yy}; a classifier's y is -1 or +1")
 
-    def _refuse_if_wrong(self):
-        if self._state.n_features != self.n_features_in_:
-            raise ValueError(f"its averages are not those of {self.n_features_in_} features")
+    def _begin_like(self, parts):
+        p, averages = parts.get("n_features_in_"), parts["_state"]
+        if not isinstance(averages, RunningAverages) or averages.n_features != p:
+            raise ValueError(f"its averages are not those of {p} features")
+        self._begin_anew(1)
+        self._end_block()
 
     def _new_state(self, n_features: int) -> RunningAverages:
         """The state before the first row."""
@@ -151,7 +154,7 @@ class AverageStream(DeferredModel):
 
     def _partial_fit(self, X, y, **known):
         # The averages are changed in place: they and what else is known of the rows go together.
-        with interrupts_held():
+        with interrupts_held() if self.__sklearn_is_fitted__() else nullcontext():
             return super()._partial_fit(X, y, **known)
 
     def _end_block(self) -> None:
@@ -175,7 +178,8 @@ class AverageSelector(AverageStream):
 
     With weight n of the averages (the number of rows, unless old rows are forgotten), m features
     and the residual sum of squares RSS of a Gaussian model, AIC is n log(RSS / n) + 2 m and BIC is
-    n log(RSS / n) + m log n. Both are for many more rows than features: where n is near p, RSS goes
+    n log(RSS / n) + m log n; hence weights should have a mean of 1. A model of no feature is not
+    among those compared. Both are for many more rows than features: where n is near p, RSS goes
     to zero faster than they grow. The extended BIC (Chen and Chen 2008, gamma = 1) adds
     2 log C(p, m) to BIC, as so many sets of m features were looked at.
     """
@@ -199,6 +203,11 @@ class AverageSelector(AverageStream):
         p = len(standard.scale)
         if not isinstance(self.k, str):
             return self._coefs(standard, [min(int(self.k), p)])[0]
+        if weight < 2:
+            raise ValueError(
+                f"k={self.k!r} takes sample_weight for numbers of rows, and they sum up to "
+                f"{weight:.3g}: give weights with a mean of 1, or k as a number."
+            )
         half, wanted = int(min(standard.n, weight) // 2), min(int(self.max_k), p)
         most = half if self.k == "ebic" else standard.n - 1 - self.fit_intercept
         coefs = self._coefs(standard, range(1, max(1, min(wanted, most)) + 1))
@@ -206,10 +215,9 @@ class AverageSelector(AverageStream):
         chosen = np.count_nonzero(best)
         if chosen >= half and chosen > 1:
             other = "give k a number" if self.k == "ebic" else "k='ebic' is made for few rows"
-            warnings.warn(
+            warn(
                 f"k={self.k!r} chose {chosen} features with a weight of {weight:.6g} rows: so near "
-                f"to the number of rows no criterion tells signal from noise; {other}.",
-                stacklevel=2,
+                f"to the number of rows no criterion tells signal from noise; {other}."
             )
         return best
 

@@ -23,6 +23,7 @@ from sklearn.utils._tags import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from ofslib._model_files import refuse_unlike
 from ofslib._sparse import checked
 from ofslib.kernels.losses import Loss, total
 from ofslib.kernels.working_set import (
@@ -125,18 +126,14 @@ class ColumnStream(ColumnReader):
         self._y, self.n_samples_seen_ = y, n
         self._state = self._new_state(n)
 
-    def _refuse_if_wrong(self):
-        n, p, state = self.n_samples_seen_, self.n_features_in_, self._state
-        parts = dict(zip(getattr(state, "_fields", ()), state, strict=False))
-        index = np.array(parts.get("index", ()))
-        vectors = [parts.get(name, np.empty(n)) for name in ("margins", "slopes")]
-        vectors += [self._y] if self.supervised else []
-        if not (
-            ((0 <= index) & (index < p)).all()
-            and all(np.shape(vector) == (n,) and vector.dtype == float for vector in vectors)
-            and _fits(state, n, p)
-        ):
-            raise ValueError(f"its arrays are not those of {n} rows and {p} columns")
+    def _begin_like(self, parts):
+        n, y = parts.get("n_samples_seen_"), parts.get("_y")
+        if type(n) is not int or n < 1:
+            raise ValueError(f"it has {n} rows")
+        refuse_unlike(y, np.broadcast_to(0.0, n) if self.supervised else None, n, "y")
+        self.n_features_in_ = 0
+        self._begin_anew(0)
+        self._open(n, y)
 
     def _learn(self, X, y):
         self._open(X.shape[0], y)
@@ -463,21 +460,6 @@ def _another_unit(what: str, largest: float, allowed: tuple[float, float]) -> Va
     return ValueError(
         f"{what} has the largest absolute value {largest:.3g}; allowed are 0 and {allowed[0]:.3g} "
         f"to {allowed[1]:.3g}: give it in another unit."
-    )
-
-
-def _fits(state, n: int, p: int) -> bool:
-    """Whether the working sets of a state are of n rows and p columns, as kernels rely on."""
-    if not isinstance(state, WorkingSet):
-        return not isinstance(state, tuple) or all(_fits(part, n, p) for part in state)
-    used, room = state.index[: state.size[IN_USE]], len(state.index)
-    expected = [(room,), (room, n), (room,), (room,), (room,), (2,)]
-    types = [np.int64, *[np.float64] * 4, np.int64]
-    return (
-        [part.shape for part in state] == expected
-        and [part.dtype for part in state] == types
-        and 0 <= state.size[IN_USE] <= room
-        and bool(((0 <= used) & (used < p)).all())
     )
 
 

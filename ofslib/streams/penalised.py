@@ -94,17 +94,17 @@ class Penalised(RowStream):
         rows = int(getattr(self, "batch_size", 1))
         return new_grid(n_features, rows, int(self.n_penalties), bounds, self.arrays)
 
-    def _watch(self, at_end):
-        super()._watch(at_end)
-        if isinstance(self._state, PenaltyGrid) and self._state.truncated[0]:
-            l1, (size, place) = self._state.l1, self._state.truncated
-            low, high = l1[place], l1[place - 1] if place else 1000 * l1[0]
-            self._warn_once(
-                "truncated",
-                f"{type(self).__name__} has no penalty that leaves from 1 to k={self.k} features: "
-                f"shown are the {self.k} largest of the {size} coefficients with l1={low:.3g}. "
-                f"l1_range=({low:.3g}, {high:.3g}) may hold such a penalty.",
-            )
+    def _truncated(self, grid: PenaltyGrid) -> str:
+        """What to say if the model is cut to k features, or nothing."""
+        size, place = grid.truncated
+        if not size:
+            return ""
+        low, high = grid.l1[place], grid.l1[place - 1] if place else 1000 * grid.l1[0]
+        return (
+            f"{type(self).__name__} has no penalty that leaves from 1 to k={self.k} features: "
+            f"shown are the {self.k} largest of the {size} coefficients with l1={low:.3g}. "
+            f"l1_range=({low:.3g}, {high:.3g}) may hold such a penalty."
+        )
 
     def _advice_if_empty(self):
         if isinstance(self._state, PenaltyGrid):
@@ -116,9 +116,15 @@ class Penalised(RowStream):
         return grid.W
 
     def _model(self, state):
-        if isinstance(state, PenaltyGrid):
-            return coef_and_intercept(state.w)
-        return coef_and_intercept(type(self).coefficients(state, self._hyper))
+        grid = isinstance(state, PenaltyGrid)
+        w = state.w if grid else type(self).coefficients(state, self._hyper)
+        # Said of the model that is read: it may have been another one before, when few rows were
+        # known.
+        if grid:
+            self._say("truncated", self._truncated(state))
+        if self.n_samples_seen_ >= 10 * getattr(self, "batch_size", 1):
+            self._say("empty", self._empty(w[:-1]))
+        return coef_and_intercept(w)
 
 
 @estimator

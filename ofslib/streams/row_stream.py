@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,6 +26,23 @@ from ofslib.streams.selector import Classifier, LinearModel, Regressor, warn
 # are not in the layout that kernels read (the copy then stays in the processor's cache).
 _VALUES_PER_BLOCK = 2**24
 _VALUES_PER_COPY = 2**18
+# Rows after which it is asked whether the model has been worse than nothing since.
+_WINDOW = 1000
+
+
+class Sums(NamedTuple):
+    """Of rows, each under the model before it; regressors have no labels."""
+
+    rows: float
+    loss: float
+    score: float
+    weight: float  # of the score
+    positive: float  # labels +1
+    negative: float
+    predicted_positive: float
+    predicted_negative: float
+    pairs: float  # of rows that follow each other, and of those with two labels
+    changes: float
 
 
 def batches(rows: int | None, batch_size: int) -> int:
@@ -38,12 +55,10 @@ def coef_and_intercept(w: np.ndarray) -> tuple[np.ndarray, float]:
     return w[:-1].copy(), float(w[-1])
 
 
-def _form(state) -> list[tuple[type, tuple[int, ...], Any]]:
-    """Types of the parts of a state, and what else a kernel knows of its arrays."""
-    if isinstance(state, tuple):
-        found = [(type(state), (), None)]
-        return found + [form for part in state for form in _form(part)]
-    return [(type(state), np.shape(state), getattr(state, "dtype", None))]
+def _longest(state) -> int:
+    """The longest axis of the arrays of a state."""
+    parts = map(_longest, state) if isinstance(state, tuple) else np.shape(state)
+    return max(parts, default=0)
 
 
 def _blocks(X, y, order) -> Iterator[Block]:
@@ -78,6 +93,14 @@ def _kernel_csr(X) -> CSR:
     return CSR(data, indices, np.require(X.indptr, np.int64, "CW"))
 
 
+def least_of_constants(loss: str, positive: float, negative: float) -> float:
+    """Sum of the losses of the best constant margin, of so many labels +1 and -1."""
+    n = positive + negative
+    if loss == "log_loss":
+        return n * np.log(n) - positive * np.log(positive) - negative * np.log(negative)
+    return 2.0 * min(positive, negative) if loss == "hinge" else 4.0 * positive * negative / n
+
+
 def _all_finite(state) -> bool:
     """Whether all numbers of a state are."""
     if isinstance(state, np.ndarray):
@@ -101,7 +124,10 @@ class RowStream(LinearModel):
     fit_intercept: bool = param("Learn a constant, not counted in k.", "boolean", default=True)
     n_passes: int = param("Times that `fit` shows the rows.", AT_LEAST_ONE, default=1)
     shuffle: bool = param(
-        "Whether `fit` shows them in random order, new in each pass.", "boolean", default=True
+        "Whether `fit` shows them in random order, new in each pass; a method that forgets shows "
+        "them in their own.",
+        "boolean",
+        default=True,
     )
     random_state: int | np.random.RandomState | None = param(
         "Seed or generator (as in scikit-learn) of that order.", "random_state", default=None
@@ -131,6 +157,10 @@ class RowStream(LinearModel):
     def _finish(self, state: NamedTuple) -> None:
         """Take in what is still held back when the stream of `fit` ends."""
 
+    def _forgets(self) -> bool:
+        """Whether the order of the rows says which of them count."""
+        return False
+
     def _read_hyper(self, n_rows: int | None, **own) -> NamedTuple:
         """The hyper-parameters as the kernel reads them; `n_rows`: the stream's length if known.
 
@@ -140,32 +170,46 @@ class RowStream(LinearModel):
 
     def _start(self, n_features: int) -> None:
         self._state = self._new_state(n_features)
-        # Sums of loss, of score, of its weight; of labels +1 and -1, and of predictions of each
-        self._online = np.zeros(7)
+        # Of all rows, of those since it was last asked, and of the first half of the largest power
+        # of two, and of this power, that are not more than all
+        self._online = np.zeros((4, len(Sums._fields)))
         self._warned = ()
         self.n_samples_seen_ = 0
 
-    def _refuse_if_wrong(self):
-        # Kernels rely on the arrays that the state began with: they are changed in place.
-        p, found = self.n_features_in_, _form(self._state)
-        if not 1 <= p <= max((shape[0] for _, shape, _ in found if shape), default=0):
+    def _begin_like(self, parts):
+        p, n_rows = parts.get("n_features_in_", 0), parts.get("_n_rows")
+        if not 1 <= p <= _longest(parts["_state"]):
             raise ValueError(f"its arrays are not those of {p} features")
-        fresh = type(self)(**self.get_params() | self._frozen)
-        if _form(fresh._new_state(p)) != found:
-            raise ValueError(f"its arrays are not those of {p} features and its parameters")
+        if n_rows is not None and (type(n_rows) is not int or n_rows < 1):
+            raise ValueError(f"it was told of {n_rows} rows")
+        self.n_features_in_ = p
+        self._begin_anew(p)
+        self._plan(n_rows)
+
+    def _parts(self):
+        # Made anew from what it was made of.
+        return {name: part for name, part in super()._parts().items() if name != "_hyper"}
+
+    def _plan(self, n_rows: int | None) -> None:
+        """Take the hyper-parameters from the parameters, and keep what they were made of."""
+        # get_params takes as long as some rows.
+        own = self._parameter_constraints
+        self._learned_with = {name: value for name, value in vars(self).items() if name in own}
+        self._n_rows = n_rows
+        self._hyper = self._read_hyper(n_rows)
 
     def _learn(self, X, y) -> None:
         n, rng = X.shape[0], check_random_state(self.random_state)
-        self._hyper = self._read_hyper(n * self.n_passes)
+        self._plan(n * self.n_passes)
         for _ in range(self.n_passes):
-            order = rng.permutation(n) if self.shuffle else np.arange(n)
+            order = rng.permutation(n) if self.shuffle and not self._forgets() else np.arange(n)
             self._learn_rows(X, y, order)
         self._end()
 
     def _learn_more(self, X, y) -> None:
         # What stood before stays, should the rows be refused.
         self._state, self._online = copy.deepcopy((self._state, self._online))
-        self._hyper = self._read_hyper(self._n_rows_in_all)
+        self._plan(self._n_rows_in_all)
         self._learn_rows(X, y, np.arange(X.shape[0]))
         self._watch(at_end=False)
 
@@ -180,9 +224,19 @@ class RowStream(LinearModel):
             if done < n:
                 self._refuse(block.X, block.order[done])
             margins, targets = block.margins, block.y[block.order]
-            with np.errstate(over="ignore", invalid="ignore"):
-                self._online += (total(loss, margins, targets), *self._scored(margins, targets))
-            self.n_samples_seen_ += n
+
+            def sums(m, margins=margins, targets=targets):
+                margins, targets = margins[:m], targets[:m]
+                with np.errstate(over="ignore", invalid="ignore"):
+                    scored = self._scored(margins, targets)
+                    return np.array((m, total(loss, margins, targets), *scored))
+
+            before, self.n_samples_seen_ = self.n_samples_seen_, self.n_samples_seen_ + n
+            power = 1 << self.n_samples_seen_.bit_length() - 1
+            for mark in (power // 2, power):
+                if before < mark:
+                    self._online[2:] = self._online[3], self._online[0] + sums(mark - before)
+            self._online[:2] += sums(n)
 
     def _watch(self, at_end: bool) -> None:
         """Refuse a model that is not finite; warn, once each, of what makes one worthless.
@@ -191,36 +245,73 @@ class RowStream(LinearModel):
         """
         if not _all_finite(self._state):
             raise self._diverged()
-        (loss, score, weight), labels, said = self._online[:3], self._online[3:5], self._online[5:]
-        empty, constant = weight * value(int(Loss[self.loss]), 0.0, 1.0), labels.max()
-        # The mean of so few losses may be that much off by chance.
-        margin = 1.0 + 3.0 / np.sqrt(self.n_samples_seen_)
-        if loss > margin * empty and score < constant:
-            self._warn_once(
-                "worse than nothing",
-                f"{type(self).__name__} predicts worse than a model without features: over the "
-                f"{self.n_samples_seen_} rows online_loss_ is {self.online_loss_:.3g} against "
-                f"{empty / self.n_samples_seen_:.3g}, online_score_ {self.online_score_:.3g} "
-                f"against {constant / weight:.3g}. {self._advice()}",
-            )
-        if at_end and not self.coef_.any():
-            self._warn_once(
-                "empty", f"{type(self).__name__} has selected no feature. {self._advice_if_empty()}"
-            )
-        elif 20 <= labels.min() > 20 * said.min():
-            self._warn_once(
-                "one class",
-                f"{type(self).__name__} has predicted the same label for all but "
-                f"{said.min():.0f} of {self.n_samples_seen_} rows, though {labels.min():.0f} have "
-                "the rarer one. Its coefficients may still be too small to tell: take larger steps "
-                f"than with {self._step()}, more rows or n_passes, or let SFSA find the step by "
-                "step='spectral'; and do not sort rows by label.",
-            )
+        whole, late = map(Sums._make, self._online[:2])
+        worse = self._worse_than_nothing(late) if late.rows >= _WINDOW else ""
+        worse = worse or self._worse_than_nothing(whole)
+        if worse or late.rows >= _WINDOW:
+            self._say("worse than nothing", worse)
+        if late.rows >= _WINDOW:
+            self._online[1] = 0.0
+        if at_end:
+            self._say("empty", self._empty(self.coef_))
+        if "empty" not in self._warned:
+            self._say("one class", self._one_class(Sums._make(self._online[0] - self._online[2])))
+        self._say("sorted", self._sorted(whole))
 
-    def _warn_once(self, kind: str, message: str) -> None:
-        if kind not in self._warned:
-            self._warned += (kind,)
+    def _worse_than_nothing(self, sums: Sums) -> str:
+        """What to say if it was over these rows, or nothing."""
+        empty = sums.weight * value(int(Loss[self.loss]), 0.0, 1.0)
+        constant = max(sums.positive, sums.negative)
+        # The mean of so few losses may be that much off by chance.
+        if sums.loss <= (1.0 + 3.0 / np.sqrt(sums.rows)) * empty or sums.score >= constant:
+            return ""
+        return (
+            f"{type(self).__name__} predicts worse than a model without features: over the last "
+            f"{sums.rows:.0f} of {self.n_samples_seen_} rows online_loss_ is "
+            f"{sums.loss / sums.rows:.3g} against {empty / sums.rows:.3g}, online_score_ "
+            f"{sums.score / sums.weight:.3g} against {constant / sums.weight:.3g}. {self._advice()}"
+        )
+
+    def _empty(self, coef: np.ndarray) -> str:
+        """What to say if no feature is selected, or nothing."""
+        none = f"{type(self).__name__} has selected no feature. {self._advice_if_empty()}"
+        return "" if coef.any() else none
+
+    def _one_class(self, sums: Sums) -> str:
+        """What to say if it predicts one class without having learned to, or nothing."""
+        rarer = min(sums.positive, sums.negative)
+        predicted = min(sums.predicted_positive, sums.predicted_negative)
+        if rarer < 20 or rarer <= 20 * predicted:
+            return ""
+        least = least_of_constants(self.loss, sums.positive, sums.negative)
+        # Of a rare class the best model may do so too, and hardly tell more than its share.
+        if sums.loss <= (1.0 + 1.0 / np.sqrt(rarer)) * least:
+            return ""
+        return (
+            f"{type(self).__name__} has predicted the same label for all but {predicted:.0f} of "
+            f"the last {sums.rows:.0f} rows, though {rarer:.0f} have the rarer one, and is no "
+            f"better than a constant: their mean loss is {sums.loss / sums.rows:.3g} against "
+            f"{least / sums.rows:.3g}. Its coefficients may still be too small to tell: take "
+            f"larger steps than with {self._step()}, more rows or n_passes, or let SFSA find the "
+            "step by step='spectral'."
+        )
+
+    def _sorted(self, sums: Sums) -> str:
+        """What to say if the rows are sorted by label, or nothing."""
+        expected = 2.0 * sums.pairs * sums.positive * sums.negative / sums.rows**2
+        if expected < 20 or expected <= 20 * sums.changes:
+            return ""
+        return (
+            f"Rows seem to be sorted by label: {sums.changes:.0f} of {sums.pairs:.0f} rows have "
+            f"another one than the row before, where {expected:.0f} would by chance. What "
+            f"{type(self).__name__} predicts follows the last ones: show rows in random order."
+        )
+
+    def _say(self, kind: str, message: str) -> None:
+        """Warn, once while it lasts; no message: it is over."""
+        if message and kind not in self._warned:
             warn(message, ConvergenceWarning)
+        self._warned = (*(k for k in self._warned if k != kind), *([kind] if message else []))
 
     def _refuse(self, X, i: int) -> None:
         """Say why row i of X has no finite prediction."""
@@ -245,14 +336,15 @@ class RowStream(LinearModel):
         )
 
     def _advice_if_empty(self) -> str:
-        return "X may be zero."
+        return "X or y may be zero in every row."
 
     @property
     def online_loss_(self) -> float:
         """float
         Mean loss of each row under the model that stood before that row was shown."""
         check_is_fitted(self)
-        return self._online[0] / self.n_samples_seen_
+        whole = Sums._make(self._online[0])
+        return whole.loss / whole.rows
 
     @property
     def online_score_(self) -> float:
@@ -260,7 +352,8 @@ class RowStream(LinearModel):
         Share of rows that this model classified rightly (classifiers), or the share of the
         variance around zero that it explained (regressors)."""
         check_is_fitted(self)
-        return self._online[1] / self._online[2]
+        whole = Sums._make(self._online[0])
+        return whole.score / whole.weight
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")
@@ -312,7 +405,8 @@ class RowClassifier(Classifier):
         positive = np.count_nonzero(y > 0)
         said = np.count_nonzero(margins > 0), np.count_nonzero(margins < 0)
         right = np.count_nonzero((margins > 0) == (y > 0))
-        return right, len(y), positive, len(y) - positive, *said
+        pairs = max(len(y) - 1, 0), np.count_nonzero(np.diff(y))
+        return right, len(y), positive, len(y) - positive, *said, *pairs
 
 
 @estimator
@@ -323,7 +417,7 @@ class RowRegressor(Regressor):
 
     def _scored(self, margins, y):
         weight = np.square(y).sum()
-        return weight - np.square(margins - y).sum(), weight, 0.0, 0.0, 0.0, 0.0
+        return weight - np.square(margins - y).sum(), weight, *np.zeros(6)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import ThreadpoolController
 
-from ofslib._model_files import Saved
+from ofslib._model_files import Saved, refuse_unlike
 from ofslib._sparse import checked
 from ofslib.streams.bases import BaseEstimator, ClassifierMixin, RegressorMixin, SelectorMixin
 
@@ -32,14 +32,18 @@ def one_blas_thread() -> contextlib.AbstractContextManager:
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn; charged to the line of the first caller outside the streams."""
+    """Warn; charged to the line of the first caller outside of ofslib."""
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(_INNER):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 
 
-_INNER = (__name__.rpartition(".")[0], "contextlib")
+_INNER = (__name__.partition(".")[0] + ".", "contextlib")
+
+
+# What is compared, after reading a file, with an object that has just begun to learn.
+_CHECKED = {"_state", "_online", "_warned", "n_samples_seen_"}
 
 
 class Selector(Saved, SelectorMixin, BaseEstimator):
@@ -120,28 +124,43 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
                 )
 
     def _restore(self, parts):
-        own = set(self._get_param_names())
-        given = {name for name in parts if not name.startswith("_") and not name.endswith("_")}
-        if own - given:
-            raise ValueError(f"it lacks parameters: {', '.join(sorted(own - given))}")
-        super()._restore(parts)
+        own, p = type(self)().get_params(deep=False), parts.get("n_features_in_", 0)
+        super()._restore(parts | {name: own[name] for name in own if name not in parts})
         self._validate_params()
         names = parts.get("feature_names_in_")
-        if names is not None and len(names) != self.n_features_in_:
-            raise ValueError(f"it has {len(names)} names of {self.n_features_in_} features")
+        if type(p) is not int or p < 0 or (names is not None and np.shape(names) != (p,)):
+            raise ValueError(f"it has {p} features, and names of the shape {np.shape(names)}")
         if is_classifier(self) and "classes_" in parts and np.shape(self.classes_) != (2,):
             raise ValueError(f"it has the classes {self.classes_}")
-        if hasattr(self, "_state"):
-            self._refuse_if_wrong()
+        if "_state" not in parts:
+            return
+        learned, frozen = (parts.get(name, {}) for name in ("_learned_with", "_frozen"))
+        refuse_unlike((learned, frozen), ({}, {}), p, "what it learned with")
+        learned = self.get_params(deep=False) | learned | frozen
+        if unknown := [name for name in learned if name not in own]:
+            raise ValueError(f"it has parameters that are not known: {', '.join(unknown)}")
+        # A copy, as a random generator may be used.
+        fresh = type(self)(**copy.deepcopy(learned))
+        fresh._validate_params()
+        fresh._begin_like(parts)
+        for name in _CHECKED & vars(fresh).keys():
+            refuse_unlike(parts.get(name), vars(fresh)[name], p, name)
+        self._frozen = fresh._frozen
+        if "_learned_with" in parts:
+            self._learned_with |= learned
+        if hasattr(fresh, "_hyper"):
+            self._hyper = fresh._hyper
 
     def _parts(self):
         self._validate_params()
-        if hasattr(self, "_state"):
-            self._refuse_if_wrong()
         return super()._parts()
 
-    def _refuse_if_wrong(self) -> None:
-        """ValueError if what was learned does not belong together, as in a file made by hand."""
+    def _begin_like(self, parts: dict) -> None:
+        """Begin anew with as much data as an object of these parts, which come from a file.
+
+        ValueError if these cannot be what was learned.
+        """
+        raise NotImplementedError
 
     @contextlib.contextmanager
     def _unless_it_fails(self):
