@@ -1,9 +1,10 @@
 """Online feature selection: the algorithms and the bounds of five papers.
 
 Estimators are found by their names, ``from ofslib import SFSAClassifier``, and imported when they
-are first asked for. `ofslib.datasets` reads files of any size, `ofslib.RunningAverages` sums rows
-up, `ofslib.wishart` and `ofslib.simulate` draw what the papers draw, `ofslib.metrics` measures
-what they measure, and `ofslib.bounds` computes what they promise.
+are first asked for. `ofslib.datasets` reads files of any size, `ofslib.fit_stream` learns from one
+and goes on where it was killed, `ofslib.RunningAverages` sums rows up, `ofslib.wishart` and
+`ofslib.simulate` draw what the papers draw, `ofslib.metrics` measures what they measure, and
+`ofslib.bounds` computes what they promise. `ofslib.cli` is the command ``ofslib``.
 """
 
 from importlib import import_module
@@ -57,13 +58,16 @@ MODULES = ("averages", "bounds", "datasets", "metrics", "simulate", "wishart")
 
 _HOMES = {name: f"ofslib.algorithms.{file}" for file, names in ESTIMATORS.items() for name in names}
 _HOMES["RunningAverages"] = "ofslib.averages"
+_HOMES["fit_stream"] = "ofslib.streams.checkpoint"
 
 __all__ = [*sorted(_HOMES), *MODULES]
-__doc__ += "\nThe estimators:\n" + fill(", ".join(sorted(set(_HOMES) - {"RunningAverages"})), 96)
+__doc__ += "\nThe estimators:\n" + fill(
+    ", ".join(sorted(set(_HOMES) - {"RunningAverages", "fit_stream"})), 96
+)
 
 
 def home_of(name: str) -> str | None:
-    """Name of the module that a class of ofslib stands in; None if there is no such class."""
+    """Name of the module that a name of ofslib stands in; None if there is no such name."""
     return _HOMES.get(name)
 
 

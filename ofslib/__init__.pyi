@@ -62,6 +62,7 @@ from ofslib.algorithms.truncated_gradient import (
 )
 from ofslib.algorithms.uniform import UniformSelector as UniformSelector
 from ofslib.averages import RunningAverages as RunningAverages
+from ofslib.streams.checkpoint import fit_stream as fit_stream
 
 __version__: str
 __all__: list[str]

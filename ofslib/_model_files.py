@@ -103,6 +103,12 @@ def read(cls, path, **given):
     return new
 
 
+def class_of(path) -> str:
+    """Name of the class that a file holds; ValueError if the file is not whole."""
+    with open(path, "rb") as file, _named(path, " is damaged, cut short, or not written by save"):
+        return _opened(file)[1]["class"].rpartition(":")[2]
+
+
 def _opened(file) -> tuple[zipfile.ZipFile, dict]:
     """The archive and its head."""
     if file.seek(0, os.SEEK_END) < _DIGITS or _checksum(file) != file.read(_DIGITS):

@@ -37,6 +37,7 @@ MAY_IMPORT = {
 }
 LIBRARY = set(MAY_IMPORT)
 MAY_IMPORT["reproduction"] = LIBRARY
+MAY_IMPORT["cli"] = LIBRARY | {"reproduction"}
 WITH_NUMBA = {"_jit", "kernels", "streams", "algorithms"}
 ONLY_NUMPY_AND_SCIPY = {"simulate", "bounds"}
 # What the extra "reproduction" brings, see pyproject.toml.
@@ -168,7 +169,7 @@ def test_the_library_needs_no_extra(file):
 
 def test_what_the_workflow_reads_needs_no_numba():
     edges = graph()
-    heavy = WITH_NUMBA | {"datasets", "reproduction"}
+    heavy = WITH_NUMBA | {"datasets", "reproduction", "cli"}
     light = {name for name in edges if name.split(".")[1] not in heavy}
     light |= {f"ofslib.datasets.{m}" for m in ("registry", "download")} | {"ofslib.datasets"}
     light |= {f"ofslib.reproduction.{m}" for m in ("project", "entries", "sources", "tables")}

@@ -14,7 +14,7 @@ PLACES = re.findall(r"`([\w./-]+\.\w+)`: `([\w.]+)`", TEXT)
 
 def floors():
     """{part: its floor}, as the picture shows it."""
-    picture = re.search(r"```\n(5 .*?)```", TEXT, re.S).group(1)
+    picture = re.search(r"```\n(6 .*?)```", TEXT, re.S).group(1)
     lines = [line.split() for line in picture.splitlines()]
     return {part: int(floor) for floor, *parts in lines for part in parts}
 

@@ -1,5 +1,6 @@
 """The wheel in an environment that has only what the library itself depends on."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -31,7 +32,7 @@ from ofslib.datasets import load, open_stream, registry
 
 modules = [getattr(ofslib, name) for name in ofslib.MODULES]
 estimators = [getattr(ofslib, name) for name in ofslib.__all__ if name not in ofslib.MODULES]
-assert len(modules) == 6 and len(estimators) == 49
+assert len(modules) == 6 and len(estimators) == 50
 model, averages = SFSAClassifier(k=1), RunningAverages(3)
 for X, y in open_stream("rows.svm", block_rows=60):
     model.partial_fit(X, y, classes=[-1, 1])
@@ -119,6 +120,12 @@ def test_a_wheel_alone_fits_and_reads(installed, project):
     file, loaded = run(python, "-c", PROGRAM, cwd=project).splitlines()
     assert Path(file).is_relative_to(folder / "venv")
     assert {"numba", "pooch"} <= set(loaded.split())
+    command = Path(python).with_name("ofslib.exe" if os.name == "nt" else "ofslib")
+    assert run(command, "--version").startswith("ofslib ")
+    selected = json.loads(run(command, *"select rows.svm -k 1 --json".split(), cwd=project))
+    assert [row["feature"] for row in selected["selected"]] == ["1"]
+    papers = subprocess.run([command, "papers"], capture_output=True, text=True, cwd=project)
+    assert papers.returncode == 1 and "pip install 'ofslib[reproduction]'" in papers.stderr
     run(python, "-m", "pip", "check")
     needs = [python, "-c", "import ofslib.reproduction.project"]
     done = subprocess.run(needs, capture_output=True, text=True, cwd=project)

@@ -9,7 +9,10 @@ from ofslib.streams.parameters import estimator, param
 
 @estimator
 class UniformSelector(ScoredSelector):
-    """k features, all sets of k equally likely."""
+    """k features, all sets of k equally likely.
+
+    Cost: O(p log p), of the data nothing is read.
+    """
 
     random_state: int | np.random.RandomState | None = param(
         "Seed or generator (as in scikit-learn) of the draw.", "random_state", default=None

@@ -70,6 +70,27 @@ def fetch(
     return paths
 
 
+def verify(
+    name: str,
+    folder: str | os.PathLike = "resources",
+    registry_path: str | os.PathLike | None = None,
+) -> dict[Path, str]:
+    """Check the files of a data set that are there; nothing is fetched, removed or changed.
+
+    The parameters are those of `fetch`. Each path is said to be "whole", "missing" or "damaged".
+    """
+    row, found = find_row(name, registry_path), {}
+    for remote in [r for part in splits(row) for r in remote_files(row, part)]:
+        path = Path(folder) / remote.name
+        try:
+            found[path] = "whole" if path.is_file() else "missing"
+            if path.is_file():
+                _verify(path, remote)
+        except CorruptFile:
+            found[path] = "damaged"
+    return found
+
+
 class RemoteFile(NamedTuple):
     """One file of a data set, and what the registry pins of it."""
 

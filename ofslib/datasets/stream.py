@@ -5,13 +5,13 @@ import json
 import mmap
 import os
 import struct
-import time
 import weakref
 import zlib
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +22,12 @@ from ofslib._sparse import checked
 from ofslib.datasets.download import fetch
 from ofslib.datasets.readers import load
 from ofslib.datasets.registry import read_rows
-from ofslib.datasets.text import Piece, TextRows, as_matrix, check_whole, joined
+from ofslib.datasets.text import Piece, TextRows, as_matrix, check_whole, joined, state_of
 from ofslib.kernels.rows import is_canonical
 from ofslib.kernels.text import digest
 
 _PIECE = 1 << 25  # bytes of the cache that are mapped at once
 _MAPS = 64  # each map takes a file descriptor, of which a process has 256 or more
-_TICK = 0.02  # seconds: file systems count time in steps, of 0.01 at most where they are local
 
 
 def open_stream(
@@ -153,6 +152,34 @@ class Stream:
         path = self.cache_path
         return path.stat().st_size if path and path.is_file() else 0
 
+    @property
+    def _text(self):
+        return getattr(self._source, "text", self._source)
+
+    @property
+    def text_bytes(self) -> int:
+        """Size of the file of the text, as it lies there; 0 for rows that are in memory."""
+        path = getattr(self._text, "path", None)
+        return path.stat().st_size if path else 0
+
+    def identity(self) -> dict[str, Any]:
+        """What tells these rows in these blocks from others, as a checkpoint keeps it.
+
+        The bytes of a text are read for it, but not parsed; where it lies does not matter.
+        """
+        sizes = {name: getattr(self, name) for name in ("n_rows", "n_features")}
+        cuts = {"block_rows": self.block_rows, "start_row": self.start_row}
+        return {"content": self._source.identity(), **sizes, **cuts}
+
+    @contextmanager
+    def watched(self, saw: Callable[[int], object]) -> Iterator[None]:
+        """Meanwhile, `saw` is told how many bytes of the text's file were read in this pass."""
+        self._text.saw = saw
+        try:
+            yield
+        finally:
+            self._text.saw = None
+
     def skip(self, rows: int) -> "Stream":
         """The same stream without its first rows: to go on where an earlier run stopped."""
         return Stream(self._source, self.block_rows, self._n_features, self.start_row + rows)
@@ -187,6 +214,13 @@ class ArrayRows:
         X = sp.csr_array(X, dtype=dtype)
         self.rows, self.size = Piece(X.data, X.indices, X.indptr, y.astype(np.float64)), X.shape
 
+    def identity(self):
+        """What tells these rows from others."""
+        found = hashlib.sha256()
+        for array in self.rows:
+            found.update(np.ascontiguousarray(array).data)
+        return [found.hexdigest(), self.rows.data.dtype.str]
+
     def pieces(self, start, width):
         """The rows from `start` on."""
         _check_width("the data set", self.size[1], width)
@@ -217,7 +251,7 @@ class CachedRows:
 
     def __init__(self, text, path):
         self.text, self.path = text, path
-        self._content = self._checked = (None, None)
+        self._checked = (None, None)
 
     @property
     def size(self):
@@ -232,7 +266,7 @@ class CachedRows:
         with file:
             _check_width(self.text.path, _width(index), width)
             # What was found right stays so: the file is never changed, but replaced.
-            state = _state(os.fstat(file.fileno()))
+            state = state_of(os.fstat(file.fileno()))
             if self._checked[0] != state:
                 self._checked = (state, set())
             before, at, right = 0, 0, self._checked[1]
@@ -252,7 +286,7 @@ class CachedRows:
             raise CorruptFile(f"{self.path}: damaged as soon as written; is the disk sound?")
         del raw, piece  # Windows replaces no file that is mapped
         self._build()
-        if self._digest_of_text() != content:
+        if self.text.content()[1] != content:
             raise self._changing()
         yield from self.pieces(max(start, before), width, rebuilt=True)
 
@@ -290,17 +324,13 @@ class CachedRows:
         return bool(whole and is_canonical(piece.indptr, piece.indices))
 
     def _options(self):
-        return [self.VERSION, self.text.is_vw, bool(self.text.zero_based), self.text.dtype.str]
+        return [self.VERSION, *self.text.options()]
 
-    def _digest_of_text(self):
-        """Digest of the bytes of the text; read anew only if its state has changed."""
-        state = _state(self.text.path.stat())
-        if self._content[0] != state:
-            # A change within the same tick as the last one would not show in the state.
-            time.sleep(min(max(0, state[2] / 1e9 + _TICK - time.time()), _TICK))
-            with open(self.text.path, "rb") as file:
-                self._content = (state, hashlib.file_digest(file, "sha256").hexdigest())
-        return self._content[1]
+    def identity(self):
+        """What tells these rows from others."""
+        file, content, _ = self._ready()
+        file.close()
+        return [content, *self.text.options()]
 
     def _ready(self):
         """The open file, the digest of its text and its table of pieces; made first if need be."""
@@ -319,7 +349,7 @@ class CachedRows:
 
     def _index(self, file):
         """Digest of the text and table of pieces, if the file is whole and made from this text."""
-        now = _state(self.text.path.stat())
+        now = state_of(self.text.path.stat())
         try:
             end = file.seek(-self.TRAILER.size, os.SEEK_END)
             length, crc = self.TRAILER.unpack(file.read())
@@ -344,10 +374,10 @@ class CachedRows:
         with suppress(OSError, ValueError):
             if json.loads(beside.read_bytes()) == [now, content]:
                 return True
-        if self._digest_of_text() != content:
+        if self.text.content()[1] != content:
             return False
         with suppress(OSError):  # a folder that is not to be written to
-            write_whole(beside, json.dumps(self._content))
+            write_whole(beside, json.dumps(self.text.content()))
         return True
 
     def _build(self):
@@ -359,7 +389,7 @@ class CachedRows:
             raise
 
     def _build_whole(self):
-        content, state, index = self._digest_of_text(), self._content[0], []
+        (state, content), index = self.text.content(), []
         with whole_file(self.path) as file:
             gathered, size = [], 0
             for piece in chain(self.text.pieces(), [None]):
@@ -369,7 +399,7 @@ class CachedRows:
                 if piece is not None:
                     gathered.append(piece)
                     size += sum(array.nbytes for array in piece)
-            if _state(self.text.path.stat()) != state:
+            if state_of(self.text.path.stat()) != state:
                 raise self._changing()
             raw = json.dumps([self._options(), state, content, index]).encode()
             file.write(raw + self.TRAILER.pack(len(raw), zlib.crc32(raw)))
@@ -392,11 +422,6 @@ def _digest(raw):
 
 def _width(index):
     return max((columns for _, columns, _, _ in index), default=0)
-
-
-def _state(found):
-    """What changes when a file does: size, times of content and of any change, number."""
-    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
 
 
 def cache_of(path: Path, cache) -> Path:

@@ -2,13 +2,17 @@
 
 import bz2
 import gzip
+import hashlib
 import lzma
+import os
 import re
 import sys
+import time
 import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import cached_property
 from importlib import import_module
 from numbers import Integral
@@ -31,15 +35,26 @@ from ofslib.kernels.text import (
 
 _CHUNK = 1 << 20  # bytes of text parsed at once: what a processor keeps at hand
 _LONGEST_LINE = 1 << 28
+_TICK = 0.02  # seconds: file systems count time in steps, of 0.01 at most where they are local
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _WORD = re.compile(rb"[^ \t\r\f\v\n]*")
 
 
-def open_text(path):
-    """Open a text for reading bytes, unpacked if it is compressed."""
+def open_text(path, packed=None):
+    """Open a text for reading bytes, unpacked if it is compressed.
+
+    `packed` is the file of this path, if it is open already; it is then left open.
+    """
     openers = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _open_zst}
-    return openers.get(Path(path).suffix, open)(path, "rb")
+    if opener := openers.get(Path(path).suffix):
+        return opener(packed or path, "rb")
+    return nullcontext(packed) if packed else open(path, "rb")
+
+
+def state_of(found: os.stat_result) -> list[int]:
+    """What changes when a file does: size, times of content and of any change, number."""
+    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
 
 
 def _open_zst(path, mode):
@@ -114,6 +129,8 @@ class TextRows:
     def __init__(self, path, zero_based, n_features, dtype, n_jobs=1):
         self.path, self.zero_based, self.dtype = Path(path), zero_based, np.dtype(dtype)
         self.n_features, self.n_jobs = n_features, n_jobs
+        self.saw: Callable[[int], object] | None = None  # told the bytes of the file read so far
+        self._content: tuple[list[int], str] = ([], "")
         check_whole(n_jobs=(n_jobs, 1))
         if not isinstance(zero_based, bool | np.bool_):
             raise ValueError(f"zero_based: expected True or False, got {zero_based!r}")
@@ -123,6 +140,24 @@ class TextRows:
         begin = bytes(buffer[:size]).removeprefix(_BYTE_ORDER_MARK).split(b"\n")
         lines = (line.split(b"#")[0] for line in begin)
         self.is_vw = b"|" in next(filter(bytes.strip, lines), b"")
+
+    def content(self) -> tuple[list[int], str]:
+        """State of the file and digest of its bytes, read anew only if its state has changed."""
+        state = state_of(self.path.stat())
+        if self._content[0] != state:
+            # A change within the same tick as the last one would not show in the state.
+            time.sleep(min(max(0, state[2] / 1e9 + _TICK - time.time()), _TICK))
+            with open(self.path, "rb") as file:
+                self._content = (state, hashlib.file_digest(file, "sha256").hexdigest())
+        return self._content
+
+    def options(self) -> list:
+        """What else the rows depend on."""
+        return [self.is_vw, bool(self.zero_based), self.dtype.str]
+
+    def identity(self) -> list:
+        """What tells these rows from others."""
+        return [self.content()[1], *self.options()]
 
     @cached_property
     def size(self):
@@ -163,7 +198,7 @@ class TextRows:
         Each is a buffer, used again when `n_jobs` + 1 others were given, and where the lines end.
         """
         buffers, rest, at, piece = deque([bytearray()] * (self.n_jobs + 2)), b"", 0, 1
-        with open_text(self.path) as file:
+        with open(self.path, "rb") as packed, open_text(self.path, packed) as file:
             while piece:
                 begin, room = len(rest), len(rest) + max(len(rest), _CHUNK)
                 buffer = buffers.popleft()
@@ -172,6 +207,8 @@ class TextRows:
                 buffers.append(buffer)
                 buffer[:begin] = rest
                 piece = self._read(file, memoryview(buffer)[begin:room])
+                if self.saw:
+                    self.saw(packed.tell())
                 stop = begin + piece
                 if at == 0 and buffer.startswith(_BYTE_ORDER_MARK):
                     buffer[: len(_BYTE_ORDER_MARK)] = b"   "

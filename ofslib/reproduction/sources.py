@@ -100,7 +100,7 @@ def is_no_class(name: str) -> bool:
     """
     module, _, member = name.rpartition(":")
     if not module:
-        return home_of(name) is None
+        return not any(name in names for names in ESTIMATORS.values())
     file = home(name)
     if file.suffix != ".py":
         return False

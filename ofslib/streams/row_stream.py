@@ -204,15 +204,18 @@ class RowStream(LinearModel):
         for _ in range(self.n_passes):
             order = rng.permutation(n) if self.shuffle and not self._forgets() else np.arange(n)
             self._learn_rows(X, y, order)
-        self._finish(self._state)
-        self._watch(at_end=True)
+        self._end()
 
     def _learn_more(self, X, y) -> None:
         # What stood before stays, should the rows be refused.
         self._state, self._online = copy.deepcopy((self._state, self._online))
-        self._plan(None)
+        self._plan(self._n_rows_in_all)
         self._learn_rows(X, y, np.arange(X.shape[0]))
         self._watch(at_end=False)
+
+    def _end(self):
+        self._finish(self._state)
+        self._watch(at_end=True)
 
     def _learn_rows(self, X, y, order) -> None:
         loss = int(Loss[self.loss])

@@ -203,9 +203,15 @@ class LinearModel(Selector):
     has been learned.
     """
 
+    # Rows that `partial_fit` will show in all passes, where that is known.
+    _n_rows_in_all: int | None = None
+
     def _learn_more(self, X, y) -> None:
         """Take in the rows of `partial_fit`."""
         raise NotImplementedError
+
+    def _end(self) -> None:
+        """Take in what is still held back when the stream ends."""
 
     def _model(self, state) -> tuple[np.ndarray, float]:
         """Coefficients, shape (p,), and intercept of a state; the caller's own."""

@@ -1,0 +1,536 @@
+"""The command ``ofslib``: from a file to features, a model and predictions."""
+
+import argparse
+import csv
+import io
+import json
+import os
+import re
+import sys
+import time
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ofslib
+from ofslib._files import whole_file
+
+FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+_ANY_WIDTH = 2**31 - 1  # with it, no pass over the file looks for its largest index
+_SHOWN = 10  # features or labels in a summary
+
+
+class Report(NamedTuple):
+    """What a command has to say."""
+
+    lines: list[str]  # to a reader
+    data: dict[str, Any]  # with --json
+    code: int = 0
+
+
+class _Misused(Exception):
+    """An option, or what goes with it, that is not there."""
+
+
+# -------------------------------------------------- numbers and tables for readers
+
+
+def _size(n_bytes: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.3g} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:,.3g} TB"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, seconds = divmod(round(seconds), 60)
+    return (
+        f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min {seconds} s"
+    )
+
+
+def _cell(value: Any) -> str:
+    """A label or number, so that it is read as the same again."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> list[str]:
+    cells = [[str(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
+
+
+@contextmanager
+def _csv(path: str | None, *head: str) -> Iterator[Any]:
+    """A writer of rows to a file, which is whole or not there, or to stdout."""
+    if path is None:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(head)
+        yield writer
+        return
+    with whole_file(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(head)
+        yield writer
+        text.detach()
+
+
+# -------------------------------------------------- methods
+
+
+class Method(NamedTuple):
+    """What there is to say of a method without running it."""
+
+    stream: str
+    classes: dict[str, str]  # task -> estimator
+    cost: str
+    about: str
+
+
+def _short(name: str) -> str:
+    """How the command names the method of an estimator."""
+    bare = re.sub("(Classifier|Regressor|Selector)$", "", name)
+    return re.sub("(?<=[a-z])(?=[A-Z])", "-", bare).lower()
+
+
+def _methods(wanted: str | None = None) -> dict[str, Method]:
+    """All methods, or the one wanted, by the names that the command gives them."""
+    from sklearn.base import is_classifier, is_regressor
+
+    from ofslib.streams.average_stream import AverageStream
+    from ofslib.streams.column_stream import ScoredSelector
+    from ofslib.streams.row_stream import RowStream
+
+    found: dict[str, Method] = {}
+    streams = {RowStream: "rows", AverageStream: "averages", ScoredSelector: "all at once"}
+    for name in sorted(name for names in ofslib.ESTIMATORS.values() for name in names):
+        if wanted not in (None, _short(name)):
+            continue
+        cls = getattr(ofslib, name)
+        stream = next((word for kind, word in streams.items() if issubclass(cls, kind)), "columns")
+        tests = {"classification": is_classifier, "regression": is_regressor}
+        tasks = [task for task, is_for in tests.items() if is_for(cls())]
+        if stream == "columns" and hasattr(cls, "coef_"):  # whose loss decides
+            tasks = [*tests]
+        words = " ".join(cls.__doc__.split("Parameters\n")[0].split())
+        cost = re.search(r"Cost: (.*?)(?=\.( |$))", words)
+        method = Method(stream, {}, cost[1] if cost else "", cls.__doc__.splitlines()[0])
+        tasks = tasks or ["selection only"]
+        found.setdefault(_short(name), method).classes.update(dict.fromkeys(tasks, name))
+    return found
+
+
+def _estimator(name: str, task: str, given: dict[str, Any]):
+    """A new estimator of a method that is shown rows."""
+    method = _methods(name).get(name)
+    if method is None or method.stream not in ("rows", "averages"):
+        known = {k: m for k, m in _methods().items() if m.stream in ("rows", "averages")}
+        able = ", ".join(k for k, m in known.items() if task in m.classes)
+        raise _Misused(f"--method {name}: it reads no rows; for {task} these do: {able}")
+    if task not in method.classes:
+        raise _Misused(f"--task {task}: {name} is for {', '.join(method.classes)}")
+    cls = getattr(ofslib, method.classes[task])
+    able = cls().get_params()
+    if given.get("n_passes") == 1 and "n_passes" not in able:
+        del given["n_passes"]
+    options = {"k": "-k", "n_passes": "--passes"}
+    for parameter in sorted(set(given) - set(able)):
+        option = options.get(parameter, f"--set {parameter}")
+        raise _Misused(f"{option}: {cls.__name__} has only the parameters {', '.join(able)}")
+    return cls(**given)
+
+
+def methods(args) -> Report:
+    """What there is, which stream it reads, and what it costs."""
+    found = _methods()
+    rows = [[name, m.stream, ", ".join(m.classes), m.cost] for name, m in found.items()]
+    order = ["rows", "averages", "columns", "all at once"]
+    rows.sort(key=lambda row: order.index(row[1]))
+    data = {name: m._asdict() for name, m in found.items()}
+    return Report(_table(["method", "stream", "task", "cost"], rows), {"methods": data})
+
+
+# -------------------------------------------------- files of rows
+
+
+def _opened(args, **own):
+    from ofslib.datasets import open_stream
+
+    names = ("block_rows", "n_features", "n_jobs", "zero_based", "folder")
+    given = {name: getattr(args, name) for name in names}
+    return open_stream(args.file, **given | {"registry_path": args.registry} | own)
+
+
+def _once(args):
+    """The blocks of a file that is read once; without a given width any index is allowed."""
+    return _opened(args, n_features=args.n_features or _ANY_WIDTH, cache=False)
+
+
+def select(args) -> Report:
+    """The k best features of a file, and a model on them."""
+    given = {"k": args.k, "n_passes": args.passes}
+    model = _estimator(args.method, args.task, given | dict(args.set))
+    from ofslib._model_files import read
+    from ofslib.streams.checkpoint import Checkpoint, fit_stream
+
+    cache = args.cache
+    if cache is None:  # worth its disk if the rows are read again
+        cache = args.passes > 1 or args.checkpoint is not None
+    resumed = 0
+    if args.checkpoint and os.path.exists(args.checkpoint):
+        resumed = read(Checkpoint, args.checkpoint).rows
+    began, stream = time.monotonic(), _opened(args, cache=cache)
+    fit_stream(model, stream, args.checkpoint, args.every, not args.quiet)
+    seconds = time.monotonic() - began
+    coef, first = model.coef_, int(not args.zero_based)
+    names = getattr(model, "feature_names_in_", range(first, len(coef) + first))
+    order = sorted(model.support_, key=lambda j: (-abs(coef[j]), j))
+    chosen = [(str(names[j]), float(coef[j])) for j in order]
+    if args.model:
+        model.save(args.model)
+    if args.out:
+        with _csv(args.out, "feature", "coefficient") as writer:
+            writer.writerows(chosen)
+    speed = (model.n_samples_seen_ - resumed) / seconds
+    data = {
+        "file": args.file,
+        "rows": stream.n_rows,
+        "features": stream.n_features,
+        "estimator": type(model).__name__,
+        **given,
+        "intercept": model.intercept_,
+        "selected": [{"feature": name, "coefficient": value} for name, value in chosen],
+        "resumed_at": resumed,
+        "seconds": seconds,
+        "rows_per_second": speed,
+        **{name: getattr(args, name) for name in ("out", "model", "checkpoint")},
+    }
+    largest = ", ".join(f"{name} ({value:+.3g})" for name, value in chosen[:_SHOWN])
+    lines = [
+        f"{args.file}: {stream.n_rows:,} rows of {stream.n_features:,} features",
+        f"{type(model).__name__}: {len(chosen):,} features selected",
+        f"largest coefficients: {largest}{' ...' * (len(chosen) > _SHOWN)}",
+        f"{_duration(seconds)}, {speed:,.0f} rows a second",
+    ]
+    if hasattr(model, "online_score_"):
+        data |= {"online_score": float(model.online_score_), "online_loss": model.online_loss_}
+        what = "of the labels" if args.task == "classification" else "of the variance of y"
+        share = f"{100 * model.online_score_:.1f} % {what} foretold"
+        lines.insert(2, f"{share}, each row before it was learned")
+    if resumed:
+        lines.append(f"went on from {args.checkpoint}, with {resumed:,} rows learned before")
+    return Report(lines + _written(args.out, args.model), data)
+
+
+def _written(*paths: str | None) -> list[str]:
+    there = [path for path in paths if path]
+    return [f"written: {', '.join(there)}"] if there else []
+
+
+def predict(args) -> Report:
+    """What a model says of the rows of a file, and how often it is right."""
+    import numpy as np
+    from sklearn.base import is_classifier
+
+    from ofslib._model_files import class_of, read
+    from ofslib.streams.checkpoint import reading
+
+    name = class_of(args.model)
+    if ofslib.home_of(name) is None or not hasattr(getattr(ofslib, name), "predict"):
+        raise ValueError(f"{args.model}: it holds a {name}, which predicts nothing")
+    model = read(getattr(ofslib, name), args.model)
+    began, stream, p = time.monotonic(), _once(args), model.n_features_in_
+    head = ["prediction", *["decision"] * is_classifier(model)]
+    unknown, parts = 0, [(np.empty(0),) * 3]
+    shown = nullcontext() if args.json and not args.out else _csv(args.out, *head)
+    with shown as writer, reading(stream, not args.quiet):
+        for X, y in stream:
+            known = X[:, :p]
+            known.resize(len(y), p)
+            unknown += X.nnz - known.nnz
+            said = model.predict(known)
+            margins = model.decision_function(known) if is_classifier(model) else said
+            if writer:
+                columns = [map(_cell, said.tolist()), margins.tolist()][: len(head)]
+                writer.writerows(zip(*columns, strict=True))
+            parts.append((y, said, margins))
+    y, said, margins = map(np.concatenate, zip(*parts, strict=True))
+    seconds = time.monotonic() - began
+    data = {"file": args.file, "rows": len(y), "estimator": name, "seconds": seconds}
+    data |= {"unknown_values": unknown, "out": args.out, **_scores(model, y, said, margins)}
+    lines = [f"{args.file}: {len(y):,} rows, {_duration(seconds)}"]
+    scores = [f"{score} {data[score]:.4f}" for score in ("accuracy", "auc", "r2") if score in data]
+    lines.append(", ".join(scores) or "no score: the labels of the file are not those of the model")
+    if unknown:
+        lines.append(f"not read: {unknown:,} values of features beyond the {p:,} of the model")
+    lines += _written(args.out)
+    if not (args.out or args.json):  # stdout is for the predictions
+        for line in lines:
+            _say(line)
+        lines = []
+    return Report(lines, data)
+
+
+def _scores(model, y, said, margins) -> dict[str, float]:
+    import numpy as np
+    from sklearn.metrics import r2_score, roc_auc_score
+
+    if not hasattr(model, "classes_"):
+        return {"r2": float(r2_score(y, said))} if len(y) > 1 else {}
+    if not (len(y) and np.isin(y, model.classes_).all()):
+        return {}
+    both = len(np.unique(y)) == 2
+    scores = {"accuracy": float((said == y).mean())}
+    return scores | ({"auc": float(roc_auc_score(y, margins))} if both else {})
+
+
+def inspect(args) -> Report:
+    """What is in a file, how fast it is read, and what to learn from it would need."""
+    import numpy as np
+
+    from ofslib.streams.checkpoint import reading
+
+    began, stream = time.monotonic(), _once(args)
+    values, width, labels = 0, args.n_features or 0, []
+    with reading(stream, not args.quiet):
+        for X, y in stream:
+            values, width = values + X.nnz, max(width, int(X.indices.max(initial=-1)) + 1)
+            labels.append(y)
+    seconds, y = time.monotonic() - began, np.concatenate(labels or [[]])
+    rows, size = len(y), stream.text_bytes
+    if not rows:
+        raise ValueError(f"{args.file}: expected rows, got none")
+    found = dict(zip(*np.unique(y, return_counts=True), strict=True))
+    density = values / max(1, rows * width)
+    needs = {"sfsa_bytes": _state_bytes(width), "averages_bytes": 8 * width**2}
+    data = {
+        "file": args.file,
+        "rows": rows,
+        "features": width,
+        "values": values,
+        "density": density,
+        "labels": {_cell(k): int(n) for k, n in found.items()} if len(found) <= 100 else None,
+        "label_range": [y.min(), y.max()],
+        "seconds": seconds,
+        "rows_per_second": rows / seconds,
+        "bytes": size,
+        "needs": needs | {"cache_bytes": 12 * (values + rows)},
+    }
+    said = f"numbers from {y.min():g} to {y.max():g}, mean {y.mean():g}: --task regression"
+    if len(found) <= _SHOWN:
+        said = ", ".join(f"{_cell(k)} ({100 * n / rows:.1f} %)" for k, n in found.items())
+    speed = f", {_size(size / seconds)} a second" if size else ""
+    memory = [_size(needs[name]) for name in ("sfsa_bytes", "averages_bytes")]
+    pairs = {
+        "rows": f"{rows:,}",
+        "features": f"{width:,}",
+        "values": f"{values:,}, {values / rows:.1f} a row, density {100 * density:.3g} %",
+        "labels": said,
+        "reading": f"{_duration(seconds)}: {rows / seconds:,.0f} rows a second{speed}",
+        "memory": "{} for sfsa, {} for averages".format(*memory),
+        "disk": f"{_size(12 * (values + rows))} for a cache of the parsed rows",
+    }
+    return Report([f"{name:10}{text}" for name, text in pairs.items()], data)
+
+
+def _state_bytes(width: int) -> int:
+    """Memory of what SFSA learns, twice: a block that is refused must leave no trace."""
+    import numpy as np
+
+    from ofslib import SFSAClassifier
+
+    def held(part) -> int:
+        return sum(map(held, part)) if isinstance(part, tuple) else np.asarray(part).nbytes
+
+    return 2 * held(SFSAClassifier()._new_state(1000)) * width // 1000
+
+
+# -------------------------------------------------- data sets and papers
+
+
+def datasets(args) -> Report:
+    """The data sets of the papers and of one's own table: list, fetch, verify."""
+    from ofslib.datasets.download import fetch, verify
+    from ofslib.datasets.registry import read_rows
+
+    rows = read_rows(args.registry)
+    if unknown := [name for name in args.names if name not in rows]:
+        raise _Misused(f"no data set {unknown[0]!r}; the registry knows {', '.join(rows)}")
+    if args.action == "fetch":
+        if not args.names:
+            raise _Misused(f"datasets fetch: say which; the registry knows {', '.join(rows)}")
+        came = {n: list(map(str, fetch(n, args.folder, args.registry))) for n in args.names}
+        return Report([path for paths in came.values() for path in paths], {"fetched": came})
+    found = {name: verify(name, args.folder, args.registry) for name in args.names or rows}
+    if args.action == "list":
+        data = [rows[name] | {"here": _together(files)} for name, files in found.items()]
+        keys = {
+            "name": "",
+            "task": "",
+            "n_train": ",",
+            "n_test": ",",
+            "n_features": ",",
+            "here": "",
+        }
+        cells = [[format(row[key], form) for key, form in keys.items()] for row in data]
+        return Report(_table(keys, cells), {"datasets": data})
+    if not args.names:  # those of which something is here
+        found = {name: files for name, files in found.items() if _together(files) != "missing"}
+    states = {str(path): state for files in found.values() for path, state in files.items()}
+    lines = [f"{state:8} {path}" for path, state in states.items()]
+    wrong = any(state != "whole" for state in states.values())
+    return Report(lines or [f"{args.folder}: no data set"], {"files": states}, FAILED * wrong)
+
+
+def _together(files: dict[Path, str]) -> str:
+    states = set(files.values())
+    return states.pop() if len(states) == 1 else "damaged" if "damaged" in states else "partly"
+
+
+def papers(args) -> Report:
+    """The papers' tables and figures: what makes each, and whether it is made."""
+    from ofslib.reproduction import project
+
+    try:
+        work = project.load(project.find_root())
+    except project.ConfigurationError as error:
+        raise _Misused(
+            f"papers: works in a checkout of ofslib's repository only: {error}"
+        ) from error
+    data = []
+    for name, entry in work.entries.items():
+        made = all((work.root / file).is_file() for file in work.figures(name))
+        runs = [(work.root / file).is_file() for file in work.inputs(name)]
+        row = {"source": entry.spec["source"], "target": f"figure_{name}"}
+        row |= {"notebook": work.notebook(name), "status": "made" if made else "not made"}
+        data.append(row | {"runs": len(runs), "runs_made": sum(runs)})
+    cells = [[*list(row.values())[:4], f"{row['runs_made']} of {row['runs']}"] for row in data]
+    head = ["table or figure", "snakemake target", "notebook", work.scale, "runs here"]
+    return Report(_table(head, cells), {"scale": work.scale, "papers": data})
+
+
+# -------------------------------------------------- the command line
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message):
+        self.exit(MISUSED, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
+    try:
+        return name, json.loads(value)
+    except ValueError:  # a word
+        return name, value
+
+
+def _parser() -> argparse.ArgumentParser:
+    always = argparse.ArgumentParser(add_help=False)
+    always.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    always.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    always.add_argument("--registry", metavar="CSV", help="a table of further data sets")
+    always.add_argument("--folder", default="resources", help="of the data sets' files")
+    rows = argparse.ArgumentParser(add_help=False)
+    add = rows.add_argument
+    add("file", metavar="FILE", help="LIBSVM or Vowpal Wabbit text, or a data set's name")
+    add("--zero-based", action="store_true", help="the smallest index is 0")
+    add("--n-features", type=int, metavar="P", help="width; else the largest index")
+    add("--block-rows", type=int, default=10_000, metavar="N", help="rows read at a time")
+    add("--n-jobs", type=int, default=1, metavar="N", help="threads that parse")
+    add("--quiet", action="store_true", help="show no progress")
+    parser = _Parser(prog="ofslib", description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"ofslib {ofslib.__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def command(function, *parents):
+        said = function.__doc__.splitlines()[0]
+        sub = commands.add_parser(
+            function.__name__, help=said, description=said, parents=[*parents, always]
+        )
+        sub.set_defaults(command=function)
+        return sub.add_argument
+
+    add = command(select, rows)
+    add("-k", type=int, required=True, help="features to keep")
+    add("--method", default="sfsa", help="see `ofslib methods`")
+    add("--task", choices=["classification", "regression"], default="classification")
+    add("--passes", type=int, default=1, help="times that the rows are shown")
+    add("--set", type=_setting, action="append", default=[], metavar="NAME=VALUE", help="parameter")
+    add("--checkpoint", metavar="CKPT", help="go on from this file, and write it while learning")
+    add("--every", type=float, default=30.0, metavar="SECONDS", help="between checkpoints")
+    add("--out", metavar="CSV", help="write the features and their coefficients")
+    add("--model", metavar="NPZ", help="write the model, for `predict` or Python")
+    add("--cache", metavar="FOLDER", help="keep parsed rows here, not beside FILE")
+    add("--no-cache", dest="cache", action="store_false", help="parse in each pass")
+    add = command(predict, rows)
+    add("--model", required=True, metavar="NPZ", help="from `ofslib select` or save()")
+    add("--out", metavar="CSV", help="write the predictions here, not to stdout")
+    command(inspect, rows)
+    add = command(datasets)
+    add("action", choices=["list", "fetch", "verify"])
+    add("names", nargs="*", metavar="NAME")
+    command(methods)
+    command(papers)
+    return parser
+
+
+def _say(text: str) -> None:
+    from tqdm import tqdm
+
+    tqdm.write(f"ofslib: {text}", file=sys.stderr)  # above a bar, if there is one
+
+
+@contextmanager
+def _warnings_told() -> Iterator[list[str]]:
+    """Warnings as lines on stderr; gives them as a list, too."""
+    told: list[str] = []
+
+    def show(message, *where):
+        told.append(str(message))
+        _say(f"warning: {message}")
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield told
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a command; returns 0, 1 if it failed, 2 if it was misused, 130 after Ctrl-C."""
+    args = _parser().parse_args(argv)
+    try:
+        with _warnings_told() as told:
+            report = args.command(args)
+        text = "\n".join(report.lines)
+        if args.json:
+            text = json.dumps(report.data | {"warnings": told}, default=lambda value: value.item())
+        sys.stdout.write(text + "\n" * bool(text))
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        path = getattr(args, "checkpoint", None)
+        _say("stopped" + (f"; the same command goes on from {path}" if path else ""))
+        return INTERRUPTED
+    except BrokenPipeError:  # as `head` does it; Python itself must not find it at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except Exception as error:
+        if args.debug:
+            raise
+        said = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, LookupError | AttributeError | TypeError | AssertionError):
+            said = f"{type(error).__name__}: {said} (--debug shows where)"
+        _say(said)
+        return MISUSED if isinstance(error, _Misused) else FAILED
+    return report.code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

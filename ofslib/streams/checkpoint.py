@@ -1,0 +1,190 @@
+"""Learning from a stream in one call, which goes on where it was killed."""
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from tqdm import tqdm
+
+from ofslib._model_files import Saved, read
+from ofslib.streams.selector import LinearModel
+
+_DELAY = 0.5  # seconds until progress is shown
+
+
+class Checkpoint(Saved):
+    """A learner half-way, and what tells the stream that it learns from.
+
+    How far it is, its `n_samples_seen_` says: an interruption then finds both as they belong.
+    """
+
+    def __init__(self, learner, stream: dict[str, Any], finished: bool = False):
+        self.learner, self.stream, self.finished = learner, stream, finished
+
+    def _restore(self, parts):
+        if set(parts) != set(vars(Checkpoint(None, {}))) or type(parts["stream"]) is not dict:
+            raise ValueError(f"it holds {', '.join(parts)}: no checkpoint")
+        super()._restore(parts)
+
+    def refuse_other(self, path, model, stream: dict[str, Any]) -> None:
+        """ValueError, naming what differs, unless `model` learning from `stream` made this."""
+        kinds = {"class": type(self.learner).__name__}, {"class": type(model).__name__}
+        pairs = [kinds, (self.stream, stream)]
+        if kinds[0] == kinds[1]:
+            pairs.append((self.learner.get_params(), model.get_params()))
+        for old, new in pairs:
+            for name in new:
+                # These say in what order `fit` shows rows; here they come as they are.
+                if name in ("random_state", "shuffle") or old.get(name) == new[name]:
+                    continue
+                what = f"{name}={new[name]!r} differs from {name}={old.get(name)!r}"
+                if name == "content":
+                    what = "the rows, or how they are read, differ from those"
+                raise ValueError(
+                    f"checkpoint {os.fspath(path)}: {what}, with which it began. Set it back, or "
+                    "remove the file to begin anew."
+                )
+
+    @property
+    def rows(self) -> int:
+        """Rows shown so far, in all passes."""
+        return getattr(self.learner, "n_samples_seen_", 0)
+
+
+def fit_stream(
+    model,
+    stream,
+    checkpoint: str | os.PathLike | None = None,
+    every: float = 30.0,
+    progress: bool = False,
+    classes: Iterable | None = None,
+):
+    """`fit` on the rows of a stream, in constant memory; after a kill, the same call goes on.
+
+    The rows are shown in their order, `n_passes` times: the model is that of `fit` with
+    shuffle=False, bit for bit (running averages: up to rounding). What the model had learned before
+    is forgotten. If an error is raised, the model is as it was. Returns the model.
+
+    Parameters
+    ----------
+    model : estimator
+        One that learns from rows or from running averages.
+    stream : ofslib.datasets.Stream
+        From `ofslib.datasets.open_stream`. Without a cache, to go on parses again what was shown.
+    checkpoint : path-like, optional
+        A file of the learner half-way: a model file, whole or as it was before. If it is there,
+        learning goes on from it, and ends in the same bits as never having stopped. It stays: when
+        all is learned, the same call gives the same model at once.
+    every : float
+        Seconds between two checkpoints; 0: after each block. Ctrl-C writes one more.
+    progress : bool
+        Show rows, MB/s and the time left on stderr, where that is a terminal.
+    classes : array-like, optional
+        The labels of a classifier; else those up to the first block that has a second one.
+
+    Raises
+    ------
+    TypeError
+        If the model does not learn from rows or averages.
+    ValueError
+        If a parameter or the stream is not allowed, or the checkpoint is one of another model or
+        stream: the message names what differs.
+    """
+    if not (isinstance(model, LinearModel) and hasattr(model, "partial_fit")):
+        name = type(model).__name__
+        raise TypeError(f"model: expected one that learns from rows or averages, got {name}")
+    if not every >= 0:
+        raise ValueError(f"every: expected at least 0 seconds, got {every}")
+    model._validate_params()
+    with reading(stream, progress):
+        n = stream.n_rows - stream.start_row
+        if n < 1:
+            raise ValueError(f"stream: expected a row from row {stream.start_row} on, got none")
+        work = _begun(model, stream, checkpoint)
+        if classes is None and is_classifier(model) and not work.rows:
+            classes = _labels(stream)
+    total = n * getattr(model, "n_passes", 1)
+    if not work.finished:
+        work.learner._n_rows_in_all = total
+        with _bar(total, " rows", "learning", progress, work.rows) as bar:
+            _learn(work, stream, n, total, checkpoint, every, classes, bar)
+    vars(model).clear()
+    vars(model).update(vars(work.learner))
+    return model
+
+
+def _labels(stream) -> np.ndarray:
+    """The labels up to the first block in which there is a second one."""
+    found = np.empty(0)
+    for _, y in stream:
+        found = np.unique(np.concatenate([found, y]) if len(found) else y)
+        if len(found) > 1:
+            break
+    return found
+
+
+def _begun(model, stream, path) -> Checkpoint:
+    """What is learned already."""
+    if path is None:
+        return Checkpoint(clone(model), {})
+    identity = stream.identity()
+    if not os.path.exists(path):
+        return Checkpoint(clone(model), identity)
+    work = read(Checkpoint, path)
+    work.refuse_other(path, model, identity)
+    return work
+
+
+def _learn(work, stream, n, total, path, every, classes, bar):
+    learner, began, first = work.learner, time.monotonic(), work.rows
+    known = {"classes": classes} if is_classifier(learner) and classes is not None else {}
+    due = began + every
+    try:
+        while work.rows < total:
+            last = work.rows
+            for X, y in stream.skip(last % n):
+                learner.partial_fit(X, y, **known)
+                bar.update(work.rows - bar.n)
+                now = time.monotonic()
+                speed = stream.text_bytes * (work.rows - first) / n / max(now - began, 1e-9)
+                bar.set_postfix_str(f"{speed / 1e6:.1f} MB/s", refresh=False)
+                if path is not None and now >= due and work.rows < total:
+                    work.save(path)
+                    due = time.monotonic() + every
+            if work.rows - last != n - last % n:
+                got = work.rows - last + last % n
+                raise ValueError(f"stream: expected {n} rows in each pass, got {got}")
+    except KeyboardInterrupt:
+        if path is not None and work.rows:
+            work.save(path)
+        raise
+    learner._end()
+    del learner._n_rows_in_all
+    work.finished = True
+    if path is not None:
+        work.save(path)
+
+
+@contextmanager
+def reading(stream, shown: bool) -> Iterator[None]:
+    """Meanwhile, show on stderr, if that is a terminal, how much of the stream's text is read."""
+    with _bar(stream.text_bytes, "B", "reading", shown) as bar:
+        with stream.watched(lambda at: bar.update(at - bar.n)):
+            yield
+
+
+def _bar(total, unit, what, shown, begin=0):
+    return tqdm(
+        total=total,
+        initial=begin,
+        desc=what,
+        unit=unit,
+        unit_scale=True,
+        leave=False,
+        delay=_DELAY,
+        disable=None if shown else True,  # None: where stderr is no terminal
+    )

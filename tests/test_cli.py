@@ -1,0 +1,514 @@
+"""The command ofslib, and fit_stream: what they say, what they write, and how they go on."""
+
+import io
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from test_datasets import cells, write_table
+
+import ofslib
+from ofslib import cli, fit_stream
+from ofslib.datasets import download, open_stream
+from ofslib.streams import checkpoint as checkpoint_module
+
+ROOT = Path(__file__).parents[1]
+N, P = 2000, 60
+
+
+def text(n=N, seed=0, width=P):
+    """Rows of which the first ten features decide the label."""
+    rng, lines = np.random.default_rng(seed), []
+    for _ in range(n):
+        index = np.unique([*rng.integers(0, 10, 3), *rng.integers(0, width, 6)])
+        values = rng.standard_normal(len(index)).round(3)
+        label = 1 if values[index < 10].sum() + 0.3 * rng.standard_normal() > 0 else -1
+        row = " ".join(f"{j + 1}:{v}" for j, v in zip(index, values, strict=True))
+        lines.append(f"{label} {row}\n")
+    return "".join(lines)
+
+
+TEXT = text()
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A folder with a file of rows, as the current one."""
+    (tmp_path / "rows.svm").write_text(TEXT)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(download.MIRROR, raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def ofs(capsys):
+    """Run a command; gives its exit code, its stdout and its stderr."""
+
+    def run(line):
+        code = cli.main(line.split() if isinstance(line, str) else line)
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def whole(stream):
+    Xs, ys = zip(*stream, strict=True)
+    return sp.vstack(Xs, format="csr"), np.concatenate(ys)
+
+
+def learned(model):
+    """What two equal models have in common to the last bit."""
+    coef, online = model.coef_.tobytes(), getattr(model, "online_loss_", 0.0)
+    return coef, model.intercept_, online, model.n_samples_seen_
+
+
+# -------------------------------------------------- fit_stream
+
+ON_ROWS = [
+    ofslib.SFSAClassifier(k=5, batch_size=7),
+    ofslib.SFSAClassifier(k=5, n_passes=3, step="spectral"),
+    ofslib.SGDTClassifier(k=5, n_passes=2),
+    ofslib.BARDAClassifier(k=5),
+]
+
+
+@pytest.mark.parametrize("model", ON_ROWS, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("cache", [True, False])
+def test_it_is_fit_on_all_rows_in_their_order(model, cache):
+    stream = open_stream("rows.svm", block_rows=171, cache=cache)
+    expected = model.__sklearn_clone__().set_params(shuffle=False).fit(*whole(stream))
+    assert fit_stream(model, stream) is model
+    # The mean online loss is one of blocks: their cuts decide how it is rounded.
+    assert model.online_loss_ == pytest.approx(expected.online_loss_, rel=1e-12)
+    assert (model.coef_.tobytes(), model.intercept_) == (
+        expected.coef_.tobytes(),
+        expected.intercept_,
+    )
+    assert len(model.support_) == 5
+
+
+def test_averages_are_those_of_fit_up_to_rounding():
+    stream = open_stream("rows.svm", block_rows=171)
+    model, expected = (ofslib.OLSthClassifier(k=5) for _ in range(2))
+    fit_stream(model, stream)
+    expected.fit(*whole(stream))
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-9)
+
+
+class Stopped:
+    """A stream whose reader is interrupted before a block."""
+
+    def __init__(self, stream, blocks):
+        self.stream, self.left = stream, [blocks]
+
+    def __getattr__(self, name):
+        return getattr(self.stream, name)
+
+    def skip(self, rows):
+        other = Stopped(self.stream.skip(rows), 0)
+        other.left = self.left
+        return other
+
+    def __iter__(self):
+        for block in self.stream:
+            if self.left[0] == 0:
+                raise KeyboardInterrupt
+            self.left[0] -= 1
+            yield block
+
+
+@pytest.mark.parametrize("cache", [True, False])
+@pytest.mark.parametrize(
+    "model",
+    [ofslib.SFSAClassifier(k=5, n_passes=2), ofslib.OLSthClassifier(k=5)],
+    ids=lambda model: type(model).__name__,
+)
+def test_stopped_before_any_block_it_goes_on_to_the_same_bits(model, cache, folder):
+    stream = open_stream("rows.svm", block_rows=300, cache=cache)
+    undisturbed = model.__sklearn_clone__()
+    fit_stream(undisturbed, stream, classes=[-1, 1])
+    sizes = ([300] * 6 + [200]) * getattr(model, "n_passes", 1)
+    for stop in range(1, len(sizes)):
+        stopped, path = model.__sklearn_clone__(), folder / f"{stop}.ckpt"
+        with pytest.raises(KeyboardInterrupt):
+            fit_stream(stopped, Stopped(stream, stop), path, classes=[-1, 1])
+        assert not hasattr(stopped, "n_features_in_"), "the model is as it was"
+        assert checkpoint_module.Checkpoint.load(path).rows == sum(sizes[:stop])
+        fit_stream(stopped, stream, path)
+        assert learned(stopped) == learned(undisturbed)
+        # The file says that all is learned: nothing is shown again.
+        again = model.__sklearn_clone__()
+        fit_stream(again, Stopped(stream, 0), path)
+        assert learned(again) == learned(undisturbed)
+
+
+def test_what_else_it_learned_is_forgotten_and_partial_fit_goes_on():
+    stream = open_stream("rows.svm", block_rows=500)
+    X, y = whole(stream)
+    model, fresh = (ofslib.SFSAClassifier(k=5) for _ in range(2))
+    model.fit(X[:99], -y[:99])
+    assert learned(fit_stream(model, stream)) == learned(fit_stream(fresh, stream))
+    fresh.set_params(shuffle=False).fit(X, y)
+    for one in (model, fresh):
+        one.partial_fit(X[:9], y[:9])
+    assert model.coef_.tobytes() == fresh.coef_.tobytes()
+
+
+@pytest.mark.parametrize(
+    "other, named",
+    [
+        ({"k": 6}, "k=6 differs from k=5"),
+        ({"cls": ofslib.SGDTClassifier}, "class='SGDTClassifier' differs from class='SFSA"),
+        ({"block_rows": 301}, "block_rows=301 differs from block_rows=300"),
+        ({"n_features": 70}, "n_features=70 differs from n_features=60"),
+        ({"dtype": np.float32}, "the rows, or how they are read"),
+        ({"change": TEXT.replace("1:", "2:", 1)}, "the rows, or how they are read"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_a_checkpoint_of_something_else_is_refused_by_name(other, named, folder):
+    path = folder / "run.ckpt"
+    fit_stream(ofslib.SFSAClassifier(k=5), open_stream("rows.svm", 300), path)
+    before = path.read_bytes()
+    if "change" in other:
+        Path("rows.svm").write_text(other["change"])
+    own = {name: other[name] for name in ("n_features", "dtype") if name in other}
+    stream = open_stream("rows.svm", other.get("block_rows", 300), **own)
+    model = other.get("cls", ofslib.SFSAClassifier)(k=other.get("k", 5))
+    with pytest.raises(ValueError, match=f"run.ckpt: {re.escape(named)}"):
+        fit_stream(model, stream, path)
+    assert path.read_bytes() == before and not hasattr(model, "n_features_in_")
+
+
+def test_the_place_of_the_text_does_not_matter(folder):
+    fit_stream(ofslib.SFSAClassifier(k=5), open_stream("rows.svm"), "run.ckpt")
+    Path("elsewhere").mkdir()
+    Path("rows.svm").rename("elsewhere/moved.svm")
+    model = fit_stream(ofslib.SFSAClassifier(k=5), open_stream("elsewhere/moved.svm"), "run.ckpt")
+    assert model.n_samples_seen_ == N
+
+
+def test_what_is_no_checkpoint_is_refused():
+    stream = open_stream("rows.svm")
+    model = fit_stream(ofslib.SFSAClassifier(k=5), stream, "run.ckpt")
+    model.save("model.npz")
+    content = bytearray(Path("run.ckpt").read_bytes())
+    content[len(content) // 2] ^= 1
+    Path("bad.ckpt").write_bytes(content)
+    for path in ("model.npz", "bad.ckpt", "rows.svm"):
+        with pytest.raises(ValueError, match=path):
+            fit_stream(ofslib.SFSAClassifier(k=5), stream, path)
+
+
+SHORTER = "".join(TEXT.splitlines(keepends=True)[:-1])
+
+
+@pytest.mark.parametrize("change", [SHORTER, TEXT + "1 1:1\n"], ids=["shorter", "longer"])
+def test_a_text_that_changes_meanwhile_is_refused(change):
+    stream, model = open_stream("rows.svm", cache=False), ofslib.SFSAClassifier(k=5)
+    assert stream.n_rows == N
+    Path("rows.svm").write_text(change)
+    with pytest.raises(ValueError, match="expected 2000 rows in each pass"):
+        fit_stream(model, stream)
+    assert not hasattr(model, "n_features_in_")
+
+
+def test_what_it_cannot_do_is_refused():
+    stream = open_stream("rows.svm")
+    with pytest.raises(TypeError, match="Grafting"):
+        fit_stream(ofslib.Grafting(), stream)
+    with pytest.raises(ValueError, match="every"):
+        fit_stream(ofslib.SFSAClassifier(), stream, every=-1)
+    with pytest.raises(ValueError, match="expected a row"):
+        fit_stream(ofslib.SFSAClassifier(), stream.skip(N))
+    Path("numbers.svm").write_text("".join(f"{i / 7} 1:{i}\n" for i in range(1500)))
+    with pytest.raises(ValueError, match="2 classes"):
+        fit_stream(ofslib.SFSAClassifier(), open_stream("numbers.svm"))
+
+
+# -------------------------------------------------- kill -9
+
+KILLS = int(os.environ.get("OFSLIB_KILLS", 2))
+
+
+def command(*words):
+    return [sys.executable, "-m", "ofslib.cli", *words]
+
+
+def test_killed_at_any_moment_the_same_command_ends_in_the_same_bytes(folder):
+    Path("many.svm").write_text(text(6_000))
+    line = "select many.svm -k 5 --passes 2 --block-rows 200 --every 0 --no-cache".split()
+    files = [("--out", "features.csv"), ("--model", "model.npz"), ("--checkpoint", "run.ckpt")]
+    expected = {}
+    for place in ("undisturbed", "killed"):
+        (folder / place).mkdir()
+        options = [word for option, name in files for word in (option, f"{place}/{name}")]
+        path, rng = folder / place / "run.ckpt", random.Random(0)
+        for number in range(KILLS if place == "killed" else 0):
+            before = path.stat().st_mtime_ns if path.exists() else 0
+            process = subprocess.Popen(command(*line, *options), stderr=subprocess.DEVNULL)
+            while not path.exists() or path.stat().st_mtime_ns == before:
+                assert process.poll() is None
+                time.sleep(0.001)
+            time.sleep(rng.uniform(0, 0.1) if number else 0)
+            process.send_signal(signal.SIGKILL)
+            if process.wait() != -signal.SIGKILL:
+                assert number, "it was done before it was ever killed"
+                break
+        assert cli.main([*line, *options]) == 0
+        found = {name: (folder / place / name).read_bytes() for _, name in files}
+        expected = expected or found
+        assert found == expected
+    assert not list(folder.glob("**/.*.part"))
+
+
+# -------------------------------------------------- commands
+
+
+def test_select_writes_the_features_and_the_model(ofs):
+    line = "select rows.svm -k 5 --out features.csv --model model.npz"
+    code, out, err = ofs(line)
+    assert (code, err) == (0, "")
+    assert "2,000 rows of 60 features" in out and "5 features selected" in out
+    head, *rows = Path("features.csv").read_text().splitlines()
+    chosen = [(int(name), float(value)) for name, value in (row.split(",") for row in rows)]
+    model = ofslib.SFSAClassifier.load("model.npz")
+    assert head == "feature,coefficient" and len(chosen) == 5
+    # As the text numbers them, from 1; and numbers that are read as the same again.
+    assert all(model.coef_[j - 1] == value for j, value in chosen)
+    assert [abs(value) for _, value in chosen] == sorted(map(abs, model.coef_[model.support_]))[
+        ::-1
+    ]
+    code, out, err = ofs(line + " --json")
+    data = json.loads(out)
+    assert (code, err) == (0, "") and data["rows"] == N and data["warnings"] == []
+    assert [(int(row["feature"]), row["coefficient"]) for row in data["selected"]] == chosen
+
+
+def test_select_takes_methods_tasks_passes_and_parameters(ofs):
+    code, out, _ = ofs("select rows.svm -k 3 --method olsth --task regression --json")
+    assert code == 0 and json.loads(out)["estimator"] == "OLSthRegressor"
+    code, _, _ = ofs("select rows.svm -k 3 --passes 2 --set learning_rate=0.3 --model m.npz")
+    model = ofslib.SFSAClassifier.load("m.npz")
+    assert (model.n_passes, model.learning_rate, model.n_samples_seen_) == (2, 0.3, 2 * N)
+    code, out, err = ofs("select rows.svm -k 100 --json")
+    assert json.loads(out)["warnings"] == [err.strip().removeprefix("ofslib: warning: ")] != [""]
+
+
+def test_select_goes_on_from_a_checkpoint_and_says_so(ofs):
+    first = ofs("select rows.svm -k 5 --checkpoint run.ckpt --json")[1]
+    code, out, err = ofs("select rows.svm -k 5 --checkpoint run.ckpt --json")
+    assert (code, err, json.loads(out)["resumed_at"]) == (0, "", N)
+    assert json.loads(out)["selected"] == json.loads(first)["selected"]
+    code, _, err = ofs("select rows.svm -k 6 --checkpoint run.ckpt")
+    assert code == 1 and "k=6 differs from k=5" in err and len(err.splitlines()) == 1
+    assert "with 2,000 rows learned before" in ofs("select rows.svm -k 5 --checkpoint run.ckpt")[1]
+
+
+def test_predict_gives_what_the_model_says(ofs):
+    ofs("select rows.svm -k 5 --model model.npz")
+    model, (X, y) = ofslib.SFSAClassifier.load("model.npz"), whole(open_stream("rows.svm"))
+    code, out, err = ofs("predict rows.svm --model model.npz --out said.csv --block-rows 77")
+    assert (code, err) == (0, "")
+    head, *rows = Path("said.csv").read_text().splitlines()
+    said, margins = np.array([row.split(",") for row in rows], float).T
+    assert head == "prediction,decision" and rows[0].split(",")[0] in ("-1", "1")
+    assert np.array_equal(said, model.predict(X))
+    np.testing.assert_allclose(margins, model.decision_function(X), rtol=1e-12)
+    assert f"accuracy {(said == y).mean():.4f}" in out
+    # Without a file, stdout is for the predictions.
+    code, out, err = ofs("predict rows.svm --model model.npz")
+    assert out == Path("said.csv").read_text() and "accuracy" in err
+    data = json.loads(ofs("predict rows.svm --model model.npz --json")[1])
+    assert data["accuracy"] == (said == y).mean() and 0.5 < data["auc"] < 1
+
+
+def test_predict_says_what_it_does_not_know(ofs):
+    ofs("select rows.svm -k 5 --model model.npz")
+    Path("new.svm").write_text("3 1:1 61:1 70:2\n3 2:1\n")
+    code, out, _ = ofs("predict new.svm --model model.npz --json")
+    data = json.loads(out)
+    assert code == 0 and data["unknown_values"] == 2 and "accuracy" not in data
+    ofslib.RunningAverages(3).save("averages.npz")
+    code, _, err = ofs("predict new.svm --model averages.npz")
+    assert code == 1 and "RunningAverages, which predicts nothing" in err
+
+
+def test_inspect_counts(ofs):
+    (_, y), before = whole(open_stream("rows.svm", cache=False)), sorted(os.listdir())
+    code, out, err = ofs("inspect rows.svm --json")
+    data = json.loads(out)
+    assert (code, err) == (0, "") and sorted(os.listdir()) == before
+    assert (data["rows"], data["features"]) == (N, P)
+    assert data["values"] == TEXT.count(":")
+    assert data["labels"] == {"-1": int((y < 0).sum()), "1": int((y > 0).sum())}
+    assert data["needs"]["averages_bytes"] == 8 * P * P
+    out = ofs("inspect rows.svm")[1]
+    assert "rows      2,000" in out and "rows a second" in out and "B a second" in out
+    Path("y.svm").write_text("".join(f"{i / 7} 1:{i}\n" for i in range(1500)))
+    assert json.loads(ofs("inspect y.svm --json")[1])["labels"] is None
+    assert "--task regression" in ofs("inspect y.svm")[1]
+
+
+def test_methods_are_all_there(ofs):
+    code, out, _ = ofs("methods --json")
+    found = json.loads(out)["methods"].values()
+    named = {name for method in found for name in method["classes"].values()}
+    assert code == 0 and named == {name for names in ofslib.ESTIMATORS.values() for name in names}
+    assert all(method["cost"] and method["about"] for method in found)
+    head, *rows = ofs("methods")[1].splitlines()
+    assert head.split() == ["method", "stream", "task", "cost"] and len(rows) == len(found)
+
+
+def test_every_method_of_rows_can_be_selected_with():
+    for name, method in cli._methods().items():
+        for task in method.classes if method.stream in ("rows", "averages") else ():
+            model = cli._estimator(name, task, {"n_passes": 1})
+            assert type(model).__name__ == method.classes[task]
+
+
+def test_datasets_are_listed_fetched_and_verified(ofs, folder, monkeypatch):
+    (folder / "mirror/tiny").mkdir(parents=True)
+    (folder / "mirror/tiny/tiny.svm").write_text(TEXT)
+    table = write_table(folder, cells(TEXT.encode(), n_train=str(N), n_features=str(P)))
+    monkeypatch.setenv(download.MIRROR, str(folder / "mirror"))
+    own = f" --registry {table} --folder here"
+    rows = ofs("datasets list" + own)[1].splitlines()
+    assert len(rows) == 1 + len(ofslib.datasets.registry()) + 1
+    assert rows[-1].split() == ["tiny", "classification", "2,000", "0", "60", "missing"]
+    assert ofs("datasets verify" + own)[:2] == (0, "here: no data set\n")
+    assert ofs("datasets verify tiny" + own)[0] == 1
+    assert ofs("datasets fetch tiny" + own)[:2] == (0, f"{Path('here/tiny/tiny.svm')}\n")
+    assert ofs("datasets verify" + own)[:2] == (0, f"whole    {Path('here/tiny/tiny.svm')}\n")
+    assert ofs("select tiny -k 5" + own)[0] == 0
+    Path("here/tiny/tiny.svm").write_text(TEXT[:-5])
+    code, out, _ = ofs("datasets verify --json" + own)
+    assert code == 1 and set(json.loads(out)["files"].values()) == {"damaged"}
+    assert Path("here/tiny/tiny.svm").read_text() == TEXT[:-5], "nothing is fetched or removed"
+
+
+def test_papers_are_listed_in_a_checkout_only(ofs, monkeypatch):
+    code, out, err = ofs("papers")
+    assert code == 2 and "works in a checkout" in err and len(err.splitlines()) == 1
+    monkeypatch.chdir(ROOT / "docs")
+    code, out, _ = ofs("papers --json")
+    found = {row["target"]: row for row in json.loads(out)["papers"]}
+    assert (
+        code == 0 and found["figure_sfsa_table_1"]["notebook"] == "notebooks/recovery_table.ipynb"
+    )
+    made = (ROOT / "figures/barda_figure_1.csv").is_file()
+    assert found["figure_barda_figure_1"]["status"] == ("made" if made else "not made")
+    out = ofs("papers")[1]
+    assert all(target in out for target in found)
+
+
+# -------------------------------------------------- errors and progress
+
+
+@pytest.mark.parametrize(
+    "line, code, said",
+    [
+        ("select none.svm -k 5", 1, "none.svm"),
+        ("select wrong.svm -k 5", 1, "wrong.svm, line 2"),
+        ("select rows.svm -k 0", 1, "'k' parameter"),
+        ("select rows.svm -k 5 --out missing.csv/x/y", 1, "missing.csv"),
+        ("select rows.svm -k 5 --method nothing", 2, "--method nothing"),
+        ("select rows.svm -k 5 --method grafting", 2, "--method grafting"),
+        ("select rows.svm -k 5 --method barda --task regression", 2, "--task regression"),
+        ("select rows.svm -k 5 --method ols", 2, "-k: OLSClassifier"),
+        ("select rows.svm -k 5 --method olsth --passes 2", 2, "--passes: OLSth"),
+        ("select rows.svm -k 5 --set nonsense=1", 2, "--set nonsense"),
+        ("select rows.svm -k 5 --n-features 3", 1, "rows.svm, line"),
+        ("select empty.svm -k 5", 1, "expected a row"),
+        ("inspect empty.svm", 1, "empty.svm: expected rows"),
+        ("predict rows.svm --model rows.svm", 1, "rows.svm is damaged"),
+        ("predict rows.svm --model none.npz", 1, "none.npz"),
+        ("datasets fetch", 2, "datasets fetch"),
+        ("datasets fetch nothing", 2, "'nothing'"),
+    ],
+)
+def test_an_error_is_one_line_and_a_code(line, code, said, ofs):
+    Path("wrong.svm").write_text("1 1:2\n1 1:x\n")
+    Path("empty.svm").write_text("")
+    Path("missing.csv").write_text("")
+    found, out, err = ofs(line)
+    assert (found, out) == (code, "")
+    assert said in err and len(err.splitlines()) == 1 and "Traceback" not in err
+
+
+@pytest.mark.parametrize("line", ["", "nothing", "select rows.svm", "select rows.svm -k x"])
+def test_options_that_are_wrong_are_one_line_and_code_2(line, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(line.split())
+    assert stopped.value.code == 2 and len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_debug_shows_the_traceback():
+    with pytest.raises(FileNotFoundError):
+        cli.main("select none.svm -k 5 --debug".split())
+
+
+def test_ctrl_c_says_how_to_go_on(ofs, monkeypatch):
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(checkpoint_module, "_learn", interrupted)
+    code, _, err = ofs("select rows.svm -k 5 --checkpoint run.ckpt")
+    assert code == 130 and "goes on from run.ckpt" in err
+
+
+def test_progress_is_shown_on_a_terminal_only(ofs, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(checkpoint_module, "_DELAY", 0)
+    monkeypatch.setattr(checkpoint_module, "tqdm", partial(checkpoint_module.tqdm, mininterval=0))
+    assert ofs("select rows.svm -k 5 --block-rows 100")[2] == ""
+    for quiet in (False, True):
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        assert cli.main("select rows.svm -k 5 --block-rows 100".split() + ["--quiet"] * quiet) == 0
+        shown = sys.stderr.getvalue()
+        bar = re.search(r"learning: .* 1.60k/2.00k \[\S+<\d\d:\d\d, \S+ rows/s, \S+ MB/s\]", shown)
+        assert shown == "" if quiet else bar
+
+
+# -------------------------------------------------- README
+
+
+def blocks(kind):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    [block] = re.findall(rf"<!-- {kind}: own data -->\n```\w+\n(.*?)```", readme, re.S)
+    return block, [line for line in block.splitlines() if line.strip()]
+
+
+def test_the_readmes_own_data_is_five_lines_of_shell_and_ten_of_python(folder, ofs):
+    import gzip
+
+    for name, seed in (("clicks", 0), ("tomorrow", 1)):
+        with gzip.open(f"{name}.svm.gz", "wt") as file:
+            file.write(text(seed=seed, width=1200))
+    _, lines = blocks("shell")
+    assert len(lines) == 5
+    for line in lines:
+        name, *words = line.split()
+        code, _, err = ofs(words)
+        assert (name, code) == ("ofslib", 0), err
+    assert len(Path("features.csv").read_text().splitlines()) == 1001
+    assert len(Path("predictions.csv").read_text().splitlines()) == 1 + N
+    program, lines = blocks("python")
+    assert len(lines) == 10
+    names: dict = {}
+    exec(compile(program, "README.md", "exec"), names)
+    assert names["model"].n_samples_seen_ == 2 * N
+    assert np.mean(names["foretold"] == names["y"]) > 0.7
