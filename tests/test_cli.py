@@ -130,7 +130,7 @@ class Stopped:
 @pytest.mark.parametrize("cache", [True, False])
 @pytest.mark.parametrize(
     "model",
-    [ofslib.SFSAClassifier(k=5, n_passes=2), ofslib.OLSthClassifier(k=5)],
+    [ofslib.SFSAClassifier(k=5, n_passes=np.int64(2)), ofslib.OLSthClassifier(k=5)],
     ids=lambda model: type(model).__name__,
 )
 def test_stopped_before_any_block_it_goes_on_to_the_same_bits(model, cache, folder):

@@ -194,6 +194,12 @@ def test_a_model_of_nothing_is_kept(tmp_path):
         _ = again.coef_
 
 
+def test_parameters_may_be_numbers_of_numpy(tmp_path):
+    model = OwnRows(n_passes=np.int64(2)).fit(X, F)
+    model.save(tmp_path / "model")
+    assert bits(OwnRows.load(tmp_path / "model")) == bits(model)
+
+
 @pytest.mark.parametrize("labels", [["a", "b"], [3, 7], [False, True], [-1.0, 1.0]])
 @pytest.mark.parametrize("dtype", [None, object])
 def test_labels_are_kept(tmp_path, labels, dtype):

@@ -107,7 +107,7 @@ def fit_stream(
         work = _begun(model, stream, checkpoint)
         if classes is None and is_classifier(model) and not work.rows:
             classes = _labels(stream)
-    total = n * getattr(model, "n_passes", 1)
+    total = n * int(getattr(model, "n_passes", 1))
     if not work.finished:
         work.learner._n_rows_in_all = total
         with _bar(total, " rows", "learning", progress, work.rows) as bar:
