@@ -185,7 +185,7 @@ def select(args) -> Report:
     resumed = 0
     if args.checkpoint and os.path.exists(args.checkpoint):
         resumed = read(Checkpoint, args.checkpoint).rows
-    began, stream = time.monotonic(), _opened(args, cache=cache)
+    stream, began = _opened(args, cache=cache), time.monotonic()
     fit_stream(model, stream, args.checkpoint, args.every, not args.quiet)
     seconds = time.monotonic() - began
     coef, first = model.coef_, int(not args.zero_based)
@@ -245,7 +245,7 @@ def predict(args) -> Report:
     if ofslib.home_of(name) is None or not hasattr(getattr(ofslib, name), "predict"):
         raise ValueError(f"{args.model}: it holds a {name}, which predicts nothing")
     model = read(getattr(ofslib, name), args.model)
-    began, stream, p = time.monotonic(), _once(args), model.n_features_in_
+    stream, began, p = _once(args), time.monotonic(), model.n_features_in_
     head = ["prediction", *["decision"] * is_classifier(model)]
     unknown, parts = 0, [(np.empty(0),) * 3]
     shown = nullcontext() if args.json and not args.out else _csv(args.out, *head)
@@ -296,7 +296,7 @@ def inspect(args) -> Report:
 
     from ofslib.streams.checkpoint import reading
 
-    began, stream = time.monotonic(), _once(args)
+    stream, began = _once(args), time.monotonic()
     values, width, labels = 0, args.n_features or 0, []
     with reading(stream, not args.quiet):
         for X, y in stream:
@@ -499,6 +499,7 @@ def _warnings_told() -> Iterator[list[str]]:
         _say(f"warning: {message}")
 
     with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
         warnings.showwarning = show
         yield told
 
