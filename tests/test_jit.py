@@ -23,6 +23,7 @@ from test_contract import DENSE, ESTIMATORS, SPARSE, TARGETS, canonical, rows, t
 
 import ofslib
 from ofslib import _jit
+from ofslib.algorithms import sfsa
 from ofslib.kernels import losses, selection
 from ofslib.kernels.penalty_grid import hold
 from ofslib.kernels.rows import CSR, SparseRow, dot, new_active
@@ -44,6 +45,8 @@ def kernel_of(cls, own):
 def kernel_names():
     """Names of these kernels; a learner of several models uses the one of another class."""
     kernels = [kernel_of(cls, variants(cls)[0]) for cls in ESTIMATORS.values()]
+    # What shows rows to the models of a relay is no kernel, but calls the one of SFSA.
+    kernels = [sfsa.fold if each is sfsa.learn else each for each in kernels]
     return {f"{each.__module__}.{each.__name__.partition('_')[0]}" for each in kernels}
 
 
@@ -85,6 +88,7 @@ def edit(file, old, new):
 CALL = """
     import numpy as np
     from ofslib import _jit
+from ofslib.algorithms import sfsa
     from ofslib.kernels import rows, selection
     moments = rows.Moments(np.array([4]), np.zeros(1), np.full(1, 36.0))
     scaled = int(selection.Importance.scaled_coef)

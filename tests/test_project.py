@@ -842,7 +842,10 @@ def test_sources_of_figures_hold_no_algorithm():
     for entry in ("sfsa_table_1", "barda_figure_1", "dissertation_figure_5_4"):
         found = closure(ROOT / SHIPPED.notebook(entry))
         assert package_files("reproduction/tables.py", "reproduction/project.py") <= found
-        assert not found & package_files("_jit.py", "kernels/rows.py")
+        # The notebook of barda's figure counts rows of data sets, whose reader has kernels.
+        reading = package_files("kernels/text.py", "kernels/rows.py") if "barda" in entry else set()
+        kernels = {file for file in found if file.parent.name == "kernels"}
+        assert {file for file in kernels if file.name != "__init__.py"} <= reading
         assert not [file for file in found if file.parent.name == "algorithms"]
 
 

@@ -411,7 +411,7 @@ def runs_with(work, module):
 
 def test_edit_of_an_algorithm_runs_what_uses_it(made):
     runs = runs_with(made.work, "algorithms/barda.py")
-    users = {"barda_figure_1", "barda_figure_3", "bounds_barda_theorems"}
+    users = {"barda_figure_1", "barda_figure_3", "bounds_barda_theorems", "drift_recovery"}
     assert {Path(run).parent.name for run in runs} == users
     with made.edited("ofslib/algorithms/barda.py", "# a comment\n"):
         planned = made.planned(**made.settings)

@@ -115,16 +115,17 @@ class Penalised(RowStream):
         """Coefficients and intercept of all penalties, shape (p + 1, n_penalties)."""
         return grid.W
 
+    def _watch(self, at_end):
+        super()._watch(at_end)
+        # A few rows tell nothing yet.
+        if at_end or self.n_samples_seen_ >= 10 * getattr(self, "batch_size", 1):
+            if isinstance(self._state, PenaltyGrid):
+                self._say("truncated", self._truncated(self._state))
+            self._say("empty", self._empty(self._model(self._state)[0]))
+
     def _model(self, state):
         grid = isinstance(state, PenaltyGrid)
-        w = state.w if grid else type(self).coefficients(state, self._hyper)
-        # Said of the model that is read: it may have been another one before, when few rows were
-        # known.
-        if grid:
-            self._say("truncated", self._truncated(state))
-        if self.n_samples_seen_ >= 10 * getattr(self, "batch_size", 1):
-            self._say("empty", self._empty(w[:-1]))
-        return coef_and_intercept(w)
+        return coef_and_intercept(state.w if grid else type(self).coefficients(state, self._hyper))
 
 
 @estimator
