@@ -88,7 +88,6 @@ def edit(file, old, new):
 CALL = """
     import numpy as np
     from ofslib import _jit
-from ofslib.algorithms import sfsa
     from ofslib.kernels import rows, selection
     moments = rows.Moments(np.array([4]), np.zeros(1), np.full(1, 36.0))
     scaled = int(selection.Importance.scaled_coef)
