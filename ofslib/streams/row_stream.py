@@ -200,7 +200,7 @@ class RowStream(LinearModel):
 
     def _learn(self, X, y) -> None:
         n, rng = X.shape[0], check_random_state(self.random_state)
-        self._plan(n * int(self.n_passes))
+        self._plan(n * int(self.n_passes))  # numpy's own are no numbers of JSON
         for _ in range(self.n_passes):
             order = rng.permutation(n) if self.shuffle and not self._forgets() else np.arange(n)
             self._learn_rows(X, y, order)
