@@ -20,7 +20,7 @@ from ofslib.streams.parameters import (
     param,
     read_parameters,
 )
-from ofslib.streams.selector import Classifier, LinearModel, Regressor, warn
+from ofslib.streams.selector import Classifier, LinearModel, Probabilities, Regressor, warn
 
 # Values of a block, between which a user can interrupt, and of one that is copied because the data
 # are not in the layout that kernels read (the copy then stays in the processor's cache).
@@ -296,7 +296,7 @@ class Adaptive:
 
 
 @estimator
-class RowClassifier(Classifier):
+class RowClassifier(Probabilities, Classifier):
     """Two classes, learned from rows; stands before the `RowStream`."""
 
     loss: str = param(

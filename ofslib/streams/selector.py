@@ -9,8 +9,10 @@ from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import log_expit, logsumexp
 from sklearn.base import is_classifier
 from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import ThreadpoolController
@@ -318,6 +320,39 @@ class Classifier(ClassifierMixin):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _learns_log_odds(model) -> bool:
+    # The loss it has learned with, which the parameter may no longer be.
+    loss = getattr(model, "_frozen", {}).get("loss", model.loss)
+    if loss != "log_loss":
+        raise AttributeError(
+            f"loss={loss!r} gives no probabilities: take loss='log_loss', or scikit-learn's "
+            "CalibratedClassifierCV"
+        )
+    return True
+
+
+class Probabilities:
+    """Probabilities of the labels, of a model whose margins are log odds."""
+
+    @available_if(_learns_log_odds)
+    def predict_log_proba(self, X) -> np.ndarray:
+        """The logarithm of `predict_proba`, also where that is too small for a number."""
+        margins = self._margins(X)
+        if margins.ndim == 1:
+            return log_expit(np.column_stack([-margins, margins]))
+        own = log_expit(margins)
+        return own - logsumexp(own, axis=1, keepdims=True)
+
+    @available_if(_learns_log_odds)
+    def predict_proba(self, X) -> np.ndarray:
+        """The probability of each label, shape (n_samples, n_classes); with loss='log_loss' only.
+
+        That of the second of two labels is 1 / (1 + exp(-m)) with the margin m of
+        `decision_function`; of more than two labels those of the margins, divided by their sum.
+        """
+        return np.exp(self.predict_log_proba(X))
 
 
 class Regressor(RegressorMixin):
