@@ -180,7 +180,7 @@ ROWS = [
 TWO_CLASSES = [
     (set_to(delta=0), "'delta' parameter"),
     (set_to(alpha=-1), "'alpha' parameter"),
-    (lambda m: m.fit(X, np.arange(40) % 3), "takes 2 classes, y has 3"),
+    (lambda m: m.partial_fit(X, np.arange(40) % 3), r"y holds labels \[2\]; allowed are \[0, 1\]"),
     (lambda m: m.fit(X, np.ones(40)), r"needs 2 classes, y has 1 class: \[1.0\]"),
     (lambda m: m.fit(X, y), "continuous"),
     (lambda m: m.fit(X, [None, 1] * 20), "Unknown label type"),
@@ -188,7 +188,7 @@ TWO_CLASSES = [
     (lambda m: m.partial_fit(X, LABELS + 5), r"y holds labels \[5, 6\]; allowed are \[0, 1\]"),
     (lambda m: m.partial_fit(X, LABELS.astype(str)), "y holds labels"),
     (lambda m: m.partial_fit(X, LABELS, classes=["a", "b"]), "classes=.*'a', 'b'"),
-    (lambda m: m.partial_fit(X, LABELS, classes=[0, 1, 2]), "has 3"),
+    (lambda m: m.partial_fit(X, LABELS, classes=[0, 1, 2]), r"classes=\[0, 1, 2\] differs"),
     (lambda m: m.partial_fit(X, LABELS, classes=[0]), "needs 2 classes, classes has 1"),
     (lambda m: m.partial_fit(X, LABELS, classes=[0, nan]), "classes contains NaN"),
     (lambda m: m.partial_fit(X, LABELS, classes=[None, 1]), "classes holds labels of several"),

@@ -1,13 +1,26 @@
 """What a classifier is asked for every day: probabilities, more than two classes, weights."""
 
+import pickle
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.special import expit
+from sklearn.base import ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
 import ofslib
-from ofslib import BARDAClassifier, OLSthClassifier, OnlineSubstitution, SGDTClassifier
+from ofslib import (
+    BARDAClassifier,
+    OLSthClassifier,
+    OnlineSubstitution,
+    OPGClassifier,
+    SGDTClassifier,
+)
+from ofslib.streams.average_stream import AverageStream
+from ofslib.streams.row_stream import RowStream
 
 X = np.random.default_rng(0).standard_normal((300, 8))
 F = X[:, :3] @ [2.0, -1.5, 1.0] + np.random.default_rng(1).logistic(size=300)
@@ -49,3 +62,100 @@ def test_other_losses_are_calibrated_through_scikit_learn():
     constant = np.full(100, np.mean(Y[:200] == "yes"))
     said = model.predict_proba(X[200:])[:, 1]
     assert log_loss(Y[200:], said) < 0.8 * log_loss(Y[200:], constant)
+
+
+# -------------------------------------------------- more than two classes
+
+LABELS = np.array(["a", "b", "c"])[np.argmax(X[:, :3] + 0.3 * X[:, 3:6], axis=1)]
+CLASSES = np.unique(LABELS)
+
+
+def every(base):
+    public = [getattr(ofslib, name) for name in dir(ofslib)]
+    classes = [c for c in public if isinstance(c, type) and issubclass(c, ClassifierMixin)]
+    found = [c for c in classes if issubclass(c, base)]
+    return pytest.mark.parametrize("cls", found, ids=lambda cls: cls.__name__)
+
+
+def made(cls, **own):
+    """A small one, with a mini-batch that does not divide the rows."""
+    own = {"k": 3, "n_penalties": 4, "batch_size": 7, "random_state": 0, "first_maturity": 63} | own
+    return cls(**{name: own[name] for name in own if name in cls().get_params()})
+
+
+@every(RowStream)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, np.float32], ids=lambda f: f.__name__)
+def test_one_against_the_rest_is_a_model_for_each_class(cls, form):
+    """Bit for bit, though the rows are read once for all of them."""
+    rows = form(X)
+    model = made(cls, n_passes=2).fit(rows, LABELS)
+    each = [made(cls, n_passes=2).fit(rows, label == LABELS) for label in CLASSES]
+    assert np.array_equal(model.coef_, [one.coef_ for one in each])
+    assert np.array_equal(model.intercept_, [one.intercept_ for one in each])
+    assert np.array_equal(model.support_, np.unique(np.concatenate([m.support_ for m in each])))
+    margins = np.transpose([one.decision_function(rows) for one in each])
+    np.testing.assert_allclose(model.decision_function(rows), margins, rtol=1e-12, atol=1e-12)
+    assert np.array_equal(model.predict(rows), CLASSES[margins.argmax(axis=1)])
+    assert model.transform(rows).shape == (300, len(model.support_))
+    mean = np.mean([one.online_loss_ for one in each])
+    np.testing.assert_allclose(model.online_loss_, mean, rtol=1e-12)
+    assert 0.4 < model.online_score_ <= 1
+    if hasattr(model, "predict_proba"):
+        found, own = model.predict_proba(rows), expit(model.decision_function(rows))
+        np.testing.assert_allclose(found, own / own.sum(axis=1, keepdims=True))
+
+
+@every(AverageStream)
+@pytest.mark.parametrize("own", [{}, {"fit_intercept": False}, {"adaptation": 0.01}], ids=str)
+def test_classes_share_the_moments_of_the_features(cls, own):
+    """The models are those of each class, up to rounding; their averages are p^2 once."""
+    for rows in (X, sp.csr_array(X * (np.abs(X) > 1))):
+        model = made(cls, **own).fit(rows, LABELS)
+        each = [made(cls, **own).fit(rows, label == LABELS) for label in CLASSES]
+        coefs, intercepts = [m.coef_ for m in each], [m.intercept_ for m in each]
+        np.testing.assert_allclose(model.coef_, coefs, atol=1e-12)
+        np.testing.assert_allclose(model.intercept_, intercepts, atol=1e-12)
+        assert np.array_equal(model.coef_ != 0, np.array(coefs) != 0)
+        assert model.averages_.n_features == 8 + 2 and model.n_features_in_ == 8
+        assert model.score(rows, LABELS) > 0.4
+
+
+@every((RowStream, AverageStream))
+def test_any_cuts_saves_and_pickles_of_three_classes_give_the_same_bits(cls, tmp_path):
+    whole, cut = made(cls), made(cls)
+    whole.partial_fit(X, LABELS)
+    for start, stop in ((0, 1), (1, 30), (30, 31), (31, 300)):
+        cut.partial_fit(X[start:stop], LABELS[start:stop], classes=["c", "a", "b"])
+        cut.save(tmp_path / "model")
+        cut = pickle.loads(pickle.dumps(cls.load(tmp_path / "model")))
+    assert cut.classes_.tolist() == ["a", "b", "c"]
+    assert cut.coef_.tobytes() == whole.coef_.tobytes() and cut.coef_.shape == (3, 8)
+    assert cut.intercept_.tobytes() == whole.intercept_.tobytes() and cut.intercept_.shape == (3,)
+    assert np.array_equal(cut.predict(X), whole.predict(X))
+
+
+@pytest.mark.parametrize("cls", [SGDTClassifier, OLSthClassifier])
+def test_a_file_with_another_number_of_classes_is_refused(cls, tmp_path):
+    model = made(cls).fit(X, LABELS)
+    model.classes_ = np.array(["a", "b", "c", "d"])
+    with pytest.raises(ValueError, match="8 features"):
+        model.save(tmp_path / "model")
+
+
+def test_a_class_that_has_not_come_yet_is_predicted_once_it_has():
+    for model in (SGDTClassifier(k=3, learning_rate=1), OLSthClassifier(k=3)):
+        early = LABELS != "c"
+        model.partial_fit(X[early], LABELS[early], classes=CLASSES)
+        assert set(model.predict(X)) == {"a", "b"}
+        model.partial_fit(X[~early], LABELS[~early])
+        assert set(model.predict(X)) > {"c"}
+
+
+def test_what_a_path_knows_of_each_class():
+    levels, coefs = OPGClassifier(k=3, n_penalties=5).fit(X, LABELS).path_
+    assert levels.shape == (3, 5) and coefs.shape == (3, 5, 8)
+
+
+def test_a_class_without_a_feature_is_named():
+    with pytest.warns(ConvergenceWarning, match=r"no feature for the labels \['a', 'b', 'c'\]"):
+        OPGClassifier(l1=10.0).fit(X, LABELS)

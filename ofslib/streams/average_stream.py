@@ -2,9 +2,11 @@
 
 import warnings
 from collections.abc import Iterable, Sequence
+from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import gammaln
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
@@ -13,7 +15,7 @@ from ofslib._interrupts import interrupts_held
 from ofslib.averages import RunningAverages, Standardized
 from ofslib.kernels.gram import least_squares
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, number, one_of, param
-from ofslib.streams.selector import DeferredModel
+from ofslib.streams.selector import DeferredModel, one_vs_rest
 
 
 @estimator
@@ -52,10 +54,39 @@ class AverageStream(DeferredModel):
 
     def _compute(self, state):
         standard = state.standardized(centre=self.fit_intercept)
-        coef = self._chosen_coef(standard, state.weight) / standard.scale
-        if not self.fit_intercept:
-            return coef, 0.0
-        return coef, float(state.mean_y - state.mean_x @ coef)
+        models = [self._of_one(one, state.weight) for one in self._of_each_label(standard)]
+        if len(models) == 1:
+            return models[0]
+        coefs, intercepts = zip(*models, strict=True)
+        return np.array(coefs), np.array(intercepts)
+
+    def _of_one(self, standard: Standardized, weight: float) -> tuple[np.ndarray, float]:
+        """Coefficients and intercept of one model."""
+        coef = self._chosen_coef(standard, weight) / standard.scale
+        return coef, standard.intercept(coef) if self.fit_intercept else 0.0
+
+    def _of_each_label(self, standard: Standardized) -> list[Standardized]:
+        """The averages of each model: they share the features, and have labels of their own."""
+        p = self.n_features_in_
+        if len(standard.scale) == p:
+            return [standard]
+        S, scale, mean = standard.S_xx, standard.scale, standard.mean_x
+        # S_xx of a label that is always the same is zero, its scale infinite.
+        spread = np.where(np.isfinite(scale[p:]), scale[p:], 0.0)
+        shared = standard._replace(
+            S_xx=np.asfortranarray(S[:p, :p]),
+            S_xy=standard.S_xy[:p],
+            scale=scale[:p],
+            mean_x=mean[:p],
+        )
+        return [
+            shared._replace(
+                S_xy=spread[c] * S[:p, p + c].astype(np.float64),
+                S_yy=float(spread[c] ** 2),
+                mean_y=float(mean[p + c]),
+            )
+            for c in range(len(spread))
+        ] + [shared]
 
     def _chosen_coef(self, standard: Standardized, weight: float) -> np.ndarray:
         """The model's coefficients of the standardised features."""
@@ -129,16 +160,25 @@ class AverageStream(DeferredModel):
             raise ValueError(f"averages have S_yy={averages.S_yy}; a classifier's y is -1 or +1")
 
     def _refuse_if_wrong(self):
-        if self._state.n_features != self.n_features_in_:
+        if self._state.n_features != self._n_averaged(self.n_features_in_):
             raise ValueError(f"its averages are not those of {self.n_features_in_} features")
 
     def _new_state(self, n_features: int) -> RunningAverages:
         """The state before the first row."""
-        return RunningAverages(n_features, dtype=np.dtype(self.dtype))
+        return RunningAverages(self._n_averaged(n_features), dtype=np.dtype(self.dtype))
+
+    def _n_averaged(self, n_features: int) -> int:
+        """Features of the averages: the labels of all models but the last stand behind."""
+        return n_features + self._n_models - 1
 
     def _learn_block(self, state: RunningAverages, block: tuple) -> RunningAverages:
         """The state after a block of rows, X and y; it is the same one, changed."""
-        return state.adapt(self.adaptation).update(*block)
+        X, y = block
+        *others, last = one_vs_rest(y, self._n_models)
+        if others:
+            stack = partial(sp.hstack, format="csr") if sp.issparse(X) else np.hstack
+            X = stack([X, np.transpose(others).astype(X.dtype)])
+        return state.adapt(self.adaptation).update(X, last)
 
     def _start(self, n_features):
         self._state = self._new_state(n_features)
@@ -161,7 +201,9 @@ class AverageStream(DeferredModel):
     @property
     def averages_(self) -> RunningAverages:
         """RunningAverages
-        The averages of the rows so far; to be read, not to be updated."""
+        The averages of the rows so far; to be read, not to be updated. With more than two classes
+        y is +1 for the last one and else -1, and the same of all others stands behind the
+        features."""
         check_is_fitted(self)
         return self._state
 

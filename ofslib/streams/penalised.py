@@ -58,11 +58,14 @@ class Penalised(RowStream):
     def path_(self) -> tuple[np.ndarray, np.ndarray]:
         """tuple of ndarray
         The penalties, shape (n_penalties,), and the coefficients of their models, shape
-        (n_penalties, n_features_in_); learned if `k` is given."""
+        (n_penalties, n_features_in_); learned if `k` is given. With more than two classes both
+        have a first axis for these."""
         check_is_fitted(self)
         if self._frozen["k"] is None:
             raise AttributeError("path_ is learned only if k is given")
-        return self._state.l1.copy(), self._columns(self._state)[:-1].T.copy()
+        paths = [(grid.l1, self._columns(grid)[:-1].T) for grid in self._states]
+        levels, coefs = (np.array(parts) for parts in zip(*paths, strict=True))
+        return (levels, coefs) if len(paths) > 1 else (levels[0], coefs[0])
 
     def _learn_block(self, state: NamedTuple, block: Block) -> int:
         if not isinstance(state, PenaltyGrid):
@@ -96,8 +99,10 @@ class Penalised(RowStream):
 
     def _watch(self, at_end):
         super()._watch(at_end)
-        if isinstance(self._state, PenaltyGrid) and self._state.truncated[0]:
-            l1, (size, place) = self._state.l1, self._state.truncated
+        for state in self._states:
+            if not isinstance(state, PenaltyGrid) or not state.truncated[0]:
+                continue
+            l1, (size, place) = state.l1, state.truncated
             low, high = l1[place], l1[place - 1] if place else 1000 * l1[0]
             self._warn_once(
                 "truncated",
@@ -106,9 +111,9 @@ class Penalised(RowStream):
                 f"l1_range=({low:.3g}, {high:.3g}) may hold such a penalty.",
             )
 
-    def _advice_if_empty(self):
-        if isinstance(self._state, PenaltyGrid):
-            return f"Its penalties are too large: give an l1_range below {self._state.l1[-1]:.3g}."
+    def _advice_if_empty(self, state):
+        if isinstance(state, PenaltyGrid):
+            return f"Its penalties are too large: give an l1_range below {state.l1[-1]:.3g}."
         return f"Its penalty l1={self.l1:.3g} is too large, or X is zero."
 
     def _columns(self, grid: PenaltyGrid) -> np.ndarray:

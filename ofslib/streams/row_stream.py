@@ -20,7 +20,14 @@ from ofslib.streams.parameters import (
     param,
     read_parameters,
 )
-from ofslib.streams.selector import Classifier, LinearModel, Probabilities, Regressor, warn
+from ofslib.streams.selector import (
+    Classifier,
+    LinearModel,
+    Probabilities,
+    Regressor,
+    one_vs_rest,
+    warn,
+)
 
 # Values of a block, between which a user can interrupt, and of one that is copied because the data
 # are not in the layout that kernels read (the copy then stays in the processor's cache).
@@ -46,8 +53,11 @@ def _form(state) -> list[tuple[type, tuple[int, ...], Any]]:
     return [(type(state), np.shape(state), getattr(state, "dtype", None))]
 
 
-def _blocks(X, y, order) -> Iterator[Block]:
-    """The rows of validated data in their order, in the layout that kernels read."""
+def _blocks(X, targets: list[np.ndarray], order) -> Iterator[list[Block]]:
+    """The rows of validated data in their order, in the layout that kernels read.
+
+    Of each part of them a block with the targets of each model.
+    """
     ready = True
     if sp.issparse(X):
         X = _kernel_csr(X)
@@ -58,12 +68,11 @@ def _blocks(X, y, order) -> Iterator[Block]:
     size = max(1, size)
     for i in range(0, len(order), size):
         part = order[i : i + size]
-        margins = np.empty(len(part))
         if ready:
-            yield Block(X, y, part, margins)
+            yield [Block(X, y, part, np.empty(len(part))) for y in targets]
         else:
-            copied = np.array(X[part], dtype=np.float64, order="C")
-            yield Block(copied, y[part], np.arange(len(part)), margins)
+            copied, rows = np.array(X[part], dtype=np.float64, order="C"), np.arange(len(part))
+            yield [Block(copied, y[part], rows, np.empty(len(part))) for y in targets]
 
 
 def _kernel_csr(X) -> CSR:
@@ -138,10 +147,21 @@ class RowStream(LinearModel):
         """
         return read_parameters(self, self.hyper, intercept=self.fit_intercept, **own)
 
+    def _new_states(self, n_features: int, n_models: int):
+        """The state of one model, or the tuple of those of several."""
+        if n_models == 1:
+            return self._new_state(n_features)
+        return tuple(self._new_state(n_features) for _ in range(n_models))
+
+    @property
+    def _states(self) -> tuple:
+        """The state of each model."""
+        return self._state if type(self._state) is tuple else (self._state,)
+
     def _start(self, n_features: int) -> None:
-        self._state = self._new_state(n_features)
-        # Sums of loss, of score, of its weight; of labels +1 and -1, and of predictions of each
-        self._online = np.zeros(7)
+        self._state = self._new_states(n_features, self._n_models)
+        # Sums of loss, of score, of its weight; of rows of each label, and of predictions of each
+        self._online = np.zeros(3 + 2 * max(self._n_models, 2))
         self._warned = ()
         self.n_samples_seen_ = 0
 
@@ -151,7 +171,7 @@ class RowStream(LinearModel):
         if not 1 <= p <= max((shape[0] for _, shape, _ in found if shape), default=0):
             raise ValueError(f"its arrays are not those of {p} features")
         fresh = type(self)(**self.get_params() | self._frozen)
-        if _form(fresh._new_state(p)) != found:
+        if _form(fresh._new_states(p, self._n_models)) != found:
             raise ValueError(f"its arrays are not those of {p} features and its parameters")
 
     def _learn(self, X, y) -> None:
@@ -160,7 +180,8 @@ class RowStream(LinearModel):
         for _ in range(self.n_passes):
             order = rng.permutation(n) if self.shuffle else np.arange(n)
             self._learn_rows(X, y, order)
-        self._finish(self._state)
+        for state in self._states:
+            self._finish(state)
         self._watch(at_end=True)
 
     def _learn_more(self, X, y) -> None:
@@ -172,14 +193,16 @@ class RowStream(LinearModel):
 
     def _learn_rows(self, X, y, order) -> None:
         loss = int(Loss[self.loss])
-        for block in _blocks(X, y, order):
-            done, n = self._learn_block(self._state, block), len(block.order)
-            if done < n:
-                self._refuse(block.X, block.order[done])
-            margins, targets = block.margins, block.y[block.order]
+        for blocks in _blocks(X, one_vs_rest(y, self._n_models), order):
+            for state, block in zip(self._states, blocks, strict=True):
+                done = self._learn_block(state, block)
+                if done < len(block.order):
+                    self._refuse(block.X, block.order[done])
+            shown = [(block.margins, block.y[block.order]) for block in blocks]
             with np.errstate(over="ignore", invalid="ignore"):
-                self._online += (total(loss, margins, targets), *self._scored(margins, targets))
-            self.n_samples_seen_ += n
+                mean = sum(total(loss, *one) for one in shown) / len(shown)
+                self._online += (mean, *self._scored(*zip(*shown, strict=True)))
+            self.n_samples_seen_ += len(blocks[0].order)
 
     def _watch(self, at_end: bool) -> None:
         """Refuse a model that is not finite; warn, once each, of what makes one worthless.
@@ -188,7 +211,8 @@ class RowStream(LinearModel):
         """
         if not _all_finite(self._state):
             raise self._diverged()
-        (loss, score, weight), labels, said = self._online[:3], self._online[3:5], self._online[5:]
+        loss, score, weight = self._online[:3]
+        labels, said = self._online[3:].reshape(2, -1)
         empty, constant = weight * value(int(Loss[self.loss]), 0.0, 1.0), labels.max()
         # The mean of so few losses may be that much off by chance.
         margin = 1.0 + 3.0 / np.sqrt(self.n_samples_seen_)
@@ -200,16 +224,20 @@ class RowStream(LinearModel):
                 f"{empty / self.n_samples_seen_:.3g}, online_score_ {self.online_score_:.3g} "
                 f"against {constant / weight:.3g}. {self._advice()}",
             )
-        if at_end and not self.coef_.any():
+        others, unlike = (counts.sum() - counts.max() for counts in (labels, said))
+        if at_end and len(empty := self._empty_models()):
+            of = f" for the labels {self.classes_[empty].tolist()}" if self._n_models > 1 else ""
             self._warn_once(
-                "empty", f"{type(self).__name__} has selected no feature. {self._advice_if_empty()}"
+                "empty",
+                f"{type(self).__name__} has selected no feature{of}. "
+                + self._advice_if_empty(self._states[empty[0]]),
             )
-        elif 20 <= labels.min() > 20 * said.min():
+        elif 20 <= others > 20 * unlike:
             self._warn_once(
                 "one class",
-                f"{type(self).__name__} has predicted the same label for all but "
-                f"{said.min():.0f} of {self.n_samples_seen_} rows, though {labels.min():.0f} have "
-                "the rarer one. Its coefficients may still be too small to tell: take larger steps "
+                f"{type(self).__name__} has predicted the same label for all but {unlike:.0f} of "
+                f"{self.n_samples_seen_} rows, though {others:.0f} have not the most frequent one. "
+                "Its coefficients may still be too small to tell: take larger steps "
                 f"than with {self._step()}, more rows or n_passes, or let SFSA find the step by "
                 "step='spectral'; and do not sort rows by label.",
             )
@@ -241,13 +269,18 @@ class RowStream(LinearModel):
             "standardise the features, or let SFSA find the step by step='spectral'."
         )
 
-    def _advice_if_empty(self) -> str:
+    def _empty_models(self) -> np.ndarray:
+        """Places of the models that have no coefficient."""
+        return np.flatnonzero(~np.atleast_2d(self.coef_).any(axis=1))
+
+    def _advice_if_empty(self, state) -> str:
         return "X may be zero."
 
     @property
     def online_loss_(self) -> float:
         """float
-        Mean loss of each row under the model that stood before that row was shown."""
+        Mean loss of each row under the model that stood before that row was shown; with more than
+        two classes the mean over their models."""
         check_is_fitted(self)
         return self._online[0] / self.n_samples_seen_
 
@@ -297,7 +330,7 @@ class Adaptive:
 
 @estimator
 class RowClassifier(Probabilities, Classifier):
-    """Two classes, learned from rows; stands before the `RowStream`."""
+    """Classes, learned from rows; stands before the `RowStream`."""
 
     loss: str = param(
         "Name of the loss; the sfsa paper's is log_loss.",
@@ -306,6 +339,12 @@ class RowClassifier(Probabilities, Classifier):
     )
 
     def _scored(self, margins, y):
+        """Rows that were predicted rightly, and rows; those of each label, and said to be of it."""
+        if len(y) > 1:
+            true, said = np.argmax(y, axis=0), np.argmax(margins, axis=0)
+            counts = [np.bincount(places, minlength=len(y)) for places in (true, said)]
+            return np.count_nonzero(true == said), len(true), *np.concatenate(counts)
+        (margins,), (y,) = margins, y
         positive = np.count_nonzero(y > 0)
         said = np.count_nonzero(margins > 0), np.count_nonzero(margins < 0)
         right = np.count_nonzero((margins > 0) == (y > 0))
@@ -319,6 +358,7 @@ class RowRegressor(Regressor):
     loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")
 
     def _scored(self, margins, y):
+        (margins,), (y,) = margins, y
         weight = np.square(y).sum()
         return weight - np.square(margins - y).sum(), weight, 0.0, 0.0, 0.0, 0.0
 

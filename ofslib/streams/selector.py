@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import log_expit, logsumexp
 from sklearn.base import is_classifier
+from sklearn.utils import get_tags
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -84,7 +85,7 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
         X : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_features)
             Observations.
         y : array-like of shape (n_samples,)
-            Targets: numbers, or two different labels. Not read by a method that needs none.
+            Targets: numbers, or labels. Not read by a method that needs none.
 
         Returns
         -------
@@ -131,8 +132,10 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
         names = parts.get("feature_names_in_")
         if names is not None and len(names) != self.n_features_in_:
             raise ValueError(f"it has {len(names)} names of {self.n_features_in_} features")
-        if is_classifier(self) and "classes_" in parts and np.shape(self.classes_) != (2,):
-            raise ValueError(f"it has the classes {self.classes_}")
+        if is_classifier(self) and "classes_" in parts:
+            several, shape = get_tags(self).classifier_tags.multi_class, np.shape(self.classes_)
+            if shape != (2,) and not (several and len(shape) == 1 and shape[0] > 2):
+                raise ValueError(f"it has the classes {self.classes_}")
         if hasattr(self, "_state"):
             self._refuse_if_wrong()
 
@@ -183,7 +186,8 @@ class LinearModel(Selector):
     """What the streams share that learn a linear model.
 
     A family also defines `_learn_more`, `_model` and `__sklearn_is_fitted__`; its `_state` is what
-    has been learned.
+    has been learned: with more than two classes a tuple, the state of each class against the
+    others, unless these share one from which `_model` gives what belongs to each.
     """
 
     def _learn_more(self, X, y) -> None:
@@ -206,34 +210,49 @@ class LinearModel(Selector):
         return self
 
     @property
-    def coef_(self) -> np.ndarray:
-        """ndarray of shape (n_features_in_,)
-        Coefficients of the model as it stands; if there is a `k`, at most k are not zero."""
+    def _n_models(self) -> int:
+        """Models that are learned from the same rows: one, or one for each of three or more
+        classes, which tells it from all others."""
+        classes = len(getattr(self, "classes_", ()))
+        return classes if classes > 2 else 1
+
+    def _models(self) -> tuple[np.ndarray, float | np.ndarray]:
+        """Coefficients and intercept; of several models one row and one number each."""
         check_is_fitted(self)
-        return self._model(self._state)[0]
+        if type(self._state) is not tuple:
+            return self._model(self._state)
+        coefs, intercepts = zip(*map(self._model, self._state), strict=True)
+        return np.array(coefs), np.array(intercepts)
 
     @property
-    def intercept_(self) -> float:
+    def coef_(self) -> np.ndarray:
+        """ndarray of shape (n_features_in_,)
+        Coefficients of the model as it stands; if there is a `k`, at most k are not zero. With
+        more than two classes a row of these for each class, shape (n_classes, n_features_in_)."""
+        return self._models()[0]
+
+    @property
+    def intercept_(self) -> float | np.ndarray:
         """float
-        The model's constant; 0.0 without `fit_intercept`."""
-        check_is_fitted(self)
-        return self._model(self._state)[1]
+        The model's constant; 0.0 without `fit_intercept`. With more than two classes one for each,
+        shape (n_classes,)."""
+        return self._models()[1]
 
     @property
     def support_(self) -> np.ndarray:
         """ndarray of int
-        Features with a nonzero coefficient, in ascending order."""
-        return np.flatnonzero(self.coef_)
+        Features with a nonzero coefficient, of any class, in ascending order."""
+        return np.flatnonzero(self._get_support_mask())
 
     def _get_support_mask(self) -> np.ndarray:
-        return self.coef_ != 0
+        return np.atleast_2d(self.coef_ != 0).any(axis=0)
 
     def _margins(self, X) -> np.ndarray:
         check_is_fitted(self)
         X = checked(X)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
-        coef, intercept = self._model(self._state)
-        return safe_sparse_dot(X, coef) + intercept
+        coef, intercept = self._models()
+        return safe_sparse_dot(X, coef.T) + intercept
 
 
 def refuse_times(**given) -> None:
@@ -244,29 +263,38 @@ def refuse_times(**given) -> None:
             raise ValueError(f"{name} holds dates or durations: give numbers, in a unit you choose")
 
 
-def labels_and_signs(y, owner: str, classes=None, advice="") -> tuple[np.ndarray, np.ndarray]:
-    """The two labels, and y as -1 and +1; `owner` is who is to be named if y is not allowed."""
+def labels_and_signs(
+    y, owner: str, classes=None, advice: str = "", several: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """The two labels, and y as -1 and +1; `owner` is who is to be named if y is not allowed.
+
+    If there may be several labels, y are then their places.
+    """
     try:
         check_classification_targets(y)
         unknown = [] if classes is None else np.setdiff1d(y, classes)[:5].tolist()
     except TypeError as error:
         raise ValueError(f"y holds labels of several kinds: {error}") from None
     if classes is None:
-        classes = two_labels(y, owner, advice)
+        classes = labels_in(y, owner, advice, several)
     elif unknown:
         raise ValueError(f"y holds labels {unknown}; allowed are {classes.tolist()}")
+    if len(classes) > 2:
+        return classes, np.searchsorted(classes, y).astype(np.float64)
     return classes, np.where(y == classes[1], 1.0, -1.0)
 
 
-def two_labels(y, owner: str, advice: str = "", name: str = "y") -> np.ndarray:
-    """The labels in y, which have to be two; `advice`: what to do if there is one."""
+def labels_in(
+    y, owner: str, advice: str = "", several: bool = False, name: str = "y"
+) -> np.ndarray:
+    """The labels in y, two or, if allowed, several; `advice`: what to do if there is one."""
     try:
         classes = np.unique(np.asarray(y))
     except TypeError as error:
         raise ValueError(f"{name} holds labels of several kinds: {error}") from None
     if (classes != classes).any():
         raise ValueError(f"{name} contains NaN: {classes.tolist()}")
-    if len(classes) > 2:
+    if len(classes) > 2 and not several:
         raise ValueError(
             "Only binary classification is supported. The type of the target is "
             f"{type_of_target(y)}: {owner} takes 2 classes, {name} has {len(classes)}."
@@ -278,8 +306,13 @@ def two_labels(y, owner: str, advice: str = "", name: str = "y") -> np.ndarray:
     return classes
 
 
+def one_vs_rest(y: np.ndarray, n_models: int) -> list[np.ndarray]:
+    """The targets of each model: y itself, or of each label +1, and -1 of all others."""
+    return [y] if n_models == 1 else [np.where(y == c, 1.0, -1.0) for c in range(n_models)]
+
+
 class Classifier(ClassifierMixin):
-    """Two classes, predicted by the sign of x . coef_ + intercept_."""
+    """Two classes, predicted by the sign of x . coef_ + intercept_; of more, by the largest."""
 
     def partial_fit(self, X, y, classes=None):
         """Learn from more rows; the same as having shown all rows so far in one block.
@@ -290,11 +323,11 @@ class Classifier(ClassifierMixin):
         ----------
         X, y
             Observations and labels, as for `fit`.
-        classes : array-like of shape (2,), default=None
-            The two labels; needed in the first call if `y` does not hold both.
+        classes : array-like of shape (n_classes,), default=None
+            The labels; needed in the first call if `y` does not hold all.
         """
-        owner = type(self).__name__
-        given = None if classes is None else two_labels(classes, owner, name="classes")
+        owner, own = type(self).__name__, {"several": True, "name": "classes"}
+        given = None if classes is None else labels_in(classes, owner, **own)
         known = self.classes_ if self.__sklearn_is_fitted__() else given
         if given is not None and not np.array_equal(given, known):
             message = f"classes={given.tolist()} differs from earlier calls: {known.tolist()}"
@@ -302,24 +335,21 @@ class Classifier(ClassifierMixin):
         return self._partial_fit(X, y, classes=known)
 
     def decision_function(self, X) -> np.ndarray:
-        """x . coef_ + intercept_ for each row, shape (n_samples,)."""
+        """x . coef_ + intercept_ for each row, shape (n_samples,), or (n_samples, n_classes)."""
         return self._margins(X)
 
     def predict(self, X) -> np.ndarray:
         """The label of each row, shape (n_samples,)."""
         # Before the labels are looked up: it says so if nothing has been learned.
-        positive = self._margins(X) > 0
-        return self.classes_[positive.astype(int)]
+        margins = self._margins(X)
+        places = (margins > 0).astype(int) if margins.ndim == 1 else margins.argmax(axis=1)
+        return self.classes_[places]
 
     def _targets(self, y, classes=None):
-        advice = " partial_fit can be told both by classes=[...]."
-        self.classes_, signs = labels_and_signs(y, type(self).__name__, classes, advice)
-        return signs
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+        advice = " partial_fit can be told all by classes=[...]."
+        owner = type(self).__name__
+        self.classes_, targets = labels_and_signs(y, owner, classes, advice, several=True)
+        return targets
 
 
 def _learns_log_odds(model) -> bool:
@@ -392,5 +422,4 @@ class DeferredModel(LinearModel):
         # In a list, so that a prediction leaves the attributes of the estimator as they are.
         if not self._computed:
             self._computed.append(self._as_learned()._compute(state))
-        coef, intercept = self._computed[0]
-        return coef.copy(), intercept
+        return copy.deepcopy(self._computed[0])
