@@ -17,10 +17,15 @@ from ofslib import (
     OLSthClassifier,
     OnlineSubstitution,
     OPGClassifier,
+    RADARRegressor,
+    SADMMRegressor,
+    SFSAClassifier,
+    SFSARegressor,
     SGDTClassifier,
+    SIHTClassifier,
 )
 from ofslib.streams.average_stream import AverageStream
-from ofslib.streams.row_stream import RowStream
+from ofslib.streams.row_stream import MiniBatches, RowStream
 
 X = np.random.default_rng(0).standard_normal((300, 8))
 F = X[:, :3] @ [2.0, -1.5, 1.0] + np.random.default_rng(1).logistic(size=300)
@@ -70,10 +75,11 @@ LABELS = np.array(["a", "b", "c"])[np.argmax(X[:, :3] + 0.3 * X[:, 3:6], axis=1)
 CLASSES = np.unique(LABELS)
 
 
-def every(base):
+def every(*bases):
+    """All public classes that inherit from all of these."""
     public = [getattr(ofslib, name) for name in dir(ofslib)]
-    classes = [c for c in public if isinstance(c, type) and issubclass(c, ClassifierMixin)]
-    found = [c for c in classes if issubclass(c, base)]
+    classes = [c for c in public if isinstance(c, type)]
+    found = [c for c in classes if all(issubclass(c, base) for base in bases)]
     return pytest.mark.parametrize("cls", found, ids=lambda cls: cls.__name__)
 
 
@@ -83,7 +89,7 @@ def made(cls, **own):
     return cls(**{name: own[name] for name in own if name in cls().get_params()})
 
 
-@every(RowStream)
+@every(RowStream, ClassifierMixin)
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array, np.float32], ids=lambda f: f.__name__)
 def test_one_against_the_rest_is_a_model_for_each_class(cls, form):
     """Bit for bit, though the rows are read once for all of them."""
@@ -105,7 +111,7 @@ def test_one_against_the_rest_is_a_model_for_each_class(cls, form):
         np.testing.assert_allclose(found, own / own.sum(axis=1, keepdims=True))
 
 
-@every(AverageStream)
+@every(AverageStream, ClassifierMixin)
 @pytest.mark.parametrize("own", [{}, {"fit_intercept": False}, {"adaptation": 0.01}], ids=str)
 def test_classes_share_the_moments_of_the_features(cls, own):
     """The models are those of each class, up to rounding; their averages are p^2 once."""
@@ -120,7 +126,7 @@ def test_classes_share_the_moments_of_the_features(cls, own):
         assert model.score(rows, LABELS) > 0.4
 
 
-@every((RowStream, AverageStream))
+@every((RowStream, AverageStream), ClassifierMixin)
 def test_any_cuts_saves_and_pickles_of_three_classes_give_the_same_bits(cls, tmp_path):
     whole, cut = made(cls), made(cls)
     whole.partial_fit(X, LABELS)
@@ -159,3 +165,122 @@ def test_what_a_path_knows_of_each_class():
 def test_a_class_without_a_feature_is_named():
     with pytest.warns(ConvergenceWarning, match=r"no feature for the labels \['a', 'b', 'c'\]"):
         OPGClassifier(l1=10.0).fit(X, LABELS)
+
+
+# -------------------------------------------------- weights
+
+NUMBERS = X[:, 0] - X[:, 1] + 0.1 * np.random.default_rng(3).standard_normal(300)
+TIMES = np.random.default_rng(2).integers(0, 4, 300)
+
+
+def target(cls):
+    return LABELS if issubclass(cls, ClassifierMixin) else NUMBERS
+
+
+def assert_same(one, two, **tolerance):
+    for name in ("coef_", "intercept_"):
+        found, expected = getattr(one, name), getattr(two, name)
+        if tolerance:
+            np.testing.assert_allclose(found, expected, **tolerance)
+        assert tolerance or np.array_equal(found, expected)
+
+
+@every((RowStream, AverageStream))
+def test_weights_of_one_are_none_and_of_zero_no_rows(cls):
+    """Bit for bit."""
+    y, used = target(cls), TIMES > 0
+    assert_same(made(cls).fit(X, y, sample_weight=np.ones(300)), made(cls).fit(X, y))
+    model = made(cls).fit(X, y, sample_weight=used)
+    assert_same(model, made(cls).fit(X[used], y[used]))
+    assert model.n_samples_seen_ == used.sum()
+    sparse = made(cls).partial_fit(sp.csr_array(X), y, sample_weight=used.tolist())
+    assert_same(sparse, made(cls).partial_fit(sp.csr_array(X[used]), y[used]))
+
+
+@every(AverageStream)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=lambda form: form.__name__)
+def test_weight_two_is_the_row_twice_for_averages(cls, form):
+    y = target(cls)
+    whole = made(cls).fit(form(X), y, sample_weight=TIMES)
+    assert_same(whole, made(cls).fit(np.repeat(X, TIMES, 0), np.repeat(y, TIMES)), atol=1e-10)
+
+
+def one_batch(cls, n):
+    return made(cls, batch_size=n, shuffle=False, learning_rate=0.01 * n, fit_intercept=False)
+
+
+@every(MiniBatches)
+def test_weight_two_is_the_row_twice_in_its_mini_batch(cls):
+    """The mean over the rows of the mini-batch goes by their number: hence the learning rates."""
+    if "learning_rate" not in cls().get_params() or issubclass(
+        cls, RADARRegressor | SADMMRegressor
+    ):
+        pytest.skip("its steps are not proportional to the learning rate")
+    few, y, times = X[:6], target(cls)[:6], np.array([2, 1, 3, 1, 1, 2])
+    own = {"l1": 0.0, "k": None} if "l1" in cls().get_params() else {}
+    known = {"classes": CLASSES} if issubclass(cls, ClassifierMixin) else {}
+    once = one_batch(cls, 6).set_params(**own).partial_fit(few, y, sample_weight=times, **known)
+    twice = one_batch(cls, 10).set_params(**own)
+    twice.partial_fit(np.repeat(few, times, 0), np.repeat(y, times), **known)
+    assert np.any(once.coef_)
+    assert_same(once, twice, rtol=1e-12)
+
+
+def test_weights_multiply_the_steps():
+    """A power of two, so that nothing is rounded."""
+    for cls in (SGDTClassifier, SIHTClassifier, OPGClassifier):
+        own = {"l1": 0.0} if cls is OPGClassifier else {}
+        one = cls(learning_rate=0.25, fit_intercept=False, random_state=0, **own)
+        heavy = cls(learning_rate=0.0625, fit_intercept=False, random_state=0, **own)
+        assert_same(one.fit(X, Y), heavy.fit(X, Y, sample_weight=np.full(300, 4)))
+
+
+@pytest.mark.parametrize("y", [Y, LABELS], ids=["two", "three"])
+def test_the_spectral_step_does_not_depend_on_the_scale_of_the_weights(y):
+    """And no row counts as little as its features' squares say: weight w is sqrt(w) x."""
+    one, heavy = (SFSAClassifier(k=3, step="spectral", random_state=0) for _ in range(2))
+    one.fit(X, y, sample_weight=TIMES + 1)
+    heavy.fit(X, y, sample_weight=1024 * (TIMES + 1))
+    assert_same(heavy, one)
+    assert one.score(X, y) > 0.6
+
+
+def test_weighted_least_squares_by_sfsa_is_that_of_the_scaled_rows():
+    own = {"k": 3, "step": "spectral", "fit_intercept": False, "random_state": 0}
+    w = TIMES + 0.5
+    weighted = SFSARegressor(**own).fit(X, NUMBERS, sample_weight=w)
+    scaled = SFSARegressor(**own).fit(np.sqrt(w)[:, None] * X, np.sqrt(w) * NUMBERS)
+    assert_same(weighted, scaled, rtol=1e-9)
+
+
+@every((RowStream, AverageStream), ClassifierMixin)
+def test_class_weights_are_weights_of_the_rows(cls):
+    own = {"a": 2.0, "c": 0.5}
+    rows = np.array([own.get(label, 1.0) for label in LABELS])
+    one = made(cls).fit(X, LABELS, sample_weight=rows)
+    assert_same(made(cls, class_weight=own).fit(X, LABELS), one)
+    both = made(cls, class_weight=own).partial_fit(X, LABELS, sample_weight=TIMES)
+    assert_same(both, made(cls).partial_fit(X, LABELS, sample_weight=TIMES * rows))
+    of_label = {label: 300 / (3 * np.sum(label == LABELS)) for label in CLASSES}
+    balanced = made(cls, class_weight="balanced").fit(X, LABELS)
+    assert_same(balanced, made(cls, class_weight=of_label).fit(X, LABELS), rtol=1e-9)
+    with pytest.raises(ValueError, match="class_weight='balanced' is not for partial_fit"):
+        balanced.partial_fit(X, LABELS)
+
+
+def test_online_facts_are_weighted():
+    model = SGDTClassifier(k=3, random_state=0, learning_rate=1e-9).fit(X, Y, sample_weight=TIMES)
+    right = TIMES[Y == "yes"].sum() if model.intercept_ > 0 else TIMES[Y == "no"].sum()
+    np.testing.assert_allclose(model.online_loss_, np.log(2), rtol=1e-2)
+    assert abs(model.online_score_ - right / TIMES.sum()) < 0.2
+    heavy = SGDTClassifier(k=3, random_state=0, learning_rate=2.5e-10)
+    heavy.fit(X, Y, sample_weight=4 * TIMES)
+    np.testing.assert_allclose(heavy.online_score_, model.online_score_, rtol=0.1)
+
+
+def test_a_file_with_weights_goes_on_in_the_same_bits(tmp_path):
+    own = {"k": 3, "class_weight": {"yes": 2.0}, "batch_size": 7}
+    whole = SGDTClassifier(**own).partial_fit(X, Y, sample_weight=TIMES)
+    SGDTClassifier(**own).partial_fit(X[:50], Y[:50], sample_weight=TIMES[:50]).save(tmp_path / "m")
+    resumed = SGDTClassifier.load(tmp_path / "m")
+    assert_same(resumed.partial_fit(X[50:], Y[50:], sample_weight=TIMES[50:]), whole)

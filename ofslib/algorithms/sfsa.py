@@ -12,7 +12,7 @@ import numpy as np
 
 from ofslib._jit import kernel
 from ofslib.kernels import rows, step_size
-from ofslib.kernels.losses import Loss, curvature, slope
+from ofslib.kernels.losses import Loss, curvature
 from ofslib.kernels.minibatch import gather, pace
 from ofslib.kernels.selection import Importance, annealed, best_model, prune
 from ofslib.streams.parameters import (
@@ -88,7 +88,7 @@ def descend(state, hp):
         rate = min(rate, step_size.rate_of_batch(known, batch, active, hp.loss))
         if hp.intercept > 0.0:
             # Features and intercept, each at its own rate; together they are stable at half of it.
-            own = 1.0 / (curvature(hp.loss) * (1.0 + 1.0 / n))
+            own = 1.0 / (curvature(hp.loss) * step_size.mean_weight(known) * (1.0 + 1.0 / n))
             rate *= 0.5
             g[-1] *= 0.5 * own / rate if rate > 0.0 else 0.0
     else:
@@ -197,12 +197,10 @@ def fold(state, block, hp):
         if hp.importance != Importance.coef:
             rows.update_moments(state.moments, X, order[start:i])
         if hp.spectral:
-            for r in range(start, i):
-                s = slope(hp.loss, margins[r], y[order[r]])
-                state.step_size.slopes[0] += s * s
+            step_size.add_slopes(state.step_size, y, order[start:i], margins[start:i], hp.loss)
         if hp.spectral and (state.steps[0] < hp.burn_in or state.steps[0] % step_size.PERIOD == 0):
             seen, shown = order[start:i], margins[start:i]
-            step_size.observe(state.step_size, X, seen, shown, hp.loss, active)
+            step_size.observe(state.step_size, X, y, seen, shown, hp.loss, active)
         if batch.count[rows.ROWS] < hp.batch_size:
             break
         step(state, hp)

@@ -15,7 +15,7 @@ from ofslib._interrupts import interrupts_held
 from ofslib.averages import RunningAverages, Standardized
 from ofslib.kernels.gram import least_squares
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, number, one_of, param
-from ofslib.streams.selector import DeferredModel, one_vs_rest
+from ofslib.streams.selector import DeferredModel, one_vs_rest, target_and_weight
 
 
 @estimator
@@ -174,11 +174,12 @@ class AverageStream(DeferredModel):
     def _learn_block(self, state: RunningAverages, block: tuple) -> RunningAverages:
         """The state after a block of rows, X and y; it is the same one, changed."""
         X, y = block
+        y, weight = target_and_weight(y)
         *others, last = one_vs_rest(y, self._n_models)
         if others:
             stack = partial(sp.hstack, format="csr") if sp.issparse(X) else np.hstack
             X = stack([X, np.transpose(others).astype(X.dtype)])
-        return state.adapt(self.adaptation).update(X, last)
+        return state.adapt(self.adaptation).update(X, last, weight)
 
     def _start(self, n_features):
         self._state = self._new_state(n_features)

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from ofslib.streams.selector import (
     Probabilities,
     Regressor,
     one_vs_rest,
+    target_and_weight,
     warn,
 )
 
@@ -160,8 +162,9 @@ class RowStream(LinearModel):
 
     def _start(self, n_features: int) -> None:
         self._state = self._new_states(n_features, self._n_models)
-        # Sums of loss, of score, of its weight; of rows of each label, and of predictions of each
-        self._online = np.zeros(3 + 2 * max(self._n_models, 2))
+        # Sums of weights, and so weighted of loss, of score, of what this can be at most; of rows
+        # of each label, and of predictions of each
+        self._online = np.zeros(4 + 2 * max(self._n_models, 2))
         self._warned = ()
         self.n_samples_seen_ = 0
 
@@ -198,11 +201,14 @@ class RowStream(LinearModel):
                 done = self._learn_block(state, block)
                 if done < len(block.order):
                     self._refuse(block.X, block.order[done])
-            shown = [(block.margins, block.y[block.order]) for block in blocks]
+            n, margins = len(blocks[0].order), [block.margins for block in blocks]
+            shown = [block.y[block.order] for block in blocks]
+            targets, (weight, *_) = zip(*map(target_and_weight, shown), strict=True)
             with np.errstate(over="ignore", invalid="ignore"):
-                mean = sum(total(loss, *one) for one in shown) / len(shown)
-                self._online += (mean, *self._scored(*zip(*shown, strict=True)))
-            self.n_samples_seen_ += len(blocks[0].order)
+                mean = sum(map(partial(total, loss), margins, shown)) / len(shown)
+                scored = self._scored(margins, targets, weight)
+                self._online += (n if weight is None else weight.sum(), mean, *scored)
+            self.n_samples_seen_ += n
 
     def _watch(self, at_end: bool) -> None:
         """Refuse a model that is not finite; warn, once each, of what makes one worthless.
@@ -211,9 +217,9 @@ class RowStream(LinearModel):
         """
         if not _all_finite(self._state):
             raise self._diverged()
-        loss, score, weight = self._online[:3]
-        labels, said = self._online[3:].reshape(2, -1)
-        empty, constant = weight * value(int(Loss[self.loss]), 0.0, 1.0), labels.max()
+        rows, loss, score, weight = self._online[:4]
+        labels, said = self._online[4:].reshape(2, -1)
+        empty, constant = rows * value(int(Loss[self.loss]), 0.0, 1.0), labels.max()
         # The mean of so few losses may be that much off by chance.
         margin = 1.0 + 3.0 / np.sqrt(self.n_samples_seen_)
         if loss > margin * empty and score < constant:
@@ -221,10 +227,12 @@ class RowStream(LinearModel):
                 "worse than nothing",
                 f"{type(self).__name__} predicts worse than a model without features: over the "
                 f"{self.n_samples_seen_} rows online_loss_ is {self.online_loss_:.3g} against "
-                f"{empty / self.n_samples_seen_:.3g}, online_score_ {self.online_score_:.3g} "
+                f"{empty / rows:.3g}, online_score_ {self.online_score_:.3g} "
                 f"against {constant / weight:.3g}. {self._advice()}",
             )
-        others, unlike = (counts.sum() - counts.max() for counts in (labels, said))
+        # As if rows had a mean weight of 1
+        mean = rows / self.n_samples_seen_
+        others, unlike = ((counts.sum() - counts.max()) / mean for counts in (labels, said))
         if at_end and len(empty := self._empty_models()):
             of = f" for the labels {self.classes_[empty].tolist()}" if self._n_models > 1 else ""
             self._warn_once(
@@ -279,10 +287,10 @@ class RowStream(LinearModel):
     @property
     def online_loss_(self) -> float:
         """float
-        Mean loss of each row under the model that stood before that row was shown; with more than
-        two classes the mean over their models."""
+        (Weighted) mean loss of each row under the model that stood before that row was shown; with
+        more than two classes the mean over their models."""
         check_is_fitted(self)
-        return self._online[0] / self.n_samples_seen_
+        return self._online[1] / self._online[0]
 
     @property
     def online_score_(self) -> float:
@@ -290,7 +298,7 @@ class RowStream(LinearModel):
         Share of rows that this model classified rightly (classifiers), or the share of the
         variance around zero that it explained (regressors)."""
         check_is_fitted(self)
-        return self._online[1] / self._online[2]
+        return self._online[2] / self._online[3]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")
@@ -338,17 +346,16 @@ class RowClassifier(Probabilities, Classifier):
         default="log_loss",
     )
 
-    def _scored(self, margins, y):
+    def _scored(self, margins, y, weight):
         """Rows that were predicted rightly, and rows; those of each label, and said to be of it."""
+        count = np.count_nonzero if weight is None else weight.dot
         if len(y) > 1:
             true, said = np.argmax(y, axis=0), np.argmax(margins, axis=0)
-            counts = [np.bincount(places, minlength=len(y)) for places in (true, said)]
-            return np.count_nonzero(true == said), len(true), *np.concatenate(counts)
+            counts = [np.bincount(places, weight, len(y)) for places in (true, said)]
+            return count(true == said), counts[0].sum(), *np.concatenate(counts)
         (margins,), (y,) = margins, y
-        positive = np.count_nonzero(y > 0)
-        said = np.count_nonzero(margins > 0), np.count_nonzero(margins < 0)
-        right = np.count_nonzero((margins > 0) == (y > 0))
-        return right, len(y), positive, len(y) - positive, *said
+        labels, said = ((count(part > 0), count(part < 0)) for part in (y, margins))
+        return count((margins > 0) == (y > 0)), sum(labels), *labels, *said
 
 
 @estimator
@@ -357,10 +364,14 @@ class RowRegressor(Regressor):
 
     loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")
 
-    def _scored(self, margins, y):
+    def _scored(self, margins, y, weight):
+        """What was explained of the squares of y, and these."""
         (margins,), (y,) = margins, y
-        weight = np.square(y).sum()
-        return weight - np.square(margins - y).sum(), weight, 0.0, 0.0, 0.0, 0.0
+        squares, left = (
+            (part if weight is None else weight * part).sum()
+            for part in (np.square(y), np.square(margins - y))
+        )
+        return squares - left, squares, 0.0, 0.0, 0.0, 0.0
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -6,7 +6,7 @@ import sys
 import warnings
 from functools import cache
 from numbers import Integral
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_expit, logsumexp
@@ -19,8 +19,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import ThreadpoolController
 
 from ofslib._model_files import Saved
-from ofslib._sparse import checked
+from ofslib._sparse import checked, checked_weights
+from ofslib.kernels.losses import WEIGHTED
 from ofslib.streams.bases import BaseEstimator, ClassifierMixin, RegressorMixin, SelectorMixin
+from ofslib.streams.parameters import estimator, one_of, param
 
 
 @cache
@@ -96,9 +98,12 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
         ValueError
             If a parameter or the data are not allowed; the message names it and says what is.
         """
+        return self._fit(X, y)
+
+    def _fit(self, X, y, **known):
         self._validate_params()
         with self._unless_it_fails():
-            X, y = self._read(X, y, reset=True)
+            X, y = self._read(X, y, reset=True, **known)
             self._begin(X.shape[1])
             self._learn(X, y)
         return self
@@ -209,6 +214,22 @@ class LinearModel(Selector):
             self._learn_more(X, y)
         return self
 
+    def _read(self, X, y, reset: bool, sample_weight=None, **known):
+        X, y = super()._read(X, y, reset, **known)
+        weight = self._weights(sample_weight, X, y)
+        if weight is None:
+            return X, y
+        used = weight > 0
+        if reset and not used.any():
+            raise ValueError("sample_weight, times class_weight, must be above 0 for some row")
+        if not used.all():
+            X, y, weight = X[used], y[used], weight[used]
+        return X, weighted(y, weight)
+
+    def _weights(self, sample_weight, X, y) -> np.ndarray | None:
+        """The weight of each row; None: all have the same."""
+        return None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
+
     @property
     def _n_models(self) -> int:
         """Models that are learned from the same rows: one, or one for each of three or more
@@ -308,21 +329,77 @@ def labels_in(
 
 def one_vs_rest(y: np.ndarray, n_models: int) -> list[np.ndarray]:
     """The targets of each model: y itself, or of each label +1, and -1 of all others."""
-    return [y] if n_models == 1 else [np.where(y == c, 1.0, -1.0) for c in range(n_models)]
+    if n_models == 1:
+        return [y]
+    places, weight = target_and_weight(y)
+    return [weighted(np.where(places == c, 1.0, -1.0), weight) for c in range(n_models)]
 
 
-class Classifier(ClassifierMixin):
+def weighted(target: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Targets with their weights as kernels read them."""
+    if weight is None:
+        return target
+    y = np.empty(len(target), WEIGHTED)
+    y["target"], y["weight"] = target, weight
+    return y
+
+
+def target_and_weight(y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """What `weighted` put together."""
+    return (y["target"], y["weight"]) if y.dtype == WEIGHTED else (y, None)
+
+
+class Rows:
+    """What learns from rows, each of which may have a weight; stands before the `LinearModel`."""
+
+    def fit(self, X, y, sample_weight=None):
+        """Learn from X, and from nothing that was shown before.
+
+        Parameters
+        ----------
+        X : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_features)
+            Observations.
+        y : array-like of shape (n_samples,)
+            Targets: numbers, or labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, 0 or more: each multiplies the row's loss. 1 each if None; a row
+            of weight 0 counts as not shown.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not allowed; the message names it and says what is.
+        """
+        return self._fit(X, y, sample_weight=sample_weight)
+
+
+@estimator
+class Classifier(ClassifierMixin, Rows):
     """Two classes, predicted by the sign of x . coef_ + intercept_; of more, by the largest."""
 
-    def partial_fit(self, X, y, classes=None):
+    class_weight: dict[Any, float] | str | None = param(
+        "Weight of the rows of each label, {label: weight}, 1 where a label is not named; "
+        "'balanced' (not in `partial_fit`): such that all labels have the same weight in sum, and "
+        "the rows a mean weight of 1. It multiplies sample_weight.",
+        dict,
+        one_of("balanced"),
+        None,
+        default=None,
+    )
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Learn from more rows; the same as having shown all rows so far in one block.
 
         If it raises an error, nothing has been learned.
 
         Parameters
         ----------
-        X, y
-            Observations and labels, as for `fit`.
+        X, y, sample_weight
+            Observations, labels and weights, as for `fit`.
         classes : array-like of shape (n_classes,), default=None
             The labels; needed in the first call if `y` does not hold all.
         """
@@ -332,7 +409,12 @@ class Classifier(ClassifierMixin):
         if given is not None and not np.array_equal(given, known):
             message = f"classes={given.tolist()} differs from earlier calls: {known.tolist()}"
             raise ValueError(message)
-        return self._partial_fit(X, y, classes=known)
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} is not for partial_fit, which does not know "
+                "all labels: give {label: weight}."
+            )
+        return self._partial_fit(X, y, classes=known, sample_weight=sample_weight)
 
     def decision_function(self, X) -> np.ndarray:
         """x . coef_ + intercept_ for each row, shape (n_samples,), or (n_samples, n_classes)."""
@@ -350,6 +432,26 @@ class Classifier(ClassifierMixin):
         owner = type(self).__name__
         self.classes_, targets = labels_and_signs(y, owner, classes, advice, several=True)
         return targets
+
+    def _weights(self, sample_weight, X, y):
+        weight, given = super()._weights(sample_weight, X, y), self.class_weight
+        if given is None:
+            return weight
+        labels = self.classes_.tolist()
+        places = y.astype(int) if len(labels) > 2 else (y > 0).astype(int)
+        if given == "balanced":
+            sums = np.bincount(places, weight, len(labels))
+            of_label = sums.sum() / (len(labels) * np.where(sums > 0, sums, np.inf))
+        else:
+            if not given or not set(given) <= set(labels):
+                raise ValueError(f"class_weight={given} must give weights to labels of {labels}")
+            of_label = np.array([given.get(label, 1.0) for label in labels])
+            if (
+                of_label.dtype.kind not in "iuf"
+                or not ((of_label >= 0) & (of_label < np.inf)).all()
+            ):
+                raise ValueError(f"class_weight={given} must give weights of 0 or more")
+        return of_label[places] * (1.0 if weight is None else weight)
 
 
 def _learns_log_odds(model) -> bool:
@@ -385,15 +487,15 @@ class Probabilities:
         return np.exp(self.predict_log_proba(X))
 
 
-class Regressor(RegressorMixin):
+class Regressor(RegressorMixin, Rows):
     """A number, predicted by x . coef_ + intercept_."""
 
-    def partial_fit(self, X, y):
+    def partial_fit(self, X, y, sample_weight=None):
         """Learn from more rows; the same as having shown all rows so far in one block.
 
-        X and y are as for `fit`. If it raises an error, nothing has been learned.
+        X, y and sample_weight are as for `fit`. If it raises an error, nothing has been learned.
         """
-        return self._partial_fit(X, y)
+        return self._partial_fit(X, y, sample_weight=sample_weight)
 
     def predict(self, X) -> np.ndarray:
         """The prediction for each row, shape (n_samples,)."""
