@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.special import expit
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
 import ofslib
 from ofslib import (
+    AnytimeSFSAClassifier,
     BARDAClassifier,
+    OFSAClassifier,
     OLSthClassifier,
     OnlineSubstitution,
     OPGClassifier,
@@ -24,6 +26,7 @@ from ofslib import (
     SGDTClassifier,
     SIHTClassifier,
 )
+from ofslib.streams import average_stream, row_stream
 from ofslib.streams.average_stream import AverageStream
 from ofslib.streams.row_stream import MiniBatches, RowStream
 
@@ -193,6 +196,7 @@ def test_weights_of_one_are_none_and_of_zero_no_rows(cls):
     model = made(cls).fit(X, y, sample_weight=used)
     assert_same(model, made(cls).fit(X[used], y[used]))
     assert model.n_samples_seen_ == used.sum()
+    assert_same(model.partial_fit(X, y, sample_weight=0 * TIMES), model)
     sparse = made(cls).partial_fit(sp.csr_array(X), y, sample_weight=used.tolist())
     assert_same(sparse, made(cls).partial_fit(sp.csr_array(X[used]), y[used]))
 
@@ -284,3 +288,98 @@ def test_a_file_with_weights_goes_on_in_the_same_bits(tmp_path):
     SGDTClassifier(**own).partial_fit(X[:50], Y[:50], sample_weight=TIMES[:50]).save(tmp_path / "m")
     resumed = SGDTClassifier.load(tmp_path / "m")
     assert_same(resumed.partial_fit(X[50:], Y[50:], sample_weight=TIMES[50:]), whole)
+
+
+# -------------------------------------------------- one set of features for all classes
+
+JOINT = pytest.mark.parametrize(
+    "own",
+    [
+        {"cls": SGDTClassifier, "maturity": 150},
+        {"cls": SGDTClassifier, "maturity": 150, "importance": "scaled_coef"},
+        {"cls": SFSAClassifier, "maturity": 150},
+        {"cls": SFSAClassifier, "maturity": 150, "optimizer": "adam"},
+        {"cls": SFSAClassifier, "maturity": 150, "step": "spectral"},
+        {"cls": SFSAClassifier, "forget": 100},
+        {"cls": AnytimeSFSAClassifier},
+        {"cls": OLSthClassifier},
+        {"cls": OFSAClassifier},
+        {"cls": OFSAClassifier, "fit_intercept": False},
+    ],
+    ids=lambda own: "-".join(str(getattr(value, "__name__", value)) for value in own.values()),
+)
+
+
+def learned_joint(own):
+    """Models that have not learned: one against the rest, and with the same features."""
+    own = dict(own)
+    model = made(own.pop("cls")).set_params(**own)
+    return model, clone(model).set_params(multiclass="joint")
+
+
+@JOINT
+def test_all_classes_keep_the_same_features(own):
+    ovr, model = (one.set_params(k=2).fit(X, LABELS) for one in learned_joint(own))
+    assert ovr.support_.tolist() == [0, 1, 2] and len(model.support_) == 2
+    assert (model.coef_[:, model.support_] != 0).all() and model.transform(X).shape == (300, 2)
+    assert set(model.support_) < {0, 1, 2} and model.score(X, LABELS) > 0.4
+
+
+@JOINT
+def test_classes_that_tell_the_same_keep_what_one_of_them_does(own, monkeypatch):
+    """Three copies of one task: each model is the binary one, bit for bit if of rows."""
+    for module in (row_stream, average_stream):
+        same = lambda y, n: [np.where(y == 1, 1.0, -1.0)] * n  # noqa: E731
+        monkeypatch.setattr(module, "one_vs_rest", same)
+    model, one = learned_joint(own)[1].fit(X, LABELS), learned_joint(own)[0]
+    monkeypatch.undo()
+    one.fit(X, LABELS == "b")
+    # Averages are computed with more columns, and are rounded differently.
+    tolerance = 1e-12 if hasattr(model, "averages_") else 0.0
+    np.testing.assert_allclose(model.coef_, [one.coef_] * 3, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(model.intercept_, [one.intercept_] * 3, rtol=0, atol=tolerance)
+
+
+@JOINT
+def test_any_cuts_and_saves_of_a_joint_model_give_the_same_bits(own, tmp_path):
+    _, whole = learned_joint(own)
+    cut = clone(whole)
+    whole.partial_fit(X, LABELS)
+    for start, stop in ((0, 1), (1, 30), (30, 31), (31, 300)):
+        cut.partial_fit(X[start:stop], LABELS[start:stop], classes=CLASSES)
+        cut.save(tmp_path / "model")
+        cut = type(cut).load(tmp_path / "model")
+    assert_same(cut, whole)
+
+
+def test_a_joint_model_refuses_a_row_that_is_not_finite_and_stays():
+    model = SGDTClassifier(k=3, multiclass="joint").partial_fit(X, LABELS)
+    before = model.coef_
+    wrong = X.copy()
+    wrong[100, 7] = np.nan
+    with pytest.raises(ValueError, match="X contains NaN"):
+        model.partial_fit(wrong, LABELS)
+    assert np.array_equal(model.coef_, before)
+
+
+def test_features_that_least_squares_ranks_by_their_norm():
+    model = OLSthClassifier(k=2, multiclass="joint").fit(X, LABELS)
+    each = [np.linalg.lstsq(X - X.mean(0), 2.0 * (LABELS == c) - 1, rcond=None)[0] for c in CLASSES]
+    best = np.argsort(-np.linalg.norm(np.array(each) * X.std(0), axis=0))[:2]
+    assert model.support_.tolist() == sorted(best)
+    design = np.column_stack([X[:, model.support_], np.ones(300)])
+    for c, label in enumerate(CLASSES):
+        own = np.linalg.lstsq(design, 2.0 * (LABELS == label) - 1, rcond=None)[0]
+        np.testing.assert_allclose(model.coef_[c, model.support_], own[:-1])
+        np.testing.assert_allclose(model.intercept_[c], own[-1])
+
+
+@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
+def test_a_criterion_is_of_one_model(learn):
+    with pytest.raises(ValueError, match="k='ebic' must be a number with multiclass='joint'"):
+        getattr(OFSAClassifier(k="ebic", multiclass="joint"), learn)(X, LABELS)
+
+
+def test_joint_is_of_more_than_two_classes():
+    one, two = (SFSAClassifier(k=3, random_state=0, multiclass=m) for m in ("ovr", "joint"))
+    assert_same(two.fit(X, Y), one.fit(X, Y))

@@ -1,9 +1,10 @@
 """Streams of rows of which only the running averages are kept: dissertation, chapter 3."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from numbers import Integral, Real
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +16,7 @@ from ofslib._interrupts import interrupts_held
 from ofslib.averages import RunningAverages, Standardized
 from ofslib.kernels.gram import least_squares
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, number, one_of, param
-from ofslib.streams.selector import DeferredModel, one_vs_rest, target_and_weight
+from ofslib.streams.selector import Classifier, DeferredModel, one_vs_rest, target_and_weight
 
 
 @estimator
@@ -54,16 +55,15 @@ class AverageStream(DeferredModel):
 
     def _compute(self, state):
         standard = state.standardized(centre=self.fit_intercept)
-        models = [self._of_one(one, state.weight) for one in self._of_each_label(standard)]
-        if len(models) == 1:
-            return models[0]
-        coefs, intercepts = zip(*models, strict=True)
-        return np.array(coefs), np.array(intercepts)
+        of_each = self._of_each_label(standard)
+        coefs = self._chosen_coefs(of_each, state.weight) / standard.scale[: self.n_features_in_]
+        pairs = zip(of_each, coefs, strict=True)
+        intercepts = [one.intercept(coef) if self.fit_intercept else 0.0 for one, coef in pairs]
+        return (coefs, np.array(intercepts)) if len(coefs) > 1 else (coefs[0], intercepts[0])
 
-    def _of_one(self, standard: Standardized, weight: float) -> tuple[np.ndarray, float]:
-        """Coefficients and intercept of one model."""
-        coef = self._chosen_coef(standard, weight) / standard.scale
-        return coef, standard.intercept(coef) if self.fit_intercept else 0.0
+    def _chosen_coefs(self, standards: list[Standardized], weight: float) -> np.ndarray:
+        """The coefficients of each model, of the standardised features."""
+        return np.array([self._chosen_coef(standard, weight) for standard in standards])
 
     def _of_each_label(self, standard: Standardized) -> list[Standardized]:
         """The averages of each model: they share the features, and have labels of their own."""
@@ -267,3 +267,33 @@ class AverageSelector(AverageStream):
         if self.k == "ebic":
             price += 2.0 * (gammaln(p + 1) - gammaln(m + 1) - gammaln(p - m + 1))
         return weight * np.log(max(variance, least, np.finfo(float).tiny)) + price
+
+
+@estimator
+class JointSelector(Classifier):
+    """Classes that may keep the same features; stands before the `AverageSelector`.
+
+    A family defines `_joint_support(standards, k)`: the k features for several models.
+    """
+
+    multiclass: str = param(
+        "With more than two classes: each has k features of its own (ovr), or all have the same k "
+        "features (joint), ranked by the l2 norm over the classes of their coefficients; k is then "
+        "a number.",
+        one_of("ovr", "joint"),
+        default="ovr",
+    )
+
+    _joint_support: ClassVar[Callable]
+
+    def _validate_params(self):
+        super()._validate_params()
+        if self.multiclass == "joint" and isinstance(self.k, str):
+            raise ValueError(f"k={self.k!r} must be a number with multiclass='joint'")
+
+    def _chosen_coefs(self, standards, weight):
+        if len(standards) == 1 or self.multiclass == "ovr":
+            return super()._chosen_coefs(standards, weight)
+        p = len(standards[0].scale)
+        support = self._joint_support(standards, self.k) if self.k < p else np.arange(p)
+        return np.array([self._refit(standard, support) for standard in standards])

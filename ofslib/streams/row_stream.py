@@ -142,6 +142,18 @@ class RowStream(LinearModel):
     def _finish(self, state: NamedTuple) -> None:
         """Take in what is still held back when the stream of `fit` ends."""
 
+    def _learn_blocks(self, blocks: list[Block]) -> int:
+        """Take in a block of each model; returns how many rows all have shown."""
+        for state, block in zip(self._states, blocks, strict=True):
+            done = self._learn_block(state, block)
+            if done < len(block.order):
+                return done
+        return done
+
+    def _finish_all(self) -> None:
+        for state in self._states:
+            self._finish(state)
+
     def _read_hyper(self, n_rows: int | None, **own) -> NamedTuple:
         """The hyper-parameters as the kernel reads them; `n_rows`: the stream's length if known.
 
@@ -183,8 +195,7 @@ class RowStream(LinearModel):
         for _ in range(self.n_passes):
             order = rng.permutation(n) if self.shuffle else np.arange(n)
             self._learn_rows(X, y, order)
-        for state in self._states:
-            self._finish(state)
+        self._finish_all()
         self._watch(at_end=True)
 
     def _learn_more(self, X, y) -> None:
@@ -197,11 +208,10 @@ class RowStream(LinearModel):
     def _learn_rows(self, X, y, order) -> None:
         loss = int(Loss[self.loss])
         for blocks in _blocks(X, one_vs_rest(y, self._n_models), order):
-            for state, block in zip(self._states, blocks, strict=True):
-                done = self._learn_block(state, block)
-                if done < len(block.order):
-                    self._refuse(block.X, block.order[done])
             n, margins = len(blocks[0].order), [block.margins for block in blocks]
+            done = self._learn_blocks(blocks)
+            if done < n:
+                self._refuse(blocks[0].X, blocks[0].order[done])
             shown = [block.y[block.order] for block in blocks]
             targets, (weight, *_) = zip(*map(target_and_weight, shown), strict=True)
             with np.errstate(over="ignore", invalid="ignore"):

@@ -211,7 +211,8 @@ class LinearModel(Selector):
             if first:
                 self._begin(X.shape[1])
             self._refuse_changes()
-            self._learn_more(X, y)
+            if X.shape[0]:  # unless all weights are 0
+                self._learn_more(X, y)
         return self
 
     def _read(self, X, y, reset: bool, sample_weight=None, **known):
