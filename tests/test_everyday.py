@@ -33,6 +33,7 @@ from ofslib.streams.row_stream import MiniBatches, RowStream
 X = np.random.default_rng(0).standard_normal((300, 8))
 F = X[:, :3] @ [2.0, -1.5, 1.0] + np.random.default_rng(1).logistic(size=300)
 Y = np.where(F > 0, "yes", "no")
+CLASSES_OF_Y = ["no", "yes"]
 
 
 # -------------------------------------------------- probabilities
@@ -194,9 +195,9 @@ def test_weights_of_one_are_none_and_of_zero_no_rows(cls):
     y, used = target(cls), TIMES > 0
     assert_same(made(cls).fit(X, y, sample_weight=np.ones(300)), made(cls).fit(X, y))
     model = made(cls).fit(X, y, sample_weight=used)
+    model.partial_fit(X, y, sample_weight=np.zeros(300))
     assert_same(model, made(cls).fit(X[used], y[used]))
     assert model.n_samples_seen_ == used.sum()
-    assert_same(model.partial_fit(X, y, sample_weight=0 * TIMES), model)
     sparse = made(cls).partial_fit(sp.csr_array(X), y, sample_weight=used.tolist())
     assert_same(sparse, made(cls).partial_fit(sp.csr_array(X[used]), y[used]))
 
@@ -272,14 +273,19 @@ def test_class_weights_are_weights_of_the_rows(cls):
         balanced.partial_fit(X, LABELS)
 
 
-def test_online_facts_are_weighted():
-    model = SGDTClassifier(k=3, random_state=0, learning_rate=1e-9).fit(X, Y, sample_weight=TIMES)
-    right = TIMES[Y == "yes"].sum() if model.intercept_ > 0 else TIMES[Y == "no"].sum()
-    np.testing.assert_allclose(model.online_loss_, np.log(2), rtol=1e-2)
-    assert abs(model.online_score_ - right / TIMES.sum()) < 0.2
-    heavy = SGDTClassifier(k=3, random_state=0, learning_rate=2.5e-10)
-    heavy.fit(X, Y, sample_weight=4 * TIMES)
-    np.testing.assert_allclose(heavy.online_score_, model.online_score_, rtol=0.1)
+def test_online_facts_are_weighted_means():
+    """Of the model that stood before each row."""
+    model, rows = SGDTClassifier(k=8, batch_size=1, learning_rate=0.1), np.flatnonzero(TIMES)[:60]
+    model.partial_fit(X[rows[:1]], Y[rows[:1]], CLASSES_OF_Y, TIMES[rows[:1]])
+    facts = [(TIMES[rows[0]], np.log(2), Y[rows[0]] == "no")]
+    for i in rows[1:]:
+        margin = model.decision_function(X[[i]])[0]
+        sign = 1 if Y[i] == "yes" else -1
+        facts.append((TIMES[i], np.logaddexp(0, -sign * margin), (margin > 0) == (sign > 0)))
+        model.partial_fit(X[[i]], Y[[i]], sample_weight=TIMES[[i]])
+    weight, loss, right = np.transpose(facts).astype(float)
+    np.testing.assert_allclose(model.online_loss_, weight @ loss / weight.sum())
+    np.testing.assert_allclose(model.online_score_, weight @ right / weight.sum())
 
 
 def test_a_file_with_weights_goes_on_in_the_same_bits(tmp_path):
@@ -320,7 +326,7 @@ def learned_joint(own):
 @JOINT
 def test_all_classes_keep_the_same_features(own):
     ovr, model = (one.set_params(k=2).fit(X, LABELS) for one in learned_joint(own))
-    assert ovr.support_.tolist() == [0, 1, 2] and len(model.support_) == 2
+    assert len(ovr.support_) > 2 and len(model.support_) == 2
     assert (model.coef_[:, model.support_] != 0).all() and model.transform(X).shape == (300, 2)
     assert set(model.support_) < {0, 1, 2} and model.score(X, LABELS) > 0.4
 
