@@ -23,8 +23,9 @@ def checked(X, name: str = "X"):
 
 def checked_weights(sample_weight, n: int) -> np.ndarray:
     """The weights of n rows, float64; ValueError if they are no numbers of 0 or more."""
-    if np.shape(sample_weight) != (n,):
-        found = np.shape(sample_weight)
+    sample_weight = np.asarray(sample_weight)
+    if sample_weight.shape != (n,):
+        found = sample_weight.shape
         raise ValueError(f"sample_weight must have the shape {(n,)}, got {found}.")
     weights = check_array(
         sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight"

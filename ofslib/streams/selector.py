@@ -222,7 +222,7 @@ class LinearModel(Selector):
             return X, y
         used = weight > 0
         if reset and not used.any():
-            raise ValueError("sample_weight, times class_weight, must be above 0 for some row")
+            raise ValueError("sample_weight, times class_weight, is zero for all rows")
         if not used.all():
             X, y, weight = X[used], y[used], weight[used]
         return X, weighted(y, weight)
