@@ -105,7 +105,7 @@ class OFSA(AverageSelector):
 
 @estimator
 class OFSAClassifier(JointSelector, OFSA):
-    """Online feature selection with annealing for two classes (dissertation, Algorithm 4)."""
+    """Online feature selection with annealing for classification (dissertation, Algorithm 4)."""
 
 
 @estimator

@@ -34,7 +34,7 @@ class OLSth(AverageSelector):
 
 @estimator
 class OLSthClassifier(JointSelector, OLSth):
-    """Online least squares with thresholding for two classes (dissertation, Algorithm 3)."""
+    """Online least squares with thresholding for classification (dissertation, Algorithm 3)."""
 
 
 @estimator

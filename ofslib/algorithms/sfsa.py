@@ -499,7 +499,7 @@ class SFSA(Annealing):
 
 @estimator
 class SFSAClassifier(JointClassifier, SFSA):
-    """Stochastic Feature Selection with Annealing for two classes (sfsa, Algorithm 1)."""
+    """Stochastic Feature Selection with Annealing for classification (sfsa, Algorithm 1)."""
 
     mu: float = param("Annealing: the larger, the earlier features go.", NOT_NEGATIVE, default=5.0)
 
@@ -540,7 +540,7 @@ class AnytimeSFSA(Annealing):
 
 @estimator
 class AnytimeSFSAClassifier(JointClassifier, AnytimeSFSA):
-    """SFSA with growing maturities for two classes (sfsa, Figure 1)."""
+    """SFSA with growing maturities for classification (sfsa, Figure 1)."""
 
     mu: float = param("Annealing: the larger, the earlier features go.", NOT_NEGATIVE, default=5.0)
 

@@ -166,7 +166,7 @@ class SGDT(MiniBatches):
 
 @estimator
 class SGDTClassifier(JointClassifier, SGDT):
-    """Stochastic Gradient Descent with Truncation for two classes (sfsa, Algorithm 2)."""
+    """Stochastic Gradient Descent with Truncation for classification (sfsa, Algorithm 2)."""
 
 
 @estimator

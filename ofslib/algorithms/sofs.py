@@ -74,7 +74,7 @@ def fold(state, block, hp):
 
 @estimator
 class SOFSClassifier(RowClassifier, RowStream):
-    """Second-order Online Feature Selection for two classes (Wu et al. 2017, Algorithm 2).
+    """Second-order Online Feature Selection for classification (Wu et al. 2017, Algorithm 2).
 
     The step size of a feature falls with what has been seen of it; the k features that have been
     seen best are kept, whatever their coefficient. Cost: O(entries of the row * log k) per row.
