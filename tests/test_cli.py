@@ -339,6 +339,38 @@ def test_predict_gives_what_the_model_says(ofs):
     assert data["accuracy"] == (said == y).mean() and 0.5 < data["auc"] < 1
 
 
+def test_more_than_two_classes_have_columns_of_their_own(ofs):
+    """Label 3 where the sum over the first three features is large."""
+    X, y = whole(open_stream("rows.svm", cache=False))
+    three = np.where(X[:, :3].sum(axis=1) > 1, 3, y).astype(int)
+    rows = (line.split(" ", 1)[1] for line in TEXT.splitlines())
+    Path("three.svm").write_text("".join(f"{c} {row}\n" for c, row in zip(three, rows, strict=True)))
+    expected = ofslib.SFSAClassifier(k=4, shuffle=False, multiclass="joint").fit(X, three)
+    command = "select three.svm -k 4 --set multiclass=joint --model m --out features.csv"
+    code, out, err = ofs(command)
+    assert (code, err) == (0, "") and "4 features selected for the labels -1, 1, 3" in out
+    head, *rows = Path("features.csv").read_text().splitlines()
+    assert head == "feature,coefficient of -1,coefficient of 1,coefficient of 3"
+    found = np.array([row.split(",") for row in rows], float)
+    assert np.array_equal(found[:, 1:], expected.coef_[:, found[:, 0].astype(int) - 1].T)
+    assert (np.diff(np.linalg.norm(found[:, 1:], axis=1)) <= 0).all() and len(found) == 4
+    data = json.loads(ofs(f"{command} --json")[1])
+    selected = data["selected"]
+    assert data["intercept"] == expected.intercept_.tolist()
+    assert list(selected[0].values()) == [rows[0].split(",")[0], *found[0, 1:]]
+    assert ofs("predict three.svm --model m --out said.csv --block-rows 77")[0] == 0
+    head, *rows = Path("said.csv").read_text().splitlines()
+    assert head == "prediction,decision of -1,decision of 1,decision of 3"
+    found = np.array([row.split(",") for row in rows], float)
+    assert np.array_equal(found[:, 0], expected.predict(X))
+    np.testing.assert_allclose(found[:, 1:], expected.decision_function(X), rtol=1e-9, atol=1e-12)
+    data = json.loads(ofs("predict three.svm --model m --json")[1])
+    assert data["accuracy"] == (found[:, 0] == three).mean() > 0.5 and "auc" not in data
+    late = f"{command} --block-rows {np.flatnonzero(three == 3)[0]}"
+    assert "y holds labels [3.0]; allowed are [-1.0, 1.0]" in ofs(late)[2]
+    assert json.loads(ofs(f"{late} --classes 1,-1,3 --json")[1])["selected"] == selected
+
+
 def test_predict_says_what_it_does_not_know(ofs):
     ofs("select rows.svm -k 5 --model model.npz")
     Path("new.svm").write_text("3 1:1 61:1 70:2\n3 2:1\n")
