@@ -1,6 +1,8 @@
 """What a classifier is asked for every day: probabilities, more than two classes, weights."""
 
 import pickle
+import re
+import warnings
 
 import numpy as np
 import pytest
@@ -167,6 +169,46 @@ def test_what_a_path_knows_of_each_class():
     assert levels.shape == (3, 5) and coefs.shape == (3, 5, 8)
 
 
+def test_the_online_score_is_the_share_of_rows_whose_label_was_foretold():
+    """By all models together; the loss is the mean of theirs."""
+    model, right, loss = SGDTClassifier(k=8, batch_size=1, learning_rate=0.1), [], []
+    model.partial_fit(X[:1], LABELS[:1], classes=CLASSES)
+    for i in range(1, 80):
+        margins = model.decision_function(X[[i]])[0]
+        right.append(CLASSES[margins.argmax()] == LABELS[i])
+        loss.append(np.logaddexp(0, np.where(LABELS[i] == CLASSES, -margins, margins)).mean())
+        model.partial_fit(X[[i]], LABELS[[i]])
+    first = LABELS[0] == CLASSES[0]  # without coefficients
+    assert model.online_score_ == (sum(right) + first) / 80
+    np.testing.assert_allclose(model.online_loss_, (sum(loss) + np.log(2)) / 80)
+
+
+def test_what_is_wrong_is_said_once_for_all_classes():
+    model = SGDTClassifier(k=8, learning_rate=100.0, random_state=0)
+    with pytest.warns(ConvergenceWarning) as caught:
+        model.fit(X, LABELS)
+    (one,) = caught
+    named = r"Labels \['a', 'b', 'c'\] against the others, .* worse than a model without features"
+    assert re.match(named, str(one.message)) and one.filename == __file__
+
+
+def test_forgetting_with_three_classes_is_that_of_each():
+    own = {"k": 3, "forget": 100, "batch_size": 10}
+    model = SFSAClassifier(**own).fit(X, LABELS)
+    each = [SFSAClassifier(**own).fit(X, label == LABELS) for label in CLASSES]
+    assert np.array_equal(model.coef_, [one.coef_ for one in each])
+    alone = SFSAClassifier(k=3, maturity=100, batch_size=10)
+    assert_same(model, alone.partial_fit(X[200:], LABELS[200:], classes=CLASSES))
+
+
+def test_an_index_out_of_bounds_is_refused_in_any_of_the_models(tmp_path):
+    model = SGDTClassifier(k=3).fit(X, LABELS)
+    model._state[2].active.index[0] = 10**6
+    model.save(tmp_path / "model")
+    with pytest.raises(ValueError, match=r"_state\.2\.active has an index out of bounds"):
+        SGDTClassifier.load(tmp_path / "model")
+
+
 def test_a_class_without_a_feature_is_named():
     with pytest.warns(ConvergenceWarning, match=r"Labels \['a', 'b', 'c'\] .* no feature"):
         OPGClassifier(l1=10.0).fit(X, LABELS)
@@ -232,13 +274,18 @@ def test_weight_two_is_the_row_twice_in_its_mini_batch(cls):
     assert_same(once, twice, rtol=1e-12)
 
 
-def test_weights_multiply_the_steps():
-    """A power of two, so that nothing is rounded."""
-    for cls in (SGDTClassifier, SIHTClassifier, OPGClassifier):
-        own = {"l1": 0.0} if cls is OPGClassifier else {}
-        one = cls(learning_rate=0.25, fit_intercept=False, random_state=0, **own)
-        heavy = cls(learning_rate=0.0625, fit_intercept=False, random_state=0, **own)
+@pytest.mark.parametrize("k", [None, 3])
+def test_weights_multiply_the_steps(k):
+    """A power of two, so that nothing is rounded; also in the intercept's own step."""
+    for cls in (OPGClassifier,) if k is None else (SGDTClassifier, SIHTClassifier, OPGClassifier):
+        own = {"l1": 0.0} if k is None else {}
+        own |= {"l1_range": (1e-3, 1e-1)} if k and cls is OPGClassifier else {}
+        one = cls(k=k, learning_rate=0.25, random_state=0, **own)
+        own |= {"l1_range": (4e-3, 4e-1)} if "l1_range" in own else {}
+        heavy = cls(k=k, learning_rate=0.0625, random_state=0, **own)
         assert_same(one.fit(X, Y), heavy.fit(X, Y, sample_weight=np.full(300, 4)))
+        assert one.online_loss_ == heavy.online_loss_
+        assert one.online_score_ == heavy.online_score_
 
 
 @pytest.mark.parametrize("y", [Y, LABELS], ids=["two", "three"])
@@ -287,6 +334,22 @@ def test_online_facts_are_weighted_means():
     weight, loss, right = np.transpose(facts).astype(float)
     np.testing.assert_allclose(model.online_loss_, weight @ loss / weight.sum())
     np.testing.assert_allclose(model.online_score_, weight @ right / weight.sum())
+
+
+def test_what_is_said_does_not_go_by_the_scale_of_the_weights():
+    """Of a model that runs away, and of one that says the same of all rows."""
+
+    def said(rate, weight, label):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = SGDTClassifier(k=8, learning_rate=rate, random_state=0)
+            model.fit(X, label, sample_weight=np.full(300, weight))
+        return [re.sub("learning_rate=[^,:]*", "", str(w.message)) for w in caught]
+
+    rare = np.where(X[:, 0] > np.sort(X[:, 0])[-40], "yes", "no")
+    for rate, label, word in ((64.0, Y, "worse than"), (2.0**-20, rare, "same label")):
+        (one,) = said(rate, 1.0, label)
+        assert word in one and said(rate / 1024, 1024.0, label) == [one]
 
 
 def test_a_file_with_weights_goes_on_in_the_same_bits(tmp_path):
