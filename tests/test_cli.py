@@ -344,7 +344,7 @@ def test_more_than_two_classes_have_columns_of_their_own(ofs):
     X, y = whole(open_stream("rows.svm", cache=False))
     three = np.where(X[:, :3].sum(axis=1) > 1, 3, y).astype(int)
     rows = (line.split(" ", 1)[1] for line in TEXT.splitlines())
-    Path("three.svm").write_text("".join(f"{c} {row}\n" for c, row in zip(three, rows, strict=True)))
+    Path("three.svm").write_text("\n".join(map("{} {}".format, three, rows)) + "\n")
     expected = ofslib.SFSAClassifier(k=4, shuffle=False, multiclass="joint").fit(X, three)
     command = "select three.svm -k 4 --set multiclass=joint --model m --out features.csv"
     code, out, err = ofs(command)

@@ -151,7 +151,7 @@ def test_a_file_with_another_number_of_classes_is_refused(cls, tmp_path):
     model = made(cls).fit(X, LABELS)
     model.classes_ = np.array(["a", "b", "c", "d"])
     model.save(tmp_path / "model")
-    with pytest.raises(ValueError, match="not those of 8 features|has 3 parts, not 4"):
+    with pytest.raises(ValueError, match=r"not those of 8 features|\(4, 4, 11\), not"):
         cls.load(tmp_path / "model")
 
 
@@ -184,9 +184,10 @@ def test_the_online_score_is_the_share_of_rows_whose_label_was_foretold():
 
 
 def test_what_is_wrong_is_said_once_for_all_classes():
+    """Where labels are noise, and the steps large."""
     model = SGDTClassifier(k=8, learning_rate=100.0, random_state=0)
     with pytest.warns(ConvergenceWarning) as caught:
-        model.fit(X, LABELS)
+        model.fit(X, np.random.default_rng(0).permutation(LABELS))
     (one,) = caught
     named = r"Labels \['a', 'b', 'c'\] against the others, .* worse than a model without features"
     assert re.match(named, str(one.message)) and one.filename == __file__
@@ -254,7 +255,7 @@ def test_weight_two_is_the_row_twice_for_averages(cls, form):
 
 
 def one_batch(cls, n):
-    return made(cls, batch_size=n, shuffle=False, learning_rate=0.01 * n, fit_intercept=False)
+    return made(cls, batch_size=n, shuffle=False, learning_rate=0.01 * n)
 
 
 @every(MiniBatches)
@@ -339,17 +340,17 @@ def test_online_facts_are_weighted_means():
 def test_what_is_said_does_not_go_by_the_scale_of_the_weights():
     """Of a model that runs away, and of one that says the same of all rows."""
 
-    def said(rate, weight, label):
+    def said(rate, weight):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model = SGDTClassifier(k=8, learning_rate=rate, random_state=0)
-            model.fit(X, label, sample_weight=np.full(300, weight))
+            model = SGDTClassifier(k=8, learning_rate=rate, fit_intercept=False, random_state=0)
+            model.fit(np.abs(X), rare, sample_weight=np.full(300, weight))
         return [re.sub("learning_rate=[^,:]*", "", str(w.message)) for w in caught]
 
-    rare = np.where(X[:, 0] > np.sort(X[:, 0])[-40], "yes", "no")
-    for rate, label, word in ((64.0, Y, "worse than"), (2.0**-20, rare, "same label")):
-        (one,) = said(rate, 1.0, label)
-        assert word in one and said(rate / 1024, 1024.0, label) == [one]
+    rare = np.random.default_rng(0).random(300) < 0.2
+    for rate, word in ((64.0, "worse than a model"), (2.0**-20, "predicted the same label")):
+        (one,) = said(rate, 1.0)
+        assert word in one and said(rate / 1024, 1024.0) == [one]
 
 
 def test_a_file_with_weights_goes_on_in_the_same_bits(tmp_path):

@@ -39,10 +39,11 @@ def gather(batch, block, start, hp, point, support, active):
 def pace(hp, t, curvature):
     """How many times eta the intercept's own step 1 / (c t) is in step t; at least once.
 
-    `curvature` has the sum of the losses' (weighted) curvatures at all rows' margins so far, and the
-    number of rows: c is their mean. With the squared error the intercept is then the mean of the residuals so
-    far; with the log loss a rare class, whose losses hardly curve, needs the longer steps. With the
-    step of the features, which is small where these are many, it would stay at 0 meanwhile; all
-    coefficients would make up for it, and those that tell the classes apart would not stand out.
+    `curvature` has the sum of the losses' (weighted) curvatures at all rows' margins so far, and
+    the number of rows: c is their mean. With the squared error the intercept is then the mean of
+    the residuals so far; with the log loss a rare class, whose losses hardly curve, needs the
+    longer steps. With the step of the features, which is small where these are many, it would stay
+    at 0 meanwhile; all coefficients would make up for it, and those that tell the classes apart
+    would not stand out.
     """
     return max(1.0, 1.0 / (curvature[0] / curvature[1] * t * hp.learning_rate))
