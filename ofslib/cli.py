@@ -176,8 +176,6 @@ def select(args) -> Report:
     """The k best features of a file, and a model on them."""
     given = {"k": args.k, "n_passes": args.passes}
     model = _estimator(args.method, args.task, given | dict(args.set))
-    import numpy as np
-
     from ofslib._model_files import read
     from ofslib.streams.checkpoint import Checkpoint, fit_stream
 
@@ -190,14 +188,7 @@ def select(args) -> Report:
     stream, began = _opened(args, cache=cache), time.monotonic()
     fit_stream(model, stream, args.checkpoint, args.every, not args.quiet, args.classes)
     seconds = time.monotonic() - began
-    coef, first = np.atleast_2d(model.coef_), int(not args.zero_based)
-    names = getattr(model, "feature_names_in_", range(first, coef.shape[1] + first))
-    support = model.support_
-    size = np.abs(coef[0]) if len(coef) == 1 else np.linalg.norm(coef, axis=0)
-    order = support[np.lexsort((support, -size[support]))]
-    chosen = [(str(names[j]), *coef[:, j].tolist()) for j in order]
-    labels = list(map(_cell, model.classes_.tolist())) if len(coef) > 1 else []
-    head = [f"coefficient of {label}" for label in labels] or ["coefficient"]
+    labels, head, chosen = _chosen(model, int(not args.zero_based))
     if args.model:
         model.save(args.model)
     if args.out:
@@ -210,7 +201,7 @@ def select(args) -> Report:
         "features": stream.n_features,
         "estimator": type(model).__name__,
         **given,
-        "intercept": np.asarray(model.intercept_).tolist(),
+        "intercept": getattr(model.intercept_, "tolist", lambda: model.intercept_)(),
         "selected": [dict(zip(["feature", *head], row, strict=True)) for row in chosen],
         "resumed_at": resumed,
         "seconds": seconds,
@@ -236,6 +227,19 @@ def select(args) -> Report:
     if resumed:
         lines.append(f"went on from {args.checkpoint}, with {resumed:,} rows learned before")
     return Report(lines + _written(args.out, args.model), data)
+
+
+def _chosen(model, first: int) -> tuple[list[str], list[str], list[tuple]]:
+    """The labels, if there are several models; the head and lines of a table of the features."""
+    import numpy as np
+
+    coef, support = np.atleast_2d(model.coef_), model.support_
+    names = getattr(model, "feature_names_in_", range(first, coef.shape[1] + first))
+    size = np.abs(coef[0]) if len(coef) == 1 else np.linalg.norm(coef, axis=0)
+    order = support[np.lexsort((support, -size[support]))]
+    labels = list(map(_cell, model.classes_.tolist())) if len(coef) > 1 else []
+    head = [f"coefficient of {label}" for label in labels] or ["coefficient"]
+    return labels, head, [(str(names[j]), *coef[:, j].tolist()) for j in order]
 
 
 def _written(*paths: str | None) -> list[str]:
