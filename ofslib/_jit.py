@@ -15,6 +15,8 @@ from functools import cache, partial
 from pathlib import Path
 
 import numba
+import numpy as np
+from numba import types
 from numba.core import caching
 from numba.extending import overload
 
@@ -143,6 +145,8 @@ def generic(choose: Callable | None = None, **jit_options) -> Callable:
 
 def kind(value) -> type:
     """The class of a value, or the class that a numba type stands for."""
+    if isinstance(value, types.Record):
+        return np.void
     return getattr(value, "instance_class", type(value))
 
 

@@ -1,4 +1,4 @@
-"""What a sparse matrix has to be before compiled code reads it: parts that fit together.
+"""What data have to be before compiled code reads them: matrices whose parts fit together; weights.
 
 scipy and the kernels trust them: an index beyond the width would be looked up, or written to,
 anywhere in the memory of the process.
@@ -6,6 +6,7 @@ anywhere in the memory of the process.
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import check_array
 
 
 def checked(X, name: str = "X"):
@@ -18,6 +19,20 @@ def checked(X, name: str = "X"):
         # The other formats are lists and blocks that scipy can check, or cannot read out of.
         check.get(X.format, _check_other)(X, name)
     return X
+
+
+def checked_weights(sample_weight, n: int) -> np.ndarray:
+    """The weights of n rows, float64; ValueError if they are no numbers of 0 or more."""
+    sample_weight = np.asarray(sample_weight)
+    if sample_weight.shape != (n,):
+        found = sample_weight.shape
+        raise ValueError(f"sample_weight must have the shape {(n,)}, got {found}.")
+    weights = check_array(
+        sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight"
+    )
+    if (weights < 0).any():
+        raise ValueError(f"sample_weight must be 0 or more, got {weights.min()}.")
+    return weights
 
 
 def _check_compressed(X, name):

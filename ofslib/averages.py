@@ -25,11 +25,11 @@ import scipy.sparse as sp
 from scipy.linalg.blas import dsyrk, ssyrk
 from sklearn.utils import assert_all_finite
 from sklearn.utils.extmath import row_norms
-from sklearn.utils.validation import check_array, check_X_y
+from sklearn.utils.validation import check_X_y
 
 from ofslib._interrupts import interrupts_held
 from ofslib._model_files import Saved, read, refuse_unlike
-from ofslib._sparse import checked
+from ofslib._sparse import checked, checked_weights
 
 # Co-moments of more bytes than this lie in a file of the system's temporary folder.
 MAX_BYTES = psutil.virtual_memory().total * 2 // 3
@@ -254,13 +254,7 @@ class RunningAverages(Saved):
         y = y.astype(np.float64)
         if sample_weight is None:
             return X, y, np.ones(len(y))
-        weights = check_array(
-            sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight"
-        )
-        if weights.shape != y.shape:
-            raise ValueError(f"sample_weight must have the shape {y.shape}, got {weights.shape}.")
-        if (weights < 0).any():
-            raise ValueError(f"sample_weight must be 0 or more, got {weights.min()}.")
+        weights = checked_weights(sample_weight, len(y))
         used, least = weights > 0, np.finfo(self.dtype).tiny
         with np.errstate(over="ignore"):
             total = self._weight + weights.sum()

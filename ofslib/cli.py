@@ -186,16 +186,13 @@ def select(args) -> Report:
     if args.checkpoint and os.path.exists(args.checkpoint):
         resumed = read(Checkpoint, args.checkpoint).rows
     stream, began = _opened(args, cache=cache), time.monotonic()
-    fit_stream(model, stream, args.checkpoint, args.every, not args.quiet)
+    fit_stream(model, stream, args.checkpoint, args.every, not args.quiet, args.classes)
     seconds = time.monotonic() - began
-    coef, first = model.coef_, int(not args.zero_based)
-    names = getattr(model, "feature_names_in_", range(first, len(coef) + first))
-    order = sorted(model.support_, key=lambda j: (-abs(coef[j]), j))
-    chosen = [(str(names[j]), float(coef[j])) for j in order]
+    labels, head, chosen = _chosen(model, int(not args.zero_based))
     if args.model:
         model.save(args.model)
     if args.out:
-        with _csv(args.out, "feature", "coefficient") as writer:
+        with _csv(args.out, "feature", *head) as writer:
             writer.writerows(chosen)
     speed = (model.n_samples_seen_ - resumed) / seconds
     data = {
@@ -204,17 +201,21 @@ def select(args) -> Report:
         "features": stream.n_features,
         "estimator": type(model).__name__,
         **given,
-        "intercept": model.intercept_,
-        "selected": [{"feature": name, "coefficient": value} for name, value in chosen],
+        "intercept": getattr(model.intercept_, "tolist", lambda: model.intercept_)(),
+        "selected": [dict(zip(["feature", *head], row, strict=True)) for row in chosen],
         "resumed_at": resumed,
         "seconds": seconds,
         "rows_per_second": speed,
         **{name: getattr(args, name) for name in ("out", "model", "checkpoint")},
     }
-    largest = ", ".join(f"{name} ({value:+.3g})" for name, value in chosen[:_SHOWN])
+    largest = ", ".join(
+        f"{name} ({', '.join(format(value, '+.3g') for value in values)})"
+        for name, *values in chosen[:_SHOWN]
+    )
     lines = [
         f"{args.file}: {stream.n_rows:,} rows of {stream.n_features:,} features",
-        f"{type(model).__name__}: {len(chosen):,} features selected",
+        f"{type(model).__name__}: {len(chosen):,} features selected"
+        + f" for the labels {', '.join(labels)}" * bool(labels),
         f"largest coefficients: {largest}{' ...' * (len(chosen) > _SHOWN)}",
         f"{_duration(seconds)}, {speed:,.0f} rows a second",
     ]
@@ -226,6 +227,19 @@ def select(args) -> Report:
     if resumed:
         lines.append(f"went on from {args.checkpoint}, with {resumed:,} rows learned before")
     return Report(lines + _written(args.out, args.model), data)
+
+
+def _chosen(model, first: int) -> tuple[list[str], list[str], list[tuple]]:
+    """The labels, if there are several models; the head and lines of a table of the features."""
+    import numpy as np
+
+    coef, support = np.atleast_2d(model.coef_), model.support_
+    names = getattr(model, "feature_names_in_", range(first, coef.shape[1] + first))
+    size = np.abs(coef[0]) if len(coef) == 1 else np.linalg.norm(coef, axis=0)
+    order = support[np.lexsort((support, -size[support]))]
+    labels = list(map(_cell, model.classes_.tolist())) if len(coef) > 1 else []
+    head = [f"coefficient of {label}" for label in labels] or ["coefficient"]
+    return labels, head, [(str(names[j]), *coef[:, j].tolist()) for j in order]
 
 
 def _written(*paths: str | None) -> list[str]:
@@ -246,8 +260,10 @@ def predict(args) -> Report:
         raise ValueError(f"{args.model}: it holds a {name}, which predicts nothing")
     model = read(getattr(ofslib, name), args.model)
     stream, began, p = _once(args), time.monotonic(), model.n_features_in_
-    head = ["prediction", *["decision"] * is_classifier(model)]
-    unknown, parts = 0, [(np.empty(0),) * 3]
+    labels = model.classes_.tolist() if is_classifier(model) else []
+    decisions = [f"decision of {_cell(label)}" for label in labels] if len(labels) > 2 else []
+    head = ["prediction", *(decisions or ["decision"] * bool(labels))]
+    unknown, parts = 0, [(np.empty(0), np.empty(0), np.empty((0, max(1, len(decisions)))))]
     shown = nullcontext() if args.json and not args.out else _csv(args.out, *head)
     with shown as writer, reading(stream, not args.quiet):
         for X, y in stream:
@@ -255,9 +271,10 @@ def predict(args) -> Report:
             known.resize(len(y), p)
             unknown += X.nnz - known.nnz
             said = model.predict(known)
-            margins = model.decision_function(known) if is_classifier(model) else said
+            margins = model.decision_function(known) if labels else said
+            margins = margins.reshape(len(y), -1)
             if writer:
-                columns = [map(_cell, said.tolist()), margins.tolist()][: len(head)]
+                columns = [map(_cell, said.tolist()), *margins.T.tolist()][: len(head)]
                 writer.writerows(zip(*columns, strict=True))
             parts.append((y, said, margins))
     y, said, margins = map(np.concatenate, zip(*parts, strict=True))
@@ -285,9 +302,9 @@ def _scores(model, y, said, margins) -> dict[str, float]:
         return {"r2": float(r2_score(y, said))} if len(y) > 1 else {}
     if not (len(y) and np.isin(y, model.classes_).all()):
         return {}
-    both = len(np.unique(y)) == 2
+    both = len(np.unique(y)) == len(model.classes_) == 2
     scores = {"accuracy": float((said == y).mean())}
-    return scores | ({"auc": float(roc_auc_score(y, margins))} if both else {})
+    return scores | ({"auc": float(roc_auc_score(y, margins.ravel()))} if both else {})
 
 
 def inspect(args) -> Report:
@@ -433,6 +450,14 @@ def _setting(text: str) -> tuple[str, Any]:
         return name, value
 
 
+def _labels(text: str) -> list[Any]:
+    labels = text.split(",")
+    try:
+        return list(map(float, labels))
+    except ValueError:  # words
+        return labels
+
+
 def _parser() -> argparse.ArgumentParser:
     always = argparse.ArgumentParser(add_help=False)
     always.add_argument("--json", action="store_true", help="one JSON object on stdout")
@@ -463,6 +488,7 @@ def _parser() -> argparse.ArgumentParser:
     add("-k", type=int, required=True, help="features to keep")
     add("--method", default="sfsa", help="see `ofslib methods`")
     add("--task", choices=["classification", "regression"], default="classification")
+    add("--classes", type=_labels, metavar="A,B", help="labels, if the first rows lack one")
     add("--passes", type=int, default=1, help="times that the rows are shown")
     add("--set", type=_setting, action="append", default=[], metavar="NAME=VALUE", help="parameter")
     add("--checkpoint", metavar="CKPT", help="go on from this file, and write it while learning")

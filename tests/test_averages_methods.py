@@ -83,10 +83,19 @@ def test_the_methods_are_there():
 @every_class
 def test_scikit_learn_accepts_it(cls):
     for own in [{}, budget(cls, 2)][: 1 + issubclass(cls, AverageSelector)]:
-        results = check_estimator(cls(**own), on_skip=None, on_fail="raise")
+        # 9 rows, and up to 10 features: whether least squares needs its ridge goes by the number of
+        # rows, whatever their weights.
+        few = "penalty_ratio" in cls().get_params() and not own
+        ridged = {f"check_sample_weight_equivalence_on_{form}_data" for form in ("dense", "sparse")}
+        results = check_estimator(
+            cls(**own),
+            on_skip=None,
+            on_fail="raise",
+            expected_failed_checks=dict.fromkeys(ridged if few else (), "its ridge"),
+        )
         skipped = {r["check_name"] for r in results if r["status"] == "skipped"}
-        assert skipped <= SKIPPED
-        assert all(r["status"] == "passed" for r in results if r["check_name"] not in skipped)
+        failed = {r["check_name"] for r in results if r["status"] == "xfail"}
+        assert skipped <= SKIPPED and failed <= ridged
 
 
 # The algorithms as printed, on the rows (Proposition 2)

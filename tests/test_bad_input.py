@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import yaml
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from snakemake.cli import parse_config
 
@@ -171,6 +171,12 @@ ROWS = [
     (lambda m: m.partial_fit(X, DAYS), "y holds dates"),
     (lambda m: m.fit(np.tile(DAYS[:, None], 6), y), "X holds dates"),
     (lambda m: m.partial_fit(FRAME.assign(a=DAYS - DAYS[0]), y), "X holds dates or durations"),
+    (lambda m: m.fit(X, y, np.ones(39)), r"sample_weight must have the shape \(40,\), got \(39,\)"),
+    (lambda m: m.partial_fit(X, y, 2.0), r"sample_weight must have the shape \(40,\), got \(\)"),
+    (lambda m: m.partial_fit(X, y, spoilt(np.ones(40), -1)), "sample_weight must be 0 or more"),
+    (lambda m: m.partial_fit(X, y, spoilt(np.ones(40), nan)), "sample_weight contains NaN"),
+    (lambda m: m.fit(X, y, np.zeros(40)), "sample_weight, .* is zero for all rows"),
+    (lambda m: m.fit(X, y, ["heavy"] * 40), "convert string to float: .*heavy"),
     (lambda m: m.predict(X[:, :5]), "X has 5 features.* 6"),
     (lambda m: m.predict(HOLED), "X contains NaN"),
     (lambda m: m.predict(X[0]), "Expected 2D array"),
@@ -180,7 +186,17 @@ ROWS = [
 TWO_CLASSES = [
     (set_to(delta=0), "'delta' parameter"),
     (set_to(alpha=-1), "'alpha' parameter"),
-    (lambda m: m.fit(X, np.arange(40) % 3), "takes 2 classes, y has 3"),
+    (set_to(class_weight="even"), "'class_weight' parameter"),
+    (set_to(class_weight={}), r"class_weight=\{\} must give weights to labels of \[0, 1\]"),
+    (set_to(class_weight={2: 1.0}), r"class_weight=\{2: 1.0\} must give .* labels of \[0, 1\]"),
+    (set_to(class_weight={0: -1.0}), "class_weight=.* must give weights of 0 or more"),
+    (set_to(class_weight={0: nan}), "class_weight=.* must give weights of 0 or more"),
+    (set_to(class_weight={0: "two"}), "class_weight=.* must give weights of 0 or more"),
+    (
+        lambda m: clone(m).set_params(class_weight="balanced").partial_fit(X, LABELS),
+        "class_weight='balanced' is not for partial_fit",
+    ),
+    (lambda m: m.partial_fit(X, np.arange(40) % 3), r"y holds labels \[2\]; allowed are \[0, 1\]"),
     (lambda m: m.fit(X, np.ones(40)), r"needs 2 classes, y has 1 class: \[1.0\]"),
     (lambda m: m.fit(X, y), "continuous"),
     (lambda m: m.fit(X, [None, 1] * 20), "Unknown label type"),
@@ -188,7 +204,7 @@ TWO_CLASSES = [
     (lambda m: m.partial_fit(X, LABELS + 5), r"y holds labels \[5, 6\]; allowed are \[0, 1\]"),
     (lambda m: m.partial_fit(X, LABELS.astype(str)), "y holds labels"),
     (lambda m: m.partial_fit(X, LABELS, classes=["a", "b"]), "classes=.*'a', 'b'"),
-    (lambda m: m.partial_fit(X, LABELS, classes=[0, 1, 2]), "has 3"),
+    (lambda m: m.partial_fit(X, LABELS, classes=[0, 1, 2]), r"classes=\[0, 1, 2\] differs"),
     (lambda m: m.partial_fit(X, LABELS, classes=[0]), "needs 2 classes, classes has 1"),
     (lambda m: m.partial_fit(X, LABELS, classes=[0, nan]), "classes contains NaN"),
     (lambda m: m.partial_fit(X, LABELS, classes=[None, 1]), "classes holds labels of several"),

@@ -232,7 +232,7 @@ def test_what_it_cannot_do_is_refused():
     with pytest.raises(ValueError, match="expected a row"):
         fit_stream(ofslib.SFSAClassifier(), stream.skip(N))
     Path("numbers.svm").write_text("".join(f"{i / 7} 1:{i}\n" for i in range(1500)))
-    with pytest.raises(ValueError, match="2 classes"):
+    with pytest.raises(ValueError, match="continuous"):
         fit_stream(ofslib.SFSAClassifier(), open_stream("numbers.svm"))
 
 
@@ -337,6 +337,39 @@ def test_predict_gives_what_the_model_says(ofs):
     assert out == Path("said.csv").read_text() and "accuracy" in err
     data = json.loads(ofs("predict rows.svm --model model.npz --json")[1])
     assert data["accuracy"] == (said == y).mean() and 0.5 < data["auc"] < 1
+
+
+def test_more_than_two_classes_have_columns_of_their_own(ofs):
+    """Label 3 where the sum over the first three features is large."""
+    X, y = whole(open_stream("rows.svm", cache=False))
+    three = np.where(X[:, :3].sum(axis=1) > 1, 3, y).astype(int)
+    rows = (line.split(" ", 1)[1] for line in TEXT.splitlines())
+    Path("three.svm").write_text("\n".join(map("{} {}".format, three, rows)) + "\n")
+    expected = ofslib.SFSAClassifier(k=4, shuffle=False, multiclass="joint").fit(X, three)
+    command = "select three.svm -k 4 --set multiclass=joint --model m --out features.csv"
+    code, out, err = ofs(command)
+    assert (code, err) == (0, "") and "4 features selected for the labels -1, 1, 3" in out
+    head, *rows = Path("features.csv").read_text().splitlines()
+    assert head == "feature,coefficient of -1,coefficient of 1,coefficient of 3"
+    found = np.array([row.split(",") for row in rows], float)
+    assert np.array_equal(found[:, 1:], expected.coef_[:, found[:, 0].astype(int) - 1].T)
+    assert (np.diff(np.linalg.norm(found[:, 1:], axis=1)) <= 0).all() and len(found) == 4
+    data = json.loads(ofs(f"{command} --json")[1])
+    selected = data["selected"]
+    assert data["intercept"] == expected.intercept_.tolist()
+    assert list(selected[0].values()) == [rows[0].split(",")[0], *found[0, 1:]]
+    assert ofs("predict three.svm --model m --out said.csv --block-rows 77")[0] == 0
+    head, *rows = Path("said.csv").read_text().splitlines()
+    assert head == "prediction,decision of -1,decision of 1,decision of 3"
+    found = np.array([row.split(",") for row in rows], float)
+    assert np.array_equal(found[:, 0], expected.predict(X))
+    np.testing.assert_allclose(found[:, 1:], expected.decision_function(X), rtol=1e-9, atol=1e-12)
+    data = json.loads(ofs("predict three.svm --model m --json")[1])
+    assert data["accuracy"] == (found[:, 0] == three).mean() and "auc" not in data
+    Path("late.svm").write_text("".join(sorted(Path("three.svm").open(), key=lambda line: line[0])))
+    late = f"{command.replace('three', 'late')} --block-rows 500"
+    assert "y holds labels [3.0]; allowed are [-1.0, 1.0]" in ofs(late)[2]
+    assert ofs(f"{late} --classes 1,-1,3")[0] == 0
 
 
 def test_predict_says_what_it_does_not_know(ofs):

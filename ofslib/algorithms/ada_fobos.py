@@ -99,7 +99,7 @@ def step_all(grid, hp):
 
 @estimator
 class AdaFobosClassifier(Adaptive, RowClassifier, Penalised):
-    """Adaptive FOBOS, with an l1 penalty, for two classes (Duchi et al. 2011).
+    """Adaptive FOBOS, with an l1 penalty, for classification (Duchi et al. 2011).
 
     Frequent features learn slowly and rare ones fast. Cost: O(entries of the row) per row with
     one penalty; O(p * n_penalties) per row with `k`.

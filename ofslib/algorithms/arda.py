@@ -88,7 +88,7 @@ def coefficients(state, hp):
 
 @estimator
 class ARDAClassifier(Adaptive, RowClassifier, Penalised):
-    """Adaptive Regularized Dual Averaging with an l1 penalty for two classes (Duchi et al. 2011).
+    """Adaptive Regularized Dual Averaging with an l1 penalty for classes (Duchi et al. 2011).
 
     Frequent features learn slowly and rare ones fast. Cost: O(entries of the row) per row with
     one penalty; O(p * n_penalties) per row with `k`.

@@ -91,7 +91,7 @@ def fold(state, block, hp):
 
 @estimator
 class BAMDClassifier(Adaptive, RowClassifier, RowStream):
-    """Budgeted Adaptive Mirror Descent for two classes (barda, Algorithm 2).
+    """Budgeted Adaptive Mirror Descent for classification (barda, Algorithm 2).
 
     Frequent features learn slowly and rare ones fast. Cost: O(entries of the row + k) per row.
     """

@@ -177,7 +177,7 @@ def fold(state, block, hp):
 
 @estimator
 class BARDAClassifier(Adaptive, RowClassifier, RowStream):
-    """Budgeted Adaptive Regularized Dual Averaging for two classes (barda, Algorithm 1).
+    """Budgeted Adaptive Regularized Dual Averaging for classification (barda, Algorithm 1).
 
     Frequent features learn slowly and rare ones fast; the k features with the largest
     H_j z_j^2, which weighs magnitude by frequency, have a coefficient (of equals the lower index).

@@ -12,7 +12,7 @@ from ofslib.streams.row_stream import MiniBatches, RowClassifier
 
 @estimator
 class FOFSClassifier(RowClassifier, MiniBatches):
-    """First-order Online Feature Selection for two classes (Wang et al. 2014; OFS in barda).
+    """First-order Online Feature Selection for classification (Wang et al. 2014; OFS in barda).
 
     The coefficients lie in a ball of radius `radius_` = 1 / sqrt(alpha), and after each mini-batch
     the k largest are kept. Cost: O(entries of the row + k / batch_size) per row.

@@ -23,7 +23,7 @@ class OLS(AverageStream):
 
 @estimator
 class OLSClassifier(Classifier, OLS):
-    """Online least squares for two classes (dissertation, 3.2.2)."""
+    """Online least squares for classification (dissertation, 3.2.2)."""
 
 
 @estimator

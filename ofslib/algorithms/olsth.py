@@ -6,9 +6,9 @@ squares on these is the model.
 
 import numpy as np
 
-from ofslib.streams.average_stream import AverageSelector
+from ofslib.streams.average_stream import AverageSelector, JointSelector
 from ofslib.streams.parameters import estimator
-from ofslib.streams.selector import Classifier, Regressor
+from ofslib.streams.selector import Regressor
 
 
 @estimator
@@ -18,15 +18,23 @@ class OLSth(AverageSelector):
     about = "Cost: O(p^3) per model."
 
     def _coefs(self, standard, ks):
-        coef = self._refit(standard, np.arange(len(standard.scale)))
-        # Stable: of two equal features the one with the lower index is kept.
-        order = np.argsort(-np.abs(coef), kind="stable")
+        order = self._order([standard])
         return np.array([self._refit(standard, np.sort(order[:k])) for k in ks])
+
+    def _joint_support(self, standards, k):
+        return np.sort(self._order(standards)[:k])
+
+    def _order(self, standards):
+        every = np.arange(len(standards[0].scale))
+        coefs = np.array([self._refit(standard, every) for standard in standards])
+        size = np.abs(coefs[0]) if len(coefs) == 1 else np.linalg.norm(coefs, axis=0)
+        # Stable: of two equal features the one with the lower index is kept.
+        return np.argsort(-size, kind="stable")
 
 
 @estimator
-class OLSthClassifier(Classifier, OLSth):
-    """Online least squares with thresholding for two classes (dissertation, Algorithm 3)."""
+class OLSthClassifier(JointSelector, OLSth):
+    """Online least squares with thresholding for classification (dissertation, Algorithm 3)."""
 
 
 @estimator

@@ -29,7 +29,7 @@ class OPG(PenalisedBatches):
 
 @estimator
 class OPGClassifier(RowClassifier, OPG):
-    """Online Proximal Gradient (FOBOS) for two classes (Duchi and Singer 2009)."""
+    """Online Proximal Gradient (FOBOS) for classification (Duchi and Singer 2009)."""
 
 
 @estimator

@@ -190,7 +190,7 @@ class OnlineSCAD(Concave):
 
 @estimator
 class OnlineLassoClassifier(Classifier, OnlineLasso):
-    """Online Lasso for two classes (dissertation, 3.2.5)."""
+    """Online Lasso for classification (dissertation, 3.2.5)."""
 
 
 @estimator
@@ -200,7 +200,7 @@ class OnlineLassoRegressor(Regressor, OnlineLasso):
 
 @estimator
 class OnlineElasticNetClassifier(Classifier, OnlineElasticNet):
-    """Online elastic net for two classes (dissertation, 3.2.5)."""
+    """Online elastic net for classification (dissertation, 3.2.5)."""
 
 
 @estimator
@@ -210,7 +210,7 @@ class OnlineElasticNetRegressor(Regressor, OnlineElasticNet):
 
 @estimator
 class OnlineMCPClassifier(Classifier, OnlineMCP):
-    """Online minimax concave penalty for two classes (dissertation, 3.2.5)."""
+    """Online minimax concave penalty for classification (dissertation, 3.2.5)."""
 
 
 @estimator
@@ -220,7 +220,7 @@ class OnlineMCPRegressor(Regressor, OnlineMCP):
 
 @estimator
 class OnlineSCADClassifier(Classifier, OnlineSCAD):
-    """Online smoothly clipped absolute deviation for two classes (dissertation, 3.2.5)."""
+    """Online smoothly clipped absolute deviation for classification (dissertation, 3.2.5)."""
 
 
 @estimator

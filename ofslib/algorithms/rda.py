@@ -140,7 +140,7 @@ class RDA(PenalisedBatches):
 
 @estimator
 class RDAClassifier(RowClassifier, RDA):
-    """Regularized Dual Averaging for two classes (Xiao 2010)."""
+    """Regularized Dual Averaging for classification (Xiao 2010)."""
 
 
 @estimator

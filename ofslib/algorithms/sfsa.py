@@ -12,9 +12,10 @@ import numpy as np
 
 from ofslib._jit import kernel
 from ofslib.kernels import rows, step_size
-from ofslib.kernels.losses import Loss, curvature, slope
+from ofslib.kernels.losses import Loss, curvature
 from ofslib.kernels.minibatch import gather, pace
-from ofslib.kernels.selection import Importance, annealed, best_model, prune
+from ofslib.kernels.selection import Importance, add_squares, annealed, best_model, prune
+from ofslib.streams.joint import JointClassifier
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
     NOT_NEGATIVE,
@@ -25,7 +26,7 @@ from ofslib.streams.parameters import (
     one_of,
     param,
 )
-from ofslib.streams.row_stream import RowClassifier, RowRegressor, RowStream, batches
+from ofslib.streams.row_stream import RowRegressor, RowStream, batches
 
 
 class Optimizer(IntEnum):
@@ -88,7 +89,7 @@ def descend(state, hp):
         rate = min(rate, step_size.rate_of_batch(known, batch, active, hp.loss))
         if hp.intercept > 0.0:
             # Features and intercept, each at its own rate; together they are stable at half of it.
-            own = 1.0 / (curvature(hp.loss) * (1.0 + 1.0 / n))
+            own = 1.0 / (curvature(hp.loss) * step_size.mean_weight(known) * (1.0 + 1.0 / n))
             rate *= 0.5
             g[-1] *= 0.5 * own / rate if rate > 0.0 else 0.0
     else:
@@ -114,20 +115,29 @@ def descend(state, hp):
 
 
 @kernel
-def anneal(state, hp):
-    """Keep the M_t most important features, once the warm-up is over."""
+def features_left(state, hp):
+    """M_t once the warm-up is over; until then all."""
     t, active, p = state.steps[0] - hp.warmup, state.active, len(state.active.index)
     if hp.maturity == 0 or t <= 0 or state.steps[0] <= hp.burn_in:
+        return active.size[0]
+    left = annealed(t, hp.maturity - hp.warmup, p, min(hp.k, p), hp.mu)
+    return min(left, active.size[0])
+
+
+@kernel
+def anneal(state, ranked, hp):
+    """Keep the M_t most important features."""
+    active, m, keep = state.active, state.active.size[0], features_left(state, hp)
+    if keep == m:
         return
-    m = active.size[0]
-    keep = annealed(t, hp.maturity - hp.warmup, p, min(hp.k, p), hp.mu)
-    ranked = state.ahead if hp.spectral else state.w
-    before = stiffness(state, hp) if hp.spectral and keep < m else 1.0
+    before = stiffness(state, hp) if hp.spectral else 1.0
     prune(ranked, active, state.moments, hp.importance, keep, state.scratch)
-    if hp.spectral and keep < m:
+    for j in active.index[keep:m]:
+        state.w[j] = 0.0
+    if hp.spectral:
         step_size.drop_features(state.step_size, active, active.index[keep:m])
         for j in active.index[keep:m]:
-            state.w[j] = 0.0
+            state.ahead[j] = 0.0
         after = stiffness(state, hp)
         if after not in (0.0, before):
             for j in active.index[:keep]:
@@ -159,8 +169,8 @@ def stiffness(state, hp):
 
 
 @kernel
-def step(state, hp):
-    """One gradient step with the rows of the batch, and the pruning after it."""
+def advance(state, hp):
+    """One gradient step with the rows of the batch; returns what features are ranked by."""
     if hp.spectral:
         step_size.end_batch(state.step_size, state.active, hp.burn_in)
     descend(state, hp)
@@ -169,7 +179,25 @@ def step(state, hp):
     state.steps[0] += 1
     if hp.spectral:
         average(state, hp)
-    anneal(state, hp)
+    return state.ahead if hp.spectral else state.w
+
+
+@kernel
+def step(state, hp):
+    """One gradient step with the rows of the batch, and the pruning after it."""
+    anneal(state, advance(state, hp), hp)
+
+
+@kernel
+def step_together(states, hp):
+    """A step of each model; all keep the same features."""
+    norms = np.zeros(len(states[0].w))
+    for state in states:
+        add_squares(norms, advance(state, hp), state.active)
+    if features_left(states[0], hp) < states[0].active.size[0]:
+        norms = np.sqrt(norms)
+        for state in states:
+            anneal(state, norms, hp)
 
 
 @kernel
@@ -186,27 +214,47 @@ def average(state, hp):
 
 
 @kernel
+def take(state, block, start, hp):
+    """Take rows of the block from `start` on into the batch, as `gather`."""
+    X, y, order, margins = block
+    active, known = state.active, state.step_size
+    point = state.ahead if hp.optimizer == Optimizer.nesterov else state.w
+    i = gather(state.batch, block, start, hp, point, active, active)
+    seen, shown = order[start:i], margins[start:i]
+    if hp.importance != Importance.coef:
+        rows.update_moments(state.moments, X, seen)
+    if hp.spectral:
+        step_size.add_slopes(known, y, seen, shown, hp.loss)
+        if state.steps[0] < hp.burn_in or state.steps[0] % step_size.PERIOD == 0:
+            step_size.observe(known, X, y, seen, shown, hp.loss, active)
+    return i
+
+
+@kernel
 def fold(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
-    X, y, order, margins = block
-    point = state.ahead if hp.optimizer == Optimizer.nesterov else state.w
-    active, batch, i = state.active, state.batch, 0
-    while i < len(order):
-        start = i
-        i = gather(batch, block, i, hp, point, active, active)
-        if hp.importance != Importance.coef:
-            rows.update_moments(state.moments, X, order[start:i])
-        if hp.spectral:
-            for r in range(start, i):
-                s = slope(hp.loss, margins[r], y[order[r]])
-                state.step_size.slopes[0] += s * s
-        if hp.spectral and (state.steps[0] < hp.burn_in or state.steps[0] % step_size.PERIOD == 0):
-            seen, shown = order[start:i], margins[start:i]
-            step_size.observe(state.step_size, X, seen, shown, hp.loss, active)
-        if batch.count[rows.ROWS] < hp.batch_size:
+    i = 0
+    while i < len(block.order):
+        i = take(state, block, i, hp)
+        if state.batch.count[rows.ROWS] < hp.batch_size:
             break
         step(state, hp)
     return i
+
+
+@kernel
+def fold_together(states, blocks, hp):
+    """The same for models that keep the same features."""
+    done, n = 0, len(blocks[0].order)
+    while done < n:
+        start = done
+        for c in range(len(states)):
+            done = take(states[c], blocks[c], start, hp)
+            if done < n and states[c].batch.count[rows.ROWS] < hp.batch_size:
+                return done
+        if states[0].batch.count[rows.ROWS] == hp.batch_size:
+            step_together(states, hp)
+    return n
 
 
 class Relay(NamedTuple):
@@ -261,23 +309,35 @@ class ForgetHyper(NamedTuple):
 
 def learn(state, block, hp):
     """Show the rows of the block to one model or to those of a relay, as `RowStream` asks for."""
+    return show((state,), (block,), hp, lambda states, blocks, own: fold(*states, *blocks, own))
+
+
+def learn_together(states, blocks, hp):
+    """The same for models or relays that keep the same features."""
+    return show(states, blocks, hp, fold_together)
+
+
+def show(states, blocks, hp, fold):
+    """Show the rows of the blocks by `fold` to models, or in turn to those of relays."""
     if isinstance(hp, Hyper):
-        return fold(state, block, hp)
-    i = 0
-    while i < len(block.order):
-        takeover = hp.takeover(state.seen[0])
-        n = min(takeover - state.seen[0], len(block.order) - i)
+        return fold(states, blocks, hp)
+    i, seen = 0, states[0].seen
+    while i < len(blocks[0].order):
+        takeover = hp.takeover(seen[0])
+        n = min(takeover - seen[0], len(blocks[0].order) - i)
         part = slice(i, i + n)
-        piece = block._replace(order=block.order[part], margins=block.margins[part])
-        for model, own in hp.learners(state):
-            done = fold(model, piece, own)
+        pieces = [b._replace(order=b.order[part], margins=b.margins[part]) for b in blocks]
+        for learners in zip(*map(hp.learners, states), strict=True):
+            models, (own, *_) = zip(*learners, strict=True)
+            done = fold(models, tuple(pieces), own)
             if done < n:
                 return i + done
         i += n
-        state.seen[0] += n
-        if state.seen[0] == takeover:
-            overwrite(state.shown, state.following)
-            overwrite(state.following, state.start)
+        for state in states:
+            state.seen[0] += n
+            if state.seen[0] == takeover:
+                overwrite(state.shown, state.following)
+                overwrite(state.following, state.start)
     return i
 
 
@@ -325,7 +385,7 @@ class Annealing(RowStream):
         default="coef",
     )
 
-    fold, hyper = learn, Hyper
+    fold, fold_together, step_together, hyper = learn, learn_together, step_together, Hyper
     frozen = ("optimizer", "importance", "step")
 
     def _new_state(self, n_features):
@@ -365,10 +425,13 @@ class Annealing(RowStream):
             if model.batch.count[rows.ROWS]:
                 step(model, hp)
 
-    def _model(self, state):
+    def _shown(self, state):
         model, hp = self._learners(state)[-1]
         w = model.ahead if hp.spectral else model.w
-        return best_model(w, model.active, model.moments, hp.importance, hp.k)
+        return w, model.active, model.moments, hp.importance, hp.k
+
+    def _model(self, state):
+        return best_model(*self._shown(state))
 
 
 @estimator
@@ -439,8 +502,8 @@ class SFSA(Annealing):
 
 
 @estimator
-class SFSAClassifier(RowClassifier, SFSA):
-    """Stochastic Feature Selection with Annealing for two classes (sfsa, Algorithm 1)."""
+class SFSAClassifier(JointClassifier, SFSA):
+    """Stochastic Feature Selection with Annealing for classification (sfsa, Algorithm 1)."""
 
     mu: float = param("Annealing: the larger, the earlier features go.", NOT_NEGATIVE, default=5.0)
 
@@ -480,8 +543,8 @@ class AnytimeSFSA(Annealing):
 
 
 @estimator
-class AnytimeSFSAClassifier(RowClassifier, AnytimeSFSA):
-    """SFSA with growing maturities for two classes (sfsa, Figure 1)."""
+class AnytimeSFSAClassifier(JointClassifier, AnytimeSFSA):
+    """SFSA with growing maturities for classification (sfsa, Figure 1)."""
 
     mu: float = param("Annealing: the larger, the earlier features go.", NOT_NEGATIVE, default=5.0)
 

@@ -12,9 +12,10 @@ from ofslib._jit import kernel
 from ofslib.kernels import rows
 from ofslib.kernels.losses import Loss
 from ofslib.kernels.minibatch import gather, pace
-from ofslib.kernels.selection import Importance, best_model, prune
+from ofslib.kernels.selection import Importance, add_squares, best_model, prune
+from ofslib.streams.joint import JointClassifier
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, one_of, param
-from ofslib.streams.row_stream import MiniBatches, RowClassifier, RowRegressor, batches
+from ofslib.streams.row_stream import MiniBatches, RowRegressor, batches
 
 
 class Hyper(NamedTuple):
@@ -37,15 +38,54 @@ class State(NamedTuple):
 
 
 @kernel
-def step(state, hp):
-    """One gradient step with the rows of the batch; truncation at maturity."""
+def descend(state, hp):
+    """One gradient step with the rows of the batch."""
     w, batch, active = state.w, state.batch, state.active
     batch.gradient[-1] *= pace(hp, state.steps[0] + 1, batch.curvature)
     rows.descend(w, batch, active, hp.learning_rate)
     rows.clear(batch, active)
     state.steps[0] += 1
+
+
+@kernel
+def truncate(state, ranked, hp):
+    """Keep the k most important features."""
+    w, active = state.w, state.active
+    m, keep = active.size[0], min(hp.k, len(w) - 1)
+    prune(ranked, active, state.moments, hp.importance, keep, state.scratch)
+    for j in active.index[keep:m]:
+        w[j] = 0.0
+
+
+@kernel
+def step(state, hp):
+    """One gradient step with the rows of the batch; truncation at maturity."""
+    descend(state, hp)
     if state.steps[0] == hp.maturity:
-        prune(w, active, state.moments, hp.importance, min(hp.k, len(w) - 1), state.scratch)
+        truncate(state, state.w, hp)
+
+
+@kernel
+def step_together(states, hp):
+    """A step of each model; all keep the same features."""
+    norms = np.zeros(len(states[0].w))
+    for state in states:
+        descend(state, hp)
+        add_squares(norms, state.w, state.active)
+    if states[0].steps[0] == hp.maturity:
+        norms = np.sqrt(norms)
+        for state in states:
+            truncate(state, norms, hp)
+
+
+@kernel
+def take(state, block, i, hp):
+    """Take rows of the block from i on into the batch, as `gather`."""
+    start = i
+    i = gather(state.batch, block, i, hp, state.w, state.active, state.active)
+    if hp.importance != Importance.coef:
+        rows.update_moments(state.moments, block.X, block.order[start:i])
+    return i
 
 
 @kernel
@@ -53,14 +93,26 @@ def fold(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
     i = 0
     while i < len(block.order):
-        start = i
-        i = gather(state.batch, block, i, hp, state.w, state.active, state.active)
-        if hp.importance != Importance.coef:
-            rows.update_moments(state.moments, block.X, block.order[start:i])
+        i = take(state, block, i, hp)
         if state.batch.count[rows.ROWS] < hp.batch_size:
             break
         step(state, hp)
     return i
+
+
+@kernel
+def fold_together(states, blocks, hp):
+    """The same for models that keep the same features."""
+    done, n = 0, len(blocks[0].order)
+    while done < n:
+        start = done
+        for c in range(len(states)):
+            done = take(states[c], blocks[c], start, hp)
+            if done < n and states[c].batch.count[rows.ROWS] < hp.batch_size:
+                return done
+        if states[0].batch.count[rows.ROWS] == hp.batch_size:
+            step_together(states, hp)
+    return n
 
 
 @estimator
@@ -85,6 +137,7 @@ class SGDT(MiniBatches):
     )
 
     fold, step, hyper = fold, step, Hyper
+    fold_together, step_together = fold_together, step_together
     frozen = ("importance",)
 
     def _new_state(self, n_features):
@@ -101,14 +154,19 @@ class SGDT(MiniBatches):
         maturity = n_rows if self.maturity is None else self.maturity
         return super()._read_hyper(n_rows, maturity=batches(maturity, self.batch_size))
 
+    def _learners(self, state):
+        return [(state, self._hyper)]
+
+    def _shown(self, state):
+        return state.w, state.active, state.moments, self._hyper.importance, self._hyper.k
+
     def _model(self, state):
-        hyper = self._hyper
-        return best_model(state.w, state.active, state.moments, hyper.importance, hyper.k)
+        return best_model(*self._shown(state))
 
 
 @estimator
-class SGDTClassifier(RowClassifier, SGDT):
-    """Stochastic Gradient Descent with Truncation for two classes (sfsa, Algorithm 2)."""
+class SGDTClassifier(JointClassifier, SGDT):
+    """Stochastic Gradient Descent with Truncation for classification (sfsa, Algorithm 2)."""
 
 
 @estimator

@@ -28,7 +28,7 @@ class SIHT(MiniBatches):
 
 @estimator
 class SIHTClassifier(RowClassifier, SIHT):
-    """Stochastic iterative hard thresholding for two classes (Fan et al. 2018)."""
+    """Stochastic iterative hard thresholding for classification (Fan et al. 2018)."""
 
 
 @estimator

@@ -1,7 +1,8 @@
 """Second-order Online Feature Selection: Wu et al. 2017, Algorithm 2; SOFS in sfsa and barda.
 
 AROW with a diagonal covariance: where y m < 1, with v = x' Sigma x before the step,
-mu += (1 - y m) / (v + gamma) y Sigma x and 1 / sigma_j += x_j**2 / gamma. Then the k features with
+mu += (1 - y m) / (v + gamma) y Sigma x and 1 / sigma_j += x_j**2 / gamma. A weight of the row
+divides its gamma. Then the k features with
 the smallest variance, those that the model is surest of, keep their coefficient. Variances only
 fall, so that the k smallest are kept in a heap with the largest of them on top.
 """
@@ -12,6 +13,7 @@ import numpy as np
 
 from ofslib._jit import kernel
 from ofslib.kernels.heap import offer, sift
+from ofslib.kernels.losses import target, weight
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
 from ofslib.streams.row_stream import RowClassifier, RowStream, coef_and_intercept
@@ -37,7 +39,7 @@ def fold(state, block, hp):
     X, y, order, margins = block
     mu, squares, sigma, heap, place = state.mu, state.squares, state.sigma, state.heap, state.place
     for r in range(len(order)):
-        x, target, m = row(X, order[r]), y[order[r]], state.size[0]
+        x, sign, w, m = row(X, order[r]), target(y[order[r]]), weight(y[order[r]]), state.size[0]
         margin, spread = hp.intercept * mu[-1], hp.intercept * sigma[-1]
         for i in range(length(x)):
             j, v = entry(x, i)
@@ -46,13 +48,13 @@ def fold(state, block, hp):
         margins[r] = margin if np.isfinite(spread) else spread
         if not np.isfinite(margins[r]):
             return r
-        if target * margin >= 1.0:
+        if sign * margin >= 1.0:
             continue
-        alpha = (1.0 - target * margin) / (spread + hp.gamma) * target
+        alpha = (1.0 - sign * margin) / (spread + hp.gamma / w) * sign
         for i in range(length(x)):
             j, v = entry(x, i)
             mu[j] += alpha * sigma[j] * v
-            squares[j] += v * v
+            squares[j] += w * v * v
             sigma[j] = hp.gamma / (hp.gamma + squares[j])
             if place[j] > 0:
                 sift(heap, place, sigma, False, place[j] - 1, m)
@@ -65,14 +67,14 @@ def fold(state, block, hp):
                     mu[out] = 0.0
         state.size[0] = m
         mu[-1] += hp.intercept * alpha * sigma[-1]
-        squares[-1] += hp.intercept
+        squares[-1] += w * hp.intercept
         sigma[-1] = hp.gamma / (hp.gamma + squares[-1])
     return len(order)
 
 
 @estimator
 class SOFSClassifier(RowClassifier, RowStream):
-    """Second-order Online Feature Selection for two classes (Wu et al. 2017, Algorithm 2).
+    """Second-order Online Feature Selection for classification (Wu et al. 2017, Algorithm 2).
 
     The step size of a feature falls with what has been seen of it; the k features that have been
     seen best are kept, whatever their coefficient. Cost: O(entries of the row * log k) per row.

@@ -34,7 +34,7 @@ class TruncatedGradient(PenalisedBatches):
 
 @estimator
 class TruncatedGradientClassifier(RowClassifier, TruncatedGradient):
-    """Truncated gradient for two classes (Langford et al. 2009)."""
+    """Truncated gradient for classification (Langford et al. 2009)."""
 
 
 @estimator

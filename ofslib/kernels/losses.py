@@ -1,13 +1,16 @@
 """Losses of a margin m (the prediction) and a target y (a number, or a label -1 or +1).
 
-A kernel receives a loss as its code: one compiled kernel then serves all of them.
+A kernel receives a loss as its code: one compiled kernel then serves all of them. A target may have
+a weight, by which its loss is multiplied: it is then a record.
 """
 
 from enum import IntEnum
 
 import numpy as np
 
-from ofslib._jit import kernel
+from ofslib._jit import generic, kernel, kind
+
+WEIGHTED = np.dtype([("target", np.float64), ("weight", np.float64)])
 
 
 class Loss(IntEnum):
@@ -21,6 +24,18 @@ class Loss(IntEnum):
 
 LOSSES = tuple(code.name for code in Loss)
 CLASSIFICATION_LOSSES = tuple(name for name in LOSSES if name != "squared_error")
+
+
+@generic
+def target(y):
+    """The target itself."""
+    return (lambda y: y["target"]) if kind(y) is np.void else (lambda y: y)
+
+
+@generic
+def weight(y):
+    """The weight of a target; 1 if it has none."""
+    return (lambda y: y["weight"]) if kind(y) is np.void else (lambda y: 1.0)
 
 
 @kernel
@@ -39,7 +54,13 @@ def value(loss, m, y):
 
 @kernel
 def slope(loss, m, y):
-    """The derivative of the loss by m (0 where the hinge has a kink)."""
+    """The derivative of the weighted loss by m (0 where the hinge has a kink)."""
+    return weight(y) * derivative(loss, m, target(y))
+
+
+@kernel
+def derivative(loss, m, y):
+    """That of the loss itself."""
     if loss == Loss.squared_error:
         return m - y
     if loss == Loss.log_loss:
@@ -79,8 +100,8 @@ def majorant(loss, m):
 
 @kernel
 def total(loss, margins, y):
-    """Sum of the losses of many rows."""
+    """Sum of the weighted losses of many rows."""
     result = 0.0
     for i in range(margins.shape[0]):
-        result += value(loss, margins[i], y[i])
+        result += weight(y[i]) * value(loss, margins[i], target(y[i]))
     return result

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.losses import curvature_at, slope
+from ofslib.kernels.losses import curvature_at, slope, weight
 from ofslib.kernels.rows import ROWS, add, dot, row
 
 
@@ -26,9 +26,10 @@ def gather(batch, block, start, hp, point, support, active):
             finite = np.isfinite(margins[n])
             n += finite
         add(batch, X, order[i:n], slopes, active)
-        for s in slopes[: n - i]:
+        for r in range(n - i):
+            s, w = slopes[r], weight(y[order[i + r]])
             gradient[-1] += s * hp.intercept
-            batch.curvature[0] += curvature_at(hp.loss, s)
+            batch.curvature[0] += w * curvature_at(hp.loss, s / w)
         batch.curvature[1] += n - i
         i = n
     return i
@@ -38,10 +39,11 @@ def gather(batch, block, start, hp, point, support, active):
 def pace(hp, t, curvature):
     """How many times eta the intercept's own step 1 / (c t) is in step t; at least once.
 
-    `curvature` has the sum of the losses' curvatures at all rows' margins so far, and the number of
-    rows: c is their mean. With the squared error the intercept is then the mean of the residuals so
-    far; with the log loss a rare class, whose losses hardly curve, needs the longer steps. With the
-    step of the features, which is small where these are many, it would stay at 0 meanwhile; all
-    coefficients would make up for it, and those that tell the classes apart would not stand out.
+    `curvature` has the sum of the losses' (weighted) curvatures at all rows' margins so far, and
+    the number of rows: c is their mean. With the squared error the intercept is then the mean of
+    the residuals so far; with the log loss a rare class, whose losses hardly curve, needs the
+    longer steps. With the step of the features, which is small where these are many, it would stay
+    at 0 meanwhile; all coefficients would make up for it, and those that tell the classes apart
+    would not stand out.
     """
     return max(1.0, 1.0 / (curvature[0] / curvature[1] * t * hp.learning_rate))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.losses import Loss, curvature_at, slope
+from ofslib.kernels.losses import Loss, curvature_at, slope, target, weight
 from ofslib.kernels.rows import Active, dot, entry, length, new_active, row
 from ofslib.kernels.selection import kth_largest
 
@@ -35,6 +35,7 @@ class PenaltyGrid(NamedTuple):
     l1: np.ndarray  # (m,) penalties, descending; all zero until they are set
     rows: np.ndarray  # (batch_size, p + 1) of the mini-batch, the last column for the intercept
     targets: np.ndarray  # (batch_size,)
+    weights: np.ndarray  # (batch_size,)
     slopes: np.ndarray  # (batch_size, m) predictions, then slopes of the loss / rows
     tile: np.ndarray  # (TILE, batch_size) some columns of `rows`
     g: np.ndarray  # (TILE, m) gradient by the coefficients of these
@@ -58,6 +59,7 @@ def new_grid(p: int, batch_size: int, penalties: int, bounds, arrays: int) -> Pe
         l1=np.zeros(penalties) if bounds is None else np.geomspace(*bounds[::-1], penalties),
         rows=np.zeros((batch_size, p + 1)),
         targets=np.zeros(batch_size),
+        weights=np.zeros(batch_size),
         slopes=np.zeros((batch_size, penalties)),
         tile=np.zeros((TILE, batch_size)),
         g=np.zeros((TILE, penalties)),
@@ -93,7 +95,7 @@ def hold(grid, block, start, intercept):
             j, v = entry(x, e)
             values[j] = v
         values[-1] = intercept
-        grid.targets[held[0]] = y[order[i]]
+        grid.targets[held[0]], grid.weights[held[0]] = target(y[order[i]]), weight(y[order[i]])
         held[0] += 1
     return stop
 
@@ -108,9 +110,9 @@ def begin_step(grid, loss):
         for q in range(m):
             if not np.isfinite(slopes[i, q]):
                 return False
-            s = slope(loss, slopes[i, q], grid.targets[i])
-            grid.curvature[0, q] += curvature_at(loss, s)
-            slopes[i, q] = s / n
+            s, w = slope(loss, slopes[i, q], grid.targets[i]), grid.weights[i]
+            grid.curvature[0, q] += w * curvature_at(loss, s)
+            slopes[i, q] = w * s / n
     grid.curvature[1] += n
     if grid.l1[0] == 0.0:
         set_penalties(grid)

@@ -30,7 +30,7 @@ class Block(NamedTuple):
     """Rows that are shown to a method, and what it predicts for them before it learns them."""
 
     X: np.ndarray | CSR  # (n, p) float64
-    y: np.ndarray  # (n,) float64: numbers, or -1 and +1
+    y: np.ndarray  # (n,) float64: numbers, or -1 and +1; or records (WEIGHTED) of these
     order: np.ndarray  # (m,) int64: the rows of X that are shown, in this order
     margins: np.ndarray  # (m,) float64: the predictions; to be written
 

@@ -133,9 +133,26 @@ def prune(w, active, moments, measure, keep, scratch):
     active.size[0] = keep
 
 
+@kernel
+def add_squares(squares, w, active):
+    """squares += w**2 on the active features."""
+    for j in active.index[: active.size[0]]:
+        squares[j] += w[j] * w[j]
+
+
 def best_model(w, active, moments, measure, k):
     """Coefficients and intercept of w after keeping the k most important features; w stays."""
     w, active = w.copy(), Active(*(part.copy() for part in active))
     p = len(active.index)
     prune(w, active, moments, int(measure), min(k, p), np.empty((2, p + 1)))
     return w[:-1], float(w[-1])
+
+
+def best_models(parts):
+    """Those of several models, given as for `best_model`, which keep the same k features.
+
+    A feature is ranked by the l2 norm over the models of its coefficients.
+    """
+    W = np.array([w for w, *_ in parts])
+    kept, _ = best_model(np.linalg.norm(W, axis=0), *parts[0][1:])
+    return np.where(kept != 0.0, W[:, :-1], 0.0), W[:, -1]

@@ -4,7 +4,7 @@ Each row's loss lies below a parabola that touches it at the row's margin; a is 
 the largest one. Descent with the mean gradient of b rows is stable while the step is below two over
 norm + c trace / b: the norm of the mean of a x x' and the trace of that of x x', of the features in
 the model. Both are estimated from some of the rows as the stream runs: the norm by the power
-iteration, the trace from the mean squares.
+iteration, the trace from the mean squares. A row x of weight w counts as sqrt(w) x.
 """
 
 from typing import NamedTuple
@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.losses import curvature, majorant
-from ofslib.kernels.rows import ROWS, Moments, axpy, dot, in_batch, new_moments, row, update_moments
+from ofslib.kernels.losses import curvature, majorant, slope, weight
+from ofslib.kernels.rows import ROWS, Moments, axpy, dot, entry, in_batch, length, new_moments, row
 
 # Once steps are made, only every so many mini-batches are observed, and count with this weight.
 PERIOD, WEIGHT = 4, 0.2
@@ -24,37 +24,50 @@ class StepSize(NamedTuple):
 
     direction: np.ndarray  # (p + 1,) unit vector, the estimated leading eigenvector
     image: np.ndarray  # (p + 1,) its product with the sum of a x x' over the open mini-batch
-    moments: Moments  # of the rows observed
+    moments: Moments  # rows observed, and the weighted sums of their squares
     norm: np.ndarray  # (1,) the estimated largest eigenvalue of the one
     trace: np.ndarray  # (1,) the estimated trace of the other
     curvature: np.ndarray  # (1,) sum of a over all rows observed
-    slopes: np.ndarray  # (1,) sum of the squared slopes of the mini-batch
+    slopes: np.ndarray  # (1,) sum of the weighted squared slopes of the mini-batch
+    weight: np.ndarray  # (1,) sum of the weights of all rows observed
     batches: np.ndarray  # (1,) int64: mini-batches observed
     rows: np.ndarray  # (1,) int64: rows observed of the open mini-batch
 
 
 def new_step_size(p: int) -> StepSize:
     """Nothing is known yet; p = 0 for one that is not used."""
-    vectors, sums, counts = np.zeros((2, p + 1)), np.zeros((4, 1)), np.zeros((2, 1), np.int64)
+    vectors, sums, counts = np.zeros((2, p + 1)), np.zeros((5, 1)), np.zeros((2, 1), np.int64)
     return StepSize(*vectors, new_moments(max(p, 1)), *sums, *counts)
 
 
 @kernel
-def observe(step_size, X, rows, margins, loss, active):
-    """Take these rows, with these margins, into the estimate."""
-    image, direction = step_size.image, step_size.direction
-    batches, observed = step_size.batches, step_size.rows
+def add_slopes(step_size, y, rows, margins, loss):
+    """Take in the slopes of these rows, with these margins."""
     for i in range(len(rows)):
-        x, a = row(X, rows[i]), majorant(loss, margins[i])
+        s = slope(loss, margins[i], y[rows[i]])
+        step_size.slopes[0] += s * s / weight(y[rows[i]])
+
+
+@kernel
+def observe(step_size, X, y, rows, margins, loss, active):
+    """Take these rows, with these margins, into the estimate."""
+    image, direction, square = step_size.image, step_size.direction, step_size.moments.square
+    batches, observed = step_size.batches, step_size.rows
+    step_size.moments.rows[0] += len(rows)
+    for i in range(len(rows)):
+        x, a, w = row(X, rows[i]), majorant(loss, margins[i]), weight(y[rows[i]])
         step_size.curvature[0] += a
+        step_size.weight[0] += w
+        for e in range(length(x)):
+            j, v = entry(x, e)
+            square[j] += w * v * v
         if batches[0] == 0 and observed[0] == 0:
             # The first row that is not zero points, on average, where the variance is.
             axpy(direction, x, 1.0)
             if not normalise(direction, active):
                 continue
-        axpy(image, x, a * dot(x, direction, active))
+        axpy(image, x, w * a * dot(x, direction, active))
         observed[0] += 1
-    update_moments(step_size.moments, X, rows)
 
 
 @kernel
@@ -89,6 +102,12 @@ def end_batch(step_size, active, burn_in):
     step_size.trace[0] = trace(step_size, active)
     step_size.batches[0] += 1
     step_size.rows[0] = 0
+
+
+@kernel
+def mean_weight(step_size):
+    """That of the rows observed."""
+    return step_size.weight[0] / step_size.moments.rows[0]
 
 
 @kernel

@@ -1,10 +1,13 @@
 """Streams of rows of which only the running averages are kept: dissertation, chapter 3."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from numbers import Integral, Real
+from typing import ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import gammaln
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
@@ -13,7 +16,13 @@ from ofslib._interrupts import interrupts_held
 from ofslib.averages import RunningAverages, Standardized
 from ofslib.kernels.gram import least_squares
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, number, one_of, param
-from ofslib.streams.selector import DeferredModel, warn
+from ofslib.streams.selector import (
+    Classifier,
+    DeferredModel,
+    one_vs_rest,
+    target_and_weight,
+    warn,
+)
 
 
 @estimator
@@ -52,10 +61,38 @@ class AverageStream(DeferredModel):
 
     def _compute(self, state):
         standard = state.standardized(centre=self.fit_intercept)
-        coef = self._chosen_coef(standard, state.weight) / standard.scale
-        if not self.fit_intercept:
-            return coef, 0.0
-        return coef, float(state.mean_y - state.mean_x @ coef)
+        of_each = self._of_each_label(standard)
+        coefs = self._chosen_coefs(of_each, state.weight) / standard.scale[: self.n_features_in_]
+        pairs = zip(of_each, coefs, strict=True)
+        intercepts = [one.intercept(coef) if self.fit_intercept else 0.0 for one, coef in pairs]
+        return (coefs, np.array(intercepts)) if len(coefs) > 1 else (coefs[0], intercepts[0])
+
+    def _chosen_coefs(self, standards: list[Standardized], weight: float) -> np.ndarray:
+        """The coefficients of each model, of the standardised features."""
+        return np.array([self._chosen_coef(standard, weight) for standard in standards])
+
+    def _of_each_label(self, standard: Standardized) -> list[Standardized]:
+        """The averages of each model: they share the features, and have labels of their own."""
+        p = self.n_features_in_
+        if len(standard.scale) == p:
+            return [standard]
+        S, scale, mean = standard.S_xx, standard.scale, standard.mean_x
+        # S_xx of a label that is always the same is zero, its scale infinite.
+        spread = np.where(np.isfinite(scale[p:]), scale[p:], 0.0)
+        shared = standard._replace(
+            S_xx=np.asfortranarray(S[:p, :p]),
+            S_xy=standard.S_xy[:p],
+            scale=scale[:p],
+            mean_x=mean[:p],
+        )
+        return [
+            shared._replace(
+                S_xy=spread[c] * S[:p, p + c].astype(np.float64),
+                S_yy=float(spread[c] ** 2),
+                mean_y=float(mean[p + c]),
+            )
+            for c in range(len(spread))
+        ] + [shared]
 
     def _chosen_coef(self, standard: Standardized, weight: float) -> np.ndarray:
         """The model's coefficients of the standardised features."""
@@ -129,19 +166,30 @@ class AverageStream(DeferredModel):
             raise ValueError(f"averages have S_yy={averages.S_yy}; a classifier's y is -1 or +1")
 
     def _begin_like(self, parts):
-        p, averages = parts.get("n_features_in_"), parts["_state"]
-        if not isinstance(averages, RunningAverages) or averages.n_features != p:
+        p, averages = parts.get("n_features_in_", 0), parts["_state"]
+        n_averaged = self._n_averaged(p)
+        if not isinstance(averages, RunningAverages) or averages.n_features != n_averaged:
             raise ValueError(f"its averages are not those of {p} features")
         self._begin_anew(1)
         self._end_block()
 
     def _new_state(self, n_features: int) -> RunningAverages:
         """The state before the first row."""
-        return RunningAverages(n_features, dtype=np.dtype(self.dtype))
+        return RunningAverages(self._n_averaged(n_features), dtype=np.dtype(self.dtype))
+
+    def _n_averaged(self, n_features: int) -> int:
+        """Features of the averages: the labels of all models but the last stand behind."""
+        return n_features + self._n_models - 1
 
     def _learn_block(self, state: RunningAverages, block: tuple) -> RunningAverages:
         """The state after a block of rows, X and y; it is the same one, changed."""
-        return state.adapt(self.adaptation).update(*block)
+        X, y = block
+        y, weight = target_and_weight(y)
+        *others, last = one_vs_rest(y, self._n_models)
+        if others:
+            stack = partial(sp.hstack, format="csr") if sp.issparse(X) else np.hstack
+            X = stack([X, np.transpose(others).astype(X.dtype)])
+        return state.adapt(self.adaptation).update(X, last, weight)
 
     def _start(self, n_features):
         self._state = self._new_state(n_features)
@@ -164,7 +212,9 @@ class AverageStream(DeferredModel):
     @property
     def averages_(self) -> RunningAverages:
         """RunningAverages
-        The averages of the rows so far; to be read, not to be updated."""
+        The averages of the rows so far; to be read, not to be updated. With more than two classes
+        y is +1 for the last one and else -1, and the same of all others stands behind the
+        features."""
         check_is_fitted(self)
         return self._state
 
@@ -232,3 +282,33 @@ class AverageSelector(AverageStream):
         if self.k == "ebic":
             price += 2.0 * (gammaln(p + 1) - gammaln(m + 1) - gammaln(p - m + 1))
         return weight * np.log(max(variance, least, np.finfo(float).tiny)) + price
+
+
+@estimator
+class JointSelector(Classifier):
+    """Classes that may keep the same features; stands before the `AverageSelector`.
+
+    A family defines `_joint_support(standards, k)`: the k features for several models.
+    """
+
+    multiclass: str = param(
+        "With more than two classes: each has k features of its own (ovr), or all have the same k "
+        "features (joint), ranked by the l2 norm over the classes of their coefficients; k is then "
+        "a number.",
+        one_of("ovr", "joint"),
+        default="ovr",
+    )
+
+    _joint_support: ClassVar[Callable]
+
+    def _validate_params(self):
+        super()._validate_params()
+        if self.multiclass == "joint" and isinstance(self.k, str):
+            raise ValueError(f"k={self.k!r} must be a number with multiclass='joint'")
+
+    def _chosen_coefs(self, standards, weight):
+        if len(standards) == 1 or self.multiclass == "ovr":
+            return super()._chosen_coefs(standards, weight)
+        p = len(standards[0].scale)
+        support = self._joint_support(standards, self.k) if self.k < p else np.arange(p)
+        return np.array([self._refit(standard, support) for standard in standards])

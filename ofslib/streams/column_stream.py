@@ -43,7 +43,13 @@ from ofslib.streams.parameters import (
     param,
     read_parameters,
 )
-from ofslib.streams.selector import DeferredModel, Selector, labels_and_signs, one_blas_thread
+from ofslib.streams.selector import (
+    DeferredModel,
+    Probabilities,
+    Selector,
+    labels_and_signs,
+    one_blas_thread,
+)
 
 # Values that are copied at a time, so that a block of columns stays in the processor's cache.
 _VALUES_PER_BLOCK = 2**18
@@ -233,7 +239,7 @@ class ColumnStream(ColumnReader):
 
 
 @estimator
-class ColumnModel(DeferredModel, ColumnStream):
+class ColumnModel(Probabilities, DeferredModel, ColumnStream):
     """Base of the methods that learn a linear model of columns.
 
     Each column is scaled on arrival to mean square 1, after its mean was subtracted if there is an

@@ -91,8 +91,8 @@ n_features_in_ : int
     Number of features.
 feature_names_in_ : ndarray of shape (n_features_in_,)
     Names of the features, if they were shown with names.
-classes_ : ndarray of shape (2,)
-    The labels; the second one is the positive class (classifiers only)."""
+classes_ : ndarray of shape (n_classes,)
+    The labels, ascending; of two the second one is the positive class (classifiers only)."""
 
 
 def read_parameters(model: BaseEstimator, kind: type, **own) -> NamedTuple:

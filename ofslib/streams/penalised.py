@@ -58,11 +58,14 @@ class Penalised(RowStream):
     def path_(self) -> tuple[np.ndarray, np.ndarray]:
         """tuple of ndarray
         The penalties, shape (n_penalties,), and the coefficients of their models, shape
-        (n_penalties, n_features_in_); learned if `k` is given."""
+        (n_penalties, n_features_in_); learned if `k` is given. With more than two classes both
+        have a first axis for these."""
         check_is_fitted(self)
         if self._frozen["k"] is None:
             raise AttributeError("path_ is learned only if k is given")
-        return self._state.l1.copy(), self._columns(self._state)[:-1].T.copy()
+        paths = [(grid.l1, self._columns(grid)[:-1].T) for grid in self._states]
+        levels, coefs = (np.array(parts) for parts in zip(*paths, strict=True))
+        return (levels, coefs) if len(paths) > 1 else (levels[0], coefs[0])
 
     def _learn_block(self, state: NamedTuple, block: Block) -> int:
         if not isinstance(state, PenaltyGrid):
@@ -94,11 +97,11 @@ class Penalised(RowStream):
         rows = int(getattr(self, "batch_size", 1))
         return new_grid(n_features, rows, int(self.n_penalties), bounds, self.arrays)
 
-    def _truncated(self, grid: PenaltyGrid) -> str:
+    def _truncated(self, grid: NamedTuple) -> str:
         """What to say if the model is cut to k features, or nothing."""
-        size, place = grid.truncated
-        if not size:
+        if not isinstance(grid, PenaltyGrid) or not grid.truncated[0]:
             return ""
+        size, place = grid.truncated
         low, high = grid.l1[place], grid.l1[place - 1] if place else 1000 * grid.l1[0]
         return (
             f"{type(self).__name__} has no penalty that leaves from 1 to k={self.k} features: "
@@ -106,9 +109,9 @@ class Penalised(RowStream):
             f"l1_range=({low:.3g}, {high:.3g}) may hold such a penalty."
         )
 
-    def _advice_if_empty(self):
-        if isinstance(self._state, PenaltyGrid):
-            return f"Its penalties are too large: give an l1_range below {self._state.l1[-1]:.3g}."
+    def _advice_if_empty(self, state):
+        if isinstance(state, PenaltyGrid):
+            return f"Its penalties are too large: give an l1_range below {state.l1[-1]:.3g}."
         return f"Its penalty l1={self.l1:.3g} is too large, or X is zero."
 
     def _columns(self, grid: PenaltyGrid) -> np.ndarray:
@@ -119,9 +122,8 @@ class Penalised(RowStream):
         super()._watch(at_end)
         # A few rows tell nothing yet.
         if at_end or self.n_samples_seen_ >= 10 * getattr(self, "batch_size", 1):
-            if isinstance(self._state, PenaltyGrid):
-                self._say("truncated", self._truncated(self._state))
-            self._say("empty", self._empty(self._model(self._state)[0]))
+            self._say("truncated", [self._truncated(state) for state in self._states])
+            self._say("empty", self._empty())
 
     def _model(self, state):
         grid = isinstance(state, PenaltyGrid)

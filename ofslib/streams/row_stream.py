@@ -20,7 +20,15 @@ from ofslib.streams.parameters import (
     param,
     read_parameters,
 )
-from ofslib.streams.selector import Classifier, LinearModel, Regressor, warn
+from ofslib.streams.selector import (
+    Classifier,
+    LinearModel,
+    Probabilities,
+    Regressor,
+    one_vs_rest,
+    target_and_weight,
+    warn,
+)
 
 # Values of a block, between which a user can interrupt, and of one that is copied because the data
 # are not in the layout that kernels read (the copy then stays in the processor's cache).
@@ -34,6 +42,9 @@ class Sums(NamedTuple):
     """Of rows, each under the model before it; regressors have no labels."""
 
     rows: float
+    pairs: float  # of rows that follow each other, and of those with two targets
+    changes: float
+    total: float  # of the weights; what follows is weighted
     loss: float
     score: float
     weight: float  # of the score
@@ -41,8 +52,17 @@ class Sums(NamedTuple):
     negative: float
     predicted_positive: float
     predicted_negative: float
-    pairs: float  # of rows that follow each other, and of those with two labels
-    changes: float
+
+
+def _of_mean_one(sums: np.ndarray) -> Sums:
+    """The same sums as if weights had a mean of one."""
+    rows, _, _, whole, *_ = sums
+    return Sums(*sums[:3], *(sums[3:] * (rows / whole if whole else 1.0)))
+
+
+def _sum(values: np.ndarray, weight: np.ndarray | None):
+    """The weighted sum."""
+    return (values if weight is None else weight * values).sum()
 
 
 def batches(rows: int | None, batch_size: int) -> int:
@@ -61,8 +81,11 @@ def _longest(state) -> int:
     return max(parts, default=0)
 
 
-def _blocks(X, y, order) -> Iterator[Block]:
-    """The rows of validated data in their order, in the layout that kernels read."""
+def _blocks(X, targets: list[np.ndarray], order) -> Iterator[list[Block]]:
+    """The rows of validated data in their order, in the layout that kernels read.
+
+    Of each part of them a block with the targets of each model.
+    """
     ready = True
     if sp.issparse(X):
         X = _kernel_csr(X)
@@ -73,12 +96,11 @@ def _blocks(X, y, order) -> Iterator[Block]:
     size = max(1, size)
     for i in range(0, len(order), size):
         part = order[i : i + size]
-        margins = np.empty(len(part))
         if ready:
-            yield Block(X, y, part, margins)
+            yield [Block(X, y, part, np.empty(len(part))) for y in targets]
         else:
-            copied = np.array(X[part], dtype=np.float64, order="C")
-            yield Block(copied, y[part], np.arange(len(part)), margins)
+            copied, rows = np.array(X[part], dtype=np.float64, order="C"), np.arange(len(part))
+            yield [Block(copied, y[part], rows, np.empty(len(part))) for y in targets]
 
 
 def _kernel_csr(X) -> CSR:
@@ -161,6 +183,18 @@ class RowStream(LinearModel):
         """Whether the order of the rows says which of them count."""
         return False
 
+    def _learn_blocks(self, blocks: list[Block]) -> int:
+        """Take in a block of each model; returns how many rows all have shown."""
+        for state, block in zip(self._states, blocks, strict=True):
+            done = self._learn_block(state, block)
+            if done < len(block.order):
+                return done
+        return done
+
+    def _finish_all(self) -> None:
+        for state in self._states:
+            self._finish(state)
+
     def _read_hyper(self, n_rows: int | None, **own) -> NamedTuple:
         """The hyper-parameters as the kernel reads them; `n_rows`: the stream's length if known.
 
@@ -168,11 +202,24 @@ class RowStream(LinearModel):
         """
         return read_parameters(self, self.hyper, intercept=self.fit_intercept, **own)
 
+    def _new_states(self, n_features: int, n_models: int):
+        """The state of one model, or the tuple of those of several."""
+        if n_models == 1:
+            return self._new_state(n_features)
+        return tuple(self._new_state(n_features) for _ in range(n_models))
+
+    @property
+    def _states(self) -> tuple:
+        """The state of each model."""
+        return self._state if type(self._state) is tuple else (self._state,)
+
     def _start(self, n_features: int) -> None:
-        self._state = self._new_state(n_features)
+        self._state = self._new_states(n_features, self._n_models)
         # Of all rows, of those since it was last asked, and of the first half of the largest power
-        # of two, and of this power, that are not more than all
-        self._online = np.zeros((4, len(Sums._fields)))
+        # of two, and of this power, that are not more than all; each time the sums of each model,
+        # and last those of several together
+        n_sums = self._n_models + (self._n_models > 1)
+        self._online = np.zeros((4, n_sums, len(Sums._fields)))
         self._warned = ()
         self.n_samples_seen_ = 0
 
@@ -214,29 +261,38 @@ class RowStream(LinearModel):
         self._watch(at_end=False)
 
     def _end(self):
-        self._finish(self._state)
+        self._finish_all()
         self._watch(at_end=True)
 
     def _learn_rows(self, X, y, order) -> None:
-        loss = int(Loss[self.loss])
-        for block in _blocks(X, y, order):
-            done, n = self._learn_block(self._state, block), len(block.order)
+        for blocks in _blocks(X, one_vs_rest(y, self._n_models), order):
+            done, n = self._learn_blocks(blocks), len(blocks[0].order)
             if done < n:
-                self._refuse(block.X, block.order[done])
-            margins, targets = block.margins, block.y[block.order]
-
-            def sums(m, margins=margins, targets=targets):
-                margins, targets = margins[:m], targets[:m]
-                with np.errstate(over="ignore", invalid="ignore"):
-                    scored = self._scored(margins, targets)
-                    return np.array((m, total(loss, margins, targets), *scored))
-
+                self._refuse(blocks[0].X, blocks[0].order[done])
+            shown = [(block.margins, block.y[block.order]) for block in blocks]
             before, self.n_samples_seen_ = self.n_samples_seen_, self.n_samples_seen_ + n
             power = 1 << self.n_samples_seen_.bit_length() - 1
             for mark in (power // 2, power):
                 if before < mark:
-                    self._online[2:] = self._online[3], self._online[0] + sums(mark - before)
-            self._online[:2] += sums(n)
+                    sums = self._sums(shown, mark - before)
+                    self._online[2:] = self._online[3], self._online[0] + sums
+            self._online[:2] += self._sums(shown, n)
+
+    def _sums(self, shown: list[tuple[np.ndarray, np.ndarray]], n: int) -> np.ndarray:
+        """Those of the first n predictions and targets of each model, and of several together."""
+        loss, found, pairs = int(Loss[self.loss]), [], []
+        with np.errstate(over="ignore", invalid="ignore"):
+            for margins, y in shown:
+                margins, y, (targets, weight) = margins[:n], y[:n], target_and_weight(y[:n])
+                whole, changes = _sum(np.ones(n), weight), np.count_nonzero(np.diff(targets))
+                own = total(loss, margins, y), *self._scored(margins, targets, weight)
+                found.append((n, n - 1, changes, whole, *own))
+                pairs.append((margins, targets))
+        if len(found) > 1:
+            said, true = np.argmax(pairs, axis=0)
+            together = Sums(*np.mean(found, axis=0))._replace(score=_sum(said == true, weight))
+            found.append(together)
+        return np.array(found)
 
     def _watch(self, at_end: bool) -> None:
         """Refuse a model that is not finite; warn, once each, of what makes one worthless.
@@ -245,18 +301,21 @@ class RowStream(LinearModel):
         """
         if not _all_finite(self._state):
             raise self._diverged()
-        whole, late = map(Sums._make, self._online[:2])
-        worse = self._worse_than_nothing(late) if late.rows >= _WINDOW else ""
-        worse = worse or self._worse_than_nothing(whole)
-        if worse or late.rows >= _WINDOW:
+        n = self._n_models
+        whole, late = (list(map(_of_mean_one, sums[:n])) for sums in self._online[:2])
+        lasted = late[0].rows >= _WINDOW
+        worse = [lasted and self._worse_than_nothing(sums) for sums in late]
+        worse = [w or self._worse_than_nothing(sums) for w, sums in zip(worse, whole, strict=True)]
+        if lasted or any(worse):
             self._say("worse than nothing", worse)
-        if late.rows >= _WINDOW:
+        if lasted:
             self._online[1] = 0.0
         if at_end:
-            self._say("empty", self._empty(self.coef_))
+            self._say("empty", self._empty())
         if "empty" not in self._warned:
-            self._say("one class", self._one_class(Sums._make(self._online[0] - self._online[2])))
-        self._say("sorted", self._sorted(whole))
+            later = map(_of_mean_one, (self._online[0] - self._online[2])[:n])
+            self._say("one class", list(map(self._one_class, later)))
+        self._say("sorted", list(map(self._sorted, whole)))
 
     def _worse_than_nothing(self, sums: Sums) -> str:
         """What to say if it was over these rows, or nothing."""
@@ -272,10 +331,11 @@ class RowStream(LinearModel):
             f"{sums.score / sums.weight:.3g} against {constant / sums.weight:.3g}. {self._advice()}"
         )
 
-    def _empty(self, coef: np.ndarray) -> str:
-        """What to say if no feature is selected, or nothing."""
-        none = f"{type(self).__name__} has selected no feature. {self._advice_if_empty()}"
-        return "" if coef.any() else none
+    def _empty(self) -> list[str]:
+        """What to say of each model if it has no feature, or nothing."""
+        none = f"{type(self).__name__} has selected no feature. "
+        pairs = zip(np.atleast_2d(self.coef_), self._states, strict=True)
+        return ["" if coef.any() else none + self._advice_if_empty(state) for coef, state in pairs]
 
     def _one_class(self, sums: Sums) -> str:
         """What to say if it predicts one class without having learned to, or nothing."""
@@ -307,11 +367,16 @@ class RowStream(LinearModel):
             f"{type(self).__name__} predicts follows the last ones: show rows in random order."
         )
 
-    def _say(self, kind: str, message: str) -> None:
-        """Warn, once while it lasts; no message: it is over."""
-        if message and kind not in self._warned:
+    def _say(self, kind: str, messages: list[str]) -> None:
+        """Warn, once while it lasts, of what is to say of each model; of none: it is over."""
+        wrong = [place for place, message in enumerate(messages) if message]
+        if wrong and kind not in self._warned:
+            message = messages[wrong[0]]
+            if self._n_models > 1:
+                labels = self.classes_[wrong].tolist()
+                message = f"Labels {labels} against the others, numbers of the first: {message}"
             warn(message, ConvergenceWarning)
-        self._warned = (*(k for k in self._warned if k != kind), *([kind] if message else []))
+        self._warned = (*(k for k in self._warned if k != kind), *([kind] if wrong else []))
 
     def _refuse(self, X, i: int) -> None:
         """Say why row i of X has no finite prediction."""
@@ -335,16 +400,17 @@ class RowStream(LinearModel):
             "standardise the features, or let SFSA find the step by step='spectral'."
         )
 
-    def _advice_if_empty(self) -> str:
+    def _advice_if_empty(self, state: NamedTuple) -> str:
         return "X or y may be zero in every row."
 
     @property
     def online_loss_(self) -> float:
         """float
-        Mean loss of each row under the model that stood before that row was shown."""
+        (Weighted) mean loss of each row under the model that stood before that row was shown; with
+        more than two classes the mean over their models."""
         check_is_fitted(self)
-        whole = Sums._make(self._online[0])
-        return whole.loss / whole.rows
+        whole = Sums._make(self._online[0, -1])
+        return whole.loss / whole.total
 
     @property
     def online_score_(self) -> float:
@@ -352,7 +418,7 @@ class RowStream(LinearModel):
         Share of rows that this model classified rightly (classifiers), or the share of the
         variance around zero that it explained (regressors)."""
         check_is_fitted(self)
-        whole = Sums._make(self._online[0])
+        whole = Sums._make(self._online[0, -1])
         return whole.score / whole.weight
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -392,8 +458,8 @@ class Adaptive:
 
 
 @estimator
-class RowClassifier(Classifier):
-    """Two classes, learned from rows; stands before the `RowStream`."""
+class RowClassifier(Probabilities, Classifier):
+    """Classes, learned from rows; stands before the `RowStream`."""
 
     loss: str = param(
         "Name of the loss; the sfsa paper's is log_loss.",
@@ -401,12 +467,11 @@ class RowClassifier(Classifier):
         default="log_loss",
     )
 
-    def _scored(self, margins, y):
-        positive = np.count_nonzero(y > 0)
-        said = np.count_nonzero(margins > 0), np.count_nonzero(margins < 0)
-        right = np.count_nonzero((margins > 0) == (y > 0))
-        pairs = max(len(y) - 1, 0), np.count_nonzero(np.diff(y))
-        return right, len(y), positive, len(y) - positive, *said, *pairs
+    def _scored(self, margins, y, weight):
+        """Rows that were predicted rightly, and rows; those of each label, and said to be of it."""
+        count = np.count_nonzero if weight is None else weight.dot
+        labels, said = ((count(part > 0), count(part < 0)) for part in (y, margins))
+        return count((margins > 0) == (y > 0)), sum(labels), *labels, *said
 
 
 @estimator
@@ -415,9 +480,10 @@ class RowRegressor(Regressor):
 
     loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")
 
-    def _scored(self, margins, y):
-        weight = np.square(y).sum()
-        return weight - np.square(margins - y).sum(), weight, *np.zeros(6)
+    def _scored(self, margins, y, weight):
+        """What was explained of the squares of y, and these."""
+        squares, left = (_sum(part, weight) for part in (np.square(y), np.square(margins - y)))
+        return squares - left, squares, 0.0, 0.0, 0.0, 0.0
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

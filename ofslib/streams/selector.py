@@ -6,18 +6,23 @@ import sys
 import warnings
 from functools import cache
 from numbers import Integral
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import log_expit, logsumexp
 from sklearn.base import is_classifier
+from sklearn.utils import get_tags
 from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import ThreadpoolController
 
 from ofslib._model_files import Saved, refuse_unlike
-from ofslib._sparse import checked
+from ofslib._sparse import checked, checked_weights
+from ofslib.kernels.losses import WEIGHTED
 from ofslib.streams.bases import BaseEstimator, ClassifierMixin, RegressorMixin, SelectorMixin
+from ofslib.streams.parameters import estimator, one_of, param
 
 
 @cache
@@ -86,7 +91,7 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
         X : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_features)
             Observations.
         y : array-like of shape (n_samples,)
-            Targets: numbers, or two different labels. Not read by a method that needs none.
+            Targets: numbers, or labels. Not read by a method that needs none.
 
         Returns
         -------
@@ -97,9 +102,12 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
         ValueError
             If a parameter or the data are not allowed; the message names it and says what is.
         """
+        return self._fit(X, y)
+
+    def _fit(self, X, y, **known):
         self._validate_params()
         with self._unless_it_fails():
-            X, y = self._read(X, y, reset=True)
+            X, y = self._read(X, y, reset=True, **known)
             self._begin(X.shape[1])
             self._learn(X, y)
         return self
@@ -130,8 +138,10 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
         names = parts.get("feature_names_in_")
         if type(p) is not int or p < 0 or (names is not None and np.shape(names) != (p,)):
             raise ValueError(f"it has {p} features, and names of the shape {np.shape(names)}")
-        if is_classifier(self) and "classes_" in parts and np.shape(self.classes_) != (2,):
-            raise ValueError(f"it has the classes {self.classes_}")
+        if is_classifier(self) and "classes_" in parts:
+            several, shape = get_tags(self).classifier_tags.multi_class, np.shape(self.classes_)
+            if shape != (2,) and not (several and len(shape) == 1 and shape[0] > 2):
+                raise ValueError(f"it has the classes {self.classes_}")
         if "_state" not in parts:
             return
         learned, frozen = (parts.get(name, {}) for name in ("_learned_with", "_frozen"))
@@ -142,6 +152,8 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
         # A copy, as a random generator may be used.
         fresh = type(self)(**copy.deepcopy(learned))
         fresh._validate_params()
+        if "classes_" in parts:  # which say how many models there are
+            fresh.classes_ = self.classes_
         fresh._begin_like(parts)
         for name in _CHECKED & vars(fresh).keys():
             refuse_unlike(parts.get(name), vars(fresh)[name], p, name)
@@ -200,7 +212,8 @@ class LinearModel(Selector):
     """What the streams share that learn a linear model.
 
     A family also defines `_learn_more`, `_model` and `__sklearn_is_fitted__`; its `_state` is what
-    has been learned.
+    has been learned: with more than two classes a tuple, the state of each class against the
+    others, unless these share one from which `_model` gives what belongs to each.
     """
 
     # Rows that `partial_fit` will show in all passes, where that is known.
@@ -225,38 +238,70 @@ class LinearModel(Selector):
             if first:
                 self._begin(X.shape[1])
             self._refuse_changes()
-            self._learn_more(X, y)
+            if X.shape[0]:  # unless all weights are 0
+                self._learn_more(X, y)
         return self
+
+    def _read(self, X, y, reset: bool, sample_weight=None, **known):
+        X, y = super()._read(X, y, reset, **known)
+        weight = self._weights(sample_weight, X, y)
+        if weight is None:
+            return X, y
+        used = weight > 0
+        if reset and not used.any():
+            raise ValueError("sample_weight, times class_weight, is zero for all rows")
+        if not used.all():
+            X, y, weight = X[used], y[used], weight[used]
+        return X, weighted(y, weight)
+
+    def _weights(self, sample_weight, X, y) -> np.ndarray | None:
+        """The weight of each row; None: all have the same."""
+        return None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
+
+    @property
+    def _n_models(self) -> int:
+        """Models that are learned from the same rows: one, or one for each of three or more
+        classes, which tells it from all others."""
+        classes = len(getattr(self, "classes_", ()))
+        return classes if classes > 2 else 1
+
+    def _models(self) -> tuple[np.ndarray, float | np.ndarray]:
+        """Coefficients and intercept; of several models one row and one number each."""
+        check_is_fitted(self)
+        if type(self._state) is not tuple:
+            return self._model(self._state)
+        coefs, intercepts = zip(*map(self._model, self._state), strict=True)
+        return np.array(coefs), np.array(intercepts)
 
     @property
     def coef_(self) -> np.ndarray:
         """ndarray of shape (n_features_in_,)
-        Coefficients of the model as it stands; if there is a `k`, at most k are not zero."""
-        check_is_fitted(self)
-        return self._model(self._state)[0]
+        Coefficients of the model as it stands; if there is a `k`, at most k are not zero. With
+        more than two classes a row of these for each class, shape (n_classes, n_features_in_)."""
+        return self._models()[0]
 
     @property
-    def intercept_(self) -> float:
+    def intercept_(self) -> float | np.ndarray:
         """float
-        The model's constant; 0.0 without `fit_intercept`."""
-        check_is_fitted(self)
-        return self._model(self._state)[1]
+        The model's constant; 0.0 without `fit_intercept`. With more than two classes one for each,
+        shape (n_classes,)."""
+        return self._models()[1]
 
     @property
     def support_(self) -> np.ndarray:
         """ndarray of int
-        Features with a nonzero coefficient, in ascending order."""
-        return np.flatnonzero(self.coef_)
+        Features with a nonzero coefficient, of any class, in ascending order."""
+        return np.flatnonzero(self._get_support_mask())
 
     def _get_support_mask(self) -> np.ndarray:
-        return self.coef_ != 0
+        return np.atleast_2d(self.coef_ != 0).any(axis=0)
 
     def _margins(self, X) -> np.ndarray:
         check_is_fitted(self)
         X = checked(X)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
-        coef, intercept = self._model(self._state)
-        return safe_sparse_dot(X, coef) + intercept
+        coef, intercept = self._models()
+        return safe_sparse_dot(X, coef.T) + intercept
 
 
 def refuse_times(**given) -> None:
@@ -267,29 +312,38 @@ def refuse_times(**given) -> None:
             raise ValueError(f"{name} holds dates or durations: give numbers, in a unit you choose")
 
 
-def labels_and_signs(y, owner: str, classes=None, advice="") -> tuple[np.ndarray, np.ndarray]:
-    """The two labels, and y as -1 and +1; `owner` is who is to be named if y is not allowed."""
+def labels_and_signs(
+    y, owner: str, classes=None, advice: str = "", several: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """The two labels, and y as -1 and +1; `owner` is who is to be named if y is not allowed.
+
+    If there may be several labels, y are then their places.
+    """
     try:
         check_classification_targets(y)
         unknown = [] if classes is None else np.setdiff1d(y, classes)[:5].tolist()
     except TypeError as error:
         raise ValueError(f"y holds labels of several kinds: {error}") from None
     if classes is None:
-        classes = two_labels(y, owner, advice)
+        classes = labels_in(y, owner, advice, several)
     elif unknown:
         raise ValueError(f"y holds labels {unknown}; allowed are {classes.tolist()}")
+    if len(classes) > 2:
+        return classes, np.searchsorted(classes, y).astype(np.float64)
     return classes, np.where(y == classes[1], 1.0, -1.0)
 
 
-def two_labels(y, owner: str, advice: str = "", name: str = "y") -> np.ndarray:
-    """The labels in y, which have to be two; `advice`: what to do if there is one."""
+def labels_in(
+    y, owner: str, advice: str = "", several: bool = False, name: str = "y"
+) -> np.ndarray:
+    """The labels in y, two or, if allowed, several; `advice`: what to do if there is one."""
     try:
         classes = np.unique(np.asarray(y))
     except TypeError as error:
         raise ValueError(f"{name} holds labels of several kinds: {error}") from None
     if (classes != classes).any():
         raise ValueError(f"{name} contains NaN: {classes.tolist()}")
-    if len(classes) > 2:
+    if len(classes) > 2 and not several:
         raise ValueError(
             "Only binary classification is supported. The type of the target is "
             f"{type_of_target(y)}: {owner} takes 2 classes, {name} has {len(classes)}."
@@ -301,59 +355,175 @@ def two_labels(y, owner: str, advice: str = "", name: str = "y") -> np.ndarray:
     return classes
 
 
-class Classifier(ClassifierMixin):
-    """Two classes, predicted by the sign of x . coef_ + intercept_."""
+def one_vs_rest(y: np.ndarray, n_models: int) -> list[np.ndarray]:
+    """The targets of each model: y itself, or of each label +1, and -1 of all others."""
+    if n_models == 1:
+        return [y]
+    places, weight = target_and_weight(y)
+    return [weighted(np.where(places == c, 1.0, -1.0), weight) for c in range(n_models)]
 
-    def partial_fit(self, X, y, classes=None):
+
+def weighted(target: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Targets with their weights as kernels read them."""
+    if weight is None:
+        return target
+    y = np.empty(len(target), WEIGHTED)
+    y["target"], y["weight"] = target, weight
+    return y
+
+
+def target_and_weight(y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """What `weighted` put together."""
+    return (y["target"], y["weight"]) if y.dtype == WEIGHTED else (y, None)
+
+
+class Rows:
+    """What learns from rows, each of which may have a weight; stands before the `LinearModel`."""
+
+    def fit(self, X, y, sample_weight=None):
+        """Learn from X, and from nothing that was shown before.
+
+        Parameters
+        ----------
+        X : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_features)
+            Observations.
+        y : array-like of shape (n_samples,)
+            Targets: numbers, or labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, 0 or more: each multiplies the row's loss. 1 each if None; a row
+            of weight 0 counts as not shown.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not allowed; the message names it and says what is.
+        """
+        return self._fit(X, y, sample_weight=sample_weight)
+
+
+@estimator
+class Classifier(ClassifierMixin, Rows):
+    """Two classes, predicted by the sign of x . coef_ + intercept_; of more, by the largest."""
+
+    class_weight: dict[Any, float] | str | None = param(
+        "Weight of the rows of each label, {label: weight}, 1 where a label is not named; "
+        "'balanced' (not in `partial_fit`): such that all labels have the same weight in sum, and "
+        "the rows a mean weight of 1. It multiplies sample_weight.",
+        dict,
+        one_of("balanced"),
+        None,
+        default=None,
+    )
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Learn from more rows; the same as having shown all rows so far in one block.
 
         If it raises an error, nothing has been learned.
 
         Parameters
         ----------
-        X, y
-            Observations and labels, as for `fit`.
-        classes : array-like of shape (2,), default=None
-            The two labels; needed in the first call if `y` does not hold both.
+        X, y, sample_weight
+            Observations, labels and weights, as for `fit`.
+        classes : array-like of shape (n_classes,), default=None
+            The labels; needed in the first call if `y` does not hold all.
         """
-        owner = type(self).__name__
-        given = None if classes is None else two_labels(classes, owner, name="classes")
+        owner, own = type(self).__name__, {"several": True, "name": "classes"}
+        given = None if classes is None else labels_in(classes, owner, **own)
         known = self.classes_ if self.__sklearn_is_fitted__() else given
         if given is not None and not np.array_equal(given, known):
             message = f"classes={given.tolist()} differs from earlier calls: {known.tolist()}"
             raise ValueError(message)
-        return self._partial_fit(X, y, classes=known)
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} is not for partial_fit, which does not know "
+                "all labels: give {label: weight}."
+            )
+        return self._partial_fit(X, y, classes=known, sample_weight=sample_weight)
 
     def decision_function(self, X) -> np.ndarray:
-        """x . coef_ + intercept_ for each row, shape (n_samples,)."""
+        """x . coef_ + intercept_ for each row, shape (n_samples,), or (n_samples, n_classes)."""
         return self._margins(X)
 
     def predict(self, X) -> np.ndarray:
         """The label of each row, shape (n_samples,)."""
         # Before the labels are looked up: it says so if nothing has been learned.
-        positive = self._margins(X) > 0
-        return self.classes_[positive.astype(int)]
+        margins = self._margins(X)
+        places = (margins > 0).astype(int) if margins.ndim == 1 else margins.argmax(axis=1)
+        return self.classes_[places]
 
     def _targets(self, y, classes=None):
-        advice = " partial_fit can be told both by classes=[...]."
-        self.classes_, signs = labels_and_signs(y, type(self).__name__, classes, advice)
-        return signs
+        advice = " partial_fit can be told all by classes=[...]."
+        owner = type(self).__name__
+        self.classes_, targets = labels_and_signs(y, owner, classes, advice, several=True)
+        return targets
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+    def _weights(self, sample_weight, X, y):
+        weight, given = super()._weights(sample_weight, X, y), self.class_weight
+        if given is None:
+            return weight
+        labels = self.classes_.tolist()
+        places = y.astype(int) if len(labels) > 2 else (y > 0).astype(int)
+        if given == "balanced":
+            sums = np.bincount(places, weight, len(labels))
+            of_label = sums.sum() / (len(labels) * np.where(sums > 0, sums, np.inf))
+        else:
+            if not given or not set(given) <= set(labels):
+                raise ValueError(f"class_weight={given} must give weights to labels of {labels}")
+            of_label = np.array([given.get(label, 1.0) for label in labels])
+            if (
+                of_label.dtype.kind not in "iuf"
+                or not ((of_label >= 0) & (of_label < np.inf)).all()
+            ):
+                raise ValueError(f"class_weight={given} must give weights of 0 or more")
+        return of_label[places] * (1.0 if weight is None else weight)
 
 
-class Regressor(RegressorMixin):
+def _learns_log_odds(model) -> bool:
+    # The loss it has learned with, which the parameter may no longer be.
+    loss = getattr(model, "_frozen", {}).get("loss", model.loss)
+    if loss != "log_loss":
+        raise AttributeError(
+            f"loss={loss!r} gives no probabilities: take loss='log_loss', or scikit-learn's "
+            "CalibratedClassifierCV"
+        )
+    return True
+
+
+class Probabilities:
+    """Probabilities of the labels, of a model whose margins are log odds."""
+
+    @available_if(_learns_log_odds)
+    def predict_log_proba(self, X) -> np.ndarray:
+        """The logarithm of `predict_proba`, also where that is too small for a number."""
+        margins = self._margins(X)
+        if margins.ndim == 1:
+            return log_expit(np.column_stack([-margins, margins]))
+        own = log_expit(margins)
+        return own - logsumexp(own, axis=1, keepdims=True)
+
+    @available_if(_learns_log_odds)
+    def predict_proba(self, X) -> np.ndarray:
+        """The probability of each label, shape (n_samples, n_classes); with loss='log_loss' only.
+
+        That of the second of two labels is 1 / (1 + exp(-m)) with the margin m of
+        `decision_function`; of more than two labels those of the margins, divided by their sum.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+
+class Regressor(RegressorMixin, Rows):
     """A number, predicted by x . coef_ + intercept_."""
 
-    def partial_fit(self, X, y):
+    def partial_fit(self, X, y, sample_weight=None):
         """Learn from more rows; the same as having shown all rows so far in one block.
 
-        X and y are as for `fit`. If it raises an error, nothing has been learned.
+        X, y and sample_weight are as for `fit`. If it raises an error, nothing has been learned.
         """
-        return self._partial_fit(X, y)
+        return self._partial_fit(X, y, sample_weight=sample_weight)
 
     def predict(self, X) -> np.ndarray:
         """The prediction for each row, shape (n_samples,)."""
@@ -382,5 +552,4 @@ class DeferredModel(LinearModel):
         # In a list, so that a prediction leaves the attributes of the estimator as they are.
         if not self._computed:
             self._computed.append(self._as_learned()._compute(state))
-        coef, intercept = self._computed[0]
-        return coef.copy(), intercept
+        return copy.deepcopy(self._computed[0])

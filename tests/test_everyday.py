@@ -1,0 +1,456 @@
+"""What a classifier is asked for every day: probabilities, more than two classes, weights."""
+
+import pickle
+import re
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import expit
+from sklearn.base import ClassifierMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import log_loss
+
+import ofslib
+from ofslib import (
+    AnytimeSFSAClassifier,
+    BARDAClassifier,
+    OFSAClassifier,
+    OLSthClassifier,
+    OnlineSubstitution,
+    OPGClassifier,
+    RADARRegressor,
+    SADMMRegressor,
+    SFSAClassifier,
+    SFSARegressor,
+    SGDTClassifier,
+    SIHTClassifier,
+)
+from ofslib.streams import average_stream, row_stream
+from ofslib.streams.average_stream import AverageStream
+from ofslib.streams.row_stream import MiniBatches, RowStream
+
+X = np.random.default_rng(0).standard_normal((300, 8))
+F = X[:, :3] @ [2.0, -1.5, 1.0] + np.random.default_rng(1).logistic(size=300)
+Y = np.where(F > 0, "yes", "no")
+CLASSES_OF_Y = ["no", "yes"]
+
+
+# -------------------------------------------------- probabilities
+
+
+def test_probabilities_are_the_sigmoid_of_the_margins():
+    for model in (SGDTClassifier(k=3), OnlineSubstitution(k=3, loss="log_loss")):
+        found = model.fit(X, Y).predict_proba(X)
+        margins = model.decision_function(X)
+        np.testing.assert_allclose(found, np.transpose([expit(-margins), expit(margins)]))
+        np.testing.assert_allclose(found.sum(axis=1), 1.0)
+        np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), found)
+        assert np.array_equal(model.classes_[found.argmax(axis=1)], model.predict(X))
+        assert np.isfinite(model.predict_log_proba(1e6 * X)).all()
+
+
+@pytest.mark.parametrize(
+    "model", [BARDAClassifier(k=3), OLSthClassifier(k=3), OnlineSubstitution()]
+)
+def test_no_probabilities_where_margins_are_no_log_odds(model):
+    assert not hasattr(model, "predict_proba") and not hasattr(model, "predict_log_proba")
+
+
+def test_the_loss_that_was_learned_with_decides():
+    model = SGDTClassifier(k=3).fit(X, Y)
+    before = model.predict_proba(X)
+    assert np.array_equal(model.set_params(loss="hinge").predict_proba(X), before)
+    with pytest.raises(AttributeError, match="predict_proba"):
+        model.fit(X, Y).predict_proba(X)
+
+
+def test_other_losses_are_calibrated_through_scikit_learn():
+    """Better than the share of each label, which is what a constant would say."""
+    model = CalibratedClassifierCV(BARDAClassifier(k=3, random_state=0), cv=3).fit(X[:200], Y[:200])
+    constant = np.full(100, np.mean(Y[:200] == "yes"))
+    said = model.predict_proba(X[200:])[:, 1]
+    assert log_loss(Y[200:], said) < 0.8 * log_loss(Y[200:], constant)
+
+
+# -------------------------------------------------- more than two classes
+
+LABELS = np.array(["a", "b", "c"])[np.argmax(X[:, :3] + 0.3 * X[:, 3:6], axis=1)]
+CLASSES = np.unique(LABELS)
+
+
+def every(*bases):
+    """All public classes that inherit from all of these."""
+    public = [getattr(ofslib, name) for name in dir(ofslib)]
+    classes = [c for c in public if isinstance(c, type)]
+    found = [c for c in classes if all(issubclass(c, base) for base in bases)]
+    return pytest.mark.parametrize("cls", found, ids=lambda cls: cls.__name__)
+
+
+def made(cls, **own):
+    """A small one, with a mini-batch that does not divide the rows."""
+    own = {"k": 3, "n_penalties": 4, "batch_size": 7, "random_state": 0, "first_maturity": 63} | own
+    return cls(**{name: own[name] for name in own if name in cls().get_params()})
+
+
+@every(RowStream, ClassifierMixin)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, np.float32], ids=lambda f: f.__name__)
+def test_one_against_the_rest_is_a_model_for_each_class(cls, form):
+    """Bit for bit, though the rows are read once for all of them."""
+    rows = form(X)
+    model = made(cls, n_passes=2).fit(rows, LABELS)
+    each = [made(cls, n_passes=2).fit(rows, label == LABELS) for label in CLASSES]
+    assert np.array_equal(model.coef_, [one.coef_ for one in each])
+    assert np.array_equal(model.intercept_, [one.intercept_ for one in each])
+    assert np.array_equal(model.support_, np.unique(np.concatenate([m.support_ for m in each])))
+    margins = np.transpose([one.decision_function(rows) for one in each])
+    np.testing.assert_allclose(model.decision_function(rows), margins, rtol=1e-12, atol=1e-12)
+    assert np.array_equal(model.predict(rows), CLASSES[margins.argmax(axis=1)])
+    assert model.transform(rows).shape == (300, len(model.support_))
+    mean = np.mean([one.online_loss_ for one in each])
+    np.testing.assert_allclose(model.online_loss_, mean, rtol=1e-12)
+    assert 0.4 < model.online_score_ <= 1
+    if hasattr(model, "predict_proba"):
+        found, own = model.predict_proba(rows), expit(model.decision_function(rows))
+        np.testing.assert_allclose(found, own / own.sum(axis=1, keepdims=True))
+
+
+@every(AverageStream, ClassifierMixin)
+@pytest.mark.parametrize("own", [{}, {"fit_intercept": False}, {"adaptation": 0.01}], ids=str)
+def test_classes_share_the_moments_of_the_features(cls, own):
+    """The models are those of each class, up to rounding; their averages are p^2 once."""
+    for rows in (X, sp.csr_array(X * (np.abs(X) > 1))):
+        model = made(cls, **own).fit(rows, LABELS)
+        each = [made(cls, **own).fit(rows, label == LABELS) for label in CLASSES]
+        coefs, intercepts = [m.coef_ for m in each], [m.intercept_ for m in each]
+        np.testing.assert_allclose(model.coef_, coefs, atol=1e-12)
+        np.testing.assert_allclose(model.intercept_, intercepts, atol=1e-12)
+        assert np.array_equal(model.coef_ != 0, np.array(coefs) != 0)
+        assert model.averages_.n_features == 8 + 2 and model.n_features_in_ == 8
+        assert model.score(rows, LABELS) > 0.4
+
+
+@every((RowStream, AverageStream), ClassifierMixin)
+def test_any_cuts_saves_and_pickles_of_three_classes_give_the_same_bits(cls, tmp_path):
+    whole, cut = made(cls), made(cls)
+    whole.partial_fit(X, LABELS)
+    for start, stop in ((0, 1), (1, 30), (30, 31), (31, 300)):
+        cut.partial_fit(X[start:stop], LABELS[start:stop], classes=["c", "a", "b"])
+        cut.save(tmp_path / "model")
+        cut = pickle.loads(pickle.dumps(cls.load(tmp_path / "model")))
+    assert cut.classes_.tolist() == ["a", "b", "c"]
+    assert cut.coef_.tobytes() == whole.coef_.tobytes() and cut.coef_.shape == (3, 8)
+    assert cut.intercept_.tobytes() == whole.intercept_.tobytes() and cut.intercept_.shape == (3,)
+    assert np.array_equal(cut.predict(X), whole.predict(X))
+
+
+@pytest.mark.parametrize("cls", [SGDTClassifier, OLSthClassifier])
+def test_a_file_with_another_number_of_classes_is_refused(cls, tmp_path):
+    model = made(cls).fit(X, LABELS)
+    model.classes_ = np.array(["a", "b", "c", "d"])
+    model.save(tmp_path / "model")
+    with pytest.raises(ValueError, match=r"not those of 8 features|\(4, 4, 11\), not"):
+        cls.load(tmp_path / "model")
+
+
+def test_a_class_that_has_not_come_yet_is_predicted_once_it_has():
+    for model in (SGDTClassifier(k=3, learning_rate=1), OLSthClassifier(k=3)):
+        early = LABELS != "c"
+        model.partial_fit(X[early], LABELS[early], classes=CLASSES)
+        assert set(model.predict(X)) == {"a", "b"}
+        model.partial_fit(X[~early], LABELS[~early])
+        assert set(model.predict(X)) > {"c"}
+
+
+def test_what_a_path_knows_of_each_class():
+    levels, coefs = OPGClassifier(k=3, n_penalties=5).fit(X, LABELS).path_
+    assert levels.shape == (3, 5) and coefs.shape == (3, 5, 8)
+
+
+def test_the_online_score_is_the_share_of_rows_whose_label_was_foretold():
+    """By all models together; the loss is the mean of theirs."""
+    model, right, loss = SGDTClassifier(k=8, batch_size=1, learning_rate=0.1), [], []
+    model.partial_fit(X[:1], LABELS[:1], classes=CLASSES)
+    for i in range(1, 80):
+        margins = model.decision_function(X[[i]])[0]
+        right.append(CLASSES[margins.argmax()] == LABELS[i])
+        loss.append(np.logaddexp(0, np.where(LABELS[i] == CLASSES, -margins, margins)).mean())
+        model.partial_fit(X[[i]], LABELS[[i]])
+    first = LABELS[0] == CLASSES[0]  # without coefficients
+    assert model.online_score_ == (sum(right) + first) / 80
+    np.testing.assert_allclose(model.online_loss_, (sum(loss) + np.log(2)) / 80)
+
+
+def test_what_is_wrong_is_said_once_for_all_classes():
+    """Where labels are noise, and the steps large."""
+    model = SGDTClassifier(k=8, learning_rate=100.0, random_state=0)
+    with pytest.warns(ConvergenceWarning) as caught:
+        model.fit(X, np.random.default_rng(0).permutation(LABELS))
+    (one,) = caught
+    named = r"Labels \['a', 'b', 'c'\] against the others, .* worse than a model without features"
+    assert re.match(named, str(one.message)) and one.filename == __file__
+
+
+def test_forgetting_with_three_classes_is_that_of_each():
+    own = {"k": 3, "forget": 100, "batch_size": 10}
+    model = SFSAClassifier(**own).fit(X, LABELS)
+    each = [SFSAClassifier(**own).fit(X, label == LABELS) for label in CLASSES]
+    assert np.array_equal(model.coef_, [one.coef_ for one in each])
+    alone = SFSAClassifier(k=3, maturity=100, batch_size=10)
+    assert_same(model, alone.partial_fit(X[200:], LABELS[200:], classes=CLASSES))
+
+
+def test_an_index_out_of_bounds_is_refused_in_any_of_the_models(tmp_path):
+    model = SGDTClassifier(k=3).fit(X, LABELS)
+    model._state[2].active.index[0] = 10**6
+    model.save(tmp_path / "model")
+    with pytest.raises(ValueError, match=r"_state\.2\.active has an index out of bounds"):
+        SGDTClassifier.load(tmp_path / "model")
+
+
+def test_a_class_without_a_feature_is_named():
+    with pytest.warns(ConvergenceWarning, match=r"Labels \['a', 'b', 'c'\] .* no feature"):
+        OPGClassifier(l1=10.0).fit(X, LABELS)
+
+
+# -------------------------------------------------- weights
+
+NUMBERS = X[:, 0] - X[:, 1] + 0.1 * np.random.default_rng(3).standard_normal(300)
+TIMES = np.random.default_rng(2).integers(0, 4, 300)
+
+
+def target(cls):
+    return LABELS if issubclass(cls, ClassifierMixin) else NUMBERS
+
+
+def assert_same(one, two, **tolerance):
+    for name in ("coef_", "intercept_"):
+        found, expected = getattr(one, name), getattr(two, name)
+        if tolerance:
+            np.testing.assert_allclose(found, expected, **tolerance)
+        assert tolerance or np.array_equal(found, expected)
+
+
+@every((RowStream, AverageStream))
+def test_weights_of_one_are_none_and_of_zero_no_rows(cls):
+    """Bit for bit."""
+    y, used = target(cls), TIMES > 0
+    assert_same(made(cls).fit(X, y, sample_weight=np.ones(300)), made(cls).fit(X, y))
+    model = made(cls).fit(X, y, sample_weight=used)
+    model.partial_fit(X, y, sample_weight=np.zeros(300))
+    assert_same(model, made(cls).fit(X[used], y[used]))
+    assert model.n_samples_seen_ == used.sum()
+    sparse = made(cls).partial_fit(sp.csr_array(X), y, sample_weight=used.tolist())
+    assert_same(sparse, made(cls).partial_fit(sp.csr_array(X[used]), y[used]))
+
+
+@every(AverageStream)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=lambda form: form.__name__)
+def test_weight_two_is_the_row_twice_for_averages(cls, form):
+    y = target(cls)
+    whole = made(cls).fit(form(X), y, sample_weight=TIMES)
+    assert_same(whole, made(cls).fit(np.repeat(X, TIMES, 0), np.repeat(y, TIMES)), atol=1e-10)
+
+
+def one_batch(cls, n):
+    return made(cls, batch_size=n, shuffle=False, learning_rate=0.01 * n)
+
+
+@every(MiniBatches)
+def test_weight_two_is_the_row_twice_in_its_mini_batch(cls):
+    """The mean over the rows of the mini-batch goes by their number: hence the learning rates."""
+    if "learning_rate" not in cls().get_params() or issubclass(
+        cls, RADARRegressor | SADMMRegressor
+    ):
+        pytest.skip("its steps are not proportional to the learning rate")
+    few, y, times = X[:6], target(cls)[:6], np.array([2, 1, 3, 1, 1, 2])
+    own = {"l1": 0.0, "k": None} if "l1" in cls().get_params() else {}
+    known = {"classes": CLASSES} if issubclass(cls, ClassifierMixin) else {}
+    once = one_batch(cls, 6).set_params(**own).partial_fit(few, y, sample_weight=times, **known)
+    twice = one_batch(cls, 10).set_params(**own)
+    twice.partial_fit(np.repeat(few, times, 0), np.repeat(y, times), **known)
+    assert np.any(once.coef_)
+    assert_same(once, twice, rtol=1e-12)
+
+
+@pytest.mark.parametrize("k", [None, 3])
+def test_weights_multiply_the_steps(k):
+    """A power of two, so that nothing is rounded; also in the intercept's own step."""
+    for cls in (OPGClassifier,) if k is None else (SGDTClassifier, SIHTClassifier, OPGClassifier):
+        own = {"l1": 0.0} if k is None else {}
+        own |= {"l1_range": (1e-3, 1e-1)} if k and cls is OPGClassifier else {}
+        one = cls(k=k, learning_rate=0.25, random_state=0, **own)
+        own |= {"l1_range": (4e-3, 4e-1)} if "l1_range" in own else {}
+        heavy = cls(k=k, learning_rate=0.0625, random_state=0, **own)
+        assert_same(one.fit(X, Y), heavy.fit(X, Y, sample_weight=np.full(300, 4)))
+        assert one.online_loss_ == heavy.online_loss_
+        assert one.online_score_ == heavy.online_score_
+
+
+@pytest.mark.parametrize("y", [Y, LABELS], ids=["two", "three"])
+def test_the_spectral_step_does_not_depend_on_the_scale_of_the_weights(y):
+    """And no row counts as little as its features' squares say: weight w is sqrt(w) x."""
+    one, heavy = (SFSAClassifier(k=3, step="spectral", random_state=0) for _ in range(2))
+    one.fit(X, y, sample_weight=TIMES + 1)
+    heavy.fit(X, y, sample_weight=1024 * (TIMES + 1))
+    assert_same(heavy, one)
+    assert one.score(X, y) > 0.6
+
+
+def test_weighted_least_squares_by_sfsa_is_that_of_the_scaled_rows():
+    own = {"k": 3, "step": "spectral", "fit_intercept": False, "random_state": 0}
+    w = TIMES + 0.5
+    weighted = SFSARegressor(**own).fit(X, NUMBERS, sample_weight=w)
+    scaled = SFSARegressor(**own).fit(np.sqrt(w)[:, None] * X, np.sqrt(w) * NUMBERS)
+    assert_same(weighted, scaled, rtol=1e-9)
+
+
+@every((RowStream, AverageStream), ClassifierMixin)
+def test_class_weights_are_weights_of_the_rows(cls):
+    own = {"a": 2.0, "c": 0.5}
+    rows = np.array([own.get(label, 1.0) for label in LABELS])
+    one = made(cls).fit(X, LABELS, sample_weight=rows)
+    assert_same(made(cls, class_weight=own).fit(X, LABELS), one)
+    both = made(cls, class_weight=own).partial_fit(X, LABELS, sample_weight=TIMES)
+    assert_same(both, made(cls).partial_fit(X, LABELS, sample_weight=TIMES * rows))
+    of_label = {label: 300 / (3 * np.sum(label == LABELS)) for label in CLASSES}
+    balanced = made(cls, class_weight="balanced").fit(X, LABELS)
+    assert_same(balanced, made(cls, class_weight=of_label).fit(X, LABELS), rtol=1e-9)
+    with pytest.raises(ValueError, match="class_weight='balanced' is not for partial_fit"):
+        balanced.partial_fit(X, LABELS)
+
+
+def test_online_facts_are_weighted_means():
+    """Of the model that stood before each row."""
+    model, rows = SGDTClassifier(k=8, batch_size=1, learning_rate=0.1), np.flatnonzero(TIMES)[:60]
+    model.partial_fit(X[rows[:1]], Y[rows[:1]], CLASSES_OF_Y, TIMES[rows[:1]])
+    facts = [(TIMES[rows[0]], np.log(2), Y[rows[0]] == "no")]
+    for i in rows[1:]:
+        margin = model.decision_function(X[[i]])[0]
+        sign = 1 if Y[i] == "yes" else -1
+        facts.append((TIMES[i], np.logaddexp(0, -sign * margin), (margin > 0) == (sign > 0)))
+        model.partial_fit(X[[i]], Y[[i]], sample_weight=TIMES[[i]])
+    weight, loss, right = np.transpose(facts).astype(float)
+    np.testing.assert_allclose(model.online_loss_, weight @ loss / weight.sum())
+    np.testing.assert_allclose(model.online_score_, weight @ right / weight.sum())
+
+
+def test_what_is_said_does_not_go_by_the_scale_of_the_weights():
+    """Of a model that runs away, and of one that says the same of all rows."""
+
+    def said(rate, weight):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = SGDTClassifier(k=8, learning_rate=rate, fit_intercept=False, random_state=0)
+            model.fit(np.abs(X), rare, sample_weight=np.full(300, weight))
+        return [re.sub("learning_rate=[^,:]*", "", str(w.message)) for w in caught]
+
+    rare = np.random.default_rng(0).random(300) < 0.2
+    for rate, word in ((64.0, "worse than a model"), (2.0**-20, "predicted the same label")):
+        (one,) = said(rate, 1.0)
+        assert word in one and said(rate / 1024, 1024.0) == [one]
+
+
+def test_a_file_with_weights_goes_on_in_the_same_bits(tmp_path):
+    own = {"k": 3, "class_weight": {"yes": 2.0}, "batch_size": 7}
+    whole = SGDTClassifier(**own).partial_fit(X, Y, sample_weight=TIMES)
+    SGDTClassifier(**own).partial_fit(X[:50], Y[:50], sample_weight=TIMES[:50]).save(tmp_path / "m")
+    resumed = SGDTClassifier.load(tmp_path / "m")
+    assert_same(resumed.partial_fit(X[50:], Y[50:], sample_weight=TIMES[50:]), whole)
+
+
+# -------------------------------------------------- one set of features for all classes
+
+JOINT = pytest.mark.parametrize(
+    "own",
+    [
+        {"cls": SGDTClassifier, "maturity": 150},
+        {"cls": SGDTClassifier, "maturity": 150, "importance": "scaled_coef"},
+        {"cls": SFSAClassifier, "maturity": 150},
+        {"cls": SFSAClassifier, "maturity": 150, "optimizer": "adam"},
+        {"cls": SFSAClassifier, "maturity": 150, "step": "spectral"},
+        {"cls": SFSAClassifier, "forget": 100},
+        {"cls": AnytimeSFSAClassifier},
+        {"cls": OLSthClassifier},
+        {"cls": OFSAClassifier},
+        {"cls": OFSAClassifier, "fit_intercept": False},
+    ],
+    ids=lambda own: "-".join(str(getattr(value, "__name__", value)) for value in own.values()),
+)
+
+
+def learned_joint(own):
+    """Models that have not learned: one against the rest, and with the same features."""
+    own = dict(own)
+    model = made(own.pop("cls")).set_params(**own)
+    return model, clone(model).set_params(multiclass="joint")
+
+
+@JOINT
+def test_all_classes_keep_the_same_features(own):
+    ovr, model = (one.set_params(k=2).fit(X, LABELS) for one in learned_joint(own))
+    assert len(ovr.support_) > 2 and len(model.support_) == 2
+    assert (model.coef_[:, model.support_] != 0).all() and model.transform(X).shape == (300, 2)
+    assert set(model.support_) < {0, 1, 2} and model.score(X, LABELS) > 0.4
+
+
+@JOINT
+def test_classes_that_tell_the_same_keep_what_one_of_them_does(own, monkeypatch):
+    """Three copies of one task: each model is the binary one, bit for bit if of rows."""
+    for module in (row_stream, average_stream):
+        same = lambda y, n: [np.where(y == 1, 1.0, -1.0)] * n  # noqa: E731
+        monkeypatch.setattr(module, "one_vs_rest", same)
+    model, one = learned_joint(own)[1].fit(X, LABELS), learned_joint(own)[0]
+    monkeypatch.undo()
+    one.fit(X, LABELS == "b")
+    # Averages are computed with more columns, and are rounded differently.
+    tolerance = 1e-12 if hasattr(model, "averages_") else 0.0
+    np.testing.assert_allclose(model.coef_, [one.coef_] * 3, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(model.intercept_, [one.intercept_] * 3, rtol=0, atol=tolerance)
+
+
+@JOINT
+def test_any_cuts_and_saves_of_a_joint_model_give_the_same_bits(own, tmp_path):
+    _, whole = learned_joint(own)
+    cut = clone(whole)
+    whole.partial_fit(X, LABELS)
+    for start, stop in ((0, 1), (1, 30), (30, 31), (31, 300)):
+        cut.partial_fit(X[start:stop], LABELS[start:stop], classes=CLASSES)
+        cut.save(tmp_path / "model")
+        cut = type(cut).load(tmp_path / "model")
+    assert_same(cut, whole)
+
+
+def test_a_joint_model_refuses_a_row_that_is_not_finite_and_stays():
+    model = SGDTClassifier(k=3, multiclass="joint").partial_fit(X, LABELS)
+    before = model.coef_
+    wrong = X.copy()
+    wrong[100, 7] = np.nan
+    with pytest.raises(ValueError, match="X contains NaN"):
+        model.partial_fit(wrong, LABELS)
+    assert np.array_equal(model.coef_, before)
+
+
+def test_features_that_least_squares_ranks_by_their_norm():
+    model = OLSthClassifier(k=2, multiclass="joint").fit(X, LABELS)
+    each = [np.linalg.lstsq(X - X.mean(0), 2.0 * (LABELS == c) - 1, rcond=None)[0] for c in CLASSES]
+    best = np.argsort(-np.linalg.norm(np.array(each) * X.std(0), axis=0))[:2]
+    assert model.support_.tolist() == sorted(best)
+    design = np.column_stack([X[:, model.support_], np.ones(300)])
+    for c, label in enumerate(CLASSES):
+        own = np.linalg.lstsq(design, 2.0 * (LABELS == label) - 1, rcond=None)[0]
+        np.testing.assert_allclose(model.coef_[c, model.support_], own[:-1])
+        np.testing.assert_allclose(model.intercept_[c], own[-1])
+
+
+@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
+def test_a_criterion_is_of_one_model(learn):
+    with pytest.raises(ValueError, match="k='ebic' must be a number with multiclass='joint'"):
+        getattr(OFSAClassifier(k="ebic", multiclass="joint"), learn)(X, LABELS)
+
+
+def test_joint_is_of_more_than_two_classes():
+    one, two = (SFSAClassifier(k=3, random_state=0, multiclass=m) for m in ("ovr", "joint"))
+    assert_same(two.fit(X, Y), one.fit(X, Y))
