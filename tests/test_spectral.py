@@ -41,9 +41,7 @@ def test_it_is_its_definition(form, loss):
     X, y = design.sample(1500, np.random.default_rng(0))
     own = {"k": 5, "batch_size": 10, "mu": 5, "warmup": 300, "maturity": 1200, "loss": loss}
     known = {"classes": [-1, 1]} if classify else {}
-    model = (SFSAClassifier if classify else SFSARegressor)(
-        fit_intercept=False, **own
-    )
+    model = (SFSAClassifier if classify else SFSARegressor)(fit_intercept=False, **own)
     assert_allclose(
         model.partial_fit(form(X), y, **known).coef_, naive.spectral_sfsa(X, y, **own), rtol=1e-8
     )
@@ -126,10 +124,10 @@ def test_it_begins_and_ends_by_fit_only(kind):
     X, y = np.random.default_rng(0).standard_normal((300, 5)), np.arange(300) % 2
     model = kind(k=2).fit(X, y)
     assert model.get_params()["learning_rate"] == "auto"
-    with pytest.raises(ValueError, match="learning_rate=0.1 differs from learning_rate='auto'"):
+    with pytest.raises(ValueError, match=r"learning_rate=0\.1 differs from learning_rate='auto'"):
         model.set_params(learning_rate=0.1).partial_fit(X, y)
     model.fit(X, y).set_params(learning_rate=0.2).partial_fit(X, y)
-    with pytest.raises(ValueError, match="learning_rate='auto' differs from learning_rate=0.2"):
+    with pytest.raises(ValueError, match=r"learning_rate='auto' differs from learning_rate=0\.2"):
         model.set_params(learning_rate="auto").partial_fit(X, y)
 
 
