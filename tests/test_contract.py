@@ -66,7 +66,6 @@ DENSE_STEPS = {"SADMMRegressor"}
 LEAP_WITH_HEAVY_ROWS = {"ARDAClassifier", "AdaFobosClassifier", "BAMDClassifier", "BARDAClassifier"}
 LEAP_WITH_HEAVY_ROWS |= {"RDAClassifier", "SIHTClassifier", "TruncatedGradientClassifier"}
 LEAP_WITH_HEAVY_ROWS |= {"FOFSClassifier", "OPGClassifier", "SGDTClassifier"}
-LEAP_WITH_HEAVY_ROWS |= {"SFSAClassifier", "AnytimeSFSAClassifier"}
 
 # {estimator: {check of scikit-learn: why it cannot pass}}. No others are wanted.
 EXPECTED_FAILURES = {
@@ -80,7 +79,12 @@ EXPECTED_FAILURES = {
         else {}
     )
     for name in ESTIMATORS
+    # Of so few rows they have only observed: no model.
+    if not name.startswith("Anytime")
 }
+EXPECTED_FAILURES["SFSAClassifier"]["check_class_weight_classifiers"] = (
+    "of its two mini-batches the first is only observed: one step"
+)
 SKIPPED = {"check_array_api_input"}  # needs SCIPY_ARRAY_API=1
 
 
