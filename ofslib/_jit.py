@@ -8,6 +8,7 @@ module it would go on running the old code of everything that calls into it.
 import hashlib
 import os
 import pickle
+import sys
 import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ import numba
 import numpy as np
 from numba import types
 from numba.core import caching
+from numba.core.registry import CPUDispatcher
 from numba.extending import overload
 
 # Sums may be reordered (vector units), but nan and inf keep their meaning.
@@ -56,10 +58,14 @@ class _Cache(caching.FunctionCache):
     """numba's, but what cannot be kept or read is compiled again."""
 
     def load_overload(self, sig, target_context):
+        found = None
         try:
-            return super().load_overload(sig, target_context)
+            found = super().load_overload(sig, target_context)
         except OSError as error:
             _say_once(f"cannot be read ({error})")
+        if found is None:
+            _say_compiling()
+        return found
 
     def save_overload(self, sig, data):
         try:
@@ -102,8 +108,31 @@ class _CheckedFiles(caching.IndexDataCacheFile):
 
 
 @cache
+def _say_compiling() -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write("ofslib: compiling, once for each method and form of rows ...\n")
+
+
+@cache
 def _say_once(trouble: str) -> None:
     warnings.warn(f"compiled code in {_FOLDER} {trouble}: it is compiled again", stacklevel=2)
+
+
+class _Called(CPUDispatcher):
+    """A kernel as other kernels call it: Python cannot, which is a quarter of the compilation."""
+
+    def get_call_template(self, args, kws):
+        # A literal would be a type of its own, for which all is compiled once more.
+        named = {name: types.unliteral(arg) for name, arg in kws.items()}
+        return super().get_call_template(tuple(map(types.unliteral, args)), named)
+
+
+class _Kernel(CPUDispatcher):
+    """A kernel as Python calls it."""
+
+    @property
+    def _numba_type_(self):
+        return types.Dispatcher(self.called)
 
 
 def kernel(function: Callable | None = None, *, inline: bool = False) -> Callable:
@@ -116,9 +145,15 @@ def kernel(function: Callable | None = None, *, inline: bool = False) -> Callabl
         return partial(kernel, inline=inline)
     options = {"cache": _WRITABLE, "nogil": True, "error_model": "numpy"}
     options["inline"] = "always" if inline else "never"
+    options["no_cfunc_wrapper"] = True  # nobody takes a kernel's address
     # Without a folder of its own numba would write beside the sources, where the key is no guard.
     with _cache_in(_FOLDER):
         compiled = numba.njit(function, **options)
+    if isinstance(compiled, CPUDispatcher):
+        # What calls it is kept, and holds all of its code.
+        called = options | {"cache": False, "no_cpython_wrapper": True}
+        compiled.called = numba.njit(function, **called)
+        compiled.__class__, compiled.called.__class__ = _Kernel, _Called
     kept = getattr(compiled, "_cache", None)
     if isinstance(kept, caching.FunctionCache):
         kept.__class__, kept._cache_file.__class__ = _Cache, _CheckedFiles

@@ -124,7 +124,7 @@ def sfsa(X, y, *, k, loss, learning_rate, batch_size, optimizer, mu, warmup, imp
 
 
 def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity):
-    """SFSA, `step="spectral"`, which is ours: docs/algorithms.md, A step size without tuning."""
+    """SFSA by its own step, which is ours: docs/algorithms.md, A step size without tuning."""
     p = X.shape[1]
     T, q, b = maturity // batch_size, warmup // batch_size, batch_size
     burn_in = min(max(T // 16, 1), 8)

@@ -78,8 +78,10 @@ def sparse(n: int = 100_000, nonzeros: int = 200) -> None:
     budgeted += (BARDAClassifier, BAMDClassifier)
     for cls in (*budgeted, ARDAClassifier, AdaFobosClassifier):
         budget = {"k": K} if cls in budgeted else {"l1": 1e-3}
-        model = cls(**budget, fit_intercept=False, shuffle=False)
-        times[cls.__name__] = [timed(model.fit, X, y) for _ in range(REPEATS + 1)]
+        for step in ({"learning_rate": 0.01}, {}) if cls is SFSAClassifier else ({},):
+            model = cls(**budget, **step, fit_intercept=False, shuffle=False)
+            name = cls.__name__ + ", own step" * (cls is SFSAClassifier and not step)
+            times[name] = [timed(model.fit, X, y) for _ in range(REPEATS + 1)]
     report("sparse rows, n = 100,000, p = 10,000, 200 nonzeros", times, X.nnz)
 
 

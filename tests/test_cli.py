@@ -76,7 +76,7 @@ def learned(model):
 
 ON_ROWS = [
     ofslib.SFSAClassifier(k=5, batch_size=7),
-    ofslib.SFSAClassifier(k=5, n_passes=3, step="spectral"),
+    ofslib.SFSAClassifier(k=5, n_passes=3, learning_rate=0.01),
     ofslib.SGDTClassifier(k=5, n_passes=2),
     ofslib.BARDAClassifier(k=5),
 ]

@@ -66,7 +66,6 @@ DENSE_STEPS = {"SADMMRegressor"}
 LEAP_WITH_HEAVY_ROWS = {"ARDAClassifier", "AdaFobosClassifier", "BAMDClassifier", "BARDAClassifier"}
 LEAP_WITH_HEAVY_ROWS |= {"RDAClassifier", "SIHTClassifier", "TruncatedGradientClassifier"}
 LEAP_WITH_HEAVY_ROWS |= {"FOFSClassifier", "OPGClassifier", "SGDTClassifier"}
-LEAP_WITH_HEAVY_ROWS |= {"SFSAClassifier", "AnytimeSFSAClassifier"}
 
 # {estimator: {check of scikit-learn: why it cannot pass}}. No others are wanted.
 EXPECTED_FAILURES = {
@@ -80,7 +79,12 @@ EXPECTED_FAILURES = {
         else {}
     )
     for name in ESTIMATORS
+    # Of so few rows they have only observed: no model.
+    if not name.startswith("Anytime")
 }
+EXPECTED_FAILURES["SFSAClassifier"]["check_class_weight_classifiers"] = (
+    "of its two mini-batches the first is only observed: one step"
+)
 SKIPPED = {"check_array_api_input"}  # needs SCIPY_ARRAY_API=1
 
 
@@ -89,12 +93,14 @@ def variants(cls):
     defaults = cls().get_params()
     wanted = {"k": K, "random_state": 0, "batch_size": 7, "maturity": 63, "warmup": 14}
     wanted |= {"n_penalties": 25, "epoch_size": 2, "period": 2, "first_maturity": 63}
+    # With learning_rate='auto', one of the changes, there is one optimizer only.
+    wanted |= {"learning_rate": 0.01} if "optimizer" in defaults else {}
     base = {name: value for name, value in wanted.items() if name in defaults}
     changes = [{}, {"fit_intercept": False}]
     for name, allowed in cls._parameter_constraints.items():
         options = {o for a in allowed if isinstance(a, StrOptions) for o in a.options}
         options -= {"balanced"}  # not for partial_fit
-        changes += [{name: option} for option in sorted(options - {defaults[name]})]
+        changes += [{name: option} for option in sorted(options - {(defaults | base)[name]})]
         if name in base and None in allowed and name != "random_state":
             changes.append({name: None})
     return [base | change for change in changes]

@@ -26,15 +26,15 @@ def stream(classify=False, n=2000):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("step", ["constant", "spectral"])
+@pytest.mark.parametrize("rate", [0.01, "auto"])
 @pytest.mark.parametrize("classify", [False, True])
-def test_what_is_shown_has_learned_from_the_last_rows_alone(classify, step, sparse):
+def test_what_is_shown_has_learned_from_the_last_rows_alone(classify, rate, sparse):
     """Of 300 to 600 rows, bit for bit, wherever blocks end; 300 is no whole number of batches."""
     X, y = stream(classify)
     cls, known = (SFSAClassifier, {"classes": [-1, 1]}) if classify else (SFSARegressor, {})
-    own, shown, cuts = {"k": 4, "step": step, "batch_size": 7}, 0, np.random.default_rng(1)
+    own, shown, cuts = {"k": 4, "learning_rate": rate, "batch_size": 7}, 0, np.random.default_rng(1)
     # As in a `fit` of 300 rows
-    maturity = 225 if step == "spectral" and not classify else 300
+    maturity = 225 if rate == "auto" and not classify else 300
     rows = sp.csr_matrix(X) if sparse else X
     model = cls(**own, forget=300)
     while shown < len(y):
@@ -51,7 +51,7 @@ def test_fit_forgets_as_partial_fit_does():
     X, y = stream()
     whole = SFSARegressor(k=4, forget=500, shuffle=False).fit(X, y)
     assert_array_equal(whole.coef_, SFSARegressor(k=4, forget=500).partial_fit(X, y).coef_)
-    alone = SFSARegressor(k=4, maturity=500).partial_fit(X[1500:], y[1500:])
+    alone = SFSARegressor(k=4, maturity=375).partial_fit(X[1500:], y[1500:])
     # Row 2000 begins the next period: the model that began at 1500 is shown.
     assert_array_equal(whole.coef_, alone.coef_)
 
@@ -90,8 +90,7 @@ def test_it_finds_the_new_features_that_sfsa_never_does(task):
     cls, known = SFSARegressor, {}
     if task == "classification":
         cls, known = SFSAClassifier, {"classes": [-1, 1]}
-    own = {"k": 6, "step": "spectral"}
-    matured, forgets = cls(**own, maturity=1500), cls(**own, forget=1500)
+    matured, forgets = cls(k=6, maturity=1500), cls(k=6, forget=1500)
     for t, (X, y) in enumerate(design.stream(8000, np.random.default_rng(0)), 1):
         matured.partial_fit(X, y, **known)
         forgets.partial_fit(X, y, **known)

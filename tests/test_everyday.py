@@ -292,7 +292,7 @@ def test_weights_multiply_the_steps(k):
 @pytest.mark.parametrize("y", [Y, LABELS], ids=["two", "three"])
 def test_the_spectral_step_does_not_depend_on_the_scale_of_the_weights(y):
     """And no row counts as little as its features' squares say: weight w is sqrt(w) x."""
-    one, heavy = (SFSAClassifier(k=3, step="spectral", random_state=0) for _ in range(2))
+    one, heavy = (SFSAClassifier(k=3, random_state=0) for _ in range(2))
     one.fit(X, y, sample_weight=TIMES + 1)
     heavy.fit(X, y, sample_weight=1024 * (TIMES + 1))
     assert_same(heavy, one)
@@ -300,7 +300,7 @@ def test_the_spectral_step_does_not_depend_on_the_scale_of_the_weights(y):
 
 
 def test_weighted_least_squares_by_sfsa_is_that_of_the_scaled_rows():
-    own = {"k": 3, "step": "spectral", "fit_intercept": False, "random_state": 0}
+    own = {"k": 3, "fit_intercept": False, "random_state": 0}
     w = TIMES + 0.5
     weighted = SFSARegressor(**own).fit(X, NUMBERS, sample_weight=w)
     scaled = SFSARegressor(**own).fit(np.sqrt(w)[:, None] * X, np.sqrt(w) * NUMBERS)
@@ -369,8 +369,8 @@ JOINT = pytest.mark.parametrize(
         {"cls": SGDTClassifier, "maturity": 150},
         {"cls": SGDTClassifier, "maturity": 150, "importance": "scaled_coef"},
         {"cls": SFSAClassifier, "maturity": 150},
-        {"cls": SFSAClassifier, "maturity": 150, "optimizer": "adam"},
-        {"cls": SFSAClassifier, "maturity": 150, "step": "spectral"},
+        {"cls": SFSAClassifier, "maturity": 150, "learning_rate": 0.01},
+        {"cls": SFSAClassifier, "maturity": 150, "learning_rate": 0.01, "optimizer": "adam"},
         {"cls": SFSAClassifier, "forget": 100},
         {"cls": AnytimeSFSAClassifier},
         {"cls": OLSthClassifier},

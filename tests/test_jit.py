@@ -325,6 +325,37 @@ def test_a_second_process_compiles_nothing(tmp_path):
     assert len(seconds) == 2 * len(ESTIMATORS) and max(seconds.values()) < 1.0, seconds
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_that_it_compiles_is_said_once_to_a_terminal(terminal, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(_jit, "_FOLDER", tmp_path)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    for again in (False, True):  # from disk
+        _jit._say_compiling.cache_clear()
+        fresh = _jit.kernel(getattr(divide, "py_func", divide))
+        assert fresh(1.0, 2.0) == fresh(2, 4) == 0.5
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) == (terminal and not again)
+
+
+@_jit.kernel
+def following(i):
+    return i + 1
+
+
+def counted(n):
+    i = 0
+    while i < n:
+        i = following(i)
+    return i
+
+
+def test_what_a_kernel_calls_is_compiled_once_and_not_for_python():
+    """A literal 0 was a type of its own; and what Python can call takes a quarter longer."""
+    assert _jit.kernel(counted)(3) == 3
+    assert len(following.called.signatures) == 1 and not following.signatures
+    assert following.called.targetoptions["no_cpython_wrapper"]
+
+
 @pytest.mark.slow
 def test_compiling_everything_takes_a_minute_at_most(tmp_path):
     out = python(

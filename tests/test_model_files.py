@@ -108,7 +108,7 @@ def variants(cls):
     elif None in cls._parameter_constraints.get("k", ()):
         found.append({"k": None})  # one penalty, not a grid
     if "optimizer" in names:
-        found += [{"optimizer": "adam"}, {"step": "spectral"}]
+        found += [{"optimizer": "adam", "learning_rate": 0.01}, {"learning_rate": 0.01}]
     return [own | seed for own in found]
 
 
@@ -479,7 +479,7 @@ def test_indices_beyond_the_arrays_are_refused(tmp_path, what):
 
 def test_hyper_parameters_are_made_anew(tmp_path):
     """Another optimizer than that of the state would write beyond its arrays."""
-    path, model = tmp_path / "model", ofslib.SFSARegressor(k=K).fit(X, F)
+    path, model = tmp_path / "model", ofslib.SFSARegressor(k=K, learning_rate=0.01).fit(X, F)
     model.save(path)
 
     def change(head):
@@ -520,6 +520,14 @@ def test_a_file_of_an_older_version_lacks_new_parameters(tmp_path, cls):
     again = cls.load(path)
     assert again.get_params() == model.get_params()
     assert facts(shown(again, 1, 2)) == facts(shown(model, 1, 2))
+
+
+def test_a_file_with_a_parameter_that_is_gone_is_refused_by_its_name(tmp_path):
+    """As what was learned until then may not be gone on with."""
+    path = tmp_path / "model"
+    ofslib.SFSARegressor(k=K).fit(X, F).save(path)
+    forged(path, lambda h: h["parts"]["_learned_with"]["dict"].append(["step", "spectral"]))
+    refused(ofslib.SFSARegressor, path, "it has parameters that are not known: step")
 
 
 def test_another_version_is_named_whatever_else_is_wrong(tmp_path):

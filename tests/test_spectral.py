@@ -41,9 +41,7 @@ def test_it_is_its_definition(form, loss):
     X, y = design.sample(1500, np.random.default_rng(0))
     own = {"k": 5, "batch_size": 10, "mu": 5, "warmup": 300, "maturity": 1200, "loss": loss}
     known = {"classes": [-1, 1]} if classify else {}
-    model = (SFSAClassifier if classify else SFSARegressor)(
-        step="spectral", fit_intercept=False, **own
-    )
+    model = (SFSAClassifier if classify else SFSARegressor)(fit_intercept=False, **own)
     assert_allclose(
         model.partial_fit(form(X), y, **known).coef_, naive.spectral_sfsa(X, y, **own), rtol=1e-8
     )
@@ -54,10 +52,9 @@ def test_it_is_its_definition(form, loss):
 def test_the_unit_of_the_features_does_not_matter(form, kind):
     X, y = Equicorrelated(300, 10).sample(1000, np.random.default_rng(1))
     y = y if kind is SFSARegressor else y > 0
-    own = {"k": 10, "step": "spectral", "fit_intercept": False, "random_state": 0}
+    own = {"k": 10, "fit_intercept": False, "random_state": 0}
     one, other = (kind(**own).fit(form(c * X), y) for c in (1.0, 2.0**10))
     assert_array_equal(one.coef_, other.coef_ * 2.0**10)
-    assert_array_equal(one.coef_, kind(**own, learning_rate=7).fit(form(X), y).coef_)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
@@ -65,9 +62,9 @@ def test_features_of_any_scale_do_not_make_it_diverge(scale):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((3000, 50)) * scale * np.geomspace(1, 100, 50) + scale
     y = X[:, 40] / scale + rng.standard_normal(3000)
-    model = SFSARegressor(k=5, step="spectral", random_state=0).fit(X, y)
+    model = SFSARegressor(k=5, random_state=0).fit(X, y)
     assert 40 in model.support_ and model.score(X, y) > 0.9
-    SFSAClassifier(k=5, step="spectral", random_state=0).fit(X, y > 0)
+    SFSAClassifier(k=5, random_state=0).fit(X, y > 0)
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "squared_hinge"])
@@ -77,7 +74,7 @@ def test_a_row_much_heavier_than_all_others_does_no_harm(loss):
     X, y = design.sample(4000, np.random.default_rng(0))
     X[3000::100] *= 300
     kind = SFSARegressor if loss == "squared_error" else SFSAClassifier
-    model = kind(k=5, step="spectral", loss=loss, fit_intercept=False, maturity=2000)
+    model = kind(k=5, loss=loss, fit_intercept=False, maturity=2000)
     known = {} if loss == "squared_error" else {"classes": [-1, 1]}
     model.partial_fit(X, y, **known)
     assert np.abs(X[:3000] @ model.coef_).max() < 10
@@ -88,7 +85,7 @@ def test_it_finds_all_features_where_the_constant_step_does_not():
     design = Equicorrelated(1000, 20)
     X, y = design.sample(3000, np.random.default_rng(2))
     X_test, y_test = design.sample(1000, np.random.default_rng(3))
-    model = SFSARegressor(k=20, step="spectral", fit_intercept=False, random_state=0).fit(X, y)
+    model = SFSARegressor(k=20, fit_intercept=False, random_state=0).fit(X, y)
     assert detection_rate(model.support_, design.support) == 100
     assert np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2)) < 1.2
 
@@ -112,7 +109,7 @@ def test_it_finds_as_many_features_as_the_best_screening():
     design, found, bound = Equicorrelated(2000, 20, task="classification"), [], []
     for seed in range(8):
         X, y = design.sample(1500, np.random.default_rng(seed))
-        model = SFSAClassifier(k=20, step="spectral", fit_intercept=False, random_state=0).fit(X, y)
+        model = SFSAClassifier(k=20, fit_intercept=False, random_state=0).fit(X, y)
         found.append(detection_rate(model.support_, design.support))
         factor = X.mean(axis=1)
         t = y * 20 * factor / np.sqrt(21)
@@ -121,18 +118,37 @@ def test_it_finds_as_many_features_as_the_best_screening():
     assert np.mean(found) > np.mean(bound) - 8
 
 
+@pytest.mark.parametrize("kind", [SFSAClassifier, AnytimeSFSAClassifier])
+def test_it_begins_and_ends_by_fit_only(kind):
+    """Another constant step may be taken at any time."""
+    X, y = np.random.default_rng(0).standard_normal((300, 5)), np.arange(300) % 2
+    model = kind(k=2).fit(X, y)
+    assert model.get_params()["learning_rate"] == "auto"
+    with pytest.raises(ValueError, match=r"learning_rate=0\.1 differs from learning_rate='auto'"):
+        model.set_params(learning_rate=0.1).partial_fit(X, y)
+    model.fit(X, y).set_params(learning_rate=0.2).partial_fit(X, y)
+    with pytest.raises(ValueError, match=r"learning_rate='auto' differs from learning_rate=0\.2"):
+        model.set_params(learning_rate="auto").partial_fit(X, y)
+
+
+def test_the_intercept_is_learned_where_all_features_are_zero():
+    y = np.random.default_rng(0).normal(5, 1, 3000)
+    model = SFSARegressor(k=2, random_state=0).fit(np.zeros((3000, 3)), y)
+    assert model.intercept_ == pytest.approx(y.mean(), abs=0.2)
+
+
 def test_it_goes_with_sgd():
-    with pytest.raises(ValueError, match="optimizer='adam' has no step='spectral'"):
-        SFSARegressor(k=2, step="spectral", optimizer="adam").fit(np.eye(5), np.arange(5.0))
+    with pytest.raises(ValueError, match="optimizer='adam' has no learning_rate='auto'"):
+        SFSARegressor(k=2, optimizer="adam").fit(np.eye(5), np.arange(5.0))
 
 
-@pytest.mark.parametrize("step", ["constant", "spectral"])
+@pytest.mark.parametrize("rate", [0.01, "auto"])
 @pytest.mark.parametrize("classify", [False, True])
-def test_a_set_at_any_time_is_that_of_sfsa_with_its_maturity(step, classify):
+def test_a_set_at_any_time_is_that_of_sfsa_with_its_maturity(rate, classify):
     """Maturities 903, 1806, 3612: each begins to prune at the one before."""
     design = Equicorrelated(60, 5, task="classification" if classify else "regression")
     X, y = design.sample(3700, np.random.default_rng(0))
-    own = {"k": 5, "batch_size": 7, "step": step}
+    own = {"k": 5, "batch_size": 7, "learning_rate": rate}
     known = {"classes": [-1, 1]} if classify else {}
     anytime, single = (
         (AnytimeSFSAClassifier, SFSAClassifier)

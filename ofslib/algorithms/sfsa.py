@@ -42,7 +42,7 @@ class Hyper(NamedTuple):
     k: int
     loss: Loss
     optimizer: Optimizer
-    learning_rate: float
+    learning_rate: float  # if constant
     momentum: float
     batch_size: int
     importance: Importance
@@ -91,7 +91,10 @@ def descend(state, hp):
             # Features and intercept, each at its own rate; together they are stable at half of it.
             own = 1.0 / (curvature(hp.loss) * step_size.mean_weight(known) * (1.0 + 1.0 / n))
             rate *= 0.5
-            g[-1] *= 0.5 * own / rate if rate > 0.0 else 0.0
+            if rate > 0.0:
+                g[-1] *= 0.5 * own / rate
+            else:
+                w[-1] -= 0.5 * own * g[-1] / n
     else:
         g[-1] *= pace(hp, state.steps[0] + 1, batch.curvature)
     if hp.optimizer == Optimizer.sgd:
@@ -359,7 +362,14 @@ def new_relay(new_state, n_features: int) -> Relay:
 class Annealing(RowStream):
     """What SFSA and AnytimeSFSA share."""
 
-    learning_rate: float = param("Step size eta of the mean gradient.", POSITIVE, default=0.01)
+    learning_rate: float | str = param(
+        "auto finds the step as the stream runs: the inverse of the spectral norm of the features "
+        "in the model; what is ranked and shown is then a mean of the last iterates. It goes with "
+        "optimizer='sgd'. A number is the papers' constant step size eta of the mean gradient.",
+        one_of("auto"),
+        POSITIVE,
+        default="auto",
+    )
     batch_size: int = param("Rows of a mini-batch.", AT_LEAST_ONE, default=25)
     optimizer: str = param(
         "nesterov is the papers' SFSA-AG, adam (with decay rates 0.9 and 0.999) SFSA-Adam. "
@@ -371,13 +381,6 @@ class Annealing(RowStream):
     )
     momentum: float = param("Of the optimizers momentum and nesterov.", NOT_NEGATIVE, default=0.9)
     mu: float = param("Annealing: the larger, the earlier features go.", NOT_NEGATIVE, default=10.0)
-    step: str = param(
-        "constant is the papers' learning_rate. spectral needs none: the inverse of the spectral "
-        "norm of the features in the model, estimated as the stream runs; what is ranked and shown "
-        "is a mean of the last iterates. It goes with optimizer='sgd'.",
-        one_of("constant", "spectral"),
-        default="constant",
-    )
     importance: str = param(
         "What features are ranked by: coef is |beta|, scaled_coef sd * |beta| (sfsa, Algorithm 2), "
         "scaled_root sqrt(variance * |beta|) (sfsa, Algorithm 1 as printed).",
@@ -386,12 +389,28 @@ class Annealing(RowStream):
     )
 
     fold, fold_together, step_together, hyper = learn, learn_together, step_together, Hyper
-    frozen = ("optimizer", "importance", "step")
+    frozen = ("optimizer", "importance")
+
+    @property
+    def _spectral(self) -> bool:
+        return self.learning_rate == "auto"
+
+    def _refuse_changes(self):
+        super()._refuse_changes()
+        old = getattr(self, "_learned_with", {}).get("learning_rate", self.learning_rate)
+        if (old == "auto") != self._spectral:
+            raise ValueError(
+                f"learning_rate={self.learning_rate!r} differs from learning_rate={old!r}, with "
+                "which learning began: set it back, or begin anew by fit."
+            )
 
     def _new_state(self, n_features):
-        p, sgd, spectral = n_features, self.optimizer == "sgd", self.step == "spectral"
+        p, sgd, spectral = n_features, self.optimizer == "sgd", self._spectral
         if spectral and not sgd:
-            raise ValueError(f"optimizer={self.optimizer!r} has no step='spectral': use 'sgd'.")
+            raise ValueError(
+                f"optimizer={self.optimizer!r} has no learning_rate='auto': give a number, or "
+                "take optimizer='sgd'."
+            )
         return State(
             w=np.zeros(p + 1),
             v=np.zeros(1 if sgd else p + 1),
@@ -406,14 +425,15 @@ class Annealing(RowStream):
 
     def _schedule(self, warmup: int, maturity: int) -> Hyper:
         """The hyper-parameters for a schedule in mini-batches."""
-        spectral = self.step == "spectral"
+        spectral = self._spectral
         # As many as the power iteration needs, but few of a short stream
         burn_in = (min(max(maturity // 16, 1), 8) if maturity else 8) if spectral else 0
         own = {"warmup": warmup, "maturity": maturity, "spectral": spectral, "burn_in": burn_in}
+        own |= {"learning_rate": 0.0} if spectral else {}
         return super()._read_hyper(None, **own)
 
-    def _step(self):
-        return "step='spectral'" if self.step == "spectral" else super()._step()
+    def _remedy(self):
+        return "give learning_rate as a number" if self._spectral else super()._remedy()
 
     def _learners(self, state):
         """The models that learn, each with its hyper-parameters; the last one is shown."""
@@ -446,15 +466,18 @@ class SFSA(Annealing):
 
     maturity: int | None = param(
         "Rows until only k features are left. None: all rows of `fit`, or three quarters of them "
-        "in regression with step='spectral'; in `partial_fit`, where the end is not known, no "
-        "feature is dropped for good and coef_ shows the k most important. With `forget` its rows "
-        "take the place of those of `fit`.",
+        "in regression with learning_rate='auto'; in `partial_fit`, where the end is not known, "
+        "no feature is dropped for good and coef_ shows the k most important. With `forget` its "
+        "rows take the place of those of `fit`.",
         AT_LEAST_ONE,
         None,
         default=None,
     )
     warmup: int | None = param(
-        "Rows before pruning. None: 0, or maturity / 3 if spectral.", WHOLE, None, default=None
+        "Rows before pruning. None: 0, or maturity / 3 with learning_rate='auto'.",
+        WHOLE,
+        None,
+        default=None,
     )
     forget: int | None = param(
         "For streams that change: every so many rows a new model begins with all features, and "
@@ -476,7 +499,7 @@ class SFSA(Annealing):
         return one(n_features) if self.forget is None else new_relay(one, n_features)
 
     def _read_hyper(self, n_rows):
-        maturity, warmup, spectral = self.maturity, self.warmup, self.step == "spectral"
+        maturity, warmup, spectral = self.maturity, self.warmup, self._spectral
         n_rows = n_rows if self.forget is None else self.forget
         if maturity is None and n_rows is not None:
             # A label tells little: to find the features takes all rows.

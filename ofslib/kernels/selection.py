@@ -90,7 +90,8 @@ def keep_top(index, value, m, k, work, guess):
         low += v <= guess
     if low < leaving:
         low = m
-        work[:m] = value[:m]
+        for i in range(m):  # a slice would need the text of an error: two seconds of compilation
+            work[i] = value[i]
     cut = kth_largest(work, low, low - leaving + 1)
     below, tied = 0, 0
     for i in range(low):

@@ -37,7 +37,8 @@ class StepSize(NamedTuple):
 def new_step_size(p: int) -> StepSize:
     """Nothing is known yet; p = 0 for one that is not used."""
     vectors, sums, counts = np.zeros((2, p + 1)), np.zeros((5, 1)), np.zeros((2, 1), np.int64)
-    return StepSize(*vectors, new_moments(max(p, 1)), *sums, *counts)
+    moments = new_moments(max(p, 1))._replace(total=np.zeros(1))
+    return StepSize(*vectors, moments, *sums, *counts)
 
 
 @kernel

@@ -352,8 +352,7 @@ class RowStream(LinearModel):
             f"the last {sums.rows:.0f} rows, though {rarer:.0f} have the rarer one, and is no "
             f"better than a constant: their mean loss is {sums.loss / sums.rows:.3g} against "
             f"{least / sums.rows:.3g}. Its coefficients may still be too small to tell: take "
-            f"larger steps than with {self._step()}, more rows or n_passes, or let SFSA find the "
-            "step by step='spectral'."
+            f"larger steps than with {self._step()}, more rows or n_passes, or {self._remedy()}."
         )
 
     def _sorted(self, sums: Sums) -> str:
@@ -393,11 +392,14 @@ class RowStream(LinearModel):
     def _step(self) -> str:
         return f"{self.step_parameter}={getattr(self, self.step_parameter)}"
 
+    def _remedy(self) -> str:
+        return "let SFSA find the step (learning_rate='auto')"
+
     def _advice(self) -> str:
         smaller = "smaller" if self.step_parameter == "learning_rate" else "larger"
         return (
             f"Its steps may be too large for these data with {self._step()}: take a {smaller} one, "
-            "standardise the features, or let SFSA find the step by step='spectral'."
+            f"standardise the features, or {self._remedy()}."
         )
 
     def _advice_if_empty(self, state: NamedTuple) -> str:
