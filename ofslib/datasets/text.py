@@ -74,18 +74,20 @@ def _unreadable():
 
 
 class Piece(NamedTuple):
-    """Consecutive rows: the parts of a CSR matrix, and the labels."""
+    """Consecutive rows: the parts of a CSR matrix, the labels, and the weights if there are any."""
 
     data: np.ndarray
     indices: np.ndarray  # int32, ascending in each row
     indptr: np.ndarray  # int32; it may begin anywhere, `data` and `indices` with the first row
-    y: np.ndarray  # float64
+    y: np.ndarray  # float64, or words
+    weight: np.ndarray | None = None  # float64
 
     def rows(self, start: int, stop: int) -> "Piece":
         """Some of the rows, in the same memory."""
         ends = self.indptr[start : stop + 1]
         entries = slice(ends[0] - self.indptr[0], ends[-1] - self.indptr[0])
-        return Piece(self.data[entries], self.indices[entries], ends, self.y[start:stop])
+        weight = None if self.weight is None else self.weight[start:stop]
+        return Piece(self.data[entries], self.indices[entries], ends, self.y[start:stop], weight)
 
 
 def joined(pieces: list[Piece]) -> Piece:
@@ -97,8 +99,9 @@ def joined(pieces: list[Piece]) -> Piece:
             f"a block has {indptr[-1]} entries, more than an int32 counts: read fewer rows at once "
             "(open_stream, block_rows)"
         )
-    data, indices, _, y = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
-    return Piece(data, indices, indptr.astype(np.int32), y)
+    columns = zip(*pieces, strict=True)
+    data, indices, _, y, weight = (a[0] if a[0] is None else np.concatenate(a) for a in columns)
+    return Piece(data, indices, indptr.astype(np.int32), y, weight)
 
 
 def as_matrix(piece: Piece, width: int) -> tuple[sp.csr_array, np.ndarray]:
@@ -121,25 +124,18 @@ class _Wrong(Exception):
         self.reason, self.line = reason, line
 
 
-class TextRows:
-    """The rows of a text file, parsed anew in each pass, in pieces of about `_CHUNK` bytes."""
+class FileRows:
+    """Rows of a file, read anew in each pass; what else `Stream` asks for stands in `formats`."""
 
     shared = False  # blocks must not be views, or they would keep whole pieces
+    names: np.ndarray | None = None  # of the columns
+    columns: int | None = None  # how many, where this is known without reading the rows
+    weighted = worded = False  # whether rows have weights, and whether labels are words
 
-    def __init__(self, path, zero_based, n_features, dtype, n_jobs=1):
-        self.path, self.zero_based, self.dtype = Path(path), zero_based, np.dtype(dtype)
-        self.n_features, self.n_jobs = n_features, n_jobs
+    def __init__(self, path, dtype):
+        self.path, self.dtype = Path(path), np.dtype(dtype)
         self.saw: Callable[[int], object] | None = None  # told the bytes of the file read so far
         self._content: tuple[list[int], str] = ([], "")
-        check_whole(n_jobs=(n_jobs, 1))
-        if not isinstance(zero_based, bool | np.bool_):
-            raise ValueError(f"zero_based: expected True or False, got {zero_based!r}")
-        with open_text(path) as file:
-            buffer = bytearray(1 << 16)
-            size = self._read(file, buffer)
-        begin = bytes(buffer[:size]).removeprefix(_BYTE_ORDER_MARK).split(b"\n")
-        lines = (line.split(b"#")[0] for line in begin)
-        self.is_vw = b"|" in next(filter(bytes.strip, lines), b"")
 
     def content(self) -> tuple[list[int], str]:
         """State of the file and digest of its bytes, read anew only if its state has changed."""
@@ -151,21 +147,46 @@ class TextRows:
                 self._content = (state, hashlib.file_digest(file, "sha256").hexdigest())
         return self._content
 
+    @cached_property
+    def size(self):
+        """Number of rows and of columns: one pass over the file."""
+        rows, largest = 0, -1
+        for piece in self.pieces():
+            rows, largest = rows + len(piece.y), int(piece.indices.max(initial=largest))
+        return rows, self.columns or largest + 1
+
+    def pieces(self, start: int = 0, width: int | None = None) -> Iterator[Piece]:
+        """The rows from `start` on; an index beyond the width is an error."""
+        raise NotImplementedError
+
     def options(self) -> list:
         """What else the rows depend on."""
-        return [self.is_vw, bool(self.zero_based), self.dtype.str]
+        raise NotImplementedError
 
     def identity(self) -> list:
         """What tells these rows from others."""
         return [self.content()[1], *self.options()]
 
-    @cached_property
-    def size(self):
-        """Number of rows and of columns: one pass over the text."""
-        rows, largest = 0, -1
-        for piece in self.pieces():
-            rows, largest = rows + len(piece.y), int(piece.indices.max(initial=largest))
-        return rows, largest + 1
+
+class TextRows(FileRows):
+    """The rows of a text file, parsed anew in each pass, in pieces of about `_CHUNK` bytes."""
+
+    def __init__(self, path, zero_based, n_features, dtype, n_jobs=1):
+        super().__init__(path, dtype)
+        self.zero_based, self.n_features, self.n_jobs = zero_based, n_features, n_jobs
+        check_whole(n_jobs=(n_jobs, 1))
+        if not isinstance(zero_based, bool | np.bool_):
+            raise ValueError(f"zero_based: expected True or False, got {zero_based!r}")
+        with open_text(path) as file:
+            buffer = bytearray(1 << 16)
+            size = self._read(file, buffer)
+        begin = bytes(buffer[:size]).removeprefix(_BYTE_ORDER_MARK).split(b"\n")
+        lines = (line.split(b"#")[0] for line in begin)
+        self.is_vw = b"|" in next(filter(bytes.strip, lines), b"")
+
+    def options(self) -> list:
+        """What else the rows depend on."""
+        return [self.is_vw, bool(self.zero_based), self.dtype.str]
 
     def pieces(self, start: int = 0, width: int | None = None) -> Iterator[Piece]:
         """The rows from `start` on; an index beyond the width is an error."""
@@ -248,7 +269,7 @@ class TextRows:
         limits = np.uint64(lowest), np.uint64(highest)
         text, stop = chunk
         array = np.frombuffer(text, np.uint8)
-        n, nnz, ascend, rows, (fault, begin, line) = parse_rows(array, stop, self.is_vw, *limits)
+        n, nnz, ascend, rows, (fault, begin, line) = self._kernel(array, stop, *limits)
         try:
             if fault > HARD:
                 raise _Wrong(_complaint(text, fault, begin, lowest, highest), line)
@@ -258,13 +279,21 @@ class TextRows:
             data, indices = rows.data[:nnz].astype(self.dtype), rows.indices[:nnz].copy()
             piece = Piece(data, indices, rows.indptr[: n + 1].copy(), rows.y[:n].copy())
             self._check_finite(piece, text)
-            if not ascend:
-                _sort(piece, text)
+            piece = self._finished(piece, ascend, rows, text)
         except _Wrong as wrong:
             begin = text.split(b"\n", wrong.line + 1)[wrong.line][:50]
             said = f"The line begins {begin.decode(errors='replace').strip()!r}"
             return _Wrong(f"{wrong.reason}. {said}: correct it or leave it out", 0), wrong.line
         return piece, line
+
+    def _kernel(self, text, stop, lowest, highest):
+        return parse_rows(text, stop, self.is_vw, lowest, highest)
+
+    def _finished(self, piece, ascend, rows, text):
+        """A piece as its arrays say, with the entries of each row in order."""
+        if not ascend:
+            _sort(piece, text)
+        return piece
 
     def _check_finite(self, piece, text):
         for values, of in ((piece.data, self.dtype), (piece.y, np.dtype(np.float64))):
@@ -299,7 +328,7 @@ def _complaint(text, fault, begin, lowest, highest):
     whole = _WORD.match(text, begin)[0]
     word = whole[:50].decode(errors="replace")
     if fault == LABEL:
-        return f"the label {word!r} is not a number"
+        return f"the label {word!r} is not a number; see word_labels"
     if fault == LONG:
         return f"a number of {word[:20]!r}... is longer than {LONGEST_NUMBER} characters"
     if fault == INDEX:
@@ -307,5 +336,5 @@ def _complaint(text, fault, begin, lowest, highest):
         allowed = f"a whole number from {lowest} to {highest}; see zero_based and n_features"
         return f"feature index {index} is not {allowed}"
     if word.startswith("qid:"):
-        return f"{word!r} names a query of a ranking, which is not read"
+        return f"{word!r} names a query (qid) of a ranking, which is not read: take it out"
     return f"{word!r} is not `index:value` with finite numbers"

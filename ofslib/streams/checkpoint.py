@@ -1,5 +1,6 @@
 """Learning from a stream in one call, which goes on where it was killed."""
 
+import inspect
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -75,6 +76,7 @@ def fit_stream(
         One that learns from rows or from running averages.
     stream : ofslib.datasets.Stream
         From `ofslib.datasets.open_stream`. Without a cache, to go on parses again what was shown.
+        Weights are handed on as `sample_weight`, names of columns become `feature_names_in_`.
     checkpoint : path-like, optional
         A file of the learner half-way: a model file, whole or as it was before. If it is there,
         learning goes on from it, and ends in the same bits as never having stopped. It stays: when
@@ -89,7 +91,8 @@ def fit_stream(
     Raises
     ------
     TypeError
-        If the model does not learn from rows or averages.
+        If the model does not learn from rows or averages, or knows no weights and the rows have
+        some.
     ValueError
         If a parameter or the stream is not allowed, or the checkpoint is one of another model or
         stream: the message names what differs.
@@ -97,6 +100,10 @@ def fit_stream(
     if not (isinstance(model, LinearModel) and hasattr(model, "partial_fit")):
         name = type(model).__name__
         raise TypeError(f"model: expected one that learns from rows or averages, got {name}")
+    known = inspect.signature(model.partial_fit).parameters
+    if stream.weighted and "sample_weight" not in known:
+        raise TypeError(f"stream: its rows have weights, and {type(model).__name__} has no "
+                        "sample_weight: leave the weights out")  # fmt: skip
     if not every >= 0:
         raise ValueError(f"every: expected at least 0 seconds, got {every}")
     model._validate_params()
@@ -120,7 +127,7 @@ def fit_stream(
 def _labels(stream) -> np.ndarray:
     """The labels up to the first block in which there is a second one."""
     found = np.empty(0)
-    for _, y in stream:
+    for _, y, *_ in stream:
         found = np.unique(np.concatenate([found, y]) if len(found) else y)
         if len(found) > 1:
             break
@@ -146,8 +153,9 @@ def _learn(work, stream, n, total, path, every, classes, bar):
     try:
         while work.rows < total:
             last = work.rows
-            for X, y in stream.skip(last % n):
-                learner.partial_fit(X, y, **known)
+            for X, y, *weight in stream.skip(last % n):
+                weights = {"sample_weight": weight[0]} if weight else {}
+                learner.partial_fit(X, y, **known, **weights)
                 bar.update(work.rows - bar.n)
                 now = time.monotonic()
                 speed = stream.text_bytes * (work.rows - first) / n / max(now - began, 1e-9)

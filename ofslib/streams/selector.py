@@ -12,11 +12,11 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 
 from ofslib._model_files import Saved, refuse_unlike
-from ofslib._sparse import checked
+from ofslib._sparse import checked, validated
 from ofslib.streams.bases import BaseEstimator, ClassifierMixin, RegressorMixin, SelectorMixin
 
 
@@ -181,8 +181,8 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
         }
         refuse_times(X=X, y=y)
         if not self.supervised:
-            return validate_data(self, checked(X), **form), None
-        X, y = validate_data(self, checked(X), y, y_numeric=not is_classifier(self), **form)
+            return validated(self, X, **form), None
+        X, y = validated(self, X, y, y_numeric=not is_classifier(self), **form)
         return X, self._targets(y, **known)
 
     def transform(self, X):
@@ -253,8 +253,7 @@ class LinearModel(Selector):
 
     def _margins(self, X) -> np.ndarray:
         check_is_fitted(self)
-        X = checked(X)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = validated(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
         coef, intercept = self._model(self._state)
         return safe_sparse_dot(X, coef) + intercept
 
