@@ -489,7 +489,7 @@ READERS = [
     (opened(n_features=0), "n_features: .*got 0"),
     (opened(n_features="x"), "n_features: .*'x'"),
     (lambda folder: datasets.open_stream(folder), "is a folder", IsADirectoryError),
-    (lambda folder: datasets.open_stream(None), "path_or_name .*None", TypeError),
+    (lambda folder: datasets.open_stream(None), "source .*None", TypeError),
     (opened(start_row=-1), "start_row: .*got -1"),
     (opened(dtype=int), "dtype: .*int"),
     (opened(n_features=1, cache=False), "n_features"),

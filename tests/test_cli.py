@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from test_datasets import cells, write_table
@@ -499,11 +500,12 @@ def blocks(kind):
 
 
 def test_the_readmes_own_data_is_five_lines_of_shell_and_ten_of_python(folder, ofs):
-    import gzip
-
-    for name, seed in (("clicks", 0), ("tomorrow", 1)):
-        with gzip.open(f"{name}.svm.gz", "wt") as file:
-            file.write(text(seed=seed, width=1200))
+    rng = np.random.default_rng(0)
+    for name in ("clicks", "tomorrow"):
+        cells = rng.integers(-2, 3, (400, 1201))
+        cells[:, 0] = cells[:, 1:6].sum(axis=1) > 0
+        names = ["clicked", *(f"ad {j}" for j in range(1200))]
+        pd.DataFrame(cells, columns=names).to_csv(f"{name}.csv.gz", index=False)
     _, lines = blocks("shell")
     assert len(lines) == 5
     for line in lines:
@@ -511,10 +513,12 @@ def test_the_readmes_own_data_is_five_lines_of_shell_and_ten_of_python(folder, o
         code, _, err = ofs(words)
         assert (name, code) == ("ofslib", 0), err
     assert len(Path("features.csv").read_text().splitlines()) == 1001
-    assert len(Path("predictions.csv").read_text().splitlines()) == 1 + N
+    assert pd.read_csv("features.csv")["feature"].str.startswith("ad ").all()
+    assert len(Path("predictions.csv").read_text().splitlines()) == 1 + 400
     program, lines = blocks("python")
     assert len(lines) == 10
     names: dict = {}
     exec(compile(program, "README.md", "exec"), names)
-    assert names["model"].n_samples_seen_ == 2 * N
+    assert names["model"].n_samples_seen_ == 2 * 400
+    assert names["model"].feature_names_in_[7] == "ad 7"
     assert np.mean(names["foretold"] == names["y"]) > 0.7

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
@@ -26,13 +25,13 @@ from ofslib.datasets import CorruptFile, formats, open_stream, tables
 
 N, P = 211, 6
 NAMES = ["age", "bytes sent", 'a "b", c', "größe", "x", "y2"]
-LABELS = np.array(["nein", "ja"])
+LABELS = np.array(["no", "oui"])
 
 
 def random_table():
-    """Rows with zeros, and doubles of all exponents, of which 17 digits matter."""
+    """Rows with zeros, and doubles of many exponents, of which 17 digits matter."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((N, P)) * 10.0 ** rng.integers(-300, 300, (N, P))
+    X = rng.standard_normal((N, P)) * 10.0 ** rng.integers(-300, 0, (N, P))
     X[:, :3] = rng.standard_normal((N, 3))
     X[rng.random((N, P)) < 0.4] = 0.0
     return X, np.where(X[:, 0] + X[:, 1] > 0.1, 1.0, -1.0)
@@ -64,6 +63,11 @@ def written(function, name, **options):
 
 def given(source, **options):
     return lambda: (source(), options)
+
+
+def polars(frame):
+    """Its frame of polars, 175 MB that no group brings."""
+    return pytest.importorskip("polars").from_pandas(frame)
 
 
 def csv_text(frame=FRAME, **own):
@@ -112,7 +116,7 @@ FORMS = {
     "npz": written(lambda name: np.savez(name, X=X, y=Y), "rows.npz"),
     "sparse npz": written(lambda name: np.savez(name, **SPARSE, t=Y), "rows.npz", label="t"),
     "pandas": given(lambda: PLAIN, label="label"),
-    "polars": given(lambda: pl.from_pandas(PLAIN), label="label"),
+    "polars": given(lambda: polars(PLAIN), label="label"),
     "arrow": given(lambda: TABLE, label="label"),
     "frame and labels": given(lambda: (PLAIN[NAMES], PLAIN["label"])),
     "arrays": given(lambda: (X, Y)),
@@ -157,11 +161,16 @@ def test_the_same_rows_are_the_same_bits_and_the_same_model(form, text):
     assert (None if names is None else names.tolist()) == (NAMES if form in NAMED else None)
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet", "npy", "pandas", "function"])
-def test_single_precision_and_what_it_cannot_hold(form):
-    source, options = FORMS[form]()
-    with pytest.raises(ValueError, match="row .*float32"):
-        list(open_stream(source, dtype=np.float32, cache=False, **options))
+def test_what_single_precision_cannot_hold_is_named():
+    frame = pd.DataFrame({"a": [0.1, 1e300], "y": [1.0, 2.0]})
+    frame.to_csv("a.csv", index=False)
+    frame.to_parquet("a.parquet")
+    np.save("a.npy", frame.to_numpy())
+    for source in ("a.csv", "a.parquet", "a.npy", frame, (sp.csr_array([[0.1], [1e300]]), [1, 2])):
+        own = {} if isinstance(source, tuple) else {"label": 1}
+        assert whole(open_stream(source, cache=False, **own))[0].data.tolist() == [0.1, 1e300]
+        with pytest.raises(ValueError, match=r"row 2: a value is not .*float32"):
+            list(open_stream(source, dtype=np.float32, cache=False, **own))
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "npy", "polars", "list of blocks"])
@@ -265,10 +274,8 @@ WORDED = {
     "parquet": written(
         lambda name: PLAIN.assign(label=WORDS).to_parquet(name), "rows.parquet", label="label"
     ),
-    "categories": given(
-        lambda: PLAIN.assign(label=pd.Categorical(WORDS)), label="label"
-    ),
-    "polars": given(lambda: pl.from_pandas(PLAIN.assign(label=WORDS)), label="label"),
+    "categories": given(lambda: PLAIN.assign(label=pd.Categorical(WORDS)), label="label"),
+    "polars": given(lambda: polars(PLAIN.assign(label=WORDS)), label="label"),
     "arrow": given(
         lambda: pa.table(PLAIN.assign(label=WORDS)).set_column(
             6, "label", pa.array(WORDS).dictionary_encode()
@@ -302,8 +309,8 @@ def test_labels_may_be_words(form, cache, text):
         assert labels.tolist() == WORDS.tolist()
         assert (got != sp.csr_array(X)).nnz == 0
     model = fit_stream(ofslib.SGDTClassifier(k=2), stream, "run.ckpt")
-    assert model.classes_.tolist() == ["ja", "nein"]
-    assert model.coef_.tobytes() == (-expected.coef_).tobytes()
+    assert model.classes_.tolist() == LABELS.tolist()
+    assert learned(model) == learned(expected)
     model.save("m.npz")
     again = ofslib.SGDTClassifier.load("m.npz")
     assert np.mean(again.predict(got) == WORDS) == np.mean(expected.predict(got) == Y)
@@ -317,7 +324,7 @@ def test_labels_are_all_words_or_all_numbers():
     with pytest.raises(ValueError, match=r"a\.csv, row 3: expected a word as label.*''"):
         list(open_stream("a.csv", label="label"))
     mixed = pd.DataFrame({"f": [1, 2], "label": ["a", 5]})
-    with pytest.raises(ValueError, match="row 2: expected a word as label.*5"):
+    with pytest.raises(ValueError, match=r"row 2: expected a word as label.*5"):
         list(open_stream(mixed, label="label"))
     Path("a.svm").write_text("spam 1:1\n")
     with pytest.raises(ValueError, match=r"a\.svm, line 1: .*'spam' is not.*see word_labels"):
@@ -376,14 +383,14 @@ def test_wrong_weights_are_named():
     Path("a.vw").write_text("1 1.5|f 1:1\n1 -2 |f 1:1\n")
     with pytest.raises(ValueError, match=r"a\.vw, line 2: the weight -2\.0"):
         list(open_stream("a.vw", weight=True))
-    with pytest.raises(ValueError, match=r"a\.vw, line 1: '1\.5\|f'.*weight=True"):
+    with pytest.raises(ValueError, match=r"a\.vw, line 1: '1\.5\|f'.*see hashed and weight"):
         list(open_stream("a.vw"))
     Path("a.svm").write_text("1 1:1\n")
     with pytest.raises(ValueError, match="LIBSVM text, which has no weights"):
         open_stream("a.svm", weight=True)
     # More digits than the kernel reads itself.
     Path("a.vw").write_text(f"1 0.{'1' * 30} |f 1:1\n{'3' * 25} |f 1:0.{'7' * 40}\n")
-    (block, y, weight), = open_stream("a.vw", weight=True)
+    ((block, y, weight),) = open_stream("a.vw", weight=True)
     assert weight.tolist() == [float(f"0.{'1' * 30}"), 1] and y[1] == float("3" * 25)
     assert block.data.tolist() == [1, float(f"0.{'7' * 40}")]
 
@@ -442,7 +449,7 @@ def test_names_of_a_libsvm_text_are_hashed_too_and_numbers_are_names():
 
 def test_names_that_are_indices_stay_as_they_are():
     Path("a.vw").write_text("1 2 |f 3:1.5 1:2\n")
-    (block, y, weight), = open_stream("a.vw", weight=True)
+    ((block, _, weight),) = open_stream("a.vw", weight=True)
     assert block.toarray().tolist() == [[2, 0, 1.5]] and weight.tolist() == [2]
     for line in ("1 2 |f 3:1 3:2", "1 2 |f 3:1 |g 4:1", "1 2 |f:3 1:1", "1 |f 0:1", "1 |f a:1"):
         Path("a.vw").write_text(line + "\n")
@@ -509,7 +516,7 @@ def test_a_table_without_rows_has_none():
         fit_stream(ofslib.SGDTClassifier(k=1), stream)
 
 
-FRAMES = {"pandas": lambda frame: frame, "polars": pl.from_pandas, "arrow": pa.table}
+FRAMES = {"pandas": lambda frame: frame, "polars": polars, "arrow": pa.table}
 
 
 @pytest.mark.parametrize("kind", FRAMES)
@@ -555,7 +562,7 @@ def test_truth_values_and_whole_numbers_are_numbers(kind, column):
         ([X], r"block 1: expected \(X, y\)", ValueError),
         ([(X, Y), (X[:, 1:], Y)], "block 2: columns: expected 6 as in block 1, got 5", ValueError),
         ([(X, Y), (X, WORDS)], "block 2: worded", ValueError),
-        ([(X, Y), (X, Y, Y)], "block 2: weighted", ValueError),
+        ([(X, Y), (X, Y, Y**2)], "block 2: weighted", ValueError),
         (([[1, np.nan]], [1]), "X, row 1, column 2: .*missing", ValueError),
         (([["a"]], [1]), "X, row 1, column 1: .*'a'", ValueError),
         ((sp.csr_array([[np.nan]]), [1]), "X, row 1: .*not a finite", ValueError),
@@ -573,7 +580,7 @@ def test_an_iterator_is_gone_through_once():
     assert_same(whole(stream), (sp.csr_array(X), Y))
     with pytest.raises(ValueError, match="gave its blocks already: for a second pass"):
         list(stream)
-    with pytest.raises(ValueError, match="gives its blocks once.*partial_fit"):
+    with pytest.raises(ValueError, match=r"gives its blocks once.*partial_fit"):
         fit_stream(ofslib.SGDTClassifier(k=2), open_stream(iter(blocks())))
 
 

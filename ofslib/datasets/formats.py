@@ -161,8 +161,9 @@ def _sparse(table: np.ndarray, y, weight, dtype, where: str, first: int) -> Piec
 def _refuse_large(data, rows, where, first):
     wrong = np.flatnonzero(~np.isfinite(data))
     if len(wrong):
+        most = f"{np.finfo(data.dtype).max:.2g}"
         raise ValueError(f"{where}, row {first + rows[wrong[0]] + 1}: a value is not a finite "
-                         f"number of {data.dtype} (at most {np.finfo(data.dtype).max:.2g})")  # fmt: skip
+                         f"number of {data.dtype} (at most {most})")  # fmt: skip
 
 
 def _from_matrix(X, y, weight, dtype, where: str, first: int) -> Piece:

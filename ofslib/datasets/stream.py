@@ -20,7 +20,14 @@ import scipy.sparse as sp
 from ofslib._files import CorruptFile, whole_file, write_whole
 from ofslib._sparse import NamedRows, checked
 from ofslib.datasets.download import fetch
-from ofslib.datasets.formats import ArrayRows, BlockRows, FrameRows, as_rows, is_frame, refuse_narrow
+from ofslib.datasets.formats import (
+    ArrayRows,
+    BlockRows,
+    FrameRows,
+    as_rows,
+    is_frame,
+    refuse_narrow,
+)
 from ofslib.datasets.readers import load
 from ofslib.datasets.registry import read_rows
 from ofslib.datasets.tables import TEXTS, format_of, open_table
@@ -87,12 +94,12 @@ def open_stream(
 
 
 open_stream.__doc__ += """
-    A file goes by its ending: .csv and .tsv; .parquet, .arrow and .feather (with the extra `arrow`);
+    A file goes by its ending: .csv and .tsv; .parquet, .arrow and .feather (the extra `arrow`);
     .npz with X (or the parts of a sparse matrix of scipy) and y; .npy, mapped; any other is a
     LIBSVM or Vowpal Wabbit text. Texts may be compressed (.gz, .bz2, .xz; .zst with the package
     backports.zstd). Memory is constant but for .npz. In memory, `source` is a data frame (pandas,
-    polars, Arrow), a tuple (X, y) or (X, y, weight) of arrays or sparse matrices, or blocks of such:
-    a list, another iterable, or a function that returns a new iterator for each pass.
+    polars, Arrow), a tuple (X, y) or (X, y, weight) of arrays or sparse matrices, or blocks of
+    such: a list, another iterable, or a function that returns a new iterator for each pass.
 
     A bar in the first line of a text means Vowpal Wabbit's: one namespace, `index:value`. A `#`
     begins a comment, but not after a bar. What is wrong is a ValueError with file and line, or row
@@ -183,8 +190,10 @@ def _in_memory(source, label, weight, dtype):
             raise ValueError(f"source: expected (X, y) or (X, y, weight), got {len(source)} parts")
         X, y, *weights = source
         return as_rows(X, y, dtype, *weights)
-    if isinstance(source, np.ndarray) or sp.issparse(source) or not (
-        callable(source) or isinstance(source, Iterable)
+    if (
+        isinstance(source, np.ndarray)
+        or sp.issparse(source)
+        or not (callable(source) or isinstance(source, Iterable))
     ):
         kind = type(source).__name__
         raise TypeError(f"source must be a file, a name, (X, y) or blocks of these, not {kind}")
@@ -327,9 +336,9 @@ class Stream:
 class CachedRows:
     """The parsed rows of a text file in one binary file, made whole or not at all.
 
-    One piece after the other, each the arrays y, data, indptr and indices, and weights if there are
-    any, with zeros up to a multiple of eight bytes; then, as JSON, what the file was made from, each
-    piece's rows, columns, entries and digest, and the words of which labels are numbers; then that
+    One piece after the other, each the arrays y, data, indptr and indices, and weights if there
+    are any, with zeros up to a multiple of eight bytes; then, as JSON, what the file was made from,
+    each piece's rows, columns, entries and digest, and the words that labels count; then that
     JSON's length and CRC. A piece is mapped into memory, and checked when it is first read: its
     digest, that its indices are those of a matrix, and its labels those of words.
 
@@ -406,9 +415,7 @@ class CachedRows:
 
     def _piece(self, raw, rows, nnz):
         """The arrays of a piece, in the memory of its bytes."""
-        y, data, indptr, indices, *weight = np.split(
-            raw, np.cumsum(self._lengths(rows, nnz))[:-1]
-        )
+        y, data, indptr, indices, *weight = np.split(raw, np.cumsum(self._lengths(rows, nnz))[:-1])
         indptr, indices = indptr.view(np.int32)[: rows + 1], indices.view(np.int32)[:nnz]
         own = weight[0].view(np.float64) if weight else None
         return Piece(data.view(self.text.dtype)[:nnz], indices, indptr, y.view(np.float64), own)

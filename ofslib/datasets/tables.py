@@ -4,6 +4,7 @@ import bisect
 import csv
 import io
 import itertools
+import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -120,10 +121,10 @@ class DelimitedRows(_Columns, FileRows):
                 chunks = pd.read_csv(
                     file, sep=self.delimiter, header=None, skiprows=int(self.header),
                     names=range(self.width), index_col=False, dtype=types, chunksize=step,
-                    engine="c", float_precision="round_trip", na_filter=False,
+                    engine="c", na_filter=False, **_exact(pd),
                     skipinitialspace=True, encoding="utf-8",
                 )  # fmt: skip
-                for chunk in chunks:
+                while (chunk := self._next(chunks)) is not None:
                     cells = [chunk[j].to_numpy() for j in range(self.width)]
                     piece = self._piece(cells, first)
                     if start < first + len(chunk):
@@ -136,20 +137,42 @@ class DelimitedRows(_Columns, FileRows):
             except ValueError as error:
                 self._refuse(first, step, error)
 
+    def _next(self, chunks):
+        """The next chunk, None at the end; a first row that is too long is more than a warning."""
+        from pandas.errors import ParserWarning
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ParserWarning)
+            try:
+                return next(chunks, None)
+            except ParserWarning as warning:
+                raise ValueError(str(warning)) from None
+
     def _refuse(self, first, step, error):
         """Raise an error that names the cell which the fast parser could not read."""
         if str(error).startswith(str(self.path)):  # it is named
             raise error
+        begin = first + int(self.header)
         with self._cells() as rows:
-            rows = itertools.islice(filter(None, rows), first + int(self.header), None)
-            for row, cells in enumerate(itertools.islice(rows, step), first):
-                if len(cells) != self.width:
-                    raise ValueError(f"{self.path}, row {row + 1}: expected {self.width} cells, "
-                                     f"got {len(cells)}") from error  # fmt: skip
-                own = self.roles.label if self.worded else None
-                read = (cell if j == own else _read(cell) for j, cell in enumerate(cells))
-                self._piece([np.array([cell]) for cell in read], row)
+            rows = list(itertools.islice(filter(None, rows), begin, begin + step))
+        whole = list(itertools.takewhile(lambda row: len(row) == self.width, rows))
+        columns = [np.array(column, object) for column in zip(*whole, strict=True)]
+        own = self.roles.label if self.worded else None
+        for j, column in enumerate(columns):
+            column[:] = column if j == own else [_read(cell) for cell in column]
+        if columns:
+            self._piece(columns, first)
+        if len(whole) < len(rows):
+            got, row = len(rows[len(whole)]), first + len(whole) + 1
+            message = f"{self.path}, row {row}: expected {self.width} cells, got {got}"
+            raise ValueError(message) from error
         raise ValueError(f"{self.path}: {error}") from error
+
+
+def _exact(pd) -> dict:
+    """What makes pandas' parser exact: nothing from 3.1 on, where it always is."""
+    version = tuple(map(int, pd.__version__.split(".")[:2]))
+    return {"float_precision": "round_trip"} if version < (3, 1) else {}
 
 
 def _read(cell):
@@ -212,8 +235,10 @@ class ArrowRows(_Columns, FileRows):
                 with import_module("pyarrow.parquet").ParquetFile(self.path) as file:
                     about = file.metadata
                     counts = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
-                    yield file.schema_arrow, counts, lambda i, rows: file.iter_batches(
-                        rows, row_groups=[i]
+                    yield (
+                        file.schema_arrow,
+                        counts,
+                        lambda i, rows: file.iter_batches(rows, row_groups=[i]),
                     )
             else:
                 with self.pa.memory_map(str(self.path)) as memory:

@@ -337,4 +337,4 @@ def _complaint(text, fault, begin, lowest, highest):
         return f"feature index {index} is not {allowed}"
     if word.startswith("qid:"):
         return f"{word!r} names a query (qid) of a ranking, which is not read: take it out"
-    return f"{word!r} is not `index:value` with finite numbers"
+    return f"{word!r} is not `index:value` with finite numbers; see hashed and weight"
