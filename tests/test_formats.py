@@ -46,8 +46,7 @@ FRAME.insert(2, "w", np.arange(N) % 3 + 0.5)
 def folder(tmp_path, monkeypatch):
     """An empty folder as the current one; tables are read some rows at a time."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(formats, "_VALUES", 40 * P)
-    monkeypatch.setattr(tables, "_VALUES", 40 * P)
+    monkeypatch.setattr(formats, "_VALUES", 5 * P)
     return tmp_path
 
 
@@ -190,7 +189,7 @@ def test_learning_goes_on_from_a_checkpoint(form):
 
 
 def test_a_table_is_read_in_constant_memory(monkeypatch):
-    monkeypatch.setattr(tables, "_VALUES", 1 << 12)
+    monkeypatch.setattr(formats, "_VALUES", 1 << 9)
     large = np.arange(1.0, 240_001).reshape(-1, 8) % 7
     frame = pd.DataFrame(large, columns=list("abcdefgh"))
     frame.to_csv("large.csv", index=False)
@@ -313,7 +312,8 @@ def test_labels_may_be_words(form, cache, text):
     assert learned(model) == learned(expected)
     model.save("m.npz")
     again = ofslib.SGDTClassifier.load("m.npz")
-    assert np.mean(again.predict(got) == WORDS) == np.mean(expected.predict(got) == Y)
+    block, _ = next(iter(stream))
+    assert np.array_equal(again.predict(block), LABELS[(expected.predict(X[:50]) > 0).astype(int)])
 
 
 def test_labels_are_all_words_or_all_numbers():
@@ -398,7 +398,9 @@ def test_wrong_weights_are_named():
 @pytest.mark.parametrize("options", [{}, {"hashed": True, "n_features": 8}, {"word_labels": True}])
 def test_a_query_is_refused_in_words_of_its_own(options):
     Path("a.svm").write_text("1 1:1\n2 qid:7 1:1\n")
-    with pytest.raises(ValueError, match=r"line 2: 'qid:7' names a query \(qid\) of a ranking"):
+    with pytest.raises(
+        ValueError, match=r"line 2: 'qid:7' names a query of a ranking, which is not read"
+    ):
         list(open_stream("a.svm", **options))
 
 

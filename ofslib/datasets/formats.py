@@ -8,6 +8,7 @@ rows, `weighted` and `worded`, and gives its `pieces` from a row on as often as 
 import hashlib
 import itertools
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,7 +20,12 @@ from ofslib._sparse import checked
 from ofslib.datasets.text import Piece
 from ofslib.kernels.rows import is_canonical
 
-_VALUES = 1 << 20  # of a table that are held at once
+_VALUES = 1 << 20  # of a table that are held at once, or more where it is wide
+
+
+def rows_at_once(width: int) -> int:
+    """Rows of a table that are read together: of many columns more, as each costs its time."""
+    return max(1, _VALUES // width, min(1000, 8 * _VALUES // width))
 
 
 class Roles(NamedTuple):
@@ -40,8 +46,9 @@ class Roles(NamedTuple):
                         f"{where}: column {j + 1} has the name {name!r}; expected words (the index "
                         "of a data frame is written without by to_csv(index=False))"
                     )
-            if twice := [name for j, name in enumerate(names) if name in names[:j]][:1]:
-                raise ValueError(f"{where}: two columns have the name {twice[0]!r}")
+            if len(set(names)) < len(names):
+                twice = next(name for name, count in Counter(names).items() if count > 1)
+                raise ValueError(f"{where}: two columns have the name {twice!r}")
         if label is None:
             raise ValueError(
                 f"{where}: label: say which column holds the labels, by name or position from 0, "
@@ -248,7 +255,7 @@ class ArrayRows(Rows):
         if sp.issparse(self.X):
             yield _from_matrix(self.X, self.y, weight, self.dtype, self.where, 0).rows(start, n)
             return
-        step = max(1, _VALUES // max(1, p))
+        step = rows_at_once(max(1, p))
         for a in range(start, n, step):
             part = slice(a, min(n, a + step))
             own = None if weight is None else weight[part]
@@ -318,7 +325,7 @@ class FrameRows(_Columns, Rows):
         """The rows from `start` on."""
         refuse_narrow(self.where, self.columns, width)
         n, p = self.frame.shape
-        step = max(1, _VALUES // max(1, p))
+        step = rows_at_once(max(1, p))
         for a in range(start, n, step):
             b = min(n, a + step)
             yield self._piece([self.frame.cells(j, a, b) for j in range(p)], a)

@@ -16,13 +16,13 @@ import scipy.sparse as sp
 
 from ofslib._files import CorruptFile
 from ofslib.datasets.formats import (
-    _VALUES,
     ArrayRows,
     Roles,
     _array,
     _Columns,
     as_rows,
     refuse_narrow,
+    rows_at_once,
 )
 from ofslib.datasets.text import FileRows, _unreadable, open_text
 
@@ -115,7 +115,7 @@ class DelimitedRows(_Columns, FileRows):
         types = dict.fromkeys(range(self.width), np.float64)
         if self.worded:
             types[self.roles.label] = str
-        step, first = max(1, _VALUES // self.width), 0
+        step, first = rows_at_once(self.width), 0
         with self._named(), open(self.path, "rb") as packed, open_text(self.path, packed) as file:
             try:
                 chunks = pd.read_csv(
@@ -125,7 +125,9 @@ class DelimitedRows(_Columns, FileRows):
                     skipinitialspace=True, encoding="utf-8",
                 )  # fmt: skip
                 while (chunk := self._next(chunks)) is not None:
-                    cells = [chunk[j].to_numpy() for j in range(self.width)]
+                    cells = chunk.to_numpy().T
+                    if self.worded:
+                        cells = [chunk[j].to_numpy() for j in range(self.width)]
                     piece = self._piece(cells, first)
                     if start < first + len(chunk):
                         yield piece.rows(max(0, start - first), len(chunk))
@@ -208,18 +210,18 @@ class ArrowRows(_Columns, FileRows):
         self.where, self.form, self.pa = str(path), form, _arrow(path)
         with self._opened() as (schema, counts, _):
             self.counts = counts
-        names, kinds = list(schema.names), self.pa.types
+        names, types, kinds = list(schema.names), schema.types, self.pa.types
         self.roles = Roles.of(path, names, len(names), label, weight)
         self.names, self.columns = self.roles.names, len(self.roles.features)
         self.size, self.weighted = (sum(self.counts), self.columns), weight is not None
         roles = {*self.roles.features, self.roles.weight} - {None}
         for j in sorted(roles):
-            kind = schema.types[j]
+            kind = types[j]
             tests = (kinds.is_integer, kinds.is_floating, kinds.is_boolean, kinds.is_decimal)
             if not any(test(kind) for test in tests):
                 raise ValueError(f"{path}: column {names[j]!r} holds {kind}: expected numbers")
         if self.roles.label is not None:
-            kind = schema.types[self.roles.label]
+            kind = types[self.roles.label]
             kind = kind.value_type if kinds.is_dictionary(kind) else kind
             self.worded = kinds.is_string(kind) or kinds.is_large_string(kind)
 
@@ -253,7 +255,7 @@ class ArrowRows(_Columns, FileRows):
     def pieces(self, start=0, width=None):
         """The rows from `start` on."""
         refuse_narrow(self.path, self.columns, width)
-        step, whole = max(1, _VALUES // (self.columns + 2)), self.path.stat().st_size
+        step, whole = rows_at_once(self.columns), self.path.stat().st_size
         ends = list(itertools.accumulate(self.counts))
         begin = bisect.bisect_right(ends, start)
         first = ends[begin - 1] if begin else 0

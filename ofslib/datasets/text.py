@@ -336,5 +336,5 @@ def _complaint(text, fault, begin, lowest, highest):
         allowed = f"a whole number from {lowest} to {highest}; see zero_based and n_features"
         return f"feature index {index} is not {allowed}"
     if word.startswith("qid:"):
-        return f"{word!r} names a query (qid) of a ranking, which is not read: take it out"
+        return f"{word!r} names a query of a ranking, which is not read"
     return f"{word!r} is not `index:value` with finite numbers; see hashed and weight"

@@ -100,12 +100,9 @@ def fit_stream(
     if not (isinstance(model, LinearModel) and hasattr(model, "partial_fit")):
         name = type(model).__name__
         raise TypeError(f"model: expected one that learns from rows or averages, got {name}")
-    known = inspect.signature(model.partial_fit).parameters
-    if stream.weighted and "sample_weight" not in known:
-        raise TypeError(f"stream: its rows have weights, and {type(model).__name__} has no "
-                        "sample_weight: leave the weights out")  # fmt: skip
     if not every >= 0:
         raise ValueError(f"every: expected at least 0 seconds, got {every}")
+    _refuse_weights(model, stream)
     model._validate_params()
     with reading(stream, progress):
         n = stream.n_rows - stream.start_row
@@ -122,6 +119,14 @@ def fit_stream(
     vars(model).clear()
     vars(model).update(vars(work.learner))
     return model
+
+
+def _refuse_weights(model, stream) -> None:
+    """TypeError if rows have weights and the model takes none."""
+    taken = inspect.signature(model.partial_fit).parameters
+    if stream.weighted and "sample_weight" not in taken:
+        name = type(model).__name__
+        raise TypeError(f"stream: its rows have weights, and {name} has no sample_weight")
 
 
 def _labels(stream) -> np.ndarray:
