@@ -309,6 +309,10 @@ def inspect(args) -> Report:
     found = dict(zip(*np.unique(y, return_counts=True), strict=True))
     density = values / max(1, rows * width)
     needs = {"sfsa_bytes": _state_bytes(width), "averages_bytes": 8 * width**2}
+    kept = _opened(args)  # as `select` opens it where rows are read again
+    disk = f"{_size(12 * (values + rows))} for a cache of the parsed rows"
+    if kept.cache_bytes:
+        disk = f"{_size(kept.cache_bytes)} in the cache {kept.cache_path}"
     data = {
         "file": args.file,
         "rows": rows,
@@ -321,6 +325,7 @@ def inspect(args) -> Report:
         "rows_per_second": rows / seconds,
         "bytes": size,
         "needs": needs | {"cache_bytes": 12 * (values + rows)},
+        "cache": {"path": str(kept.cache_path or ""), "bytes": kept.cache_bytes},
     }
     said = f"numbers from {y.min():g} to {y.max():g}, mean {y.mean():g}: --task regression"
     if len(found) <= _SHOWN:
@@ -334,7 +339,7 @@ def inspect(args) -> Report:
         "labels": said,
         "reading": f"{_duration(seconds)}: {rows / seconds:,.0f} rows a second{speed}",
         "memory": "{} for sfsa, {} for averages".format(*memory),
-        "disk": f"{_size(12 * (values + rows))} for a cache of the parsed rows",
+        "disk": disk,
     }
     return Report([f"{name:10}{text}" for name, text in pairs.items()], data)
 

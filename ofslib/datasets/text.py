@@ -30,6 +30,7 @@ from ofslib.kernels.text import (
     LONG,
     LONGEST_NUMBER,
     PADDING,
+    extent,
     parse_rows,
 )
 
@@ -129,7 +130,9 @@ class TextRows:
     def __init__(self, path, zero_based, n_features, dtype, n_jobs=1):
         self.path, self.zero_based, self.dtype = Path(path), zero_based, np.dtype(dtype)
         self.n_features, self.n_jobs = n_features, n_jobs
-        self.saw: Callable[[int], object] | None = None  # told the bytes of the file read so far
+        # Told the bytes of the file read so far, and the rows
+        self.saw: Callable[[int, int], object] | None = None
+        self._at = 0
         self._content: tuple[list[int], str] = ([], "")
         check_whole(n_jobs=(n_jobs, 1))
         if not isinstance(zero_based, bool | np.bool_):
@@ -161,18 +164,31 @@ class TextRows:
 
     @cached_property
     def size(self):
-        """Number of rows and of columns: one pass over the text."""
+        """Number of rows and of columns, without parsing: what is wrong is said when it is read."""
         rows, largest = 0, -1
-        for piece in self.pieces():
-            rows, largest = rows + len(piece.y), int(piece.indices.max(initial=largest))
-        return rows, largest + 1
+        for more, index in self._each(self._extent):
+            rows, largest = rows + more, max(largest, index)
+            self._tell(rows)
+        columns = min(largest + int(self.zero_based), np.iinfo(np.int32).max)
+        return rows, max(0, columns)
+
+    def _tell(self, rows):
+        if self.saw:
+            self.saw(self._at, rows)
+
+    @np.errstate(over="ignore")  # of kernels that are not compiled
+    def _extent(self, chunk):
+        text, stop = chunk
+        return extent(np.frombuffer(text, np.uint8), stop, self.is_vw)
 
     def pieces(self, start: int = 0, width: int | None = None) -> Iterator[Piece]:
         """The rows from `start` on; an index beyond the width is an error."""
-        before, width = 0, self.n_features or width
+        before, rows, width = 0, 0, self.n_features or width
         for piece, lines in self._each(lambda chunk: self._parse(chunk, width)):
             if isinstance(piece, _Wrong):
                 raise ValueError(f"{self.path}, line {before + lines + 1}: {piece.reason}")
+            rows += len(piece.y)
+            self._tell(rows)
             if start < len(piece.y):
                 yield piece.rows(start, len(piece.y)) if start else piece
             start = max(0, start - len(piece.y))
@@ -207,8 +223,7 @@ class TextRows:
                 buffers.append(buffer)
                 buffer[:begin] = rest
                 piece = self._read(file, memoryview(buffer)[begin:room])
-                if self.saw:
-                    self.saw(packed.tell())
+                self._at = packed.tell()
                 stop = begin + piece
                 if at == 0 and buffer.startswith(_BYTE_ORDER_MARK):
                     buffer[: len(_BYTE_ORDER_MARK)] = b"   "
@@ -255,9 +270,10 @@ class TextRows:
             for place, begin in rows.hard[1 : rows.hard[0, 0] + 1].tolist():
                 number = float(_NUMBER.match(text, begin)[0])
                 (rows.data if place >= 0 else rows.y)[place if place >= 0 else -1 - place] = number
-            data, indices = rows.data[:nnz].astype(self.dtype), rows.indices[:nnz].copy()
-            piece = Piece(data, indices, rows.indptr[: n + 1].copy(), rows.y[:n].copy())
-            self._check_finite(piece, text)
+            data = rows.data[:nnz].astype(self.dtype, copy=False)
+            piece = Piece(data, rows.indices[:nnz], rows.indptr[: n + 1], rows.y[:n])
+            if rows.hard[0, 0] or self.dtype != np.float64:
+                self._check_finite(piece, text)
             if not ascend:
                 _sort(piece, text)
         except _Wrong as wrong:
