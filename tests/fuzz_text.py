@@ -117,7 +117,7 @@ def number(rng):
 def rows(rng):
     """Some right rows."""
     lines, bar = [], rng.choice(["", "| ", "|f "])
-    for _ in range(rng.integers(1, 4)):
+    for _ in range(rng.integers(1, 7)):
         indices = np.unique(rng.integers(1, 10 ** rng.integers(1, 10), rng.integers(0, 6)))
         words = [f"{j}:{number(rng)}" for j in indices.tolist()]
         lines.append(f"{rng.integers(-1, 2)} {bar}{' '.join(words)}\n")
@@ -126,7 +126,7 @@ def rows(rng):
 
 def changed(text, rng):
     """The text after a few changes."""
-    for _ in range(rng.integers(0, 5)):
+    for _ in range(rng.choice([0, 1, 1, 3])):
         i, j = sorted(rng.integers(0, len(text) + 1, 2).tolist())
         snippet = SNIPPETS[rng.integers(len(SNIPPETS))]
         text = [
@@ -147,11 +147,11 @@ def run(folder, seed, seconds=np.inf, cases=np.inf):
     while done < cases and time.process_time() - begin < seconds:
         if done % 500 == 0:
             faulthandler.dump_traceback_later(120, exit=True)
-        text = CORPUS[rng.integers(len(CORPUS))] if rng.integers(3) else b""
-        text = changed(text + rows(rng) * bool(not text or rng.integers(2)), rng)
-        chunk = int(rng.choice([1, 7, 30, 64, 200, 5000]))
-        width = int(rng.integers(1, 2000)) if rng.integers(4) == 0 else None
-        jobs = 1 + int(rng.integers(50) == 0)
+        text = CORPUS[rng.integers(len(CORPUS))] if rng.integers(3) == 0 else rows(rng)
+        text = changed(text, rng)
+        chunk = int(rng.choice([3, 7, 30, 64, 200, 5000]))
+        width = int(rng.integers(1, 2000)) if rng.integers(9) == 0 else None
+        jobs = 1 + int(rng.integers(20) == 0)
         right += check(path, text, chunk, bool(rng.integers(2)), width, n_jobs=jobs)
         done += 1
     faulthandler.cancel_dump_traceback_later()

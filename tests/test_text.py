@@ -104,10 +104,10 @@ def test_whole_and_fraction_of_every_length_are_exact(tmp_path):
 
 def test_no_text_is_misread(tmp_path):
     """Of any text the parser says what a slow reference says, or both refuse it."""
-    for text, chunk, zero_based in itertools.product(fuzz_text.CORPUS, (1, 64, 5000), (0, 1)):
+    for text, chunk, zero_based in itertools.product(fuzz_text.CORPUS, (3, 64, 5000), (0, 1)):
         fuzz_text.check(tmp_path / "a.txt", text, chunk, bool(zero_based))
-    done, right = fuzz_text.run(tmp_path, seed=0, cases=1500)
-    assert done == 1500 and 300 < right < 1200
+    done, right = fuzz_text.run(tmp_path, seed=0, cases=1000)
+    assert done == 1000 and 250 < right < 500
 
 
 # -------------------------------------------------- what is refused, and how
@@ -257,6 +257,18 @@ def test_without_a_cache_size_is_found_without_parsing(tmp_path, monkeypatch):
         assert (stream.n_rows, stream.n_features) == size, text
     path.write_bytes(b"1 0:1 4:2\n")
     assert datasets.open_stream(path, cache=False, zero_based=True).n_features == 5
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_lines_longer_than_a_piece_are_the_same_in_threads(tmp_path, monkeypatch, n_jobs):
+    """Where a line is not whole yet, its buffer is not one that a thread still reads."""
+    monkeypatch.setattr(text_module, "_CHUNK", 50)
+    words = [f"{i} {' '.join(f'{j}:{i}.{j}' for j in range(1, 2 + i % 97))}" for i in range(400)]
+    path = tmp_path / "a.svm"
+    path.write_text("\n".join(words))
+    one, several = (read(path, cache=False, n_jobs=n) for n in (1, n_jobs))
+    np.testing.assert_array_equal(one[0].toarray(), several[0].toarray())
+    np.testing.assert_array_equal(one[1], np.arange(400))
 
 
 # -------------------------------------------------- the cache

@@ -34,7 +34,7 @@ from ofslib.kernels.text import (
     parse_rows,
 )
 
-_CHUNK = 1 << 20  # bytes of text parsed at once: what a processor keeps at hand
+_CHUNK = 1 << 18  # bytes of text parsed at once: what a processor keeps at hand
 _LONGEST_LINE = 1 << 28
 _TICK = 0.02  # seconds: file systems count time in steps, of 0.01 at most where they are local
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -217,10 +217,9 @@ class TextRows:
         with open(self.path, "rb") as packed, open_text(self.path, packed) as file:
             while piece:
                 begin, room = len(rest), len(rest) + max(len(rest), _CHUNK)
-                buffer = buffers.popleft()
-                if len(buffer) < room + PADDING:
-                    buffer = bytearray(room + PADDING)
-                buffers.append(buffer)
+                if len(buffers[0]) < room + PADDING:
+                    buffers[0] = bytearray(room + PADDING)
+                buffer = buffers[0]
                 buffer[:begin] = rest
                 piece = self._read(file, memoryview(buffer)[begin:room])
                 self._at = packed.tell()
@@ -239,6 +238,7 @@ class TextRows:
                         f"{_LONGEST_LINE} bytes in a line, got more"
                     )
                 if end:
+                    buffers.rotate(-1)
                     yield buffer, end
 
     def _lines_before(self, stop):

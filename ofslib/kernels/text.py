@@ -264,73 +264,23 @@ def _from(places, c, i):
     return c
 
 
-@kernel(inline=True)
-def _features(text, i, places, c, comments, lowest, highest, rows, nnz):
-    """The features of a row: where they end, the entries then, their order, and what is wrong."""
-    last, ascending, fault, begin = -1, True, RIGHT, i
-    c = _from(places, c, i)
-    while True:
-        # As nearly all are: digits, a colon, perhaps a minus, digits with a point or without.
-        colon = _U(places[c])
-        minus = _U(text[colon + _ONE] == 45)
-        point = _U(places[c + _ONE + minus])
-        pointed = _U(text[point] == 46)
-        end = _U(places[c + _ONE + minus + pointed])
-        k, whole, fraction = colon - i, point - colon - _ONE - minus, end - point - pointed
-        if (
-            text[colon] == 58
-            and k - _ONE < _EIGHT
-            and whole <= _EIGHT
-            and whole + fraction - _ONE < _U(19)
-            and (text[end] == 32 or 9 <= text[end] <= 13)
-            and i >= _U(24)  # `_last` looks back
-        ):
-            index = _last(text, colon, k)
-            if lowest <= index <= highest:
-                rows.data[nnz] = _decimal(text, point, whole, end, fraction) * _SIGNS[minus]
-                column = np.int64(index - lowest)
-                rows.indices[nnz] = column
-                ascending &= column > last
-                last = column
-                nnz += 1
-                c += _TWO + minus + pointed
-                i = end
-                if text[end] == 10:
-                    break
-                i += _ONE
-                continue
-        begin = _next_word(text, i)
-        if text[begin] == 10 or (comments and text[begin] == 35):
-            i = begin
-            break
-        if begin != i:
-            i = begin
-            c = _from(places, c, i)
-            continue
-        index, i = _digits(text, begin, _ZERO)
-        if i == begin or text[i] != 58:
-            fault = FEATURE
-            break
-        if i - begin > _U(18) or index < lowest or index > highest:
-            fault = INDEX
-            break
-        place = i + _ONE
-        value, i, state = _number(text, place)
-        if state >= LONG or not (
-            _is_blank(text[i]) or text[i] == 10 or (text[i] == 35 and comments)
-        ):
-            fault = LONG if state == LONG else FEATURE
-            break
-        if state == HARD:
-            _postpone(rows.hard, nnz, place)
-        rows.data[nnz] = value
-        column = np.int64(index - lowest)
-        rows.indices[nnz] = column
-        ascending &= column > last
-        last = column
-        nnz += 1
-        c = _from(places, c, i)
-    return i, c, nnz, ascending, fault, begin
+@kernel
+def _plain(text, places, c, begin):
+    """A number as nearly all are: perhaps a minus, digits with a point or without, a blank.
+
+    Whether it is one; then the minus, the point or end of its digits, their number, its end, the
+    number of digits after a point, and which place comes next.
+    """
+    minus = _U(text[begin] == 45)
+    point = _U(places[c + minus])
+    pointed = _U(text[point] == 46)
+    c += minus + pointed
+    end = _U(places[c])
+    whole, fraction = point - begin - minus, end - point - pointed
+    # Without branches, or numba would count references here. `_last` looks back from 24.
+    short = (whole <= _EIGHT) & (whole + fraction - _ONE < _U(19)) & (begin >= _U(24))
+    blank = (text[end] == 32) | (_U(text[end]) - _NINE < _U(5))
+    return short & blank, minus, point, whole, end, fraction, c + _ONE
 
 
 @kernel
@@ -361,50 +311,96 @@ def parse_rows(text, stop, bars, lowest, highest):
     nothing), where the word begins, and the number of lines before it.
     """
     places, n, nnz = _others(text, stop)
-    hard = np.empty((n + nnz + 1, 2), np.int64)  # memory that is not written to costs nothing
+    # Memory that is not written to costs nothing. No function is given these arrays for each row:
+    # counting their references would cost 80 ns.
+    hard = np.empty((n + nnz + 1, 2), np.int64)
     hard[0, 0] = 0
-    rows = Rows(
-        np.empty(n), np.empty(nnz), np.empty(nnz, np.int32), np.empty(n + 1, np.int32), hard
-    )
-    rows.indptr[0] = 0
+    y, indptr = np.empty(n), np.empty(n + 1, np.int32)
+    data, indices = np.empty(nnz), np.empty(nnz, np.int32)
+    indptr[0] = 0
     n, nnz, line, all_ascend, c = 0, 0, 0, True, _ZERO
     i, fault, begin = _ZERO, RIGHT, _ZERO
     while i < _U(stop):
         i = _next_word(text, i)
-        if text[i] != 10 and text[i] != 35:
-            i, fault, begin, value = _label(text, i, bars)
-            if fault > HARD:
-                break
-            rows.y[n] = value
-            if fault == HARD:
+        if text[i] == 10 or text[i] == 35:
+            i = _next_line(text, i)
+            line += 1
+            continue
+        begin, c = i, _from(places, c, i)
+        plain, minus, point, whole, end, fraction, following = _plain(text, places, c, i)
+        if plain:
+            y[n] = _decimal(text, point, whole, end, fraction) * _SIGNS[minus]
+            i, c = end, following
+        else:
+            y[n], i, state = _number(text, i)
+            if state == HARD:
                 _postpone(hard, -1 - n, begin)
-            i = _next_word(text, i)
-            begin, named = i, bars and text[i] == 124
-            if named:
-                i = _after_namespace(text, i)
-            if i == begin and bars and text[i] != 10 and text[i] != 35:
+            after = _is_blank(text[i]) or text[i] == 10 or text[i] == 35
+            if state >= LONG or not (after or (bars and text[i] == 124)):
+                fault = LONG if state == LONG else LABEL
+                break
+        i = _next_word(text, i)
+        begin, named = i, bars and text[i] == 124
+        if named:
+            i = _after_namespace(text, i)
+        if i == begin and bars and text[i] != 10 and text[i] != 35:
+            fault = FEATURE
+            break
+        last = -1
+        c = _from(places, c, i)
+        while True:
+            colon = _U(places[c])
+            k, begin = colon - i, colon + _ONE
+            plain, minus, point, whole, end, fraction, following = _plain(
+                text, places, c + _ONE, begin
+            )
+            if plain and text[colon] == 58 and k - _ONE < _EIGHT:
+                index = _last(text, colon, k)
+                if lowest <= index <= highest:
+                    data[nnz] = _decimal(text, point, whole, end, fraction) * _SIGNS[minus]
+                    column = np.int64(index - lowest)
+                    indices[nnz] = column
+                    all_ascend &= column > last
+                    last, nnz, i, c = column, nnz + 1, end, following
+                    if text[i] == 10:
+                        break
+                    i += _ONE
+                    continue
+            begin = _next_word(text, i)
+            if text[begin] == 10 or (text[begin] == 35 and not named):
+                i = begin
+                break
+            if begin != i:
+                i = begin
+                c = _from(places, c, i)
+                continue
+            index, i = _digits(text, begin, _ZERO)
+            if i == begin or text[i] != 58:
                 fault = FEATURE
                 break
-            i, c, nnz, ascend, fault, begin = _features(
-                text, i, places, c, not named, lowest, highest, rows, nnz
-            )
-            if fault != RIGHT:
+            if i - begin > _U(18) or index < lowest or index > highest:
+                fault = INDEX
                 break
-            all_ascend &= ascend
-            n += 1
-            rows.indptr[n] = nnz
+            place = i + _ONE
+            data[nnz], i, state = _number(text, place)
+            after = _is_blank(text[i]) or text[i] == 10 or (text[i] == 35 and not named)
+            if state >= LONG or not after:
+                fault = LONG if state == LONG else FEATURE
+                break
+            if state == HARD:
+                _postpone(hard, nnz, place)
+            column = np.int64(index - lowest)
+            indices[nnz] = column
+            all_ascend &= column > last
+            last, nnz, c = column, nnz + 1, _from(places, c, i)
+        if fault != RIGHT:
+            break
+        n += 1
+        indptr[n] = nnz
         i = _next_line(text, i)
         line += 1
+    rows = Rows(y, data, indices, indptr, hard)
     return n, nnz, all_ascend, rows, (fault, np.int64(begin), line)
-
-
-@kernel
-def _label(text, i, bars):
-    """Where the label ends that begins at i, its state, where it begins, the number."""
-    begin = i
-    value, i, state = _number(text, i)
-    after = _is_blank(text[i]) or text[i] == 10 or text[i] == 35 or (bars and text[i] == 124)
-    return i, state if after or state == LONG else LABEL, begin, value
 
 
 # -------------------------------------------------- without parsing
