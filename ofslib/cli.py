@@ -161,22 +161,19 @@ def methods(args) -> Report:
 
 def _opened(args, **own):
     from ofslib.datasets import open_stream
+    from ofslib.datasets.tables import TABLES, format_of
 
     names = ("block_rows", "n_features", "n_jobs", "zero_based", "folder", "format", "label")
     names += ("weight", "header", "word_labels", "hashed")
     given = {name: getattr(args, name) for name in names}
+    table = format_of(Path(args.file), args.format) in TABLES
+    if table and args.label is None and args.command is not select:
+        given["label"] = False
     return open_stream(args.file, **given | {"registry_path": args.registry} | own)
 
 
 def _once(args, **own):
-    """The blocks of a file that is read once; a table without --label is one without labels.
-
-    Without a known width any index is allowed.
-    """
-    from ofslib.datasets.tables import TABLES, format_of
-
-    if args.label is None and format_of(Path(args.file), args.format) in TABLES:
-        own |= {"label": False}
+    """The blocks of a file that is read once; without a known width any index is allowed."""
     stream = _opened(args, cache=False, **own)
     return stream if stream.n_columns else _opened(args, cache=False, n_features=_ANY_WIDTH)
 
@@ -324,6 +321,10 @@ def inspect(args) -> Report:
         raise ValueError(f"{args.file}: expected rows, got none")
     density = values / max(1, rows * width)
     needs = {"sfsa_bytes": _state_bytes(width), "averages_bytes": 8 * width**2}
+    kept = _opened(args)  # as `select` opens it where rows are read again
+    disk = f"{_size(12 * (values + rows))} for a cache of the parsed rows"
+    if kept.cache_bytes:
+        disk = f"{_size(kept.cache_bytes)} in the cache {kept.cache_path}"
     data = {
         "file": args.file,
         "rows": rows,
@@ -336,6 +337,7 @@ def inspect(args) -> Report:
         "rows_per_second": rows / seconds,
         "bytes": size,
         "needs": needs | {"cache_bytes": 12 * (values + rows)},
+        "cache": {"path": str(kept.cache_path or ""), "bytes": kept.cache_bytes},
     }
     speed = f", {_size(size / seconds)} a second" if size else ""
     memory = [_size(needs[name]) for name in ("sfsa_bytes", "averages_bytes")]
@@ -346,7 +348,7 @@ def inspect(args) -> Report:
         "labels": _labels_said(data, y),
         "reading": f"{_duration(seconds)}: {rows / seconds:,.0f} rows a second{speed}",
         "memory": "{} for sfsa, {} for averages".format(*memory),
-        "disk": f"{_size(12 * (values + rows))} for a cache of the parsed rows",
+        "disk": disk,
     }
     if (names := data["names"]) is not None:
         pairs["names"] = ", ".join(names[:_SHOWN]) + " ..." * (len(names) > _SHOWN)

@@ -165,6 +165,24 @@ def test_what_else_it_learned_is_forgotten_and_partial_fit_goes_on():
     assert model.coef_.tobytes() == fresh.coef_.tobytes()
 
 
+@pytest.mark.parametrize("cache", [True, False])
+def test_rows_that_change_while_they_are_learned_are_noticed(monkeypatch, cache):
+    """As many rows of as many bytes as before: neither number tells."""
+    other = TEXT[:-2] + str(9 - int(TEXT[-2])) + "\n"
+    model, save = ofslib.SGDTClassifier(k=5, n_passes=2), checkpoint_module.Checkpoint.save
+    before = learned(model.fit(*whole(open_stream("rows.svm", cache=False))))
+
+    def changing(work, path):
+        save(work, path)
+        Path("rows.svm").write_text(other)
+
+    monkeypatch.setattr(checkpoint_module.Checkpoint, "save", changing)
+    with pytest.raises(ValueError, match=r"rows changed while they were learned; remove run\.ckpt"):
+        stream = open_stream("rows.svm", block_rows=900, cache=cache)
+        fit_stream(model, stream, "run.ckpt", every=0)
+    assert learned(model) == before
+
+
 @pytest.mark.parametrize(
     "other, named",
     [
@@ -362,6 +380,12 @@ def test_inspect_counts(ofs):
     assert data["needs"]["averages_bytes"] == 8 * P * P
     out = ofs("inspect rows.svm")[1]
     assert "rows      2,000" in out and "rows a second" in out and "B a second" in out
+    assert data["cache"]["bytes"] == 0 and "for a cache of the parsed rows" in out
+    kept = open_stream("rows.svm")
+    list(kept)
+    assert f"in the cache {kept.cache_path}" in ofs("inspect rows.svm")[1]
+    cache = json.loads(ofs("inspect rows.svm --json")[1])["cache"]
+    assert cache == {"path": str(kept.cache_path), "bytes": kept.cache_bytes}
     Path("y.svm").write_text("".join(f"{i / 7} 1:{i}\n" for i in range(1500)))
     assert json.loads(ofs("inspect y.svm --json")[1])["labels"] is None
     assert "--task regression" in ofs("inspect y.svm")[1]
@@ -488,6 +512,10 @@ def test_progress_is_shown_on_a_terminal_only(ofs, monkeypatch):
         shown = sys.stderr.getvalue()
         bar = re.search(r"learning: .* 1.60k/2.00k \[\S+<\d\d:\d\d, \S+ rows/s, \S+ MB/s\]", shown)
         assert shown == "" if quiet else bar
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert cli.main("inspect rows.svm".split()) == 0
+    shown = sys.stderr.getvalue()
+    assert re.search(r"reading: .*k/\S+k \[\S+<\d\d:\d\d, \S+B/s, 2,000 rows\]", shown), shown
 
 
 # -------------------------------------------------- README

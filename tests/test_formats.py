@@ -449,6 +449,13 @@ def test_names_of_a_libsvm_text_are_hashed_too_and_numbers_are_names():
         open_stream("a.svm", hashed=True)
 
 
+def test_rows_are_sorted_where_few_colons_of_many_are_features():
+    Path("a.svm").write_text(f"1 3:1 1:2 # {':' * 99}\n")
+    for _ in range(2):
+        ((block, _),) = open_stream("a.svm")
+        assert block.indices.tolist() == [0, 2] and block.data.tolist() == [2, 1]
+
+
 def test_names_that_are_indices_stay_as_they_are():
     Path("a.vw").write_text("1 2 |f 3:1.5 1:2\n")
     ((block, _, weight),) = open_stream("a.vw", weight=True)

@@ -201,7 +201,7 @@ class Rows:
     """Rows that are in memory or are handed over, not read from a file."""
 
     shared = False
-    saw: Callable[[int], object] | None = None
+    saw: Callable[[int, int], object] | None = None
     where = "the data"
     names: np.ndarray | None = None
     columns: int | None = None

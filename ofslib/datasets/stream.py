@@ -119,7 +119,7 @@ open_stream.__doc__ += """
         each pass parses.
     n_features : int, optional
         Width of every block; else the number of columns, or the largest index, from the cache or a
-        pass over the text.
+        scan that does not parse.
     folder, split, registry_path
         As in `fetch`, for a data set of the registry.
     dtype : float64 or float32
@@ -228,7 +228,7 @@ class Stream:
     Attributes
     ----------
     n_rows, n_features : int
-        Size of the whole source. Where neither given nor cached this costs a pass over it, once.
+        Size of the whole source. Where neither given nor cached this costs a scan of it, once.
     feature_names : ndarray of str or None
         Names of the columns; None without.
     weighted : bool
@@ -285,6 +285,13 @@ class Stream:
         path = getattr(self._text, "path", None)
         return path.stat().st_size if path else 0
 
+    def __repr__(self):
+        what = getattr(self._text, "path", "arrays")
+        kept = ""
+        if self.cache_path:
+            kept = f", cache {self.cache_path} of {self.cache_bytes:,} bytes"
+        return f"<Stream of {what} from row {self.start_row} on, {self.block_rows} at a time{kept}>"
+
     def identity(self) -> dict[str, Any]:
         """What tells these rows in these blocks from others, as a checkpoint keeps it.
 
@@ -295,8 +302,8 @@ class Stream:
         return {"content": self._source.identity(), **sizes, **cuts}
 
     @contextmanager
-    def watched(self, saw: Callable[[int], object]) -> Iterator[None]:
-        """Meanwhile, `saw` is told how many bytes of the text's file were read in this pass."""
+    def watched(self, saw: Callable[[int, int], object]) -> Iterator[None]:
+        """Meanwhile, `saw` is told how many bytes of the text and rows were read in this pass."""
         self._text.saw = saw
         try:
             yield

@@ -129,11 +129,11 @@ class DelimitedRows(_Columns, FileRows):
                     if self.worded:
                         cells = [chunk[j].to_numpy() for j in range(self.width)]
                     piece = self._piece(cells, first)
+                    self._at = packed.tell()
+                    self._tell(first + len(chunk))
                     if start < first + len(chunk):
                         yield piece.rows(max(0, start - first), len(chunk))
                     first += len(chunk)
-                    if self.saw:
-                        self.saw(packed.tell())
             except pd.errors.EmptyDataError:
                 return
             except ValueError as error:
@@ -263,11 +263,12 @@ class ArrowRows(_Columns, FileRows):
             for group in range(begin, len(ends)):
                 for batch in read(group, step):
                     piece = self._piece([_array(column) for column in batch.columns], first)
-                    if start < first + batch.num_rows:
+                    end = first + batch.num_rows
+                    self._at = whole * end // ends[-1]
+                    self._tell(end)
+                    if start < end:
                         yield piece.rows(max(0, start - first), batch.num_rows)
-                    first += batch.num_rows
-                    if self.saw:
-                        self.saw(whole * first // ends[-1])
+                    first = end
 
 
 def _cut(batch, rows) -> Iterator:

@@ -30,10 +30,11 @@ from ofslib.kernels.text import (
     LONG,
     LONGEST_NUMBER,
     PADDING,
+    extent,
     parse_rows,
 )
 
-_CHUNK = 1 << 20  # bytes of text parsed at once: what a processor keeps at hand
+_CHUNK = 1 << 18  # bytes of text parsed at once: what a processor keeps at hand
 _LONGEST_LINE = 1 << 28
 _TICK = 0.02  # seconds: file systems count time in steps, of 0.01 at most where they are local
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -134,7 +135,9 @@ class FileRows:
 
     def __init__(self, path, dtype):
         self.path, self.dtype = Path(path), np.dtype(dtype)
-        self.saw: Callable[[int], object] | None = None  # told the bytes of the file read so far
+        # Told the bytes of the file read so far, and the rows
+        self.saw: Callable[[int, int], object] | None = None
+        self._at = 0
         self._content: tuple[list[int], str] = ([], "")
 
     def content(self) -> tuple[list[int], str]:
@@ -167,6 +170,10 @@ class FileRows:
         """What tells these rows from others."""
         return [self.content()[1], *self.options()]
 
+    def _tell(self, rows):
+        if self.saw:
+            self.saw(self._at, rows)
+
 
 class TextRows(FileRows):
     """The rows of a text file, parsed anew in each pass, in pieces of about `_CHUNK` bytes."""
@@ -188,12 +195,29 @@ class TextRows(FileRows):
         """What else the rows depend on."""
         return [self.is_vw, bool(self.zero_based), self.dtype.str]
 
+    @cached_property
+    def size(self):
+        """Number of rows and of columns, without parsing: what is wrong is said when it is read."""
+        rows, largest = 0, -1
+        for more, index in self._each(self._extent):
+            rows, largest = rows + more, max(largest, index)
+            self._tell(rows)
+        columns = min(largest + int(self.zero_based), np.iinfo(np.int32).max)
+        return rows, max(0, columns)
+
+    @np.errstate(over="ignore")  # of kernels that are not compiled
+    def _extent(self, chunk):
+        text, stop = chunk
+        return extent(np.frombuffer(text, np.uint8), stop, self.is_vw)
+
     def pieces(self, start: int = 0, width: int | None = None) -> Iterator[Piece]:
         """The rows from `start` on; an index beyond the width is an error."""
-        before, width = 0, self.n_features or width
+        before, rows, width = 0, 0, self.n_features or width
         for piece, lines in self._each(lambda chunk: self._parse(chunk, width)):
             if isinstance(piece, _Wrong):
                 raise ValueError(f"{self.path}, line {before + lines + 1}: {piece.reason}")
+            rows += len(piece.y)
+            self._tell(rows)
             if start < len(piece.y):
                 yield piece.rows(start, len(piece.y)) if start else piece
             start = max(0, start - len(piece.y))
@@ -222,14 +246,12 @@ class TextRows(FileRows):
         with open(self.path, "rb") as packed, open_text(self.path, packed) as file:
             while piece:
                 begin, room = len(rest), len(rest) + max(len(rest), _CHUNK)
-                buffer = buffers.popleft()
-                if len(buffer) < room + PADDING:
-                    buffer = bytearray(room + PADDING)
-                buffers.append(buffer)
+                if len(buffers[0]) < room + PADDING:
+                    buffers[0] = bytearray(room + PADDING)
+                buffer = buffers[0]
                 buffer[:begin] = rest
                 piece = self._read(file, memoryview(buffer)[begin:room])
-                if self.saw:
-                    self.saw(packed.tell())
+                self._at = packed.tell()
                 stop = begin + piece
                 if at == 0 and buffer.startswith(_BYTE_ORDER_MARK):
                     buffer[: len(_BYTE_ORDER_MARK)] = b"   "
@@ -245,6 +267,7 @@ class TextRows(FileRows):
                         f"{_LONGEST_LINE} bytes in a line, got more"
                     )
                 if end:
+                    buffers.rotate(-1)
                     yield buffer, end
 
     def _lines_before(self, stop):
@@ -276,9 +299,10 @@ class TextRows(FileRows):
             for place, begin in rows.hard[1 : rows.hard[0, 0] + 1].tolist():
                 number = float(_NUMBER.match(text, begin)[0])
                 (rows.data if place >= 0 else rows.y)[place if place >= 0 else -1 - place] = number
-            data, indices = rows.data[:nnz].astype(self.dtype), rows.indices[:nnz].copy()
-            piece = Piece(data, indices, rows.indptr[: n + 1].copy(), rows.y[:n].copy())
-            self._check_finite(piece, text)
+            data = rows.data[:nnz].astype(self.dtype, copy=False)
+            piece = Piece(data, rows.indices[:nnz], rows.indptr[: n + 1], rows.y[:n])
+            if rows.hard[0, 0] or self.dtype != np.float64:
+                self._check_finite(piece, text)
             piece = self._finished(piece, ascend, rows, text)
         except _Wrong as wrong:
             begin = text.split(b"\n", wrong.line + 1)[wrong.line][:50]
@@ -310,7 +334,10 @@ def _sort(piece, text):
     """Bring the entries of each row in order, in place."""
     parts = (piece.data, piece.indices, piece.indptr)
     width = int(piece.indices.max(initial=0)) + 1
-    sp.csr_array(parts, shape=(len(piece.y), width)).sort_indices()
+    X = sp.csr_array(parts, shape=(len(piece.y), width))
+    X.sort_indices()
+    # scipy copies arrays that are small parts of others.
+    piece.data[:], piece.indices[:] = X.data, X.indices
     twice = np.flatnonzero(piece.indices[1:] == piece.indices[:-1]) + 1
     twice = twice[~np.isin(twice, piece.indptr)]
     if len(twice):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ofslib.datasets.text import _NUMBER, FileRows, TextRows, _line_of, _Wrong, as_matrix
-from ofslib.kernels.words import parse_words
+from ofslib.kernels.names import parse_words
 
 
 class WordTextRows(TextRows):

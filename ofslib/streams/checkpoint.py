@@ -175,6 +175,9 @@ def _learn(work, stream, n, total, path, every, classes, bar):
         if path is not None and work.rows:
             work.save(path)
         raise
+    if path is not None and stream.identity() != work.stream:
+        where = f"remove {os.fspath(path)} and begin anew"
+        raise ValueError(f"stream: its rows changed while they were learned; {where}")
     learner._end()
     del learner._n_rows_in_all
     work.finished = True
@@ -186,7 +189,12 @@ def _learn(work, stream, n, total, path, every, classes, bar):
 def reading(stream, shown: bool) -> Iterator[None]:
     """Meanwhile, show on stderr, if that is a terminal, how much of the stream's text is read."""
     with _bar(stream.text_bytes, "B", "reading", shown) as bar:
-        with stream.watched(lambda at: bar.update(at - bar.n)):
+
+        def saw(at, rows):
+            bar.set_postfix_str(f"{rows:,} rows", refresh=False)
+            bar.update(at - bar.n)
+
+        with stream.watched(saw):
             yield
 
 
