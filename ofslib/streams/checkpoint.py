@@ -91,18 +91,14 @@ def fit_stream(
     Raises
     ------
     TypeError
-        If the model does not learn from rows or averages, or knows no weights and the rows have
-        some.
+        If the model does not learn from rows or averages, or knows no weights, which rows have.
     ValueError
         If a parameter or the stream is not allowed, or the checkpoint is one of another model or
         stream: the message names what differs.
     """
-    if not (isinstance(model, LinearModel) and hasattr(model, "partial_fit")):
-        name = type(model).__name__
-        raise TypeError(f"model: expected one that learns from rows or averages, got {name}")
+    _refuse_others(model, stream)
     if not every >= 0:
         raise ValueError(f"every: expected at least 0 seconds, got {every}")
-    _refuse_weights(model, stream)
     model._validate_params()
     with reading(stream, progress):
         n = stream.n_rows - stream.start_row
@@ -121,11 +117,13 @@ def fit_stream(
     return model
 
 
-def _refuse_weights(model, stream) -> None:
-    """TypeError if rows have weights and the model takes none."""
+def _refuse_others(model, stream) -> None:
+    """TypeError if the model takes no rows, or takes no weights where they have some."""
+    name = type(model).__name__
+    if not (isinstance(model, LinearModel) and hasattr(model, "partial_fit")):
+        raise TypeError(f"model: expected one that learns from rows or averages, got {name}")
     taken = inspect.signature(model.partial_fit).parameters
     if stream.weighted and "sample_weight" not in taken:
-        name = type(model).__name__
         raise TypeError(f"stream: its rows have weights, and {name} has no sample_weight")
 
 
