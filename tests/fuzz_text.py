@@ -145,8 +145,8 @@ def run(folder, seed, seconds=np.inf, cases=np.inf):
     rng, done, right, begin = np.random.default_rng(seed), 0, 0, time.process_time()
     path = Path(folder) / "a.txt"
     while done < cases and time.process_time() - begin < seconds:
-        if done % 500 == 0:
-            faulthandler.dump_traceback_later(120, exit=True)
+        if done % 500 == 1:  # the first one compiles
+            faulthandler.dump_traceback_later(300, exit=True)
         text = CORPUS[rng.integers(len(CORPUS))] if rng.integers(3) == 0 else rows(rng)
         text = changed(text, rng)
         chunk = int(rng.choice([3, 7, 30, 64, 200, 5000]))

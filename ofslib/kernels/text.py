@@ -292,14 +292,64 @@ def _postpone(hard, place, begin):
 
 @kernel
 def _after_namespace(text, i):
-    """Where the features begin after a bar and a plain name; the bar itself if it is not plain."""
-    bar = i
+    """Where features begin after a bar and a plain name, whether there is a bar, what is wrong."""
+    begin = i
+    if text[i] != 124:
+        return i, False, RIGHT if text[i] == 10 or text[i] == 35 else FEATURE
     i += _ONE
     while not _is_blank(text[i]) and text[i] != 10:
         if text[i] == 58 or text[i] == 124:
-            return bar
+            return begin, True, FEATURE
         i += _ONE
-    return i
+    return i, True, RIGHT
+
+
+@kernel
+def _ends(text, i, comments):
+    """Whether a word may end before i."""
+    return _is_blank(text[i]) or text[i] == 10 or (comments and text[i] == 35)
+
+
+@kernel
+def _label(text, i, bars, hard, n):
+    """The label of row n, which begins at i: the number, where it ends, and its state."""
+    begin = i
+    value, i, state = _number(text, i)
+    if state < LONG and not (_ends(text, i, True) or (bars and text[i] == 124)):
+        state = LABEL
+    if state == HARD:
+        _postpone(hard, -1 - n, begin)
+    return value, i, state
+
+
+@kernel
+def _feature(text, i, lowest, highest, comments, hard, nnz):
+    """Entry number nnz, which begins at i: its index, its value, where it ends, and its state."""
+    begin = i
+    index, i = _digits(text, begin, _ZERO)
+    if i == begin or text[i] != 58:
+        return index, 0.0, i, FEATURE
+    if i - begin > _U(18) or index < lowest or index > highest:
+        return index, 0.0, i, INDEX
+    begin = i + _ONE
+    value, i, state = _number(text, begin)
+    if state != LONG and (state == LABEL or not _ends(text, i, comments)):
+        state = FEATURE
+    if state == HARD:
+        _postpone(hard, nnz, begin)
+    return index, value, i, state
+
+
+@kernel
+def _empty(text, stop):
+    """Where bytes are that are no digits, and arrays for the rows."""
+    places, n, nnz = _others(text, stop)
+    nnz += 1  # for an entry that is wrong
+    hard = np.empty((n + nnz + 1, 2), np.int64)  # memory that is not written to costs nothing
+    hard[0, 0] = 0
+    indptr = np.empty(n + 1, np.int32)
+    indptr[0] = 0
+    return places, Rows(np.empty(n), np.empty(nnz), np.empty(nnz, np.int32), indptr, hard)
 
 
 @kernel
@@ -307,99 +357,58 @@ def parse_rows(text, stop, bars, lowest, highest):
     """Whole lines as rows: how many, how many entries, whether all ascend, the arrays, the fault.
 
     `text` has PADDING bytes after `stop`; with `bars` a namespace stands before the features.
-    `lowest` and `highest` (uint64) are the indices allowed. The fault is what is wrong (RIGHT:
-    nothing), where the word begins, and the number of lines before it.
+    `lowest` and `highest` (uint64) are the indices allowed. The fault is what is wrong (nothing, up
+    to HARD), where the word begins, and the number of lines before it.
     """
-    places, n, nnz = _others(text, stop)
-    # Memory that is not written to costs nothing. No function is given these arrays for each row:
-    # counting their references would cost 80 ns.
-    hard = np.empty((n + nnz + 1, 2), np.int64)
-    hard[0, 0] = 0
-    y, indptr = np.empty(n), np.empty(n + 1, np.int32)
-    data, indices = np.empty(nnz), np.empty(nnz, np.int32)
-    indptr[0] = 0
-    n, nnz, line, all_ascend, c = 0, 0, 0, True, _ZERO
-    i, fault, begin = _ZERO, RIGHT, _ZERO
-    while i < _U(stop):
+    places, rows = _empty(text, stop)
+    # None of these is given to a function for each row: to count references would cost 80 ns.
+    y, data, indices, indptr, hard = rows
+    n, nnz, line, fault, all_ascend = 0, 0, 0, RIGHT, True
+    i, c, begin = _ZERO, _ZERO, _ZERO
+    while i < _U(stop) and fault <= HARD:
         i = _next_word(text, i)
-        if text[i] == 10 or text[i] == 35:
-            i = _next_line(text, i)
-            line += 1
-            continue
-        begin, c = i, _from(places, c, i)
-        plain, minus, point, whole, end, fraction, following = _plain(text, places, c, i)
-        if plain:
-            y[n] = _decimal(text, point, whole, end, fraction) * _SIGNS[minus]
-            i, c = end, following
-        else:
-            y[n], i, state = _number(text, i)
-            if state == HARD:
-                _postpone(hard, -1 - n, begin)
-            after = _is_blank(text[i]) or text[i] == 10 or text[i] == 35
-            if state >= LONG or not (after or (bars and text[i] == 124)):
-                fault = LONG if state == LONG else LABEL
-                break
-        i = _next_word(text, i)
-        begin, named = i, bars and text[i] == 124
-        if named:
-            i = _after_namespace(text, i)
-        if i == begin and bars and text[i] != 10 and text[i] != 35:
-            fault = FEATURE
-            break
-        last = -1
-        c = _from(places, c, i)
-        while True:
-            colon = _U(places[c])
-            k, begin = colon - i, colon + _ONE
-            plain, minus, point, whole, end, fraction, following = _plain(
-                text, places, c + _ONE, begin
-            )
-            if plain and text[colon] == 58 and k - _ONE < _EIGHT:
-                index = _last(text, colon, k)
-                if lowest <= index <= highest:
+        if text[i] != 10 and text[i] != 35:
+            begin, c, named, last = i, _from(places, c, i), False, -1
+            plain, minus, point, whole, end, fraction, following = _plain(text, places, c, i)
+            if plain:
+                y[n] = _decimal(text, point, whole, end, fraction) * _SIGNS[minus]
+                i, c = end, following
+            else:
+                y[n], i, fault = _label(text, i, bars, hard, n)
+            i = _next_word(text, i)
+            if bars and fault <= HARD:
+                begin = i
+                i, named, fault = _after_namespace(text, i)
+            c = _from(places, c, i)
+            while fault <= HARD and text[i] != 10:
+                colon, index = _U(places[c]), _ZERO
+                plain, minus, point, whole, end, fraction, following = _plain(
+                    text, places, c + _ONE, colon + _ONE
+                )
+                plain &= (text[colon] == 58) & (colon - i - _ONE < _EIGHT)
+                if plain:
+                    index = _last(text, colon, colon - i)
+                if plain and lowest <= index <= highest:
                     data[nnz] = _decimal(text, point, whole, end, fraction) * _SIGNS[minus]
-                    column = np.int64(index - lowest)
-                    indices[nnz] = column
-                    all_ascend &= column > last
-                    last, nnz, i, c = column, nnz + 1, end, following
-                    if text[i] == 10:
+                    i, c = end + _U(text[end] != 10), following
+                else:
+                    begin = _next_word(text, i)
+                    if begin != i:
+                        i, c = begin, _from(places, c, begin)
+                        continue
+                    if text[i] == 35 and not named:
                         break
-                    i += _ONE
-                    continue
-            begin = _next_word(text, i)
-            if text[begin] == 10 or (text[begin] == 35 and not named):
-                i = begin
-                break
-            if begin != i:
-                i = begin
-                c = _from(places, c, i)
-                continue
-            index, i = _digits(text, begin, _ZERO)
-            if i == begin or text[i] != 58:
-                fault = FEATURE
-                break
-            if i - begin > _U(18) or index < lowest or index > highest:
-                fault = INDEX
-                break
-            place = i + _ONE
-            data[nnz], i, state = _number(text, place)
-            after = _is_blank(text[i]) or text[i] == 10 or (text[i] == 35 and not named)
-            if state >= LONG or not after:
-                fault = LONG if state == LONG else FEATURE
-                break
-            if state == HARD:
-                _postpone(hard, nnz, place)
-            column = np.int64(index - lowest)
-            indices[nnz] = column
-            all_ascend &= column > last
-            last, nnz, c = column, nnz + 1, _from(places, c, i)
-        if fault != RIGHT:
-            break
-        n += 1
-        indptr[n] = nnz
+                    allowed = lowest, highest, not named
+                    index, data[nnz], i, fault = _feature(text, i, *allowed, hard, nnz)
+                    c = _from(places, c, i)
+                column = np.int64(index - lowest)
+                indices[nnz] = column
+                all_ascend &= column > last
+                last, nnz = column, nnz + 1
+            n += 1
+            indptr[n] = nnz
         i = _next_line(text, i)
-        line += 1
-    rows = Rows(y, data, indices, indptr, hard)
+        line += fault <= HARD
     return n, nnz, all_ascend, rows, (fault, np.int64(begin), line)
 
 
