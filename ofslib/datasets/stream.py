@@ -478,7 +478,7 @@ class CachedRows:
                 return None
             if any(type(cell) is not int or cell < 0 for row in index for cell in row):
                 return None
-            if any(type(word) is not str for word in words):
+            if type(words) is not list or any(type(word) is not str for word in words):
                 return None
             if sum(sum(self._lengths(n, nnz)) for n, _, nnz, _ in index) + length != end:
                 return None
