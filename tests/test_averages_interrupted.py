@@ -24,6 +24,14 @@ THIN = sp.random_array((6000, 400), density=0.002, rng=0, format="csr")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c():
+    # A shell starts what runs in the background with Ctrl-C ignored.
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, usual)
+
+
 def state(averages):
     """All that later results depend on."""
     parts = averages.__getstate__()
