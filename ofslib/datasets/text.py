@@ -297,7 +297,10 @@ def _sort(piece, text):
     """Bring the entries of each row in order, in place."""
     parts = (piece.data, piece.indices, piece.indptr)
     width = int(piece.indices.max(initial=0)) + 1
-    sp.csr_array(parts, shape=(len(piece.y), width)).sort_indices()
+    sorted_rows = sp.csr_array(parts, shape=(len(piece.y), width))
+    sorted_rows.sort_indices()
+    # Of a part of a larger array scipy makes a copy.
+    piece.data[:], piece.indices[:] = sorted_rows.data, sorted_rows.indices
     twice = np.flatnonzero(piece.indices[1:] == piece.indices[:-1]) + 1
     twice = twice[~np.isin(twice, piece.indptr)]
     if len(twice):
