@@ -120,6 +120,8 @@ def rows(rng):
     for _ in range(rng.integers(1, 7)):
         indices = np.unique(rng.integers(1, 10 ** rng.integers(1, 10), rng.integers(0, 6)))
         words = [f"{j}:{number(rng)}" for j in indices.tolist()]
+        if rng.integers(4) == 0:
+            rng.shuffle(words)
         lines.append(f"{rng.integers(-1, 2)} {bar}{' '.join(words)}\n")
     return "".join(lines).encode()
 

@@ -334,10 +334,10 @@ def _sort(piece, text):
     """Bring the entries of each row in order, in place."""
     parts = (piece.data, piece.indices, piece.indptr)
     width = int(piece.indices.max(initial=0)) + 1
-    X = sp.csr_array(parts, shape=(len(piece.y), width))
-    X.sort_indices()
-    # scipy copies arrays that are small parts of others.
-    piece.data[:], piece.indices[:] = X.data, X.indices
+    sorted_rows = sp.csr_array(parts, shape=(len(piece.y), width))
+    sorted_rows.sort_indices()
+    # Of a part of a larger array scipy makes a copy.
+    piece.data[:], piece.indices[:] = sorted_rows.data, sorted_rows.indices
     twice = np.flatnonzero(piece.indices[1:] == piece.indices[:-1]) + 1
     twice = twice[~np.isin(twice, piece.indptr)]
     if len(twice):
