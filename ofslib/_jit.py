@@ -1,4 +1,4 @@
-"""The only place where numba is configured: one decorator for kernels, one for dispatch on kinds.
+"""The only place where numba is configured: for kernels, for dispatch on kinds, for instructions.
 
 A compiled kernel is kept on disk under a key made of the sources of the modules that kernels call
 into. numba alone checks only the file in which a kernel stands, so that after an edit of a shared
@@ -17,13 +17,13 @@ from pathlib import Path
 
 import numba
 import numpy as np
-from numba import types
-from numba.core import caching
+from numba.core import caching, cgutils, types
 from numba.core.registry import CPUDispatcher
-from numba.extending import overload
+from numba.extending import intrinsic, overload
 
 # Sums may be reordered (vector units), but nan and inf keep their meaning.
 REORDERED_SUMS = {"fastmath": {"reassoc", "contract"}}
+llvm = cgutils.ir  # the module that writes LLVM's language
 
 
 def source_key(folder: Path = Path(__file__).parent) -> str:
@@ -176,6 +176,35 @@ def generic(choose: Callable | None = None, **jit_options) -> Callable:
     function.__name__, function.__doc__ = choose.__name__, choose.__doc__
     overload(function, strict=False, jit_options=jit_options)(choose)
     return function
+
+
+def instruction(build: Callable) -> Callable:
+    """Where it is compiled, let a function of one or two arguments be what `build` writes for LLVM.
+
+    `build` is given LLVM's builder and the arguments: numbers of type uint64, as is the result, and
+    arrays of bytes as the address of the first one. The function itself is what Python does.
+    """
+
+    def typed(*kinds):
+        def generate(context, builder, signature, values):
+            pairs = zip(signature.args, values, strict=True)
+            values = [
+                context.make_array(kind)(context, builder, value).data
+                if isinstance(kind, types.Array)
+                else value
+                for kind, value in pairs
+            ]
+            return build(builder, *values)
+
+        return types.uint64(*kinds), generate
+
+    def decorate(function):
+        if numba.config.DISABLE_JIT:
+            return function
+        numbers = {1: lambda context, a: typed(a), 2: lambda context, a, b: typed(a, b)}
+        return intrinsic(numbers[function.__code__.co_argcount])
+
+    return decorate
 
 
 def kind(value) -> type:

@@ -6,7 +6,37 @@ anywhere in the memory of the process.
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_array
+from sklearn.utils.validation import check_array, check_X_y, validate_data
+
+
+class NamedRows(sp.csr_array):
+    """Sparse rows that know what their columns are called; what is cut out of them does not.
+
+    Attributes
+    ----------
+    feature_names : ndarray of shape (n_features,) of str, or None
+        One name for each column.
+    """
+
+    feature_names: np.ndarray | None = None
+
+
+def validated(estimator, X, *y, reset: bool = True, **form):
+    """`validate_data` of scikit-learn, which is to take `NamedRows` as it takes data frames.
+
+    Malformed sparse matrices are refused.
+    """
+    names = X.feature_names if isinstance(X, NamedRows) else None
+    if names is None:
+        return validate_data(estimator, checked(X), *y, reset=reset, **form)
+    import pandas as pd
+
+    # A frame without rows has all of it that is compared: names, in their order.
+    columns = pd.DataFrame(columns=names)
+    validate_data(estimator, columns, *y, reset=reset, skip_check_array=True)
+    if y:
+        return check_X_y(checked(X), *y, estimator=estimator, **form)
+    return check_array(checked(X), estimator=estimator, input_name="X", **form)
 
 
 def checked(X, name: str = "X"):

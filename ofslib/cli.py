@@ -161,15 +161,21 @@ def methods(args) -> Report:
 
 def _opened(args, **own):
     from ofslib.datasets import open_stream
+    from ofslib.datasets.tables import TABLES, format_of
 
-    names = ("block_rows", "n_features", "n_jobs", "zero_based", "folder")
+    names = ("block_rows", "n_features", "n_jobs", "zero_based", "folder", "format", "label")
+    names += ("weight", "header", "word_labels", "hashed")
     given = {name: getattr(args, name) for name in names}
+    table = format_of(Path(args.file), args.format) in TABLES
+    if table and args.label is None and args.command is not select:
+        given["label"] = False
     return open_stream(args.file, **given | {"registry_path": args.registry} | own)
 
 
-def _once(args):
-    """The blocks of a file that is read once; without a given width any index is allowed."""
-    return _opened(args, n_features=args.n_features or _ANY_WIDTH, cache=False)
+def _once(args, **own):
+    """The blocks of a file that is read once; without a known width any index is allowed."""
+    stream = _opened(args, cache=False, **own)
+    return stream if stream.n_columns else _opened(args, cache=False, n_features=_ANY_WIDTH)
 
 
 def select(args) -> Report:
@@ -188,7 +194,7 @@ def select(args) -> Report:
     stream, began = _opened(args, cache=cache), time.monotonic()
     fit_stream(model, stream, args.checkpoint, args.every, not args.quiet, args.classes)
     seconds = time.monotonic() - began
-    labels, head, chosen = _chosen(model, int(not args.zero_based))
+    labels, head, chosen = _chosen(model, int(not (args.zero_based or args.hashed)))
     if args.model:
         model.save(args.model)
     if args.out:
@@ -259,16 +265,20 @@ def predict(args) -> Report:
     if ofslib.home_of(name) is None or not hasattr(getattr(ofslib, name), "predict"):
         raise ValueError(f"{args.model}: it holds a {name}, which predicts nothing")
     model = read(getattr(ofslib, name), args.model)
-    stream, began, p = _once(args), time.monotonic(), model.n_features_in_
+    p = model.n_features_in_
+    width = {"n_features": args.n_features or p} if args.hashed else {}
+    stream, began = _once(args, **width), time.monotonic()
     labels = model.classes_.tolist() if is_classifier(model) else []
     decisions = [f"decision of {_cell(label)}" for label in labels] if len(labels) > 2 else []
     head = ["prediction", *(decisions or ["decision"] * bool(labels))]
     unknown, parts = 0, [(np.empty(0), np.empty(0), np.empty((0, max(1, len(decisions)))))]
     shown = nullcontext() if args.json and not args.out else _csv(args.out, *head)
     with shown as writer, reading(stream, not args.quiet):
-        for X, y in stream:
-            known = X[:, :p]
-            known.resize(len(y), p)
+        for X, y, *_ in stream:
+            known = X
+            if X.shape[1] != p and stream.feature_names is None:
+                known = X[:, :p]
+                known.resize(len(y), p)
             unknown += X.nnz - known.nnz
             said = model.predict(known)
             margins = model.decision_function(known) if labels else said
@@ -298,6 +308,8 @@ def _scores(model, y, said, margins) -> dict[str, float]:
     import numpy as np
     from sklearn.metrics import r2_score, roc_auc_score
 
+    if y.dtype.kind == "f" and np.isnan(y).any():
+        return {}
     if not hasattr(model, "classes_"):
         return {"r2": float(r2_score(y, said))} if len(y) > 1 else {}
     if not (len(y) and np.isin(y, model.classes_).all()):
@@ -314,46 +326,72 @@ def inspect(args) -> Report:
     from ofslib.streams.checkpoint import reading
 
     stream, began = _once(args), time.monotonic()
-    values, width, labels = 0, args.n_features or 0, []
+    width = 0 if stream.n_columns == _ANY_WIDTH else stream.n_columns
+    values, labels = 0, []
     with reading(stream, not args.quiet):
-        for X, y in stream:
+        for X, y, *_ in stream:
             values, width = values + X.nnz, max(width, int(X.indices.max(initial=-1)) + 1)
             labels.append(y)
     seconds, y = time.monotonic() - began, np.concatenate(labels or [[]])
     rows, size = len(y), stream.text_bytes
     if not rows:
         raise ValueError(f"{args.file}: expected rows, got none")
-    found = dict(zip(*np.unique(y, return_counts=True), strict=True))
     density = values / max(1, rows * width)
     needs = {"sfsa_bytes": _state_bytes(width), "averages_bytes": 8 * width**2}
+    kept = _opened(args)  # as `select` opens it where rows are read again
+    disk = f"{_size(12 * (values + rows))} for a cache of the parsed rows"
+    if kept.cache_bytes:
+        disk = f"{_size(kept.cache_bytes)} in the cache {kept.cache_path}"
     data = {
         "file": args.file,
         "rows": rows,
         "features": width,
         "values": values,
         "density": density,
-        "labels": {_cell(k): int(n) for k, n in found.items()} if len(found) <= 100 else None,
-        "label_range": [y.min(), y.max()],
+        **_about_labels(y),
+        "names": None if stream.feature_names is None else stream.feature_names.tolist(),
         "seconds": seconds,
         "rows_per_second": rows / seconds,
         "bytes": size,
         "needs": needs | {"cache_bytes": 12 * (values + rows)},
+        "cache": {"path": str(kept.cache_path or ""), "bytes": kept.cache_bytes},
     }
-    said = f"numbers from {y.min():g} to {y.max():g}, mean {y.mean():g}: --task regression"
-    if len(found) <= _SHOWN:
-        said = ", ".join(f"{_cell(k)} ({100 * n / rows:.1f} %)" for k, n in found.items())
     speed = f", {_size(size / seconds)} a second" if size else ""
     memory = [_size(needs[name]) for name in ("sfsa_bytes", "averages_bytes")]
     pairs = {
         "rows": f"{rows:,}",
         "features": f"{width:,}",
         "values": f"{values:,}, {values / rows:.1f} a row, density {100 * density:.3g} %",
-        "labels": said,
+        "labels": _labels_said(data, y),
         "reading": f"{_duration(seconds)}: {rows / seconds:,.0f} rows a second{speed}",
         "memory": "{} for sfsa, {} for averages".format(*memory),
-        "disk": f"{_size(12 * (values + rows))} for a cache of the parsed rows",
+        "disk": disk,
     }
+    if (names := data["names"]) is not None:
+        pairs["names"] = ", ".join(names[:_SHOWN]) + " ..." * (len(names) > _SHOWN)
     return Report([f"{name:10}{text}" for name, text in pairs.items()], data)
+
+
+def _about_labels(y) -> dict[str, Any]:
+    """How often each occurs, and from where to where numbers go; None where that says nothing."""
+    import numpy as np
+
+    found = dict(zip(*np.unique(y, return_counts=True), strict=True))
+    without, words = y[0] != y[0], y.dtype.kind == "U"
+    counts = {_cell(k): int(n) for k, n in found.items()} if len(found) <= 100 else None
+    if without:
+        return {"labels": None, "label_range": None}
+    return {"labels": counts, "label_range": None if words else [y.min(), y.max()]}
+
+
+def _labels_said(about, y) -> str:
+    if y[0] != y[0]:
+        return "none, unless --label says which column"
+    if about["labels"] and len(about["labels"]) <= _SHOWN:
+        return ", ".join(f"{k} ({100 * n / len(y):.1f} %)" for k, n in about["labels"].items())
+    if about["label_range"] is None:
+        return f"{len(set(y.tolist())):,} different words"
+    return f"numbers from {y.min():g} to {y.max():g}, mean {y.mean():g}: --task regression"
 
 
 def _state_bytes(width: int) -> int:
@@ -458,6 +496,10 @@ def _labels(text: str) -> list[Any]:
         return labels
 
 
+def _column(text: str) -> str | int:
+    return int(text) if re.fullmatch("-?[0-9]+", text) else text
+
+
 def _parser() -> argparse.ArgumentParser:
     always = argparse.ArgumentParser(add_help=False)
     always.add_argument("--json", action="store_true", help="one JSON object on stdout")
@@ -466,7 +508,13 @@ def _parser() -> argparse.ArgumentParser:
     always.add_argument("--folder", default="resources", help="of the data sets' files")
     rows = argparse.ArgumentParser(add_help=False)
     add = rows.add_argument
-    add("file", metavar="FILE", help="LIBSVM or Vowpal Wabbit text, or a data set's name")
+    add("file", metavar="FILE", help="text, table or arrays, by its ending; or a data set's name")
+    add("--format", help="libsvm, vw, csv, tsv, parquet, arrow, npy or npz, whatever the ending")
+    add("--label", type=_column, metavar="COLUMN", help="name or position (from 0) of the labels")
+    add("--weight", type=_column, nargs="?", const=True, metavar="COLUMN", help="of weights")
+    add("--no-header", dest="header", action="store_false", help="CSV without names of columns")
+    add("--word-labels", action="store_true", help="labels of the text are words")
+    add("--hashed", action="store_true", help="names of the text are words: see --n-features")
     add("--zero-based", action="store_true", help="the smallest index is 0")
     add("--n-features", type=int, metavar="P", help="width; else the largest index")
     add("--block-rows", type=int, default=10_000, metavar="N", help="rows read at a time")

@@ -5,14 +5,20 @@ per number of a dense row or per nonzero of a sparse one. Time is that of the pr
 programs slow it down all the same, by the memory that they use.
 """
 
+import functools
+import shutil
 import statistics
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import psutil
 import scipy.sparse as sp
 from scipy.linalg.blas import dgemm
+from sklearn.datasets import load_svmlight_file
 from threadpoolctl import threadpool_limits
 
 from ofslib import (
@@ -34,6 +40,7 @@ from ofslib import (
     SOFSClassifier,
 )
 from ofslib.averages import RunningAverages
+from ofslib.datasets import open_stream
 from ofslib.simulate import Equicorrelated
 from ofslib.wishart import LowRank, sample_averages
 
@@ -178,6 +185,84 @@ def leverage(p: int = 2000) -> None:
         sys.stdout.write(f"leverage, n = {n}: one pinv / one feature: {pinv / each:.0f}\n")
 
 
+def text(megabytes: int = 200, nonzeros: int = 60) -> None:
+    """Reading LIBSVM text, ns per value: the least of five times, of the clock with two threads.
+
+    Other readers are given the same numbers as they like them: a table, Vowpal Wabbit's text.
+    """
+    forms = {"12345:0.123456": (10**5, "{:.6f}"), "12345:-0.12345678901234567": (10**5, "{!r}")}
+    with tempfile.TemporaryDirectory() as folder:
+        svm, vw, csv = (Path(folder) / f"a.{end}" for end in ("svm", "vw", "csv"))
+        others = {
+            "scikit-learn, load_svmlight_file": lambda: load_svmlight_file(str(svm)),
+            "pandas, C parser, table": lambda: pd.read_csv(csv, header=None),
+            "pyarrow, one thread, table": lambda: arrow(csv),
+            "Vowpal Wabbit, noop": lambda: wabbit(vw),
+        }
+        for example, (width, form) in {**forms, "17:1": (100, "1")}.items():
+            rng, rows = np.random.default_rng(0), []
+            for _ in range(2000):
+                places = np.sort(rng.choice(width, nonzeros, replace=False)) + 1
+                values = rng.random(nonzeros) if form == "{:.6f}" else rng.standard_normal(nonzeros)
+                pairs = zip(places.tolist(), values.tolist(), strict=True)
+                rows.append([f"{j}:{form.format(value)}" for j, value in pairs])
+            lines = "".join(f"1 {' '.join(words)}\n" for words in rows)
+            repeats = megabytes * 10**6 // len(lines)
+            svm.write_text(lines * repeats)
+            vw.write_text(lines.replace("\n1 ", "\n1 | ").replace("1 ", "1 | ", 1) * repeats)
+            csv.write_text(
+                lines.replace("\n1 ", "\n")[2:].replace(" ", "\n").replace(":", ",") * repeats
+            )
+            nnz = repeats * 2000 * nonzeros
+            run = functools.partial(open_stream, svm, n_features=width)
+            cases = {
+                "blocks of rows": lambda run=run: consumed(run(cache=False)),
+                "rows and largest index": lambda: open_stream(svm, cache=False).n_features,
+                "first use of a cache": lambda run=run: consumed(run(cache=fresh(folder))),
+                **(others if form != "1" else {}),
+            }
+            sys.stdout.write(f"\n{example}, {megabytes} MB, ns per value\n")
+            for name, case in cases.items():
+                case()
+                least = min(timed(case) for _ in range(REPEATS))
+                sys.stdout.write(f"  {name:33s} {1e9 * least / nnz:6.1f}\n")
+            clock = {1: [], 2: []}
+            for n_jobs in list(clock) * REPEATS:
+                start = time.perf_counter()
+                consumed(run(cache=False, n_jobs=n_jobs))
+                clock[n_jobs].append(time.perf_counter() - start)
+            gain = min(clock[1]) / min(clock[2])
+            sys.stdout.write(f"  two threads: {gain:.2f} times faster\n")
+            stream = run(cache=folder)
+            consumed(stream)
+            least = min(timed(consumed, stream) for _ in range(REPEATS))
+            sys.stdout.write(f"  from the cache: {12e-9 * nnz / least:.1f} GB/s\n")
+
+
+def consumed(stream) -> None:
+    for _ in stream:
+        pass
+
+
+def fresh(folder) -> Path:
+    """A folder without a cache of an earlier run."""
+    shutil.rmtree(Path(folder) / "cache", ignore_errors=True)
+    return Path(folder) / "cache"
+
+
+def arrow(path) -> None:
+    import pyarrow.csv as csv
+
+    names = csv.ReadOptions(autogenerate_column_names=True, use_threads=False)
+    csv.read_csv(path, names)
+
+
+def wabbit(path) -> None:
+    import vowpalwabbit
+
+    vowpalwabbit.Workspace(f"--noop --quiet -d {path}").finish()
+
+
 def timed(function, *args) -> float:
     start = time.process_time()
     function(*args)
@@ -192,7 +277,7 @@ def report(title: str, times: dict[str, list[float]], numbers: int) -> None:
 
 
 if __name__ == "__main__":
-    cases = (dense, sparse, grid, averages, columns, leverage)
+    cases = (dense, sparse, grid, averages, columns, leverage, text)
     with threadpool_limits(1):
         for case in cases:
             if case.__name__ in sys.argv[1:] or not sys.argv[1:]:

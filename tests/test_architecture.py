@@ -43,6 +43,7 @@ ONLY_NUMPY_AND_SCIPY = {"simulate", "bounds"}
 # What the extra "reproduction" brings, see pyproject.toml.
 EXTRAS = {"snakemake", "papermill", "jupyter_client", "IPython", "matplotlib", "seaborn"}
 EXTRAS |= {"jinja2", "jsonschema", "yaml", "dask", "distributed", "mpi4py", "vowpalwabbit", "river"}
+EXTRAS |= {"pyarrow", "polars"}
 
 
 def part_of(file):

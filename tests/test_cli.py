@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from test_datasets import cells, write_table
@@ -162,6 +163,24 @@ def test_what_else_it_learned_is_forgotten_and_partial_fit_goes_on():
     for one in (model, fresh):
         one.partial_fit(X[:9], y[:9])
     assert model.coef_.tobytes() == fresh.coef_.tobytes()
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_rows_that_change_while_they_are_learned_are_noticed(monkeypatch, cache):
+    """As many rows of as many bytes as before: neither number tells."""
+    other = TEXT[:-2] + str(9 - int(TEXT[-2])) + "\n"
+    model, save = ofslib.SGDTClassifier(k=5, n_passes=2), checkpoint_module.Checkpoint.save
+    before = learned(model.fit(*whole(open_stream("rows.svm", cache=False))))
+
+    def changing(work, path):
+        save(work, path)
+        Path("rows.svm").write_text(other)
+
+    monkeypatch.setattr(checkpoint_module.Checkpoint, "save", changing)
+    with pytest.raises(ValueError, match=r"rows changed while they were learned; remove run\.ckpt"):
+        stream = open_stream("rows.svm", block_rows=900, cache=cache)
+        fit_stream(model, stream, "run.ckpt", every=0)
+    assert learned(model) == before
 
 
 @pytest.mark.parametrize(
@@ -394,6 +413,12 @@ def test_inspect_counts(ofs):
     assert data["needs"]["averages_bytes"] == 8 * P * P
     out = ofs("inspect rows.svm")[1]
     assert "rows      2,000" in out and "rows a second" in out and "B a second" in out
+    assert data["cache"]["bytes"] == 0 and "for a cache of the parsed rows" in out
+    kept = open_stream("rows.svm")
+    list(kept)
+    assert f"in the cache {kept.cache_path}" in ofs("inspect rows.svm")[1]
+    cache = json.loads(ofs("inspect rows.svm --json")[1])["cache"]
+    assert cache == {"path": str(kept.cache_path), "bytes": kept.cache_bytes}
     Path("y.svm").write_text("".join(f"{i / 7} 1:{i}\n" for i in range(1500)))
     assert json.loads(ofs("inspect y.svm --json")[1])["labels"] is None
     assert "--task regression" in ofs("inspect y.svm")[1]
@@ -520,6 +545,10 @@ def test_progress_is_shown_on_a_terminal_only(ofs, monkeypatch):
         shown = sys.stderr.getvalue()
         bar = re.search(r"learning: .* 1.60k/2.00k \[\S+<\d\d:\d\d, \S+ rows/s, \S+ MB/s\]", shown)
         assert shown == "" if quiet else bar
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert cli.main("inspect rows.svm".split()) == 0
+    shown = sys.stderr.getvalue()
+    assert re.search(r"reading: .*k/\S+k \[\S+<\d\d:\d\d, \S+B/s, 2,000 rows\]", shown), shown
 
 
 # -------------------------------------------------- README
@@ -532,11 +561,13 @@ def blocks(kind):
 
 
 def test_the_readmes_own_data_is_five_lines_of_shell_and_ten_of_python(folder, ofs):
-    import gzip
-
-    for name, seed in (("clicks", 0), ("tomorrow", 1)):
-        with gzip.open(f"{name}.svm.gz", "wt") as file:
-            file.write(text(seed=seed, width=1200))
+    rng = np.random.default_rng(0)
+    for name in ("clicks", "tomorrow"):
+        cells = rng.integers(-2, 3, (400, 1201))
+        cells[:, 1:6] *= 9
+        cells[:, 0] = cells[:, 1:6].sum(axis=1) > 0
+        names = ["clicked", *(f"ad {j}" for j in range(1200))]
+        pd.DataFrame(cells, columns=names).to_csv(f"{name}.csv.gz", index=False)
     _, lines = blocks("shell")
     assert len(lines) == 5
     for line in lines:
@@ -544,10 +575,12 @@ def test_the_readmes_own_data_is_five_lines_of_shell_and_ten_of_python(folder, o
         code, _, err = ofs(words)
         assert (name, code) == ("ofslib", 0), err
     assert len(Path("features.csv").read_text().splitlines()) == 1001
-    assert len(Path("predictions.csv").read_text().splitlines()) == 1 + N
+    assert pd.read_csv("features.csv")["feature"].str.startswith("ad ").all()
+    assert len(Path("predictions.csv").read_text().splitlines()) == 1 + 400
     program, lines = blocks("python")
     assert len(lines) == 10
     names: dict = {}
     exec(compile(program, "README.md", "exec"), names)
-    assert names["model"].n_samples_seen_ == 2 * N
+    assert names["model"].n_samples_seen_ == 2 * 400
+    assert names["model"].feature_names_in_[7] == "ad 7"
     assert np.mean(names["foretold"] == names["y"]) > 0.7

@@ -267,7 +267,9 @@ def test_an_unknown_name_or_split_lists_the_known(place):
         with pytest.raises(ValueError, match=r"no data set 'tinny'.*tiny"):
             call("tinny", place.folder, registry_path=place.table)
     for name in ("tinny", "folder/mistyped.svm"):
-        with pytest.raises(FileNotFoundError, match=f"no file and no data set '{name}'.*tiny"):
+        with pytest.raises(
+            FileNotFoundError, match=f"no file .*{name}, and no data set '{name}'.*tiny"
+        ):
             datasets.open_stream(name, registry_path=place.table)
     with pytest.raises(ValueError, match="expected split None, train; got 'test'"):
         datasets.load("tiny", place.folder, "test", place.table)

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PYTHONS = ("3.11", "3.12", "3.13")
 
-LOCKED = ("reproduction", "dev", "mpi", "dask", "peers")
+LOCKED = ("reproduction", "dev", "mpi", "dask", "peers", "arrow")
 
 # The conda packages that are not called what the PyPI project is called.
 CONDA_NAMES = {
@@ -90,7 +90,7 @@ def test_supported_pythons_are_the_declared_ones():
 
 
 def test_conda_environment_is_pyproject_under_conda_names():
-    names = declared("reproduction", "dask", "dev")
+    names = declared("reproduction", "arrow", "dask", "dev")
     expected = {CONDA_NAMES.get(name, name): spec for name, spec in names.items()}
     expected |= {"python": SpecifierSet(PROJECT["requires-python"]), "pip": SpecifierSet()}
     assert conda_environment() == expected

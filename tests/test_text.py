@@ -6,19 +6,18 @@ import itertools
 import json
 import lzma
 import os
-import re
 import struct
 import subprocess
 import sys
 import zlib
 from pathlib import Path
 
+import fuzz_text
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from backports import zstd
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from fuzz_text import assert_exact, random_doubles
 
 from ofslib import _files, datasets
 from ofslib.datasets import stream as stream_module
@@ -32,28 +31,7 @@ def read(path, **options):
     return sp.vstack(X, format="csr"), np.concatenate(y)
 
 
-def values_of(words, tmp_path):
-    """What the reader makes of these numbers."""
-    path = tmp_path / "numbers.svm"
-    path.write_text("".join(f"0 1:{word}\n" for word in words))
-    X, y = read(path, cache=False)
-    assert len(y) == len(words) == X.nnz
-    return X.data
-
-
-def assert_exact(words, tmp_path):
-    got, expected = values_of(words, tmp_path), np.array([float(word) for word in words])
-    np.testing.assert_array_equal(got.view(np.int64), expected.view(np.int64))
-
-
 # -------------------------------------------------- numbers
-
-
-def random_doubles(n, seed=0):
-    """Doubles of all exponents: any bits that are a finite number."""
-    bits = np.random.default_rng(seed).integers(-(2**63), 2**63, n)
-    values = bits.view(np.float64)
-    return values[np.isfinite(values)]
 
 
 @pytest.mark.parametrize("form", ["{!r}", "{:.17g}", "{:.16e}", "{:.9g}", "{:.18e}", "{:.25e}"])
@@ -109,99 +87,27 @@ def test_awkward_numbers_are_exact(tmp_path):
     assert_exact(AWKWARD, tmp_path)
 
 
+def test_whole_and_fraction_of_every_length_are_exact(tmp_path):
+    """On both sides of each limit of the fast ways: 8, 15, 16 and 19 digits, with and without."""
+    rng = np.random.default_rng(5)
+    words = []
+    for whole, fraction in itertools.product(range(12), range(24)):
+        for digits in (rng.integers(0, 10, whole + fraction), [0] * 22 + [9] * 20, [9] * 40):
+            text = "".join(map(str, digits[: whole + fraction]))
+            words += [sign + text[:whole] + "." + text[whole:] for sign in ("", "-")]
+            words += [sign + text[:whole] for sign in ("", "-")]
+    assert_exact([word for word in words if word.strip("-.")], tmp_path)
+
+
 # -------------------------------------------------- a slow reference
 
 
-NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-BLANKS = " \t\r\f\v"
-
-
-def slow(text, bars, n_features=2**31 - 1):
-    """Rows as [(label, {index: value})], written from what `open_stream` says of the
-    formats, without looking at speed; None if any line is wrong."""
-    rows = []
-    for line in text.decode("latin-1").split("\n"):
-        label, bar, features = line, "", ""
-        if bars:
-            label, bar, features = line.partition("|")
-        if "#" in label:
-            label, bar, features = label.partition("#")[0], "", ""
-        if bar:
-            name = re.match(f"[^{BLANKS}]*", features)[0]
-            if ":" in name or "|" in name:
-                return None
-            features = features[len(name) :]
-        words = re.findall(f"[^{BLANKS}]+", label)
-        if not words and not bar:
-            continue
-        if not words or (bars and len(words) > 1):
-            return None
-        row = {}
-        words += re.findall(f"[^{BLANKS}]+", features)
-        if not re.fullmatch(NUMBER, words[0]) or not np.isfinite(float(words[0])):
-            return None
-        for word in words[1:]:
-            found = re.fullmatch(f"([0-9]+):({NUMBER})", word)
-            if not found or len(found[1]) > 18 or not 1 <= int(found[1]) <= n_features:
-                return None
-            index, value = int(found[1]), float(found[2])
-            if index in row or not np.isfinite(value):
-                return None
-            row[index] = value
-        rows.append((float(words[0]), dict(sorted(row.items()))))
-    return rows
-
-
-PIECES = ["1", "-1", "2.5", "1:2", "2:1e5", "3:.5", "2:-0", "9:7", "1:", ":", ":3", "0:1", "1:2:3"]
-PIECES += ["nan", "1:nan", "1:inf", "1e400", "1:1e400", "4:1e-400", "True", "1_0", "1:1_0", "0x1"]
-PIECES += ["|", "|f", "|f#x", "|f:2", "||", "#", "# 9:9", "\0", "\x1c", "\x85", "\xa0", "e", "1e"]
-PIECES += ["\xef\xbb\xbf", "\xff\xfe", "qid:1", "'", '"', ",", "99999999999:1", "1" * 30, "3:+4"]
-PIECES += [
-    "5:" + "3" * 30,
-    "7:12345678",
-    "8:123456789.123456789e-5",
-    "-",
-    "+",
-    ".",
-    "5:0." + "0" * 30,
-]
-BETWEEN = [" ", "\n", "  ", "\t", "\r\n", "", "\v", "\f", "\r"]
-TEXTS = st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(BETWEEN)), max_size=12).map(
-    lambda words: "".join(itertools.chain(*words)).encode("latin-1")
-)
-
-
-@settings(max_examples=600, deadline=None, derandomize=True, database=None)
-@given(TEXTS, st.booleans(), st.integers(1, 40))
-@example(b"1 1:2\n\xef\xbb\xbf2 1:1\n", False, 40)
-@example(b"True\nFalse\n", False, 40)
-@example(b"\0\n", False, 1)
-def test_no_text_is_misread(tmp_path_factory, text, bars, chunk):
+def test_no_text_is_misread(tmp_path):
     """Of any text the parser says what a slow reference says, or both refuse it."""
-    path = tmp_path_factory.mktemp("fuzz") / "a.txt"
-    text = (b"0 |\n" if bars else b"0\n") + text
-    path.write_bytes(text)
-    expected, before = slow(text, bars), text_module._CHUNK
-    text_module._CHUNK = chunk
-    try:
-        stream = datasets.open_stream(path, 3, cache=False)
-        if expected is None:
-            with pytest.raises(ValueError, match=r"a\.txt, line \d+: "):
-                list(stream)
-            return
-        blocks = list(stream)
-    finally:
-        text_module._CHUNK = before
-    got = []
-    for X, y in blocks:
-        for i, label in enumerate(y.tolist()):
-            row = slice(X.indptr[i], X.indptr[i + 1])
-            entries = zip((X.indices[row] + 1).tolist(), X.data[row].tolist(), strict=True)
-            got.append((label, dict(entries)))
-    assert repr(got) == repr(expected)
-    assert (stream.n_rows, stream.n_features) == (
-        len(expected), max((max(row, default=0) for _, row in expected), default=0)
-    )  # fmt: skip
+    for text, chunk, zero_based in itertools.product(fuzz_text.CORPUS, (3, 64, 5000), (0, 1)):
+        fuzz_text.check(tmp_path / "a.txt", text, chunk, bool(zero_based))
+    done, right = fuzz_text.run(tmp_path, seed=0, cases=1000)
+    assert done == 1000 and 250 < right < 500
 
 
 # -------------------------------------------------- what is refused, and how
@@ -325,6 +231,46 @@ def test_threads_give_the_same_rows_and_the_same_errors(rows, n_jobs):
         list(datasets.open_stream(rows, cache=False, n_jobs=n_jobs))
 
 
+@pytest.mark.parametrize("cache", [True, False])
+def test_a_text_of_unknown_width_is_parsed_once(rows, monkeypatch, cache):
+    chunks = []
+    monkeypatch.setattr(text_module, "parse_rows", lambda *a: chunks.append(a[1]) or parse_rows(*a))
+    stream = datasets.open_stream(rows, cache=cache)
+    assert (stream.n_rows, stream.n_features) == (500, 300)
+    assert sum(len(y) for _, y in stream) == 500
+    assert len(chunks) > 5 and sum(chunks) == rows.stat().st_size
+
+
+def test_without_a_cache_size_is_found_without_parsing(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_module, "parse_rows", None)
+    path = tmp_path / "a.svm"
+    for text, size in (
+        (b"", (0, 0)),
+        (b"# 9:9\n\n \n", (0, 0)),
+        (b"1\n", (1, 0)),
+        (b"1 9:1 3:2 # 12:1\n\t2 0000000000000007:1", (2, 9)),
+        (b"1 | 1:1 # 8:1\n2 # | 9:9\n", (2, 8)),
+        (b"1 2147483647:1\n", (1, 2**31 - 1)),
+    ):
+        path.write_bytes(text)
+        stream = datasets.open_stream(path, cache=False)
+        assert (stream.n_rows, stream.n_features) == size, text
+    path.write_bytes(b"1 0:1 4:2\n")
+    assert datasets.open_stream(path, cache=False, zero_based=True).n_features == 5
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_lines_longer_than_a_piece_are_the_same_in_threads(tmp_path, monkeypatch, n_jobs):
+    """Where a line is not whole yet, its buffer is not one that a thread still reads."""
+    monkeypatch.setattr(text_module, "_CHUNK", 50)
+    words = [f"{i} {' '.join(f'{j}:{i}.{j}' for j in range(1, 2 + i % 97))}" for i in range(400)]
+    path = tmp_path / "a.svm"
+    path.write_text("\n".join(words))
+    one, several = (read(path, cache=False, n_jobs=n) for n in (1, n_jobs))
+    np.testing.assert_array_equal(one[0].toarray(), several[0].toarray())
+    np.testing.assert_array_equal(one[1], np.arange(400))
+
+
 # -------------------------------------------------- the cache
 
 
@@ -437,8 +383,11 @@ def test_a_stream_says_where_its_cache_lies_and_how_large_it_is(rows, tmp_path):
     assert (stream.cache_path, stream.cache_bytes) == (tmp_path / "rows.svm.ofscache", 0)
     list(stream)
     assert stream.cache_bytes == stream.cache_path.stat().st_size > 0
+    assert f"rows.svm.ofscache of {stream.cache_bytes:,} bytes" in repr(stream)
+    elsewhere = datasets.open_stream(rows, cache=tmp_path / "c")
+    assert elsewhere.cache_path.parent == tmp_path / "c" and not (tmp_path / "c").exists()
     stream = datasets.open_stream(rows, cache=False)
-    assert (stream.cache_path, stream.cache_bytes) == (None, 0)
+    assert (stream.cache_path, stream.cache_bytes) == (None, 0) and "cache" not in repr(stream)
 
 
 def test_what_is_written_into_a_block_stays_there(rows):

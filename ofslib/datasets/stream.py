@@ -7,7 +7,7 @@ import os
 import struct
 import weakref
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
@@ -18,11 +18,21 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from ofslib._files import CorruptFile, whole_file, write_whole
-from ofslib._sparse import checked
+from ofslib._sparse import NamedRows, checked
 from ofslib.datasets.download import fetch
+from ofslib.datasets.formats import (
+    ArrayRows,
+    BlockRows,
+    FrameRows,
+    as_rows,
+    is_frame,
+    refuse_narrow,
+)
 from ofslib.datasets.readers import load
 from ofslib.datasets.registry import read_rows
+from ofslib.datasets.tables import TEXTS, format_of, open_table
 from ofslib.datasets.text import Piece, TextRows, as_matrix, check_whole, joined, state_of
+from ofslib.datasets.words import WordTextRows
 from ofslib.kernels.rows import is_canonical
 from ofslib.kernels.text import digest
 
@@ -31,7 +41,7 @@ _MAPS = 64  # each map takes a file descriptor, of which a process has 256 or mo
 
 
 def open_stream(
-    path_or_name: str | os.PathLike,
+    source: Any,
     block_rows: int = 10_000,
     cache: bool | str | os.PathLike = True,
     n_features: int | None = None,
@@ -42,61 +52,161 @@ def open_stream(
     split: str = "train",
     registry_path: str | os.PathLike | None = None,
     n_jobs: int = 1,
+    format: str | None = None,
+    label: str | int | bool | None = None,
+    weight: str | int | bool | None = None,
+    header: bool = True,
+    word_labels: bool = False,
+    hashed: bool = False,
 ) -> "Stream":
-    """Go through a LIBSVM or Vowpal Wabbit text in blocks of rows, in constant memory.
+    """Go through the rows of a file, or of what is in memory, in blocks of sparse rows."""
+    dtype = _float_type(dtype)
+    own = {"word_labels": word_labels, "hashed": hashed}
+    if not isinstance(source, str | os.PathLike):
+        if source is None:
+            raise TypeError(f"source must be a file, a name, rows or blocks, not {source!r}")
+        _refuse("rows in memory", format=format, **own)
+        return Stream(_in_memory(source, label, weight, dtype), block_rows, n_features, start_row)
+    path = Path(source)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: give a file, or a name of a data set")
+    if not path.is_file():
+        name, row = str(source), _row_of(str(source), registry_path)
+        if row["reader"] not in ("libsvm", "vw"):
+            _refuse(name, format=format, label=label, weight=weight, **own)
+            arrays = vars(load(name, folder, split, registry_path))
+            rows = ArrayRows(arrays[f"X_{split}"], arrays[f"y_{split}"], dtype, where=name)
+            return Stream(rows, block_rows, n_features, start_row)
+        [path] = fetch(name, folder, registry_path, split=split)
+        n_features = n_features or row["n_features"]
+    form = format_of(path, format)
+    if form in (None, *TEXTS):
+        _refuse(path, label=label)
+        width = n_features if cache is False or hashed else None
+        given = (path, zero_based, width, dtype, n_jobs)
+        rows = _text(given, form, n_features, weight, **own)
+    else:
+        _refuse(path, **own)
+        rows = open_table(path, form, label, weight, header, dtype)
+    if cache is not False and form in (None, *TEXTS, "csv", "tsv"):
+        rows = CachedRows(rows, cache_of(path, cache))
+    return Stream(rows, block_rows, n_features, start_row)
 
-    The text may be compressed (.gz, .bz2, .xz; .zst with the package backports.zstd). A bar in its
-    first line means Vowpal Wabbit's: one namespace, `index:value`, no importance weights. A `#`
-    begins a comment, but not after a bar. A wrong line is a ValueError with file and number, a text
-    that is cut short a CorruptFile, a file that is not there a FileNotFoundError.
+
+open_stream.__doc__ += """
+    A file goes by its ending: .csv and .tsv; .parquet, .arrow and .feather (the extra `arrow`);
+    .npz with X (or the parts of a sparse matrix of scipy) and y; .npy, mapped; any other is a
+    LIBSVM or Vowpal Wabbit text. Texts may be compressed (.gz, .bz2, .xz; .zst with the package
+    backports.zstd). Memory is constant but for .npz. In memory, `source` is a data frame (pandas,
+    polars, Arrow), a tuple (X, y) or (X, y, weight) of arrays or sparse matrices, or blocks of
+    such: a list, another iterable, or a function that returns a new iterator for each pass.
+
+    A bar in the first line of a text means Vowpal Wabbit's: one namespace, `index:value`. A `#`
+    begins a comment, but not after a bar. What is wrong is a ValueError with file and line, or row
+    and column; a file that is cut short a CorruptFile, one that is not there a FileNotFoundError.
+    A missing value is an error.
 
     Parameters
     ----------
-    path_or_name : path-like
-        A text file, or a data set of the registry (one that is not a text is parts in memory).
+    source : path-like, data frame, tuple or iterable
+        A file, the name of a data set of the registry, or rows in memory.
     block_rows : int
         Rows per block; the last block may have fewer.
     cache : bool or path-like
-        Parse once, at the first use, into a binary file from which all passes read (`CachedRows`):
-        beside the text, or in the folder given (12 bytes per nonzero). It is made anew if the bytes
-        of the text or the options change, or if it is damaged. With False each pass parses.
+        Of a text (CSV, too): parse once, at the first use, into a binary file from which all passes
+        read (`CachedRows`): beside the text, or in the folder given (12 bytes per nonzero). It is
+        made anew if the bytes of the text or the options change, or if it is damaged. With False
+        each pass parses.
     n_features : int, optional
-        Width of every block; else the largest index, from the cache or a pass over the text.
+        Width of every block; else the number of columns, or the largest index, from the cache or a
+        scan that does not parse.
     folder, split, registry_path
         As in `fetch`, for a data set of the registry.
     dtype : float64 or float32
-        Of the values; labels are float64.
+        Of the values; labels are float64, or words.
     start_row : int
         Begin here, to go on where an earlier run stopped.
     zero_based : bool
         Whether the smallest index is 0. It is never guessed; an unexpected 0 is an error.
     n_jobs : int
-        Threads that parse; the blocks are the same.
+        Threads that parse a LIBSVM or Vowpal Wabbit text; the blocks are the same.
+    format : str, optional
+        libsvm, vw, csv, tsv, parquet, arrow, npy or npz, whatever the ending says.
+    label : str, int or False
+        Of a table: the column of labels, by name or by position (-1: the last); False: it has none,
+        and labels are NaN. Of .npz the name of an array, "y" unless said. Labels of a table are
+        words if the first one is.
+    weight : str, int or True, optional
+        The column, or the array, of weights; of a Vowpal Wabbit text True: the importance after the
+        label, 1 where there is none. Blocks are then (X, y, weight).
+    header : bool
+        Whether the first line of a CSV or TSV text names its columns.
+    word_labels : bool
+        Of a LIBSVM or Vowpal Wabbit text: labels are words, of any kind without blanks.
+    hashed : bool
+        Of such a text: names are words. Each, after its namespace and a `^` if it has one, goes to
+        the column abs(MurmurHash3) modulo `n_features`, as FeatureHasher(alternate_sign=False) of
+        scikit-learn counts. Names that meet in one column add up: of d names a share of about
+        d / n_features meets another one.
     """
-    if not isinstance(path_or_name, str | os.PathLike):
-        raise TypeError(f"path_or_name must be a path or a name, not {path_or_name!r}")
-    path, dtype = Path(path_or_name), _float_type(dtype)
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: give a text file, or a name of a data set")
-    if not path.is_file():
-        name, row = str(path_or_name), _row_of(str(path_or_name), registry_path)
-        if row["reader"] not in ("libsvm", "vw"):
-            arrays = vars(load(name, folder, split, registry_path))
-            source = ArrayRows(arrays[f"X_{split}"], arrays[f"y_{split}"], dtype)
-            return Stream(source, block_rows, n_features, start_row)
-        [path] = fetch(name, folder, registry_path, split=split)
-        n_features = n_features or row["n_features"]
-    source = TextRows(path, zero_based, n_features if cache is False else None, dtype, n_jobs)
-    if cache is not False:
-        source = CachedRows(source, cache_of(path, cache))
-    return Stream(source, block_rows, n_features, start_row)
+
+
+def _refuse(what, **options):
+    """ValueError for options that these rows do not know."""
+    for name, value in options.items():
+        if value is not None and value is not False:
+            raise ValueError(f"{name}={value!r} is not for {what}; see open_stream for what is")
+
+
+def _text(given, form, n_features, weight, word_labels, hashed):
+    """The rows of a LIBSVM or Vowpal Wabbit text."""
+    if hashed and n_features is None:
+        raise ValueError("hashed: say to how many columns, such as n_features=2**20")
+    for name, value in {"hashed": hashed, "word_labels": word_labels}.items():
+        if not isinstance(value, bool | np.bool_):
+            raise ValueError(f"{name}: expected True or False, got {value!r}")
+    if weight not in (None, False, True):
+        raise ValueError(f"weight: expected True or False for a text, got {weight!r}")
+    if not (hashed or word_labels or weight):
+        rows = TextRows(*given)
+    else:
+        check_whole(n_features=(n_features or 1, 1))
+        buckets = n_features if hashed else 0
+        options = {"worded": bool(word_labels), "weighted": bool(weight)}
+        rows = WordTextRows(*given, buckets=buckets, **options)
+    rows.is_vw = rows.is_vw if form is None else form == "vw"
+    if weight and not rows.is_vw:
+        raise ValueError(f"weight={weight!r}: {rows.path} is a LIBSVM text, which has no weights")
+    return rows
+
+
+def _in_memory(source, label, weight, dtype):
+    """The rows of a frame, of arrays, or of blocks."""
+    if is_frame(source):
+        return FrameRows(source, label, weight, dtype)
+    _refuse("(X, y) or blocks, which hold labels and weights", label=label, weight=weight)
+    if isinstance(source, tuple):
+        if len(source) not in (2, 3):
+            raise ValueError(f"source: expected (X, y) or (X, y, weight), got {len(source)} parts")
+        X, y, *weights = source
+        return as_rows(X, y, dtype, *weights)
+    if (
+        isinstance(source, np.ndarray)
+        or sp.issparse(source)
+        or not (callable(source) or isinstance(source, Iterable))
+    ):
+        kind = type(source).__name__
+        raise TypeError(f"source must be a file, a name, (X, y) or blocks of these, not {kind}")
+    return BlockRows(source, dtype)
 
 
 def _row_of(name, registry_path):
     rows = read_rows(registry_path)
     if name not in rows:
-        known = ", ".join(rows)
-        raise FileNotFoundError(f"no file and no data set {name!r}; the registry knows {known}")
+        raise FileNotFoundError(
+            f"no file {os.path.abspath(name)}, and no data set {name!r}: the registry knows "
+            f"{', '.join(rows)}"
+        )
     return rows[name]
 
 
@@ -110,13 +220,21 @@ def _float_type(dtype):
 class Stream:
     """Blocks `(X_block, y_block)`, as often as it is iterated; made by `open_stream`.
 
-    X_block is a CSR array with int32 indices, y_block an array. Both may be written to: what is
-    read from a cache is mapped into memory, and a change stays in the block.
+    X_block is a CSR array with int32 indices, y_block an array; where rows have weights, these are
+    a third. All may be written to: what is read from a cache is mapped into memory, and a change
+    stays in the block. If columns have names, X_block has `feature_names`, which estimators learn
+    and compare as they do those of a data frame.
 
     Attributes
     ----------
     n_rows, n_features : int
-        Size of the whole source. Where neither given nor cached this costs a pass over it, once.
+        Size of the whole source. Where neither given nor cached this costs a scan of it, once.
+    feature_names : ndarray of str or None
+        Names of the columns; None without.
+    weighted : bool
+        Whether a block holds weights, too.
+    n_columns : int or None
+        Width of the blocks, if it is known without reading the rows.
     block_rows, start_row : int
         Rows of a block (the last may have fewer), and the row that the first block begins with.
     cache_path : Path or None
@@ -129,6 +247,11 @@ class Stream:
         width = 1 if n_features is None else n_features
         check_whole(block_rows=(block_rows, 1), start_row=(start_row, 0), n_features=(width, 1))
         self.block_rows, self.start_row = block_rows, start_row
+        names, columns = source.names, source.columns
+        if names is not None and n_features not in (None, columns):
+            raise ValueError(f"n_features={n_features}: there are {columns} columns with names")
+        self.feature_names, self.weighted = names, source.weighted
+        self.n_columns = n_features or columns
         self._source, self._n_features = source, n_features
 
     @property
@@ -139,7 +262,7 @@ class Stream:
     @property
     def n_features(self) -> int:
         """Width of every block."""
-        return self._source.size[1] if self._n_features is None else self._n_features
+        return self.n_columns or self._source.size[1]
 
     @property
     def cache_path(self) -> Path | None:
@@ -162,6 +285,13 @@ class Stream:
         path = getattr(self._text, "path", None)
         return path.stat().st_size if path else 0
 
+    def __repr__(self):
+        what = getattr(self._text, "path", "arrays")
+        kept = ""
+        if self.cache_path:
+            kept = f", cache {self.cache_path} of {self.cache_bytes:,} bytes"
+        return f"<Stream of {what} from row {self.start_row} on, {self.block_rows} at a time{kept}>"
+
     def identity(self) -> dict[str, Any]:
         """What tells these rows in these blocks from others, as a checkpoint keeps it.
 
@@ -172,8 +302,8 @@ class Stream:
         return {"content": self._source.identity(), **sizes, **cuts}
 
     @contextmanager
-    def watched(self, saw: Callable[[int], object]) -> Iterator[None]:
-        """Meanwhile, `saw` is told how many bytes of the text's file were read in this pass."""
+    def watched(self, saw: Callable[[int, int], object]) -> Iterator[None]:
+        """Meanwhile, `saw` is told how many bytes of the text and rows were read in this pass."""
         self._text.saw = saw
         try:
             yield
@@ -184,7 +314,7 @@ class Stream:
         """The same stream without its first rows: to go on where an earlier run stopped."""
         return Stream(self._source, self.block_rows, self._n_features, self.start_row + rows)
 
-    def __iter__(self) -> Iterator[tuple[sp.csr_array, np.ndarray]]:
+    def __iter__(self) -> Iterator[tuple]:
         width, parts, missing = self.n_features, [], self.block_rows
         for piece in self._source.pieces(self.start_row, width):
             at = 0
@@ -202,69 +332,50 @@ class Stream:
     def _block(self, parts, width):
         """One block; who keeps it must not keep the pieces in memory that it was cut from."""
         alone = self._source.shared and len(parts) == 1
-        return as_matrix(parts[0] if alone else joined(parts), width)
-
-
-class ArrayRows:
-    """Rows that are in memory."""
-
-    shared = False
-
-    def __init__(self, X, y, dtype):
-        X = sp.csr_array(X, dtype=dtype)
-        self.rows, self.size = Piece(X.data, X.indices, X.indptr, y.astype(np.float64)), X.shape
-
-    def identity(self):
-        """What tells these rows from others."""
-        found = hashlib.sha256()
-        for array in self.rows:
-            found.update(np.ascontiguousarray(array).data)
-        return [found.hexdigest(), self.rows.data.dtype.str]
-
-    def pieces(self, start, width):
-        """The rows from `start` on."""
-        _check_width("the data set", self.size[1], width)
-        yield self.rows.rows(start, self.size[0])
-
-
-def _check_width(what, columns, width):
-    if width is not None and columns > width:
-        raise ValueError(f"{what}: expected n_features of at least {columns}, got {width}")
+        piece = parts[0] if alone else joined(parts)
+        X, y = as_matrix(piece, width)
+        if self.feature_names is not None:
+            X = NamedRows(X)
+            X.feature_names = self.feature_names
+        return (X, y) if piece.weight is None else (X, y, piece.weight)
 
 
 class CachedRows:
     """The parsed rows of a text file in one binary file, made whole or not at all.
 
-    One piece after the other, each the arrays y, data, indptr and indices with zeros up to a
-    multiple of eight bytes; then, as JSON, what the file was made from and each piece's rows,
-    columns, entries and digest; then that JSON's length and CRC. A piece is mapped into memory,
-    and checked when it is first read: its digest, and that its indices are those of a matrix.
+    One piece after the other, each the arrays y, data, indptr and indices, and weights if there
+    are any, with zeros up to a multiple of eight bytes; then, as JSON, what the file was made from,
+    each piece's rows, columns, entries and digest, and the words that labels count; then that
+    JSON's length and CRC. A piece is mapped into memory, and checked when it is first read: its
+    digest, that its indices are those of a matrix, and its labels those of words.
 
     Size, inode and times of the text are looked at in each pass: also that of its last change,
     which on POSIX systems no program can set. Only where one differs are its bytes read again; if
     they are the same, the state in which they were found is noted in a file beside (`.state`).
     """
 
-    TRAILER, VERSION = struct.Struct("<II"), 3
+    TRAILER, VERSION = struct.Struct("<II"), 4
     shared = True
     maps = weakref.WeakSet()  # those of which blocks are still in use
 
     def __init__(self, text, path):
         self.text, self.path = text, path
+        self.names, self.columns = text.names, text.columns
+        self.weighted, self.worded = text.weighted, text.worded
         self._checked = (None, None)
 
     @property
     def size(self):
         """Number of rows and of columns."""
-        file, _, index = self._ready()
+        file, _, index, _ = self._ready()
         file.close()
-        return sum(rows for rows, *_ in index), _width(index)
+        return sum(rows for rows, *_ in index), self.columns or _width(index)
 
     def pieces(self, start: int, width: int | None, rebuilt: bool = False) -> Iterator[Piece]:
         """The rows from `start` on."""
-        file, content, index = self._ready()
+        file, content, index, words = self._ready()
         with file:
-            _check_width(self.text.path, _width(index), width)
+            refuse_narrow(self.text.path, _width(index), width)
             # What was found right stays so: the file is never changed, but replaced.
             state = state_of(os.fstat(file.fileno()))
             if self._checked[0] != state:
@@ -275,9 +386,11 @@ class CachedRows:
                 if before + rows > start:
                     raw = self._mapped(file, at, length)
                     piece = self._piece(raw, rows, nnz)
-                    if i not in right and not self._is_right(raw, piece, columns, value):
+                    if i not in right and not self._is_right(raw, piece, columns, value, words):
                         break
                     right.add(i)
+                    if self.worded:
+                        piece = piece._replace(y=np.array(words, str)[piece.y.astype(np.int64)])
                     yield piece.rows(max(0, start - before), rows)
                 before, at = before + rows, at + length
             else:
@@ -303,18 +416,21 @@ class CachedRows:
         return raw
 
     def _lengths(self, rows, nnz):
-        sizes = (8 * rows, self.text.dtype.itemsize * nnz, 4 * (rows + 1), 4 * nnz)
+        sizes = [8 * rows, self.text.dtype.itemsize * nnz, 4 * (rows + 1), 4 * nnz]
+        sizes += [8 * rows] * self.weighted
         return [-(-size // 8) * 8 for size in sizes]
 
     def _piece(self, raw, rows, nnz):
         """The arrays of a piece, in the memory of its bytes."""
-        y, data, indptr, indices = np.split(raw, np.cumsum(self._lengths(rows, nnz))[:-1])
+        y, data, indptr, indices, *weight = np.split(raw, np.cumsum(self._lengths(rows, nnz))[:-1])
         indptr, indices = indptr.view(np.int32)[: rows + 1], indices.view(np.int32)[:nnz]
-        return Piece(data.view(self.text.dtype)[:nnz], indices, indptr, y.view(np.float64))
+        own = weight[0].view(np.float64) if weight else None
+        return Piece(data.view(self.text.dtype)[:nnz], indices, indptr, y.view(np.float64), own)
 
-    @staticmethod
-    def _is_right(raw, piece, columns, value):
+    def _is_right(self, raw, piece, columns, value, words):
         if _digest(raw) != value:
+            return False
+        if self.worded and not np.isin(piece.y, np.arange(len(words))).all():
             return False
         try:
             checked(as_matrix(piece, columns)[0])
@@ -328,12 +444,12 @@ class CachedRows:
 
     def identity(self):
         """What tells these rows from others."""
-        file, content, _ = self._ready()
+        file, content, *_ = self._ready()
         file.close()
         return [content, *self.text.options()]
 
     def _ready(self):
-        """The open file, the digest of its text and its table of pieces; made first if need be."""
+        """The open file, the digest of its text, its table of pieces and the words of labels."""
         for build in (True, False):
             if self.path.is_file():
                 file = open(self.path, "rb")
@@ -348,7 +464,7 @@ class CachedRows:
         return CorruptFile(f"{self.path}: the text it is made from changes; wait until it is whole")
 
     def _index(self, file):
-        """Digest of the text and table of pieces, if the file is whole and made from this text."""
+        """Digest of the text, table of pieces and words, if it is whole and of this text."""
         now = state_of(self.text.path.stat())
         try:
             end = file.seek(-self.TRAILER.size, os.SEEK_END)
@@ -357,16 +473,19 @@ class CachedRows:
             raw = file.read(length)
             if zlib.crc32(raw) != crc:
                 return None
-            options, state, content, index = json.loads(raw)
+            options, state, content, index, words = json.loads(raw)
             if options != self._options() or state[0] != now[0]:
                 return None
             if any(type(cell) is not int or cell < 0 for row in index for cell in row):
+                return None
+            if type(words) is not list or any(type(word) is not str for word in words):
                 return None
             if sum(sum(self._lengths(n, nnz)) for n, _, nnz, _ in index) + length != end:
                 return None
         except (OSError, ValueError, TypeError, LookupError):  # too short, or not ours
             return None
-        return (content, index) if state == now or self._is_of_text(now, content) else None
+        found = content, index, words
+        return found if state == now or self._is_of_text(now, content) else None
 
     def _is_of_text(self, now, content):
         """Whether the text has this digest: as noted for its present state, or read anew."""
@@ -389,27 +508,31 @@ class CachedRows:
             raise
 
     def _build_whole(self):
-        (state, content), index = self.text.content(), []
+        (state, content), index, words = self.text.content(), [], {}
         with whole_file(self.path) as file:
             gathered, size = [], 0
             for piece in chain(self.text.pieces(), [None]):
                 if gathered and (piece is None or size > _PIECE):
-                    index.append(self._write(file, gathered))
+                    index.append(self._write(file, gathered, words))
                     gathered, size = [], 0
                 if piece is not None:
                     gathered.append(piece)
-                    size += sum(array.nbytes for array in piece)
+                    size += sum(array.nbytes for array in piece if array is not None)
             if state_of(self.text.path.stat()) != state:
                 raise self._changing()
-            raw = json.dumps([self._options(), state, content, index]).encode()
+            raw = json.dumps([self._options(), state, content, index, [*words]]).encode()
             file.write(raw + self.TRAILER.pack(len(raw), zlib.crc32(raw)))
 
-    def _write(self, file, pieces):
+    def _write(self, file, pieces, words):
         whole = joined(pieces)
+        if self.worded:
+            numbers = [words.setdefault(word, len(words)) for word in whole.y.tolist()]
+            whole = whole._replace(y=np.array(numbers, np.float64))
         rows, nnz = len(whole.y), len(whole.data)
         raw = np.zeros(sum(self._lengths(rows, nnz)), np.uint8)
         for target, array in zip(self._piece(raw, rows, nnz), whole, strict=True):
-            target[...] = array
+            if array is not None:
+                target[...] = array
         file.write(raw)
         columns = int(whole.indices.max(initial=-1)) + 1
         return [rows, columns, nnz, _digest(raw)]

@@ -30,10 +30,11 @@ from ofslib.kernels.text import (
     LONG,
     LONGEST_NUMBER,
     PADDING,
+    extent,
     parse_rows,
 )
 
-_CHUNK = 1 << 20  # bytes of text parsed at once: what a processor keeps at hand
+_CHUNK = 1 << 18  # bytes of text parsed at once: what a processor keeps at hand
 _LONGEST_LINE = 1 << 28
 _TICK = 0.02  # seconds: file systems count time in steps, of 0.01 at most where they are local
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -74,18 +75,20 @@ def _unreadable():
 
 
 class Piece(NamedTuple):
-    """Consecutive rows: the parts of a CSR matrix, and the labels."""
+    """Consecutive rows: the parts of a CSR matrix, the labels, and the weights if there are any."""
 
     data: np.ndarray
     indices: np.ndarray  # int32, ascending in each row
     indptr: np.ndarray  # int32; it may begin anywhere, `data` and `indices` with the first row
-    y: np.ndarray  # float64
+    y: np.ndarray  # float64, or words
+    weight: np.ndarray | None = None  # float64
 
     def rows(self, start: int, stop: int) -> "Piece":
         """Some of the rows, in the same memory."""
         ends = self.indptr[start : stop + 1]
         entries = slice(ends[0] - self.indptr[0], ends[-1] - self.indptr[0])
-        return Piece(self.data[entries], self.indices[entries], ends, self.y[start:stop])
+        weight = None if self.weight is None else self.weight[start:stop]
+        return Piece(self.data[entries], self.indices[entries], ends, self.y[start:stop], weight)
 
 
 def joined(pieces: list[Piece]) -> Piece:
@@ -97,8 +100,9 @@ def joined(pieces: list[Piece]) -> Piece:
             f"a block has {indptr[-1]} entries, more than an int32 counts: read fewer rows at once "
             "(open_stream, block_rows)"
         )
-    data, indices, _, y = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
-    return Piece(data, indices, indptr.astype(np.int32), y)
+    columns = zip(*pieces, strict=True)
+    data, indices, _, y, weight = (a[0] if a[0] is None else np.concatenate(a) for a in columns)
+    return Piece(data, indices, indptr.astype(np.int32), y, weight)
 
 
 def as_matrix(piece: Piece, width: int) -> tuple[sp.csr_array, np.ndarray]:
@@ -121,25 +125,20 @@ class _Wrong(Exception):
         self.reason, self.line = reason, line
 
 
-class TextRows:
-    """The rows of a text file, parsed anew in each pass, in pieces of about `_CHUNK` bytes."""
+class FileRows:
+    """Rows of a file, read anew in each pass; what else `Stream` asks for stands in `formats`."""
 
     shared = False  # blocks must not be views, or they would keep whole pieces
+    names: np.ndarray | None = None  # of the columns
+    columns: int | None = None  # how many, where this is known without reading the rows
+    weighted = worded = False  # whether rows have weights, and whether labels are words
 
-    def __init__(self, path, zero_based, n_features, dtype, n_jobs=1):
-        self.path, self.zero_based, self.dtype = Path(path), zero_based, np.dtype(dtype)
-        self.n_features, self.n_jobs = n_features, n_jobs
-        self.saw: Callable[[int], object] | None = None  # told the bytes of the file read so far
+    def __init__(self, path, dtype):
+        self.path, self.dtype = Path(path), np.dtype(dtype)
+        # Told the bytes of the file read so far, and the rows
+        self.saw: Callable[[int, int], object] | None = None
+        self._at = 0
         self._content: tuple[list[int], str] = ([], "")
-        check_whole(n_jobs=(n_jobs, 1))
-        if not isinstance(zero_based, bool | np.bool_):
-            raise ValueError(f"zero_based: expected True or False, got {zero_based!r}")
-        with open_text(path) as file:
-            buffer = bytearray(1 << 16)
-            size = self._read(file, buffer)
-        begin = bytes(buffer[:size]).removeprefix(_BYTE_ORDER_MARK).split(b"\n")
-        lines = (line.split(b"#")[0] for line in begin)
-        self.is_vw = b"|" in next(filter(bytes.strip, lines), b"")
 
     def content(self) -> tuple[list[int], str]:
         """State of the file and digest of its bytes, read anew only if its state has changed."""
@@ -151,28 +150,74 @@ class TextRows:
                 self._content = (state, hashlib.file_digest(file, "sha256").hexdigest())
         return self._content
 
+    @cached_property
+    def size(self):
+        """Number of rows and of columns: one pass over the file."""
+        rows, largest = 0, -1
+        for piece in self.pieces():
+            rows, largest = rows + len(piece.y), int(piece.indices.max(initial=largest))
+        return rows, self.columns or largest + 1
+
+    def pieces(self, start: int = 0, width: int | None = None) -> Iterator[Piece]:
+        """The rows from `start` on; an index beyond the width is an error."""
+        raise NotImplementedError
+
     def options(self) -> list:
         """What else the rows depend on."""
-        return [self.is_vw, bool(self.zero_based), self.dtype.str]
+        raise NotImplementedError
 
     def identity(self) -> list:
         """What tells these rows from others."""
         return [self.content()[1], *self.options()]
 
+    def _tell(self, rows):
+        if self.saw:
+            self.saw(self._at, rows)
+
+
+class TextRows(FileRows):
+    """The rows of a text file, parsed anew in each pass, in pieces of about `_CHUNK` bytes."""
+
+    def __init__(self, path, zero_based, n_features, dtype, n_jobs=1):
+        super().__init__(path, dtype)
+        self.zero_based, self.n_features, self.n_jobs = zero_based, n_features, n_jobs
+        check_whole(n_jobs=(n_jobs, 1))
+        if not isinstance(zero_based, bool | np.bool_):
+            raise ValueError(f"zero_based: expected True or False, got {zero_based!r}")
+        with open_text(path) as file:
+            buffer = bytearray(1 << 16)
+            size = self._read(file, buffer)
+        begin = bytes(buffer[:size]).removeprefix(_BYTE_ORDER_MARK).split(b"\n")
+        lines = (line.split(b"#")[0] for line in begin)
+        self.is_vw = b"|" in next(filter(bytes.strip, lines), b"")
+
+    def options(self) -> list:
+        """What else the rows depend on."""
+        return [self.is_vw, bool(self.zero_based), self.dtype.str]
+
     @cached_property
     def size(self):
-        """Number of rows and of columns: one pass over the text."""
+        """Number of rows and of columns, without parsing: what is wrong is said when it is read."""
         rows, largest = 0, -1
-        for piece in self.pieces():
-            rows, largest = rows + len(piece.y), int(piece.indices.max(initial=largest))
-        return rows, largest + 1
+        for more, index in self._each(self._extent):
+            rows, largest = rows + more, max(largest, index)
+            self._tell(rows)
+        columns = min(largest + int(self.zero_based), np.iinfo(np.int32).max)
+        return rows, max(0, columns)
+
+    @np.errstate(over="ignore")  # of kernels that are not compiled
+    def _extent(self, chunk):
+        text, stop = chunk
+        return extent(np.frombuffer(text, np.uint8), stop, self.is_vw)
 
     def pieces(self, start: int = 0, width: int | None = None) -> Iterator[Piece]:
         """The rows from `start` on; an index beyond the width is an error."""
-        before, width = 0, self.n_features or width
+        before, rows, width = 0, 0, self.n_features or width
         for piece, lines in self._each(lambda chunk: self._parse(chunk, width)):
             if isinstance(piece, _Wrong):
                 raise ValueError(f"{self.path}, line {before + lines + 1}: {piece.reason}")
+            rows += len(piece.y)
+            self._tell(rows)
             if start < len(piece.y):
                 yield piece.rows(start, len(piece.y)) if start else piece
             start = max(0, start - len(piece.y))
@@ -201,14 +246,12 @@ class TextRows:
         with open(self.path, "rb") as packed, open_text(self.path, packed) as file:
             while piece:
                 begin, room = len(rest), len(rest) + max(len(rest), _CHUNK)
-                buffer = buffers.popleft()
-                if len(buffer) < room + PADDING:
-                    buffer = bytearray(room + PADDING)
-                buffers.append(buffer)
+                if len(buffers[0]) < room + PADDING:
+                    buffers[0] = bytearray(room + PADDING)
+                buffer = buffers[0]
                 buffer[:begin] = rest
                 piece = self._read(file, memoryview(buffer)[begin:room])
-                if self.saw:
-                    self.saw(packed.tell())
+                self._at = packed.tell()
                 stop = begin + piece
                 if at == 0 and buffer.startswith(_BYTE_ORDER_MARK):
                     buffer[: len(_BYTE_ORDER_MARK)] = b"   "
@@ -224,6 +267,7 @@ class TextRows:
                         f"{_LONGEST_LINE} bytes in a line, got more"
                     )
                 if end:
+                    buffers.rotate(-1)
                     yield buffer, end
 
     def _lines_before(self, stop):
@@ -248,23 +292,32 @@ class TextRows:
         limits = np.uint64(lowest), np.uint64(highest)
         text, stop = chunk
         array = np.frombuffer(text, np.uint8)
-        n, nnz, ascend, rows, (fault, begin, line) = parse_rows(array, stop, self.is_vw, *limits)
+        n, nnz, ascend, rows, (fault, begin, line) = self._kernel(array, stop, *limits)
         try:
             if fault > HARD:
                 raise _Wrong(_complaint(text, fault, begin, lowest, highest), line)
             for place, begin in rows.hard[1 : rows.hard[0, 0] + 1].tolist():
                 number = float(_NUMBER.match(text, begin)[0])
                 (rows.data if place >= 0 else rows.y)[place if place >= 0 else -1 - place] = number
-            data, indices = rows.data[:nnz].astype(self.dtype), rows.indices[:nnz].copy()
-            piece = Piece(data, indices, rows.indptr[: n + 1].copy(), rows.y[:n].copy())
-            self._check_finite(piece, text)
-            if not ascend:
-                _sort(piece, text)
+            data = rows.data[:nnz].astype(self.dtype, copy=False)
+            piece = Piece(data, rows.indices[:nnz], rows.indptr[: n + 1], rows.y[:n])
+            if rows.hard[0, 0] or self.dtype != np.float64:
+                self._check_finite(piece, text)
+            piece = self._finished(piece, ascend, rows, text)
         except _Wrong as wrong:
             begin = text.split(b"\n", wrong.line + 1)[wrong.line][:50]
             said = f"The line begins {begin.decode(errors='replace').strip()!r}"
             return _Wrong(f"{wrong.reason}. {said}: correct it or leave it out", 0), wrong.line
         return piece, line
+
+    def _kernel(self, text, stop, lowest, highest):
+        return parse_rows(text, stop, self.is_vw, lowest, highest)
+
+    def _finished(self, piece, ascend, rows, text):
+        """A piece as its arrays say, with the entries of each row in order."""
+        if not ascend:
+            _sort(piece, text)
+        return piece
 
     def _check_finite(self, piece, text):
         for values, of in ((piece.data, self.dtype), (piece.y, np.dtype(np.float64))):
@@ -281,7 +334,10 @@ def _sort(piece, text):
     """Bring the entries of each row in order, in place."""
     parts = (piece.data, piece.indices, piece.indptr)
     width = int(piece.indices.max(initial=0)) + 1
-    sp.csr_array(parts, shape=(len(piece.y), width)).sort_indices()
+    sorted_rows = sp.csr_array(parts, shape=(len(piece.y), width))
+    sorted_rows.sort_indices()
+    # Of a part of a larger array scipy makes a copy.
+    piece.data[:], piece.indices[:] = sorted_rows.data, sorted_rows.indices
     twice = np.flatnonzero(piece.indices[1:] == piece.indices[:-1]) + 1
     twice = twice[~np.isin(twice, piece.indptr)]
     if len(twice):
@@ -299,7 +355,7 @@ def _complaint(text, fault, begin, lowest, highest):
     whole = _WORD.match(text, begin)[0]
     word = whole[:50].decode(errors="replace")
     if fault == LABEL:
-        return f"the label {word!r} is not a number"
+        return f"the label {word!r} is not a number; see word_labels"
     if fault == LONG:
         return f"a number of {word[:20]!r}... is longer than {LONGEST_NUMBER} characters"
     if fault == INDEX:
@@ -308,4 +364,4 @@ def _complaint(text, fault, begin, lowest, highest):
         return f"feature index {index} is not {allowed}"
     if word.startswith("qid:"):
         return f"{word!r} names a query of a ranking, which is not read"
-    return f"{word!r} is not `index:value` with finite numbers"
+    return f"{word!r} is not `index:value` with finite numbers; see hashed and weight"

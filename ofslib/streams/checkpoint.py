@@ -1,5 +1,6 @@
 """Learning from a stream in one call, which goes on where it was killed."""
 
+import inspect
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -75,6 +76,7 @@ def fit_stream(
         One that learns from rows or from running averages.
     stream : ofslib.datasets.Stream
         From `ofslib.datasets.open_stream`. Without a cache, to go on parses again what was shown.
+        Weights are handed on as `sample_weight`, names of columns become `feature_names_in_`.
     checkpoint : path-like, optional
         A file of the learner half-way: a model file, whole or as it was before. If it is there,
         learning goes on from it, and ends in the same bits as never having stopped. It stays: when
@@ -89,14 +91,12 @@ def fit_stream(
     Raises
     ------
     TypeError
-        If the model does not learn from rows or averages.
+        If the model does not learn from rows or averages, or knows no weights, which rows have.
     ValueError
         If a parameter or the stream is not allowed, or the checkpoint is one of another model or
         stream: the message names what differs.
     """
-    if not (isinstance(model, LinearModel) and hasattr(model, "partial_fit")):
-        name = type(model).__name__
-        raise TypeError(f"model: expected one that learns from rows or averages, got {name}")
+    _refuse_others(model, stream)
     if not every >= 0:
         raise ValueError(f"every: expected at least 0 seconds, got {every}")
     model._validate_params()
@@ -117,10 +117,20 @@ def fit_stream(
     return model
 
 
+def _refuse_others(model, stream) -> None:
+    """TypeError if the model takes no rows, or takes no weights where they have some."""
+    name = type(model).__name__
+    if not (isinstance(model, LinearModel) and hasattr(model, "partial_fit")):
+        raise TypeError(f"model: expected one that learns from rows or averages, got {name}")
+    taken = inspect.signature(model.partial_fit).parameters
+    if stream.weighted and "sample_weight" not in taken:
+        raise TypeError(f"stream: its rows have weights, and {name} has no sample_weight")
+
+
 def _labels(stream) -> np.ndarray:
     """The labels up to the first block in which there is a second one."""
     found = np.empty(0)
-    for _, y in stream:
+    for _, y, *_ in stream:
         found = np.unique(np.concatenate([found, y]) if len(found) else y)
         if len(found) > 1:
             break
@@ -146,8 +156,9 @@ def _learn(work, stream, n, total, path, every, classes, bar):
     try:
         while work.rows < total:
             last = work.rows
-            for X, y in stream.skip(last % n):
-                learner.partial_fit(X, y, **known)
+            for X, y, *weight in stream.skip(last % n):
+                weights = {"sample_weight": weight[0]} if weight else {}
+                learner.partial_fit(X, y, **known, **weights)
                 bar.update(work.rows - bar.n)
                 now = time.monotonic()
                 speed = stream.text_bytes * (work.rows - first) / n / max(now - began, 1e-9)
@@ -162,6 +173,9 @@ def _learn(work, stream, n, total, path, every, classes, bar):
         if path is not None and work.rows:
             work.save(path)
         raise
+    if path is not None and stream.identity() != work.stream:
+        where = f"remove {os.fspath(path)} and begin anew"
+        raise ValueError(f"stream: its rows changed while they were learned; {where}")
     learner._end()
     del learner._n_rows_in_all
     work.finished = True
@@ -173,7 +187,12 @@ def _learn(work, stream, n, total, path, every, classes, bar):
 def reading(stream, shown: bool) -> Iterator[None]:
     """Meanwhile, show on stderr, if that is a terminal, how much of the stream's text is read."""
     with _bar(stream.text_bytes, "B", "reading", shown) as bar:
-        with stream.watched(lambda at: bar.update(at - bar.n)):
+
+        def saw(at, rows):
+            bar.set_postfix_str(f"{rows:,} rows", refresh=False)
+            bar.update(at - bar.n)
+
+        with stream.watched(saw):
             yield
 
 

@@ -15,11 +15,11 @@ from sklearn.utils import get_tags
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 
 from ofslib._model_files import Saved, refuse_unlike
-from ofslib._sparse import checked, checked_weights
+from ofslib._sparse import checked, checked_weights, validated
 from ofslib.kernels.losses import WEIGHTED
 from ofslib.streams.bases import BaseEstimator, ClassifierMixin, RegressorMixin, SelectorMixin
 from ofslib.streams.parameters import estimator, one_of, param
@@ -193,8 +193,8 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
         }
         refuse_times(X=X, y=y)
         if not self.supervised:
-            return validate_data(self, checked(X), **form), None
-        X, y = validate_data(self, checked(X), y, y_numeric=not is_classifier(self), **form)
+            return validated(self, X, **form), None
+        X, y = validated(self, X, y, y_numeric=not is_classifier(self), **form)
         return X, self._targets(y, **known)
 
     def transform(self, X):
@@ -298,8 +298,7 @@ class LinearModel(Selector):
 
     def _margins(self, X) -> np.ndarray:
         check_is_fitted(self)
-        X = checked(X)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = validated(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
         coef, intercept = self._models()
         return safe_sparse_dot(X, coef.T) + intercept
 

@@ -1,0 +1,634 @@
+"""What open_stream reads beside LIBSVM text: the same rows, the same bits, the same model."""
+
+import gzip
+import inspect
+import json
+import re
+import struct
+import tracemalloc
+import warnings
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+import scipy.sparse as sp
+from sklearn.feature_extraction import FeatureHasher
+from test_cli import Stopped
+from test_datasets import assert_same, exact_text, whole
+
+import ofslib
+from ofslib import cli, fit_stream
+from ofslib.datasets import CorruptFile, formats, open_stream, tables
+
+N, P = 211, 6
+NAMES = ["age", "bytes sent", 'a "b", c', "größe", "x", "y2"]
+LABELS = np.array(["no", "oui"])
+
+
+def random_table():
+    """Rows with zeros, and doubles of many exponents, of which 17 digits matter."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, P)) * 10.0 ** rng.integers(-300, 0, (N, P))
+    X[:, :3] = rng.standard_normal((N, 3))
+    X[rng.random((N, P)) < 0.4] = 0.0
+    return X, np.where(X[:, 0] + X[:, 1] > 0.1, 1.0, -1.0)
+
+
+X, Y = random_table()
+FRAME = pd.DataFrame(X, columns=NAMES).assign(label=Y)
+FRAME.insert(2, "w", np.arange(N) % 3 + 0.5)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """An empty folder as the current one; tables are read some rows at a time."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(formats, "_VALUES", 5 * P)
+    return tmp_path
+
+
+def written(function, name, **options):
+    """A file that a function wrote, and how it is read."""
+
+    def make():
+        function(name)
+        return name, options
+
+    return make
+
+
+def given(source, **options):
+    return lambda: (source(), options)
+
+
+def polars(frame):
+    """Its frame of polars, 175 MB that no group brings."""
+    return pytest.importorskip("polars").from_pandas(frame)
+
+
+def csv_text(frame=FRAME, **own):
+    return frame.drop(columns="w").to_csv(index=False, **own)
+
+
+def pack(text, name):
+    with gzip.open(name, "wt", encoding="utf-8") as file:
+        file.write(text)
+
+
+def put(text):
+    return lambda name: Path(name).write_text(text, encoding="utf-8")
+
+
+def blocks():
+    return [(X[:100], Y[:100]), (sp.csr_array(X[100:105]), Y[100:105]), (X[105:], Y[105:])]
+
+
+def mapped(name):
+    np.save(name, np.column_stack([Y, X]))
+
+
+PLAIN = FRAME.drop(columns="w")
+TABLE = pa.Table.from_pandas(PLAIN, preserve_index=False)
+SPARSE = {"format": "csr", "shape": X.shape} | {
+    part: getattr(sp.csr_array(X), part) for part in ("data", "indices", "indptr")
+}
+FORMS = {
+    "csv": written(put(csv_text()), "rows.csv", label="label"),
+    "csv by position": written(put(csv_text()), "rows.csv", label=-1),
+    "csv without header": written(put(csv_text(header=False)), "r.csv", label=6, header=False),
+    "packed tsv": written(lambda name: pack(csv_text(sep="\t"), name), "r.tsv.gz", label="label"),
+    "csv of another name": written(put(csv_text()), "rows.txt", label="label", format="csv"),
+    "parquet": written(
+        lambda name: pa.parquet.write_table(TABLE, name, row_group_size=90),
+        "rows.parquet",
+        label="label",
+    ),
+    "feather": written(
+        lambda name: pa.feather.write_feather(TABLE, name, chunksize=90),
+        "rows.feather",
+        label="label",
+    ),
+    "npy": written(mapped, "rows.npy", label=0),
+    "npz": written(lambda name: np.savez(name, X=X, y=Y), "rows.npz"),
+    "sparse npz": written(lambda name: np.savez(name, **SPARSE, t=Y), "rows.npz", label="t"),
+    "pandas": given(lambda: PLAIN, label="label"),
+    "polars": given(lambda: polars(PLAIN), label="label"),
+    "arrow": given(lambda: TABLE, label="label"),
+    "frame and labels": given(lambda: (PLAIN[NAMES], PLAIN["label"])),
+    "arrays": given(lambda: (X, Y)),
+    "columns first": given(lambda: (np.asfortranarray(X), Y.tolist())),
+    "csc": given(lambda: (sp.csc_matrix(X), Y)),
+    "list of blocks": given(blocks),
+    "function": given(lambda: lambda: iter(blocks())),
+}
+NAMED = {"csv", "csv by position", "packed tsv", "csv of another name", "parquet", "feather"}
+NAMED |= {"pandas", "polars", "arrow", "frame and labels"}
+every_form = pytest.mark.parametrize("form", FORMS)
+
+
+def learned(model):
+    return model.coef_.tobytes(), model.intercept_, model.online_loss_, model.n_samples_seen_
+
+
+@pytest.fixture
+def text():
+    Path("rows.svm").write_bytes(exact_text(sp.csr_array(X), Y))
+    return "rows.svm"
+
+
+@every_form
+def test_the_same_rows_are_the_same_bits_and_the_same_model(form, text):
+    source, options = FORMS[form]()
+    stream, expected = open_stream(source, 50, **options), open_stream(text, 50)
+    assert (stream.n_rows, stream.n_features) == (N, P)
+    assert [len(y) for _, y in stream] == [50] * 4 + [11]
+    assert_same(whole(stream), whole(expected))
+    for block, y in stream:
+        assert block.indices.dtype == block.indptr.dtype == np.int32 and y.dtype == np.float64
+        assert block.data.flags.writeable and y.flags.writeable
+    for start in (1, 90, 130, 211):
+        rest = open_stream(source, 50, start_row=start, **options)
+        assert sum(len(y) for _, y in rest) == N - start
+        if start < N:
+            assert_same(whole(rest), (sp.csr_array(X[start:]), Y[start:]))
+    models = [ofslib.SGDTClassifier(k=2, n_passes=2) for _ in range(2)]
+    assert learned(fit_stream(models[0], stream)) == learned(fit_stream(models[1], expected))
+    names = getattr(models[0], "feature_names_in_", None)
+    assert (None if names is None else names.tolist()) == (NAMES if form in NAMED else None)
+
+
+def test_what_single_precision_cannot_hold_is_named():
+    frame = pd.DataFrame({"a": [0.1, 1e300], "y": [1.0, 2.0]})
+    frame.to_csv("a.csv", index=False)
+    frame.to_parquet("a.parquet")
+    np.save("a.npy", frame.to_numpy())
+    for source in ("a.csv", "a.parquet", "a.npy", frame, (sp.csr_array([[0.1], [1e300]]), [1, 2])):
+        own = {} if isinstance(source, tuple) else {"label": 1}
+        assert whole(open_stream(source, cache=False, **own))[0].data.tolist() == [0.1, 1e300]
+        with pytest.raises(ValueError, match=r"row 2: a value is not .*float32"):
+            list(open_stream(source, dtype=np.float32, cache=False, **own))
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "npy", "polars", "list of blocks"])
+def test_learning_goes_on_from_a_checkpoint(form):
+    source, options = FORMS[form]()
+    stream = open_stream(source, 50, **options)
+    undisturbed = fit_stream(ofslib.SGDTClassifier(k=2), stream)
+    with pytest.raises(KeyboardInterrupt):
+        fit_stream(ofslib.SGDTClassifier(k=2), Stopped(stream, 3), "run.ckpt", classes=[-1, 1])
+    model = fit_stream(ofslib.SGDTClassifier(k=2), open_stream(source, 50, **options), "run.ckpt")
+    assert learned(model) == learned(undisturbed)
+    if form != "csv":  # one value, and it is another file or frame
+        return
+    Path(source).write_text(Path(source).read_text().replace("age", "agf"))
+    with pytest.raises(ValueError, match="the rows, or how they are read, differ"):
+        fit_stream(ofslib.SGDTClassifier(k=2), open_stream(source, 50, **options), "run.ckpt")
+
+
+def test_a_table_is_read_in_constant_memory(monkeypatch):
+    monkeypatch.setattr(formats, "_VALUES", 1 << 9)
+    large = np.arange(1.0, 240_001).reshape(-1, 8) % 7
+    frame = pd.DataFrame(large, columns=list("abcdefgh"))
+    frame.to_csv("large.csv", index=False)
+    pa.parquet.write_table(pa.Table.from_pandas(frame), "large.parquet", row_group_size=500)
+    for name in ("large.csv", "large.parquet"):
+        stream = open_stream(name, 100, cache=False, label="a")
+        next(iter(stream))
+        tracemalloc.start()
+        assert sum(len(y) for _, y in stream) == len(large)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < large.nbytes / 2, name
+
+
+# -------------------------------------------------- names
+
+
+def test_names_are_learned_and_compared_as_those_of_a_frame():
+    model = ofslib.SGDTClassifier(k=2)
+    Path("rows.csv").write_text(csv_text())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        for block, y in open_stream("rows.csv", 50, label="label"):
+            model.partial_fit(block, y, classes=[-1, 1])
+        same = ofslib.SGDTClassifier(k=2).partial_fit(PLAIN[NAMES], Y)
+        assert np.array_equal(model.predict(block), model.predict(PLAIN[NAMES])[200:])
+    assert model.feature_names_in_.tolist() == same.feature_names_in_.tolist() == NAMES
+    assert list(model.get_feature_names_out()) == [NAMES[j] for j in model.support_]
+    other, y = next(iter(open_stream(PLAIN[[*NAMES[::-1], "label"]], label="label")))
+    for use in (model.predict, lambda block: model.partial_fit(block, y)):
+        with pytest.raises(ValueError, match="same order"):
+            use(other)
+    other, y = next(iter(open_stream(PLAIN.rename(columns={"x": "z"}), label="label")))
+    with pytest.raises(ValueError, match="unseen at fit time:\n- z"):
+        model.decision_function(other)
+    assert model.n_samples_seen_ == N
+
+
+def test_names_are_in_the_model_file_and_its_features(capsys):
+    Path("rows.csv").write_text(csv_text(), encoding="utf-8")
+    line = "select rows.csv --label label -k 3 --out features.csv --model m.npz --checkpoint c"
+    assert cli.main(line.split()) == 0
+    model = ofslib.SFSAClassifier.load("m.npz")
+    assert model.feature_names_in_.tolist() == NAMES
+    chosen = pd.read_csv("features.csv")["feature"].tolist()
+    assert sorted(chosen) == sorted(np.array(NAMES)[model.support_])
+    assert cli.main(line.split()) == 0, "from the checkpoint"
+    capsys.readouterr()
+    # Without labels, and with other columns.
+    Path("new.csv").write_text(FRAME[NAMES].to_csv(index=False), encoding="utf-8")
+    assert cli.main("predict new.csv --model m.npz --out said.csv".split()) == 0
+    out, err = capsys.readouterr()
+    assert "no score" in out and err == ""
+    said = pd.read_csv("said.csv")["prediction"]
+    assert np.array_equal(said, model.predict(PLAIN[NAMES]))
+    assert cli.main("predict rows.csv --label label --model m.npz --json".split()) == 0
+    assert json.loads(capsys.readouterr().out)["accuracy"] == np.mean(said == Y)
+    assert cli.main("predict rows.csv --model m.npz".split()) == 1
+    assert "unseen at fit time: - label" in capsys.readouterr().err
+
+
+def test_a_table_is_inspected_without_saying_more(capsys):
+    Path("rows.csv").write_text(csv_text(), encoding="utf-8")
+    assert cli.main(["inspect", "rows.csv", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert (data["rows"], data["features"], data["labels"]) == (N, P + 1, None)
+    assert data["names"] == [*NAMES, "label"]
+    assert cli.main(["inspect", "rows.csv"]) == 0 and "--label" in capsys.readouterr().out
+    frame = PLAIN.assign(label=LABELS[(Y > 0).astype(int)])
+    Path("rows.csv").write_text(csv_text(FRAME.assign(label=frame["label"])), encoding="utf-8")
+    assert cli.main("inspect rows.csv --label label --json".split()) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["labels"] == frame["label"].value_counts().to_dict()
+
+
+# -------------------------------------------------- labels, weights, queries
+
+WORDS = LABELS[(Y > 0).astype(int)]
+WORDED = {
+    "csv": written(put(csv_text(FRAME.assign(label=WORDS))), "rows.csv", label="label"),
+    "parquet": written(
+        lambda name: PLAIN.assign(label=WORDS).to_parquet(name), "rows.parquet", label="label"
+    ),
+    "categories": given(lambda: PLAIN.assign(label=pd.Categorical(WORDS)), label="label"),
+    "polars": given(lambda: polars(PLAIN.assign(label=WORDS)), label="label"),
+    "arrow": given(
+        lambda: pa.table(PLAIN.assign(label=WORDS)).set_column(
+            6, "label", pa.array(WORDS).dictionary_encode()
+        ),
+        label="label",
+    ),
+    "arrays": given(lambda: (X, WORDS.tolist())),
+    "text": written(
+        lambda name: Path(name).write_text(
+            "".join(
+                word + line[line.index(" ") :]
+                for word, line in zip(
+                    WORDS, exact_text(sp.csr_array(X), Y).decode().splitlines(True), strict=True
+                )
+            )
+        ),
+        "rows.svm",
+        word_labels=True,
+    ),
+}
+
+
+@pytest.mark.parametrize("cache", [True, False])
+@pytest.mark.parametrize("form", WORDED)
+def test_labels_may_be_words(form, cache, text):
+    expected = fit_stream(ofslib.SGDTClassifier(k=2), open_stream(text, 50))
+    source, options = WORDED[form]()
+    stream = open_stream(source, 50, cache=cache, **options)
+    for _ in range(2):
+        got, labels = whole(stream)
+        assert labels.tolist() == WORDS.tolist()
+        assert (got != sp.csr_array(X)).nnz == 0
+    model = fit_stream(ofslib.SGDTClassifier(k=2), stream, "run.ckpt")
+    assert model.classes_.tolist() == LABELS.tolist()
+    assert learned(model) == learned(expected)
+    model.save("m.npz")
+    again = ofslib.SGDTClassifier.load("m.npz")
+    block, _ = next(iter(stream))
+    assert np.array_equal(again.predict(block), LABELS[(expected.predict(X[:50]) > 0).astype(int)])
+
+
+def test_a_cache_whose_labels_are_no_words_is_made_anew():
+    source, options = WORDED["csv"]()
+    stream = open_stream(source, **options)
+    expected = whole(stream)[1].tolist()
+    raw = stream.cache_path.read_bytes()
+    length, _ = struct.unpack("<II", raw[-8:])
+    table = json.loads(raw[-8 - length : -8])
+    assert table[4] == list(dict.fromkeys(expected))
+    for words in (table[4][:1], [], [7, 8], "ab"):
+        head = json.dumps([*table[:4], words]).encode()
+        forged = raw[: -8 - length] + head + struct.pack("<II", len(head), zlib.crc32(head))
+        stream.cache_path.write_bytes(forged)
+        assert whole(open_stream(source, **options))[1].tolist() == expected
+        assert stream.cache_path.read_bytes() == raw
+
+
+def test_labels_are_all_words_or_all_numbers():
+    Path("a.csv").write_text("f,label\n1,5\n2,6\n3,spam\n")
+    with pytest.raises(ValueError, match=r"a\.csv, row 3, column of labels: .*'spam'"):
+        list(open_stream("a.csv", label="label"))
+    Path("a.csv").write_text("f,label\n1,spam\n2,5\n3,\n")
+    with pytest.raises(ValueError, match=r"a\.csv, row 3: expected a word as label.*''"):
+        list(open_stream("a.csv", label="label"))
+    mixed = pd.DataFrame({"f": [1, 2], "label": ["a", 5]})
+    with pytest.raises(ValueError, match=r"row 2: expected a word as label.*5"):
+        list(open_stream(mixed, label="label"))
+    Path("a.svm").write_text("spam 1:1\n")
+    with pytest.raises(ValueError, match=r"a\.svm, line 1: .*'spam' is not.*see word_labels"):
+        list(open_stream("a.svm"))
+    Path("a.svm").write_bytes(b"\xff 1:1\n")
+    with pytest.raises(ValueError, match=r"line 1: the label b'\\xff' is not UTF-8"):
+        list(open_stream("a.svm", word_labels=True))
+
+
+VW = "".join(
+    f"{y:g}{f' {w}' if w != 1 else ''}{' ' if i % 2 else ''} 'tag{i}|f {i % 5 + 1}:{y!r} 9:2\n"
+    for i, (y, w) in enumerate(zip(Y.tolist(), (np.arange(N) % 3 + 0.5).tolist(), strict=True))
+)
+WEIGHTED = {
+    "csv": written(put(FRAME.to_csv(index=False)), "r.csv", label="label", weight="w"),
+    "parquet": written(FRAME.to_parquet, "r.parquet", label="label", weight="w"),
+    "pandas": given(lambda: FRAME, label="label", weight="w"),
+    "npy": written(lambda name: np.save(name, FRAME.to_numpy()), "r.npy", label=-1, weight=2),
+    "npz": written(lambda name: np.savez(name, X=X, y=Y, w=FRAME["w"]), "r.npz", weight="w"),
+    "arrays": given(lambda: (X, Y, FRAME["w"])),
+    "vw": written(put(VW), "r.vw", weight=True),
+}
+
+
+class Weighted(ofslib.SGDTClassifier):
+    """One that is told weights, and one that is told none."""
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        self.told_ = np.append(getattr(self, "told_", []), sample_weight)
+        return super().partial_fit(X, y, classes=classes)
+
+
+class Unweighted(ofslib.SGDTClassifier):
+    def partial_fit(self, X, y, classes=None):
+        return super().partial_fit(X, y, classes=classes)
+
+
+@pytest.mark.parametrize("cache", [True, False])
+@pytest.mark.parametrize("form", WEIGHTED)
+def test_weights_are_handed_on_or_refused(form, cache):
+    source, options = WEIGHTED[form]()
+    stream = open_stream(source, 50, cache=cache, **options)
+    for _ in range(2):
+        *_, weights = zip(*stream, strict=True)
+        assert np.concatenate(weights).tolist() == FRAME["w"].tolist()
+    model = fit_stream(Weighted(k=2), stream)
+    assert model.told_.tolist() == FRAME["w"].tolist()
+    with pytest.raises(TypeError, match="rows have weights, and Unweighted has no sample_weight"):
+        fit_stream(Unweighted(k=2), stream)
+
+
+def test_wrong_weights_are_named():
+    Path("a.csv").write_text("f,w,label\n1,1,5\n2,-6,5\n")
+    with pytest.raises(ValueError, match=r"a\.csv, row 2: expected a weight from 0 on, got -6"):
+        list(open_stream("a.csv", label="label", weight="w"))
+    Path("a.vw").write_text("1 1.5|f 1:1\n1 -2 |f 1:1\n")
+    with pytest.raises(ValueError, match=r"a\.vw, line 2: the weight -2\.0"):
+        list(open_stream("a.vw", weight=True))
+    with pytest.raises(ValueError, match=r"a\.vw, line 1: '1\.5\|f'.*see hashed and weight"):
+        list(open_stream("a.vw"))
+    Path("a.svm").write_text("1 1:1\n")
+    with pytest.raises(ValueError, match="LIBSVM text, which has no weights"):
+        open_stream("a.svm", weight=True)
+    # More digits than the kernel reads itself.
+    Path("a.vw").write_text(f"1 0.{'1' * 30} |f 1:1\n{'3' * 25} |f 1:0.{'7' * 40}\n")
+    ((block, y, weight),) = open_stream("a.vw", weight=True)
+    assert weight.tolist() == [float(f"0.{'1' * 30}"), 1] and y[1] == float("3" * 25)
+    assert block.data.tolist() == [1, float(f"0.{'7' * 40}")]
+
+
+@pytest.mark.parametrize("options", [{}, {"hashed": True, "n_features": 8}, {"word_labels": True}])
+def test_a_query_is_refused_in_words_of_its_own(options):
+    Path("a.svm").write_text("1 1:1\n2 qid:7 1:1\n")
+    with pytest.raises(
+        ValueError, match=r"line 2: 'qid:7' names a query of a ranking, which is not read"
+    ):
+        list(open_stream("a.svm", **options))
+
+
+# -------------------------------------------------- hashed names
+
+
+def random_word(rng):
+    return "".join(rng.choice(list("aä€𝄞z0_^/-."), rng.integers(1, 9)))
+
+
+def test_hashed_names_are_where_scikit_learn_puts_them():
+    rng = np.random.default_rng(0)
+    expected, lines = [], []
+    for _ in range(300):
+        row, words = [], []
+        for space in ("", "a", "längerer-Name"):
+            words.append(f"|{space}")
+            for _ in range(rng.integers(0, 6)):
+                word, value = random_word(rng), round(float(rng.standard_normal()), 3)
+                plain = rng.random() < 0.3
+                words.append(word if plain else f"{word}:{value}")
+                name = f"{space}^{word}" if space else word
+                row.append((name, 1.0 if plain else value))
+        lines.append(f"1 {' '.join(words)}\n")
+        expected.append(row)
+    Path("words.vw").write_text("".join(lines), encoding="utf-8")
+    for width in (1, 37, 2**20):
+        hasher = FeatureHasher(width, input_type="pair", alternate_sign=False)
+        got, _ = whole(open_stream("words.vw", 70, n_features=width, hashed=True))
+        assert got.has_canonical_format and got.shape == (300, width)
+        assert abs(got - sp.csr_array(hasher.transform(expected))).max() < 1e-12
+
+
+def test_names_of_a_libsvm_text_are_hashed_too_and_numbers_are_names():
+    Path("a.svm").write_text("1 word:2 7:3 # rest\n-1 7:1\n")
+    got, y = whole(open_stream("a.svm", n_features=1000, hashed=True))
+    hasher = FeatureHasher(1000, alternate_sign=False)
+    expected = hasher.transform([{"word": 2, "7": 3}, {"7": 1}])
+    assert (got != expected).nnz == 0 and y.tolist() == [1, -1]
+    assert cli.main("select a.svm -k 1 --hashed --n-features 1000 --model m.npz".split()) == 0
+    assert cli.main("predict a.svm --hashed --model m.npz --out said.csv".split()) == 0
+    Path("a.svm").write_text("1 word:2\n1 a b:3\n")
+    with pytest.raises(ValueError, match=r"a\.svm, line 2: 'a' is not"):
+        list(open_stream("a.svm", n_features=10, hashed=True))
+    with pytest.raises(ValueError, match="hashed: say to how many columns"):
+        open_stream("a.svm", hashed=True)
+
+
+def test_rows_are_sorted_where_few_colons_of_many_are_features():
+    Path("a.svm").write_text(f"1 3:1 1:2 # {':' * 99}\n")
+    for _ in range(2):
+        ((block, _),) = open_stream("a.svm")
+        assert block.indices.tolist() == [0, 2] and block.data.tolist() == [2, 1]
+
+
+def test_names_that_are_indices_stay_as_they_are():
+    Path("a.vw").write_text("1 2 |f 3:1.5 1:2\n")
+    ((block, _, weight),) = open_stream("a.vw", weight=True)
+    assert block.toarray().tolist() == [[2, 0, 1.5]] and weight.tolist() == [2]
+    for line in ("1 2 |f 3:1 3:2", "1 2 |f 3:1 |g 4:1", "1 2 |f:3 1:1", "1 |f 0:1", "1 |f a:1"):
+        Path("a.vw").write_text(line + "\n")
+        with pytest.raises(ValueError, match=r"a\.vw, line 1"):
+            list(open_stream("a.vw", weight=True))
+
+
+# -------------------------------------------------- what is wrong
+
+
+def table(text, said, name="bad.csv", error=ValueError, **options):
+    return pytest.param(text, said, name, error, {"label": "y"} | options, id=said)
+
+
+@pytest.mark.parametrize("cache", [True, False])
+@pytest.mark.parametrize(
+    "text, said, name, error, options",
+    [
+        table("a,y\n1,2\n,3\n", r"row 2, column 'a': .*a missing value"),
+        table("a,y\n1,2\nNA,3\n", r"row 2, column 'a': .*'NA'"),
+        table("a,b,y\n1,2,3\n1,x7,3\n", r"row 2, column 'b': .*'x7'"),
+        table("a,y\n1,2\ninf,3\n", r"row 2, column 'a': .*inf"),
+        table("a,y\n1,2\nnan,3\n", r"row 2, column 'a': .*missing"),
+        table("a,y\n1,2\n4,\n", r"row 2, column of labels: .*missing"),
+        table("a,y\n1,2\n1,2,3\n", r"row 2: expected 2 cells, got 3"),
+        table("a,y\n1,2,3\n1,2\n", r"row 1: expected 2 cells, got 3"),
+        table("a,b,y\n1,2,3\n1,2\n", r"row 2: expected 3 cells, got 2"),
+        table("a,y\n" + "1,2\n" * 200 + "1,2;\n", r"row 201, column of labels: .*'2;'"),
+        table("", r"expected rows, got an empty file"),
+        table("a,b\n1,2\n", r"label='y' is no column; there are 'a', 'b'"),
+        table("a,a,y\n1,2,3\n", r"two columns have the name 'a'"),
+        table(",a,y\n0,2,3\n", r"column 1 has the name ''.*index=False"),
+        table("y\n2\n", r"expected features beside the labels"),
+        table("a;y\n2;3\n", r"label='y' is no column; there are 'a;y'"),
+        table("1,2\n2,3\n", r"first line holds numbers only: .*header=False", label=0),
+        table("a,y\n1,2\n", r"label: say which column holds the labels.*'a', 'y'", label=None),
+        table("a,y\n1,2\n", r"label: expected a name or a position from -2 to 1, got 2", label=2),
+        table("a,y\n1,2\n", r"label and weight are the same column", weight="y"),
+        table("a,y\n1,2\n", r"header: expected True or False", header="yes"),
+        table("a,y\n1,2\n", r"hashed=True is not for", hashed=True),
+        table("a,y\n1,2\n", r"n_features=7: there are 1 columns with names", n_features=7),
+        table("a,y\n1,2\n", r"format: expected one of libsvm, .*'xls'", format="xls"),
+        table("a,y\n1,\xff\n", r"bad\.csv: .*utf-8"),
+        table("no gzip", r"expected a whole file", "bad.csv.gz", CorruptFile),
+        table("no parquet", r"expected a whole file of the format", "bad.parquet", CorruptFile),
+        table("no feather", r"expected a whole file of the format", "bad.feather", CorruptFile),
+        table("no array", r"expected arrays as numpy saves", "bad.npy", CorruptFile, label=0),
+        table("no arrays", r"expected arrays as numpy saves", "bad.npz", CorruptFile),
+        table("1 1:1\n", r"label='y' is not for", "bad.svm"),
+    ],
+)
+def test_a_wrong_table_is_named(text, said, name, error, options, cache):
+    Path(name).write_bytes(text.encode("latin-1"))
+    with pytest.raises(error, match=f"(?s){re.escape(name)}.*{said}|^{said}"):
+        list(open_stream(name, cache=cache, **options))
+    assert [path.name for path in Path().iterdir()] == [name], "no cache is left"
+
+
+def test_a_table_without_rows_has_none():
+    Path("a.csv").write_text("a,y\n")
+    stream = open_stream("a.csv", label="y")
+    assert (list(stream), stream.n_rows, stream.n_features) == ([], 0, 1)
+    with pytest.raises(ValueError, match="expected a row"):
+        fit_stream(ofslib.SGDTClassifier(k=1), stream)
+
+
+FRAMES = {"pandas": lambda frame: frame, "polars": polars, "arrow": pa.table}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize(
+    "column, said",
+    [
+        (pd.array([1, None], dtype="Int64"), "row 2, column 'a': .*a missing value"),
+        ([1.0, np.inf], "row 2, column 'a': .*inf"),
+        (["x", "y"], "row 1, column 'a': .*'x'"),
+        (pd.to_datetime(["2020-01-01"] * 2), "row 1, column 'a'"),
+    ],
+    ids=["missing", "infinite", "word", "date"],
+)
+def test_a_wrong_cell_of_a_frame_is_named(kind, column, said):
+    frame = FRAMES[kind](pd.DataFrame({"a": column, "y": [1.0, 2.0]}))
+    with pytest.raises(ValueError, match=said):
+        list(open_stream(frame, label="y"))
+    pd.DataFrame({"a": column, "y": [1.0, 2.0]}).to_parquet("bad.parquet")
+    with pytest.raises(ValueError, match=r"bad\.parquet.*column 'a'"):
+        list(open_stream("bad.parquet", label="y"))
+
+
+@pytest.mark.parametrize("column", [[True, False], pd.array([1, 2], dtype="Int8")])
+@pytest.mark.parametrize("kind", FRAMES)
+def test_truth_values_and_whole_numbers_are_numbers(kind, column):
+    frame = pd.DataFrame({"a": column, "y": [True, False]})
+    frame.to_parquet("rows.parquet")
+    for source in (FRAMES[kind](frame), "rows.parquet"):
+        block, y = whole(open_stream(source, label="y"))
+        assert block.toarray().ravel().tolist() == [float(v) for v in column]
+        assert y.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "source, said, error",
+    [
+        (([[1, 2]], [1, 2]), r"expected y of shape \(1,\), got \(2,\)", ValueError),
+        (([1, 2], [1, 2]), "two axes", ValueError),
+        ((X,), "expected .X, y. or .X, y, weight., got 1 parts", ValueError),
+        (X, "source must be .*not ndarray", TypeError),
+        (7, "source must be .*not int", TypeError),
+        ([], "expected at least one block", ValueError),
+        ([X], r"block 1: expected \(X, y\)", ValueError),
+        ([(X, Y), (X[:, 1:], Y)], "block 2: columns: expected 6 as in block 1, got 5", ValueError),
+        ([(X, Y), (X, WORDS)], "block 2: worded", ValueError),
+        ([(X, Y), (X, Y, Y**2)], "block 2: weighted", ValueError),
+        (([[1, np.nan]], [1]), "X, row 1, column 2: .*missing", ValueError),
+        (([["a"]], [1]), "X, row 1, column 1: .*'a'", ValueError),
+        ((sp.csr_array([[np.nan]]), [1]), "X, row 1: .*not a finite", ValueError),
+        ((X, Y, -abs(Y)), "X, row 1: expected a weight from 0 on", ValueError),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_wrong_rows_in_memory_are_named(source, said, error):
+    with pytest.raises(error, match=said):
+        list(open_stream(source))
+
+
+def test_an_iterator_is_gone_through_once():
+    stream = open_stream(iter(blocks()), 50)
+    assert_same(whole(stream), (sp.csr_array(X), Y))
+    with pytest.raises(ValueError, match="gave its blocks already: for a second pass"):
+        list(stream)
+    with pytest.raises(ValueError, match=r"gives its blocks once.*partial_fit"):
+        fit_stream(ofslib.SGDTClassifier(k=2), open_stream(iter(blocks())))
+
+
+def test_a_file_that_is_not_there_says_where_it_was_looked_for(folder):
+    for name in ("none.csv", "sub/none.svm"):
+        with pytest.raises(FileNotFoundError, match=re.escape(str(folder / name))):
+            open_stream(name, label="y" if name.endswith("csv") else None)
+
+
+def test_without_pyarrow_its_extra_is_named(monkeypatch):
+    pa.parquet.write_table(TABLE, "rows.parquet")
+
+    def missing(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(tables, "import_module", missing)
+    with pytest.raises(ImportError, match=r"rows\.parquet: .*pip install 'ofslib\[arrow\]'"):
+        open_stream("rows.parquet", label="label")
+
+
+def test_every_option_is_explained():
+    explained = re.findall(r"^    (\w[\w, ]*?)(?: : .*)?$", open_stream.__doc__, re.M)
+    named = {name for line in explained for name in line.split(", ")}
+    assert set(inspect.signature(open_stream).parameters) <= named
