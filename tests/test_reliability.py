@@ -124,6 +124,7 @@ HARMLESS = ("json.", "project.", "datasets.", "records.", "np.", "platform.")
 ALLOWED = {
     ("ofslib/_jit.py", "pickle.loads"): "compiled code of our own, behind a checksum",
     ("ofslib/_jit.py", "super().load"): "the same: numba's, which calls it",
+    ("ofslib/kernels/words.py", "builder.load"): "an instruction that reads bytes of an array",
     ("ofslib/reproduction/project.py", "yaml.load"): "with a subclass of SafeLoader",
 }
 
