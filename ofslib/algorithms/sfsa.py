@@ -368,7 +368,12 @@ class Annealing(RowStream):
     def _model(self, state):
         model, hp = self._learners(state)[-1]
         w = model.ahead if hp.spectral else model.w
-        return best_model(w, model.active, model.moments, hp.importance, hp.k)
+        coef, intercept = best_model(w, model.active, model.moments, hp.importance, hp.k)
+        if hp.spectral and hp.intercept > 0.0:
+            # What the features in the model that are not shown say of the mean row
+            known = model.step_size.moments
+            intercept += (w[:-1] - coef) @ known.total / max(known.rows[0], 1)
+        return coef, float(intercept)
 
 
 @estimator

@@ -17,6 +17,7 @@ from threadpoolctl import ThreadpoolController
 
 from ofslib._model_files import Saved, refuse_unlike
 from ofslib._sparse import checked
+from ofslib.kernels.rows import ascend
 from ofslib.streams.bases import BaseEstimator, ClassifierMixin, RegressorMixin, SelectorMixin
 
 
@@ -181,8 +182,8 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
         }
         refuse_times(X=X, y=y)
         if not self.supervised:
-            return validate_data(self, checked(X), **form), None
-        X, y = validate_data(self, checked(X), y, y_numeric=not is_classifier(self), **form)
+            return validate_data(self, checked(X, ascend), **form), None
+        X, y = validate_data(self, checked(X, ascend), y, y_numeric=not is_classifier(self), **form)
         return X, self._targets(y, **known)
 
     def transform(self, X):
