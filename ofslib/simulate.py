@@ -88,7 +88,26 @@ class _EveryTenth:
 
 
 @dataclass(frozen=True)
-class Equicorrelated(_EveryTenth):
+class _Correlated(_EveryTenth):
+    """What the designs of equally correlated features share."""
+
+    alpha: float = 1.0
+    beta: float | tuple[float, float] = 1.0
+    task: str = "regression"
+    noise: float = 1.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.task not in ("regression", "classification"):
+            raise ValueError(f"task={self.task!r} must be 'regression' or 'classification'")
+
+    def _values(self) -> np.ndarray:
+        """The nonzero coefficients, shape (k,)."""
+        return np.linspace(*np.broadcast_to(self.beta, 2), self.k)
+
+
+@dataclass(frozen=True)
+class Equicorrelated(_Correlated):
     """Equally correlated Gaussian features: sfsa, Section 5.1, (6) and (7); dissertation, 4.1.
 
     x = alpha z 1 + u with z and the entries of u standard normal, so that any two features have
@@ -108,33 +127,18 @@ class Equicorrelated(_EveryTenth):
         Standard deviation of the noise.
     """
 
-    alpha: float = 1.0
-    beta: float | tuple[float, float] = 1.0
-    task: str = "regression"
-    noise: float = 1.0
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.task not in ("regression", "classification"):
-            raise ValueError(f"task={self.task!r} must be 'regression' or 'classification'")
-
     @property
     def coef(self) -> np.ndarray:
         """True coefficients, shape (p,)."""
-        coef, (first, last) = np.zeros(self.p), np.broadcast_to(self.beta, 2)
-        coef[self.support] = np.linspace(first, last, self.k)
+        coef = np.zeros(self.p)
+        coef[self.support] = self._values()
         return coef
-
-    @property
-    def _nonzero(self) -> np.ndarray:
-        """Features that y is made of."""
-        return self.support
 
     def stream(self, n: int, rng: np.random.Generator, block_rows: int = 1000) -> Blocks:
         """Yield n rows as blocks (X, y) of at most `block_rows` rows."""
         _check_call(n, rng, block_rows)
         features, factor, noise = rng.spawn(3)
-        own = self._nonzero
+        own = np.flatnonzero(self.coef)
         coef = self.coef[own]
         for start in range(0, n, block_rows):
             rows = min(block_rows, n - start)
@@ -353,13 +357,9 @@ class _Given(Equicorrelated):
     def support(self) -> np.ndarray:
         return np.sort(np.argsort(-np.abs(self.given), kind="stable")[: self.k])
 
-    @property
-    def _nonzero(self) -> np.ndarray:
-        return np.flatnonzero(self.given)
 
-
-@dataclass(frozen=True)
-class Changing(_EveryTenth):
+@dataclass(frozen=True, kw_only=True)
+class Changing(_Correlated):
     """True features and coefficients that change: of our own, in the terms of Gama et al. 2014.
 
     At step t = 1, 2, ... come `step_rows` rows of `Equicorrelated`, but for the coefficients. Every
@@ -382,10 +382,6 @@ class Changing(_EveryTenth):
     period: int
     step_rows: int
     change: str = "abrupt"
-    alpha: float = 1.0
-    beta: float | tuple[float, float] = 1.0
-    task: str = "regression"
-    noise: float = 1.0
 
     def __post_init__(self):
         super().__post_init__()
@@ -395,9 +391,8 @@ class Changing(_EveryTenth):
 
     def _coef(self, concept: int) -> np.ndarray:
         c, j = concept % 2 if self.change == "recurring" else concept, np.arange(1, self.k + 1)
-        coef, (first, last) = np.zeros(self.p), np.broadcast_to(self.beta, 2)
-        values = np.linspace(first, last, self.k) / (1 + (j + c) % 2)
-        coef[self.support - j % 2 * (c % 10)] = values
+        coef = np.zeros(self.p)
+        coef[self.support - j % 2 * (c % 10)] = self._values() / (1 + (j + c) % 2)
         return coef
 
     def at(self, t: int) -> Equicorrelated:

@@ -55,7 +55,7 @@ def weighted_sum(slopes, rows):
 
 
 def own_step(loss, eta, t, margins):
-    """The intercept's, in step t of the methods whose steps are eta; ours (docs/algorithms.md).
+    """The intercept's, in step t, where that of the features is eta; ours (docs/algorithms.md).
 
     `margins` are those of all rows so far.
     """
@@ -223,11 +223,11 @@ def sofs(X, y, *, k, gamma, intercept):
 
     Where y m < 1, with v = x' Sigma x and the Sigma before the step: mu += max(0, 1 - y m) / (v +
     gamma) y Sigma x, then 1 / Sigma_jj += x_j^2 / gamma; all but the B smallest Sigma_jj: mu_j = 0.
+    The intercept, which is ours, does the same with x = 1, as if it were alone.
     """
-    n, p = X.shape
-    mu, squares, margins = np.zeros(p + 1), np.zeros(p + 1), []
-    for x, label in zip(np.column_stack([X, np.full(n, float(intercept))]), y, strict=True):
-        margins.append(mu @ x)
+    (mu, squares), b, steps, margins = np.zeros((2, X.shape[1])), 0.0, 0, []
+    for x, label in zip(X, y, strict=True):
+        margins.append(mu @ x + b)
         violation = 1 - label * margins[-1]
         if violation <= 0:
             continue
@@ -235,8 +235,10 @@ def sofs(X, y, *, k, gamma, intercept):
         step = violation / (np.sum(x**2 / inverse) + gamma)
         mu = mu + step * label * x / inverse
         squares = squares + x**2
-        mu[:p] = truncated(mu[:p], squares[:p], k)
-    return mu[:p], mu[p], margins
+        mu = truncated(mu, squares, k)
+        variance, steps = 1 / (1 + steps / gamma), steps + 1
+        b += intercept * violation / (variance + gamma) * label * variance
+    return mu, b, margins
 
 
 def barda(X, y, *, k, loss, learning_rate, alpha, delta, intercept, last_of_ties=False):
@@ -310,14 +312,13 @@ def rda(X, y, *, l1, l2, gamma, rho, loss, batch_size, intercept):
 
     argmin of <g-, w> + l1 |w| + l2 / 2 |w|^2 + gamma / sqrt(t) h(w), (3) and (10) there.
     """
-    p = X.shape[1]
-    w, b, total, constant, margins = np.zeros(p), 0.0, np.zeros(p), 0.0, []
+    (w, total), b, margins = np.zeros((2, X.shape[1])), 0.0, []
     for t, (rows, labels) in enumerate(minibatches(X, y, batch_size), 1):
         margins.extend(rows @ w + b)
         slopes = slope(loss, rows @ w + b, labels) / len(labels)
-        total, constant = total + weighted_sum(slopes, rows), constant + slopes.sum() * intercept
-        weight = gamma / np.sqrt(t)
-        w, b = -soft(total / t, l1 + weight * rho) / (l2 + weight), -constant / t / weight
+        total, weight = total + weighted_sum(slopes, rows), gamma / np.sqrt(t)
+        w = -soft(total / t, l1 + weight * rho) / (l2 + weight)
+        b -= own_step(loss, 1 / weight / t, t, margins) * slopes.sum() * intercept
     return w, b, margins
 
 

@@ -302,6 +302,7 @@ COLUMN_STREAMS = [
     (lambda m: m.partial_fit_columns(X, names=list("fghijk")), "names: .*one column only"),
     (lambda m: ofslib.OnlineSubstitution().partial_fit_columns(X), "y=None"),
     (lambda m: ofslib.OnlineSubstitution().predict(X), "not fitted", NotFittedError),
+    (lambda m: ofslib.OnlineSubstitution(k=2**62).fit(X, y), f"k={2**62}"),
     (lambda m: ofslib.AsyncOnlineSubstitution(tau=-1).fit(X, y), "'tau' parameter"),
     (lambda m: ofslib.AsyncOnlineSubstitution(backend="spark").fit(X, y), "'backend' parameter"),
     (lambda m: ofslib.Grafting(l1=0).fit(X, y), "'l1' parameter"),

@@ -23,6 +23,7 @@ from ofslib import (
     SFSARegressor,
     SGDTClassifier,
     SGDTRegressor,
+    SOFSClassifier,
 )
 from ofslib.averages import RunningAverages
 from ofslib.datasets import Dataset
@@ -42,11 +43,14 @@ def few(n=60, p=8):
     return X, np.sign(X[:, :3].sum(axis=1))
 
 
-def unequal(n=20_000, p=1000):
-    """Sparse binary rows, a fifth of them of the class +1; the first 40 features tell the class."""
+def unequal(n=20_000, p=1000, share=0.2, others=(0.01, 0.2)):
+    """Sparse binary rows, a share of them of the class +1; the first 40 features tell the class.
+
+    `others`: how often the other features occur.
+    """
     rng = np.random.default_rng(0)
-    y = np.where(rng.random(n) < 0.2, 1, -1)
-    X = rng.random((n, p)) < rng.uniform(0.01, 0.2, p)
+    y = np.where(rng.random(n) < share, 1, -1)
+    X = rng.random((n, p)) < rng.uniform(*others, p)
     X[:, :40] = rng.random((n, 40)) < np.where((y[:, None] > 0) == (np.arange(40) < 20), 0.2, 0.1)
     return sp.csr_matrix(X, dtype=float), y
 
@@ -82,6 +86,21 @@ def test_it_is_an_error_before_anything_is_infinite():
     with pytest.raises(FloatingPointError, match=r"diverged.*learning_rate=10\.0"):
         model.partial_fit(X, y)
     assert np.array_equal(model.coef_, before.coef_) and model.n_samples_seen_ == 50
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SFSARegressor(k=2, importance="scaled_coef"),
+        SGDTRegressor(k=2, importance="scaled_root"),
+        SFSARegressor(k=2, step="spectral"),
+    ],
+)
+def test_values_whose_squares_overflow_are_not_charged_to_the_steps(model):
+    X, y = few()
+    X[-1, 3] = 1e200
+    with pytest.raises(FloatingPointError, match=r"squares of X overflow.*scale the features"):
+        model.partial_fit(X, y)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
@@ -140,6 +159,32 @@ def test_the_intercept_learns_at_a_pace_of_its_own(cls):
     assert roc_auc_score(y, model.decision_function(X)) > 0.88
 
 
+@pytest.mark.parametrize("share", [0.2, 0.01])
+def test_the_intercept_knows_the_share_of_a_class_whatever_the_method(share):
+    """Mean probability within a factor of the truth; the loss is not above that of a constant."""
+    X, y = unequal(p=500, share=share)
+    spectral = SFSAClassifier(k=40, step="spectral")
+    models = [RDAClassifier(k=40, n_penalties=20), RDAClassifier(), spectral]
+    for model in models:
+        margins = model.partial_fit(X, y).decision_function(X)
+        probability = 1 / (1 + np.exp(-margins))
+        assert np.mean(y > 0) / 1.4 < probability.mean() < 1.4 * np.mean(y > 0)
+        loss = np.logaddexp(0, -y * margins).sum()
+        assert loss < 1.01 * least_of_constants("log_loss", (y > 0).sum(), (y < 0).sum())
+        assert roc_auc_score(y, margins) > 0.8
+
+
+@pytest.mark.parametrize("share", [0.2, 0.01])
+def test_the_intercept_of_sofs_does_not_wait_for_the_features(share):
+    """Those that tell the class are the frequent ones here, which SOFS keeps."""
+    X, y = unequal(p=500, share=share, others=(0.005, 0.05))
+    model = SOFSClassifier(k=40).partial_fit(X, y)
+    margins = model.decision_function(X)
+    loss = np.square(np.maximum(0, 1 - y * margins)).sum()
+    assert loss < 0.98 * least_of_constants("squared_hinge", (y > 0).sum(), (y < 0).sum())
+    assert roc_auc_score(y, margins) > 0.88
+
+
 @pytest.mark.parametrize("share", [0.05, 0.01])
 @pytest.mark.parametrize("own", [{"k": 1}, {"k": 1, "l1_range": (1.0, 2.0)}, {"l1": 1.0}])
 def test_the_intercept_alone_is_the_log_odds_of_a_rare_class_too(own, share):
@@ -171,7 +216,8 @@ def test_the_best_constant_is_the_best(loss):
 
 def test_who_has_learned_nothing_of_two_classes_is_told():
     X, y = unequal(4000)
-    (one,) = said(RDAClassifier(k=40, n_penalties=20, random_state=0).fit, X, y)
+    own = {"learning_rate": 1e-4, "fit_intercept": False}
+    (one,) = said(SFSAClassifier(k=40, **own, random_state=0).fit, X, y)
     assert "the same label" in one and "no better than a constant" in one
 
 

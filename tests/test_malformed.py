@@ -14,6 +14,8 @@ from ofslib import (
     SFSARegressor,
     SparseEmbedding,
 )
+from ofslib._sparse import checked
+from ofslib.kernels.rows import ascend
 
 N, P = 6, 5
 
@@ -121,6 +123,25 @@ def test_what_was_learned_before_stays():
     with pytest.raises(ValueError, match="malformed"):
         model.partial_fit(made("csr", *changed("indices", 3, P)(*parts("csr"))), y)
     assert model.n_samples_seen_ == seen and (model.coef_ == before).all()
+
+
+@pytest.mark.parametrize("form", ["csr", "csc"])
+def test_it_tells_whether_the_indices_ascend(form):
+    """Whatever the flag said, and with empty lines."""
+    rng, seen = np.random.default_rng(0), set()
+    for _ in range(300):
+        lines = [rng.permutation(N)[: rng.integers(0, 4)] for _ in range(N)]
+        lines = [np.sort(line) if rng.random() < 0.9 else line for line in lines]
+        if rng.random() < 0.2:
+            lines[2] = np.repeat(lines[2], 2)
+        expected = all((np.diff(line) > 0).all() for line in lines)
+        indices, indptr = np.concatenate(lines), np.cumsum([0, *map(len, lines)])
+        X = (sp.csr_array if form == "csr" else sp.csc_array)((N, N))
+        X.data, X.indices, X.indptr = np.ones(len(indices)), indices, indptr
+        X.has_canonical_format = not expected
+        assert checked(X, ascend).has_canonical_format == expected
+        seen.add(expected)
+    assert len(seen) == 2
 
 
 @pytest.mark.parametrize("order", ["unsorted", "twice"])

@@ -53,6 +53,23 @@ def test_cells_are_short_and_define_nothing(file):
     assert not faults([(cell.cell_type, cell.source) for cell in cells])
 
 
+TITLES = {"set_title", "suptitle", "supxlabel", "supylabel"}
+
+
+def test_names_in_titles_and_legends_begin_no_formula():
+    """Of methods, readings, files: two `$` in them would be read by matplotlib."""
+    found = []
+    for file in NOTEBOOKS:
+        cells = nbformat.read(file, as_version=4).cells
+        trees = [ast.parse(cell.source) for cell in cells if cell.cell_type == "code"]
+        for call in (n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Call)):
+            given = [own.value for own in call.keywords if own.arg in ("title", "label")]
+            given += call.args[:1] if getattr(call.func, "attr", "") in TITLES else []
+            texts = [ast.unparse(text) for text in given if not isinstance(text, ast.Constant)]
+            found += [f"{file.name}: {text}" for text in texts if "plain(" not in text]
+    assert found == []
+
+
 def test_faults_of_cells_are_seen():
     words = ("markdown", "why")
     good = [words, ("code", "a = 1"), ("code", "import os"), words, ("code", "a = os.sep")]

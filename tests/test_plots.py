@@ -10,6 +10,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 
 from ofslib.reproduction import looks, plots, project
 
@@ -90,6 +91,19 @@ def test_a_name_with_a_dollar_is_shown_as_it_is(tmp_path, label):
     (legend,) = figure.legends[0].get_texts()
     parsed = [legend, drawn["a"].title, figure.axes[1].texts[0]]
     assert [text._preprocess_math(text.get_text()) for text in parsed] == [(label, False)] * 3
+    plt.close(figure)
+
+
+def test_so_are_the_names_of_what_changes():
+    label = r"$\frac{1$"
+    names = {"reading": label, "change": label, "method": label}
+    rates = pd.DataFrame([{**names, "t": t, "ours": 50.0, "se": 1.0} for t in (1, 2, 3)])
+    recovery = pd.DataFrame([{**names, "t": 2, "rows to recover": 80.0}])
+    figure = plots.recovery_figure(rates, recovery, {(label, label): ""}, 50, 100)
+    figure.canvas.draw()
+    shown = [text for text in figure.findobj(Text) if "$" in text.get_text()]
+    assert {text.get_text().count(label.replace("$", r"\$")) for text in shown} == {1, 2}
+    assert not any(text._preprocess_math(text.get_text())[1] for text in shown)
     plt.close(figure)
 
 

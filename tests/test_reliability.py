@@ -232,15 +232,20 @@ def test_the_report_escapes_every_name():
 # -------------------------------------------------- threads
 
 
-@pytest.mark.parametrize(
-    "name", ["BARDAClassifier", "OPGClassifier", "OnlineSubstitution", "OnlineLeverageSelector"]
-)
+# The streams of rows and columns that multiply matrices; no other has a thread to share.
+WITH_BLAS = ["OPGClassifier", "RDAClassifier", "TruncatedGradientClassifier", "SADMMRegressor"]
+WITH_BLAS += ["ARDAClassifier", "AdaFobosClassifier", "OnlineSubstitution", "Grafting"]
+WITH_BLAS += ["AsyncOnlineSubstitution", "OnlineProximal", "OnlineCoordinateDescent"]
+WITH_BLAS += ["ProjectedGradientSelector", "OnlineLeverageSelector", "AlphaInvesting"]
+
+
+@pytest.mark.parametrize("name", WITH_BLAS)
 def test_the_number_of_threads_changes_no_bit(name):
     """Of rows and columns; those of running averages depend on the BLAS where p is large."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 400))
     y = (X[:, :3].sum(axis=1) > 0).astype(int)
-    own = {"k": 5, "n_penalties": 20, "random_state": 0}
+    own = {"k": 5, "random_state": 0}
     cls = getattr(ofslib, name)
     own = {key: value for key, value in own.items() if key in cls().get_params()}
     seen = set()

@@ -2,6 +2,7 @@
 
 The coefficients follow from the sum G of the t mean gradients so far:
 w = -soft(G / t, l1 + gamma rho / sqrt(t)) / (l2 + gamma / sqrt(t)).
+The intercept, which has no penalty, takes steps of its own.
 """
 
 from typing import NamedTuple
@@ -10,7 +11,8 @@ import numpy as np
 
 from ofslib._jit import REORDERED_SUMS, generic, kernel
 from ofslib.kernels import rows
-from ofslib.kernels.losses import Loss, slope
+from ofslib.kernels.losses import Loss, curvature_at, slope, weight
+from ofslib.kernels.minibatch import own_step
 from ofslib.kernels.penalties import soft
 from ofslib.kernels.penalty_grid import TILE, begin_step, choose, gradient
 from ofslib.streams.parameters import NOT_NEGATIVE, POSITIVE, estimator, param
@@ -30,7 +32,7 @@ class Hyper(NamedTuple):
 
 
 class State(NamedTuple):
-    G: np.ndarray  # (p + 1,) sum of mean gradients; the last entry is the intercept's
+    G: np.ndarray  # (p + 1,) sum of mean gradients; the last entry is the intercept itself
     steps: np.ndarray  # (1,) int64
     all_features: rows.Active
     batch: rows.Batch
@@ -64,8 +66,10 @@ def step(state, hp):
     G, batch = state.G, state.batch
     for j in rows.in_batch(batch, state.all_features):
         G[j] += batch.gradient[j] / batch.count[rows.ROWS]
-    G[-1] += batch.gradient[-1] / batch.count[rows.ROWS]
     state.steps[0] += 1
+    t = state.steps[0]
+    rate = own_step(scales(t, 0.0, hp)[0], t, batch.curvature)
+    G[-1] -= rate * batch.gradient[-1] / batch.count[rows.ROWS]
     rows.clear(batch, state.all_features)
 
 
@@ -75,17 +79,19 @@ def step_all(grid, hp):
     G = grid.memory[0]  # sum of mean gradients
     if not begin_step(grid, hp.loss):
         return False
-    W, l1, nonzeros, t = grid.W, grid.l1, grid.nonzeros, grid.steps[0]
+    W, l1, nonzeros, t, last = grid.W, grid.l1, grid.nonzeros, grid.steps[0], len(grid.w) - 1
     scale, more = scales(t, hp.l2, hp)
     for start in range(0, len(W), TILE):
         gradients = gradient(grid, start)
         for j in range(start, start + len(gradients)):
             w, total, g = W[j], G[j], gradients[j - start]
             for q in range(len(l1)):
+                if j == last:
+                    w[q] -= own_step(scales(t, 0.0, hp)[0], t, grid.curvature[:, q]) * g[q]
+                    continue
                 total[q] += g[q]
                 w[q] = -scale * soft(total[q], t * l1[q] + more)
-                nonzeros[q] += w[q] != 0.0 and j < len(W) - 1
-    W[-1] = -scales(t, 0.0, hp)[0] * G[-1]
+                nonzeros[q] += w[q] != 0.0
     choose(grid, W, hp.k)
     return True
 
@@ -99,12 +105,15 @@ def fold(state, block, hp):
         t = state.steps[0]
         scale, more = scales(t, hp.l2, hp)
         margins[i] = -scale * product(rows.row(X, order[i]), G, t * hp.l1 + more)
-        margins[i] -= hp.intercept * scales(t, 0.0, hp)[0] * G[-1]
+        margins[i] += hp.intercept * G[-1]
         if not np.isfinite(margins[i]):
             return i
         slopes[0] = slope(hp.loss, margins[i], y[order[i]])
         rows.add(batch, X, order[i : i + 1], slopes, all_features)
         batch.gradient[-1] += slopes[0] * hp.intercept
+        w = weight(y[order[i]])
+        batch.curvature[0] += w * curvature_at(hp.loss, slopes[0] / w)
+        batch.curvature[1] += 1.0
         if batch.count[rows.ROWS] >= hp.batch_size:
             step(state, hp)
     return len(order)
@@ -116,7 +125,7 @@ def coefficients(state, hp):
     scale, more = scales(t, hp.l2, hp)
     threshold = t * hp.l1 + more
     w = -scale * (G - np.clip(G, -threshold, threshold))
-    w[-1] = -scales(t, 0.0, hp)[0] * G[-1]
+    w[-1] = G[-1]
     return w
 
 

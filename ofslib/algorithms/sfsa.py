@@ -448,7 +448,8 @@ class Annealing(RowStream):
     def _shown(self, state):
         model, hp = self._learners(state)[-1]
         w = model.ahead if hp.spectral else model.w
-        return w, model.active, model.moments, hp.importance, hp.k
+        mean = model.step_size.mean_row() if hp.spectral and hp.intercept > 0.0 else None
+        return w, model.active, model.moments, hp.importance, hp.k, mean
 
     def _model(self, state):
         return best_model(*self._shown(state))

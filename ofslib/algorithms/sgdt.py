@@ -158,7 +158,8 @@ class SGDT(MiniBatches):
         return [(state, self._hyper)]
 
     def _shown(self, state):
-        return state.w, state.active, state.moments, self._hyper.importance, self._hyper.k
+        hp = self._hyper
+        return state.w, state.active, state.moments, hp.importance, hp.k, None
 
     def _model(self, state):
         return best_model(*self._shown(state))

@@ -4,7 +4,8 @@ AROW with a diagonal covariance: where y m < 1, with v = x' Sigma x before the s
 mu += (1 - y m) / (v + gamma) y Sigma x and 1 / sigma_j += x_j**2 / gamma. A weight of the row
 divides its gamma. Then the k features with
 the smallest variance, those that the model is surest of, keep their coefficient. Variances only
-fall, so that the k smallest are kept in a heap with the largest of them on top.
+fall, so that the k smallest are kept in a heap with the largest of them on top. The intercept makes
+a step of its own, with its own variance for v: among all features of a row it would hardly move.
 """
 
 from typing import NamedTuple
@@ -40,7 +41,7 @@ def fold(state, block, hp):
     mu, squares, sigma, heap, place = state.mu, state.squares, state.sigma, state.heap, state.place
     for r in range(len(order)):
         x, sign, w, m = row(X, order[r]), target(y[order[r]]), weight(y[order[r]]), state.size[0]
-        margin, spread = hp.intercept * mu[-1], hp.intercept * sigma[-1]
+        margin, spread = hp.intercept * mu[-1], 0.0
         for i in range(length(x)):
             j, v = entry(x, i)
             margin += v * mu[j]
@@ -66,7 +67,8 @@ def fold(state, block, hp):
                 if out >= 0:
                     mu[out] = 0.0
         state.size[0] = m
-        mu[-1] += hp.intercept * alpha * sigma[-1]
+        own = sigma[-1] / (sigma[-1] + hp.gamma / w)
+        mu[-1] += hp.intercept * own * (1.0 - sign * margin) * sign
         squares[-1] += w * hp.intercept
         sigma[-1] = hp.gamma / (hp.gamma + squares[-1])
     return len(order)

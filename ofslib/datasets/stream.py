@@ -33,7 +33,7 @@ from ofslib.datasets.registry import read_rows
 from ofslib.datasets.tables import TEXTS, format_of, open_table
 from ofslib.datasets.text import Piece, TextRows, as_matrix, check_whole, joined, state_of
 from ofslib.datasets.words import WordTextRows
-from ofslib.kernels.rows import is_canonical
+from ofslib.kernels.rows import ascend
 from ofslib.kernels.text import digest
 
 _PIECE = 1 << 25  # bytes of the cache that are mapped at once
@@ -433,11 +433,11 @@ class CachedRows:
         if self.worded and not np.isin(piece.y, np.arange(len(words))).all():
             return False
         try:
-            checked(as_matrix(piece, columns)[0])
+            X = checked(as_matrix(piece, columns)[0], ascend)
         except ValueError:
             return False
         whole = piece.indptr[0] == 0 and piece.indptr[-1] == len(piece.indices)
-        return bool(whole and is_canonical(piece.indptr, piece.indices))
+        return bool(whole and X.has_canonical_format)
 
     def _options(self):
         return [self.VERSION, *self.text.options()]

@@ -47,3 +47,9 @@ def pace(hp, t, curvature):
     would not stand out.
     """
     return max(1.0, 1.0 / (curvature[0] / curvature[1] * t * hp.learning_rate))
+
+
+@kernel
+def own_step(rate, t, curvature):
+    """The same, as a step, where the features have no constant one: `rate` is theirs in step t."""
+    return max(rate, curvature[1] / (curvature[0] * t))

@@ -94,14 +94,18 @@ def is_sparse(x) -> bool:
 
 
 @kernel
-def is_canonical(indptr, indices):
-    """Whether the indices of each row ascend and none is there twice."""
-    wrong = False
+def ascend(indptr, indices, width):
+    """Whether the indices of each row ascend, none twice, from at least 0 to less than `width`."""
+    # Unsigned: numba need not test for places below 0, and the comparisons become vectors.
+    wrong, start, one = False, np.uint64(indptr[0]), np.uint64(1)
     for i in range(len(indptr) - 1):
-        own = indices[indptr[i] : indptr[i + 1]]
-        later = own[1:]
-        for j in range(len(later)):
-            wrong |= later[j] <= own[j]
+        stop = np.uint64(indptr[i + 1])
+        if start < stop:
+            # Those between the first and the last need no look.
+            wrong |= (indices[start] < 0) | (indices[stop - one] >= width)
+            for j in range(start + one, stop):
+                wrong |= indices[j] <= indices[j - one]
+        start = stop
     return not wrong
 
 

@@ -141,12 +141,16 @@ def add_squares(squares, w, active):
         squares[j] += w[j] * w[j]
 
 
-def best_model(w, active, moments, measure, k):
-    """Coefficients and intercept of w after keeping the k most important features; w stays."""
-    w, active = w.copy(), Active(*(part.copy() for part in active))
+def best_model(w, active, moments, measure, k, mean=None):
+    """Coefficients and intercept of w after keeping the k most important features; w stays.
+
+    With the mean row the intercept gets what the other features say of that row.
+    """
+    kept, active = w.copy(), Active(*(part.copy() for part in active))
     p = len(active.index)
-    prune(w, active, moments, int(measure), min(k, p), np.empty((2, p + 1)))
-    return w[:-1], float(w[-1])
+    prune(kept, active, moments, int(measure), min(k, p), np.empty((2, p + 1)))
+    others = 0.0 if mean is None else (w[:-1] - kept[:-1]) @ mean
+    return kept[:-1], float(kept[-1] + others)
 
 
 def best_models(parts):
@@ -155,5 +159,8 @@ def best_models(parts):
     A feature is ranked by the l2 norm over the models of its coefficients.
     """
     W = np.array([w for w, *_ in parts])
-    kept, _ = best_model(np.linalg.norm(W, axis=0), *parts[0][1:])
-    return np.where(kept != 0.0, W[:, :-1], 0.0), W[:, -1]
+    (_, *rest, mean), *_ = parts
+    kept, _ = best_model(np.linalg.norm(W, axis=0), *rest)
+    coef = np.where(kept != 0.0, W[:, :-1], 0.0)
+    others = 0.0 if mean is None else (W[:, :-1] - coef) @ mean
+    return coef, W[:, -1] + others

@@ -24,7 +24,7 @@ class StepSize(NamedTuple):
 
     direction: np.ndarray  # (p + 1,) unit vector, the estimated leading eigenvector
     image: np.ndarray  # (p + 1,) its product with the sum of a x x' over the open mini-batch
-    moments: Moments  # rows observed, and the weighted sums of their squares
+    moments: Moments  # rows observed, and the weighted sums of their entries and squares
     norm: np.ndarray  # (1,) the estimated largest eigenvalue of the one
     trace: np.ndarray  # (1,) the estimated trace of the other
     curvature: np.ndarray  # (1,) sum of a over all rows observed
@@ -33,12 +33,14 @@ class StepSize(NamedTuple):
     batches: np.ndarray  # (1,) int64: mini-batches observed
     rows: np.ndarray  # (1,) int64: rows observed of the open mini-batch
 
+    def mean_row(self) -> np.ndarray:
+        return self.moments.total / max(self.weight[0], np.finfo(float).tiny)
+
 
 def new_step_size(p: int) -> StepSize:
     """Nothing is known yet; p = 0 for one that is not used."""
     vectors, sums, counts = np.zeros((2, p + 1)), np.zeros((5, 1)), np.zeros((2, 1), np.int64)
-    moments = new_moments(max(p, 1))._replace(total=np.zeros(1))
-    return StepSize(*vectors, moments, *sums, *counts)
+    return StepSize(*vectors, new_moments(max(p, 1)), *sums, *counts)
 
 
 @kernel
@@ -52,16 +54,17 @@ def add_slopes(step_size, y, rows, margins, loss):
 @kernel
 def observe(step_size, X, y, rows, margins, loss, active):
     """Take these rows, with these margins, into the estimate."""
-    image, direction, square = step_size.image, step_size.direction, step_size.moments.square
+    image, direction, moments = step_size.image, step_size.direction, step_size.moments
     batches, observed = step_size.batches, step_size.rows
-    step_size.moments.rows[0] += len(rows)
+    moments.rows[0] += len(rows)
     for i in range(len(rows)):
         x, a, w = row(X, rows[i]), majorant(loss, margins[i]), weight(y[rows[i]])
         step_size.curvature[0] += a
         step_size.weight[0] += w
         for e in range(length(x)):
             j, v = entry(x, e)
-            square[j] += w * v * v
+            moments.total[j] += w * v
+            moments.square[j] += w * v * v
         if batches[0] == 0 and observed[0] == 0:
             # The first row that is not zero points, on average, where the variance is.
             axpy(direction, x, 1.0)

@@ -46,6 +46,8 @@ class ScanState(NamedTuple):
 
 def new_working_set(capacity: int, n: int) -> WorkingSet:
     """Slots for so many columns of n rows, none in use."""
+    if capacity * n > np.iinfo(np.intp).max // 8:
+        raise ValueError(f"k={capacity - 1}: so many columns are more than a machine holds")
     parts = np.zeros(capacity, np.int64), np.zeros((capacity, n)), *np.zeros((3, capacity))
     return WorkingSet(*parts, np.zeros(2, np.int64))
 

@@ -61,9 +61,13 @@ def data_panels(
 
 def empty_panel(ax, reason: str) -> None:
     """Say in the panel, in short, why there is nothing to see."""
+    _say(ax, reason)
+    ax.set(xticks=[], yticks=[])
+
+
+def _say(ax, reason: str) -> None:
     text = textwrap.fill(textwrap.shorten(reason, 110, placeholder=" ..."), 34)
     ax.text(0.5, 0.5, plain(text), ha="center", va="center", transform=ax.transAxes, fontsize=6)
-    ax.set(xticks=[], yticks=[])
 
 
 def budget_axis(ax) -> None:
@@ -161,30 +165,29 @@ def recovery_figure(
     readings, kinds = (list(dict.fromkeys(names)) for names in zip(*skipped, strict=True))
     figure = plt.figure(figsize=(PAGE, 6.4))
     above, below = figure.subfigures(2, 1, height_ratios=[1.45, 1])
-    axes = above.subplots(len(readings), len(kinds), sharex=True, sharey=True)
+    grid = {"sharex": True, "squeeze": False}
+    axes = above.subplots(len(readings), len(kinds), sharey=True, **grid)
     for ax, ((reading, kind), reason) in zip(axes.flat, skipped.items(), strict=True):
-        ax.set(title=f"{reading}, {kind}", ylim=(40, 103))
+        ax.set(title=plain(f"{reading}, {kind}"), ylim=(40, 103))
+        ax.set(xlabel="Rows (thousands)", ylabel=TITLES["DR"])
+        ax.label_outer()
         own, changes = (
             table[(table["reading"] == reading) & (table["change"] == kind)]
             for table in (rates, recovery)
         )
         if own.empty:
-            ax.text(0.5, 0.5, plain(reason), ha="center", transform=ax.transAxes, fontsize=6)
+            _say(ax, reason)
             continue
         for t in sorted(changes["t"].unique()):
             ax.axvline((t - 1) * step_rows, color="0.5", lw=0.6, ls=":")
         curves(ax, own.assign(rows=own["t"] * step_rows), "rows", markers=False)
         ax.xaxis.set_major_formatter(_thousands)
-    for ax in axes[:, 0]:
-        ax.set_ylabel(TITLES["DR"])
-    for ax in axes[-1]:
-        ax.set_xlabel("Rows (thousands)")
     shared_legend(above, axes, columns=4)
-    points = below.subplots(1, len(readings), sharex=True)
+    (points,) = below.subplots(1, len(readings), **grid)
     for ax, reading in zip(points, readings, strict=True):
         own = recovery[recovery["reading"] == reading].groupby(["change", "method"], sort=False)
         _recovery_points(ax, own["rows to recover"].median(), edge)
-        ax.set(title=reading, xlim=(0, edge), xlabel="Thousands of rows to recover")
+        ax.set(title=plain(reading), xlim=(0, edge), xlabel="Thousands of rows to recover")
     shared_legend(below, points)
     return figure
 
@@ -199,7 +202,7 @@ def _recovery_points(ax, middle: pd.Series, edge: float) -> None:
     for place, kind in enumerate(middle.index.unique("change")):
         heights = [row + 0.25 * (1 - place) for row in range(len(methods))]
         style = {"color": COLOURS[place], "marker": "os^"[place], "ls": "", "clip_on": False}
-        ax.plot(middle[kind][methods], heights, label=kind, **style)
+        ax.plot(middle[kind][methods], heights, label=plain(kind), **style)
     ax.set_yticks(range(len(methods)), [plain(method) for method in methods])
     ax.grid(axis="y", color="0.9", lw=0.5)
 
@@ -237,7 +240,7 @@ def bound_panels(
     for ax, panel in zip(axes, names, strict=False):
         shade_bounds(ax, verdicts[verdicts["panel"] == panel])
         bound_curves(ax, results[results["panel"] == panel])
-        ax.set_title(panel)
+        ax.set_title(plain(panel))
         _bound_axes(ax, **given[own[panel]])
     if not names:
         empty_panel(axes[0], results["note"].dropna().iloc[0])
@@ -253,9 +256,9 @@ def bound_curves(ax, results: pd.DataFrame) -> None:
         style = _bound_style(curve)
         if "fmt" in style:
             error = [middle - low, high - middle]
-            ax.errorbar(middle.index, middle, error, label=curve, lw=0.8, **style)
+            ax.errorbar(middle.index, middle, error, label=plain(curve), lw=0.8, **style)
         else:
-            ax.plot(middle.index, middle, label=curve, **style)
+            ax.plot(middle.index, middle, label=plain(curve), **style)
             _shade(ax, middle.index, low, high, style["color"])
 
 
@@ -272,7 +275,7 @@ def shade_bounds(ax, verdicts: pd.DataFrame) -> None:
         ):
             there = own["verdict"] == verdict
             for a, b in zip(left[there], right[there], strict=True):
-                ax.axvspan(a, b, lw=0, zorder=0, label=f"{curve}: {verdict}", **style)
+                ax.axvspan(a, b, lw=0, zorder=0, label=plain(f"{curve}: {verdict}"), **style)
 
 
 def _bound_style(curve: str) -> dict[str, Any]:
@@ -352,7 +355,7 @@ def speedups(ax, ratios: pd.DataFrame, title: str, missing: str = "") -> None:
             one["n_workers"],
             one["median"],
             [one["median"] - one["low"], one["high"] - one["median"]],
-            label=method if loss == "squared_error" else None,
+            label=plain(method) if loss == "squared_error" else None,
             color=look(method)["color"],
             marker=_MARKERS[method],
             elinewidth=0.8,
@@ -360,7 +363,7 @@ def speedups(ax, ratios: pd.DataFrame, title: str, missing: str = "") -> None:
         )
     ends = [ratios["n_workers"].min(), ratios["n_workers"].max()]
     ax.plot(ends, ends, color="0.5", lw=0.8, ls="--", label="ideal")
-    ax.set(title=title, xlabel="Workers", ylabel="Speed-up", xscale="log", yscale="log")
+    ax.set(title=plain(title), xlabel="Workers", ylabel="Speed-up", xscale="log", yscale="log")
     ax.set_xticks(sorted(ratios["n_workers"].unique()))
     ax.xaxis.set_major_formatter("{x:.0f}")
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

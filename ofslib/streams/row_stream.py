@@ -11,7 +11,7 @@ from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES, LOSSES, Loss, total, value
-from ofslib.kernels.rows import CSR, ROWS, Block, is_canonical
+from ofslib.kernels.rows import CSR, ROWS, Block, Moments
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
     POSITIVE,
@@ -106,8 +106,7 @@ def _blocks(X, targets: list[np.ndarray], order) -> Iterator[list[Block]]:
 def _kernel_csr(X) -> CSR:
     if X.shape[1] > np.iinfo(np.int32).max:
         raise ValueError(f"X has {X.shape[1]} features; sparse rows may have at most 2**31 - 1")
-    # X.has_canonical_format is what somebody once said of these arrays; they may have changed.
-    if not is_canonical(X.indptr, X.indices):
+    if not X.has_canonical_format:  # which `checked` has set
         X = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape, copy=True)
         X.sum_duplicates()
     data = np.require(X.data, np.float64, "CW")
@@ -128,6 +127,13 @@ def _all_finite(state) -> bool:
     if isinstance(state, np.ndarray):
         return state.dtype.kind != "f" or bool(np.isfinite(state).all())
     return all(map(_all_finite, state))
+
+
+def _too_large(state) -> bool:
+    """Whether a sum of squares of X is not finite."""
+    if isinstance(state, Moments):
+        return not np.isfinite(state.square).all()
+    return isinstance(state, tuple) and any(map(_too_large, state))
 
 
 @estimator
@@ -384,10 +390,10 @@ class RowStream(LinearModel):
         raise self._diverged()
 
     def _diverged(self) -> FloatingPointError:
-        return FloatingPointError(
-            f"{type(self).__name__} diverged after {self.n_samples_seen_} rows or soon after. "
-            + self._advice()
-        )
+        after = f"after {self.n_samples_seen_} rows or soon after"
+        if _too_large(self._state):
+            return FloatingPointError(f"The squares of X overflow {after}: scale the features.")
+        return FloatingPointError(f"{type(self).__name__} diverged {after}. {self._advice()}")
 
     def _step(self) -> str:
         return f"{self.step_parameter}={getattr(self, self.step_parameter)}"

@@ -21,6 +21,7 @@ from threadpoolctl import ThreadpoolController
 from ofslib._model_files import Saved, refuse_unlike
 from ofslib._sparse import checked, checked_weights, validated
 from ofslib.kernels.losses import WEIGHTED
+from ofslib.kernels.rows import ascend
 from ofslib.streams.bases import BaseEstimator, ClassifierMixin, RegressorMixin, SelectorMixin
 from ofslib.streams.parameters import estimator, one_of, param
 
@@ -193,8 +194,9 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
         }
         refuse_times(X=X, y=y)
         if not self.supervised:
-            return validated(self, X, **form), None
-        X, y = validated(self, X, y, y_numeric=not is_classifier(self), **form)
+            return validated(self, X, ascend=ascend, **form), None
+        numeric = not is_classifier(self)
+        X, y = validated(self, X, y, ascend=ascend, y_numeric=numeric, **form)
         return X, self._targets(y, **known)
 
     def transform(self, X):
