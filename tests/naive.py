@@ -223,11 +223,11 @@ def sofs(X, y, *, k, gamma, intercept):
 
     Where y m < 1, with v = x' Sigma x and the Sigma before the step: mu += max(0, 1 - y m) / (v +
     gamma) y Sigma x, then 1 / Sigma_jj += x_j^2 / gamma; all but the B smallest Sigma_jj: mu_j = 0.
+    The intercept, which is ours, does the same with x = 1, as if it were alone.
     """
-    n, p = X.shape
-    mu, squares, margins = np.zeros(p + 1), np.zeros(p + 1), []
-    for x, label in zip(np.column_stack([X, np.full(n, float(intercept))]), y, strict=True):
-        margins.append(mu @ x)
+    (mu, squares), b, steps, margins = np.zeros((2, X.shape[1])), 0.0, 0, []
+    for x, label in zip(X, y, strict=True):
+        margins.append(mu @ x + b)
         violation = 1 - label * margins[-1]
         if violation <= 0:
             continue
@@ -235,8 +235,10 @@ def sofs(X, y, *, k, gamma, intercept):
         step = violation / (np.sum(x**2 / inverse) + gamma)
         mu = mu + step * label * x / inverse
         squares = squares + x**2
-        mu[:p] = truncated(mu[:p], squares[:p], k)
-    return mu[:p], mu[p], margins
+        mu = truncated(mu, squares, k)
+        variance, steps = 1 / (1 + steps / gamma), steps + 1
+        b += intercept * violation / (variance + gamma) * label * variance
+    return mu, b, margins
 
 
 def barda(X, y, *, k, loss, learning_rate, alpha, delta, intercept, last_of_ties=False):

@@ -4,14 +4,17 @@ A gradient step with shrinkage, projection to a ball, and truncation to the k la
 after every step.
 """
 
+import numpy as np
+
 from ofslib.kernels.hard_threshold import Hyper, fold, new_state, step
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES
+from ofslib.streams.automatic import Automatic
 from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, estimator, one_of, param
 from ofslib.streams.row_stream import MiniBatches, RowClassifier
 
 
 @estimator
-class FOFSClassifier(RowClassifier, MiniBatches):
+class FOFSClassifier(RowClassifier, Automatic, MiniBatches):
     """First-order Online Feature Selection for two classes (Wang et al. 2014; OFS in barda).
 
     The coefficients lie in a ball of radius `radius_` = 1 / sqrt(alpha), and after each mini-batch
@@ -19,7 +22,13 @@ class FOFSClassifier(RowClassifier, MiniBatches):
     """
 
     loss: str = param("The papers use hinge.", one_of(*CLASSIFICATION_LOSSES), default="hinge")
-    learning_rate: float = param("Step size eta.", POSITIVE, default=0.2)
+    learning_rate: float | str = param(
+        "Step size eta. auto: 0.2, the paper's, for rows divided by the largest norm of a row so "
+        "far; `alpha` is then that for these rows, and the unit of X does not matter.",
+        POSITIVE,
+        one_of("auto"),
+        default="auto",
+    )
     alpha: float = param("Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE, default=0.01)
     batch_size: int = param("Rows of a mini-batch; in sfsa 25.", AT_LEAST_ONE, default=1)
 
@@ -29,8 +38,12 @@ class FOFSClassifier(RowClassifier, MiniBatches):
     @property
     def radius_(self) -> float:
         """float
-        Radius 1 / sqrt(alpha) of the ball that the coefficients lie in."""
+        Radius 1 / sqrt(alpha) of the ball that the coefficients lie in, in the unit of `alpha`."""
         return float("inf") if self.alpha == 0 else self.alpha**-0.5
 
     def _read_hyper(self, n_rows):
         return super()._read_hyper(n_rows, radius=self.radius_)
+
+    def _in_units(self, hyper, unit):
+        scaled = {"alpha": hyper.alpha * unit, "radius": hyper.radius / np.sqrt(unit)}
+        return hyper._replace(learning_rate=0.2 / unit, **scaled)

@@ -3,7 +3,8 @@
 AROW with a diagonal covariance: where y m < 1, with v = x' Sigma x before the step,
 mu += (1 - y m) / (v + gamma) y Sigma x and 1 / sigma_j += x_j**2 / gamma. Then the k features with
 the smallest variance, those that the model is surest of, keep their coefficient. Variances only
-fall, so that the k smallest are kept in a heap with the largest of them on top.
+fall, so that the k smallest are kept in a heap with the largest of them on top. The intercept makes
+a step of its own, with its own variance for v: among all features of a row it would hardly move.
 """
 
 from typing import NamedTuple
@@ -13,12 +14,14 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels.heap import offer, sift
 from ofslib.kernels.rows import entry, length, row
+from ofslib.streams.automatic import Automatic
 from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
 from ofslib.streams.row_stream import RowClassifier, RowStream, coef_and_intercept
 
 
 class Hyper(NamedTuple):
     gamma: float
+    own: float  # gamma of the intercept
     intercept: float  # 1.0 or 0.0
 
 
@@ -29,6 +32,7 @@ class State(NamedTuple):
     heap: np.ndarray  # (k,) int32: features with a coefficient, the least sure one first
     place: np.ndarray  # (p,) int32: i + 1 at heap[i], 0 without a coefficient
     size: np.ndarray  # (1,) int64
+    unit: np.ndarray  # (1,) what an automatic gamma is taken from
 
 
 @kernel
@@ -38,7 +42,7 @@ def fold(state, block, hp):
     mu, squares, sigma, heap, place = state.mu, state.squares, state.sigma, state.heap, state.place
     for r in range(len(order)):
         x, target, m = row(X, order[r]), y[order[r]], state.size[0]
-        margin, spread = hp.intercept * mu[-1], hp.intercept * sigma[-1]
+        margin, spread = hp.intercept * mu[-1], 0.0
         for i in range(length(x)):
             j, v = entry(x, i)
             margin += v * mu[j]
@@ -64,14 +68,15 @@ def fold(state, block, hp):
                 if out >= 0:
                     mu[out] = 0.0
         state.size[0] = m
-        mu[-1] += hp.intercept * alpha * sigma[-1]
+        own = sigma[-1] / (sigma[-1] + hp.own)
+        mu[-1] += hp.intercept * own * (1.0 - target * margin) * target
         squares[-1] += hp.intercept
-        sigma[-1] = hp.gamma / (hp.gamma + squares[-1])
+        sigma[-1] = hp.own / (hp.own + squares[-1])
     return len(order)
 
 
 @estimator
-class SOFSClassifier(RowClassifier, RowStream):
+class SOFSClassifier(RowClassifier, Automatic, RowStream):
     """Second-order Online Feature Selection for two classes (Wu et al. 2017, Algorithm 2).
 
     The step size of a feature falls with what has been seen of it; the k features that have been
@@ -79,7 +84,13 @@ class SOFSClassifier(RowClassifier, RowStream):
     """
 
     loss: str = param("The loss of AROW.", one_of("squared_hinge"), default="squared_hinge")
-    gamma: float = param("r: the larger, the smaller the steps.", POSITIVE, default=1.0)
+    gamma: float | str = param(
+        "r: the larger, the smaller the steps. auto: 1 for rows divided by the largest norm of a "
+        "row so far; then the unit of X does not matter.",
+        POSITIVE,
+        one_of("auto"),
+        default="auto",
+    )
 
     fold, step_parameter, hyper = fold, "gamma", Hyper
     frozen = ("k",)
@@ -88,7 +99,17 @@ class SOFSClassifier(RowClassifier, RowStream):
         p, k = n_features, min(self.k, n_features)
         heap, place = np.zeros(k, np.int32), np.zeros(p, np.int32)
         size = np.zeros(1, np.int64)
-        return State(np.zeros(p + 1), np.zeros(p + 1), np.ones(p + 1), heap, place, size)
+        vectors = np.zeros(p + 1), np.zeros(p + 1), np.ones(p + 1)
+        return State(*vectors, heap, place, size, np.zeros(1))
+
+    def _read_hyper(self, n_rows):
+        return super()._read_hyper(n_rows, own=1.0 if self.gamma == "auto" else self.gamma)
+
+    def _in_units(self, hyper, unit):
+        return hyper._replace(gamma=unit)
+
+    def _settle(self, state, unit):
+        state.sigma[:-1] = unit / (unit + state.squares[:-1])
 
     def _model(self, state):
         return coef_and_intercept(state.mu)

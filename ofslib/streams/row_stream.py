@@ -148,7 +148,11 @@ class RowStream(LinearModel):
 
     def _learn_block(self, state: NamedTuple, block: Block) -> int:
         """Take in a block; returns how many of its rows were shown."""
-        return type(self).fold(state, block, self._hyper)
+        return type(self).fold(state, block, self._hyper_at(state))
+
+    def _hyper_at(self, state: NamedTuple) -> NamedTuple:
+        """The hyper-parameters as the kernel reads them in this state."""
+        return self._hyper
 
     def _model(self, state: NamedTuple) -> tuple[np.ndarray, float]:
         """Coefficients, at most k of them not zero, and intercept; the caller's own."""
@@ -372,7 +376,7 @@ class MiniBatches(RowStream):
 
     def _finish(self, state):
         if state.batch.count[ROWS]:
-            type(self).step(state, self._hyper)
+            type(self).step(state, self._hyper_at(state))
 
 
 @estimator
