@@ -23,8 +23,9 @@ class FOFSClassifier(RowClassifier, Automatic, MiniBatches):
 
     loss: str = param("The papers use hinge.", one_of(*CLASSIFICATION_LOSSES), default="hinge")
     learning_rate: float | str = param(
-        "Step size eta. auto: 0.2, the paper's, for rows divided by the largest norm of a row so "
-        "far; `alpha` is then that for these rows, and the unit of X does not matter.",
+        "Step size eta. auto: the paper's 0.2 for the hinge and rows of mean squared norm 1, "
+        "divided by that of the rows so far; `alpha` is then for such rows too, and the unit of X "
+        "does not matter.",
         POSITIVE,
         one_of("auto"),
         default="auto",
@@ -44,6 +45,7 @@ class FOFSClassifier(RowClassifier, Automatic, MiniBatches):
     def _read_hyper(self, n_rows):
         return super()._read_hyper(n_rows, radius=self.radius_)
 
-    def _in_units(self, hyper, unit):
-        scaled = {"alpha": hyper.alpha * unit, "radius": hyper.radius / np.sqrt(unit)}
-        return hyper._replace(learning_rate=0.2 / unit, **scaled)
+    def _in_units(self, hyper, mean, heaviest):
+        step = 0.2 * super()._in_units(hyper, mean, heaviest).learning_rate
+        scaled = {"alpha": hyper.alpha * mean, "radius": hyper.radius / np.sqrt(mean)}
+        return hyper._replace(learning_rate=step, **scaled)

@@ -30,10 +30,10 @@ class OPG(Automatic, PenalisedBatches):
     def _with_factor(self, hyper):
         return hyper._replace(factor=1.0 / (1.0 + hyper.learning_rate * self.l2))
 
-    def _in_units(self, hyper, unit):
-        return self._with_factor(super()._in_units(hyper, unit))
+    def _in_units(self, hyper, mean, heaviest):
+        return self._with_factor(super()._in_units(hyper, mean, heaviest))
 
-    def _settle(self, state, unit):
+    def _settle(self, state, mean):
         settle(state, self._hyper_at(state))
 
 

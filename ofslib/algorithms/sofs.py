@@ -32,7 +32,7 @@ class State(NamedTuple):
     heap: np.ndarray  # (k,) int32: features with a coefficient, the least sure one first
     place: np.ndarray  # (p,) int32: i + 1 at heap[i], 0 without a coefficient
     size: np.ndarray  # (1,) int64
-    unit: np.ndarray  # (1,) what an automatic gamma is taken from
+    unit: np.ndarray  # (4,) what an automatic gamma is taken from
 
 
 @kernel
@@ -85,14 +85,14 @@ class SOFSClassifier(RowClassifier, Automatic, RowStream):
 
     loss: str = param("The loss of AROW.", one_of("squared_hinge"), default="squared_hinge")
     gamma: float | str = param(
-        "r: the larger, the smaller the steps. auto: 1 for rows divided by the largest norm of a "
-        "row so far; then the unit of X does not matter.",
+        "r: the larger, the smaller the steps. auto: the mean squared norm of the rows so far, "
+        "which is 1 for rows of norm 1; the unit of X does not matter then.",
         POSITIVE,
         one_of("auto"),
         default="auto",
     )
 
-    fold, step_parameter, hyper = fold, "gamma", Hyper
+    fold, step_parameter, hyper, heavy = fold, "gamma", Hyper, np.inf
     frozen = ("k",)
 
     def _new_state(self, n_features):
@@ -100,16 +100,16 @@ class SOFSClassifier(RowClassifier, Automatic, RowStream):
         heap, place = np.zeros(k, np.int32), np.zeros(p, np.int32)
         size = np.zeros(1, np.int64)
         vectors = np.zeros(p + 1), np.zeros(p + 1), np.ones(p + 1)
-        return State(*vectors, heap, place, size, np.zeros(1))
+        return State(*vectors, heap, place, size, np.zeros(4))
 
     def _read_hyper(self, n_rows):
         return super()._read_hyper(n_rows, own=1.0 if self.gamma == "auto" else self.gamma)
 
-    def _in_units(self, hyper, unit):
-        return hyper._replace(gamma=unit)
+    def _in_units(self, hyper, mean, heaviest):
+        return hyper._replace(gamma=mean)
 
-    def _settle(self, state, unit):
-        state.sigma[:-1] = unit / (unit + state.squares[:-1])
+    def _settle(self, state, mean):
+        state.sigma[:-1] = mean / (mean + state.squares[:-1]) if mean > 0.0 else 1.0
 
     def _model(self, state):
         return coef_and_intercept(state.mu)

@@ -32,7 +32,7 @@ class TruncatedGradient(Automatic, PenalisedBatches):
         theta = np.inf if self.theta is None else self.theta
         return super()._read_hyper(n_rows, factor=1.0, theta=theta)
 
-    def _settle(self, state, unit):
+    def _settle(self, state, mean):
         settle(state, self._hyper_at(state))
 
 

@@ -39,13 +39,13 @@ class State(NamedTuple):
     steps: np.ndarray  # (1,) int64
     all_features: rows.Active
     batch: rows.Batch
-    unit: np.ndarray  # (1,) what an automatic step is taken from
+    unit: np.ndarray  # (4,) what an automatic step is taken from
 
 
 def new_state(p: int) -> State:
     """The model without coefficients."""
     w, had, counts = np.zeros(p + 1), np.zeros(p, np.int64), np.zeros((3, 1), np.int64)
-    return State(w, had, *counts, rows.new_active(p), rows.new_batch(p), np.zeros(1))
+    return State(w, had, *counts, rows.new_active(p), rows.new_batch(p), np.zeros(4))
 
 
 @kernel

@@ -33,13 +33,13 @@ class State(NamedTuple):
     batch: Batch
     steps: np.ndarray  # (1,) int64
     scratch: np.ndarray  # (2, p + 1) of the selection
-    unit: np.ndarray  # (1,) what an automatic step is taken from
+    unit: np.ndarray  # (4,) what an automatic step is taken from
 
 
 def new_state(p: int) -> State:
     """The model without coefficients."""
     support, all_features, steps = new_active(p, size=0), new_active(p), np.zeros(1, np.int64)
-    arrays = steps, np.zeros((2, p + 1)), np.zeros(1)
+    arrays = steps, np.zeros((2, p + 1)), np.zeros(4)
     return State(np.zeros(p + 1), np.zeros(p), support, all_features, new_batch(p), *arrays)
 
 

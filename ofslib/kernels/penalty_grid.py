@@ -49,7 +49,7 @@ class PenaltyGrid(NamedTuple):
     all_features: Active
     held: np.ndarray  # (1,) int64: rows held
     steps: np.ndarray  # (1,) int64: begun
-    unit: np.ndarray  # (1,) what an automatic step is taken from
+    unit: np.ndarray  # (4,) what an automatic step is taken from
 
 
 def new_grid(p: int, batch_size: int, penalties: int, bounds, arrays: int) -> PenaltyGrid:
@@ -70,7 +70,7 @@ def new_grid(p: int, batch_size: int, penalties: int, bounds, arrays: int) -> Pe
         all_features=new_active(p),
         held=np.zeros(1, np.int64),
         steps=np.zeros(1, np.int64),
-        unit=np.zeros(1),
+        unit=np.zeros(4),
     )
 
 

@@ -1,6 +1,7 @@
 """Steps in units of the rows, so that no learning rate has to be found."""
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -10,30 +11,41 @@ from ofslib.streams.parameters import POSITIVE, one_of, param
 
 STEP = param(
     "Step size eta of the mean gradient. auto: the inverse of the largest curvature of the loss "
-    "times the largest squared norm of a row so far, with which no row overshoots; the unit of X "
+    "times the mean squared norm of the rows so far, with which no row overshoots; the unit of X "
     "does not matter then.",
     POSITIVE,
     one_of("auto"),
     default="auto",
 )
 
+# Positions in the array `unit` of a state: rows, the sum of their |x|^2, its mean as it is in use,
+# and the largest |x|^2 / (2 b) of the open mini-batch of b rows
+ROWS, SUM, MEAN, HEAVIEST = range(4)
+# Rows that are searched at once for a heavy one.
+_MOST = 1024
+
 
 class Automatic:
     """What the methods share whose step may be "auto"; stands before the `RowStream`.
 
-    The step is then taken from R, the largest squared norm |x|^2 of a row so far: with c the largest
-    curvature of the loss, each row's loss has a gradient of Lipschitz constant c R, and with a step
-    of 1 / (c R) no row's own loss can rise by its step. (With it averaged descent converges: Bach and
-    Moulines, Non-strongly-convex smooth stochastic approximation, NIPS 2013.) A state holds R in
-    `unit`, and a subclass defines `_in_units`, and `_settle` if it holds what depends on R.
+    With c the largest curvature of the loss, descent with single rows is stable below a step of
+    2 / (c T), T the mean of |x|^2; half of this limit is taken. T is taken anew at 1, 2, 4, 8, ...
+    rows. In a mini-batch of b rows with one so heavy that its own loss could rise, c |x|^2 / b times
+    the step being above 2, the step is that at which it does not.
     """
 
-    def _in_units(self, hyper: NamedTuple, unit: float) -> NamedTuple:
-        """The hyper-parameters for rows of at most this squared norm."""
-        return hyper._replace(learning_rate=1.0 / (curvature(hyper.loss) * unit))
+    # Of rows and matrix: what the mean is taken of.
+    row_sizes: ClassVar[Callable] = staticmethod(squared_norms)
+    # How many times the mean a row may be, in mini-batches of one row.
+    heavy: ClassVar[float] = 2.0
 
-    def _settle(self, state: NamedTuple, unit: float) -> None:
-        """Prepare for this unit."""
+    def _in_units(self, hyper: NamedTuple, mean: float, heaviest: float) -> NamedTuple:
+        """The hyper-parameters for rows of this mean of |x|^2, and the largest |x|^2 / (2 b)."""
+        step = 1.0 / (curvature(hyper.loss) * max(mean, heaviest))
+        return hyper._replace(learning_rate=step)
+
+    def _settle(self, state: NamedTuple, mean: float) -> None:
+        """Prepare for another step, and this mean of |x|^2."""
 
     @property
     def _automatic(self) -> bool:
@@ -47,23 +59,46 @@ class Automatic:
 
     def _hyper_at(self, state):
         hyper = super()._hyper_at(state)
-        # Before the first row that is not zero any unit will do.
-        return self._in_units(hyper, state.unit[0] or 1.0) if self._automatic else hyper
+        # Before the first row that is not zero any mean will do.
+        mean, heaviest = state.unit[MEAN] or 1.0, state.unit[HEAVIEST]
+        return self._in_units(hyper, mean, heaviest) if self._automatic else hyper
 
     def _learn_block(self, state, block):
         if not self._automatic:
             return super()._learn_block(state, block)
-        sizes, done, n = squared_norms(block.X, block.order), 0, len(block.order)
-        while done < n:
-            if sizes[done] > state.unit[0]:
-                self._settle(state, sizes[done])
-                state.unit[0] = sizes[done]
-            larger = sizes[done:] > state.unit[0]
-            stop = done + int(np.argmax(larger)) if larger.any() else n
+        sizes, done = type(self).row_sizes(block.X, block.order), 0
+        while done < len(sizes):
+            stop = self._same_step(state, sizes, done)
             part = slice(done, stop)
-            block_part = block._replace(order=block.order[part], margins=block.margins[part])
-            learned = super()._learn_block(state, block_part)
+            piece = block._replace(order=block.order[part], margins=block.margins[part])
+            learned = super()._learn_block(state, piece)
             if learned < stop - done:
                 return done + learned
             done = stop
-        return n
+        return done
+
+    def _same_step(self, state, sizes, start) -> int:
+        """Take the unit of the row at `start`; up to which of these rows, of |x|^2 = sizes, it is so.
+
+        It depends on the rows alone, not on the blocks that they come in.
+        """
+        unit, batch = state.unit, int(getattr(self, "batch_size", 1))
+        seen, total, mean, heaviest = int(unit[ROWS]), *unit[SUM:]
+        if seen & (seen - 1) == 0:
+            mean = total / seen if seen else sizes[start]
+        open_rows = seen % batch
+        heaviest = heaviest if open_rows else 0.0
+        own = sizes[start] / (self.heavy * batch)
+        heaviest = own if own > max(mean, heaviest) else heaviest
+        if (mean, heaviest) != tuple(unit[MEAN:]):
+            self._settle(state, mean)
+        stop = start + min((1 << seen.bit_length()) - seen, _MOST)
+        if heaviest:
+            stop = min(stop, start + batch - open_rows)
+        heavier = sizes[start + 1 : stop] > self.heavy * batch * max(mean, heaviest)
+        if heavier.any():
+            stop = start + 1 + int(np.argmax(heavier))
+        stop = min(stop, len(sizes))
+        # One after the other, so that blocks do not change a bit
+        unit[:] = seen + stop - start, np.cumsum([total, *sizes[start:stop]])[-1], mean, heaviest
+        return stop
