@@ -56,7 +56,7 @@ AVERAGED = {"RADARRegressor"}
 # to what moved most once, with a step that does not fall (hinge). The steps of SADMM go through
 # all p features and hold the rows of a mini-batch.
 DO_NOT_RANK = {"SOFSClassifier", "OPGClassifier", "OPGRegressor", "AdaFobosClassifier"}
-DO_NOT_RANK |= {"BAMDClassifier"}
+DO_NOT_RANK |= {"BAMDClassifier", "TruncatedGradientClassifier", "TruncatedGradientRegressor"}
 DENSE_STEPS = {"SADMMRegressor"}
 
 # {estimator: {check of scikit-learn: why it cannot pass}}. None is wanted.

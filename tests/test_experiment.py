@@ -343,18 +343,14 @@ def test_one_pass_of_scikit_learn():
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_liblinear_chooses_its_penalty_by_the_folds(sparse):
-    data = dataset(n=60, d=30, sparse=sparse)
-    free, few = (peers.LiblinearClassifier(k).fit(data.X_train, data.y_train) for k in (None, 3))
-    C, score = [], []
-    for factor in np.geomspace(1.5, 1500, 10):
-        C.append(factor * l1_min_c(data.X_train, data.y_train, loss="log"))
-        model = clone(free.inner).set_params(C=C[-1])
-        folds = {"scoring": "roc_auc", "cv": 5}
-        score.append(cross_val_score(model, data.X_train, data.y_train, **folds).mean())
+    X = dataset(n=60, d=30, sparse=sparse).X_train
+    y = np.where(np.asarray(X[:, :6].sum(axis=1)).ravel() > 0, 1, -1)
+    free, few = (peers.LiblinearClassifier(k).fit(X, y) for k in (None, 3))
+    C = np.geomspace(1.5, 1500, 10) * l1_min_c(X, y, loss="log")
+    models = [clone(free.inner).set_params(C=c) for c in C]
+    score = [cross_val_score(m, X, y, scoring="roc_auc", cv=5).mean() for m in models]
     assert free.inner.C == C[np.argmax(score)]
     assert 0 < np.count_nonzero(few.inner.coef_) <= 3 < np.count_nonzero(free.inner.coef_)
-    scaled = peers.LiblinearClassifier().fit(1024 * data.X_train, data.y_train)
-    assert METRICS["AUC"](scaled, 1024 * data.X_test, data.y_test, None) > 0.95
 
 
 PEERS = ["sfsa_table_1", "sfsa_table_2", "sfsa_table_3"]

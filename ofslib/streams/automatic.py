@@ -30,8 +30,8 @@ class Automatic:
 
     With c the largest curvature of the loss, descent with single rows is stable below a step of
     2 / (c T), T the mean of |x|^2; half of this limit is taken. T is taken anew at 1, 2, 4, 8, ...
-    rows. In a mini-batch of b rows with one so heavy that its own loss could rise, c |x|^2 / b times
-    the step being above 2, the step is that at which it does not.
+    rows. Where a mini-batch of b rows has one so heavy that its own loss could rise, as c |x|^2 / b
+    times the step is above 2, the step is the largest at which it cannot.
     """
 
     # Of rows and matrix: what the mean is taken of.
@@ -78,7 +78,7 @@ class Automatic:
         return done
 
     def _same_step(self, state, sizes, start) -> int:
-        """Take the unit of the row at `start`; up to which of these rows, of |x|^2 = sizes, it is so.
+        """Take the unit for the row at `start`; the place of the first row that needs another.
 
         It depends on the rows alone, not on the blocks that they come in.
         """
