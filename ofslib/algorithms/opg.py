@@ -16,6 +16,11 @@ from ofslib.streams.row_stream import RowClassifier, RowRegressor
 class OPG(Automatic, PenalisedBatches):
     """Online Proximal Gradient."""
 
+    about = (
+        "With a small `k` the features are those that the last mini-batch moved most, whatever the "
+        "step: larger ones of `batch_size` help. "
+    ) + PenalisedBatches.about
+
     l2: float = param("Weight of the penalty w**2 / 2.", NOT_NEGATIVE, default=0.0)
     learning_rate: float | str = STEP
 

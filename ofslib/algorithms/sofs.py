@@ -80,7 +80,8 @@ class SOFSClassifier(RowClassifier, Automatic, RowStream):
     """Second-order Online Feature Selection for two classes (Wu et al. 2017, Algorithm 2).
 
     The step size of a feature falls with what has been seen of it; the k features that have been
-    seen best are kept, whatever their coefficient. Cost: O(entries of the row * log k) per row.
+    seen best are kept, whatever their coefficient: frequent ones, or the largest of dense ones, so
+    that a small k takes no account of the labels. Cost: O(entries of the row * log k) per row.
     """
 
     loss: str = param("The loss of AROW.", one_of("squared_hinge"), default="squared_hinge")

@@ -17,6 +17,11 @@ from ofslib.streams.row_stream import RowClassifier, RowRegressor
 class TruncatedGradient(Automatic, PenalisedBatches):
     """Truncated gradient."""
 
+    about = (
+        "With a small `k` the features are those that the last rows moved most, whatever the step: "
+        "take a `batch_size` of 25 or more. "
+    ) + PenalisedBatches.about
+
     learning_rate: float | str = STEP
     theta: float | None = param(
         "Largest coefficient that is truncated; None: all are.", POSITIVE, None, default=None

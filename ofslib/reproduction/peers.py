@@ -93,7 +93,7 @@ class LiblinearClassifier(_Classifier):
     def fit(self, X, y):
         """Try all C on the rows, and keep the model of the best."""
         best = -np.inf
-        for C in l1_min_c(X, y, loss="log") * np.geomspace(1.5, 1500.0, 10):
+        for C in l1_min_c(X, y, loss="log") * np.geomspace(1.5, 1500.0, 7):
             model = LogisticRegression(solver="liblinear", C=C, random_state=0, **_L1)
             whole = clone(model).fit(X, y)
             if self.k is not None and best > -np.inf and np.count_nonzero(whole.coef_) > self.k:

@@ -391,7 +391,12 @@ class Adaptive:
         one_of(*CLASSIFICATION_LOSSES),
         default="squared_hinge",
     )
-    learning_rate: float = param("Step size eta.", POSITIVE, default=0.1)
+    learning_rate: float = param(
+        "Step size eta, by which a coefficient moves when its feature is first seen: one over the "
+        "mean of |x|_1 is a first value to try.",
+        POSITIVE,
+        default=0.1,
+    )
     delta: float = param("What the paper adds to the adaptive scale H.", POSITIVE, default=0.01)
 
 
