@@ -57,7 +57,7 @@ AVERAGED = {"RADARRegressor"}
 # to what moved most once, with a step that does not fall (hinge). The steps of SADMM go through
 # all p features and hold the rows of a mini-batch.
 DO_NOT_RANK = {"SOFSClassifier", "OPGClassifier", "OPGRegressor", "AdaFobosClassifier"}
-DO_NOT_RANK |= {"BAMDClassifier"}
+DO_NOT_RANK |= {"BAMDClassifier", "TruncatedGradientClassifier", "TruncatedGradientRegressor"}
 DENSE_STEPS = {"SADMMRegressor"}
 
 # One pass over fifty rows with weights of 1000 and .0001 and features with a spread of 20: a step

@@ -14,8 +14,10 @@ import scipy.sparse as sp
 import shipped
 from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import Lasso, SGDRegressor
+from sklearn.model_selection import cross_val_score
+from sklearn.svm import l1_min_c
 
 from ofslib import FOFSClassifier, SGDTRegressor
 from ofslib.datasets import Dataset
@@ -332,6 +334,25 @@ def test_peers_use_their_k_largest_coefficients():
     np.testing.assert_allclose(model.predict(X), expected)
 
 
+def test_one_pass_of_scikit_learn():
+    data = dataset(n=200)
+    model = peers.TopKSGDClassifier(k=None, penalty="l1", random_state=0)
+    coef = model.fit(data.X_train, data.y_train).coef_
+    assert model.inner.t_ == 201 and np.array_equal(coef, model.inner.coef_[0])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_liblinear_chooses_its_penalty_by_the_folds(sparse):
+    X = dataset(n=60, d=30, sparse=sparse).X_train
+    y = np.where(np.asarray(X[:, :6].sum(axis=1)).ravel() > 0, 1, -1)
+    free, few = (peers.LiblinearClassifier(k).fit(X, y) for k in (None, 3))
+    C = np.geomspace(1.5, 1500, 7) * l1_min_c(X, y, loss="log")
+    models = [clone(free.inner).set_params(C=c) for c in C]
+    score = [cross_val_score(m, X, y, scoring="roc_auc", cv=5).mean() for m in models]
+    assert free.inner.C == C[np.argmax(score)]
+    assert 0 < np.count_nonzero(few.inner.coef_) <= 3 < np.count_nonzero(free.inner.coef_)
+
+
 PEERS = ["sfsa_table_1", "sfsa_table_2", "sfsa_table_3"]
 
 
@@ -480,6 +501,11 @@ def test_real_company_and_replicates():
     beside = real(dataset(), methods={"other": other, "OFS": OFS})
     shown = of(beside, "OFS")
     assert_frame_equal(shown[shown["replicate"] < 2], of(alone, "OFS"))
+
+
+def test_a_method_on_real_rows_may_have_fewer_replicates_too():
+    table = real(dataset(), methods={"OFS": OFS, "few": OFS | {"replicates": 1}}, replicates=2)
+    assert table.groupby("method")["replicate"].max().to_dict() == {"OFS": 1, "few": 0}
 
 
 def test_accuracy_is_that_of_the_test_rows():

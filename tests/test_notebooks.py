@@ -193,11 +193,39 @@ def test_figure_of_any_number_of_data_sets(own_project, number):
     assert svg.count('id="axes_') >= number
 
 
-@pytest.mark.parametrize("entry", ["ofs_figure_1", "ofs_table_2", "os_figure_4", "barda_figure_3"])
+def test_methods_by_budget(own_project, monkeypatch):
+    """The first set could not be had."""
+
+    def made(setting, reason):
+        if setting["data"]["dataset"] == "ecml18_arcene":
+            return absent(setting, reason)
+        rows = absent(setting, "").drop(columns="note").to_dict("records")
+        values = {"AUC": 0.75, "selected": 10}
+        return pd.DataFrame([row | {"value": values[row["metric"]]} for row in rows])
+
+    absent = experiment.absent
+    monkeypatch.setattr(experiment, "absent", made)
+    entry = {key: OWN[key] for key in ("source", "title", "form", "replicates")}
+    entry |= {"notebook": "methods_by_budget", "metrics": ["AUC", "selected"]}
+    entry |= {"grid": {"dataset": ["ecml18_arcene", "ecml18_dexter"]}, "sweep": {"k": [10, 20]}}
+    free = {"class": "FOFSClassifier", "sweep": {}}
+    entry |= {"methods": {"OFS": {"class": "FOFSClassifier"}, "free": free}}
+    stem = own_project(own=entry)
+    text = Path(f"{stem}.tex").read_text()
+    assert "not fetched (offline)" in text and "0.750, 10" in text and "k = 20" in text
+    table = pd.read_csv(f"{stem}.csv")
+    assert table["note"].notna().sum() == 6 == table["ours"].notna().sum()
+
+
+WITH_DATA = ["ofs_figure_1", "ofs_table_2", "os_figure_4", "barda_figure_3", "untuned_one_pass"]
+
+
+@pytest.mark.parametrize("entry", WITH_DATA)
 def test_without_any_data_set_nothing_is_claimed(own_project, entry):
     file = ROOT / f"config/experiments/{entry.partition('_')[0]}.yaml"
     given = yaml.safe_load(file.read_text(encoding="utf-8"))
     source = given[entry].get("results", entry)
+    given[entry].pop("at_scale", None)
     stem = own_project(**{entry: given[entry], source: given[source]})
     table = pd.read_csv(f"{stem}.csv")
     assert "verdict" not in table or table["verdict"].isna().all()

@@ -86,7 +86,8 @@ def test_regression(kind):
     X, y = data(kind, classify=False)
     own = {"l1": 0.05, "l2": 0.1, "batch_size": 4}
     expected = naive.opg(X, y, **own, learning_rate=0.01, loss="squared_error", intercept=False)
-    agrees(OPGRegressor(**own, fit_intercept=False, shuffle=False), expected, X, y)
+    model = OPGRegressor(**own, learning_rate=0.01, fit_intercept=False, shuffle=False)
+    agrees(model, expected, X, y)
     expected = naive.rda(X, y, **own, gamma=30, rho=0, loss="squared_error", intercept=False)
     agrees(RDARegressor(**own, gamma=30, fit_intercept=False, shuffle=False), expected, X, y)
 

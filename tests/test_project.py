@@ -20,6 +20,7 @@ from ofslib.reproduction import looks, project, tables
 from ofslib.reproduction.experiment import EXPECTED
 from ofslib.reproduction.methods import build
 from ofslib.reproduction.project import ConfigurationError
+from ofslib.streams.row_stream import RowStream
 
 ROOT = Path(__file__).parents[1]
 SCALES = list(yaml.safe_load((ROOT / "config/scales.yaml").read_text(encoding="utf-8")))
@@ -170,6 +171,8 @@ def test_a_wrong_change_is_refused_too(write):
         ("methods/SFSA/warmup", {"axis": "m"}, "warmup"),
         ("data/beta", {"by": "n", "100": 1}, "beta"),
         ("time", "plian", "plian"),
+        ("at_scale", {"smal": {"n": [100]}}, "smal"),
+        ("at_scale", {"small": {"m": [100]}}, "'m' is no axis"),
         ("results", "two", "two"),
         ("notebook", "recovery_tabel", "recovery_tabel"),
         ("published", "no_such_table", "no_such_table"),
@@ -595,6 +598,15 @@ def test_an_axis_stands_for_its_value(write):
     assert one.spec["methods"]["SFSA"] == swept, "a parameter of this name may be swept"
 
 
+def test_a_scale_may_run_some_values_only(write):
+    entry = TABLE | {"sweep": {"mu": [1, 5]}, "at_scale": {"small": {"n": [200], "mu": [5]}}}
+    root = write({"one": entry})
+    small, free = (settings_of(root, scale=scale) for scale in ("small", "free"))
+    assert [(s.name, s.skipped) for s in free] == [("plain_100", ""), ("plain_200", "")]
+    assert [s.skipped for s in small] == ["not run at this scale", ""]
+    assert [s.spec["sweep"]["mu"] for s in (small[1], free[1])] == [[5], [1, 5]]
+
+
 def test_only_the_committed_scale_replaces_the_figures_that_are_there(write):
     root = write({"one": TABLE})
 
@@ -693,6 +705,15 @@ def test_some_setting_of_every_entry_is_run_at_every_scale(work):
     # Their smallest setting is more than the smallest scale generates twice.
     large = {"dissertation_table_4_2", "dissertation_figure_5_5"}
     assert empty <= (large if work.scale == "smoke" else set())
+
+
+def test_what_is_compared_untuned_are_all_classifiers_of_rows_by_their_defaults():
+    given = SHIPPED.entries["untuned_one_pass"].spec["methods"].values()
+    ours = [method for method in given if ":" not in method["class"]]
+    public = [getattr(ofslib, name) for name in dir(ofslib) if name.endswith("Classifier")]
+    rows = {cls.__name__ for cls in public if issubclass(cls, RowStream)}
+    assert all(set(method) <= {"class", "replicates"} for method in ours)
+    assert {method["class"] for method in ours} == rows
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -859,6 +880,7 @@ def test_sources_of_figures_hold_no_algorithm():
                 "barda_figure_3",
                 "bounds_barda_theorems",
                 "drift_recovery",
+                "untuned_one_pass",
             ],
         ),
         (

@@ -328,6 +328,19 @@ def test_latex_of_two_blocks_is_two_tables():
     assert r"\caption{one}" in text and r"\caption{two}" in text
 
 
+def test_methods_stand_by_their_budget():
+    """What chooses the number of features itself says how many it took."""
+    rows = [("ours", 100, "AUC", 0.9, 0.01), ("ours", 10, "AUC", 0.8, NAN)]
+    rows += [("free", NAN, "AUC", 0.95, 0.002), ("free", NAN, "selected", 231.4, 3.0)]
+    rows += [("ours", 10, "selected", 10.0, 0.0)]
+    summary = pd.DataFrame(rows, columns=["method", "k", "metric", "ours", "se"])
+    wide = tables.by_budget(summary, "AUC", ["ours", "free", "lost"])
+    assert wide.columns.tolist() == ["k = 10", "k = 100", "any k"]
+    assert wide.loc["ours"].tolist() == ["0.800", "0.900 (0.010)", "–"]
+    assert wide.loc["free"].tolist() == ["–", "–", "0.950 (0.002), 231"]
+    assert wide.loc["lost"].tolist() == ["–"] * 3
+
+
 def test_save_csv_has_ten_digits(tmp_path):
     table = pd.DataFrame({"n": [300_000], "value": [1 / 3], "why": [None]})
     tables.save_csv(table, str(tmp_path / "t"))

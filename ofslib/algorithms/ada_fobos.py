@@ -101,8 +101,9 @@ def step_all(grid, hp):
 class AdaFobosClassifier(Adaptive, RowClassifier, Penalised):
     """Adaptive FOBOS, with an l1 penalty, for classification (Duchi et al. 2011).
 
-    Frequent features learn slowly and rare ones fast. Cost: O(entries of the row) per row with
-    one penalty; O(p * n_penalties) per row with `k`.
+    Frequent features learn slowly and rare ones fast. With a small `k` the features are those that
+    the last rows moved most, whatever the step: `ARDAClassifier` shrinks the mean of all gradients
+    instead. Cost: O(entries of the row) per row with one penalty; O(p * n_penalties) with `k`.
     """
 
     fold, step_all, coefficients, arrays, hyper = fold, step_all, coefficients, 1, AdaptiveHyper

@@ -11,8 +11,9 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels.hard_threshold import keep_largest, least_value
 from ofslib.kernels.losses import Loss, slope
-from ofslib.kernels.rows import entry, length, row
-from ofslib.streams.parameters import NOT_NEGATIVE, estimator, param
+from ofslib.kernels.rows import absolute_sums, entry, length, row
+from ofslib.streams.automatic import Automatic
+from ofslib.streams.parameters import NOT_NEGATIVE, POSITIVE, estimator, one_of, param
 from ofslib.streams.row_stream import Adaptive, RowClassifier, RowStream
 
 
@@ -22,6 +23,7 @@ class Hyper(NamedTuple):
     learning_rate: float
     alpha: float
     delta: float
+    own: float  # step size of the intercept
     intercept: float  # 1.0 or 0.0
 
 
@@ -35,6 +37,7 @@ class State(NamedTuple):
     size: np.ndarray  # (1,) int64: how many have one
     rows: np.ndarray  # (1,) int64
     scratch: np.ndarray  # (2, p + 1) of the selection
+    unit: np.ndarray  # (4,) what an automatic step is taken from
 
 
 @kernel
@@ -85,20 +88,29 @@ def fold(state, block, hp):
         keep_largest(w, value, support, inside, size, m, hp.k, state.scratch)
         g = s * hp.intercept
         squares[-1] += g * g
-        w[-1] -= hp.learning_rate * g / (hp.delta + np.sqrt(squares[-1]))
+        w[-1] -= hp.own * g / (hp.delta + np.sqrt(squares[-1]))
     return len(order)
 
 
 @estimator
-class BAMDClassifier(Adaptive, RowClassifier, RowStream):
+class BAMDClassifier(Adaptive, RowClassifier, Automatic, RowStream):
     """Budgeted Adaptive Mirror Descent for classification (barda, Algorithm 2).
 
     Frequent features learn slowly and rare ones fast. Cost: O(entries of the row + k) per row.
     """
 
+    learning_rate: float | str = param(
+        "Step size eta, by which a coefficient moves when its feature is first seen. auto: the "
+        "inverse of the mean of |x|_1 over the rows so far, so that the first row's own margin "
+        "moves by 1; the unit of X does not matter then, but for `delta` and `alpha`.",
+        POSITIVE,
+        one_of("auto"),
+        default="auto",
+    )
     alpha: float = param("Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE, default=1e-5)
 
     fold, hyper = fold, Hyper
+    row_sizes, heavy = staticmethod(absolute_sums), np.inf
     frozen = ("delta",)
 
     def _new_state(self, n_features):
@@ -112,4 +124,12 @@ class BAMDClassifier(Adaptive, RowClassifier, RowStream):
             size=np.zeros(1, np.int64),
             rows=np.zeros(1, np.int64),
             scratch=np.zeros((2, p + 1)),
+            unit=np.zeros(4),
         )
+
+    def _read_hyper(self, n_rows):
+        own = 1.0 if self.learning_rate == "auto" else self.learning_rate
+        return super()._read_hyper(n_rows, own=own)
+
+    def _in_units(self, hyper, mean, heaviest):
+        return hyper._replace(learning_rate=1.0 / mean)

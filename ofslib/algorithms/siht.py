@@ -6,17 +6,18 @@ A gradient step, after each of which only the k largest coefficients stay.
 import numpy as np
 
 from ofslib.kernels.hard_threshold import Hyper, fold, new_state, step
-from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, param
+from ofslib.streams.automatic import STEP, Automatic
+from ofslib.streams.parameters import AT_LEAST_ONE, estimator, param
 from ofslib.streams.row_stream import MiniBatches, RowClassifier, RowRegressor
 
 
 @estimator
-class SIHT(MiniBatches):
+class SIHT(Automatic, MiniBatches):
     """Stochastic iterative hard thresholding."""
 
     about = "Cost: O(entries of the row + k / batch_size) per row."
 
-    learning_rate: float = param("Step size eta of the mean gradient.", POSITIVE, default=0.01)
+    learning_rate: float | str = STEP
     batch_size: int = param("Rows of a mini-batch, 1 in the dissertation.", AT_LEAST_ONE, default=1)
 
     fold, step, hyper = fold, step, Hyper

@@ -16,12 +16,14 @@ from ofslib._jit import kernel
 from ofslib.kernels.heap import offer, sift
 from ofslib.kernels.losses import target, weight
 from ofslib.kernels.rows import entry, length, row
+from ofslib.streams.automatic import Automatic
 from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
 from ofslib.streams.row_stream import RowClassifier, RowStream, coef_and_intercept
 
 
 class Hyper(NamedTuple):
     gamma: float
+    own: float  # gamma of the intercept
     intercept: float  # 1.0 or 0.0
 
 
@@ -32,6 +34,7 @@ class State(NamedTuple):
     heap: np.ndarray  # (k,) int32: features with a coefficient, the least sure one first
     place: np.ndarray  # (p,) int32: i + 1 at heap[i], 0 without a coefficient
     size: np.ndarray  # (1,) int64
+    unit: np.ndarray  # (4,) what an automatic gamma is taken from
 
 
 @kernel
@@ -67,32 +70,49 @@ def fold(state, block, hp):
                 if out >= 0:
                     mu[out] = 0.0
         state.size[0] = m
-        own = sigma[-1] / (sigma[-1] + hp.gamma / w)
+        own = sigma[-1] / (sigma[-1] + hp.own / w)
         mu[-1] += hp.intercept * own * (1.0 - sign * margin) * sign
         squares[-1] += w * hp.intercept
-        sigma[-1] = hp.gamma / (hp.gamma + squares[-1])
+        sigma[-1] = hp.own / (hp.own + squares[-1])
     return len(order)
 
 
 @estimator
-class SOFSClassifier(RowClassifier, RowStream):
+class SOFSClassifier(RowClassifier, Automatic, RowStream):
     """Second-order Online Feature Selection for classification (Wu et al. 2017, Algorithm 2).
 
     The step size of a feature falls with what has been seen of it; the k features that have been
-    seen best are kept, whatever their coefficient. Cost: O(entries of the row * log k) per row.
+    seen best are kept, whatever their coefficient: frequent ones, or the largest of dense ones, so
+    that a small k takes no account of the labels. Cost: O(entries of the row * log k) per row.
     """
 
     loss: str = param("The loss of AROW.", one_of("squared_hinge"), default="squared_hinge")
-    gamma: float = param("r: the larger, the smaller the steps.", POSITIVE, default=1.0)
+    gamma: float | str = param(
+        "r: the larger, the smaller the steps. auto: the mean squared norm of the rows so far, "
+        "which is 1 for rows of norm 1; the unit of X does not matter then.",
+        POSITIVE,
+        one_of("auto"),
+        default="auto",
+    )
 
-    fold, step_parameter, hyper = fold, "gamma", Hyper
+    fold, step_parameter, hyper, heavy = fold, "gamma", Hyper, np.inf
     frozen = ("k",)
 
     def _new_state(self, n_features):
         p, k = n_features, min(self.k, n_features)
         heap, place = np.zeros(k, np.int32), np.zeros(p, np.int32)
         size = np.zeros(1, np.int64)
-        return State(np.zeros(p + 1), np.zeros(p + 1), np.ones(p + 1), heap, place, size)
+        vectors = np.zeros(p + 1), np.zeros(p + 1), np.ones(p + 1)
+        return State(*vectors, heap, place, size, np.zeros(4))
+
+    def _read_hyper(self, n_rows):
+        return super()._read_hyper(n_rows, own=1.0 if self.gamma == "auto" else self.gamma)
+
+    def _in_units(self, hyper, mean, heaviest):
+        return hyper._replace(gamma=mean)
+
+    def _settle(self, state, mean):
+        state.sigma[:-1] = mean / (mean + state.squares[:-1]) if mean > 0.0 else 1.0
 
     def _model(self, state):
         return coef_and_intercept(state.mu)

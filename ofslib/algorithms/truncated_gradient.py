@@ -6,17 +6,23 @@ zero by period * eta * l1.
 
 import numpy as np
 
-from ofslib.kernels.fobos import Hyper, coefficients, fold, new_state, step, step_all
+from ofslib.kernels.fobos import Hyper, coefficients, fold, new_state, settle, step, step_all
+from ofslib.streams.automatic import STEP, Automatic
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, param
 from ofslib.streams.penalised import PenalisedBatches
 from ofslib.streams.row_stream import RowClassifier, RowRegressor
 
 
 @estimator
-class TruncatedGradient(PenalisedBatches):
+class TruncatedGradient(Automatic, PenalisedBatches):
     """Truncated gradient."""
 
-    learning_rate: float = param("Step size eta of the mean gradient.", POSITIVE, default=0.01)
+    about = (
+        "With a small `k` the features are those that the last rows moved most, whatever the step: "
+        "take a `batch_size` of 25 or more. "
+    ) + PenalisedBatches.about
+
+    learning_rate: float | str = STEP
     theta: float | None = param(
         "Largest coefficient that is truncated; None: all are.", POSITIVE, None, default=None
     )
@@ -30,6 +36,9 @@ class TruncatedGradient(PenalisedBatches):
     def _read_hyper(self, n_rows):
         theta = np.inf if self.theta is None else self.theta
         return super()._read_hyper(n_rows, factor=1.0, theta=theta)
+
+    def _settle(self, state, mean):
+        settle(state, self._hyper_at(state))
 
 
 @estimator

@@ -26,6 +26,7 @@ class Hyper(NamedTuple):
     period: int  # steps between two shrinkages
     batch_size: int
     intercept: float  # 1.0 or 0.0
+    least: float  # of the intercept's steps, in steps eta
 
 
 class State(NamedTuple):
@@ -38,12 +39,13 @@ class State(NamedTuple):
     steps: np.ndarray  # (1,) int64
     all_features: rows.Active
     batch: rows.Batch
+    unit: np.ndarray  # (4,) what an automatic step is taken from
 
 
 def new_state(p: int) -> State:
     """The model without coefficients."""
     w, had, counts = np.zeros(p + 1), np.zeros(p, np.int64), np.zeros((3, 1), np.int64)
-    return State(w, had, *counts, rows.new_active(p), rows.new_batch(p))
+    return State(w, had, *counts, rows.new_active(p), rows.new_batch(p), np.zeros(4))
 
 
 @kernel
@@ -85,7 +87,7 @@ def step(state, hp):
         if due:
             w[j] = shrink(w[j], 1, hp)
         had[j] = shrinkages[0]
-    w[-1] -= rate * pace(hp, state.steps[0], batch.curvature) * batch.gradient[-1]
+    w[-1] -= rate * pace(hp, state.steps[0], batch.curvature, hp.least) * batch.gradient[-1]
     rows.clear(batch, state.all_features)
 
 
@@ -96,6 +98,13 @@ def coefficients(state, hp):
     for j in range(len(state.had)):
         w[j] = shrink(w[j], state.shrinkages[0] - state.had[j], hp)
     return w
+
+
+def settle(state, hp):
+    """Make up for all shrinkages, before the step becomes another."""
+    if isinstance(state, State):
+        state.w[:] = coefficients(state, hp)
+        state.had[:] = state.all_had[:] = state.shrinkages[0]
 
 
 @kernel
@@ -111,7 +120,7 @@ def step_all(grid, hp):
             w, g = W[j], G[j - start]
             for q in range(len(l1)):
                 if j == last:
-                    g[q] *= pace(hp, grid.steps[0], grid.curvature[:, q])
+                    g[q] *= pace(hp, grid.steps[0], grid.curvature[:, q], hp.least)
                 w[q] -= rate * g[q]
                 if due and j < last:
                     small = hp.factor * soft(w[q], hp.period * rate * l1[q])

@@ -22,6 +22,7 @@ class Hyper(NamedTuple):
     radius: float  # of the ball that the coefficients are projected to
     batch_size: int
     intercept: float  # 1.0 or 0.0
+    least: float  # of the intercept's steps, in steps eta
 
 
 class State(NamedTuple):
@@ -32,18 +33,14 @@ class State(NamedTuple):
     batch: Batch
     steps: np.ndarray  # (1,) int64
     scratch: np.ndarray  # (2, p + 1) of the selection
+    unit: np.ndarray  # (4,) what an automatic step is taken from
 
 
 def new_state(p: int) -> State:
     """The model without coefficients."""
-    w, value, steps, scratch = (
-        np.zeros(p + 1),
-        np.zeros(p),
-        np.zeros(1, np.int64),
-        np.zeros((2, p + 1)),
-    )
-    support, all_features = new_active(p, size=0), new_active(p)
-    return State(w, value, support, all_features, new_batch(p), steps, scratch)
+    support, all_features, steps = new_active(p, size=0), new_active(p), np.zeros(1, np.int64)
+    arrays = steps, np.zeros((2, p + 1)), np.zeros(4)
+    return State(np.zeros(p + 1), np.zeros(p), support, all_features, new_batch(p), *arrays)
 
 
 @kernel
@@ -60,7 +57,7 @@ def step(state, hp):
         if not inside[j]:
             norm += (rate * g[j]) ** 2
     state.steps[0] += 1
-    w[-1] -= rate * pace(hp, state.steps[0], batch.curvature) * g[-1]
+    w[-1] -= rate * pace(hp, state.steps[0], batch.curvature, hp.least) * g[-1]
     shrink = 1.0 if norm <= radius * radius else radius / np.sqrt(norm)
     for j in support[: size[0]]:
         w[j] *= shrink

@@ -36,8 +36,8 @@ def gather(batch, block, start, hp, point, support, active):
 
 
 @kernel
-def pace(hp, t, curvature):
-    """How many times eta the intercept's own step 1 / (c t) is in step t; at least once.
+def pace(hp, t, curvature, least=1.0):
+    """How many times eta the intercept's own step 1 / (c t) is in step t; at least so many.
 
     `curvature` has the sum of the losses' (weighted) curvatures at all rows' margins so far, and
     the number of rows: c is their mean. With the squared error the intercept is then the mean of
@@ -46,7 +46,7 @@ def pace(hp, t, curvature):
     at 0 meanwhile; all coefficients would make up for it, and those that tell the classes apart
     would not stand out.
     """
-    return max(1.0, 1.0 / (curvature[0] / curvature[1] * t * hp.learning_rate))
+    return max(least, 1.0 / (curvature[0] / curvature[1] * t * hp.learning_rate))
 
 
 @kernel

@@ -50,6 +50,7 @@ class PenaltyGrid(NamedTuple):
     all_features: Active
     held: np.ndarray  # (1,) int64: rows held
     steps: np.ndarray  # (1,) int64: begun
+    unit: np.ndarray  # (4,) what an automatic step is taken from
 
 
 def new_grid(p: int, batch_size: int, penalties: int, bounds, arrays: int) -> PenaltyGrid:
@@ -71,6 +72,7 @@ def new_grid(p: int, batch_size: int, penalties: int, bounds, arrays: int) -> Pe
         all_features=new_active(p),
         held=np.zeros(1, np.int64),
         steps=np.zeros(1, np.int64),
+        unit=np.zeros(4),
     )
 
 

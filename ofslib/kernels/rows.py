@@ -217,6 +217,30 @@ def _add_sparse_rows(batch, X, rows, slopes, active):
 
 
 @kernel
+def squared_norms(X, rows):
+    """|x|^2 of these rows of X."""
+    sizes = np.zeros(len(rows))
+    for i in range(len(rows)):
+        x = row(X, rows[i])
+        for e in range(length(x)):
+            _, v = entry(x, e)
+            sizes[i] += v * v
+    return sizes
+
+
+@kernel
+def absolute_sums(X, rows):
+    """|x|_1 of these rows of X."""
+    sizes = np.zeros(len(rows))
+    for i in range(len(rows)):
+        x = row(X, rows[i])
+        for e in range(length(x)):
+            _, v = entry(x, e)
+            sizes[i] += abs(v)
+    return sizes
+
+
+@kernel
 def axpy(target, x, s):
     """target += s * x"""
     for i in range(length(x)):

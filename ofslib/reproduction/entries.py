@@ -29,6 +29,7 @@ DEFAULTS = {
     "time": None,
     "parameters": {},
     "only": {},
+    "at_scale": {},  # of the scale that is run: axis or swept parameter -> values
 }
 
 
@@ -172,6 +173,11 @@ class Entry:
         methods = self._methods(axes)
         data = point | _resolved(self.spec["data"] | change.get("data", {}), axes)
         _check_numbers(data)
+        run = self.spec["at_scale"]
+        sweep = {
+            name: [value for value in values if value in run.get(name, values)]
+            for name, values in self.spec["sweep"].items()
+        }
         spec = {
             "experiment": self.name,
             "name": _slug(axes.values()),
@@ -181,7 +187,8 @@ class Entry:
             "study": _resolved(self.spec["study"] | change.get("study", {}), axes),
             "seed": self.seed,
             "tune": self.spec["tune"] | change.get("tune", {}),
-            **{key: self.spec[key] for key in ("sweep", "track", "passes", "metrics", "test_rows")},
+            "sweep": sweep,
+            **{key: self.spec[key] for key in ("track", "passes", "metrics", "test_rows")},
             **{key: self.scale[key] for key in ("run_values", "tune_values")},
             **{key: self.scale[key] for key in ("tune_points",) if key in self.scale},
         }
@@ -199,13 +206,17 @@ class Entry:
                 limit = int(self.scale["values"] / dense)
                 method["replicates"] = min(method["replicates"], limit)
         too_few = spec["replicates"] < min(2, asked, self.scale["replicates"])
-        return Setting(spec["name"], spec, NOT_RUN if too_few else "")
+        left_out = any(axes[axis] not in run[axis] for axis in run.keys() & axes.keys())
+        return Setting(spec["name"], spec, NOT_RUN if too_few or left_out else "")
 
     def check(self) -> None:
         """Raise ConfigurationError, naming the key, if the entry does not make sense."""
         spec = self.spec
         if spec["time"] and spec["time"] not in spec["readings"]:
             raise ConfigurationError(f"time={spec['time']!r} is no reading")
+        for name in spec["at_scale"]:
+            if name not in {*spec["sweep"], *(axis for point in self.points for axis in point)}:
+                raise ConfigurationError(f"at_scale: {name!r} is no axis and not swept")
         for reading, change in spec["readings"].items():
             for label in change.get("methods", {}).keys() - spec["methods"].keys():
                 raise ConfigurationError(f"reading {reading!r} changes no method {label!r}")

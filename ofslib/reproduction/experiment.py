@@ -240,6 +240,8 @@ def _real(setting: dict[str, Any], data):
                 if replicate == 0:
                     yield from _absent({**setting, "methods": {label: spec}}, chosen)
                 continue
+            if replicate >= spec.get("replicates", np.inf):
+                continue
             if replicate == 0:
                 for name, value in chosen.items():
                     yield {

@@ -146,6 +146,12 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
         for name, spec in _read(root, f"config/experiments/{file.name}", "entries").items():
             if name in entries:
                 raise ConfigurationError(f"{file.name}: entry {name} is there twice")
+            at_scale = spec.get("at_scale", {})
+            for scale in at_scale.keys() - scales.keys():
+                raise ConfigurationError(
+                    f"{file.name}, {name}: at_scale: {scale!r} is none of {sorted(scales)}"
+                )
+            spec["at_scale"] = at_scale.get(config["scale"], {})
             entries[name] = Entry(name, DEFAULTS | spec, scales[config["scale"]], config["seed"])
             files[name] = file.name
     for label, method in _read(root, "config/methods.yaml", "entries/added").items():

@@ -232,6 +232,24 @@ def layout(table: pd.DataFrame, metric: str, reading: str | None = None) -> pd.D
     return wide[columns].rename_axis(columns=["", ""])
 
 
+def by_budget(summary: pd.DataFrame, metric: str, methods: Iterable[str]) -> pd.DataFrame:
+    """Methods by their budget k: mean (standard error) of a metric, of the rows of a summary.
+
+    What has no budget stands in a column of its own, with the number of features that it took.
+    """
+    shown, digits = summary[summary["metric"] == metric], _DIGITS[metric]
+    taken = summary[summary["metric"] == "selected"].set_index(["method", "k"])["ours"]
+    budgets = {k: f"k = {k:.0f}" for k in sorted(shown["k"].dropna().unique())}
+    table = pd.DataFrame("–", index=list(methods), columns=[*budgets.values(), "any k"])
+    for cell in shown.itertuples():
+        error = "" if np.isnan(cell.se) else f" ({cell.se:.{digits}f})"
+        free = np.isnan(cell.k)
+        size = f", {taken[cell.method].item():.0f}" if free else ""
+        place = cell.method, "any k" if free else budgets[cell.k]
+        table.loc[place] = f"{cell.ours:.{digits}f}{error}{size}"
+    return table
+
+
 def to_latex(layouts: dict[str, pd.DataFrame]) -> str:
     """Booktabs tables, each with its caption."""
     tables = []

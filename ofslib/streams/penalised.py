@@ -70,13 +70,13 @@ class Penalised(RowStream):
     def _learn_block(self, state: NamedTuple, block: Block) -> int:
         if not isinstance(state, PenaltyGrid):
             return super()._learn_block(state, block)
-        done = 0
+        done, hp = 0, self._hyper_at(state)
         with one_blas_thread():
             while done < len(block.order):
-                done = hold(state, block, done, self._hyper.intercept)
+                done = hold(state, block, done, hp.intercept)
                 if state.held[0] < len(state.rows):
                     break
-                if not type(self).step_all(state, self._hyper):
+                if not type(self).step_all(state, hp):
                     return done - 1
         return done
 
@@ -126,8 +126,9 @@ class Penalised(RowStream):
             self._say("empty", self._empty())
 
     def _model(self, state):
-        grid = isinstance(state, PenaltyGrid)
-        return coef_and_intercept(state.w if grid else type(self).coefficients(state, self._hyper))
+        if isinstance(state, PenaltyGrid):
+            return coef_and_intercept(state.w)
+        return coef_and_intercept(type(self).coefficients(state, self._hyper_at(state)))
 
 
 @estimator
@@ -143,6 +144,6 @@ class PenalisedBatches(Penalised, MiniBatches):
             super()._finish(state)
         elif state.held[0]:
             with one_blas_thread():
-                finite = type(self).step_all(state, self._hyper)
+                finite = type(self).step_all(state, self._hyper_at(state))
             if not finite:
                 raise self._diverged()

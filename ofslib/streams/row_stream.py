@@ -176,7 +176,11 @@ class RowStream(LinearModel):
 
     def _learn_block(self, state: NamedTuple, block: Block) -> int:
         """Take in a block; returns how many of its rows were shown."""
-        return type(self).fold(state, block, self._hyper)
+        return type(self).fold(state, block, self._hyper_at(state))
+
+    def _hyper_at(self, state: NamedTuple) -> NamedTuple:
+        """The hyper-parameters as the kernel reads them in this state."""
+        return self._hyper
 
     def _model(self, state: NamedTuple) -> tuple[np.ndarray, float]:
         """Coefficients, at most k of them not zero, and intercept; the caller's own."""
@@ -446,7 +450,7 @@ class MiniBatches(RowStream):
 
     def _finish(self, state):
         if state.batch.count[ROWS]:
-            type(self).step(state, self._hyper)
+            type(self).step(state, self._hyper_at(state))
 
 
 @estimator
@@ -461,7 +465,12 @@ class Adaptive:
         one_of(*CLASSIFICATION_LOSSES),
         default="squared_hinge",
     )
-    learning_rate: float = param("Step size eta.", POSITIVE, default=0.1)
+    learning_rate: float = param(
+        "Step size eta, by which a coefficient moves when its feature is first seen: one over the "
+        "mean of |x|_1 is a first value to try.",
+        POSITIVE,
+        default=0.1,
+    )
     delta: float = param("What the paper adds to the adaptive scale H.", POSITIVE, default=0.01)
 
 

@@ -1,0 +1,108 @@
+"""Steps in units of the rows, so that no learning rate has to be found."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ofslib.kernels.losses import curvature
+from ofslib.kernels.rows import squared_norms
+from ofslib.streams.parameters import POSITIVE, one_of, param
+from ofslib.streams.selector import target_and_weight
+
+STEP = param(
+    "Step size eta of the mean gradient. auto: the inverse of the largest curvature of the loss "
+    "times the mean squared norm of the rows so far, with which no row overshoots; the unit of X "
+    "does not matter then.",
+    POSITIVE,
+    one_of("auto"),
+    default="auto",
+)
+
+# Positions in the array `unit` of a state: rows, the sum of their |x|^2, its mean as it is in use,
+# and the largest |x|^2 / (2 b) of the open mini-batch of b rows
+ROWS, SUM, MEAN, HEAVIEST = range(4)
+# Rows that are searched at once for a heavy one.
+_MOST = 1024
+
+
+class Automatic:
+    """What the methods share whose step may be "auto"; stands before the `RowStream`.
+
+    With c the largest curvature of the loss, descent with single rows is stable below a step of
+    2 / (c T), T the mean of |x|^2; half of this limit is taken. T is taken anew at 1, 2, 4, 8, ...
+    rows. Where a mini-batch of b rows has one so heavy that its own loss could rise, as c |x|^2 / b
+    times the step is above 2, the step is the largest at which it cannot.
+    """
+
+    # Of rows and matrix: what the mean is taken of.
+    row_sizes: ClassVar[Callable] = staticmethod(squared_norms)
+    # How many times the mean a row may be, in mini-batches of one row.
+    heavy: ClassVar[float] = 2.0
+
+    def _in_units(self, hyper: NamedTuple, mean: float, heaviest: float) -> NamedTuple:
+        """The hyper-parameters for rows of this mean of |x|^2, and the largest |x|^2 / (2 b)."""
+        step = 1.0 / (curvature(hyper.loss) * max(mean, heaviest))
+        return hyper._replace(learning_rate=step)
+
+    def _settle(self, state: NamedTuple, mean: float) -> None:
+        """Prepare for another step, and this mean of |x|^2."""
+
+    @property
+    def _automatic(self) -> bool:
+        return getattr(self, self.step_parameter) == "auto"
+
+    def _read_hyper(self, n_rows: int | None, **own: Any) -> NamedTuple:
+        own = {"least": 1.0} | own
+        if self._automatic:
+            own |= {self.step_parameter: 0.0, "least": 0.0}
+        return super()._read_hyper(n_rows, **own)
+
+    def _hyper_at(self, state):
+        hyper = super()._hyper_at(state)
+        # Before the first row that is not zero any mean will do.
+        mean, heaviest = state.unit[MEAN] or 1.0, state.unit[HEAVIEST]
+        return self._in_units(hyper, mean, heaviest) if self._automatic else hyper
+
+    def _learn_block(self, state, block):
+        if not self._automatic:
+            return super()._learn_block(state, block)
+        sizes, done = type(self).row_sizes(block.X, block.order), 0
+        _, weight = target_and_weight(block.y[block.order])
+        weighted = sizes if weight is None else sizes * weight
+        while done < len(sizes):
+            stop = self._same_step(state, sizes, weighted, done)
+            part = slice(done, stop)
+            piece = block._replace(order=block.order[part], margins=block.margins[part])
+            learned = super()._learn_block(state, piece)
+            if learned < stop - done:
+                return done + learned
+            done = stop
+        return done
+
+    def _same_step(self, state, sizes, weighted, start) -> int:
+        """Take the unit for the row at `start`; the place of the first row that needs another.
+
+        It depends on the rows alone, not on the blocks that they come in. A row of weight w
+        overshoots as one of w times its |x|^2 would.
+        """
+        unit, batch = state.unit, int(getattr(self, "batch_size", 1))
+        seen, total, mean, heaviest = int(unit[ROWS]), *unit[SUM:]
+        if seen & (seen - 1) == 0:
+            mean = total / seen if seen else sizes[start]
+        open_rows = seen % batch
+        heaviest = heaviest if open_rows else 0.0
+        own = weighted[start] / (self.heavy * batch)
+        heaviest = own if own > max(mean, heaviest) else heaviest
+        if (mean, heaviest) != tuple(unit[MEAN:]):
+            self._settle(state, mean)
+        stop = start + min((1 << seen.bit_length()) - seen, _MOST)
+        if heaviest:
+            stop = min(stop, start + batch - open_rows)
+        heavier = weighted[start + 1 : stop] > self.heavy * batch * max(mean, heaviest)
+        if heavier.any():
+            stop = start + 1 + int(np.argmax(heavier))
+        stop = min(stop, len(sizes))
+        # One after the other, so that blocks do not change a bit
+        unit[:] = seen + stop - start, np.cumsum([total, *sizes[start:stop]])[-1], mean, heaviest
+        return stop
