@@ -1,21 +1,19 @@
 """The command ``ofslib``: from a file to features, a model and predictions."""
 
 import argparse
-import csv
-import io
 import json
 import os
 import re
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import ofslib
-from ofslib._files import whole_file
+from ofslib._printing import cell, csv_table, duration, memory_size, text_table
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 _ANY_WIDTH = 2**31 - 1  # with it, no pass over the file looks for its largest index
@@ -32,53 +30,6 @@ class Report(NamedTuple):
 
 class _Misused(Exception):
     """An option, or what goes with it, that is not there."""
-
-
-# -------------------------------------------------- numbers and tables for readers
-
-
-def _size(n_bytes: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if n_bytes < 1000:
-            return f"{n_bytes:.3g} {unit}"
-        n_bytes /= 1000
-    return f"{n_bytes:,.3g} TB"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, seconds = divmod(round(seconds), 60)
-    return (
-        f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min {seconds} s"
-    )
-
-
-def _cell(value: Any) -> str:
-    """A label or number, so that it is read as the same again."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> list[str]:
-    cells = [[str(cell) for cell in row] for row in (head, *rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
-
-
-@contextmanager
-def _csv(path: str | None, *head: str) -> Iterator[Any]:
-    """A writer of rows to a file, which is whole or not there, or to stdout."""
-    if path is None:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(head)
-        yield writer
-        return
-    with whole_file(path) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(head)
-        yield writer
-        text.detach()
 
 
 # -------------------------------------------------- methods
@@ -153,7 +104,7 @@ def methods(args) -> Report:
     order = ["rows", "averages", "columns", "all at once"]
     rows.sort(key=lambda row: order.index(row[1]))
     data = {name: m._asdict() for name, m in found.items()}
-    return Report(_table(["method", "stream", "task", "cost"], rows), {"methods": data})
+    return Report(text_table(["method", "stream", "task", "cost"], rows), {"methods": data})
 
 
 # -------------------------------------------------- files of rows
@@ -198,7 +149,7 @@ def select(args) -> Report:
     if args.model:
         model.save(args.model)
     if args.out:
-        with _csv(args.out, "feature", *head) as writer:
+        with csv_table(args.out, "feature", *head) as writer:
             writer.writerows(chosen)
     speed = (model.n_samples_seen_ - resumed) / seconds
     data = {
@@ -223,7 +174,7 @@ def select(args) -> Report:
         f"{type(model).__name__}: {len(chosen):,} features selected"
         + f" for the labels {', '.join(labels)}" * bool(labels),
         f"largest coefficients: {largest}{' ...' * (len(chosen) > _SHOWN)}",
-        f"{_duration(seconds)}, {speed:,.0f} rows a second",
+        f"{duration(seconds)}, {speed:,.0f} rows a second",
     ]
     if hasattr(model, "online_score_"):
         data |= {"online_score": float(model.online_score_), "online_loss": model.online_loss_}
@@ -243,7 +194,7 @@ def _chosen(model, first: int) -> tuple[list[str], list[str], list[tuple]]:
     names = getattr(model, "feature_names_in_", range(first, coef.shape[1] + first))
     size = np.abs(coef[0]) if len(coef) == 1 else np.linalg.norm(coef, axis=0)
     order = support[np.lexsort((support, -size[support]))]
-    labels = list(map(_cell, model.classes_.tolist())) if len(coef) > 1 else []
+    labels = list(map(cell, model.classes_.tolist())) if len(coef) > 1 else []
     head = [f"coefficient of {label}" for label in labels] or ["coefficient"]
     return labels, head, [(str(names[j]), *coef[:, j].tolist()) for j in order]
 
@@ -269,10 +220,10 @@ def predict(args) -> Report:
     width = {"n_features": args.n_features or p} if args.hashed else {}
     stream, began = _once(args, **width), time.monotonic()
     labels = model.classes_.tolist() if is_classifier(model) else []
-    decisions = [f"decision of {_cell(label)}" for label in labels] if len(labels) > 2 else []
+    decisions = [f"decision of {cell(label)}" for label in labels] if len(labels) > 2 else []
     head = ["prediction", *(decisions or ["decision"] * bool(labels))]
     unknown, parts = 0, [(np.empty(0), np.empty(0), np.empty((0, max(1, len(decisions)))))]
-    shown = nullcontext() if args.json and not args.out else _csv(args.out, *head)
+    shown = nullcontext() if args.json and not args.out else csv_table(args.out, *head)
     with shown as writer, reading(stream, not args.quiet):
         for X, y, *_ in stream:
             known = X
@@ -284,14 +235,14 @@ def predict(args) -> Report:
             margins = model.decision_function(known) if labels else said
             margins = margins.reshape(len(y), -1)
             if writer:
-                columns = [map(_cell, said.tolist()), *margins.T.tolist()][: len(head)]
+                columns = [map(cell, said.tolist()), *margins.T.tolist()][: len(head)]
                 writer.writerows(zip(*columns, strict=True))
             parts.append((y, said, margins))
     y, said, margins = map(np.concatenate, zip(*parts, strict=True))
     seconds = time.monotonic() - began
     data = {"file": args.file, "rows": len(y), "estimator": name, "seconds": seconds}
     data |= {"unknown_values": unknown, "out": args.out, **_scores(model, y, said, margins)}
-    lines = [f"{args.file}: {len(y):,} rows, {_duration(seconds)}"]
+    lines = [f"{args.file}: {len(y):,} rows, {duration(seconds)}"]
     scores = [f"{score} {data[score]:.4f}" for score in ("accuracy", "auc", "r2") if score in data]
     lines.append(", ".join(scores) or "no score: the labels of the file are not those of the model")
     if unknown:
@@ -339,9 +290,9 @@ def inspect(args) -> Report:
     density = values / max(1, rows * width)
     needs = {"sfsa_bytes": _state_bytes(width), "averages_bytes": 8 * width**2}
     kept = _opened(args)  # as `select` opens it where rows are read again
-    disk = f"{_size(12 * (values + rows))} for a cache of the parsed rows"
+    disk = f"{memory_size(12 * (values + rows))} for a cache of the parsed rows"
     if kept.cache_bytes:
-        disk = f"{_size(kept.cache_bytes)} in the cache {kept.cache_path}"
+        disk = f"{memory_size(kept.cache_bytes)} in the cache {kept.cache_path}"
     data = {
         "file": args.file,
         "rows": rows,
@@ -356,14 +307,14 @@ def inspect(args) -> Report:
         "needs": needs | {"cache_bytes": 12 * (values + rows)},
         "cache": {"path": str(kept.cache_path or ""), "bytes": kept.cache_bytes},
     }
-    speed = f", {_size(size / seconds)} a second" if size else ""
-    memory = [_size(needs[name]) for name in ("sfsa_bytes", "averages_bytes")]
+    speed = f", {memory_size(size / seconds)} a second" if size else ""
+    memory = [memory_size(needs[name]) for name in ("sfsa_bytes", "averages_bytes")]
     pairs = {
         "rows": f"{rows:,}",
         "features": f"{width:,}",
         "values": f"{values:,}, {values / rows:.1f} a row, density {100 * density:.3g} %",
         "labels": _labels_said(data, y),
-        "reading": f"{_duration(seconds)}: {rows / seconds:,.0f} rows a second{speed}",
+        "reading": f"{duration(seconds)}: {rows / seconds:,.0f} rows a second{speed}",
         "memory": "{} for sfsa, {} for averages".format(*memory),
         "disk": disk,
     }
@@ -378,7 +329,7 @@ def _about_labels(y) -> dict[str, Any]:
 
     found = dict(zip(*np.unique(y, return_counts=True), strict=True))
     without, words = y[0] != y[0], y.dtype.kind == "U"
-    counts = {_cell(k): int(n) for k, n in found.items()} if len(found) <= 100 else None
+    counts = {cell(k): int(n) for k, n in found.items()} if len(found) <= 100 else None
     if without:
         return {"labels": None, "label_range": None}
     return {"labels": counts, "label_range": None if words else [y.min(), y.max()]}
@@ -434,7 +385,7 @@ def datasets(args) -> Report:
             "here": "",
         }
         cells = [[format(row[key], form) for key, form in keys.items()] for row in data]
-        return Report(_table(keys, cells), {"datasets": data})
+        return Report(text_table(keys, cells), {"datasets": data})
     if not args.names:  # those of which something is here
         found = {name: files for name, files in found.items() if _together(files) != "missing"}
     states = {str(path): state for files in found.values() for path, state in files.items()}
@@ -467,7 +418,7 @@ def papers(args) -> Report:
         data.append(row | {"runs": len(runs), "runs_made": sum(runs)})
     cells = [[*list(row.values())[:4], f"{row['runs_made']} of {row['runs']}"] for row in data]
     head = ["table or figure", "snakemake target", "notebook", work.scale, "runs here"]
-    return Report(_table(head, cells), {"scale": work.scale, "papers": data})
+    return Report(text_table(head, cells), {"scale": work.scale, "papers": data})
 
 
 # -------------------------------------------------- the command line

@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "_files": set(),
     "_interrupts": set(),
     "_model_files": {"_files"},
+    "_printing": {"_files"},
     "_sparse": set(),
     "parallel": set(),
     "simulate": set(),

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from ofslib._sparse import checked
 from ofslib.datasets.text import Piece
-from ofslib.kernels.rows import is_canonical
+from ofslib.kernels.rows import ascend
 
 _VALUES = 1 << 20  # of a table that are held at once, or more where it is wide
 
@@ -180,7 +180,7 @@ def _from_matrix(X, y, weight, dtype, where: str, first: int) -> Piece:
             f"{where}: expected numbers in at most 2**31 - 1 columns, got {X.dtype} in {X.shape[1]}"
         )
     # X.has_canonical_format is what somebody once said of these arrays; they may have changed.
-    if not is_canonical(X.indptr, X.indices):
+    if not ascend(X.indptr, X.indices, X.shape[1]):
         X = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape, copy=True)
         X.sum_duplicates()
     with np.errstate(over="ignore"):

@@ -34,6 +34,7 @@ class StepSize(NamedTuple):
     rows: np.ndarray  # (1,) int64: rows observed of the open mini-batch
 
     def mean_row(self) -> np.ndarray:
+        """The weighted mean of the rows observed."""
         return self.moments.total / max(self.weight[0], np.finfo(float).tiny)
 
 

@@ -1,0 +1,57 @@
+"""Sizes, durations and tables as the command line shows them."""
+
+import csv
+import io
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ofslib._files import whole_file
+
+
+def memory_size(n_bytes: float) -> str:
+    """A number of bytes."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.3g} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:,.3g} TB"
+
+
+def duration(seconds: float) -> str:
+    """A number of seconds."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, seconds = divmod(round(seconds), 60)
+    return (
+        f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min {seconds} s"
+    )
+
+
+def cell(value: Any) -> str:
+    """A label or number, so that it is read as the same again."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def text_table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> list[str]:
+    """The lines of a table, in columns as wide as they need."""
+    cells = [[str(value) for value in row] for row in (head, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
+
+
+@contextmanager
+def csv_table(path: str | None, *head: str) -> Iterator[Any]:
+    """A writer of rows to a file, which is whole or not there, or to stdout."""
+    if path is None:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(head)
+        yield writer
+        return
+    with whole_file(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(head)
+        yield writer
+        text.detach()
