@@ -7,6 +7,7 @@ programs slow it down all the same, by the memory that they use.
 
 import functools
 import importlib
+import os
 import shutil
 import statistics
 import sys
@@ -240,6 +241,47 @@ def text(megabytes: int = 200, nonzeros: int = 60) -> None:
             sys.stdout.write(f"  from the cache: {12e-9 * nnz / least:.1f} GB/s\n")
 
 
+def select(rows: int = 10**6, nonzeros: int = 60) -> None:
+    """`ofslib select` on a text of 1e5 features, and Vowpal Wabbit's coin on the same rows.
+
+    Processor seconds, also in units of the values at 25 ns, and the largest memory; a first
+    run fills the caches of compiled code and of the disk.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        svm, vw, model = (str(Path(folder) / name) for name in ("a.svm", "a.vw", "model"))
+        rng, lines = np.random.default_rng(0), []
+        effects = rng.standard_normal(10**5)
+        for _ in range(20_000):
+            places = np.sort(rng.choice(10**5, nonzeros, replace=False))
+            values = rng.random(nonzeros)
+            label = 1 if effects[places] @ values > 0.0 else -1
+            pairs = zip((places + 1).tolist(), values.tolist(), strict=True)
+            lines.append((label, " ".join(f"{j}:{value:.6f}" for j, value in pairs)))
+        for path, form in ((svm, "{} {}\n"), (vw, "{} | {}\n")):
+            with open(path, "w") as file:
+                for _ in range(rows // len(lines)):
+                    file.writelines(form.format(*line) for line in lines)
+        ours = "import sys, ofslib.cli; sys.exit(ofslib.cli.main(sys.argv[1:]))"
+        theirs = "import sys, vowpalwabbit as v; v.Workspace(sys.argv[1]).finish()"
+        coin = f"--coin --loss_function logistic --quiet -d {vw} -f {model}"
+        own = ["select", svm, "-k", "1000", "--quiet", "--model", model, "--out", model + ".csv"]
+        sys.stdout.write(f"\nselect, {rows} rows of {nonzeros} values\n")
+        for name, program, arguments in (("ofslib", ours, own), ("coin", theirs, [coin])):
+            runs = [child([sys.executable, "-c", program, *arguments]) for _ in range(4)][1:]
+            seconds, memory = (statistics.median(part) for part in zip(*runs, strict=True))
+            units = seconds / (25e-9 * rows * nonzeros)
+            sys.stdout.write(f"  {name:8s} {seconds:6.2f} s {units:5.2f} {memory / 1e6:6.0f} MB\n")
+
+
+def child(command: list[str]) -> tuple[float, float]:
+    """Processor seconds and largest memory in bytes of a command."""
+    pid = os.posix_spawn(command[0], command, os.environ | {"OMP_NUM_THREADS": "1"})
+    _, status, usage = os.wait4(pid, 0)
+    if status:
+        raise RuntimeError(f"{command[:4]}: status {status}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024.0
+
+
 def consumed(stream) -> None:
     for _ in stream:
         pass
@@ -277,7 +319,7 @@ def report(title: str, times: dict[str, list[float]], numbers: int) -> None:
 
 
 if __name__ == "__main__":
-    cases = (dense, sparse, grid, averages, columns, leverage, text)
+    cases = (dense, sparse, grid, averages, columns, leverage, text, select)
     with threadpool_limits(1):
         for case in cases:
             if case.__name__ in sys.argv[1:] or not sys.argv[1:]:
