@@ -93,7 +93,7 @@ def test_it_is_an_error_before_anything_is_infinite():
     [
         SFSARegressor(k=2, importance="scaled_coef"),
         SGDTRegressor(k=2, importance="scaled_root"),
-        SFSARegressor(k=2, step="spectral"),
+        SFSARegressor(k=2, learning_rate="auto"),
     ],
 )
 def test_values_whose_squares_overflow_are_not_charged_to_the_steps(model):
@@ -163,7 +163,7 @@ def test_the_intercept_learns_at_a_pace_of_its_own(cls):
 def test_the_intercept_knows_the_share_of_a_class_whatever_the_method(share):
     """Mean probability within a factor of the truth; the loss is not above that of a constant."""
     X, y = unequal(p=500, share=share)
-    spectral = SFSAClassifier(k=40, step="spectral")
+    spectral = SFSAClassifier(k=40, learning_rate="auto")
     models = [RDAClassifier(k=40, n_penalties=20), RDAClassifier(), spectral]
     for model in models:
         margins = model.partial_fit(X, y).decision_function(X)
