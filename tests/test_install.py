@@ -20,7 +20,7 @@ EXTRAS = {"snakemake", "papermill", "IPython", "ipykernel", "jupyter_client", "j
 EXTRAS |= {"matplotlib", "seaborn", "jinja2", "jsonschema"}
 EXTRAS |= {"dask", "distributed", "mpi4py", "vowpalwabbit", "river"}
 
-ROWS = "1 1:2 2:1\n-1 1:-2 3:1\n" * 50
+ROWS = "1 1:2 2:1\n-1 1:-2 3:1\n" * 150
 
 PROGRAM = """
 import sys
@@ -37,7 +37,7 @@ model, averages = SFSAClassifier(k=1), RunningAverages(3)
 for X, y in open_stream("rows.svm", block_rows=60):
     model.partial_fit(X, y, classes=[-1, 1])
     averages.update(X, y)
-assert model.n_samples_seen_ == averages.n == 100 and list(model.support_) == [0]
+assert model.n_samples_seen_ == averages.n == 300 and list(model.support_) == [0]
 data = load("tiny", registry_path="datasets.csv")
 assert (model.fit(data.X_train, data.y_train).predict(X) == y).all()
 assert {"mnist_idx", "tiny"} <= set(registry("datasets.csv").index)
@@ -108,7 +108,7 @@ def project(tmp_path, monkeypatch):
     (tmp_path / "tiny").mkdir()
     for name in ("rows.svm", "tiny/tiny.svm"):
         (tmp_path / name).write_text(ROWS)
-    write_table(tmp_path, cells(ROWS.encode(), n_train="100", n_features="3"))
+    write_table(tmp_path, cells(ROWS.encode(), n_train="300", n_features="3"))
     monkeypatch.setenv("OFSLIB_DATA_MIRROR", str(tmp_path))
     monkeypatch.delenv("PYTHONPATH", raising=False)
     return tmp_path

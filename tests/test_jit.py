@@ -382,7 +382,9 @@ def test_there_are_two_compilations_of_each_algorithm(name):
         model = cls(**parameters).partial_fit(X, y, **known)
         _ = pickle.loads(pickle.dumps(model)).partial_fit(X, y).coef_
         # A learner of several models is no kernel itself
-        return len(getattr(kernel_of(cls, parameters), "signatures", (0, 0)))
+        signatures = getattr(kernel_of(cls, parameters), "signatures", (0, 0))
+        # Rows with weights are compiled on their own.
+        return len([found for found in signatures if "Record" not in str(found)])
 
     compiled(X, y, own)
     helpers = [len(helper.signatures) for helper in (selection.prune, losses.total)]

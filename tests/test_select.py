@@ -261,7 +261,8 @@ def test_the_schedule_is_kept_by_the_estimators(name):
     """The features that are left after each mini-batch are as many as the formula says."""
     cls = ESTIMATORS[name]
     X, f = rows(zeros=0.0)
-    y, model = target(cls, f), cls(k=3, maturity=70, batch_size=7, mu=2.0, warmup=14)
+    own = {"learning_rate": 0.01, "batch_size": 7}  # an automatic step comes later
+    y, model = target(cls, f), cls(k=3, maturity=70, mu=2.0, warmup=14, **own)
     known = {"classes": [0, 1]} if is_classifier(model) else {}
     for step in range(1, 15):
         model.partial_fit(X[7 * step - 7 : 7 * step], y[7 * step - 7 : 7 * step], **known)

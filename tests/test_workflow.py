@@ -336,6 +336,8 @@ def test_report_shows_every_entry(smoke):
             blocks = section.count("<h3>") - section.count("<h3>Verdicts")
             # A table without verdicts is shown as it is.
             expected = max(1, len(runs["metrics"]) * max(1, len(runs["readings"])))
+            if smoke.work.entries[shown].spec["notebook"] == "methods_by_budget":
+                expected = 1  # what was selected stands beside the AUC
             assert blocks == expected, shown
     assert str(smoke.folder) not in report and str(ROOT) not in report
 
@@ -412,6 +414,7 @@ def runs_with(work, module):
 def test_edit_of_an_algorithm_runs_what_uses_it(made):
     runs = runs_with(made.work, "algorithms/barda.py")
     users = {"barda_figure_1", "barda_figure_3", "bounds_barda_theorems", "drift_recovery"}
+    users |= {"untuned_one_pass"}
     assert {Path(run).parent.name for run in runs} == users
     with made.edited("ofslib/algorithms/barda.py", "# a comment\n"):
         planned = made.planned(**made.settings)
@@ -483,6 +486,9 @@ def test_the_folder_of_a_scale_outlives_a_failure(made):
     """
     file = made.path("figures/PROVENANCE.json")
     before = file.read_bytes()
+    for entry in made.work.entries:  # those of an entry that has not been run at this scale yet
+        for figure in made.work.figures(entry):
+            made.path(figure).touch()
     words = ["figures/PROVENANCE.json", "--cores", "1", "--forcerun", "provenance"]
     words += ["--allowed-rules", "provenance"]
     config = yaml.safe_load(made.path("config/config.yaml").read_text(encoding="utf-8"))
