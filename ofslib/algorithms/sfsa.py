@@ -364,8 +364,8 @@ class Annealing(RowStream):
 
     learning_rate: float | str = param(
         "auto finds the step as the stream runs: the inverse of the spectral norm of the features "
-        "in the model; what is ranked and shown is then a mean of the last iterates. A stream whose "
-        "length is not known is only observed in its first 8 mini-batches. It goes with "
+        "in the model; what is ranked and shown is then a mean of the last iterates. The first 8 "
+        "mini-batches of a stream whose length is not known are only observed. It goes with "
         "optimizer='sgd'. A number is the papers' constant step size eta of the mean gradient.",
         one_of("auto"),
         POSITIVE,
