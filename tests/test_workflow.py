@@ -488,8 +488,9 @@ def test_the_folder_of_a_scale_outlives_a_failure(made):
     before = file.read_bytes()
     for entry in made.work.entries:  # those of an entry that has not been run at this scale yet
         for figure in made.work.figures(entry):
-            if not made.path(figure).exists():
-                made.path(figure).touch()
+            committed = made.path("figures") / Path(figure).name
+            if not committed.exists():
+                committed.touch()
     words = ["figures/PROVENANCE.json", "--cores", "1", "--forcerun", "provenance"]
     words += ["--allowed-rules", "provenance"]
     config = yaml.safe_load(made.path("config/config.yaml").read_text(encoding="utf-8"))
