@@ -11,7 +11,7 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels.hard_threshold import keep_largest, least_value
 from ofslib.kernels.losses import Loss, slope
-from ofslib.kernels.rows import absolute_sums, entry, length, row
+from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.automatic import Automatic
 from ofslib.streams.parameters import NOT_NEGATIVE, POSITIVE, estimator, one_of, param
 from ofslib.streams.row_stream import Adaptive, RowClassifier, RowStream
@@ -110,7 +110,7 @@ class BAMDClassifier(Adaptive, RowClassifier, Automatic, RowStream):
     alpha: float = param("Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE, default=1e-5)
 
     fold, hyper = fold, Hyper
-    row_sizes, heavy = staticmethod(absolute_sums), np.inf
+    squared, heavy = False, np.inf
     frozen = ("delta",)
 
     def _new_state(self, n_features):

@@ -217,26 +217,14 @@ def _add_sparse_rows(batch, X, rows, slopes, active):
 
 
 @kernel
-def squared_norms(X, rows):
-    """|x|^2 of these rows of X."""
+def row_sizes(X, rows, squared):
+    """|x|^2 of these rows of X, or |x|_1."""
     sizes = np.zeros(len(rows))
     for i in range(len(rows)):
         x = row(X, rows[i])
         for e in range(length(x)):
             _, v = entry(x, e)
-            sizes[i] += v * v
-    return sizes
-
-
-@kernel
-def absolute_sums(X, rows):
-    """|x|_1 of these rows of X."""
-    sizes = np.zeros(len(rows))
-    for i in range(len(rows)):
-        x = row(X, rows[i])
-        for e in range(length(x)):
-            _, v = entry(x, e)
-            sizes[i] += abs(v)
+            sizes[i] += v * v if squared else abs(v)
     return sizes
 
 

@@ -1,12 +1,11 @@
 """Steps in units of the rows, so that no learning rate has to be found."""
 
-from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ofslib.kernels.losses import curvature
-from ofslib.kernels.rows import squared_norms
+from ofslib.kernels.rows import row_sizes
 from ofslib.streams.parameters import POSITIVE, one_of, param
 from ofslib.streams.selector import target_and_weight
 
@@ -35,8 +34,8 @@ class Automatic:
     times the step is above 2, the step is the largest at which it cannot.
     """
 
-    # Of rows and matrix: what the mean is taken of.
-    row_sizes: ClassVar[Callable] = staticmethod(squared_norms)
+    # Whether the mean is that of |x|^2, else of |x|_1.
+    squared: ClassVar[bool] = True
     # How many times the mean a row may be, in mini-batches of one row.
     heavy: ClassVar[float] = 2.0
 
@@ -67,7 +66,7 @@ class Automatic:
     def _learn_block(self, state, block):
         if not self._automatic:
             return super()._learn_block(state, block)
-        sizes, done = type(self).row_sizes(block.X, block.order), 0
+        sizes, done = row_sizes(block.X, block.order, self.squared), 0
         _, weight = target_and_weight(block.y[block.order])
         weighted = sizes if weight is None else sizes * weight
         while done < len(sizes):
