@@ -456,3 +456,55 @@ def test_a_criterion_is_of_one_model(learn):
 def test_joint_is_of_more_than_two_classes():
     one, two = (SFSAClassifier(k=3, random_state=0, multiclass=m) for m in ("ovr", "joint"))
     assert_same(two.fit(X, Y), one.fit(X, Y))
+
+
+# A factor of all weights is one of the loss, and so of what is weighed against it
+
+
+@pytest.mark.parametrize("scaled", ["gamma", "l1"])
+def test_weights_of_rda_scale_its_loss(scaled):
+    rng = np.random.default_rng(5)
+    rows, y = rng.standard_normal((400, 6)), (rng.random(400) < 0.05).astype(int)
+    own = {"gamma": 2.0, "l1": 0.03125, "k": None, "loss": "log_loss", "shuffle": False}
+    plain = ofslib.RDAClassifier(**own).fit(rows, y)
+    own |= {"gamma": 8.0, "l1": 0.125}
+    model = ofslib.RDAClassifier(**own).fit(rows, y, sample_weight=np.full(400, 4.0))
+    assert np.array_equal(model.coef_, plain.coef_) and model.intercept_ == plain.intercept_ != 0
+    own[scaled] /= 2
+    other = ofslib.RDAClassifier(**own).fit(rows, y, sample_weight=np.full(400, 4.0))
+    assert other.intercept_ != plain.intercept_
+
+
+def test_weights_of_sofs_scale_its_gamma():
+    rng = np.random.default_rng(6)
+    rows, y = rng.standard_normal((300, 8)), (rng.random(300) < 0.2).astype(int)
+    plain = ofslib.SOFSClassifier(k=3, gamma=0.5, shuffle=False).fit(rows, y)
+    model = ofslib.SOFSClassifier(k=3, gamma=2.0, shuffle=False)
+    model.fit(rows, y, sample_weight=np.full(300, 4.0))
+    assert np.array_equal(model.coef_, plain.coef_) and model.intercept_ == plain.intercept_ != 0
+
+
+def test_a_row_of_large_weight_does_not_overshoot():
+    rng = np.random.default_rng(7)
+    rows = rng.standard_normal((200, 5))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    y = rows @ np.arange(5.0) + rng.standard_normal(200)
+    model = ofslib.SIHTRegressor(k=5, batch_size=1, fit_intercept=False).partial_fit(rows, y)
+    row, target = rows[:1], model.predict(rows[:1]) + 1.0
+    model.partial_fit(row, target, sample_weight=[100.0])
+    assert abs(model.predict(row) - target) <= 1.0
+
+
+@pytest.mark.parametrize("multiclass", ["ovr", "joint"])
+def test_features_that_are_not_shown_speak_for_the_mean_row(multiclass):
+    rng = np.random.default_rng(8)
+    rows, y = rng.standard_normal((1000, 9)) + 3.0, rng.integers(0, 3, 1000)
+    model = ofslib.SFSAClassifier(k=2, multiclass=multiclass).partial_fit(rows, y)
+    mean = rows.mean(axis=0)
+    whole = [state.ahead[:-1] @ mean + state.ahead[-1] for state in model._states]
+    # The mean row is that of the rows observed, which are not quite all.
+    np.testing.assert_allclose(model.coef_ @ mean + model.intercept_, whole, rtol=0.01)
+    assert (
+        np.abs([state.ahead[:-1] @ mean for state in model._states] - model.coef_ @ mean).min()
+        > 0.1
+    )
