@@ -29,6 +29,11 @@ from ofslib.streams.parameters import (
 from ofslib.streams.row_stream import RowRegressor, RowStream, batches
 
 
+# Entries of sparse rows, for each feature left, after which features leave (see `is_due`).
+ROUND = 4
+TINY = 1e-100
+
+
 class Optimizer(IntEnum):
     """Codes of the optimizers; the papers call nesterov SFSA-AG and adam SFSA-Adam."""
 
@@ -57,13 +62,16 @@ class Hyper(NamedTuple):
 class State(NamedTuple):
     w: np.ndarray  # (p + 1,) coefficients and intercept
     v: np.ndarray  # (p + 1,) velocity (Adam: mean gradient), or (1,) for sgd
-    # (p + 1,) w + momentum * v (Adam: mean squared gradient; spectral: mean of w), or (1,)
+    # (p + 1,) w + momentum * v (Adam: mean squared gradient; spectral: see `lag`), or (1,)
     ahead: np.ndarray
+    # (1,) `ahead` is the mean of w where this is 0; else w + lag * ahead is (of the intercept never)
+    lag: np.ndarray
     step_size: step_size.StepSize
     active: rows.Active
     batch: rows.Batch
     moments: rows.Moments
     steps: np.ndarray  # (1,) gradient steps made
+    entries: np.ndarray  # (1,) int64: of sparse rows since features left the last time
     scratch: np.ndarray  # (2, p + 1) of the selection
 
 
@@ -99,6 +107,9 @@ def descend(state, hp):
         g[-1] *= pace(hp, state.steps[0] + 1, batch.curvature)
     if hp.optimizer == Optimizer.sgd:
         rows.descend(w, batch, active, rate)
+        if state.lag[0] > 0.0:
+            for j in rows.in_batch(batch, active):
+                ahead[j] += rate / n * g[j] / state.lag[0]
         return
     # No optimizer moves the intercept, which has its own step.
     w[-1] -= rate * g[-1] / n
@@ -128,12 +139,23 @@ def features_left(state, hp):
 
 
 @kernel
+def is_due(state, hp):
+    """Whether features leave now.
+
+    With the spectral step and mini-batches that touch few of the features they leave together,
+    when the rows since the last time had `ROUND` times as many entries as features are left.
+    """
+    m, keep = state.active.size[0], features_left(state, hp)
+    rare = state.lag[0] > 0.0 and keep > hp.k and state.entries[0] < ROUND * m
+    return keep < m and not rare
+
+
+@kernel
 def anneal(state, ranked, hp):
     """Keep the M_t most important features."""
     active, m, keep = state.active, state.active.size[0], features_left(state, hp)
-    if keep == m:
-        return
     before = stiffness(state, hp) if hp.spectral else 1.0
+    state.entries[0] = 0
     prune(ranked, active, state.moments, hp.importance, keep, state.scratch)
     for j in active.index[keep:m]:
         state.w[j] = 0.0
@@ -173,47 +195,92 @@ def stiffness(state, hp):
 
 @kernel
 def advance(state, hp):
-    """One gradient step with the rows of the batch; returns what features are ranked by."""
+    """One gradient step with the rows of the batch; returns whether features leave after it."""
     if hp.spectral:
-        step_size.end_batch(state.step_size, state.active, hp.burn_in)
+        settle(state, sparsely=newest(state, hp) < 1.0 and not rows.swept(state.batch))
+        step_size.end_batch(state.step_size, state.batch, state.active, hp.burn_in)
     descend(state, hp)
     state.step_size.slopes[0] = 0.0
-    rows.clear(state.batch, state.active)
-    state.steps[0] += 1
     if hp.spectral:
         average(state, hp)
-    return state.ahead if hp.spectral else state.w
+    state.entries[0] += state.batch.count[rows.ENTRIES]
+    rows.clear(state.batch, state.active)
+    state.steps[0] += 1
+    return is_due(state, hp)
 
 
 @kernel
 def step(state, hp):
     """One gradient step with the rows of the batch, and the pruning after it."""
-    anneal(state, advance(state, hp), hp)
+    if advance(state, hp):
+        anneal(state, ranked_by(state, hp), hp)
 
 
 @kernel
 def step_together(states, hp):
     """A step of each model; all keep the same features."""
-    norms = np.zeros(len(states[0].w))
+    due = False
     for state in states:
-        add_squares(norms, advance(state, hp), state.active)
-    if features_left(states[0], hp) < states[0].active.size[0]:
+        due = advance(state, hp)
+    if due:
+        norms = np.zeros(len(states[0].w))
+        for state in states:
+            add_squares(norms, ranked_by(state, hp), state.active)
         norms = np.sqrt(norms)
         for state in states:
             anneal(state, norms, hp)
 
 
 @kernel
-def average(state, hp):
-    """Take w into a mean of the iterates, in which the last eighth or so of them counts.
+def newest(state, hp):
+    """The weight of the iterate after this step in the mean of the iterates.
 
-    It begins anew at maturity, from when on the steps are larger and converge faster.
+    About the last eighth of them counts. The mean begins anew at maturity, from when on the steps
+    are larger and converge faster.
     """
-    w, mean, active, t = state.w, state.ahead, state.active, state.steps[0]
-    weight = min(1.0, 8.0 / (t - hp.maturity if 0 < hp.maturity < t else t))
+    t = state.steps[0] + 1
+    return min(1.0, 8.0 / (t - hp.maturity if 0 < hp.maturity < t else t))
+
+
+@kernel
+def average(state, hp):
+    """Take w into the mean of the iterates."""
+    w, mean, active, weight = state.w, state.ahead, state.active, newest(state, hp)
+    mean[-1] += weight * (w[-1] - mean[-1])
+    if state.lag[0] > 0.0:
+        state.lag[0] *= 1.0 - weight
+        return
     for j in active.index[: active.size[0]]:
         mean[j] += weight * (w[j] - mean[j])
-    mean[-1] += weight * (w[-1] - mean[-1])
+
+
+@kernel
+def settle(state, sparsely):
+    """Hold the mean of the iterates as it is, or so that steps on few features change few numbers.
+
+    With w + lag * ahead for it, a step moves `ahead` where it moves w, and w's share of the mean
+    grows as `lag` falls.
+    """
+    w, ahead, lag, known, active = state.w, state.ahead, state.lag, state.step_size, state.active
+    left = active.index[: active.size[0]]
+    if lag[0] > 0.0 and (not sparsely or lag[0] < TINY or known.size[0] > 1.0 / TINY):
+        for j in left:
+            ahead[j] = w[j] + lag[0] * ahead[j]
+        lag[0] = 0.0
+        step_size.settle(known, active)
+    if sparsely and lag[0] == 0.0:
+        for j in left:
+            ahead[j] -= w[j]
+        lag[0] = 1.0
+
+
+@kernel
+def ranked_by(state, hp):
+    """What features are ranked by."""
+    if not hp.spectral:
+        return state.w
+    settle(state, sparsely=False)
+    return state.ahead
 
 
 @kernel
@@ -229,7 +296,7 @@ def take(state, block, start, hp):
     if hp.spectral:
         step_size.add_slopes(known, y, seen, shown, hp.loss)
         if state.steps[0] < hp.burn_in or state.steps[0] % step_size.PERIOD == 0:
-            step_size.observe(known, X, y, seen, shown, hp.loss, active)
+            step_size.observe(known, X, y, seen, shown, hp.loss, state.batch, active)
     return i
 
 
@@ -353,6 +420,15 @@ def overwrite(target: NamedTuple, source: NamedTuple) -> None:
             overwrite(to, part)
 
 
+def mean_iterate(state: State) -> np.ndarray:
+    """The mean of the iterates, as `settle` would have it."""
+    if state.lag[0] == 0.0:
+        return state.ahead
+    mean = state.w + state.lag[0] * state.ahead
+    mean[-1] = state.ahead[-1]
+    return mean
+
+
 def new_relay(new_state, n_features: int) -> Relay:
     """A relay before the first data."""
     return Relay(*(new_state(n_features) for _ in range(3)), np.zeros(1, np.int64))
@@ -416,11 +492,13 @@ class Annealing(RowStream):
             w=np.zeros(p + 1),
             v=np.zeros(1 if sgd else p + 1),
             ahead=np.zeros(1 if sgd and not spectral else p + 1),
+            lag=np.zeros(1),
             step_size=step_size.new_step_size(p if spectral else 0),
             active=rows.new_active(p),
             batch=rows.new_batch(p, may_sweep=True),
             moments=rows.new_moments(1 if self.importance == "coef" else p),
             steps=np.zeros(1, np.int64),
+            entries=np.zeros(1, np.int64),
             scratch=np.zeros((2, p + 1)),
         )
 
@@ -448,7 +526,7 @@ class Annealing(RowStream):
 
     def _shown(self, state):
         model, hp = self._learners(state)[-1]
-        w = model.ahead if hp.spectral else model.w
+        w = mean_iterate(model) if hp.spectral else model.w
         mean = model.step_size.mean_row() if hp.spectral and hp.intercept > 0.0 else None
         return w, model.active, model.moments, hp.importance, hp.k, mean
 

@@ -216,6 +216,38 @@ def _add_sparse_rows(batch, X, rows, slopes, active):
     count[TOUCHED] = n
 
 
+@generic
+def touch(batch, x, active):
+    """Count the active features of the row x, if it is sparse, among those of the batch.
+
+    `add` has counted them unless the slope was 0.
+    """
+    return _touch_sparse if is_sparse(x) else lambda batch, x, active: None
+
+
+def _touch_sparse(batch, x, active):
+    for j in x.indices:
+        batch.touched[batch.count[TOUCHED]] = j
+        batch.count[TOUCHED] += active.fresh[j]
+        active.fresh[j] = False
+
+
+@generic
+def squares(x, inside):
+    """Sum of the squares of the sparse row x on the features marked in `inside`.
+
+    Dense rows go through all features; who asks for less has none, and 0.
+    """
+    return _sparse_squares if is_sparse(x) else lambda x, inside: 0.0
+
+
+def _sparse_squares(x, inside):
+    total = 0.0
+    for i in range(len(x.values)):
+        total += x.values[i] * x.values[i] * inside[x.indices[i]]
+    return total
+
+
 @kernel
 def row_sizes(X, rows, squared):
     """|x|^2 of these rows of X, or |x|_1."""
@@ -237,9 +269,15 @@ def axpy(target, x, s):
 
 
 @kernel
+def swept(batch):
+    """Whether all active features count as touched."""
+    return batch.count[DENSE_ROWS] > 0
+
+
+@kernel
 def in_batch(batch, active):
     """The active features that can have a nonzero gradient in the batch."""
-    if batch.count[DENSE_ROWS] > 0:
+    if swept(batch):
         return active.index[: active.size[0]]
     return batch.touched[: batch.count[TOUCHED]]
 
@@ -263,7 +301,7 @@ def clear(batch, active):
 @kernel
 def _whole(batch, active):
     """Whether no feature is left out: then there is no need to look up which ones are meant."""
-    return batch.count[DENSE_ROWS] > 0 and active.size[0] == len(active.index)
+    return swept(batch) and active.size[0] == len(active.index)
 
 
 @kernel
