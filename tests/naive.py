@@ -159,10 +159,10 @@ def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity, rare=False
         newest = min(1, 8 / (t - T if t > T else t))
         mean = mean + newest * (w - mean)
         keep = schedule(t, T, q, p, k, mu) if t > burn_in else p
-        few = rare and newest < 1 and 4 * last <= alive.sum()
+        few = rare and newest < 1 and last <= alive.sum()
         last = np.count_nonzero(full)
         entries += last
-        if keep < alive.sum() and (not few or keep == k or entries >= 4 * alive.sum()):
+        if keep < alive.sum() and (not few or keep == k or entries >= 8 * alive.sum()):
             entries = 0
             before, square = inverse_rate()
             before += t * np.mean(curvatures) * square

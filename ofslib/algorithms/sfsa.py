@@ -30,7 +30,7 @@ from ofslib.streams.row_stream import RowRegressor, RowStream, batches
 
 
 # Entries of sparse rows, for each feature left, after which features leave (see `is_due`).
-ROUND = 4
+ROUND = 8
 TINY = 1e-100
 
 
@@ -106,10 +106,10 @@ def descend(state, hp):
     else:
         g[-1] *= pace(hp, state.steps[0] + 1, batch.curvature)
     if hp.optimizer == Optimizer.sgd:
-        rows.descend(w, batch, active, rate)
         if state.lag[0] > 0.0:
-            for j in rows.in_batch(batch, active):
-                ahead[j] += rate / n * g[j] / state.lag[0]
+            rows.descend_and_clear(w, ahead, batch, active, rate, -rate / state.lag[0])
+        else:
+            rows.descend(w, batch, active, rate)
         return
     # No optimizer moves the intercept, which has its own step.
     w[-1] -= rate * g[-1] / n
@@ -295,7 +295,9 @@ def take(state, block, start, hp):
         rows.update_moments(state.moments, X, seen)
     if hp.spectral:
         step_size.add_slopes(known, y, seen, shown, hp.loss)
-        if state.steps[0] < hp.burn_in or state.steps[0] % step_size.PERIOD == 0:
+        # Where mini-batches touch few features, to observe one costs more than to learn it.
+        t, rare = state.steps[0], state.lag[0] > 0.0 and state.steps[0] >= step_size.SETTLED
+        if t < hp.burn_in or t % (step_size.RARELY if rare else step_size.PERIOD) == 0:
             step_size.observe(known, X, y, seen, shown, hp.loss, state.batch, active)
     return i
 
@@ -495,7 +497,7 @@ class Annealing(RowStream):
             lag=np.zeros(1),
             step_size=step_size.new_step_size(p if spectral else 0),
             active=rows.new_active(p),
-            batch=rows.new_batch(p, may_sweep=True),
+            batch=rows.new_batch(p, reach=1 if spectral else 4),
             moments=rows.new_moments(1 if self.importance == "coef" else p),
             steps=np.zeros(1, np.int64),
             entries=np.zeros(1, np.int64),

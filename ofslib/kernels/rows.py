@@ -45,7 +45,7 @@ class Active(NamedTuple):
 
 
 # Positions in `Batch.count`
-TOUCHED, ROWS, DENSE_ROWS, ENTRIES, ENTRIES_BEFORE = range(5)
+TOUCHED, ROWS, DENSE_ROWS, ENTRIES, ENTRIES_BEFORE, REACH = range(6)
 
 
 class Batch(NamedTuple):
@@ -56,8 +56,9 @@ class Batch(NamedTuple):
 
     gradient: np.ndarray  # (p + 1,) sum over rows of slope * x; the last entry is the intercept's
     touched: np.ndarray  # (p + 1,) uint32; `count[TOUCHED]` active features of sparse rows
-    # (5,) int64: touched features, rows, rows taken as dense, entries of sparse rows, and these of
-    # the mini-batch before (decides about speed only; -1: list what is touched in any case)
+    # (6,) int64: touched features, rows, rows taken as dense, entries of sparse rows, and these of
+    # the mini-batch before: where `REACH` times as many are more than the features in the model,
+    # sparse rows are taken as dense
     count: np.ndarray
     curvature: np.ndarray  # (2,) of the losses of all rows so far, and how many rows these are
 
@@ -77,9 +78,9 @@ def new_active(p: int, size: int | None = None) -> Active:
     return Active(index, np.array([size]), np.full(p, size > 0), np.zeros(1))
 
 
-def new_batch(p: int, may_sweep: bool = False) -> Batch:
-    """An empty mini-batch; `may_sweep`: its user may be told that all features are touched."""
-    count = np.array([0, 0, 0, 0, 0 if may_sweep else -1])
+def new_batch(p: int, reach: int = 0) -> Batch:
+    """An empty mini-batch; with a `reach` its user may be told that all features are touched."""
+    count = np.array([0, 0, 0, 0, 0, reach])
     return Batch(np.zeros(p + 1), np.zeros(p + 1, np.uint32), count, np.zeros(2))
 
 
@@ -194,7 +195,7 @@ def _add_dense_rows(batch, X, rows, slopes, active):
 def _add_sparse_rows(batch, X, rows, slopes, active):
     gradient, touched, count, fresh = batch.gradient, batch.touched, batch.count, active.fresh
     # To walk through all active features once is then faster than to list the touched ones.
-    sweep = 4 * count[ENTRIES_BEFORE] > active.size[0]
+    sweep = count[REACH] * count[ENTRIES_BEFORE] > active.size[0]
     count[ROWS] += len(rows)
     count[DENSE_ROWS] += len(rows) if sweep else 0
     n = count[TOUCHED]
@@ -293,8 +294,7 @@ def clear(batch, active):
             batch.gradient[j] = 0.0
             active.fresh[j] = True
         batch.gradient[-1] = 0.0
-    if batch.count[ENTRIES_BEFORE] >= 0:
-        batch.count[ENTRIES_BEFORE] = batch.count[ENTRIES]
+    batch.count[ENTRIES_BEFORE] = batch.count[ENTRIES]
     batch.count[:ENTRIES_BEFORE] = 0
 
 
@@ -315,6 +315,22 @@ def descend(w, batch, active, rate):
         for j in in_batch(batch, active):
             w[j] -= rate * g[j]
         w[-1] -= rate * g[-1]
+
+
+@kernel
+def descend_and_clear(w, other, batch, active, rate, other_rate):
+    """`descend` with touched features only, and the same of other coefficients; clears these.
+
+    The gradient is then read once. Of the intercept w alone changes.
+    """
+    g, rate, other_rate = batch.gradient, rate / batch.count[ROWS], other_rate / batch.count[ROWS]
+    for j in batch.touched[: batch.count[TOUCHED]]:
+        w[j] -= rate * g[j]
+        other[j] -= other_rate * g[j]
+        g[j] = 0.0
+        active.fresh[j] = True
+    w[-1] -= rate * g[-1]
+    batch.count[TOUCHED] = 0
 
 
 @kernel

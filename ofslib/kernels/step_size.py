@@ -28,8 +28,10 @@ from ofslib.kernels.rows import (
     touch,
 )
 
-# Once steps are made, only every so many mini-batches are observed, and count with this weight.
+# Once steps are made, only every so many mini-batches are observed, and count with this weight;
+# where each touches few features, fewer from the mini-batch SETTLED on.
 PERIOD, WEIGHT = 4, 0.2
+RARELY, SETTLED = 16, 256
 
 
 class StepSize(NamedTuple):
