@@ -134,7 +134,7 @@ def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity, rare=False
     curvature = {"log_loss": 0.25, "squared_hinge": 2}.get(loss, 1)
     w, mean, v = np.zeros(p), np.zeros(p), X[0] / np.linalg.norm(X[0])
     alive, norm, seen, curvatures, observed = np.ones(p, bool), 0, np.empty((0, p)), [], 0
-    entries, last = 0, 0
+    entries, last, apart = 0, 0, False
 
     def inverse_rate():
         square = np.square(seen[:, alive]).mean()
@@ -144,7 +144,7 @@ def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity, rare=False
         x, m = full * alive, full @ w
         s = slope(loss, m, labels)
         g = s @ x / len(x)
-        if t <= burn_in or (t - 1) % 4 == 0:
+        if t <= burn_in or (t - 1) % (16 if apart and t > 256 else 4) == 0:
             a = np.full(len(x), float(curvature))
             if loss == "log_loss":
                 a[np.abs(m) > 1e-3] = [np.tanh(u / 2) / u / 2 for u in m[np.abs(m) > 1e-3]]
@@ -163,7 +163,7 @@ def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity, rare=False
         last = np.count_nonzero(full)
         entries += last
         if keep < alive.sum() and (not few or keep == k or entries >= 8 * alive.sum()):
-            entries = 0
+            entries, few = 0, False
             before, square = inverse_rate()
             before += t * np.mean(curvatures) * square
             alive = np.isin(np.arange(p), top(np.where(alive, np.abs(mean), -1), keep))
@@ -173,6 +173,7 @@ def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity, rare=False
             after += t * np.mean(curvatures) * square
             stretch = alive * (1 if loss == "squared_error" else before / after)
             w, mean = stretch * w, stretch * mean
+        apart = few
     return mean
 
 
