@@ -134,7 +134,7 @@ def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity, rare=False
     curvature = {"log_loss": 0.25, "squared_hinge": 2}.get(loss, 1)
     w, mean, v = np.zeros(p), np.zeros(p), X[0] / np.linalg.norm(X[0])
     alive, norm, seen, curvatures, observed = np.ones(p, bool), 0, np.empty((0, p)), [], 0
-    entries, last, apart = 0, 0, False
+    last, apart = 0, False
 
     def inverse_rate():
         square = np.square(seen[:, alive]).mean()
@@ -161,9 +161,9 @@ def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity, rare=False
         keep = schedule(t, T, q, p, k, mu) if t > burn_in else p
         few = rare and newest < 1 and last <= alive.sum()
         last = np.count_nonzero(full)
-        entries += last
-        if keep < alive.sum() and (not few or keep == k or entries >= 8 * alive.sum()):
-            entries, few = 0, False
+        leaving = alive.sum() - keep
+        if leaving > (0 if not few or keep == k else alive.sum() / 16 - 1e-9):
+            few = False
             before, square = inverse_rate()
             before += t * np.mean(curvatures) * square
             alive = np.isin(np.arange(p), top(np.where(alive, np.abs(mean), -1), keep))

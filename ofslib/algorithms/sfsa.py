@@ -29,8 +29,8 @@ from ofslib.streams.parameters import (
 from ofslib.streams.row_stream import RowRegressor, RowStream, batches
 
 
-# Entries of sparse rows, for each feature left, after which features leave (see `is_due`).
-ROUND = 8
+# Where mini-batches touch few features, one of so many leaves at least, if any does.
+ROUND = 16
 TINY = 1e-100
 
 
@@ -71,7 +71,6 @@ class State(NamedTuple):
     batch: rows.Batch
     moments: rows.Moments
     steps: np.ndarray  # (1,) gradient steps made
-    entries: np.ndarray  # (1,) int64: of sparse rows since features left the last time
     scratch: np.ndarray  # (2, p + 1) of the selection
 
 
@@ -140,14 +139,9 @@ def features_left(state, hp):
 
 @kernel
 def is_due(state, hp):
-    """Whether features leave now.
-
-    With the spectral step and mini-batches that touch few of the features they leave together,
-    when the rows since the last time had `ROUND` times as many entries as features are left.
-    """
+    """Whether features leave now: by ones, or, where steps touch few of them, many at once."""
     m, keep = state.active.size[0], features_left(state, hp)
-    rare = state.lag[0] > 0.0 and keep > hp.k and state.entries[0] < ROUND * m
-    return keep < m and not rare
+    return keep < m and (state.lag[0] == 0.0 or keep <= hp.k or ROUND * (m - keep) >= m)
 
 
 @kernel
@@ -155,7 +149,6 @@ def anneal(state, ranked, hp):
     """Keep the M_t most important features."""
     active, m, keep = state.active, state.active.size[0], features_left(state, hp)
     before = stiffness(state, hp) if hp.spectral else 1.0
-    state.entries[0] = 0
     prune(ranked, active, state.moments, hp.importance, keep, state.scratch)
     for j in active.index[keep:m]:
         state.w[j] = 0.0
@@ -203,7 +196,6 @@ def advance(state, hp):
     state.step_size.slopes[0] = 0.0
     if hp.spectral:
         average(state, hp)
-    state.entries[0] += state.batch.count[rows.ENTRIES]
     rows.clear(state.batch, state.active)
     state.steps[0] += 1
     return is_due(state, hp)
@@ -500,7 +492,6 @@ class Annealing(RowStream):
             batch=rows.new_batch(p, reach=1 if spectral else 4),
             moments=rows.new_moments(1 if self.importance == "coef" else p),
             steps=np.zeros(1, np.int64),
-            entries=np.zeros(1, np.int64),
             scratch=np.zeros((2, p + 1)),
         )
 
