@@ -1,0 +1,86 @@
+"""Every table and figure: of which paper, drawn from what, and what its verdicts are."""
+
+import re
+from collections import Counter
+from typing import Any
+
+import pandas as pd
+
+from ofslib.reproduction.project import Project
+
+PAPERS = {
+    "sfsa": "Sun and Barbu, stochastic feature selection with annealing",
+    "dissertation": "Sun (2019), dissertation",
+    "ofs": "Wang, Shen and Li (2018), streaming features",
+    "os": "Yang et al. (2016), online substitution",
+    "barda": "Zhai et al. (2018), adaptive sub-gradient methods",
+    "own": "Of our own",
+}
+# Words of the figures' claims that mean the same as one of the tables' verdicts.
+SAME = {"holds": "agrees", "reproduced": "agrees", "fails": "worse", "not reproduced": "worse"}
+SAME |= {"is violated": "worse", "does not apply": "not comparable"}
+
+
+def paper_of(entry: str) -> str:
+    """The paper that an entry belongs to, by its name; "own" if to none."""
+    first = entry.removeprefix("bounds_").partition("_")[0]
+    return first if first in PAPERS else "own"
+
+
+def in_order(work: Project) -> list[str]:
+    """The entries by paper: tables, figures, theorems, each by its number."""
+
+    def place(entry: str) -> tuple:
+        kinds = ["table" in entry, "figure" in entry, True]
+        parts = [(word.zfill(3), entry) for word in re.findall(r"[a-z]+|\d+", entry)]
+        return list(PAPERS).index(paper_of(entry)), kinds.index(True), parts
+
+    return sorted(work.entries, key=place)
+
+
+def drawn(work: Project, entry: str) -> dict[str, pd.DataFrame]:
+    """The tables that stand behind an entry as it is drawn, by their files; none if it is not."""
+    names = [file for file in work.figures(entry) if file.endswith(".csv")]
+    there = [file for file in names if (work.root / file).is_file()]
+    return {file: pd.read_csv(work.root / file, low_memory=False) for file in there}
+
+
+def verdicts(tables: dict[str, pd.DataFrame]) -> Counter:
+    """How often each verdict was given in what is drawn of an entry."""
+    told = [table["verdict"].dropna() for table in tables.values() if "verdict" in table]
+    return Counter(word for column in told for word in column)
+
+
+def overview(work: Project) -> list[dict[str, Any]]:
+    """What there is of each table and figure, in the order of `in_order`.
+
+    Keys: entry, paper, source, title, notebook, parameter (the line that makes the notebook show
+    it), target (of snakemake), drawn, runs and runs_made (files of results, at this scale),
+    verdicts (as `verdicts`).
+    """
+    rows = []
+    for name in in_order(work):
+        spec, tables = work.entries[name].spec, drawn(work, name)
+        runs = len([*work.inputs(name), *work.inputs(name, "time")])
+        row = {"entry": name, "paper": paper_of(name)}
+        row |= {key: spec[key] for key in ("source", "title")}
+        row |= {"notebook": work.notebook(name), "parameter": f'entry = "{name}"'}
+        row |= {"target": f"figure_{name}", "drawn": bool(tables)}
+        row |= {"runs": runs, "runs_made": runs - len(work.lacks(name))}
+        rows.append(row | {"verdicts": dict(verdicts(tables))})
+    return rows
+
+
+def as_markdown(rows: list[dict[str, Any]]) -> str:
+    """The rows of `overview` as a table that links their notebooks, which stand beside it."""
+    lines = ["| | notebook | its first cell | runs here | verdicts |", "|---|---|---|---|---|"]
+    for row in rows:
+        name = row["notebook"].rpartition("/")[2]
+        runs = f"{row['runs_made']} of {row['runs']}" if row["runs"] else "none needed"
+        if row["runs_made"] < row["runs"]:
+            runs += f": `snakemake --cores 8 {row['target']}`"
+        found = ", ".join(f"{n} {word}" for word, n in row["verdicts"].items())
+        found = found or ("drawn" if row["drawn"] else "not drawn")
+        cells = [f"{row['source']}: {row['title']}", f"[{name}]({name})", f"`{row['parameter']}`"]
+        lines.append("| " + " | ".join([*cells, runs, found]) + " |")
+    return "\n".join(lines)
