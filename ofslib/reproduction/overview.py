@@ -7,13 +7,14 @@ from typing import Any
 import pandas as pd
 
 from ofslib.reproduction.project import Project
+from ofslib.reproduction.tables import VERDICTS
 
 PAPERS = {
-    "sfsa": "Sun and Barbu, stochastic feature selection with annealing",
-    "dissertation": "Sun (2019), dissertation",
-    "ofs": "Wang, Shen and Li (2018), streaming features",
-    "os": "Yang et al. (2016), online substitution",
-    "barda": "Zhai et al. (2018), adaptive sub-gradient methods",
+    "sfsa": "sfsa: Sun and Barbu",
+    "dissertation": "dissertation: Sun (2019)",
+    "os": "os: Yang et al. (2016)",
+    "ofs": "ofs: Wang et al. (2018)",
+    "barda": "barda: Zhai et al. (2018)",
     "own": "Of our own",
 }
 # Words of the figures' claims that mean the same as one of the tables' verdicts.
@@ -45,10 +46,16 @@ def drawn(work: Project, entry: str) -> dict[str, pd.DataFrame]:
     return {file: pd.read_csv(work.root / file, low_memory=False) for file in there}
 
 
-def verdicts(tables: dict[str, pd.DataFrame]) -> Counter:
+def rank(word: str) -> int:
+    """The place of a verdict among others: as those of tables, in the order of the rule."""
+    return VERDICTS.index(SAME.get(word, word)) if SAME.get(word, word) in VERDICTS else -1
+
+
+def verdicts(drawn: dict[str, pd.DataFrame]) -> dict[str, int]:
     """How often each verdict was given in what is drawn of an entry."""
-    told = [table["verdict"].dropna() for table in tables.values() if "verdict" in table]
-    return Counter(word for column in told for word in column)
+    told = [table["verdict"].dropna() for table in drawn.values() if "verdict" in table]
+    counts = Counter(word for column in told for word in column)
+    return {word: counts[word] for word in sorted(counts, key=rank)}
 
 
 def overview(work: Project) -> list[dict[str, Any]]:
@@ -67,7 +74,7 @@ def overview(work: Project) -> list[dict[str, Any]]:
         row |= {"notebook": work.notebook(name), "parameter": f'entry = "{name}"'}
         row |= {"target": f"figure_{name}", "drawn": bool(tables)}
         row |= {"runs": runs, "runs_made": runs - len(work.lacks(name))}
-        rows.append(row | {"verdicts": dict(verdicts(tables))})
+        rows.append(row | {"verdicts": verdicts(tables)})
     return rows
 
 

@@ -14,7 +14,7 @@ from ofslib._printing import duration
 
 # How messages of Snakemake begin that say nothing of this run.
 DULL = ("Assuming unrestricted", "Building DAG", "Using shell", "Conda environments: ignored")
-DULL += ("Select jobs", "Complete log", "Workflow finished", "Config file ", "host: ")
+DULL += ("Select jobs", "Complete log", "Elapsed time", "Touching output file", "host: ")
 DULL_EVENTS = {"workflow_started", "run_info", "resources_info", "job_info", "job_started"}
 DULL_EVENTS |= {"progress", "shellcmd"}
 
@@ -69,11 +69,12 @@ class ShortLog(logging.Formatter):
     def begin(self, steps: Iterable[Step]) -> str:
         """Take these steps as those of the run: how many, and about how long they take."""
         self.steps = {step.number: step for step in steps}
-        return ", ".join([f"{len(self.steps)} steps", *self._left("about {}")])
+        number = f"{len(self.steps)} step" + "s" * (len(self.steps) != 1)
+        return ", ".join([number, *self._left("about {}")])
 
     def _left(self, text: str) -> list[str]:
-        """About how long the steps take that remain; nothing if no step was ever made."""
-        if not self.took:
+        """About how long the steps take that remain; nothing if none was ever made or remains."""
+        if not self.took or self.done >= self.steps.keys():
             return []
         alike = {None: list(self.took.values())}  # by rule; None: all
         for step in self.steps.values():

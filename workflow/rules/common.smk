@@ -189,7 +189,7 @@ def print_summary():
     drawn = [name for name in work.entries if made & set(work.figures(name))]
     named = [f"{len(drawn)} tables and figures in {work.folder}/"]
     if len(drawn) <= 3:
-        named = [file for name in drawn for file in work.figures(name)]
+        named = [f"{work.folder}/{name}.*" for name in drawn]
     results = sum(file.startswith("results/") and file.endswith(".csv") for file in made)
     named += [f"{results} results in results/{work.scale}/"] * (results > 0)
     made_here = f"Made at scale {work.scale}: " + ", ".join([*named, *({work.report} & made)])

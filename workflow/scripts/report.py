@@ -36,11 +36,8 @@ def block(table: pd.DataFrame, caption: str) -> dict[str, Any]:
     for cell in table.to_dict("records"):
         row = rows.setdefault(tuple(cell[a] for a in axes), {})
         row[cell["method"]] = shown_cell(cell)
-    shown = [
-        {"head": [str(value) for value in key], "cells": [row.get(m) for m in methods]}
-        for key, row in rows.items()
-    ]
-    return {"caption": caption, "axes": axes, "methods": methods, "rows": shown}
+    shown = [(", ".join(map(str, key)), [row.get(m) for m in methods]) for key, row in rows.items()]
+    return {"caption": caption, "axes": ", ".join(axes), "methods": methods, "rows": shown}
 
 
 def shown_cell(cell: dict[str, Any]) -> dict[str, str]:
@@ -68,7 +65,8 @@ def blocks(work: project.Project, name: str, drawn: dict[str, pd.DataFrame]) -> 
     for table in drawn.values():
         if "verdict" in table:
             by = [column for column in ("reading", "metric") if column in table]
-            found.append(plain(tables.tally(table, by), "Verdicts, and how sharp they are"))
+            if "strict" in table:
+                found.append(plain(tables.tally(table, by), "Verdicts, and how sharp they are"))
             for (*reading, metric), part in table.groupby(by, sort=False):
                 found.append(block(part, ": ".join([*reading, tables.caption(metric)])))
         elif "k" in table and "dataset" in table:
@@ -90,6 +88,7 @@ def claims(table: pd.DataFrame) -> dict[str, Any] | None:
     by = [axis for axis in axes if axis in told]
     counts = told.groupby(by, sort=False, dropna=False)["verdict"].value_counts()
     counts = counts.unstack(fill_value=0)
+    counts = counts[sorted(counts, key=overview.rank)]
     head = counts.index.to_frame(index=False).fillna("").astype(str).to_numpy().tolist()
     rows = zip(head, counts.to_numpy().tolist(), strict=True)
     return {"axes": by, "words": list(counts), "rows": list(rows)}
@@ -126,12 +125,18 @@ def picture(svg: str) -> dict[str, Any]:
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.S)
     named = set(re.findall(r"#([\w.-]+)", svg))
     svg = re.sub(r" id='([\w.-]+)'", lambda m: m[0] if m[1] in named else "", svg)
-    # A tenth of a point is less than anyone sees; factors (scale) stay as they are.
-    svg = re.sub(r" (d|x|y)='[^']*'", lambda m: re.sub(r"(\.\d)\d+", r"\1", m[0]), svg)
-    svg = re.sub(r">\s+<", "><", re.sub(r"\s+", " ", svg))
+    svg = re.sub(r" [dxy]='[^']*'|translate\([^)]*\)", lambda m: _short(m[0]), svg)
+    svg = re.sub(r"([>;:])\s+", r"\1", re.sub(r"\s+", " ", svg))
     width, height = (round(float(re.search(rf" {s}='([\d.]+)pt'", svg)[1])) for s in SIDES)
+    # Without & and ", as it stands in an attribute.
     address = "data:image/svg+xml," + urllib.parse.quote(svg, safe=" !$'()*+,-./:;<=>?@[]_{|}~")
-    return {"src": address, "width": width, "height": height}
+    return {"src": markupsafe.Markup(address), "width": width, "height": height}
+
+
+def _short(numbers: str) -> str:
+    """Places to a tenth of a point, which is less than anyone sees."""
+    numbers = re.sub(r"\d+\.\d+", lambda m: f"{float(m[0]):.1f}".removesuffix(".0"), numbers)
+    return re.sub(r"(?<!^)\s*([A-Za-z=-])\s*", r"\1", numbers)
 
 
 
@@ -183,18 +188,18 @@ def section(work: project.Project, row: dict[str, Any], items: list[dict]) -> di
     name = row["entry"]
     spec, source = work.entries[name].spec, work.source(name)
 
-    def link(*files: str) -> list[tuple[str, str]]:
+    def link(*files: str | None) -> list[tuple[str, str]]:
         folder = Path(work.report).parent
-        return [(file, Path(os.path.relpath(file, folder)).as_posix()) for file in files]
+        return [(file, Path(os.path.relpath(file, folder)).as_posix()) for file in files if file]
 
     logs = f"logs/{work.scale}"
     links = {"notebook": link(row["notebook"]), "entry": link(work.files[name])}
-    links |= {"files": link(*work.figures(name)), "paper's numbers": link(work.published(name) or "")}
+    links |= {"files": link(*work.figures(name)), "paper's numbers": link(work.published(name))}
     links |= {"log": link(f"{logs}/{name}.txt", f"{logs}/{name}.ipynb")}
     if row["runs"]:
         links["log"] += link(f"{logs}/{source.name}/")
-    links = {key: [file for file in files if file[0]] for key, files in links.items()}
     own = [item for item in items if about(item, name, spec["source"])]
+    links |= {"errata": link("docs/errata.md")} if own else {}
     content = row | {"links": links, "readings": source.spec["readings"], "errata": own}
     drawn = overview.drawn(work, name)
     if spec["form"] == "table":
