@@ -29,6 +29,7 @@ DEFAULTS = {
     "time": None,
     "parameters": {},
     "only": {},
+    "weak_baselines": {},
     "at_scale": {},  # of the scale that is run: axis or swept parameter -> values
 }
 
