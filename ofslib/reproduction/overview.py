@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from ofslib.reproduction.project import Project
+from ofslib.reproduction.scoreboard import scoreboard
 from ofslib.reproduction.tables import VERDICTS
 
 PAPERS = {
@@ -54,8 +55,7 @@ def rank(word: str) -> int:
 def verdicts(drawn: dict[str, pd.DataFrame]) -> dict[str, int]:
     """How often each verdict was given in what is drawn of an entry."""
     told = [table["verdict"].dropna() for table in drawn.values() if "verdict" in table]
-    counts = Counter(word for column in told for word in column)
-    return {word: counts[word] for word in sorted(counts, key=rank)}
+    return dict(Counter(word for column in told for word in column))
 
 
 def overview(work: Project) -> list[dict[str, Any]]:
@@ -63,9 +63,9 @@ def overview(work: Project) -> list[dict[str, Any]]:
 
     Keys: entry, paper, source, title, notebook, parameter (the line that makes the notebook show
     it), target (of snakemake), drawn, runs and runs_made (files of results, at this scale),
-    verdicts (as `verdicts`).
+    verdicts (of a paper's table as in `scoreboard`, else all that are given).
     """
-    rows = []
+    board, rows = scoreboard(work).groupby(["table", "verdict"])["cells"].sum(), []
     for name in in_order(work):
         spec, tables = work.entries[name].spec, drawn(work, name)
         runs = len([*work.inputs(name), *work.inputs(name, "time")])
@@ -74,7 +74,8 @@ def overview(work: Project) -> list[dict[str, Any]]:
         row |= {"notebook": work.notebook(name), "parameter": f'entry = "{name}"'}
         row |= {"target": f"figure_{name}", "drawn": bool(tables)}
         row |= {"runs": runs, "runs_made": runs - len(work.lacks(name))}
-        rows.append(row | {"verdicts": verdicts(tables)})
+        counts = board[name].to_dict() if name in board else verdicts(tables)
+        rows.append(row | {"verdicts": {word: counts[word] for word in sorted(counts, key=rank)}})
     return rows
 
 

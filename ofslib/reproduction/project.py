@@ -221,7 +221,7 @@ def made(entry: str, scale: str, output: str | None = None, **changes: Any) -> P
     if not wanted.lacks(entry):
         return wanted
     for work in (load(scale=other, **changes) for other in others):
-        if not work.lacks(entry):
+        if work.inputs(entry) and not work.lacks(entry):
             return work
     drawn = f"; {wanted.report} shows what is drawn" if os.path.exists(wanted.report) else ""
     raise NotMade(f"{entry} has not been made at scale {scale}: {wanted.command(entry)}{drawn}")

@@ -8,6 +8,7 @@ import math
 import os
 import re
 import urllib.parse
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -63,12 +64,13 @@ def blocks(work: project.Project, name: str, drawn: dict[str, pd.DataFrame]) -> 
     """What the report shows of a table."""
     spec, found = work.entries[name].spec, []
     for table in drawn.values():
-        if "verdict" in table:
+        if "strict" in table:
             by = [column for column in ("reading", "metric") if column in table]
-            if "strict" in table:
-                found.append(plain(tables.tally(table, by), "Verdicts, and how sharp they are"))
+            found.append(plain(tables.tally(table, by), "Verdicts, and how sharp they are"))
             for (*reading, metric), part in table.groupby(by, sort=False):
                 found.append(block(part, ": ".join([*reading, tables.caption(metric)])))
+        elif "verdict" in table:
+            continue
         elif "k" in table and "dataset" in table:
             for dataset, part in table.groupby("dataset", sort=False):
                 shown = tables.by_budget(part, "AUC", spec["methods"]).rename_axis("method")
@@ -79,10 +81,8 @@ def blocks(work: project.Project, name: str, drawn: dict[str, pd.DataFrame]) -> 
     return found
 
 
-def claims(table: pd.DataFrame) -> dict[str, Any] | None:
-    """How often each verdict was given on what is said of a figure."""
-    if "verdict" not in table or table["verdict"].isna().all():
-        return None
+def claims(table: pd.DataFrame) -> dict[str, Any]:
+    """How often each verdict was given on what is said of a figure, or of the times of a table."""
     told = table.dropna(subset="verdict").dropna(axis="columns", how="all")
     axes = ("says", "reading", "dataset", "panel", "method", "against", "claim", "what")
     by = [axis for axis in axes if axis in told]
@@ -110,7 +110,7 @@ def score(board: pd.DataFrame) -> dict[str, Any]:
         paper: [row(own[own["method"] == m], method=m) for m in looks.in_order(own["method"])]
         for paper, own in named.groupby("paper", sort=False)
     }
-    return {"papers": [*papers, row(board, paper="All five")], "methods": methods}
+    return {"papers": [*papers, row(board, paper="all")], "methods": methods}
 
 
 # -------------------------------------------------- pictures and words
@@ -182,6 +182,9 @@ def markdown(text: str) -> markupsafe.Markup:
 
 # -------------------------------------------------- the page
 
+ENVIRONMENT = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+ENVIRONMENT.filters["markdown"] = markdown
+
 
 def section(work: project.Project, row: dict[str, Any], items: list[dict]) -> dict[str, Any]:
     """What the report shows of one entry, a row of `overview`."""
@@ -194,7 +197,8 @@ def section(work: project.Project, row: dict[str, Any], items: list[dict]) -> di
 
     logs = f"logs/{work.scale}"
     links = {"notebook": link(row["notebook"]), "entry": link(work.files[name])}
-    links |= {"files": link(*work.figures(name)), "paper's numbers": link(work.published(name))}
+    files = work.figures(name) if row["drawn"] else []
+    links |= {"files": link(*files), "paper's numbers": link(work.published(name))}
     links |= {"log": link(f"{logs}/{name}.txt", f"{logs}/{name}.ipynb")}
     if row["runs"]:
         links["log"] += link(f"{logs}/{source.name}/")
@@ -202,23 +206,31 @@ def section(work: project.Project, row: dict[str, Any], items: list[dict]) -> di
     links |= {"errata": link("docs/errata.md")} if own else {}
     content = row | {"links": links, "readings": source.spec["readings"], "errata": own}
     drawn = overview.drawn(work, name)
+    said = [table for table in drawn.values() if "strict" not in table and "verdict" in table]
+    content["claims"] = [claims(table) for table in said if table["verdict"].notna().any()]
+    if not drawn:
+        return content
     if spec["form"] == "table":
         return content | {"blocks": blocks(work, name, drawn)}
     svg = (work.root / work.folder / f"{name}.svg").read_text(encoding="utf-8")
-    return content | {"picture": picture(svg), "claims": claims(*drawn.values())}
+    return content | {"picture": picture(svg)}
 
 
 def page(work: project.Project) -> str:
     """The report of a project whose figures are made."""
     items = errata((work.root / "docs/errata.md").read_text(encoding="utf-8"))
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["markdown"] = markdown
-    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    template = ENVIRONMENT.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    rows, board = overview.overview(work), scoreboard(work)
+    said = {paper: Counter() for paper in overview.PAPERS}
+    for row in rows:
+        if row["entry"] not in set(board["table"]):
+            said[row["paper"]].update(row["verdicts"])
     return template.render(
         provenance=json.loads((work.root / work.provenance).read_text(encoding="utf-8")),
         papers=overview.PAPERS,
-        sections=[section(work, row, items) for row in overview.overview(work)],
-        score=score(scoreboard(work)),
+        sections=[section(work, row, items) for row in rows],
+        score=score(board),
+        said={p: dict(sorted(c.items(), key=lambda w: overview.rank(w[0]))) for p, c in said.items() if c},
         same=overview.SAME,
         scale=work.scale,
         rule=tables.RULE,
