@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from ofslib._printing import text_table
-from ofslib.reproduction import project, tables
+from ofslib.reproduction import claims, project, tables
 
 # The papers' cells, how many there are in each table, and why some are in no file.
 LIST = "config/published.csv"
@@ -125,6 +125,10 @@ def judge(work: project.Project) -> list[str]:
             table = tables.beside_paper(cells, published, key, weak)
             tables.save_csv(table, str(work.root / stem))
             done.append(f"{stem}.csv")
+            if entry.spec["time_claims"] and "time_s" in metrics:
+                said = claims.claim_times(table, entry.spec["time_claims"])
+                tables.save_csv(said, str(work.root / work.folder / f"{name}_claims"))
+                done.append(f"{work.folder}/{name}_claims.csv")
     return done
 
 
