@@ -1,4 +1,4 @@
-"""What the screen shows of a run: the steps that remain, how long they take, and what went wrong."""
+"""What the screen shows of a run: the steps that remain, how long they take, what went wrong."""
 
 import json
 import logging
@@ -27,7 +27,11 @@ class Screen:
         return self.say("Finished", event="job_finished", at=end, job_id=number)
 
 
-STEPS = [Step(1, "one.csv", "run", 0.5), Step(2, "two.csv", "run", 0.5), Step(3, "x.svg", "draw", 1)]
+STEPS = [
+    Step(1, "one.csv", "run", 0.5),
+    Step(2, "two.csv", "run", 0.5),
+    Step(3, "x.svg", "draw", 1),
+]
 
 
 @pytest.fixture
@@ -49,7 +53,9 @@ def test_the_last_run_tells_how_long_this_one_takes(file):
     screen.say(event="job_info", at=0, jobid=2, rule_msg="b")
     # 1800 of the 3600 s of the second have passed: half of the machine for 1800 s, and the drawing.
     assert screen.step(1, 0, 1800).startswith("[1 of 3, about 17 min left]")
-    assert screen.say("", event="job_finished", at=1900, job_id=2).startswith("[2 of 3, about 2 min")
+    assert screen.say("", event="job_finished", at=1900, job_id=2).startswith(
+        "[2 of 3, about 2 min"
+    )
     assert screen.step(3, 1900, 1910, "draw") == "[3 of 3] draw: 10.0 s"
     took = json.loads(file.read_text())
     assert took == {"one.csv": 1800.0, "two.csv": 1900.0, "x.svg": 10.0, "y": 9e9}

@@ -159,7 +159,9 @@ def test_errata_are_read_by_what_they_name():
     assert report.labels("Tables 5.1, A.1; Fig. 2, corollary") == {
         *("Table 5.1", "Table A.1", "Figure 2")
     }
-    text = "# All\n## sfsa (Sun)\n1. **One.** Table 1\n   is `so`.\n### Typos\n2. Two\n## os\n1. x\n"
+    text = (
+        "# All\n## sfsa (Sun)\n1. **One.** Table 1\n   is `so`.\n### Typos\n2. Two\n## os\n1. x\n"
+    )
     items = report.errata(text)
     assert [(i["paper"], i["number"], i["text"]) for i in items] == [
         *(("sfsa", "1", "**One.** Table 1 is `so`."), ("sfsa", "2", "Two"), ("os", "1", "x"))

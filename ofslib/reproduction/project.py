@@ -201,7 +201,7 @@ def scales(root: str | os.PathLike = ".") -> list[str]:
 
 
 def made(entry: str, scale: str, output: str | None = None, **changes: Any) -> Project:
-    """The project at a scale, or at the largest other one at which the results of `entry` are there.
+    """The project at a scale, or at the largest other one at which `entry` has its results.
 
     Parameters
     ----------

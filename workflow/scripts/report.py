@@ -113,6 +113,15 @@ def score(board: pd.DataFrame) -> dict[str, Any]:
     return {"papers": [*papers, row(board, paper="all")], "methods": methods}
 
 
+def said_of_figures(rows: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """Of each paper, how often each verdict was given in these rows of the overview."""
+    found = {}
+    for row in rows:
+        if row["verdicts"]:
+            found.setdefault(row["paper"], Counter()).update(row["verdicts"])
+    return {p: {w: found[p][w] for w in sorted(found[p], key=overview.rank)} for p in found}
+
+
 # -------------------------------------------------- pictures and words
 
 
@@ -137,7 +146,6 @@ def _short(numbers: str) -> str:
     """Places to a tenth of a point, which is less than anyone sees."""
     numbers = re.sub(r"\d+\.\d+", lambda m: f"{float(m[0]):.1f}".removesuffix(".0"), numbers)
     return re.sub(r"(?<!^)\s*([A-Za-z=-])\s*", r"\1", numbers)
-
 
 
 def labels(text: str) -> set[str]:
@@ -221,16 +229,12 @@ def page(work: project.Project) -> str:
     items = errata((work.root / "docs/errata.md").read_text(encoding="utf-8"))
     template = ENVIRONMENT.from_string(TEMPLATE.read_text(encoding="utf-8"))
     rows, board = overview.overview(work), scoreboard(work)
-    said = {paper: Counter() for paper in overview.PAPERS}
-    for row in rows:
-        if row["entry"] not in set(board["table"]):
-            said[row["paper"]].update(row["verdicts"])
     return template.render(
         provenance=json.loads((work.root / work.provenance).read_text(encoding="utf-8")),
         papers=overview.PAPERS,
         sections=[section(work, row, items) for row in rows],
         score=score(board),
-        said={p: dict(sorted(c.items(), key=lambda w: overview.rank(w[0]))) for p, c in said.items() if c},
+        said=said_of_figures([row for row in rows if row["entry"] not in set(board["table"])]),
         same=overview.SAME,
         scale=work.scale,
         rule=tables.RULE,
