@@ -8,6 +8,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from ofslib._printing import text_table
@@ -70,6 +71,10 @@ def _judged(figures: Path, table: str) -> pd.DataFrame:
     files = [figures / f"{table}{end}.csv" for end in ("", "_time")]
     parts = [pd.read_csv(file) for file in files if file.is_file()]
     made = pd.concat(parts) if parts else pd.DataFrame()
+    if "same" in made:  # sizes of data sets
+        same, other = made["same"].eq(True), made["same"].eq(False)
+        made["verdict"] = np.where(same, "agrees", tables.NO_VERDICT)
+        made["why"] = made["why"].where(~other, "another data set")
     if "verdict" not in made:
         return pd.DataFrame()
     return made[made["reading"] == made["reading"].iloc[-1]] if "reading" in made else made
