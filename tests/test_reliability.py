@@ -222,7 +222,7 @@ def test_the_report_escapes_every_name():
     section = dict.fromkeys(keys, HOSTILE) | {"paper": HOSTILE, "drawn": True}
     section |= {"readings": {HOSTILE: {"note": HOSTILE}}, "verdicts": {HOSTILE: 1}}
     section |= {"links": {"notebook": [(HOSTILE, HOSTILE)]}, "errata": [erratum]}
-    section |= {"blocks": blocks, "claims": [report.claims(table)]}
+    section |= {"blocks": blocks, "claims": list(report.claims(table))}
     columns = ("paper", "table", "method", "verdict", "why")
     board = pd.DataFrame([dict.fromkeys(columns, HOSTILE) | {"verdict": "agrees", "cells": 1}])
     page = report.ENVIRONMENT.from_string(report.TEMPLATE.read_text(encoding="utf-8")).render(

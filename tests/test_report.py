@@ -152,6 +152,14 @@ def test_a_picture_keeps_its_shapes():
     )
 
 
+def test_all_errata_are_read_and_those_of_a_table_stand_beside_it(page):
+    text = (ROOT / "docs/errata.md").read_text(encoding="utf-8")
+    items = report.errata(text)
+    assert len(items) == len(re.findall(r"^\*\*\w+ \d+\.\*\*", text, re.M)) > 30
+    assert {item["paper"] for item in items} <= set(overview.PAPERS)
+    assert page.count("<summary>Erratum ") > 40
+
+
 def test_errata_are_read_by_what_they_name():
     assert report.labels("Tables 1 to 3, Figure 5.1 and Theorems 2 and A.1") == {
         *("Table 1", "Table 2", "Table 3", "Figure 5.1", "Theorem 2", "Theorem A.1")
@@ -159,12 +167,13 @@ def test_errata_are_read_by_what_they_name():
     assert report.labels("Tables 5.1, A.1; Fig. 2, corollary") == {
         *("Table 5.1", "Table A.1", "Figure 2")
     }
-    text = (
-        "# All\n## sfsa (Sun)\n1. **One.** Table 1\n   is `so`.\n### Typos\n2. Two\n## os\n1. x\n"
-    )
+    text = "# All\n## sfsa (Sun)\n### Inferred\n**sfsa 1.** **One.** Table 1\n   is `so`.\n"
+    text += "### Typo\n**sfsa 2.** Two\n## os\n**os 1.** x\n"
     items = report.errata(text)
-    assert [(i["paper"], i["number"], i["text"]) for i in items] == [
-        *(("sfsa", "1", "**One.** Table 1 is `so`."), ("sfsa", "2", "Two"), ("os", "1", "x"))
+    assert [(i["paper"], i["number"], i["kind"], i["text"]) for i in items] == [
+        ("sfsa", "1", "Inferred", "**One.** Table 1 is `so`."),
+        ("sfsa", "2", "Typo", "Two"),
+        ("os", "1", "", "x"),
     ]
     assert report.about(items[0], "sfsa_table_1", "Sun, Table 1")
     assert not report.about(items[0], "sfsa_table_2", "Sun, Table 2")

@@ -9,6 +9,7 @@ import os
 import re
 import urllib.parse
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,8 @@ def blocks(work: project.Project, name: str, drawn: dict[str, pd.DataFrame]) -> 
     for table in drawn.values():
         if "strict" in table:
             by = [column for column in ("reading", "metric") if column in table]
-            found.append(plain(tables.tally(table, by), "Verdicts, and how sharp they are"))
+            if set(table["metric"]) & tables.TOLERANCE.keys():
+                found.append(plain(tables.tally(table, by), "Verdicts, and how sharp they are"))
             for (*reading, metric), part in table.groupby(by, sort=False):
                 found.append(block(part, ": ".join([*reading, tables.caption(metric)])))
         elif "verdict" in table:
@@ -81,17 +83,20 @@ def blocks(work: project.Project, name: str, drawn: dict[str, pd.DataFrame]) -> 
     return found
 
 
-def claims(table: pd.DataFrame) -> dict[str, Any]:
+def claims(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """How often each verdict was given on what is said of a figure, or of the times of a table."""
-    told = table.dropna(subset="verdict").dropna(axis="columns", how="all")
-    axes = ("says", "reading", "dataset", "panel", "method", "against", "claim", "what")
-    by = [axis for axis in axes if axis in told]
-    counts = told.groupby(by, sort=False, dropna=False)["verdict"].value_counts()
-    counts = counts.unstack(fill_value=0)
-    counts = counts[sorted(counts, key=overview.rank)]
-    head = counts.index.to_frame(index=False).fillna("").astype(str).to_numpy().tolist()
-    rows = zip(head, counts.to_numpy().tolist(), strict=True)
-    return {"axes": by, "words": list(counts), "rows": list(rows)}
+    table = table.dropna(subset="verdict").dropna(axis="columns", how="all")
+    if "says" not in table:
+        table = table.assign(says="What is said of it")
+    axes = ("reading", "dataset", "panel", "method", "against", "claim", "what")
+    by = [axis for axis in axes if axis in table]
+    for says, told in table.groupby("says", sort=False):
+        counts = told.groupby(by, sort=False, dropna=False)["verdict"].value_counts()
+        counts = counts.unstack(fill_value=0)
+        counts = counts[sorted(counts, key=overview.rank)]
+        head = counts.index.to_frame(index=False).fillna("").astype(str).to_numpy().tolist()
+        rows = list(zip(head, counts.to_numpy().tolist(), strict=True))
+        yield {"caption": says, "axes": by, "words": list(counts), "rows": rows}
 
 
 def score(board: pd.DataFrame) -> dict[str, Any]:
@@ -162,14 +167,18 @@ def labels(text: str) -> set[str]:
 
 
 def errata(text: str) -> list[dict[str, Any]]:
-    """The items of docs/errata.md: paper, number, text, and what they name."""
-    items, paper = [], ""
-    for part in re.split(r"^(?=## |### |\d+\. )", text, flags=re.M):
+    """The items of docs/errata.md: paper, number, kind, text, and what they name."""
+    items, paper, kind = [], "", ""
+    for part in re.split(r"^(?=###? |\*\*\w+ \d+\.\*\* )", text, flags=re.M):
+        own = " ".join(part.split())
         if part.startswith("## "):
-            paper = part.split()[1].strip("(:,")
-        elif number := re.match(r"(\d+)\. ", part):
-            own = " ".join(part[number.end() :].split())
-            items.append({"paper": paper, "number": number[1], "text": own, "named": labels(own)})
+            paper, kind = part.split()[1].strip("(:,"), ""
+        elif part.startswith("### "):
+            kind = part.splitlines()[0].removeprefix("### ")
+        elif item := re.match(r"\*\*(\w+) (\d+)\.\*\* (.*)", own):
+            number, own = item[2], item[3]
+            found = {"paper": paper, "number": number, "kind": kind, "text": own}
+            items.append(found | {"named": labels(own)})
     return items
 
 
@@ -215,13 +224,17 @@ def section(work: project.Project, row: dict[str, Any], items: list[dict]) -> di
     content = row | {"links": links, "readings": source.spec["readings"], "errata": own}
     drawn = overview.drawn(work, name)
     said = [table for table in drawn.values() if "strict" not in table and "verdict" in table]
-    content["claims"] = [claims(table) for table in said if table["verdict"].notna().any()]
+    content["claims"] = [claim for table in said for claim in claims(table)]
     if not drawn:
         return content
     if spec["form"] == "table":
         return content | {"blocks": blocks(work, name, drawn)}
     svg = (work.root / work.folder / f"{name}.svg").read_text(encoding="utf-8")
-    return content | {"picture": picture(svg)}
+    listed = [table for table in drawn.values() if "printed form" in table]
+    return content | {
+        "picture": picture(svg),
+        "blocks": [plain(table, "Statement by statement") for table in listed],
+    }
 
 
 def page(work: project.Project) -> str:
