@@ -576,6 +576,10 @@ def test_times_of_the_named_reading_within_the_limit(write):
     for entry in (TABLE, TABLE | {"readings": {}}):
         untimed = project.load(write({"one": entry}))
         assert untimed.figures("one") == ["figures/one.csv", "figures/one.tex"]
+    said = [{"says": "it is", "fast": "SGDT", "than": ["SFSA"]}]
+    assert "figures/one_claims.csv" in project.load(
+        write({"one": TABLE | {"time_claims": said}})
+    ).figures("one")
 
 
 def test_an_axis_stands_for_its_value(write):
