@@ -166,7 +166,7 @@ def short_log():
 
 def steps():
     """The jobs that this run has to do."""
-    cores = workflow.global_resources["slots"].value
+    cores = workflow.global_resources.get("slots").value or 1
     for job in workflow.dag.needrun_jobs(exclude_finished=False):
         if job.output:
             share = min(job.resources.get("slots", 1), cores) / cores

@@ -89,7 +89,7 @@ def claims(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
     if "says" not in table:
         table = table.assign(says="What is said of it")
     axes = ("reading", "dataset", "panel", "method", "against", "claim", "what")
-    by = [axis for axis in axes if axis in table]
+    by = [axis for axis in axes if axis in table] or ["says"]
     for says, told in table.groupby("says", sort=False):
         counts = told.groupby(by, sort=False, dropna=False)["verdict"].value_counts()
         counts = counts.unstack(fill_value=0)
