@@ -6,8 +6,13 @@ from typing import Any
 import numpy as np
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.colors import to_hex
+from matplotlib.legend import Legend
 
 SLACK = 1.0  # pixels by which boxes of text may overlap, or leave the figure
+
+
+class HardToRead(UserWarning):
+    """A figure has text or colours that a reader takes for others, or cannot read."""
 
 
 class _Recorder(RendererAgg):
@@ -61,21 +66,21 @@ def faults(figure) -> list[str]:
 
 
 def _keys(figure):
-    """Handles and labels of each panel, and of each legend of the whole figure."""
+    """Handles and labels of each panel, and of each legend."""
     for ax in figure.axes:
         yield ax.get_legend_handles_labels()
-    for legend in figure.legends:
+    for legend in figure.findobj(Legend):
         yield legend.legend_handles, [text.get_text() for text in legend.get_texts()]
 
 
 def _sign(handle: Any) -> tuple:
     """By what a reader tells a handle of a legend from others."""
-    parts = [part for part in handle if part is not None] if isinstance(handle, tuple) else [handle]
-    first = parts[0]
+    first = next(filter(None, handle)) if isinstance(handle, tuple) else handle
     if not hasattr(first, "get_color"):
-        colour = first.get_facecolor()
-        return (to_hex(np.ravel(colour)[:3]),)
-    colour = to_hex(first.get_color())
-    if colour[1:3] == colour[3:5] == colour[5:7]:
+        return to_hex(np.ravel(first.get_facecolor())[:4], keep_alpha=True), first.get_hatch()
+    colour = first.get_color()
+    colour = to_hex(colour if isinstance(colour, str) else np.ravel(colour)[:3])
+    is_grey = colour[1:3] == colour[3:5] == colour[5:7]
+    if is_grey and hasattr(first, "get_marker"):
         return colour, first.get_linestyle(), first.get_marker()
     return (colour,)
