@@ -3,6 +3,7 @@
 ``python -m ofslib.reproduction.latex`` writes the tables of the checkout anew from their CSV files.
 """
 
+import os
 import re
 import textwrap
 from collections.abc import Mapping
@@ -68,8 +69,10 @@ def remake(work: project.Project, name: str) -> list[str]:
 
 def cells(work: project.Project, name: str, table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The `tables.blocks` of an entry, data sets by their titles."""
-    blocks = tables.blocks(table, work.entries[name].spec["source"], work.published(name))
-    titles = datasets.registry("config/datasets.csv")["title"].to_dict()
+    printed = work.published(name)
+    printed = None if printed is None else str(work.root / printed)
+    blocks = tables.blocks(table, work.entries[name].spec["source"], printed)
+    titles = datasets.registry(work.root / "config/datasets.csv")["title"].to_dict()
     return {caption: _titled(wide, titles) for caption, wide in blocks.items()}
 
 
@@ -117,7 +120,7 @@ def escaped(text: str) -> str:
     parts = _MARK.split(str(text))
     plain = ["".join(_LETTERS.get(letter, letter) for letter in part) for part in parts[::2]]
     marks = [mark.translate(_LOWERED).replace("~", r"\sim") for mark in parts[1::2]]
-    after = [re.sub("^ ", "~", part) for part in plain[1:]]
+    after = [re.sub("^ (?=[^(])", "~", part) for part in plain[1:]]
     return plain[0] + "".join(f"$^{{{m}}}${a}" for m, a in zip(marks, after, strict=True))
 
 
@@ -235,7 +238,8 @@ def _width(text) -> float:
 
 
 if __name__ == "__main__":
-    here = project.load(project.find_root())
+    os.chdir(project.find_root())
+    here = project.load()
     for entry in here.entries:
         for written_file in remake(here, entry):
             print(written_file)
