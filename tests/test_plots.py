@@ -233,6 +233,13 @@ def test_a_stretch_where_a_bound_is_violated_is_one_area():
     plt.close(fig)
 
 
+@pytest.mark.parametrize("number", [0, 1, 4, 7])
+def test_there_are_as_many_panels_as_are_asked_for(number):
+    figure, axes = plots.panels(number)
+    assert len(axes) == len(figure.axes) == number
+    plt.close(figure)
+
+
 @pytest.mark.parametrize("missing", [["a"], ["a", "b"]])
 def test_what_is_missing_is_a_line_of_text(missing):
     figure, axes = plots.data_panels({"a": "A", "b": "B"}, dict.fromkeys(missing, "lost"), "y")

@@ -5,6 +5,7 @@
 
 import os
 import re
+import sys
 import textwrap
 from collections.abc import Mapping
 from functools import cache
@@ -241,5 +242,4 @@ if __name__ == "__main__":
     os.chdir(project.find_root())
     here = project.load()
     for entry in here.entries:
-        for written_file in remake(here, entry):
-            print(written_file)
+        sys.stdout.writelines(f"{file}\n" for file in remake(here, entry))

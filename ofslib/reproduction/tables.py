@@ -278,21 +278,20 @@ def layout(
     else:
         on = [c for c in printed if c in part]
         texts = part[on].merge(printed, "left", on)["value"].set_axis(part.index)
-    decimals = texts.str.partition(".")[2].str.len().astype(float)
-    usual = decimals[decimals > 0].mode()
+    decimals = [len(t.partition(".")[2]) if isinstance(t, str) else 0 for t in texts]
+    usual = pd.Series([n for n in decimals if n]).mode()
     usual = _DIGITS[metric] if printed is None or usual.empty else int(usual.iloc[0])
     is_time, marks = metric == "time_s", _marks(part)
     centre = "median" if is_time else "ours"
     rows = {}
-    for cell, text, own_decimals in zip(part.to_dict("records"), texts, decimals, strict=True):
+    for cell, text, own in zip(part.to_dict("records"), texts, decimals, strict=True):
         row = rows.setdefault(tuple(cell[a] for a in axes), {})
         is_printed = isinstance(text, str)
-        least = own_decimals if is_printed and printed is not None else _DIGITS[metric]
-        digits = int(max(usual, least))
+        digits = max(usual, own if is_printed and printed is not None else _DIGITS[metric])
         mark = marks.get(cell["verdict"], "") if is_printed else ""
         se = "" if is_time or np.isnan(cell["se"]) else f" ({_rounded(cell['se'], digits)})"
-        own = "–" if np.isnan(cell[centre]) else f"{cell[centre]:.{digits}f}{mark}{se}"
-        row[cell["method"], "ours"] = own
+        ours = "–" if np.isnan(cell[centre]) else f"{cell[centre]:.{digits}f}{mark}{se}"
+        row[cell["method"], "ours"] = ours
         row[cell["method"], "paper"] = text if is_printed else "–"
     wide = pd.DataFrame(list(rows.values())).fillna("–")
     wide.index = pd.MultiIndex.from_tuples(rows, names=axes) if axes else [""]
