@@ -5,6 +5,7 @@ python -m ofslib.reproduction.scoreboard --judge   # judges the committed tables
 """
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -166,7 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     if parser.parse_args(arguments).judge:
         judge(project.load(project.find_root()))
-    print("\n".join(_shown(scoreboard())))
+    sys.stdout.write("\n".join(_shown(scoreboard())) + "\n")
 
 
 if __name__ == "__main__":
