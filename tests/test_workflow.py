@@ -231,6 +231,11 @@ def test_smoke_makes_every_file_anew(smoke):
     assert [f for f in expected if not smoke.path(f).stat().st_size] == []
 
 
+def test_smoke_draws_no_figure_that_is_hard_to_read(smoke):
+    logs = [smoke.path(f"logs/smoke/{entry}.ipynb") for entry in smoke.work.entries]
+    assert [f.name for f in logs if "HardToRead" in f.read_text(encoding="utf-8")] == []
+
+
 def test_smoke_replaces_nothing_that_came_with_the_checkout(smoke):
     words = ["git", "status", "--porcelain"]
     assert subprocess.run(words, cwd=smoke.folder, capture_output=True, check=True).stdout == b""
@@ -543,7 +548,7 @@ work = project.load(scale=scale, **changes)
 results = tables.read_results(work.inputs(entry))
 fig, ax = plt.subplots()
 if results["value"].isna().any():
-    plots.empty_panel(ax, results["note"].iloc[0])
+    plots.note(fig, {"tiny": results["note"].iloc[0]})
 else:
     plots.curves(ax, tables.summarise(results), "k")
 plots.save_figure(fig, output)
