@@ -702,7 +702,7 @@ def test_a_data_set_of_ones_own_runs_nothing_else(tiny, story):
     given |= {"task": "classification"}
     row = ",".join(given.get(column, "") for column in header.split(","))
     more = ENTRIES["tiny_figure"] | {"grid": {"dataset": ["mine"]}}
-    more |= {"data": {"split": {"train": 60}, "k": 2}, "sweep": {}, "tune": {}}
+    more |= {"data": {"split": {"train": 60}}}
     entry = tiny.path("config/experiments/more.yaml")
     entry.write_text(yaml.safe_dump({"mine_figure": more}))
     own = {"resources/mine.json", "results/tiny/mine_figure/mine.csv"}
