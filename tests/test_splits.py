@@ -32,6 +32,7 @@ def made():
 def table(made, tmp_path, monkeypatch):
     """A packed text of these rows, named by one line of a table; a block has 1000 rows."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(splits, "READ_ROWS", 1000)
     dump_svmlight_file(*made, "rows.svm", zero_based=False)
     with open("rows.svm", "rb") as text, bz2.open("rows.svm.bz2", "wb") as packed:
         packed.write(text.read())
@@ -168,6 +169,7 @@ def test_averages_are_learned_once_for_all_models(table, monkeypatch):
 def test_memory_is_that_of_a_block(tmp_path, monkeypatch):
     """A text of 6 MB, of which no more is held than a few blocks of 1000 rows."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(splits, "READ_ROWS", 1000)
     line = b"1 " + b" ".join(b"%d:1" % j for j in range(1, 60)) + b"\n"
     with bz2.open("rows.svm.bz2", "wb", 1) as file:
         file.write((line + b"-1" + line[1:]) * 10_000)
