@@ -157,7 +157,7 @@ def test_of_a_sweep_the_point_with_the_best_mean_stands_in_a_cell():
         for replicate, value in enumerate(values)
     ]
     columns = ["n", "method", "learning_rate", "replicate", "metric", "value"]
-    results = pd.DataFrame(rows, columns=columns).assign(note=NAN)
+    results = pd.DataFrame(rows, columns=columns).assign(note=NAN, empty=NAN)
     table = compare(
         results, PUBLISHED.iloc[:0], pd.DataFrame({"n": [100, 200], "skipped": [""] * 2})
     )
