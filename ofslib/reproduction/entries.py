@@ -63,7 +63,7 @@ class Setting:
     @property
     def mem_mb(self) -> int:
         """Memory to reserve for the run."""
-        if "split" in self.spec["data"]:
+        if "split" in self.spec["data"] or self.spec["data"].get("p", 0) >= 10**6:
             # News20 twice, averages of 4185 columns, or one model of the 16.6 million of webspam.
             return 4000
         if self.dataset:

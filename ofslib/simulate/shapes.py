@@ -19,8 +19,8 @@ from ofslib.simulate.papers import check_call, check_kinds
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-# Places drawn at once: the numbers of a piece then stay in the processor's cache.
-_PIECE = 2**15
+# Places drawn at once.
+_PIECE = 2**17
 # Knots of the places among the features, in all strata together.
 _KNOTS = 2**13
 # What keeps rounding from moving a place out of its stratum; features are 1 apart.
@@ -204,9 +204,10 @@ class PowerLawRows:
         margins = np.concatenate(found)
         scale = np.float32(self.signal / margins.std())
         margins *= scale
+        coef *= scale
         reach = np.abs(margins).max() + 40.0
         intercept = brentq(lambda b: expit(margins + b).mean() - self.positive, -reach, reach)
-        return scale * coef, intercept
+        return coef, intercept
 
     def frequency(self, day: int = 0) -> np.ndarray:
         """Probability that a row of a day, from 0 on, has an entry of each feature, shape (p,)."""
@@ -344,12 +345,12 @@ class PowerLawRows:
         places *= bits
         places += law.base.take(bucket)
         features, values = places.astype(np.int32), np.ones(shape)
-        if number := round(self.real * self._strata):
-            values[:, :number] -= rng.random((rows, number), np.float32)
         if self.least < 1:
             filled = self.least + (1.0 - self.least) * rng.random((rows, 1))
             there = _bits(rng, shape, "<u2") < (filled * 2**16).astype(np.uint16)
-            values *= there
+            values = there.astype(np.float64)
+        if number := round(self.real * self._strata):
+            values[:, :number] *= 1.0 - rng.random((rows, number), np.float32)
         if self.unit_norm:
             squares = np.einsum("ij,ij->i", values, values)[:, None]
             values /= np.sqrt(np.maximum(squares, 2.0**-48))
