@@ -31,6 +31,7 @@ MOST_BYTES = 100 * 2**20
 # Bytes that are kept of a download that broke off, and after which it goes on by itself.
 WORTH_KEEPING = 2**20
 PAUSE = 1.0  # seconds until it does
+CHUNK = 1 << 16  # bytes that are written at once
 
 
 class NotObtainable(Exception):
@@ -203,7 +204,10 @@ def _obtain(remote, target, timeout):
 
 def _bring(source, remote, target, timeout):
     if source.startswith(("http://", "https://")):
-        _connect(source, min(5, timeout))
+        try:
+            _connect(source, min(5, timeout))
+        except ValueError as error:  # a port that is no number
+            raise NotObtainable(f"{source} ({error})") from error
         try:
             with resumable_file(target, WORTH_KEEPING) as part:
                 _download(source, part, remote, timeout)
@@ -311,13 +315,13 @@ def _download(source, part, remote, timeout):
         try:
             get = pooch.HTTPDownloader(
                 timeout=(min(5, timeout), timeout),
-                chunk_size=1 << 16,
+                chunk_size=CHUNK,
                 headers=headers,
                 hooks={"response": answer.arrived},
             )
             get(source, answer, None)
             return
-        except (OSError, ValueError) as error:  # what requests raises, and a port that is no number
+        except (OSError, ValueError) as error:  # what requests raises
             size = part.seek(0, os.SEEK_END)
             if size - answer.begun >= WORTH_KEEPING:
                 time.sleep(PAUSE)

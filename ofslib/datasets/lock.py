@@ -33,8 +33,8 @@ def read(path: Path) -> dict[str, Any]:
             pin["checksum"].startswith("sha256:"), int(pin["bytes"])
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CorruptFile(
-            f"{path}: no lock of a data set ({error}); put it back, or remove it to trust the files "
-            "that are there"
+            f"{path}: no lock of a data set ({error}); put it back, or remove it to trust the "
+            "files that are there"
         ) from error
     return found
 

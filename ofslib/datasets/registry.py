@@ -35,6 +35,7 @@ _LABELS = (
     f"({_several('[^ :]+:[0-9]+')})?",
     "label:count for each label, as -1:56 1:44, or nothing",
 )
+_FIRST = (r"(\S+( [0-9]+:\S+)*)?", "how the first row begins, as 1 3:0.5 7:2, or nothing")
 _COLUMNS = {  # column: (pattern of the whole cell, what is allowed in words)
     "name": ("[a-z0-9_]+", "small letters, digits and _"),
     "title": (".*", "the name to show, or nothing"),
@@ -56,8 +57,8 @@ _COLUMNS = {  # column: (pattern of the whole cell, what is allowed in words)
     "test_nonzeros": (_COUNT, f"a number of values that are not 0, or {_COUNTED}"),
     "train_labels": _LABELS,
     "test_labels": _LABELS,
-    "train_first": (r"(\S+( [0-9]+:\S+)*)?", "how the first row begins, as 1 3:0.5 7:2, or nothing"),
-    "test_first": (r"(\S+( [0-9]+:\S+)*)?", "how the first row begins, as 1 3:0.5 7:2, or nothing"),
+    "train_first": _FIRST,
+    "test_first": _FIRST,
     "task": ("classification|regression", "classification or regression"),
     "licence": (".*", "what is known of the licence"),
     "citation": (".*", "authors, title, venue, year"),
@@ -182,7 +183,7 @@ def _check_files(where, row, split):
             )
     if len(sums) != len(files) and (pinned or sums):
         raise ValueError(f"{where} {split}_checksum: expected {len(files)}, got {len(sums)}")
-    if len(sizes) != len(files) and (sizes or "sha256:" in row[f"{split}_checksum"] and pinned):
+    if len(sizes) != len(files) and (sizes or (pinned and "sha256:" in row[f"{split}_checksum"])):
         raise ValueError(f"{where} {split}_bytes: expected {len(files)}, got {len(sizes)}")
     if bool(files) != (row[f"n_{split}"] not in ("", "0")) and (pinned or not files):
         raise ValueError(f"{where} n_{split}: expected rows exactly where there are files")
@@ -190,8 +191,8 @@ def _check_files(where, row, split):
         raise ValueError(f"{where} n_features: expected a number of columns without the label")
     if row["reader"] in BY_BLOCKS and len(files) > 1:
         raise ValueError(
-            f"{where} {split}: expected one file for {row['reader']}; got {len(files)} (a path must "
-            "not have blanks)"
+            f"{where} {split}: expected one file for {row['reader']}; got {len(files)} (a path "
+            "must not have blanks)"
         )
     if len({file.rpartition("/")[2] for file in files}) < len(files):
         raise ValueError(f"{where} {split}: expected files of different names; got {files}")

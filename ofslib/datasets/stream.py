@@ -21,7 +21,6 @@ from ofslib._files import CorruptFile, whole_file, write_whole
 from ofslib._sparse import NamedRows, checked
 from ofslib.datasets.download import fetch
 from ofslib.datasets.formats import (
-    ArrayRows,
     BlockRows,
     FrameRows,
     as_rows,

@@ -29,6 +29,7 @@ DEFAULTS = {
     "time": None,
     "parameters": {},
     "only": {},
+    "unavailable": {},  # axis -> value -> why its cells cannot be had
     "at_scale": {},  # of the scale that is run: axis or swept parameter -> values
 }
 
@@ -215,16 +216,18 @@ class Entry:
                 method["replicates"] = min(method["replicates"], limit)
         too_few = spec["replicates"] < min(2, asked, self.scale["replicates"])
         left_out = any(axes[axis] not in run[axis] for axis in run.keys() & axes.keys())
-        return Setting(spec["name"], spec, NOT_RUN if too_few or left_out else "")
+        gaps = self.spec["unavailable"]
+        why = next((gaps[axis][axes[axis]] for axis in gaps if axes.get(axis) in gaps[axis]), "")
+        return Setting(spec["name"], spec, why or (NOT_RUN if too_few or left_out else ""))
 
     def check(self) -> None:
         """Raise ConfigurationError, naming the key, if the entry does not make sense."""
         spec = self.spec
         if spec["time"] and spec["time"] not in spec["readings"]:
             raise ConfigurationError(f"time={spec['time']!r} is no reading")
-        for name in spec["at_scale"]:
+        for name in [*spec["at_scale"], *spec["unavailable"]]:
             if name not in {*spec["sweep"], *(axis for point in self.points for axis in point)}:
-                raise ConfigurationError(f"at_scale: {name!r} is no axis and not swept")
+                raise ConfigurationError(f"at_scale, unavailable: {name!r} is no axis, nor swept")
         for reading, change in spec["readings"].items():
             for label in change.get("methods", {}).keys() - spec["methods"].keys():
                 raise ConfigurationError(f"reading {reading!r} changes no method {label!r}")

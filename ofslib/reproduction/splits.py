@@ -86,13 +86,12 @@ class Split:
 
     def _moments(self, seeds):
         """Mean and standard deviation of columns and target over the training rows."""
-        shift, n = None, 0
+        shift, n, sums = None, 0, 0.0
         for X, y in self._wide(seeds, 0, self.train_rows):
             Z = np.column_stack([_dense(X), y if self.classes is None else np.zeros(len(y))])
             shift = Z.mean(axis=0) if shift is None else shift  # against cancellation
             Z -= shift
-            parts = np.array([Z.sum(axis=0), (Z * Z).sum(axis=0)])
-            n, sums = n + len(y), parts if n == 0 else sums + parts
+            n, sums = n + len(y), sums + np.array([Z.sum(axis=0), (Z * Z).sum(axis=0)])
         first = sums[0] / n
         scale = np.sqrt(sums[1] / n - first**2)
         mean, scale = shift + first, np.where(scale > 0, scale, 1.0)
