@@ -325,7 +325,11 @@ def _size(spec: dict[str, Any]) -> int:
 
 def _width(data: dict[str, Any]) -> int:
     """Numbers of a row."""
-    return data["nonzeros"] + data.get("k", 0) if "nonzeros" in data else data.get("p", 0)
+    design = DESIGNS.get(data.get("simulate"))
+    nonzeros = data.get("nonzeros", getattr(design, "nonzeros", None))
+    if nonzeros is None:
+        return data.get("p", 0)
+    return nonzeros + (data.get("k", 0) if hasattr(design, "dense_support") else 0)
 
 
 def _multiplied(grid: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -91,6 +91,10 @@ class TrueModel(_Classifier):
     def _linear(self):
         return self.design.coef, self.design.intercept
 
+    def predict(self, X):
+        """-1 or +1, whichever is likelier."""
+        return np.where(self.decision_function(X) > 0, 1.0, -1.0)
+
 
 # Since scikit-learn 1.8 a ratio says what the name of the penalty said.
 _L1 = {"l1_ratio": 1.0} if LogisticRegression().penalty == "deprecated" else {"penalty": "l1"}
