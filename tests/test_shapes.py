@@ -5,9 +5,11 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import shipped
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import roc_auc_score
 
+from ofslib.reproduction import experiment
 from ofslib.simulate import AvazuShaped, PowerLawRows, URLShaped, WebspamShaped
 
 # The shapes, small: rows of a day, days and features in proportion
@@ -215,3 +217,57 @@ def test_rows_that_cannot_be_drawn():
             next(design.stream(**{"n": 9, "rng": rng} | given))
     with pytest.raises(ValueError, match="rng=7"):
         design.sample(3, 7)
+
+
+# ---------------------------------------- the entries on them
+
+
+def on_stand_ins(scale):
+    return {
+        name: entry
+        for name, entry in shipped.load(scale=scale).entries.items()
+        if any(s.spec["data"].get("simulate", "").endswith("_shaped") for s in entry.settings)
+    }
+
+
+def test_an_entry_on_stand_ins_says_so_and_stands_beside_no_published_number():
+    found = on_stand_ins("paper")
+    assert {f"{name}_stand_in" for name in ("sfsa_table_4", "dissertation_table_4_5")} == set(found)
+    for name, entry in found.items():
+        assert "published" not in entry.spec and name.endswith("_stand_in")
+        for text in (entry.spec["title"], entry.spec["source"], *entry.spec["readings"]):
+            assert "synthetic stand-in" in text
+        real = shipped.load(scale="paper").entries[name.removesuffix("_stand_in")].spec
+        assert entry.spec["tune"] == real["tune"]
+        assert entry.spec["methods"].items() >= real["methods"].items()
+
+
+def test_at_full_size_the_entries_are_of_the_published_sizes():
+    sizes = {}
+    for entry in on_stand_ins("paper").values():
+        for setting in entry.to_run:
+            data, axes = setting.spec["data"], setting.spec["axes"]
+            if axes["size"] == "full":
+                sizes[axes["set"]] = data["n"], data["p"]
+                # A model of so many features, and a block of rows
+                assert setting.mem_mb == 4000
+    design = URLShaped()
+    assert sizes["URL"] == (100 * design.day_rows, 3_231_961)
+    assert 0 <= design.days * design.day_rows - 2_396_130 < design.days
+    assert sizes["Avazu"] == (10_000_000, 1_000_000) and sizes["Webspam"] == (200_000, 16_609_143)
+    for entry in on_stand_ins("smoke").values():
+        assert [setting.spec["axes"]["size"] for setting in entry.to_run] == ["small"]
+
+
+def test_a_stand_in_is_run_as_a_real_set_is_and_the_law_is_the_best_model():
+    (setting,) = on_stand_ins("smoke")["sfsa_table_4_stand_in"].to_run
+    spec = setting.spec | {"replicates": 1, "metrics": ["DR", "AUC", "accuracy"]}
+    spec |= {"methods": {m: spec["methods"][m] for m in ("SOFS", "law of the labels")}}
+    spec |= {"data": spec["data"] | {"n": 4000, "p": 8000, "k": 40, "day_rows": 40}}
+    table = experiment.run(spec, progress=False).set_index(["method", "metric"])["value"]
+    design = URLShaped(p=8000, k=40, day_rows=40)
+    law = table["law of the labels"]
+    assert set(law.index) == {"DR", "AUC", "accuracy"} and law["DR"] == 100
+    assert law["AUC"] == pytest.approx(design.auc(design.coef), abs=0.01)
+    assert law["accuracy"] > 90
+    assert "tuned gamma" in table["SOFS"] and 0.5 < table["SOFS", "AUC"] < law["AUC"]
