@@ -291,7 +291,7 @@ def test_a_table_has_the_columns_that_it_needs(tmp_path):
     data = datasets.load("mine", tmp_path / "here", registry_path=table)
     np.testing.assert_array_equal(data.X_train, [[1.5, 2], [0, 7]])
     assert data.y_train.tolist() == [0, 1] and data.y_train.dtype == np.int64
-    [(X, y)] = datasets.open_stream("mine", registry_path=table, cache=False)
+    [(X, _)] = datasets.open_stream("mine", registry_path=table, cache=False)
     np.testing.assert_array_equal(X.toarray(), data.X_train)
     assert list(X.feature_names) == ["price", "size"]
     assert not (tmp_path / "here").exists(), "a file of one's own is used where it lies"
@@ -484,7 +484,7 @@ def test_a_wrong_file_in_the_mirror_is_an_error(place, server, monkeypatch, tmp_
     assert place.files() == [] and server.asked == []
 
 
-# -------------------------------------------------- addresses without a checksum, and broken downloads
+# -------------------------------------------------- downloads that break off, files to be trusted
 
 
 def ranges(content, version='"1"', stop=None):
@@ -627,7 +627,8 @@ def test_a_function_of_ones_own_reads_files_too(tmp_path, monkeypatch):
     (tmp_path / "reader_of_mine.py").write_text(
         "import numpy as np\n"
         "def whole(paths):\n    rows = np.loadtxt(paths[0])\n    return rows[:, 1:], rows[:, 0]\n"
-        "def blocks(paths):\n    X, y = whole(paths)\n    yield X[:2], y[:2]\n    yield X[2:], y[2:]\n"
+        "def blocks(paths):\n    X, y = whole(paths)\n"
+        "    yield X[:2], y[:2]\n    yield X[2:], y[2:]\n"
     )
     (tmp_path / "rows.txt").write_text("1 2 3\n-1 0 5\n1 1 1\n")
     monkeypatch.syspath_prepend(tmp_path)

@@ -209,7 +209,7 @@ def _in_blocks(setting: dict[str, Any], replicate: int, source) -> Iterator[dict
         group = {key: models.pop(key) for key in list(models)[: 1 if wide else None]}
         shown = dict(group)
         if source.averages and any(hasattr(model, "fit_averages") for model in group.values()):
-            shown[None] = build(source.averages)
+            shown[None] = build(source.averages, n_features=data["p"])
         seconds = learn(shown, source.train(seeds), drawn)
         group |= {key: shown[key] for key in group}
         for (label, point), row in _scored(setting["metrics"], group, source, seeds, seconds):

@@ -16,7 +16,7 @@ import yaml
 
 from ofslib.datasets.registry import read_rows
 from ofslib.reproduction.entries import DEFAULTS, ConfigurationError, Entry, Setting
-from ofslib.reproduction.sources import sources
+from ofslib.reproduction.sources import home, sources
 
 __all__ = ["ConfigurationError", "Entry", "Project", "Setting", "find_root", "load", "sources"]
 
@@ -115,7 +115,14 @@ class Project:
 
     def check_registry(self) -> None:
         """Raise ConfigurationError if the table of data sets is wrong, used or not."""
-        _ = self._registry
+        for name, row in self._registry.items():
+            if ":" in row["reader"]:
+                try:
+                    home(row["reader"])
+                except LookupError as error:
+                    raise ConfigurationError(
+                        f"config/datasets.csv, {name}, column reader: {error}"
+                    ) from error
 
     @property
     def datasets(self) -> list[str]:

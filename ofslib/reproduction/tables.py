@@ -19,10 +19,10 @@ _MARKS = {"agrees": "", "better": "+", "worse": "-", "not comparable": "?"}
 
 RULE = (
     "A cell agrees if it differs from the paper's by no more than the practical tolerance "
-    "(DR 5 points, RMSE 5 %, AUC 0.02, R2 0.02, accuracy 2 points) or by no more than two standard errors "
-    "of the difference, where the paper's runs are taken to vary as ours do; else it is better "
-    "(+) or worse (-). Without a number on either side, or for times, which belong to a machine, "
-    "it is not comparable (?)."
+    "(DR 5 points, RMSE 5 %, AUC and R2 0.02, accuracy 2 points) or by no more than two standard "
+    "errors of the difference, where the paper's runs are taken to vary as ours do; else it is "
+    "better (+) or worse (-). Without a number on either side, or for times, which belong to a "
+    "machine, it is not comparable (?)."
 )
 
 
