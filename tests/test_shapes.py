@@ -189,6 +189,7 @@ def test_at_full_size_memory_is_that_of_the_truth_and_a_block(cls):
     [
         ({"p": 99}, "k=10"),
         ({"p": 0}, "p=0"),
+        ({"p": 2**31}, "p=2147483648"),
         ({"nonzeros": 1001}, "nonzeros=1001"),
         ({"nonzeros": 600, "least": 0.1}, "nonzeros=600"),
         ({"least": 0.0}, "least=0"),
@@ -215,6 +216,9 @@ def test_rows_that_cannot_be_drawn():
     for given, name in wrong:
         with pytest.raises(ValueError, match=name):
             next(design.stream(**{"n": 9, "rng": rng} | given))
+    for day in (-1, 1, 0.5):
+        with pytest.raises(ValueError, match=f"day={day}"):
+            design.frequency(day)
     with pytest.raises(ValueError, match="rng=7"):
         design.sample(3, 7)
 

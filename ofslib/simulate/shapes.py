@@ -115,6 +115,7 @@ class PowerLawRows:
     def __post_init__(self):
         check_kinds(type(self), vars(self))
         for name, holds, allowed in (
+            ("p", self.p < 2**31, "below 2**31"),
             ("least", 0 < self.least <= 1, "above 0 and at most 1"),
             ("exponent", self.exponent >= 0, "at least 0"),
             ("real", 0 <= self.real <= 1, "from 0 to 1"),
@@ -211,6 +212,8 @@ class PowerLawRows:
 
     def frequency(self, day: int = 0) -> np.ndarray:
         """Probability that a row of a day, from 0 on, has an entry of each feature, shape (p,)."""
+        if day not in range(self.days):
+            raise ValueError(f"day={day!r} must be from 0 to days - 1 = {self.days - 1}")
         knots = self._law(day).knots
         mass = np.arange(len(knots))[:, None] + np.linspace(0.0, 1.0, knots.shape[1])
         return self._filled * np.diff(np.interp(np.arange(self.p + 1), knots.flat, mass.flat))
