@@ -78,7 +78,8 @@ def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.
     -------
     DataFrame
         Columns: experiment, the setting's axes, method, the swept parameters, replicate, metric,
-        value. Metric time_s is the time that learning took, without generating or reading data.
+        value; note, why a value is missing; empty, 1 where a model that was shown blocks selects
+        nothing. Metric time_s is the time that learning took, without generating or reading data.
     """
     here, lacking = installed(setting)
     if setting["study"]:
@@ -250,19 +251,23 @@ def _scored(metrics, models, source, seeds, seconds) -> Iterator[tuple[tuple, di
         for (key, metric), parts in heard.items():
             parts.append(_tried(metric, said, models[key], SAID[metric], X))
     for key, model in models.items():
+        # A score of a model without features tells of the data, not of the method.
+        nothing = _measured("selected", EXPECTED["selected"], model, design)["value"] == 0
+        empty = {"empty": 1} if nothing else {}
         for metric in metrics:
             if metric == "time_s":
-                yield key, _measured(metric, lambda _, key=key: seconds[key], model)
+                row = _measured(metric, lambda _, key=key: seconds[key], model)
             elif tests is None:
-                yield key, _measured(metric, EXPECTED[metric], model, design)
+                row = _measured(metric, EXPECTED[metric], model, design)
             elif metric not in SAID:
-                yield key, _measured(metric, METRICS[metric], model, None, None, support)
+                row = _measured(metric, METRICS[metric], model, None, None, support)
             elif note := next((why for _, why in heard[key, metric] if why), ""):
-                yield key, {"metric": metric, "value": None, "note": note}
+                row = {"metric": metric, "value": None, "note": note}
             else:
                 found = np.concatenate([part for part, _ in heard[key, metric]])
                 value = SCORES[metric](np.concatenate(targets), found)
-                yield key, _finite({"metric": metric, "value": value})
+                row = _finite({"metric": metric, "value": value})
+            yield key, empty | row
 
 
 def _measured(metric: str, measure, model, *known) -> dict[str, Any]:

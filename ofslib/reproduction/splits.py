@@ -12,7 +12,9 @@ from ofslib import datasets
 from ofslib.datasets.registry import find_row
 from ofslib.reproduction.methods import stacked
 
-BLOCK_ROWS = 1000
+# Of rows that are held or get products, and of those that are read: a block that is refused leaves
+# no trace, which costs a copy of the model, and models of millions of columns are large.
+BLOCK_ROWS, READ_ROWS = 1000, 4000
 
 
 def read(
