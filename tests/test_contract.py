@@ -957,8 +957,7 @@ def test_millions_of_features_are_fast(cls, own):
     start = time.process_time()
     show(model, X[50:], y[50:])
     assert model.k is None or len(model.support_) <= 10
-    models = 3 if "growth" in cls().get_params() else 1
-    assert time.process_time() - start < 0.4 + 0.6 * models
+    assert time.process_time() - start < 1.0
 
 
 # What the documentation says
