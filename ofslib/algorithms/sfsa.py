@@ -28,6 +28,9 @@ from ofslib.streams.parameters import (
 )
 from ofslib.streams.row_stream import RowRegressor, RowStream, batches
 
+# Rows of a mini-batch, and the least steps until maturity that an automatic one makes.
+_ROWS, _STEPS = 25, 250
+
 
 class Optimizer(IntEnum):
     """Codes of the optimizers; the papers call nesterov SFSA-AG and adam SFSA-Adam."""
@@ -371,7 +374,13 @@ class Annealing(RowStream):
         POSITIVE,
         default="auto",
     )
-    batch_size: int = param("Rows of a mini-batch.", AT_LEAST_ONE, default=25)
+    batch_size: int | None = param(
+        "Rows of a mini-batch. None: 25, or fewer with learning_rate='auto' where SFSA's maturity "
+        "would take less than 250 steps.",
+        AT_LEAST_ONE,
+        None,
+        default=None,
+    )
     optimizer: str = param(
         "nesterov is the papers' SFSA-AG, adam (with decay rates 0.9 and 0.999) SFSA-Adam. "
         "nesterov weighs the gradient by 1 - m, m = `momentum`, as Table 1 asks for, and predicts "
@@ -424,12 +433,13 @@ class Annealing(RowStream):
             scratch=np.zeros((2, p + 1)),
         )
 
-    def _schedule(self, warmup: int, maturity: int) -> Hyper:
-        """The hyper-parameters for a schedule in mini-batches."""
-        spectral = self._spectral
+    def _schedule(self, warmup: int, rows: int | None, batch_size: int) -> Hyper:
+        """The hyper-parameters for a warm-up, and a maturity if there is one, of so many rows."""
+        spectral, maturity = self._spectral, batches(rows, batch_size)
         # As many as the power iteration needs, but few of a short stream
         burn_in = (min(max(maturity // 16, 1), 8) if maturity else 8) if spectral else 0
-        own = {"warmup": warmup, "maturity": maturity, "spectral": spectral, "burn_in": burn_in}
+        own = {"maturity": maturity, "spectral": spectral, "burn_in": burn_in}
+        own |= {"warmup": warmup // batch_size, "batch_size": batch_size}
         own |= {"learning_rate": 0.0} if spectral else {}
         return super()._read_hyper(None, **own)
 
@@ -446,8 +456,18 @@ class Annealing(RowStream):
             if model.batch.count[rows.ROWS]:
                 step(model, hp)
 
+    def _only_observed(self, hp) -> str:
+        return (
+            f"{type(self).__name__} has no features yet: with learning_rate='auto' the first "
+            f"{(hp.burn_in + 1) * hp.batch_size} rows tell how large the steps may be, and "
+            f"{self.n_samples_seen_} were shown. A smaller `batch_size` needs fewer, and so does "
+            "`fit`, which knows where they end; a number as `learning_rate` needs none."
+        )
+
     def _shown(self, state):
         model, hp = self._learners(state)[-1]
+        if hp.spectral and model.steps[0] <= hp.burn_in:
+            self._say_once("only observed", self._only_observed(hp))
         w = model.ahead if hp.spectral else model.w
         mean = model.step_size.mean_row() if hp.spectral and hp.intercept > 0.0 else None
         return w, model.active, model.moments, hp.importance, hp.k, mean
@@ -514,10 +534,13 @@ class SFSA(Annealing):
                 f"warmup={warmup} rows must be less than maturity={maturity} rows, "
                 "by which only k features are left."
             )
-        schedule = self._schedule(warmup // self.batch_size, batches(maturity, self.batch_size))
+        size = self.batch_size or _ROWS
+        if self.batch_size is None and spectral and maturity is not None:
+            size = min(max(maturity // _STEPS, 1), _ROWS)
+        schedule = self._schedule(warmup, maturity, size)
         if self.forget is None:
             return schedule
-        for name, least in (("batch_size", self.batch_size), ("maturity", maturity)):
+        for name, least in (("batch_size", size), ("maturity", maturity)):
             if least > self.forget:
                 raise ValueError(
                     f"forget={self.forget} rows must be at least {name}={least} rows: a new model "
@@ -562,8 +585,9 @@ class AnytimeSFSA(Annealing):
         return new_relay(super()._new_state, n_features)
 
     def _read_hyper(self, n_rows):
-        size, first = int(self.batch_size), batches(self.first_maturity, self.batch_size)
-        start = self._schedule(0, first)._replace(maturity=0)
+        size = int(self.batch_size or _ROWS)
+        first = batches(self.first_maturity, size)
+        start = self._schedule(0, self.first_maturity, size)._replace(maturity=0)
         return AnytimeHyper(start, size, first, float(self.growth))
 
 
