@@ -30,6 +30,11 @@ from ofslib.streams.row_stream import RowRegressor, RowStream, batches
 
 # Rows of a mini-batch, and the least steps until maturity that an automatic one makes.
 _ROWS, _STEPS = 25, 250
+_ONLY_OBSERVED = (
+    "{0.__class__.__name__} has no features yet: with learning_rate='auto' the first {1} rows tell "
+    "how large the steps may be, and {0.n_samples_seen_} were shown. A smaller `batch_size` needs "
+    "fewer, and so does `fit`, which knows where they end; a number as `learning_rate` needs none."
+)
 
 
 class Optimizer(IntEnum):
@@ -456,18 +461,11 @@ class Annealing(RowStream):
             if model.batch.count[rows.ROWS]:
                 step(model, hp)
 
-    def _only_observed(self, hp) -> str:
-        return (
-            f"{type(self).__name__} has no features yet: with learning_rate='auto' the first "
-            f"{(hp.burn_in + 1) * hp.batch_size} rows tell how large the steps may be, and "
-            f"{self.n_samples_seen_} were shown. A smaller `batch_size` needs fewer, and so does "
-            "`fit`, which knows where they end; a number as `learning_rate` needs none."
-        )
-
     def _shown(self, state):
         model, hp = self._learners(state)[-1]
         if hp.spectral and model.steps[0] <= hp.burn_in:
-            self._say_once("only observed", self._only_observed(hp))
+            observed = (hp.burn_in + 1) * hp.batch_size
+            self._say_once("only observed", _ONLY_OBSERVED.format(self, observed))
         w = model.ahead if hp.spectral else model.w
         mean = model.step_size.mean_row() if hp.spectral and hp.intercept > 0.0 else None
         return w, model.active, model.moments, hp.importance, hp.k, mean
@@ -534,9 +532,8 @@ class SFSA(Annealing):
                 f"warmup={warmup} rows must be less than maturity={maturity} rows, "
                 "by which only k features are left."
             )
-        size = self.batch_size or _ROWS
-        if self.batch_size is None and spectral and maturity is not None:
-            size = min(max(maturity // _STEPS, 1), _ROWS)
+        most = max(maturity // _STEPS, 1) if spectral and maturity else _ROWS
+        size = self.batch_size or min(most, _ROWS)
         schedule = self._schedule(warmup, maturity, size)
         if self.forget is None:
             return schedule
@@ -586,8 +583,8 @@ class AnytimeSFSA(Annealing):
 
     def _read_hyper(self, n_rows):
         size = int(self.batch_size or _ROWS)
-        first = batches(self.first_maturity, size)
-        start = self._schedule(0, self.first_maturity, size)._replace(maturity=0)
+        start = self._schedule(0, self.first_maturity, size)
+        first, start = start.maturity, start._replace(maturity=0)
         return AnytimeHyper(start, size, first, float(self.growth))
 
 
