@@ -157,7 +157,7 @@ def test_of_a_sweep_the_point_with_the_best_mean_stands_in_a_cell():
         for replicate, value in enumerate(values)
     ]
     columns = ["n", "method", "learning_rate", "replicate", "metric", "value"]
-    results = pd.DataFrame(rows, columns=columns).assign(note=NAN)
+    results = pd.DataFrame(rows, columns=columns).assign(note=NAN, empty=NAN)
     table = compare(
         results, PUBLISHED.iloc[:0], pd.DataFrame({"n": [100, 200], "skipped": [""] * 2})
     )
@@ -417,7 +417,7 @@ def test_layout_loses_no_digit_that_the_paper_prints(entry):
         cells = published[(published["metric"] == metric) & published["method"].isin(methods)]
         assert len(cells) == len(shown)
         for row in cells.itertuples():
-            text = shown[row.signal, row.n, row.method].rstrip("⁺⁻")
+            text = shown[row.signal, row.n, row.method].rstrip("⁺⁻˜ˀ")
             assert text == "–" if np.isnan(row.value) else float(text) == row.value
 
 
