@@ -63,6 +63,15 @@ def test_a_table_is_booktabs_with_caption_label_and_preamble():
     assert rows[2:] == [[("strong", 1), ("0", 1), *cells], [("", 1), ("1,000", 1), *cells]]
 
 
+def test_a_table_of_one_level_has_one_line_of_headings():
+    flat = pd.DataFrame({"k = 10": ["1"], "any k": ["2"]}, index=pd.Index(["SFSA"], name="method"))
+    (rows,) = tabulars(latex.written({"one": flat}, "it"))
+    assert rows == [
+        [("Method", 1), ("k = 10", 1), ("any k", 1)],
+        [("SFSA", 1), ("1", 1), ("2", 1)],
+    ]
+
+
 def test_several_tables_have_labels_of_their_own():
     text = latex.written({"one": wide(), "two": wide()}, "it")
     assert re.findall(r"\\caption\{(\w+)\.\}", text) == ["one", "two"]

@@ -417,7 +417,7 @@ def test_layout_loses_no_digit_that_the_paper_prints(entry):
         cells = published[(published["metric"] == metric) & published["method"].isin(methods)]
         assert len(cells) == len(shown)
         for row in cells.itertuples():
-            text = shown[row.signal, row.n, row.method].rstrip("⁺⁻")
+            text = shown[row.signal, row.n, row.method].rstrip("⁺⁻˜ˀ")
             assert text == "–" if np.isnan(row.value) else float(text) == row.value
 
 

@@ -66,7 +66,7 @@ class Setting:
     @property
     def mem_mb(self) -> int:
         """Memory to reserve for the run."""
-        if "split" in self.spec["data"]:
+        if "split" in self.spec["data"] or self.spec["data"].get("p", 0) >= 10**6:
             # News20 twice, averages of 4185 columns, or one model of the 16.6 million of webspam.
             return 4000
         if self.dataset:
@@ -328,7 +328,11 @@ def _size(spec: dict[str, Any]) -> int:
 
 def _width(data: dict[str, Any]) -> int:
     """Numbers of a row."""
-    return data["nonzeros"] + data.get("k", 0) if "nonzeros" in data else data.get("p", 0)
+    design = DESIGNS.get(data.get("simulate"))
+    nonzeros = data.get("nonzeros", getattr(design, "nonzeros", None))
+    if nonzeros is None:
+        return data.get("p", 0)
+    return nonzeros + (data.get("k", 0) if hasattr(design, "dense_support") else 0)
 
 
 def _multiplied(grid: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -144,6 +144,7 @@ def _design(data: dict[str, Any]):
 def _models(setting: dict[str, Any], seed: int, replicate: int = 0) -> dict[tuple, Any]:
     """Untrained models by label and swept parameters, of the methods that this replicate has."""
     data = setting["data"]
+    design = _design(data) if "simulate" in data else None
     return {
         (label, tuple(point.items())): build(
             {**spec, **point},
@@ -151,6 +152,7 @@ def _models(setting: dict[str, Any], seed: int, replicate: int = 0) -> dict[tupl
             maturity=data["n"],
             random_state=seed,
             n_features=data["p"],
+            design=design,
         )
         for label, spec in setting["methods"].items()
         if replicate < spec.get("replicates", np.inf)
@@ -403,6 +405,8 @@ def _tuned(setting: dict[str, Any], data, spec: dict[str, Any]) -> tuple[dict, d
     passes = number_of_passes(setting, data, setting["tune_values"])
     known = inspect.signature(find_class(spec["class"])).parameters
     grid = {name: values for name, values in tune["grid"].items() if name in known}
+    if not grid:
+        return spec, {}
     grid = list(points(grid))
     grid = grid[:: math.ceil(len(grid) / setting.get("tune_points", len(grid)))]
     best, chosen = -np.inf, None

@@ -18,8 +18,8 @@ import pandas as pd
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextToPath
 
-from ofslib import datasets
 from ofslib._files import write_whole
+from ofslib.datasets.registry import registry
 from ofslib.reproduction import project, tables
 
 # A text block of 6.5 by 9 inches, in points of TeX; of its height, what a caption leaves.
@@ -73,7 +73,7 @@ def cells(work: project.Project, name: str, table: pd.DataFrame) -> dict[str, pd
     printed = work.published(name)
     printed = None if printed is None else str(work.root / printed)
     blocks = tables.blocks(table, work.entries[name].spec["source"], printed)
-    titles = datasets.registry(work.root / "config/datasets.csv")["title"].to_dict()
+    titles = registry(work.root / "config/datasets.csv")["title"].to_dict()
     return {caption: _titled(wide, titles) for caption, wide in blocks.items()}
 
 
@@ -128,7 +128,9 @@ def escaped(text: str) -> str:
 def _tabular(wide: pd.DataFrame) -> str:
     levels, columns = wide.index.nlevels, [_pair(column) for column in wide]
     names = " & ".join(_axis(name) for name in wide.index.names)
-    above, rules, form, at = "&" * (levels - 1), "", "l" * levels, levels
+    is_flat = not any(side for _, side in columns)
+    above = names if is_flat else "&" * (levels - 1)
+    rules, form, at = "", "l" * levels, levels
     for method, own in groupby(columns, key=lambda column: column[0]):
         wide_by = len(list(own))
         stack = r"\\".join(escaped(line) for line in _heading(method))
@@ -140,7 +142,7 @@ def _tabular(wide: pd.DataFrame) -> str:
     lines = [rf"\begin{{tabular}}{{@{{}}{form}@{{}}}}", r"\toprule"]
     below = " & ".join([names, *(escaped(side) for _, side in columns)])
     lines += [rf"{above} \\{rules}"] * any(method for method, _ in columns)
-    lines += [rf"{below} \\", r"\midrule"]
+    lines += [rf"{below} \\"] * (not is_flat) + [r"\midrule"]
     before = None
     for key, row in zip(_keys(wide), wide.itertuples(index=False), strict=True):
         if before is not None and levels > 1 and key[0] != before[0]:

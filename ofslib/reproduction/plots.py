@@ -177,10 +177,12 @@ def recovery_figure(
         kinds.setdefault(reading, []).append(kind)
     if not there:
         figure, _ = panels(0)
-        note(figure, {", ".join(key): reason for key, reason in skipped.items()})
+        note(figure, {f"{key[0]} ({key[1]})": reason for key, reason in skipped.items()})
         return figure
-    figure = plt.figure(figsize=(PAGE, 6.4))
-    above, below = figure.subfigures(2, 1, height_ratios=[1.45, 1])
+    names = recovery.groupby("reading")["method"].nunique().max()
+    heights = [0.4 + 1.7 * len(kinds), 0.8 + 0.14 * names]  # a line of text for each method
+    figure = plt.figure(figsize=(PAGE, sum(heights)))
+    above, below = figure.subfigures(2, 1, height_ratios=heights)
     grid = {"sharex": True, "squeeze": False}
     axes = above.subplots(len(kinds), max(map(len, kinds.values())), sharey=True, **grid)
     (points,) = below.subplots(1, len(kinds), **grid)
@@ -204,7 +206,7 @@ def recovery_figure(
         point.set(title=plain(reading), xlim=(0, edge), xlabel="Thousands of rows to recover")
     shared_legend(above, axes, columns=4)
     shared_legend(below, points)
-    note(below, {", ".join(key): reason for key, reason in skipped.items() if reason})
+    note(below, {f"{key[0]} ({key[1]})": reason for key, reason in skipped.items() if reason})
     return figure
 
 
