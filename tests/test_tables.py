@@ -38,14 +38,21 @@ NAN = float("nan")
         ("RMSE", 104.0, 0.0, 10, 100.0, "agrees"),
         ("RMSE", 94.0, 0.0, 10, 100.0, "better"),
         ("RMSE", 0.04, 0.0, 10, 0.0, "worse"),
-        # two standard errors of the difference: 2 * 10 * sqrt(1 / 20 + 1 / 20) = 6.32
-        ("DR", 60.0, 10.0, 20, 53.7, "agrees"),
+        # two standard errors of the difference, wider than the tolerance:
+        # 2 * 10 * sqrt(1 / 20 + 1 / 20) = 6.32
+        ("DR", 60.0, 10.0, 20, 53.7, "unresolved"),
         ("DR", 60.0, 10.0, 20, 53.6, "better"),
-        ("DR", 60.0, 10.0, 20, 66.3, "agrees"),
+        ("DR", 60.0, 10.0, 20, 66.3, "unresolved"),
         ("DR", 60.0, 10.0, 20, 66.4, "worse"),
-        # one run has no spread: the tolerance alone counts
-        ("DR", 60.0, NAN, 1, 55.0, "agrees"),
-        ("DR", 60.0, NAN, 1, 54.0, "better"),
+        ("DR", 60.0, 10.0, 20, 60.0, "unresolved"),
+        # narrower than the tolerance: 2 * 7 * sqrt(1 / 20 + 1 / 20) = 4.43
+        ("DR", 60.0, 7.0, 20, 55.0, "agrees"),
+        ("DR", 60.0, 7.0, 20, 54.9, "better"),
+        # three runs, of which two select nothing
+        ("DR", 9.3, 16.2, 3, 1.4, "unresolved"),
+        # one run has no spread
+        ("DR", 60.0, NAN, 1, 60.0, "unresolved"),
+        ("DR", 60.0, NAN, 1, 10.0, "unresolved"),
         # nothing to compare
         ("DR", NAN, NAN, NAN, 50.0, "not comparable"),
         ("DR", 50.0, 1.0, 20, NAN, "not comparable"),
@@ -59,9 +66,25 @@ def test_verdict(metric, ours, sd, n, paper, expected):
 
 
 def test_more_runs_decide_more():
-    assert tables.verdict("DR", 60.0, 10.0, 2, 50.0, runs=20) == "agrees"
+    assert tables.verdict("DR", 60.0, 10.0, 2, 50.0, runs=20) == "unresolved"
     assert tables.verdict("DR", 60.0, 10.0, 200, 50.0, runs=200) == "better"
-    assert tables.verdict("DR", 60.0, 10.0, 200, 50.0, runs=4) == "agrees"
+    assert tables.verdict("DR", 60.0, 10.0, 200, 50.0, runs=4) == "unresolved"
+
+
+@pytest.mark.parametrize(
+    ("ours", "sd", "n", "paper", "expected"),
+    [
+        # 2 * 0.01 * sqrt(1 / 20 + 1 / 20) = 0.0063, and half a unit of the third digit
+        (0.990, 0.01, 20, 0.997, "worse"),
+        (0.990, 0.01, 20, 0.996, "agrees"),
+        (0.9904, 0.0, 20, 0.990, "agrees"),
+        (0.9906, 0.0, 20, 0.990, "better"),
+        (0.990, NAN, 1, 0.990, "unresolved"),
+        (NAN, NAN, NAN, 0.990, "not comparable"),
+    ],
+)
+def test_the_strict_verdict_knows_no_tolerance(ours, sd, n, paper, expected):
+    assert tables.strict_verdict("AUC", ours, sd, n, paper, runs=20, step=0.001) == expected
 
 
 def test_rule_in_words_has_the_tolerances():
@@ -83,7 +106,7 @@ def results_of(cells, replicates=3):
         for (r, n, m, c), values in cells.items()
         for i, v in enumerate(values)
     ]
-    return pd.DataFrame(rows).assign(note=np.nan)
+    return pd.DataFrame(rows).assign(note=np.nan, empty=np.nan)
 
 
 CELLS = {
@@ -148,8 +171,61 @@ def test_compare_puts_our_cell_beside_the_papers():
     agreeing = cell(table, 100, "SGDT")
     assert (agreeing["ours"], agreeing["paper"], agreeing["verdict"]) == (52, 53.25, "agrees")
     assert agreeing["why"] == ""
+    assert (agreeing["runs"], agreeing["empty"], agreeing["strict"]) == (20, 0, "agrees")
     assert cell(table, 100, "SFSA")["verdict"] == "better"
     assert cell(table, 200, "SGDT")["verdict"] == "worse"
+
+
+def test_better_than_a_weak_baseline_says_so():
+    results, weak = results_of(CELLS), {"SFSA": "a wrong formula", "SGDT": "another"}
+    cells = SETTINGS.assign(runs=20).merge(results[["method", "metric"]].drop_duplicates(), "cross")
+    table = tables.compare(results, PUBLISHED, cells, weak)
+    better, worse = cell(table, 100, "SFSA"), cell(table, 200, "SGDT")
+    assert (better["verdict"], worse["verdict"]) == ("better", "worse")
+    assert (better["why"], worse["why"]) == ("weaker baseline: a wrong formula", "")
+    assert tables.reason(better["why"]) == "weaker baseline in the paper"
+
+
+def test_models_that_select_nothing_are_counted_and_shown():
+    results = results_of({("plain", 100, "SGDT", c): [0, 0, 80] for c in ("DR", "RMSE")})
+    results["empty"] = np.where(results["value"] == 0, 1, np.nan)
+    table = compare(results, PUBLISHED, SETTINGS.head(1))
+    assert table["empty"].tolist() == [2, 2]
+    assert table["verdict"].tolist() == ["unresolved", "not comparable"]
+    assert table["why"].str.endswith("; 2 of 3 runs select nothing").all()
+    assert tables.tally(table, ["metric"])["select nothing"].tolist() == [1, 1]
+
+
+def test_wrong_pairs_tell_how_sharp_a_table_is():
+    """A and B may be exchanged, C not: of the six wrong pairs two agree."""
+    results = results_of(
+        {("plain", 100, m, "DR"): [v, v] for m, v in zip("ABC", (50, 52, 90), strict=True)}
+    )
+    rows = [(100, m, "DR", v, None) for m, v in zip("ABC", (51, 53, 90), strict=True)]
+    table = compare(results, pd.DataFrame(rows, columns=PUBLISHED.columns), SETTINGS.head(1))
+    (row,) = tables.sharpness(table, ["reading"]).reset_index().to_dict("records")
+    assert row == {"reading": "plain", "wrong pairs": 6, "agreeing": 2}
+    assert tables.tally(table, ["reading"])["wrong pairs that agree (%)"].tolist() == [33.3]
+
+
+@pytest.mark.parametrize(
+    ("why", "kind"),
+    [
+        ("lost: cell missing in extracted text", "lost in the paper"),
+        ("dash: printed '-'", "dash in the paper"),
+        ("not run at this scale", "not run at this scale"),
+        ("not timed at this scale", "not run at this scale"),
+        ("another machine", "time"),
+        ("not in the paper's table", "our own method"),
+        ("not fetched (offline)", "not to be had"),
+        ("one run; 1 of 1 runs select nothing", "one run"),
+        ("2 of 3 runs select nothing", "runs that select nothing"),
+        ("", ""),
+        (NAN, ""),
+    ],
+)
+def test_reasons_are_kept_apart(why, kind):
+    assert tables.reason(why) == kind
 
 
 def test_compare_keeps_what_cannot_be_compared_with_its_reason():
@@ -168,7 +244,7 @@ def test_compare_keeps_what_cannot_be_compared_with_its_reason():
 def test_compare_has_one_row_for_a_cell_that_several_replicates_lack():
     lost = [{"n": 1, "method": "A", "metric": "DR", "replicate": r, "note": "lost"} for r in (0, 1)]
     settings = pd.DataFrame({"n": [1], "skipped": [""]})
-    cells = compare(pd.DataFrame(lost).assign(value=np.nan), PUBLISHED, settings)
+    cells = compare(pd.DataFrame(lost).assign(value=np.nan, empty=np.nan), PUBLISHED, settings)
     assert list(cells["why"]) == ["lost"]
 
 
@@ -212,16 +288,20 @@ def test_read_results_keeps_reasons(tmp_path):
     assert "note" in tables.read_results([str(tmp_path / "a.csv")])
 
 
-def test_tally_shares_the_comparable_cells():
-    verdicts = ["agrees"] * 3 + ["better", "worse"] + ["not comparable"] * 4
-    table = pd.DataFrame({"reading": "plain", "metric": "DR", "verdict": verdicts})
-    nothing = pd.DataFrame({"reading": "other", "metric": "DR", "verdict": ["not comparable"] * 2})
-    counts = tables.tally(pd.concat([table, nothing]), ["reading", "metric"])
-    first, second = counts.to_dict("records")
-    assert [first[v] for v in ("agrees", "better", "worse", "not comparable")] == [3, 1, 1, 4]
-    assert first["agreement (%)"] == 60
+def test_tally_shares_the_resolved_cells():
+    verdicts = ["agrees"] * 3 + ["better", "worse", "unresolved"] + ["not comparable"] * 4
+    table = pd.DataFrame({"reading": "plain", "method": "A", "metric": "DR", "verdict": verdicts})
+    nothing = pd.DataFrame({"verdict": ["not comparable"] * 2}).assign(reading="other", metric="DR")
+    table = pd.concat([table, nothing], ignore_index=True).assign(
+        strict=["agrees"] + ["better"] * 3 + ["unresolved"] * 2 + ["not comparable"] * 6,
+        empty=NAN, ours=NAN, paper=NAN, se=NAN, replicates=NAN,
+    )  # fmt: skip
+    first, second = tables.tally(table, ["reading", "metric"]).to_dict("records")
+    assert [first[v] for v in tables.VERDICTS] == [3, 1, 1, 1, 4]
+    assert (first["agreement (%)"], first["agreement, strict (%)"]) == (60, 25)
     assert second["not comparable"] == 2 and np.isnan(second["agreement (%)"])
     assert second["agrees"] == 0
+    assert np.isnan(first["select nothing"]), "not counted is not none"
 
 
 def test_a_data_set_is_missing_if_it_has_no_result_at_all():
@@ -259,7 +339,7 @@ def test_layout_loses_no_digit_that_the_paper_prints(entry):
         published[published["method"].isin(methods)][["method", "metric"]].drop_duplicates(),
         how="cross",
     )
-    results = results.assign(experiment=entry, replicate=0, value=1.0, note=np.nan)
+    results = results.assign(experiment=entry, replicate=0, value=1.0, note=np.nan, empty=np.nan)
     table = compare(results, published, settings)
     for metric in work.entries[entry].spec["metrics"]:
         wide = tables.layout(table, metric, "reconstructed")
@@ -271,7 +351,7 @@ def test_layout_loses_no_digit_that_the_paper_prints(entry):
         cells = published[(published["metric"] == metric) & published["method"].isin(methods)]
         assert len(cells) == len(shown)
         for row in cells.itertuples():
-            text = shown[row.signal, row.n, row.method].rstrip("+-?")
+            text = shown[row.signal, row.n, row.method].rstrip("+-?~")
             assert text == "–" if np.isnan(row.value) else float(text) == row.value
 
 

@@ -29,6 +29,8 @@ DEFAULTS = {
     "time": None,
     "parameters": {},
     "only": {},
+    "weak_baselines": {},
+    "time_claims": [],
     "at_scale": {},  # of the scale that is run: axis or swept parameter -> values
 }
 
@@ -156,7 +158,8 @@ class Entry:
         table = [".csv", ".tex"]
         if self.spec["form"] == "figure":
             return [".csv", ".svg", ".pdf"]
-        return table + [f"_time{end}" for end in table] if timed else table
+        table += [f"_time{end}" for end in table] if timed else []
+        return [*table, "_claims.csv"] if self.spec["time_claims"] else table
 
     def _methods(self, axes: dict[str, Any], timed: bool = False) -> dict[str, Any]:
         """The methods of a setting, or those of which it measures the times."""

@@ -54,7 +54,8 @@ def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.
     -------
     DataFrame
         Columns: experiment, the setting's axes, method, the swept parameters, replicate, metric,
-        value. Metric time_s is the time that learning took, without generating or reading data.
+        value; note, why a value is missing; empty, 1 where a model of simulated data selects
+        nothing. Metric time_s is the time that learning took, without generating or reading data.
     """
     here, lacking = installed(setting)
     one = _tracked if setting["track"] else _simulated
@@ -145,6 +146,9 @@ def _simulated(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, An
         new = design.sample(setting["test_rows"], np.random.default_rng(test))
     for (label, point), model in models.items():
         row = {"method": label, **dict(point), "replicate": replicate}
+        # A score of a model without features tells of the data, not of the method.
+        if _measured("selected", EXPECTED["selected"], model, design)["value"] == 0:
+            row["empty"] = 1
         for metric in setting["metrics"]:
             if metric == "time_s":
                 key = label, point

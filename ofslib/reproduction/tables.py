@@ -1,7 +1,8 @@
 """Results beside the published numbers, as tables."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,30 +14,55 @@ from ofslib.reproduction.looks import TITLES, in_order
 TOLERANCE = {"DR": (5.0, False), "RMSE": (0.05, True), "AUC": (0.02, False)}
 TOLERANCE |= {"accuracy": (2.0, False)}
 LOWER_IS_BETTER = {"RMSE", "time_s"}
-_SUMMARY = ("ours", "sd", "median", "replicates", "se")
+SUMMARY = ("ours", "sd", "median", "replicates", "se")
 _DIGITS = {"DR": 1, "RMSE": 2, "AUC": 3, "accuracy": 1, "selected": 1, "time_s": 3}
-_MARKS = {"agrees": "", "better": "+", "worse": "-", "not comparable": "?"}
+_MARKS = {"agrees": "", "better": "+", "worse": "-", "unresolved": "~", "not comparable": "?"}
+VERDICTS = tuple(_MARKS)
+NO_VERDICT = VERDICTS[-1]
 
 RULE = (
-    "A cell agrees if it differs from the paper's by no more than the practical tolerance "
-    "(DR 5 points, RMSE 5 %, AUC 0.02, accuracy 2 points) or by no more than two standard errors "
-    "of the difference, where the paper's runs are taken to vary as ours do; else it is better "
-    "(+) or worse (-). Without a number on either side, or for times, which belong to a machine, "
-    "it is not comparable (?)."
+    "A cell is unresolved (~) if it differs from the paper's by no more than two standard errors "
+    "of the difference, where the paper's runs are taken to vary as ours do, and these are wider "
+    "than the practical tolerance (DR 5 points, RMSE 5 %, AUC 0.02, accuracy 2 points), or if it "
+    "rests on one run. Else it agrees if it differs by no more than the tolerance, and is better "
+    "(+) or worse (-) if by more; the reason says where it is better because the paper's baseline "
+    "is weaker than a correct one. Without a number on either side, or for times, which belong to "
+    "a machine, it is not comparable (?). The stricter verdict (column strict) asks the same of "
+    "two standard errors alone, and allows for the rounding of the printed digits."
 )
+
+# How a reason begins -> its kind.
+_WEAK = "weaker baseline"
+_REASONS = {
+    _WEAK: "weaker baseline in the paper",
+    "one run": "one run",
+    "two standard errors": "wide standard errors",
+    "lost": "lost in the paper",
+    "dash": "dash in the paper",
+    "not in the paper": "our own method",
+    "another machine": "time",
+    "another data set": "another data set",
+    "not yet run": "not yet run",
+    "not run": "not run at this scale",
+    "not timed": "not run at this scale",
+    "no result": "not run at this scale",
+}
 
 
 # -------------------------------------------------- files
 
 
 def read_results(files: Sequence[str]) -> pd.DataFrame:
-    """All results in one table; a column `note` tells why a value is missing."""
+    """All results in one table.
+
+    A column `note` tells why a value is missing; `empty` is 1 where a model selects nothing.
+    """
     if not files:
-        return pd.DataFrame(columns=["method", "replicate", "metric", "value", "note"])
+        return pd.DataFrame(columns=["method", "replicate", "metric", "value", "note", "empty"])
     # Where nothing was obtained, both are empty, and would be numbers.
     words = {"method": str, "metric": str}
     table = pd.concat([pd.read_csv(file, dtype=words) for file in files], ignore_index=True)
-    return table if "note" in table else table.assign(note=np.nan)
+    return table.assign(**{c: np.nan for c in ("note", "empty") if c not in table})
 
 
 def read_published(file: str | None) -> pd.DataFrame:
@@ -57,7 +83,7 @@ def save_csv(table: pd.DataFrame, stem: str) -> None:
 def summarise(results: pd.DataFrame) -> pd.DataFrame:
     """Mean, standard deviation, median, standard error and number over the replicates."""
     results = results[results["value"].notna()]
-    by = [c for c in results if c not in ("experiment", "replicate", "value", "note")]
+    by = [c for c in results if c not in ("experiment", "replicate", "value", "note", "empty")]
     groups = results.groupby(by, dropna=False, sort=False)["value"]
     table = groups.agg(ours="mean", sd="std", median="median", replicates="count").reset_index()
     return table.assign(se=table["sd"] / np.sqrt(table["replicates"]))
@@ -121,8 +147,13 @@ def cells(settings: Iterable, metrics: Sequence[str]) -> pd.DataFrame:
     )
 
 
-def compare(results: pd.DataFrame, published: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
-    """One row a cell: ours, the paper's, and the verdict with its reason.
+def compare(
+    results: pd.DataFrame,
+    published: pd.DataFrame,
+    table: pd.DataFrame,
+    weak: Mapping[str, str] | None = None,
+) -> pd.DataFrame:
+    """One row a cell: ours, the paper's, and the verdicts with their reason.
 
     Parameters
     ----------
@@ -132,56 +163,171 @@ def compare(results: pd.DataFrame, published: pd.DataFrame, table: pd.DataFrame)
         From `read_published`; its columns name cells, except value and note.
     table : DataFrame
         From `cells`.
+    weak : mapping, optional
+        Methods of which the paper's numbers are weaker than a correct one's -> why that is known.
+
+    Returns
+    -------
+    DataFrame
+        Axes, method, metric; ours, se, median and number of replicates; `runs`, the paper's;
+        `empty`, how many of ours select nothing; paper, verdict, strict, why.
     """
     axes = [c for c in table if c not in ("skipped", "runs", "method", "metric")]
     key = [*axes, "method", "metric"]
     missing = results[results["value"].isna()]
-    for part, columns in ((summarise(results), _SUMMARY), (missing, ["note"])):
+    empty = results[results["empty"] == 1].reindex(columns=key).value_counts(dropna=False)
+    empty = empty.rename("empty").reset_index()
+    for part, columns in ((summarise(results), SUMMARY), (missing, ["note"]), (empty, ["empty"])):
         # A reason may be given by several replicates; there is one cell.
         part = part.reindex(columns=[*key, *columns]).drop_duplicates(key)
         if part.empty:
             part = part.astype(table.dtypes[key].to_dict())
         table = table.merge(part, "left", key)
+    table["empty"] = table["empty"].fillna(0).where(table["ours"].notna())
+    return beside_paper(table, published, key, weak)
+
+
+def beside_paper(
+    table: pd.DataFrame,
+    published: pd.DataFrame,
+    key: Sequence[str],
+    weak: Mapping[str, str] | None = None,
+) -> pd.DataFrame:
+    """The last step of `compare`: our cells, which `key` names, with the paper's and the verdicts.
+
+    `table` has the columns of `cells`, ours, se, median, replicates, empty, and note, why a value
+    is missing.
+    """
     paper = published.rename(columns={"value": "paper", "note": "paper_note"})
     on = [c for c in paper if c in key]
     table = table.merge(paper[[*on, "paper", "paper_note"]], "left", on)
-    table["verdict"] = [
-        verdict(r.metric, r.ours, r.sd, r.replicates, r.paper, r.runs) for r in table.itertuples()
-    ]
-    table["why"] = [_why(r) for r in table.itertuples()]
-    columns = [*key, "ours", "se", "median", "replicates", "paper", "verdict", "why"]
-    return table[columns]
+    table["why"] = [_why_not(r) for r in table.itertuples()]
+    columns = [*key, "ours", "se", "median", "replicates", "runs", "empty", "paper"]
+    return _judged(table, weak or {})[[*columns, "verdict", "strict", "why"]]
 
 
-def _why(cell) -> str:
-    for reason in (cell.skipped, cell.note):
-        if isinstance(reason, str) and reason:
-            return reason
-    if cell.verdict != "not comparable":
-        return ""
+def _why_not(cell) -> str:
+    """Why a cell cannot be compared, if so; what the paper lacks comes before what we do."""
+    for said in (cell.paper_note if np.isnan(cell.paper) else "", cell.skipped, cell.note):
+        if isinstance(said, str) and said:
+            return said
     if np.isnan(cell.paper):
-        return cell.paper_note if isinstance(cell.paper_note, str) else "not in the paper's table"
+        return "not in the paper's table"
     return "another machine" if cell.metric == "time_s" else "no result at this scale"
+
+
+def _judged(table: pd.DataFrame, weak: Mapping[str, str]) -> pd.DataFrame:
+    """The verdicts of cells, and why; of what is not comparable the reason is known before."""
+    step, words = _printed_step(table), []
+    for r in table.itertuples():
+        sd = r.se * np.sqrt(r.replicates)
+        known = r.metric, r.ours, sd, r.replicates, r.paper, r.runs
+        word = verdict(*known)
+        strict = strict_verdict(*known, step.get(r.metric, 0.0))
+        why = [r.why] if word == NO_VERDICT else []
+        if word == "better" and r.method in weak:
+            why = [f"{_WEAK}: {weak[r.method]}"]
+        if word == "unresolved":
+            noise = two_errors(sd, r.replicates, r.runs)
+            why = ["one run" if np.isnan(noise) else f"two standard errors are {noise:.3g}"]
+        if r.empty > 0:
+            why += [f"{r.empty:.0f} of {r.replicates:.0f} runs select nothing"]
+        words.append((word, strict, "; ".join(why)))
+    words = pd.DataFrame(words, index=table.index, columns=["verdict", "strict", "why"])
+    return table.assign(**words)
+
+
+def _printed_step(table: pd.DataFrame) -> dict[str, float]:
+    """Metric -> one unit of the last digit that the paper prints of it."""
+    known = table.dropna(subset="paper")
+    decimals = known["paper"].map(lambda value: len(f"{value:g}".partition(".")[2]))
+    return (10.0 ** -decimals.groupby(known["metric"]).max()).to_dict()
+
+
+def two_errors(sd: float, n: int, runs: int) -> float:
+    """Two standard errors of the difference between means over n and over `runs` runs."""
+    return 2.0 * sd * np.sqrt(1.0 / n + 1.0 / runs) if n > 1 else np.nan
 
 
 def verdict(metric: str, ours: float, sd: float, n: int, paper: float, runs: int) -> str:
     """`RULE` for one cell: our mean and standard deviation over n runs, the paper's over `runs`."""
     if metric not in TOLERANCE or np.isnan(ours) or np.isnan(paper):
-        return "not comparable"
+        return NO_VERDICT
     tolerance, relative = TOLERANCE[metric]
-    noise = 2.0 * sd * np.sqrt(1.0 / n + 1.0 / runs) if n > 1 else 0.0
-    difference = ours - paper
-    if abs(difference) <= max(tolerance * (abs(paper) if relative else 1.0), noise):
+    tolerance *= abs(paper) if relative else 1.0
+    noise, difference = two_errors(sd, n, runs), ours - paper
+    if np.isnan(noise) or max(abs(difference), tolerance) <= noise:
+        return "unresolved"
+    return _direction(metric, difference, tolerance)
+
+
+def strict_verdict(
+    metric: str, ours: float, sd: float, n: int, paper: float, runs: int, step: float
+) -> str:
+    """As `verdict`, by two standard errors alone; the paper's number is rounded to `step`."""
+    if metric not in TOLERANCE or np.isnan(ours) or np.isnan(paper):
+        return NO_VERDICT
+    noise = two_errors(sd, n, runs)
+    return "unresolved" if np.isnan(noise) else _direction(metric, ours - paper, noise + step / 2)
+
+
+def _direction(metric: str, difference: float, margin: float) -> str:
+    if abs(difference) <= margin:
         return "agrees"
     return "better" if (difference < 0) == (metric in LOWER_IS_BETTER) else "worse"
 
 
+def reason(why: Any) -> str:
+    """The kind of the reason for a verdict; none for none."""
+    if not isinstance(why, str) or not why:
+        return ""
+    if why[0].isdigit():
+        return "runs that select nothing"
+    return next((k for start, k in _REASONS.items() if why.startswith(start)), "not to be had")
+
+
+def sharpness(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """How many wrong pairs would agree, as many as ours and another method's published value.
+
+    Such pairs are of one row of the printed table: equal axes and metric.
+
+    Columns: `by`, wrong pairs, agreeing (how many of these).
+    """
+    axes = [c for c in table.columns[: table.columns.get_loc("method")]]
+    known = table.dropna(subset=["ours", "paper"])
+    known = known[known["metric"].isin(TOLERANCE)]
+    known = known.assign(sd=known["se"] * np.sqrt(known["replicates"]))
+    pairs = known.merge(known, on=[*axes, "metric"], suffixes=("", "_other"))
+    pairs = pairs[pairs["method"] != pairs["method_other"]]
+    words = [
+        verdict(r.metric, r.ours, r.sd, r.replicates, r.paper_other, r.runs)
+        for r in pairs.itertuples()
+    ]
+    counts = pairs.assign(agreeing=[word == "agrees" for word in words]).groupby(list(by))
+    return counts["agreeing"].agg(["size", "sum"]).set_axis(["wrong pairs", "agreeing"], axis=1)
+
+
 def tally(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Number of cells per verdict, and the share of the comparable ones that agree (%)."""
-    counts = table.groupby(list(by), sort=False)["verdict"].value_counts().unstack(fill_value=0)
-    counts = counts.reindex(columns=list(_MARKS), fill_value=0)
-    comparable = counts.drop(columns="not comparable").sum(axis=1)
-    counts["agreement (%)"] = (100.0 * counts["agrees"] / comparable).round(1)
+    """Number of cells per verdict, how many agree of those that are resolved, and how sharply.
+
+    Columns: `by`, the verdicts; agreement (%), the share of agreeing cells; agreement, strict (%);
+    wrong pairs that agree (%), as `sharpness` counts them; select nothing, the cells with runs that
+    do (missing where that was not counted).
+    """
+    by = list(by)
+    counts = table.groupby(by, sort=False)["verdict"].value_counts().unstack(fill_value=0)
+    counts = counts.reindex(columns=VERDICTS, fill_value=0)
+    resolved = counts.drop(columns=[NO_VERDICT, "unresolved"]).sum(axis=1)
+    counts["agreement (%)"] = (100.0 * counts["agrees"] / resolved).round(1)
+    strict = table[~table["strict"].isin([NO_VERDICT, "unresolved"])]
+    agrees = strict["strict"].eq("agrees").groupby([strict[axis] for axis in by]).mean()
+    counts["agreement, strict (%)"] = (100.0 * agrees).round(1)
+    pairs = sharpness(table, by)
+    share = 100.0 * pairs["agreeing"] / pairs["wrong pairs"]
+    counts["wrong pairs that agree (%)"] = share.astype(float).round(1)
+    empty = table["empty"].gt(0).astype(float).where(table["empty"].notna())
+    empty = empty.groupby([table[axis] for axis in by])
+    counts["select nothing"] = empty.sum(min_count=1)
     return counts.reset_index().rename_axis(columns=None)
 
 
