@@ -46,6 +46,11 @@ _REASONS = {
     "not run": "not run at this scale",
     "not timed": "not run at this scale",
     "no result": "not run at this scale",
+    "a bound": "words or a bound",
+    "a property": "words or a bound",
+    "measured in": "words or a bound",
+    "no product": "words or a bound",
+    "not one of": "not one of our methods",
 }
 
 

@@ -77,8 +77,9 @@ def _drawn(sizes: dict[str, int], sparse: bool, rng: np.random.Generator) -> tup
     if sparse:
         z = sizes["nonzeros"]
         # One in each of as many equal parts of the features: in order, and none twice
-        indices = np.arange(z) * (p // z) + rng.integers(0, p // z, (n, z))
-        ends = np.arange(0, n * z + 1, z)
+        indices = np.arange(z, dtype=np.int32) * (p // z)
+        indices = indices + rng.integers(0, p // z, (n, z), np.int32)
+        ends = np.arange(0, n * z + 1, z, np.int32)
         X = sp.csr_array((rng.standard_normal(n * z), indices.ravel(), ends), shape=(n, p))
     else:
         X = rng.standard_normal((n, p))
