@@ -93,7 +93,8 @@ def beside(
         else:
             row = _judged(cell, measured, [column["of"]] if "of" in column else labels, column)
         if not isinstance(cell.value, str):
-            row |= {"verdict": "not comparable", "why": cell.note}
+            seen = "" if cell.note.startswith("dash") else row["measured"]
+            row |= {"measured": seen, "verdict": "not comparable", "why": cell.note}
         rows.append({"method": cell.method, "metric": cell.metric, "paper": cell.value, **row})
     return pd.DataFrame(rows)
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 
 from ofslib import RunningAverages
 from ofslib.reproduction.methods import build, extract, find_class
@@ -39,15 +38,15 @@ def growth(
     Features are standard normal, in sparse rows where they are not zero; labels are the signs of
     the sum of k features with noise of the same size. The time of a method on running averages is
     that of the extraction, that of `RunningAverages` is of the update. Memory is that of the
-    pickled model, with the averages that it was extracted from.
+    model's arrays, and of the averages that it was extracted from.
 
     Rows have columns method, varied, size, and metric: time_s, the least of a few, or bytes.
 
     Parameters
     ----------
     sizes : dict
-        Of rows, averages and columns, each n, p and k, of rows nonzeros, too: the least of each
-        size; the swept `factor` multiplies them.
+        Of rows, averages and columns, each n, p and k, of rows nonzeros, too; the swept `factor`
+        multiplies them.
     """
     for label, spec in setting["methods"].items():
         cls = find_class(spec["class"])
@@ -57,7 +56,7 @@ def growth(
                 continue
             (draw,) = seeds.spawn(1)
             for factor in setting["sweep"]["factor"]:
-                own = sizes[kind] | {size: factor * sizes[kind][size]}
+                own = sizes[kind] | {size: max(1, round(factor * sizes[kind][size]))}
                 X, y = _drawn(own, sparse, np.random.default_rng(draw))
                 learn = _learner(spec, own["k"], X, y)
                 where = {"method": label, "varied": varied, "size": own[size]}
@@ -106,13 +105,15 @@ def _learner(spec: dict[str, Any], k: int, X, y) -> Callable[[], Callable[[], An
 
 
 def _measured(begin: Callable[[], Callable[[], Any]]) -> dict[str, float]:
-    """Processor time of one thread, the least of a few, and bytes of the model."""
+    """Processor time of one thread, the least of a few, and bytes of the model's arrays."""
     seconds = []
-    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+    with warnings.catch_warnings(action="ignore"):  # what is learned does not matter here
         begin()()  # what is compiled or loaded at the first use is not to count
         while len(seconds) < _REPEATS and sum(seconds) < _ENOUGH:
             learn = begin()
             start = time.process_time()
             model = learn()
             seconds.append(time.process_time() - start)
-    return {"time_s": min(seconds), "bytes": len(pickle.dumps(model))}
+    arrays: list[pickle.PickleBuffer] = []
+    pickle.dumps(model, protocol=5, buffer_callback=arrays.append)
+    return {"time_s": min(seconds), "bytes": sum(array.raw().nbytes for array in arrays)}
