@@ -25,7 +25,10 @@ def exponents(results: pd.DataFrame) -> pd.DataFrame:
         tables.append(bound_slopes(curves, _ALL).assign(metric=metric))
     table = pd.concat([t for t in tables if len(t)] or tables, ignore_index=True)
     table = table.rename(columns={"panel": "varied"})
-    return table[["method", "metric", "varied", "slope", "low", "high"]]
+    place = {method: number for number, method in enumerate(results["method"].unique())}
+    table = table.sort_values("method", key=lambda names: names.map(place), kind="stable")
+    columns = ["method", "metric", "varied", "slope", "low", "high"]
+    return table[columns].reset_index(drop=True)
 
 
 def powers(order: Any, sizes: Sequence[str]) -> dict[str, float] | None:
