@@ -17,9 +17,8 @@ from pathlib import Path
 
 import numba
 import numpy as np
-from llvmlite.binding import parse_assembly
 from numba.core import caching, cgutils, types
-from numba.core.codegen import JITCodeLibrary
+from numba.core.codegen import JITCodeLibrary, ll
 from numba.core.compiler import Compiler, Flags
 from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic, overload
@@ -134,7 +133,7 @@ class _Part(JITCodeLibrary):
             if found.name.startswith("_ZN08NumbaEnv"):
                 pointer = llvm.GlobalVariable(shared, cgutils.voidptr_t, found.name)
                 pointer.linkage, pointer.initializer = "common", cgutils.voidptr_t(None)
-        self._codegen._add_module(parse_assembly(str(shared)))
+        self._codegen._add_module(ll.parse_assembly(str(shared)))
         self._codegen._engine.finalize_object()
         self._finalized = True
 
