@@ -1,6 +1,5 @@
 """Results beside the published numbers: summaries, verdicts, and how tables are laid out."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -88,7 +87,7 @@ def test_the_strict_verdict_knows_no_tolerance(ours, sd, n, paper, expected):
 
 
 def test_rule_in_words_has_the_tolerances():
-    share = {"RMSE": "5 %", "DR": "5 points", "AUC": "0.02", "accuracy": "2 points"}
+    share = {"RMSE": "5 %", "DR": "5 points", "AUC": "0.02", "R2": "0.02", "accuracy": "2 points"}
     for metric, (tolerance, relative) in tables.TOLERANCE.items():
         assert f"{metric} {share[metric]}" in tables.RULE
         number = float(share[metric].split()[0])
@@ -146,6 +145,26 @@ def compare(results, published, settings, methods=None):
 
 def compared():
     return compare(results_of(CELLS), PUBLISHED, SETTINGS)
+
+
+def test_of_a_sweep_the_point_with_the_best_mean_stands_in_a_cell():
+    """Over all replicates, as dissertation Table 5.6: the best R2, the least RMSE."""
+    rows = [
+        (n, "it", rate, replicate, metric, value)
+        for n in (100, 200)
+        for metric in ("R2", "RMSE")
+        for rate, values in {0.1: (0.9, 0.1), 0.2: (0.6, 0.7), 0.3: (0.2, 0.2)}.items()
+        for replicate, value in enumerate(values)
+    ]
+    columns = ["n", "method", "learning_rate", "replicate", "metric", "value"]
+    results = pd.DataFrame(rows, columns=columns).assign(note=NAN, empty=NAN)
+    table = compare(
+        results, PUBLISHED.iloc[:0], pd.DataFrame({"n": [100, 200], "skipped": [""] * 2})
+    )
+    assert len(table) == 4
+    assert table[table["metric"] == "R2"]["ours"].tolist() == pytest.approx([0.65, 0.65])
+    assert table[table["metric"] == "RMSE"]["ours"].tolist() == pytest.approx([0.2, 0.2])
+    assert table["replicates"].tolist() == [2] * 4
 
 
 def cell(table, n, method):
@@ -317,15 +336,62 @@ def test_a_data_set_is_missing_if_it_has_no_result_at_all():
 def test_layout_has_ours_beside_the_paper():
     wide = tables.layout(compared(), "DR", "plain")
     sides = ("ours", "paper")
-    assert list(wide.columns) == [(m, side) for m in ("SFSA", "SGDT", "mine") for side in sides]
+    columns = [(m, side) for m in ("SFSA", "SGDT") for side in sides]
+    assert list(wide.columns) == [*columns, ("mine", "ours")], "a column without a number"
     assert wide.index.names == ["n"]
     assert [key[0] for key in wide.index] == [100, 200, 300]
     first = wide.iloc[0]
     assert (first["SGDT", "ours"], first["SGDT", "paper"]) == ("52.0 (1.2)", "53.25")
-    assert (first["SFSA", "ours"], first["SFSA", "paper"]) == ("90.0 (0.0)", "70.1+")
-    assert wide.iloc[1]["SGDT", "paper"] == "99.95-"
-    assert (wide.iloc[2]["SGDT", "ours"], wide.iloc[2]["SGDT", "paper"]) == ("–", "100?")
-    assert (wide.iloc[0]["mine", "ours"], wide.iloc[0]["mine", "paper"]) == ("–", "–?")
+    assert (first["SFSA", "ours"], first["SFSA", "paper"]) == ("90.0⁺ (0.0)", "70.1")
+    assert wide.iloc[1]["SGDT", "ours"] == "70.0⁻ (0.0)"
+    assert (wide.iloc[2]["SGDT", "ours"], wide.iloc[2]["SGDT", "paper"]) == ("–", "100")
+    assert [wide.iloc[i]["mine", "ours"] for i in range(3)] == ["–", "2.0 (0.6)", "–"]
+
+
+def test_layout_has_the_digits_of_the_paper():
+    printed = PUBLISHED.assign(value=["53.25", "70.10", "1.30", "99.950", NAN, "100", "98.0"])
+    wide = tables.layout(compared(), "DR", "plain", printed)
+    shown = [wide.iloc[0][m, side] for m in ("SGDT", "SFSA") for side in ("ours", "paper")]
+    assert shown == ["52.00 (1.15)", "53.25", "90.00⁺ (0.00)", "70.10"]
+    assert tuple(wide.iloc[1][["SGDT"]]) == ("70.000⁻ (0.000)", "99.950")
+    assert wide.iloc[2][["SGDT", "SFSA"]].tolist() == ["–", "100", "–", "98.0"]
+    assert wide.iloc[1]["mine", "ours"] == "2.00 (0.58)"
+
+
+def test_layout_without_axes_has_a_line_for_each_method():
+    table = compared()[compared()["n"] == 100].drop(columns=["reading", "n"])
+    wide = tables.layout(table, "DR")
+    assert wide.index.tolist() == ["SFSA", "SGDT"]
+    assert wide.loc["SFSA"].tolist() == ["90.0⁺ (0.0)", "70.1"]
+
+
+def test_an_error_that_is_not_0_is_not_shown_as_0():
+    table = compared().assign(se=1e-4)
+    assert tables.layout(table, "DR", "plain").iloc[0]["SGDT", "ours"] == "52.0 (<0.1)"
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "shown", "said"),
+    [
+        (["better", "worse"], ["1.0⁺", "2.0⁻"], "⁺ better, ⁻ worse"),
+        (["agrees", "(new word)"], ["1.0", "2.0ᵃ"], "ᵃ (new word), no mark: agrees"),
+        (["not comparable"] * 2, ["1.0", "2.0"], "Every cell: not comparable, why"),
+    ],
+)
+def test_any_verdict_has_a_mark_and_the_legend_says_which(verdicts, shown, said):
+    rows = [
+        (n, "SGDT", "DR", float(n), NAN, 3 + n, 5.0, v, "why") for n, v in enumerate(verdicts, 1)
+    ]
+    columns = ["n", "method", "metric", "ours", "se", "replicates", "paper", "verdict", "why"]
+    table = pd.DataFrame(rows, columns=columns)
+    assert tables.layout(table, "DR")["SGDT", "ours"].tolist() == shown
+    assert tables.legend(table) == f"Runs: 4 to 5. {said}"
+
+
+def test_the_legend_says_why_there_is_no_number():
+    part = compared()
+    said = "Runs: 3. ⁺ better, ⁻ worse, no mark: agrees. –: not run at this scale"
+    assert tables.legend(part) == said
 
 
 @pytest.mark.parametrize("entry", ["sfsa_table_1", "sfsa_table_2"])
@@ -351,61 +417,8 @@ def test_layout_loses_no_digit_that_the_paper_prints(entry):
         cells = published[(published["metric"] == metric) & published["method"].isin(methods)]
         assert len(cells) == len(shown)
         for row in cells.itertuples():
-            text = shown[row.signal, row.n, row.method].rstrip("+-?~")
+            text = shown[row.signal, row.n, row.method].rstrip("⁺⁻˜ˀ")
             assert text == "–" if np.isnan(row.value) else float(text) == row.value
-
-
-def test_latex_is_booktabs():
-    wide = tables.layout(compared(), "DR", "plain")
-    text = tables.to_latex({"Doe (2027), Table 1, plain: Detection rate (%)": wide})
-    environments = re.findall(r"\\(begin|end)\{(\w+)\}", text)
-    assert environments == [
-        ("begin", "table"), ("begin", "tabular"), ("end", "tabular"), ("end", "table"),
-    ]  # fmt: skip
-    assert text.count("{") == text.count("}")
-    rules = [text.index(rf"\{rule}") for rule in ("toprule", "midrule", "bottomrule")]
-    assert rules == sorted(rules) and r"\hline" not in text
-    assert r"\caption{Doe (2027), Table 1, plain: Detection rate (\%)}" in text
-    (columns,) = re.findall(r"\\begin\{tabular\}\{([lrc]+)\}", text)
-    assert columns == "l" + "r" * 6
-    lines = [line for line in text.splitlines() if line.endswith(r"\\")]
-    assert len(lines) >= 2 + 3
-    for line in lines:
-        spans = [int(n) - 1 for n in re.findall(r"\\multicolumn\{(\d+)\}", line)]
-        assert line.count("&") + sum(spans) == len(columns) - 1, line
-    assert "53.25" in text and "70.1+" in text
-
-
-@pytest.mark.parametrize(
-    ("name", "written"),
-    [
-        ("my_method", r"my\_method"),
-        ("A&B", r"A\&B"),
-        ("100%", r"100\%"),
-        ("#1", r"\#1"),
-        ("a$b", r"a\$b"),
-        ("a\\b", r"a\textbackslash"),
-        ("a^b", r"a\textasciicircum"),
-        ("a~b", r"a\textasciitilde"),
-    ],
-)
-def test_latex_escapes_names(name, written):
-    table = compared().replace({"mine": name, "plain": name}).rename(columns={"n": f"n {name}"})
-    wide = tables.layout(table, "DR", name)
-    text = tables.to_latex({f"Doe, {name}": wide})
-    caption = next(line for line in text.splitlines() if "caption" in line)
-    methods = next(line for line in text.splitlines() if "SFSA" in line)
-    axis = next(line for line in text.splitlines() if line.strip().startswith("n "))
-    assert written in methods
-    assert written in caption
-    assert written in axis
-
-
-def test_latex_of_two_blocks_is_two_tables():
-    wide = tables.layout(compared(), "DR", "plain")
-    text = tables.to_latex({"one": wide, "two": wide})
-    assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 2
-    assert r"\caption{one}" in text and r"\caption{two}" in text
 
 
 def test_methods_stand_by_their_budget():

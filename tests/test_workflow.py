@@ -231,6 +231,11 @@ def test_smoke_makes_every_file_anew(smoke):
     assert [f for f in expected if not smoke.path(f).stat().st_size] == []
 
 
+def test_smoke_draws_no_figure_that_is_hard_to_read(smoke):
+    logs = [smoke.path(f"logs/smoke/{entry}.ipynb") for entry in smoke.work.entries]
+    assert [f.name for f in logs if "HardToRead" in f.read_text(encoding="utf-8")] == []
+
+
 def test_smoke_replaces_nothing_that_came_with_the_checkout(smoke):
     words = ["git", "status", "--porcelain"]
     assert subprocess.run(words, cwd=smoke.folder, capture_output=True, check=True).stdout == b""
@@ -543,7 +548,7 @@ work = project.load(scale=scale, **changes)
 results = tables.read_results(work.inputs(entry))
 fig, ax = plt.subplots()
 if results["value"].isna().any():
-    plots.empty_panel(ax, results["note"].iloc[0])
+    plots.note(fig, {"tiny": results["note"].iloc[0]})
 else:
     plots.curves(ax, tables.summarise(results), "k")
 plots.save_figure(fig, output)
@@ -704,6 +709,25 @@ def test_a_data_set_that_was_missing_is_fetched_when_it_can_be(story):
     for name in REAL_PART - {"resources/tiny.json"}:
         assert story.files[name] != story.files_offline[name]
     assert story.plan_after == set()
+
+
+def test_a_data_set_of_ones_own_runs_nothing_else(tiny, story):
+    """One row of the table, and an entry that names it: a CSV file where it lies."""
+    header = tiny.path("config/datasets.csv").read_text(encoding="utf-8").splitlines()[0]
+    given = {"name": "mine", "reader": "csv", "label": "y", "train": "mine.csv"}
+    given |= {"task": "classification"}
+    row = ",".join(given.get(column, "") for column in header.split(","))
+    more = ENTRIES["tiny_figure"] | {"grid": {"dataset": ["mine"]}}
+    more |= {"data": {"split": {"train": 60}}}
+    entry = tiny.path("config/experiments/more.yaml")
+    entry.write_text(yaml.safe_dump({"mine_figure": more}))
+    own = {"resources/mine.json", "results/tiny/mine_figure/mine.csv"}
+    own |= {f"figures/mine_figure.{end}" for end in ("csv", "svg", "pdf")}
+    try:
+        with tiny.edited("config/datasets.csv", row + "\n"):
+            assert tiny.planned(mirror=str(tiny.mirror)) == own | END
+    finally:
+        entry.unlink()
 
 
 def test_a_users_method_is_a_column_of_the_table(story):

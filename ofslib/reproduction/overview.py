@@ -62,7 +62,7 @@ def overview(work: Project) -> list[dict[str, Any]]:
     """What there is of each table and figure, in the order of `in_order`.
 
     Keys: entry, paper, source, title, notebook, parameter (the line that makes the notebook show
-    it), target (of snakemake), drawn, runs and runs_made (files of results, at this scale),
+    it), command (that makes it), drawn, runs and runs_made (files of results, at this scale),
     verdicts (of a paper's table as in `scoreboard`, else all that are given).
     """
     board, rows = scoreboard(work).groupby(["table", "verdict"])["cells"].sum(), []
@@ -72,7 +72,7 @@ def overview(work: Project) -> list[dict[str, Any]]:
         row = {"entry": name, "paper": paper_of(name)}
         row |= {key: spec[key] for key in ("source", "title")}
         row |= {"notebook": work.notebook(name), "parameter": f'entry = "{name}"'}
-        row |= {"target": f"figure_{name}", "drawn": bool(tables)}
+        row |= {"command": work.command(name), "drawn": bool(tables)}
         row |= {"runs": runs, "runs_made": runs - len(work.lacks(name))}
         counts = board[name].to_dict() if name in board else verdicts(tables)
         rows.append(row | {"verdicts": {word: counts[word] for word in sorted(counts, key=rank)}})
@@ -86,7 +86,7 @@ def as_markdown(rows: list[dict[str, Any]]) -> str:
         name = row["notebook"].rpartition("/")[2]
         runs = f"{row['runs_made']} of {row['runs']}" if row["runs"] else "none needed"
         if row["runs_made"] < row["runs"]:
-            runs += f": `snakemake --cores 8 {row['target']}`"
+            runs += f": `{row['command']}`"
         found = ", ".join(f"{n} {word}" for word, n in row["verdicts"].items())
         found = found or ("drawn" if row["drawn"] else "not drawn")
         cells = [f"{row['source']}: {row['title']}", f"[{name}]({name})", f"`{row['parameter']}`"]

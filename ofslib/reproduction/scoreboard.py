@@ -5,6 +5,8 @@ python -m ofslib.reproduction.scoreboard --judge   # judges the committed tables
 """
 
 import argparse
+import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -41,11 +43,16 @@ def published_cells(work: project.Project | None = None) -> pd.DataFrame:
     ValueError
         If a table has more cells than config/published.csv says.
     """
-    root = work.root if work else project.find_root()
-    figures = Path(root, work.folder if work else "figures")
+    root, figures = _folders(work)
     listed = pd.read_csv(root / LIST, dtype={"why": str}).fillna({"why": "not yet run"})
     tables_of = [_cells(root, figures, row) for row in listed.itertuples()]
     return pd.concat(tables_of, ignore_index=True)
+
+
+def _folders(work: project.Project | None) -> tuple[Path, Path]:
+    """The root of a project, by default the one around the working folder, and its figures."""
+    root = work.root if work else project.find_root()
+    return root, Path(root, work.folder if work else "figures")
 
 
 def _cells(root: Path, figures: Path, listed) -> pd.DataFrame:
@@ -96,6 +103,22 @@ def scoreboard(work: project.Project | None = None) -> pd.DataFrame:
     by = ["paper", "table", "method", "verdict", "why"]
     groups = published_cells(work).groupby(by, sort=False, dropna=False)
     return groups.size().rename("cells").reset_index()
+
+
+def agreement(work: project.Project | None = None) -> pd.DataFrame:
+    """How many cells of each table agree, and how sharply: `tables.tally` of its last reading.
+
+    Columns table, metric, and those of `tables.tally`.
+    """
+    root, figures = _folders(work)
+    found = []
+    for table in pd.read_csv(root / LIST)["table"]:
+        made = _judged(figures, table)
+        if "strict" in made:
+            known = made[made["metric"].isin(tables.TOLERANCE)]
+            found.append(tables.tally(known, ["metric"]).assign(table=table))
+    found = pd.concat(found, ignore_index=True)
+    return found[["table", *found.columns.drop("table")]]
 
 
 # -------------------------------------------------- judged anew
@@ -155,6 +178,14 @@ def _shown(counts: pd.DataFrame) -> list[str]:
     return [*lines, "", *(f"{number}: {word}" for number, word in enumerate(columns, 1))]
 
 
+def _sharp(shares: pd.DataFrame) -> list[str]:
+    """How sharp the verdicts are, as lines of text."""
+    columns = ["table", "metric", "agreement (%)", "agreement, strict (%)"]
+    columns += ["wrong pairs that agree (%)", "select nothing"]
+    rows = shares[columns].astype(object).fillna("–")
+    return text_table(columns, rows.itertuples(index=False))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """What `python -m ofslib.reproduction.scoreboard` does."""
     parser = argparse.ArgumentParser(
@@ -166,7 +197,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     if parser.parse_args(arguments).judge:
         judge(project.load(project.find_root()))
-    print("\n".join(_shown(scoreboard())))
+    rule = textwrap.wrap(tables.RULE, 100)
+    lines = [*_shown(scoreboard()), "", *rule, "", *_sharp(agreement())]
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

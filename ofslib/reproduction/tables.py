@@ -1,6 +1,5 @@
 """Results beside the published numbers, as tables."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,10 +11,10 @@ from ofslib.reproduction.looks import TITLES, in_order
 
 # Differences without practical meaning, and whether they are a share of the published value.
 TOLERANCE = {"DR": (5.0, False), "RMSE": (0.05, True), "AUC": (0.02, False)}
-TOLERANCE |= {"accuracy": (2.0, False)}
+TOLERANCE |= {"accuracy": (2.0, False), "R2": (0.02, False)}
 LOWER_IS_BETTER = {"RMSE", "time_s"}
 SUMMARY = ("ours", "sd", "median", "replicates", "se")
-_DIGITS = {"DR": 1, "RMSE": 2, "AUC": 3, "accuracy": 1, "selected": 1, "time_s": 3}
+_DIGITS = {"DR": 1, "RMSE": 2, "R2": 3, "AUC": 3, "accuracy": 1, "selected": 1, "time_s": 3}
 _MARKS = {"agrees": "", "better": "+", "worse": "-", "unresolved": "~", "not comparable": "?"}
 VERDICTS = tuple(_MARKS)
 NO_VERDICT = VERDICTS[-1]
@@ -23,10 +22,10 @@ NO_VERDICT = VERDICTS[-1]
 RULE = (
     "A cell is unresolved (~) if it differs from the paper's by no more than two standard errors "
     "of the difference, where the paper's runs are taken to vary as ours do, and these are wider "
-    "than the practical tolerance (DR 5 points, RMSE 5 %, AUC 0.02, accuracy 2 points), or if it "
-    "rests on one run. Else it agrees if it differs by no more than the tolerance, and is better "
-    "(+) or worse (-) if by more; the reason says where it is better because the paper's baseline "
-    "is weaker than a correct one. Without a number on either side, or for times, which belong to "
+    "than the practical tolerance (DR 5 points, RMSE 5 %, AUC 0.02, R2 0.02, accuracy 2 points), "
+    "or if it rests on one run. Else it agrees if it differs by no more than the tolerance, and is "
+    "better (+) or worse (-) if by more; the reason says where it is better because the paper's "
+    "baseline is weaker than a correct one. Without a number on either side, or for times, which belong to "
     "a machine, it is not comparable (?). The stricter verdict (column strict) asks the same of "
     "two standard errors alone, and allows for the rounding of the printed digits."
 )
@@ -92,6 +91,15 @@ def summarise(results: pd.DataFrame) -> pd.DataFrame:
     groups = results.groupby(by, dropna=False, sort=False)["value"]
     table = groups.agg(ours="mean", sd="std", median="median", replicates="count").reset_index()
     return table.assign(se=table["sd"] / np.sqrt(table["replicates"]))
+
+
+def best_of_sweep(summary: pd.DataFrame, cell: Sequence[str]) -> pd.DataFrame:
+    """Of the points of a sweep the one with the best mean, in each cell that `cell` names."""
+    if set(summary) <= {*cell, *SUMMARY}:
+        return summary
+    worse = summary["ours"].where(summary["metric"].isin(LOWER_IS_BETTER), -summary["ours"])
+    ranked = summary.assign(worse=worse).sort_values("worse", kind="stable")
+    return ranked.drop_duplicates(list(cell)).sort_index()[list(summary)]
 
 
 def spread(table: pd.DataFrame, by: Sequence[str], column: str) -> pd.DataFrame:
@@ -160,6 +168,8 @@ def compare(
 ) -> pd.DataFrame:
     """One row a cell: ours, the paper's, and the verdicts with their reason.
 
+    Of parameters that are swept the best ones stand in a cell, as the papers that sweep do it.
+
     Parameters
     ----------
     results : DataFrame
@@ -180,9 +190,10 @@ def compare(
     axes = [c for c in table if c not in ("skipped", "runs", "method", "metric")]
     key = [*axes, "method", "metric"]
     missing = results[results["value"].isna()]
+    best = best_of_sweep(summarise(results), [c for c in key if c in results])
     empty = results[results["empty"] == 1].reindex(columns=key).value_counts(dropna=False)
     empty = empty.rename("empty").reset_index()
-    for part, columns in ((summarise(results), SUMMARY), (missing, ["note"]), (empty, ["empty"])):
+    for part, columns in ((best, SUMMARY), (missing, ["note"]), (empty, ["empty"])):
         # A reason may be given by several replicates; there is one cell.
         part = part.reindex(columns=[*key, *columns]).drop_duplicates(key)
         if part.empty:
@@ -355,32 +366,123 @@ def statements(papers: dict[str, dict[str, dict]]) -> pd.DataFrame:
 
 # -------------------------------------------------- as printed
 
+# Marks are raised. A verdict that has none in `_MARKS` is marked by a letter.
+RAISED = str.maketrans("+-?~()abcdef", "⁺⁻ˀ˜⁽⁾ᵃᵇᶜᵈᵉᶠ")
+
+
+def blocks(table: pd.DataFrame, source: str, published: str | None) -> dict[str, pd.DataFrame]:
+    """The `layout` of each metric and reading of a table of cells, by its caption.
+
+    `source` says which table it is, `published` is the file of the numbers that the paper prints.
+    """
+    printed = None if published is None else pd.read_csv(published, dtype={"value": str})
+    readings = table["reading"].unique() if "reading" in table else [None]
+    found = {}
+    for metric in table["metric"].unique():
+        for reading in readings:
+            part = _part(table, metric, reading)
+            if len(part):
+                words = [", ".join(filter(None, (source, reading))), caption(metric), legend(part)]
+                found[". ".join(filter(None, words))] = layout(table, metric, reading, printed)
+    return found
+
 
 def caption(metric: str) -> str:
     """What `layout` shows of a metric; few times, of which one may be an outlier, have a median."""
     return f"{TITLES[metric]}, {'median' if metric == 'time_s' else 'mean (standard error)'}"
 
 
-def layout(table: pd.DataFrame, metric: str, reading: str | None = None) -> pd.DataFrame:
-    """The cells of one metric and reading as the paper prints them, ours beside the paper's."""
+def legend(part: pd.DataFrame) -> str:
+    """Of cells of one metric: over how many runs, what the marks mean, why some have no number."""
+    runs, marks = part["replicates"].dropna(), _marks(part)
+    ends = dict.fromkeys(f"{n:.0f}" for n in (runs.min(), runs.max()))
+    said = [f"Runs: {' to '.join(ends)}"] if len(runs) else []
+    if any(marks.values()):
+        words = sorted(marks, key=lambda word: not marks[word])
+        said.append(", ".join(f"{marks[word] or 'no mark:'} {word}" for word in words))
+    elif marks:
+        compared = part.dropna(subset=["ours", "paper"])
+        why = [reason for reason in compared["why"].dropna().unique() if reason]
+        said.append(f"Every cell: {', '.join([*marks, *(why if len(why) == 1 else [])])}")
+    absent = part.loc[part["ours"].isna() & part["paper"].notna(), "why"].dropna().unique()
+    if 0 < len(absent) < 3:
+        said.append(f"–: {', or '.join(absent)}")
+    return ". ".join(said)
+
+
+def _part(table: pd.DataFrame, metric: str, reading: str | None) -> pd.DataFrame:
     part = table[table["metric"] == metric]
-    if reading is not None:
-        part = part[part["reading"] == reading]
+    return part if reading is None else part[part["reading"] == reading]
+
+
+def _marks(part: pd.DataFrame) -> dict[str, str]:
+    """Verdicts of the cells that have both numbers -> their marks; none if all have the same."""
+    words = set(part.dropna(subset=["ours", "paper"])["verdict"])
+    unknown = dict(zip(sorted(words - set(_MARKS)), "abcdef", strict=False))
+    marks = {word: mark.translate(RAISED) for word, mark in {**_MARKS, **unknown}.items()}
+    return {word: mark if len(words) > 1 else "" for word, mark in marks.items() if word in words}
+
+
+def layout(
+    table: pd.DataFrame,
+    metric: str,
+    reading: str | None = None,
+    printed: pd.DataFrame | None = None,
+) -> pd.DataFrame:
+    """The cells of one metric and reading as the paper prints them, ours beside the paper's.
+
+    Verdicts are marked on ours, as `legend` says. `printed`, the published numbers as texts, gives
+    both as many digits as the paper does. A column without any number is left out.
+    """
+    part = _part(table, metric, reading)
     axes = [c for c in part.columns[: part.columns.get_loc("method")] if c != "reading"]
-    digits, is_time = _DIGITS[metric], metric == "time_s"
+    if printed is None:
+        texts = part["paper"].map("{:g}".format, na_action="ignore")
+    else:
+        on = [c for c in printed if c in part]
+        texts = part[on].merge(printed, "left", on)["value"].set_axis(part.index)
+    decimals = [len(t.partition(".")[2]) if isinstance(t, str) else 0 for t in texts]
+    usual = pd.Series([n for n in decimals if n]).mode()
+    usual = _DIGITS[metric] if printed is None or usual.empty else int(usual.iloc[0])
+    is_time, marks = metric == "time_s", _marks(part)
     centre = "median" if is_time else "ours"
     rows = {}
-    for cell in part.to_dict("records"):
+    for cell, text, own in zip(part.to_dict("records"), texts, decimals, strict=True):
         row = rows.setdefault(tuple(cell[a] for a in axes), {})
-        own = "–" if np.isnan(cell[centre]) else f"{cell[centre]:.{digits}f}"
-        spread = "" if is_time or np.isnan(cell["se"]) else f" ({cell['se']:.{digits}f})"
-        paper = "–" if np.isnan(cell["paper"]) else f"{cell['paper']:g}"
-        row[cell["method"], "ours"] = own + spread
-        row[cell["method"], "paper"] = paper + _MARKS[cell["verdict"]]
-    wide = pd.DataFrame.from_dict(rows, orient="index")
-    wide.index = pd.MultiIndex.from_tuples(wide.index, names=axes) if axes else [""]
+        is_printed = isinstance(text, str)
+        digits = max(usual, own if is_printed and printed is not None else _DIGITS[metric])
+        mark = marks.get(cell["verdict"], "") if is_printed else ""
+        se = "" if is_time or np.isnan(cell["se"]) else f" ({_rounded(cell['se'], digits)})"
+        ours = "–" if np.isnan(cell[centre]) else f"{cell[centre]:.{digits}f}{mark}{se}"
+        row[cell["method"], "ours"] = ours
+        row[cell["method"], "paper"] = text if is_printed else "–"
+    wide = pd.DataFrame(list(rows.values())).fillna("–")
+    wide.index = pd.MultiIndex.from_tuples(rows, names=axes) if axes else [""]
     columns = [(m, side) for m in in_order(part["method"]) for side in ("ours", "paper")]
-    return wide[columns].rename_axis(columns=["", ""])
+    columns = [column for column in columns if (wide[column] != "–").any()] or columns
+    wide = wide[columns].set_axis(pd.MultiIndex.from_tuples(columns, names=["", ""]), axis=1)
+    if not axes:  # one row: a line for each method
+        wide = wide.iloc[0].unstack(fill_value="–").reindex(wide.columns.unique(0))
+        wide.columns = pd.MultiIndex.from_product([[""], wide.columns])
+    return wide
+
+
+def _rounded(error: float, digits: int) -> str:
+    """An error that is not 0 is not shown as 0."""
+    least = 10.0**-digits
+    return f"<{least:.{digits}f}" if 0 < error < least / 2 else f"{error:.{digits}f}"
+
+
+def sizes(table: pd.DataFrame) -> pd.DataFrame:
+    """Data sets as the paper prints them: their sizes, ours beside the paper's."""
+    names = {"points": "Data points", "features": "Features", "n_features": "Features"}
+    names |= {"n_train": "Training rows", "n_test": "Test rows", "density": "Density (%)"}
+    shown = table.assign(metric=table["metric"].map(names))
+    columns = [(name, side) for name in shown["metric"].unique() for side in ("ours", "paper")]
+    wide = shown.pivot_table(["ours", "paper"], "title", "metric", sort=False, dropna=False)
+    wide = wide.swaplevel(axis=1)[columns].round(2).map("{:,.10g}".format, na_action="ignore")
+    wide = wide.astype(object).fillna("–")
+    return wide.rename_axis(columns=["", ""], index="Data set")
 
 
 def by_budget(summary: pd.DataFrame, metric: str, methods: Iterable[str]) -> pd.DataFrame:
@@ -399,27 +501,3 @@ def by_budget(summary: pd.DataFrame, metric: str, methods: Iterable[str]) -> pd.
         place = cell.method, "any k" if free else budgets[cell.k]
         table.loc[place] = f"{cell.ours:.{digits}f}{error}{size}"
     return table
-
-
-def to_latex(layouts: dict[str, pd.DataFrame]) -> str:
-    """Booktabs tables, each with its caption."""
-    tables = []
-    for caption, wide in layouts.items():
-        wide = wide.rename_axis(index=[_escaped(name or "") for name in wide.index.names])
-        shown = wide.style.format(escape="latex")
-        shown = shown.format_index(escape="latex").format_index(escape="latex", axis=1)
-        tables.append(
-            shown.to_latex(
-                hrules=True,
-                caption=_escaped(caption),
-                multicol_align="c",
-                column_format="l" * wide.index.nlevels + "r" * wide.shape[1],
-                position="tbp",
-            )
-        )
-    return "\n".join(tables)
-
-
-def _escaped(text: str) -> str:
-    words = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    return re.sub(r"[&%$#_{}\\~^]", lambda found: words.get(found[0], "\\" + found[0]), str(text))
