@@ -446,6 +446,37 @@ def speedups(ax, ratios: pd.DataFrame, title: str) -> None:
             ax.plot([], [], marker="o", color="0.4", label=name.lower(), **style)
 
 
+# -------------------------------------------------- orders of growth
+
+
+def exponent_panels(exponents: pd.DataFrame, titles: Mapping[tuple[str, str], str]):
+    """A figure of measured exponents and their intervals, one line a method.
+
+    Parameters
+    ----------
+    exponents : DataFrame
+        From `orders.exponents`.
+    titles : mapping
+        Metric and varied size -> title of the panel.
+    """
+    methods = list(dict.fromkeys(exponents["method"]))[::-1]
+    size = (PAGE, 0.7 + 0.145 * len(methods))
+    figure, axes = plt.subplots(1, len(titles), figsize=size, sharey=True)
+    for ax, ((metric, varied), title) in zip(axes, titles.items(), strict=True):
+        own = exponents[(exponents["metric"] == metric) & (exponents["varied"] == varied)]
+        own = own.set_index("method").reindex(methods)
+        for power in range(4):
+            ax.axvline(power, color="0.85", lw=0.6, zorder=0)
+        heights = range(len(methods))
+        error = [own["slope"] - own["low"], own["high"] - own["slope"]]
+        ax.errorbar(own["slope"], heights, xerr=error, fmt="o", color=COLOURS[0], lw=0.8)
+        ax.set(title=plain(title), xlim=(-0.6, 3.4), xticks=range(4))
+    axes[0].set_yticks(heights, [plain(method) for method in methods])
+    axes[0].set_ylim(-0.7, len(methods) - 0.3)
+    figure.supxlabel("Exponent, with its 95 % interval", fontsize=8)
+    return figure
+
+
 # -------------------------------------------------- diagrams
 
 
