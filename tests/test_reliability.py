@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 import ofslib
 from ofslib import _files
 from ofslib.datasets import download
-from ofslib.datasets.registry import _COLUMNS, read_rows
+from ofslib.datasets.registry import _PATH, read_rows
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs/reliability.md").read_text(encoding="utf-8")
@@ -110,8 +110,7 @@ def test_a_file_of_a_data_set_stays_in_its_folder(tmp_path, monkeypatch):
     (path,) = download.fetch("one", tmp_path / "here")
     assert path.resolve() == tmp_path.resolve() / "here" / "one" / "rows.svm"
     wrong = ["/etc/passwd", "../x", "a b|c", "a\\b", ".hidden", ""]
-    pattern = _COLUMNS["train"][0]
-    assert [name for name in wrong if re.fullmatch(pattern, name)] == []
+    assert [name for name in wrong if re.fullmatch(_PATH, name)] == []
 
 
 # -------------------------------------------------- nothing is executed
@@ -217,7 +216,7 @@ def test_the_report_escapes_every_name():
     cell = {"reading": HOSTILE, HOSTILE: HOSTILE, "method": HOSTILE, "metric": "DR"}
     cell |= {"ours": 1.0, "se": 1.0, "paper": 1.0, "verdict": "agrees", "why": 50 * HOSTILE}
     blocks = [report.plain(table, HOSTILE), report.block(pd.DataFrame([cell]), HOSTILE)]
-    erratum = {"paper": HOSTILE, "number": HOSTILE, "text": HOSTILE}
+    erratum = dict.fromkeys(("paper", "number", "kind", "title", "text"), HOSTILE)
     keys = ("entry", "source", "title", "notebook", "parameter", "command")
     section = dict.fromkeys(keys, HOSTILE) | {"paper": HOSTILE, "drawn": True}
     section |= {"readings": {HOSTILE: {"note": HOSTILE}}, "verdicts": {HOSTILE: 1}}

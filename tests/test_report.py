@@ -185,6 +185,7 @@ def test_errata_are_read_by_what_they_name():
         ("sfsa", "2", "Typo", "Two"),
         ("os", "1", "", "x"),
     ]
+    assert [item["title"] for item in items] == ["One.", "Two …", "x …"]
     assert report.about(items[0], "sfsa_table_1", "Sun, Table 1")
     assert not report.about(items[0], "sfsa_table_2", "Sun, Table 2")
     assert not report.about(items[0], "ofs_table_1", "Wang, Table 1")

@@ -87,7 +87,7 @@ def test_the_strict_verdict_knows_no_tolerance(ours, sd, n, paper, expected):
 
 
 def test_rule_in_words_has_the_tolerances():
-    share = {"RMSE": "5 %", "DR": "5 points", "AUC": "0.02", "accuracy": "2 points"}
+    share = {"RMSE": "5 %", "DR": "5 points", "AUC": "0.02", "R2": "0.02", "accuracy": "2 points"}
     for metric, (tolerance, relative) in tables.TOLERANCE.items():
         assert f"{metric} {share[metric]}" in tables.RULE
         number = float(share[metric].split()[0])
@@ -145,6 +145,26 @@ def compare(results, published, settings, methods=None):
 
 def compared():
     return compare(results_of(CELLS), PUBLISHED, SETTINGS)
+
+
+def test_of_a_sweep_the_point_with_the_best_mean_stands_in_a_cell():
+    """Over all replicates, as dissertation Table 5.6: the best R2, the least RMSE."""
+    rows = [
+        (n, "it", rate, replicate, metric, value)
+        for n in (100, 200)
+        for metric in ("R2", "RMSE")
+        for rate, values in {0.1: (0.9, 0.1), 0.2: (0.6, 0.7), 0.3: (0.2, 0.2)}.items()
+        for replicate, value in enumerate(values)
+    ]
+    columns = ["n", "method", "learning_rate", "replicate", "metric", "value"]
+    results = pd.DataFrame(rows, columns=columns).assign(note=NAN, empty=NAN)
+    table = compare(
+        results, PUBLISHED.iloc[:0], pd.DataFrame({"n": [100, 200], "skipped": [""] * 2})
+    )
+    assert len(table) == 4
+    assert table[table["metric"] == "R2"]["ours"].tolist() == pytest.approx([0.65, 0.65])
+    assert table[table["metric"] == "RMSE"]["ours"].tolist() == pytest.approx([0.2, 0.2])
+    assert table["replicates"].tolist() == [2] * 4
 
 
 def cell(table, n, method):
@@ -397,7 +417,7 @@ def test_layout_loses_no_digit_that_the_paper_prints(entry):
         cells = published[(published["metric"] == metric) & published["method"].isin(methods)]
         assert len(cells) == len(shown)
         for row in cells.itertuples():
-            text = shown[row.signal, row.n, row.method].rstrip("⁺⁻")
+            text = shown[row.signal, row.n, row.method].rstrip("⁺⁻˜ˀ")
             assert text == "–" if np.isnan(row.value) else float(text) == row.value
 
 

@@ -711,6 +711,25 @@ def test_a_data_set_that_was_missing_is_fetched_when_it_can_be(story):
     assert story.plan_after == set()
 
 
+def test_a_data_set_of_ones_own_runs_nothing_else(tiny, story):
+    """One row of the table, and an entry that names it: a CSV file where it lies."""
+    header = tiny.path("config/datasets.csv").read_text(encoding="utf-8").splitlines()[0]
+    given = {"name": "mine", "reader": "csv", "label": "y", "train": "mine.csv"}
+    given |= {"task": "classification"}
+    row = ",".join(given.get(column, "") for column in header.split(","))
+    more = ENTRIES["tiny_figure"] | {"grid": {"dataset": ["mine"]}}
+    more |= {"data": {"split": {"train": 60}}}
+    entry = tiny.path("config/experiments/more.yaml")
+    entry.write_text(yaml.safe_dump({"mine_figure": more}))
+    own = {"resources/mine.json", "results/tiny/mine_figure/mine.csv"}
+    own |= {f"figures/mine_figure.{end}" for end in ("csv", "svg", "pdf")}
+    try:
+        with tiny.edited("config/datasets.csv", row + "\n"):
+            assert tiny.planned(mirror=str(tiny.mirror)) == own | END
+    finally:
+        entry.unlink()
+
+
 def test_a_users_method_is_a_column_of_the_table(story):
     for name in TABLE_RUNS:
         table = pd.read_csv(pd.io.common.BytesIO(story.files[name]))

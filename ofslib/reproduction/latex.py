@@ -18,8 +18,8 @@ import pandas as pd
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextToPath
 
-from ofslib import datasets
 from ofslib._files import write_whole
+from ofslib.datasets.registry import registry
 from ofslib.reproduction import project, tables
 
 # A text block of 6.5 by 9 inches, in points of TeX; of its height, what a caption leaves.
@@ -73,7 +73,7 @@ def cells(work: project.Project, name: str, table: pd.DataFrame) -> dict[str, pd
     printed = work.published(name)
     printed = None if printed is None else str(work.root / printed)
     blocks = tables.blocks(table, work.entries[name].spec["source"], printed)
-    titles = datasets.registry(work.root / "config/datasets.csv")["title"].to_dict()
+    titles = registry(work.root / "config/datasets.csv")["title"].to_dict()
     return {caption: _titled(wide, titles) for caption, wide in blocks.items()}
 
 

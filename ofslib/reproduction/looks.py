@@ -44,6 +44,7 @@ COLUMN, PAGE = 3.35, 6.9  # inches: one column, and the full width, of a journal
 TITLES = {
     "DR": "Detection rate (%)",
     "RMSE": "RMSE on test data",
+    "R2": "R2 on test data",
     "AUC": "AUC on test data",
     "accuracy": "Test accuracy (%)",
     "selected": "Features selected",

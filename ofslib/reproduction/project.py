@@ -16,7 +16,7 @@ import yaml
 
 from ofslib.datasets.registry import read_rows
 from ofslib.reproduction.entries import DEFAULTS, ConfigurationError, Entry, Setting
-from ofslib.reproduction.sources import sources
+from ofslib.reproduction.sources import home, sources
 
 __all__ = ["ConfigurationError", "Entry", "NotMade", "Project", "Setting", "find_root", "load"]
 __all__ += ["made", "scales", "sources"]
@@ -142,7 +142,14 @@ class Project:
 
     def check_registry(self) -> None:
         """Raise ConfigurationError if the table of data sets is wrong, used or not."""
-        _ = self._registry
+        for name, row in self._registry.items():
+            if ":" in row["reader"]:
+                try:
+                    home(row["reader"])
+                except LookupError as error:
+                    raise ConfigurationError(
+                        f"config/datasets.csv, {name}, column reader: {error}"
+                    ) from error
 
     @property
     def datasets(self) -> list[str]:
@@ -346,7 +353,20 @@ def _check_entry(project: Project, name: str) -> None:
     _check_only(project, name)
     for setting in entry.settings:
         if setting.dataset:
-            project.row(setting.dataset)
+            _check_rows(setting, project.row(setting.dataset))
+
+
+def _check_rows(setting: Setting, row: dict[str, Any]) -> None:
+    """Raise ConfigurationError if a data set has not the rows that a setting asks for."""
+    name, rule = setting.dataset, setting.spec["data"].get("split")
+    if rule:
+        asked = rule["train"] + rule.get("test", 1)
+        if row["n_train"] and asked > row["n_train"]:
+            raise ConfigurationError(f"split: {asked} rows of {name}, which has {row['n_train']}")
+    elif setting.spec["methods"] and not setting.spec["study"] and not row["test"]:
+        raise ConfigurationError(
+            f"dataset={name!r} has no test rows; say how to split it, as split: {{train: 1000}}"
+        )
 
 
 def _check_only(project: Project, name: str) -> None:

@@ -167,7 +167,10 @@ def labels(text: str) -> set[str]:
 
 
 def errata(text: str) -> list[dict[str, Any]]:
-    """The items of docs/errata.md: paper, number, kind, text, and what they name."""
+    """The items of docs/errata.md: paper, number, kind, title, text, and what they name.
+
+    The title is the part in bold type that an item begins with, or its first words.
+    """
     items, paper, kind = [], "", ""
     for part in re.split(r"^(?=###? |\*\*\w+ \d+\.\*\* )", text, flags=re.M):
         own = " ".join(part.split())
@@ -177,7 +180,9 @@ def errata(text: str) -> list[dict[str, Any]]:
             kind = part.splitlines()[0].removeprefix("### ")
         elif item := re.match(r"\*\*(\w+) (\d+)\.\*\* (.*)", own):
             number, own = item[2], item[3]
-            found = {"paper": paper, "number": number, "kind": kind, "text": own}
+            bold = re.match(r"\*\*(.+?)\*\*", own)
+            title = bold[1] if bold else " ".join(own.split()[:12]) + " …"
+            found = {"paper": paper, "number": number, "kind": kind, "title": title, "text": own}
             items.append(found | {"named": labels(own)})
     return items
 
