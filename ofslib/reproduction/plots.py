@@ -67,9 +67,13 @@ def note(figure, missing: Mapping[str, str]) -> None:
         reasons.setdefault(reason, []).append(what)
     said = [f"{', '.join(what)}: {reason}." for reason, what in reasons.items()]
     if said:
-        letters = int(24 * figure.bbox.width / figure.dpi)
-        text = textwrap.fill(f"Not shown: {' '.join(said)}", letters)
-        figure.supxlabel(plain(text), fontsize=6)
+        say_below(figure, f"Not shown: {' '.join(said)}")
+
+
+def say_below(figure, text: str) -> None:
+    """A text below a figure, in lines as long as it is wide."""
+    letters = int(24 * figure.bbox.width / figure.dpi)
+    figure.supxlabel(plain(textwrap.fill(text, letters)), fontsize=6)
 
 
 def budget_axis(ax) -> None:
@@ -86,12 +90,11 @@ def shared_legend(figure, axes, columns: int | None = None) -> None:
     for ax in np.ravel(axes):
         handles |= dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
     if handles:
-        figure.legend(
-            handles.values(),
-            handles.keys(),
-            loc="outside upper center",
-            ncols=columns or len(handles),
-        )
+        columns = columns or len(handles)
+        if figure.bbox.width < 0.9 * PAGE * figure.dpi:  # letters of a line, and of a label
+            columns = min(columns, max(1, 50 // (max(map(len, handles)) + 6)))
+        place = "outside upper center"
+        figure.legend(handles.values(), handles.keys(), loc=place, ncols=columns)
 
 
 def save_figure(figure, stem: str) -> None:

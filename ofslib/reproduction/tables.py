@@ -25,9 +25,9 @@ RULE = (
     "than the practical tolerance (DR 5 points, RMSE 5 %, AUC 0.02, R2 0.02, accuracy 2 points), "
     "or if it rests on one run. Else it agrees if it differs by no more than the tolerance, and is "
     "better (+) or worse (-) if by more; the reason says where it is better because the paper's "
-    "baseline is weaker than a correct one. Without a number on either side, or for times, which "
-    "belong to a machine, it is not comparable (?). The stricter verdict (column strict) asks the "
-    "same of two standard errors alone, and allows for the rounding of the printed digits."
+    "baseline is weaker than a correct one. Without a number on either side, or for times, "
+    "which belong to a machine, it is not comparable (?). The stricter verdict (column strict) "
+    "asks the same of two standard errors alone, and allows for the rounding of the printed digits."
 )
 
 # How a reason begins -> its kind.
