@@ -29,6 +29,11 @@ localrules:
     all,
 
 
+onstart:
+    if shown:
+        print(shown.begin(steps()), flush=True)
+
+
 onsuccess:
     print_summary()
 

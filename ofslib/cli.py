@@ -362,7 +362,7 @@ def _state_bytes(width: int) -> int:
 
 def datasets(args) -> Report:
     """The data sets of the papers and of one's own table: list, fetch, verify."""
-    from ofslib.datasets.download import fetch, verify
+    from ofslib.datasets.download import fetch, pins, verify
     from ofslib.datasets.registry import read_rows
 
     rows = read_rows(args.registry)
@@ -389,9 +389,13 @@ def datasets(args) -> Report:
     if not args.names:  # those of which something is here
         found = {name: files for name, files in found.items() if _together(files) != "missing"}
     states = {str(path): state for files in found.values() for path, state in files.items()}
-    lines = [f"{state:8} {path}" for path, state in states.items()]
+    by = {
+        str(path): pin for n in found for path, pin in pins(n, args.folder, args.registry).items()
+    }
+    lines = [f"{state:8} {path}  {by[path]}".rstrip() for path, state in states.items()]
     wrong = any(state != "whole" for state in states.values())
-    return Report(lines or [f"{args.folder}: no data set"], {"files": states}, FAILED * wrong)
+    data = {"files": states, "pinned": by}
+    return Report(lines or [f"{args.folder}: no data set"], data, FAILED * wrong)
 
 
 def _together(files: dict[Path, str]) -> str:

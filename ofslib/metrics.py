@@ -4,7 +4,13 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from sklearn.metrics import accuracy_score, confusion_matrix, roc_auc_score, root_mean_squared_error
+from sklearn.metrics import (
+    accuracy_score,
+    confusion_matrix,
+    r2_score,
+    roc_auc_score,
+    root_mean_squared_error,
+)
 
 
 class NotFinite(ValueError):
@@ -87,23 +93,39 @@ def check_finite(model: Any) -> None:
             raise NotFinite(f"{name} of {type(model).__name__} is not finite ({count})")
 
 
-def _finite(model, method, X):
-    """What a model says of rows."""
+def said(model: Any, method: str, X: Any) -> np.ndarray:
+    """What a method of a model says of rows.
+
+    Raises
+    ------
+    NotFinite
+        If that, or a coefficient, is not finite.
+    """
     check_finite(model)
-    said = np.asarray(getattr(model, method)(X))
-    if said.dtype.kind == "f" and not np.isfinite(said).all():
+    found = np.asarray(getattr(model, method)(X))
+    if found.dtype.kind == "f" and not np.isfinite(found).all():
         raise NotFinite(f"{method} of {type(model).__name__} is not finite")
-    return said
+    return found
+
+
+# Of the targets of rows, and of what a model says of them by the method of `SAID`.
+SCORES = {
+    "RMSE": root_mean_squared_error,
+    "R2": r2_score,
+    "AUC": roc_auc_score,
+    "accuracy": lambda y, found: 100.0 * accuracy_score(y, found),
+}
+SAID = {"RMSE": "predict", "R2": "predict", "AUC": "decision_function", "accuracy": "predict"}
+
+
+def _on_rows(metric):
+    return lambda model, X, y, support: SCORES[metric](y, said(model, SAID[metric], X))
 
 
 # Of a model, test rows and targets, and the true support (None where it is not known); NotFinite of
 # a model that has none.
 METRICS = {
     "DR": lambda model, X, y, support: detection_rate(selected_features(model), support),
-    "RMSE": lambda model, X, y, support: root_mean_squared_error(y, _finite(model, "predict", X)),
-    "AUC": lambda model, X, y, support: roc_auc_score(y, _finite(model, "decision_function", X)),
-    "accuracy": lambda model, X, y, support: (
-        100.0 * accuracy_score(y, _finite(model, "predict", X))
-    ),
     "selected": lambda model, X, y, support: len(selected_features(model)),
+    **{metric: _on_rows(metric) for metric in SCORES},
 }

@@ -20,6 +20,7 @@ import numpy as np
 from ofslib.datasets import open_stream
 from ofslib.datasets import text as text_module
 
+text_module._SHARED = 1  # pieces as small in several threads as in one
 NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 BLANKS = " \t\r\f\v"
 CORPUS = [

@@ -220,3 +220,66 @@ def test_slopes_are_those_of_the_last_decades():
     found = claims.slopes(results, ["method"], "n", decades=2)
     assert found["method"].tolist() == ["A", "A", "B"]
     assert found["slope"].tolist() == pytest.approx([-0.5, -0.5, 1.0])
+
+
+# -------------------------------------------------- times
+
+
+def timed(rows):
+    """Times of these (n, method, median, se, paper)."""
+    table = pd.DataFrame(rows, columns=["n", "method", "median", "se", "paper"])
+    table.insert(0, "reading", "plain")
+    return table.assign(metric="time_s", replicates=np.where(table["se"].isna(), 1, 4))
+
+
+TIMES = timed(
+    [
+        (100, "A", 1.0, 0.01, 5.0),
+        (100, "B", 2.0, 0.02, 1.0),
+        (100, "C", 1.01, 0.01, 10.0),
+        (100, "D", 30.0, NAN, 50.0),
+        (10_000, "A", 100.0, 1.0, 5.0),
+        (10_000, "B", 2.1, 0.02, 100.0),
+        (10_000, "C", NAN, NAN, 10.0),
+        (10_000, "D", 3000.0, NAN, NAN),
+    ]
+)
+
+
+def test_times_are_judged_by_ratios_of_the_same_run():
+    said = [{"says": "A is fast", "fast": "A", "than": ["B", "C", "D"]}]
+    table = claims.claim_times(TIMES, said).set_index(["what", "n"])
+    assert table["verdict"].to_dict() == {
+        ("B / A", 100): "holds",
+        ("B / A", 10_000): "fails",
+        ("C / A", 100): "unresolved",
+        # Timed once: as much error as the most of all, one of a hundred and its double.
+        ("D / A", 100): "holds",
+        ("D / A", 10_000): "holds",
+    }
+    first = table.loc[("B / A", 100)]
+    assert first["ours"] == pytest.approx(2.0) and first["paper"] == pytest.approx(0.2)
+    assert first["se"] == pytest.approx(np.hypot(0.01, 0.01))
+    assert table.loc[("D / A", 100), "se"] == pytest.approx(np.hypot(0.01, 0.02))
+    faster_machine = TIMES.assign(median=TIMES["median"] / 3, se=TIMES["se"] / 3)
+    again = claims.claim_times(faster_machine, said).set_index(["what", "n"])
+    pd.testing.assert_frame_equal(again, table)
+
+
+def test_growth_is_an_exponent_in_n():
+    said = [
+        {"says": "grow", "grows": ["A", "B", "C"], "note": "why"},
+        {"says": "stay", "constant": ["A", "B"]},
+    ]
+    table = claims.claim_times(TIMES, said)
+    found = table[["what", "verdict"]].to_numpy().tolist()
+    assert found == [
+        ["exponent in n of A", "holds"],
+        ["exponent in n of B", "fails"],
+        ["exponent in n of A", "fails"],
+        ["exponent in n of B", "holds"],
+    ]
+    assert table["ours"].round(2).tolist() == [1.0, 0.01, 1.0, 0.01]
+    assert table["paper"].round(2).tolist() == [0.0, 1.0, 0.0, 1.0]
+    assert table["note"].tolist() == ["why", "why", "", ""]
+    assert len(claims.claim_times(TIMES, [])) == 0

@@ -453,7 +453,9 @@ def test_datasets_are_listed_fetched_and_verified(ofs, folder, monkeypatch):
     assert ofs("datasets verify" + own)[:2] == (0, "here: no data set\n")
     assert ofs("datasets verify tiny" + own)[0] == 1
     assert ofs("datasets fetch tiny" + own)[:2] == (0, f"{Path('here/tiny/tiny.svm')}\n")
-    assert ofs("datasets verify" + own)[:2] == (0, f"whole    {Path('here/tiny/tiny.svm')}\n")
+    code, out, _ = ofs("datasets verify" + own)
+    pin = cells(TEXT.encode())["train_checksum"]
+    assert (code, out) == (0, f"whole    {Path('here/tiny/tiny.svm')}  {pin} (registry)\n")
     assert ofs("select tiny -k 5" + own)[0] == 0
     Path("here/tiny/tiny.svm").write_text(TEXT[:-5])
     code, out, _ = ofs("datasets verify --json" + own)

@@ -6,6 +6,7 @@ import csv
 import gzip
 import hashlib
 import io
+import json
 import lzma
 import mmap
 import os
@@ -32,7 +33,7 @@ from ofslib import datasets
 from ofslib.datasets import download, readers
 from ofslib.datasets import stream as stream_module
 from ofslib.datasets import text as text_module
-from ofslib.datasets.registry import READERS, SHIPPED, read_rows, splits
+from ofslib.datasets.registry import BY_BLOCKS, LABELLED, READERS, SHIPPED, read_rows, splits
 
 CLOSED = "http://127.0.0.1:9"  # the discard port: nobody listens
 BESIDE = Path(__file__).parents[2] / "shared" / "data"
@@ -59,6 +60,7 @@ def cells(content=b"1 1:2\n", **changed):
         "name": "tiny",
         "title": "Tiny",
         "reader": "libsvm",
+        "label": "",
         "repository": "owner/repository",
         "commit": "0" * 40,
         "train": "data/tiny.svm",
@@ -70,6 +72,8 @@ def cells(content=b"1 1:2\n", **changed):
         "n_train": "1",
         "n_test": "",
         "n_features": "1",
+        "train_labels": "",
+        "train_first": "",
         "task": "classification",
         "licence": "free",
         "citation": "Nobody, 2000",
@@ -81,7 +85,9 @@ def cells(content=b"1 1:2\n", **changed):
 def write_table(folder, *rows):
     path = folder / "datasets.csv"
     with open(path, "w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+        writer = csv.DictWriter(
+            file, fieldnames=list(dict.fromkeys(c for row in rows for c in row))
+        )
         writer.writeheader()
         writer.writerows(rows)
     return path
@@ -198,6 +204,8 @@ def test_the_registry_of_the_project_is_right():
         remotes = [r for part in splits(row) for r in download.remote_files(row, part)]
         assert len({r.name for r in remotes}) == len(remotes), name
         assert all(f"/{row['commit']}/" in r.url for r in remotes)
+        assert row["repository"] or all(r.url.startswith("https://") for r in remotes)
+        assert row["title"] and row["licence"] and row["citation"], name
 
 
 def test_a_table_adds_to_the_data_sets_of_ofslib(tmp_path):
@@ -213,7 +221,8 @@ def test_a_table_adds_to_the_data_sets_of_ofslib(tmp_path):
 
 
 def test_each_reader_that_a_row_may_name_is_there():
-    assert set(READERS) == set(readers.READERS)
+    assert set(READERS) == set(readers.READERS) | BY_BLOCKS
+    assert not set(readers.READERS) & BY_BLOCKS
 
 
 def test_the_registry_is_read_without_what_reads_files():
@@ -237,7 +246,12 @@ def test_the_registry_is_read_without_what_reads_files():
         ("n_test", "5", "exactly where there are files"),
         ("n_features", "", "number of columns"),
         ("task", "classificaton", "classification or regression"),
-        ("citation", "", "authors"),
+        ("reader", "os:system", "a function of your own"),
+        ("reader", "csv", "column label: expected the column"),
+        ("label", "y", "column label: expected nothing, libsvm knows it"),
+        ("commit", "", "exactly where there is a repository"),
+        ("train_labels", "1=3", "label:count"),
+        ("train_first", "1 a:2", "how the first row begins"),
     ],
 )
 def test_a_wrong_cell_is_named(tmp_path, column, value, expected):
@@ -245,7 +259,49 @@ def test_a_wrong_cell_is_named(tmp_path, column, value, expected):
     with pytest.raises(ValueError) as error:
         datasets.registry(table)
     assert "row 2" in str(error.value) and expected in str(error.value)
-    assert f", column {column.split('_')[0]}" in str(error.value)
+    assert f", column {column.split('_')[0]}" in str(error.value) or "column label" in expected
+
+
+OWN = {"repository": "", "commit": "", "train_checksum": "", "train_bytes": "", "n_train": ""}
+
+
+@pytest.mark.parametrize(
+    "changed, expected",
+    [
+        ({"train": "https://host"}, "column train: expected a path, or an address"),
+        ({"train": "ftp://host/file"}, "column train: expected a path, or an address"),
+        ({"train": "my rows.csv"}, "column train: expected one file for libsvm; got 2"),
+        ({"train": "a/x b/x", "reader": "idx"}, "column train: expected files of different names"),
+        ({"train_bytes": "1 2"}, "column train_bytes: expected 1, got 2"),
+        ({"train": "a.csv", "reader": "csv", "label": ""}, "column label: expected the column"),
+    ],
+)
+def test_a_wrong_cell_of_a_file_of_ones_own_is_named(tmp_path, changed, expected):
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        datasets.registry(write_table(tmp_path, cells(**OWN | changed)))
+
+
+def test_a_table_has_the_columns_that_it_needs(tmp_path):
+    """Four are enough for a file of one's own, and the data can then be read by name."""
+    path = tmp_path / "mine.csv"
+    path.write_text("price,size,sold\n1.5,2,0\n0,7,1\n")
+    table = tmp_path / "datasets.csv"
+    table.write_text(f"name,reader,label,train,task\nmine,csv,sold,{path},classification\n")
+    assert datasets.registry(table).loc["mine", "title"] == "mine"
+    data = datasets.load("mine", tmp_path / "here", registry_path=table)
+    np.testing.assert_array_equal(data.X_train, [[1.5, 2], [0, 7]])
+    assert data.y_train.tolist() == [0, 1] and data.y_train.dtype == np.int64
+    [(X, _)] = datasets.open_stream("mine", registry_path=table, cache=False)
+    np.testing.assert_array_equal(X.toarray(), data.X_train)
+    assert list(X.feature_names) == ["price", "size"]
+    assert not (tmp_path / "here").exists(), "a file of one's own is used where it lies"
+    table.write_text("name,reader,train\nmine,libsvm,x\n")
+    with pytest.raises(ValueError, match="task missing"):
+        datasets.registry(table)
+    path.unlink()
+    table.write_text(f"name,reader,label,train,task\nmine,csv,sold,{path},classification\n")
+    with pytest.raises(datasets.NotObtainable, match=f"there is no file {path}"):
+        datasets.load("mine", registry_path=table)
 
 
 def test_a_table_with_other_columns_twice_a_name_or_no_table(tmp_path):
@@ -428,6 +484,162 @@ def test_a_wrong_file_in_the_mirror_is_an_error(place, server, monkeypatch, tmp_
     assert place.files() == [] and server.asked == []
 
 
+# -------------------------------------------------- downloads that break off, files to be trusted
+
+
+def ranges(content, version='"1"', stop=None):
+    """Give what is asked for of `content`; break off after `stop` bytes of it."""
+
+    def answer(handler, server):
+        begin = 0
+        if (asked := handler.headers.get("Range")) and handler.headers.get(
+            "If-Range", version
+        ) == version:
+            begin = int(asked.removeprefix("bytes=").removesuffix("-"))
+        server.asked[-1] = (server.asked[-1], begin)
+        if begin >= len(content):
+            handler.send_error(416)
+            return
+        handler.send_response(206 if begin else 200)
+        if begin:
+            handler.send_header("Content-Range", f"bytes {begin}-{len(content) - 1}/{len(content)}")
+        handler.send_header("Content-Length", str(len(content) - begin))
+        if version:
+            handler.send_header("ETag", version)
+        handler.end_headers()
+        handler.wfile.write(content[begin : begin + (stop or len(content))])
+        handler.close_connection = True
+
+    return answer
+
+
+@pytest.fixture
+def address(tmp_path, monkeypatch, server):
+    """A data set at an address without checksum: 20,000 rows, packed."""
+
+    class Address:
+        content = bz2.compress(b"".join(b"%d 1:%d 3:1\n" % (i % 2, i + 1) for i in range(20_000)))
+        folder, table = tmp_path / "resources", tmp_path / "datasets.csv"
+        lock = tmp_path / "datasets.lock" / "tiny.json"
+
+        def say(self, **changed):
+            given = OWN | {"train": f"{server.url}/a/rows.bz2", "n_features": "3"}
+            write_table(tmp_path, cells(**given | changed))
+
+        def fetch(self, timeout=2):
+            return datasets.fetch("tiny", self.folder, self.table, timeout=timeout)
+
+    monkeypatch.setattr(download, "WORTH_KEEPING", 1000)
+    monkeypatch.setattr(download, "PAUSE", 0.0)
+    monkeypatch.setattr(download, "CHUNK", 1000)
+    here = Address()
+    here.say()
+    server.answers["/a/rows.bz2"] = ranges(here.content)
+    return here
+
+
+def test_a_download_that_breaks_off_goes_on_where_it_was(address, server):
+    server.answers["/a/rows.bz2"] = ranges(address.content, stop=10_000)
+    [path] = address.fetch()
+    assert path.read_bytes() == address.content
+    begun = [begin for _, begin in server.asked]
+    assert begun == list(range(0, len(address.content), 10_000)), "each byte came once"
+    assert files_in(address.folder) == ["tiny/rows.bz2"]
+
+
+def test_the_next_call_goes_on_where_the_last_one_was_left(address, server):
+    part = {"stop": 10_000}
+
+    def once(handler, outer):
+        ranges(address.content, **part)(handler, outer)
+        outer.answers["/a/rows.bz2"] = not_found
+
+    server.answers["/a/rows.bz2"] = once
+    with pytest.raises(datasets.NotObtainable, match="10000 bytes are kept to go on from"):
+        address.fetch()
+    assert files_in(address.folder) == ["tiny/.rows.bz2.partial", "tiny/.rows.bz2.partial.version"]
+    server.answers["/a/rows.bz2"] = ranges(address.content)
+    address.fetch()
+    assert server.asked[-1] == ("/a/rows.bz2", 10_000)
+    assert files_in(address.folder) == ["tiny/rows.bz2"]
+
+
+@pytest.mark.parametrize("version", ['"2"', None])
+def test_parts_of_two_versions_are_never_put_together(address, server, version):
+    """Nor where the server does not say which version it has."""
+    old = ranges(bytes(len(address.content)), '"1"' if version else None, stop=10_000)
+
+    def once(handler, outer):
+        old(handler, outer)
+        outer.answers["/a/rows.bz2"] = ranges(address.content, version)
+
+    server.answers["/a/rows.bz2"] = once
+    [path] = address.fetch()
+    assert path.read_bytes() == address.content
+    assert [begin for _, begin in server.asked] == [0, 0]
+
+
+def test_what_came_first_is_counted_recorded_and_enforced(address, server):
+    published = {"n_train": "20000", "train_nonzeros": "40000", "train_first": "0 1:1 3:1"}
+    address.say(**published, train_labels="0:10000 1:10000")
+    assert download.verify("tiny", address.folder, address.table) == {
+        address.folder / "tiny/rows.bz2": "missing"
+    }
+    [path] = address.fetch()
+    found = json.loads(address.lock.read_text())
+    digest = sha256(address.content)
+    assert found["files"]["tiny/rows.bz2"]["checksum"] == digest
+    assert found["train"] == {
+        "rows": 20_000, "columns": 3, "nonzeros": 40_000, "first": "0 1:1 3:1",
+        "labels": {"0": 10_000, "1": 10_000},
+    }  # fmt: skip
+    assert download.pins("tiny", address.folder, address.table)[path].startswith(digest)
+    path.unlink()
+    server.answers["/a/rows.bz2"] = ranges(bz2.compress(b"1 1:1\n"))
+    with pytest.raises(datasets.CorruptFile, match=f"expected .*{digest}; got"):
+        address.fetch()
+    assert files_in(address.folder) == []
+    path.write_bytes(address.content[:-1])
+    assert download.verify("tiny", address.folder, address.table) == {path: "damaged"}
+    address.lock.write_text("{}")
+    with pytest.raises(datasets.CorruptFile, match="no lock of a data set"):
+        address.fetch()
+
+
+@pytest.mark.parametrize(
+    "published, said",
+    [
+        ({"n_train": "19999"}, "rows: expected 19999, got 20000"),
+        ({"train_nonzeros": "7"}, "nonzeros: expected 7, got 40000"),
+        ({"train_labels": "0:1 1:19999"}, "labels: expected"),
+        ({"train_first": "0 1:2"}, "first: expected 0 1:2, got 0 1:1 3:1"),
+        ({"n_features": "2"}, "index 3 is not a whole number from 1 to 2"),
+    ],
+)
+def test_what_is_not_what_is_published_is_refused(address, published, said):
+    address.say(**published)
+    with pytest.raises((datasets.CorruptFile, ValueError), match=said):
+        address.fetch()
+    assert not address.lock.exists()
+
+
+def test_a_function_of_ones_own_reads_files_too(tmp_path, monkeypatch):
+    (tmp_path / "reader_of_mine.py").write_text(
+        "import numpy as np\n"
+        "def whole(paths):\n    rows = np.loadtxt(paths[0])\n    return rows[:, 1:], rows[:, 0]\n"
+        "def blocks(paths):\n    X, y = whole(paths)\n"
+        "    yield X[:2], y[:2]\n    yield X[2:], y[2:]\n"
+    )
+    (tmp_path / "rows.txt").write_text("1 2 3\n-1 0 5\n1 1 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for function in ("whole", "blocks"):
+        row = OWN | {"train": str(tmp_path / "rows.txt"), "n_features": ""}
+        table = write_table(tmp_path, cells(**row, reader=f"reader_of_mine:{function}"))
+        X, y = whole(datasets.open_stream("tiny", 2, registry_path=table))
+        np.testing.assert_array_equal(X.toarray(), [[2, 3], [0, 5], [1, 1]])
+        assert y.tolist() == [1, -1, 1]
+
+
 # -------------------------------------------------- readers, on files made here
 
 
@@ -444,6 +656,7 @@ def mirror_of(tmp_path, monkeypatch, reader, X, y, split=None, **files):
         train_bytes=" ".join(str(len(c)) for c in files.values()),
         n_train=str(len(y)),
         n_features=str(X.shape[1]),
+        label="-1" if reader in LABELLED else "",
     )
     monkeypatch.setenv(download.MIRROR, str(tmp_path / "mirror"))
     return write_table(tmp_path, row)
@@ -457,6 +670,7 @@ def mat(**arrays):
 
 def made(reader, X, y):
     labelled = np.column_stack([X, y])
+    frame = pd.DataFrame(labelled, columns=[f"c{j}" for j in range(labelled.shape[1])])
     text = "".join(f"{a} {' '.join(map(str, row))} \n" for a, row in zip(y, X, strict=True))
     images = X.reshape(len(X), 2, -1).astype(np.uint8)
     idx = struct.pack(">4B3I", 0, 0, 8, 3, *images.shape) + images.tobytes()
@@ -470,7 +684,19 @@ def made(reader, X, y):
         "idx": lambda: {"a.gz": gzip.compress(idx), "b.gz": gzip.compress(labels)},
         "libsvm": lambda: {"a.svm": libsvm_text(X, y)},
         "vw": lambda: {"a.dat": vw_text(X, y)},
+        "csv": lambda: {"a.gz": gzip.compress(frame.to_csv(index=False).encode())},
+        "tsv": lambda: {"a.txt": frame.to_csv(index=False, sep="\t").encode()},
+        "parquet": lambda: {"a": frame.to_parquet()},
+        "arrow": lambda: {"a": written(frame.to_feather)},
+        "npy": lambda: {"a": written(lambda file: np.save(file, labelled))},
+        "npz": lambda: {"a": written(lambda file: np.savez(file, X=X, y=y))},
     }[reader]()
+
+
+def written(write):
+    file = io.BytesIO()
+    write(file)
+    return file.getvalue()
 
 
 def libsvm_text(X, y):
@@ -854,8 +1080,9 @@ DAMAGES = {
 
 def test_a_text_without_rows_and_one_of_too_many_entries_are_named(tmp_path):
     (tmp_path / "a.svm").write_bytes(b"# none\n")
+    table = write_table(tmp_path, cells(**OWN | {"train": str(tmp_path / "a.svm")}))
     with pytest.raises(ValueError, match=r"a\.svm: expected rows, got a text without any"):
-        readers.READERS["libsvm"]([tmp_path / "a.svm"], 3)
+        datasets.load("tiny", registry_path=table)
     ends, none = np.array([0, 2**31 - 1], np.int32), np.empty(0)
     with pytest.raises(ValueError, match=r"a block has 4294967294 entries.*read fewer rows"):
         text_module.joined([text_module.Piece(none, none, ends, np.zeros(1))] * 2)

@@ -299,6 +299,10 @@ def test_the_spectral_step_does_not_depend_on_the_scale_of_the_weights(y):
     heavy.fit(X, y, sample_weight=1024 * (TIMES + 1))
     assert_same(heavy, one)
     assert one.score(X, y) > 0.6
+    shown = [SFSAClassifier(k=3, maturity=600, warmup=0, random_state=0) for _ in range(2)]
+    for model, scale in zip(shown, (1, 1024), strict=True):
+        model.partial_fit(X + 3.0, y, sample_weight=scale * (TIMES + 1))
+    assert_same(*shown)  # the intercept, too, which speaks for the mean of what is left out
 
 
 def test_weighted_least_squares_by_sfsa_is_that_of_the_scaled_rows():

@@ -15,6 +15,7 @@ import shipped
 from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso, SGDRegressor
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import l1_min_c
@@ -188,6 +189,16 @@ def test_rows_are_tidy():
     assert set(table["replicate"]) == {0, 1, 2}
     assert (table["experiment"] == "one").all() and (table["reading"] == "plain").all()
     assert table["value"].notna().all()
+
+
+def test_a_model_that_selects_nothing_is_marked():
+    """So that an RMSE near the standard deviation of y is not taken for a result."""
+    none = {"class": "RDARegressor", "k": 2, "rho": 1e9, "fit_intercept": False}
+    with pytest.warns(ConvergenceWarning, match="no feature"):
+        table = run(methods={"SGDT": SGDT, "none": none})
+    assert (of(table, "none")["empty"] == 1).all() and (table["metric"] == "DR").any()
+    assert of(table, "SGDT")["empty"].isna().all()
+    assert "empty" not in run(methods={"SGDT": SGDT})
 
 
 def test_equal_settings_give_equal_tables():

@@ -223,7 +223,7 @@ def test_a_data_file_that_was_damaged_is_fetched_again_or_named(fetched, can):
     data.write_text("rowz")
     fetched["one"] = "rows" if can else datasets.NotObtainable("one/rows: no answer")
     (said,) = records.mend(["one"])
-    assert said.startswith(f"{data}: damaged since it was fetched; ")
+    assert said.startswith(f"{data}: not what was fetched any more; ")
     assert said.endswith("fetched again" if can else "one/rows: no answer")
     assert Path(records.path("one")).read_bytes() == record, "what is made stays"
     assert (data.read_text() == "rows") == can

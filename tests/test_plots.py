@@ -12,27 +12,45 @@ import pandas as pd
 import pytest
 from matplotlib.text import Text
 
-from ofslib.reproduction import looks, plots, project
+from ofslib.reproduction import legibility, looks, plots, project
 
 ROOT = Path(__file__).parents[1]
 matplotlib.use("agg")
+NAN = float("nan")
+
+
+@pytest.fixture(autouse=True)
+def as_in_print():
+    with plt.rc_context():
+        looks.style()
+        yield
+
+
+def drawn(entry):
+    """{label in a figure: the method's class}."""
+    labels = {"OS by scans": "OS"} | entry.spec["parameters"].get("labels", {})
+    methods = entry.spec["methods"]
+    methods = {m: methods[m] for m in entry.spec["parameters"].get("shown", methods)}
+    return {labels.get(m, m): s["class"].rpartition(":")[2] for m, s in methods.items()}
+
+
+FIGURES = [e for e in project.load(ROOT).entries.values() if e.spec["form"] == "figure"]
 
 
 def test_methods_shown_together_are_told_apart():
-    work = project.load(ROOT)
-    for entry in work.entries.values():
-        if entry.spec["form"] == "table":
-            continue
-        # What has a grid of its own is drawn in a panel of its own.
-        grids = {str(method.get("sweep")) for method in entry.spec["methods"].values()}
-        for grid in grids:
-            together = [m for m, s in entry.spec["methods"].items() if str(s.get("sweep")) == grid]
-            # Of these alone there are curves.
-            curves = entry.spec["parameters"].get("shown", together)
-            together = [method for method in together if method in curves]
-            shown = [looks.look(method) for method in together]
-            for sign in ("color", "marker"):
-                assert len({look[sign] for look in shown}) == len(shown), entry.name
+    for entry in FIGURES:
+        shown = [looks.look(method) for method in drawn(entry)]
+        for sign in ("color", "marker"):
+            assert len({look[sign] for look in shown}) == len(shown), entry.name
+
+
+def test_a_name_is_that_of_one_algorithm():
+    """Zhai et al. and Wang et al. both have an OFS."""
+    meant = {}
+    for entry in FIGURES:
+        for label, cls in drawn(entry).items():
+            kind = cls.removesuffix("Classifier").removesuffix("Regressor")
+            assert meant.setdefault(label, kind) == kind, f"{entry.name}: {label}"
 
 
 def test_methods_come_in_the_order_of_the_papers():
@@ -51,7 +69,8 @@ summary = pd.DataFrame(rows, columns=["method", "k", "ours", "se"])
 plots.curves(axes[0], summary, "k")
 plots.budget_axis(axes[0])
 axes[0].set_ylabel("Features kept, $M_t$ (%)")
-plots.empty_panel(axes[1], "not fetched (no network)")
+plots.note(fig, {"b": "not fetched (no network)"})
+axes[1].plot([1, 2])
 plots.shared_legend(fig, axes)
 plots.save_figure(fig, sys.argv[1])
 print([looks.look(method) for method in ("mine", "SFSA")])
@@ -89,8 +108,9 @@ def test_a_name_with_a_dollar_is_shown_as_it_is(tmp_path, label):
     plots.shared_legend(figure, figure.axes)
     plots.save_figure(figure, str(tmp_path / "one"))
     (legend,) = figure.legends[0].get_texts()
-    parsed = [legend, drawn["a"].title, figure.axes[1].texts[0]]
-    assert [text._preprocess_math(text.get_text()) for text in parsed] == [(label, False)] * 3
+    parsed = [legend, drawn["a"].title]
+    assert figure.get_supxlabel() == f"Not shown: {label}: {label}.".replace("$", r"\$")
+    assert [text._preprocess_math(text.get_text()) for text in parsed] == [(label, False)] * 2
     plt.close(figure)
 
 
@@ -120,3 +140,116 @@ def test_curves_draw_means_and_errors():
     plots.shared_legend(fig, ax)
     assert [text.get_text() for text in fig.legends[0].get_texts()] == ["OFS", "mine"]
     plt.close(fig)
+
+
+# -------------------------------------------------- what is hard to read
+
+
+def good_figure():
+    figure, axes = plots.panels(2)
+    for ax in axes:
+        for colour, label in zip(looks.COLOURS, "abc", strict=False):
+            ax.plot([1, 2, 3], color=colour, label=label)
+        ax.set(title="A title", xlabel="x", ylabel="y")
+    plots.shared_legend(figure, axes)
+    return figure, axes
+
+
+def spoil(figure, axes, how):
+    if how == "overlap":
+        axes[0].set_xticks([1, 1.01], ["one", "another"])
+    elif how == "leaves":
+        figure.text(0.98, 0.97, "outside")
+    elif how == "nothing":
+        axes[1].clear()
+    elif how == "same colour":
+        axes[0].plot([3, 2], color=looks.COLOURS[1], label="d")
+    elif how == "same grey":
+        axes[0].plot([3, 2], "o", color="black", label="d")
+        axes[0].plot([3, 1], "s", color="black", label="e")
+        axes[0].plot([3, 3], "s", color="black", label="f")
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("", []),
+        ("overlap", ["'one' and 'another' overlap"]),
+        ("leaves", ["'outside' leaves the figure"]),
+        ("nothing", ["nothing is drawn in the panel ''"]),
+        ("same colour", ["'b' and 'd' have the same colour, #de8f05"]),
+        ("same grey", ["'e' and 'f' have the same colour, #000000"]),
+    ],
+)
+def test_what_is_hard_to_read_is_said(how, said):
+    figure, axes = good_figure()
+    spoil(figure, axes, how)
+    assert legibility.faults(figure) == said
+    plt.close(figure)
+
+
+def test_a_figure_that_is_hard_to_read_is_saved_with_a_warning(tmp_path):
+    figure, axes = good_figure()
+    spoil(figure, axes, "overlap")
+    with pytest.warns(legibility.HardToRead, match="one: 'one' and 'another' overlap"):
+        plots.save_figure(figure, str(tmp_path / "one"))
+    assert (tmp_path / "one.pdf").is_file()
+    plt.close(figure)
+
+
+def test_labels_in_two_panels_have_one_legend_and_one_colour_each():
+    """What stands in one legend is told apart, be it in panels of its own."""
+    figure, axes = plots.panels(2)
+    for ax, label in zip(axes, "ab", strict=True):
+        ax.plot([1, 2], color=looks.COLOURS[0], label=label)
+    assert legibility.faults(figure) == []
+    plots.shared_legend(figure, axes)
+    assert legibility.faults(figure) == ["'a' and 'b' have the same colour, #0173b2"]
+    plt.close(figure)
+
+
+# -------------------------------------------------- bounds and missing parts
+
+
+def test_what_is_not_above_0_is_marked_on_the_edge_of_a_logarithmic_panel():
+    heights = {1: 0.5, 10: -1.0, 100: 0.0, 1000: 0.2}
+    rows = [("T", x, "printed", r, h) for x, h in heights.items() for r in range(3)]
+    results = pd.DataFrame(rows, columns=["panel", "x", "method", "replicate", "value"])
+    fig, ax = plt.subplots()
+    plots.bound_curves(ax, results, {})
+    line, edge, _ = ax.lines
+    assert line.get_xydata()[:, 1].tolist() == pytest.approx([0.5, NAN, NAN, 0.2], nan_ok=True)
+    assert edge.get_xydata().tolist() == [[10, 0], [100, 0]] and edge.get_marker() == "v"
+    plots.bound_curves(ax, results)
+    assert ax.lines[-1].get_xydata()[:, 1].tolist() == list(heights.values())
+    plt.close(fig)
+
+
+def test_a_stretch_where_a_bound_is_violated_is_one_area():
+    columns = ["method", "x", "verdict"]
+    words = ["is violated", "is violated", "holds", "is violated"]
+    rows = [("printed", 10.0**i, word) for i, word in enumerate(words)]
+    fig, ax = plt.subplots()
+    plots.shade_bounds(ax, pd.DataFrame(rows, columns=columns))
+    areas = [patch.get_extents().transformed(ax.transData.inverted()) for patch in ax.patches]
+    edges = [(area.x0, area.x1) for area in areas]
+    assert edges == [pytest.approx((1, 10**1.5)), pytest.approx((10**2.5, 1000))]
+    plt.close(fig)
+
+
+@pytest.mark.parametrize("number", [0, 1, 4, 7])
+def test_there_are_as_many_panels_as_are_asked_for(number):
+    figure, axes = plots.panels(number)
+    assert len(axes) == len(figure.axes) == number
+    plt.close(figure)
+
+
+@pytest.mark.parametrize("missing", [["a"], ["a", "b"]])
+def test_what_is_missing_is_a_line_of_text(missing):
+    figure, axes = plots.data_panels({"a": "A", "b": "B"}, dict.fromkeys(missing, "lost"), "y")
+    assert set(axes) == {"a", "b"} - set(missing) and len(figure.axes) == len(axes)
+    for ax in axes.values():
+        ax.plot([1, 2])
+    assert legibility.faults(figure) == []
+    assert figure.get_supxlabel() == f"Not shown: {', '.join(missing).upper()}: lost."
+    plt.close(figure)

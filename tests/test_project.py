@@ -374,7 +374,11 @@ REGISTRIES = {
     "latin-1": ((HEADER + "\n\xe9").encode("latin-1"), "UTF-8"),
     "zeros": (b"\0" * 100, "expected"),
     "empty": (b"", "expected columns"),
-    "one column less": (HEADER.removesuffix(",notes").encode(), "expected columns"),
+    "without the reader": (HEADER.replace(",reader", "", 1).encode(), "reader missing"),
+    "a reader that is none": (
+        b"name,reader,train,task\nmine,no_such_module:read,x,regression\n",
+        "config/datasets.csv, mine, column reader: 'no_such_module:read'",
+    ),
     "a short row": ((HEADER + "\nmine,Mine\n").encode(), "row 1 (mine)"),
 }
 
@@ -576,6 +580,10 @@ def test_times_of_the_named_reading_within_the_limit(write):
     for entry in (TABLE, TABLE | {"readings": {}}):
         untimed = project.load(write({"one": entry}))
         assert untimed.figures("one") == ["figures/one.csv", "figures/one.tex"]
+    said = [{"says": "it is", "fast": "SGDT", "than": ["SFSA"]}]
+    assert "figures/one_claims.csv" in project.load(
+        write({"one": TABLE | {"time_claims": said}})
+    ).figures("one")
 
 
 def test_an_axis_stands_for_its_value(write):
@@ -637,6 +645,49 @@ def test_a_wrong_row_of_the_table_of_data_sets_is_named(write):
     table.write_text(f"{columns}\n{row}\n")
     with pytest.raises(ConfigurationError, match=r"datasets\.csv, row 1 \(mine\), column reader"):
         project.load(root)
+
+
+OWN = "name,reader,train,task,n_train,label\nmine,csv,rows.csv,classification,100,y\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({}, "has no test rows; say how to split it"),
+        ({"split": {"train": 100}}, "split: 101 rows of mine, which has 100"),
+        ({"split": {"train": 90, "test": 11}}, "split: 101 rows of mine"),
+        ({"split": {"test": 10}}, "must have train"),
+        ({"split": {"train": 9, "tset": 1}}, "must have train, and may have test and order"),
+        ({"split": {"train": 0.9}}, "train=0.9 must be a number of rows"),
+        ({"split": {"train": 9, "order": "shuffled"}}, "order='shuffled' must be file or random"),
+        ({"products": True}, "products: needs split"),
+        ({"splitt": {"train": 9}}, "'splitt' is no part of the data"),
+    ],
+)
+def test_a_split_that_cannot_be_is_refused(write, data, said):
+    entry = changed(REAL, "grid/dataset", ["mine"])
+    root = write({"one": {**entry, "data": data}})
+    (root / "config/datasets.csv").write_text(OWN)
+    with pytest.raises(ConfigurationError, match=re.escape(said)) as error:
+        project.load(root)
+    assert "tiny.yaml, one" in str(error.value)
+    (root / "config/experiments/tiny.yaml").write_text(
+        yaml.safe_dump({"one": {**entry, "data": {"split": {"train": 90, "test": 10}}}})
+    )
+    assert [s.name for s in settings_of(root)] == ["mine"]
+
+
+def test_what_cannot_be_had_says_why_and_is_not_run(write):
+    why = {"dataset": {"ecml18_dexter": "is lost"}}
+    root = write({"one": changed(REAL, "grid/dataset", ["ecml18_arcene", "ecml18_dexter"])})
+    whole = yaml.safe_load((root / "config/experiments/tiny.yaml").read_text())
+    whole["one"]["unavailable"] = why
+    (root / "config/experiments/tiny.yaml").write_text(yaml.safe_dump(whole))
+    assert [(s.name, s.skipped) for s in settings_of(root)] == [
+        ("ecml18-arcene", ""),
+        ("ecml18-dexter", "is lost"),
+    ]
+    assert project.load(root).datasets == ["ecml18_arcene"]
 
 
 def test_an_entry_may_show_the_runs_of_another(write):
@@ -750,8 +801,9 @@ def test_no_published_file_is_forgotten():
 
 
 def test_every_notebook_is_used():
-    used = {entry.spec["notebook"] for entry in project.load(ROOT).entries.values()} | {"run"}
-    assert {file.stem for file in (ROOT / "notebooks").glob("*.ipynb")} == used
+    used = {entry.spec["notebook"] for entry in project.load(ROOT).entries.values()}
+    there = {file.stem for file in (ROOT / "notebooks").glob("*.ipynb")}
+    assert there == used | {"run", "index"}
 
 
 def test_every_metric_of_the_schema_can_be_measured_and_shown():
@@ -798,6 +850,7 @@ def small_setting(cls):
         "sweep": {},
         "track": {},
         "study": {},
+        "tune": {},
         "metrics": ["DR"],
         "test_rows": 20,
         "replicates": 1,
@@ -826,7 +879,7 @@ def test_sources_hold_what_a_run_loads(cls, data, track):
     loaded = {file for file in loaded if file.name != "__init__.py"}
     found = closure(*project.Setting("small", spec).needs)
     assert loaded <= found
-    assert {f.name for f in found - loaded} <= {"_files.py"}
+    assert {f.name for f in found - loaded} <= {"_files.py", "__init__.py"}
 
 
 def test_sources_leave_out_what_a_run_does_not_use():
@@ -892,6 +945,7 @@ def test_sources_of_figures_hold_no_algorithm():
                 "dissertation_figure_5_5",
                 "dissertation_figure_5_6",
                 "dissertation_table_5_3",
+                "dissertation_table_5_6",
                 "dissertation_table_a_1",
                 "drift_recovery",
             ],

@@ -12,7 +12,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jinja2
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,7 +21,7 @@ from threadpoolctl import threadpool_limits
 import ofslib
 from ofslib import _files
 from ofslib.datasets import download
-from ofslib.datasets.registry import _COLUMNS, read_rows
+from ofslib.datasets.registry import _PATH, read_rows
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs/reliability.md").read_text(encoding="utf-8")
@@ -111,8 +110,7 @@ def test_a_file_of_a_data_set_stays_in_its_folder(tmp_path, monkeypatch):
     (path,) = download.fetch("one", tmp_path / "here")
     assert path.resolve() == tmp_path.resolve() / "here" / "one" / "rows.svm"
     wrong = ["/etc/passwd", "../x", "a b|c", "a\\b", ".hidden", ""]
-    pattern = _COLUMNS["train"][0]
-    assert [name for name in wrong if re.fullmatch(pattern, name)] == []
+    assert [name for name in wrong if re.fullmatch(_PATH, name)] == []
 
 
 # -------------------------------------------------- nothing is executed
@@ -214,19 +212,32 @@ def test_the_report_escapes_every_name():
     spec = importlib.util.spec_from_file_location("report_script", file)
     report = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(report)
-    table = pd.DataFrame({HOSTILE: [HOSTILE]}, index=pd.Index([HOSTILE], name=HOSTILE))
-    shown = report._html(table, index=True)
-    section = {"name": HOSTILE, "source": HOSTILE, "title": HOSTILE, "files": [HOSTILE]}
-    section |= {"readings": {HOSTILE: {"note": HOSTILE}}, "blocks": {HOSTILE: shown}}
-    record = dict.fromkeys(("name", "status", "reason", "detail"), HOSTILE)
-    template = jinja2.Template(report.TEMPLATE.read_text(encoding="utf-8"), autoescape=True)
-    page = template.render(
-        rule=HOSTILE, provenance={HOSTILE: HOSTILE}, missing=[record], sections=[section]
+    table = pd.DataFrame({HOSTILE: [HOSTILE], "verdict": HOSTILE, "says": HOSTILE})
+    cell = {"reading": HOSTILE, HOSTILE: HOSTILE, "method": HOSTILE, "metric": "DR"}
+    cell |= {"ours": 1.0, "se": 1.0, "paper": 1.0, "verdict": "agrees", "why": 50 * HOSTILE}
+    blocks = [report.plain(table, HOSTILE), report.block(pd.DataFrame([cell]), HOSTILE)]
+    erratum = dict.fromkeys(("paper", "number", "kind", "title", "text"), HOSTILE)
+    keys = ("entry", "source", "title", "notebook", "parameter", "command")
+    section = dict.fromkeys(keys, HOSTILE) | {"paper": HOSTILE, "drawn": True}
+    section |= {"readings": {HOSTILE: {"note": HOSTILE}}, "verdicts": {HOSTILE: 1}}
+    section |= {"links": {"notebook": [(HOSTILE, HOSTILE)]}, "errata": [erratum]}
+    section |= {"blocks": blocks, "claims": list(report.claims(table))}
+    columns = ("paper", "table", "method", "verdict", "why")
+    board = pd.DataFrame([dict.fromkeys(columns, HOSTILE) | {"verdict": "agrees", "cells": 1}])
+    page = report.ENVIRONMENT.from_string(report.TEMPLATE.read_text(encoding="utf-8")).render(
+        rule=HOSTILE,
+        provenance={HOSTILE: HOSTILE, "missing": {HOSTILE: HOSTILE}},
+        papers={HOSTILE: HOSTILE},
+        sections=[section],
+        score=report.score(board),
+        said={HOSTILE: {HOSTILE: 1}},
+        same={},
+        scale=HOSTILE,
+        verdicts=["agrees"],
     )
-    assert "<script" not in page
-    assert page.count("&lt;script&gt;") > 12
-    assert file.read_text(encoding="utf-8").count("jinja2.Template(") == 1
-    assert "autoescape=True" in file.read_text(encoding="utf-8")
+    assert page.count("<script") == 1 and "alert(" not in page[page.index("<script") :]
+    assert page.count("&lt;script&gt;") > 40
+    assert file.read_text(encoding="utf-8").count("jinja2.Environment(autoescape=True") == 1
 
 
 # -------------------------------------------------- threads

@@ -1,6 +1,5 @@
 """Results beside the published numbers: summaries, verdicts, and how tables are laid out."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -38,14 +37,21 @@ NAN = float("nan")
         ("RMSE", 104.0, 0.0, 10, 100.0, "agrees"),
         ("RMSE", 94.0, 0.0, 10, 100.0, "better"),
         ("RMSE", 0.04, 0.0, 10, 0.0, "worse"),
-        # two standard errors of the difference: 2 * 10 * sqrt(1 / 20 + 1 / 20) = 6.32
-        ("DR", 60.0, 10.0, 20, 53.7, "agrees"),
+        # two standard errors of the difference, wider than the tolerance:
+        # 2 * 10 * sqrt(1 / 20 + 1 / 20) = 6.32
+        ("DR", 60.0, 10.0, 20, 53.7, "unresolved"),
         ("DR", 60.0, 10.0, 20, 53.6, "better"),
-        ("DR", 60.0, 10.0, 20, 66.3, "agrees"),
+        ("DR", 60.0, 10.0, 20, 66.3, "unresolved"),
         ("DR", 60.0, 10.0, 20, 66.4, "worse"),
-        # one run has no spread: the tolerance alone counts
-        ("DR", 60.0, NAN, 1, 55.0, "agrees"),
-        ("DR", 60.0, NAN, 1, 54.0, "better"),
+        ("DR", 60.0, 10.0, 20, 60.0, "unresolved"),
+        # narrower than the tolerance: 2 * 7 * sqrt(1 / 20 + 1 / 20) = 4.43
+        ("DR", 60.0, 7.0, 20, 55.0, "agrees"),
+        ("DR", 60.0, 7.0, 20, 54.9, "better"),
+        # three runs, of which two select nothing
+        ("DR", 9.3, 16.2, 3, 1.4, "unresolved"),
+        # one run has no spread
+        ("DR", 60.0, NAN, 1, 60.0, "unresolved"),
+        ("DR", 60.0, NAN, 1, 10.0, "unresolved"),
         # nothing to compare
         ("DR", NAN, NAN, NAN, 50.0, "not comparable"),
         ("DR", 50.0, 1.0, 20, NAN, "not comparable"),
@@ -59,13 +65,29 @@ def test_verdict(metric, ours, sd, n, paper, expected):
 
 
 def test_more_runs_decide_more():
-    assert tables.verdict("DR", 60.0, 10.0, 2, 50.0, runs=20) == "agrees"
+    assert tables.verdict("DR", 60.0, 10.0, 2, 50.0, runs=20) == "unresolved"
     assert tables.verdict("DR", 60.0, 10.0, 200, 50.0, runs=200) == "better"
-    assert tables.verdict("DR", 60.0, 10.0, 200, 50.0, runs=4) == "agrees"
+    assert tables.verdict("DR", 60.0, 10.0, 200, 50.0, runs=4) == "unresolved"
+
+
+@pytest.mark.parametrize(
+    ("ours", "sd", "n", "paper", "expected"),
+    [
+        # 2 * 0.01 * sqrt(1 / 20 + 1 / 20) = 0.0063, and half a unit of the third digit
+        (0.990, 0.01, 20, 0.997, "worse"),
+        (0.990, 0.01, 20, 0.996, "agrees"),
+        (0.9904, 0.0, 20, 0.990, "agrees"),
+        (0.9906, 0.0, 20, 0.990, "better"),
+        (0.990, NAN, 1, 0.990, "unresolved"),
+        (NAN, NAN, NAN, 0.990, "not comparable"),
+    ],
+)
+def test_the_strict_verdict_knows_no_tolerance(ours, sd, n, paper, expected):
+    assert tables.strict_verdict("AUC", ours, sd, n, paper, runs=20, step=0.001) == expected
 
 
 def test_rule_in_words_has_the_tolerances():
-    share = {"RMSE": "5 %", "DR": "5 points", "AUC": "0.02", "accuracy": "2 points"}
+    share = {"RMSE": "5 %", "DR": "5 points", "AUC": "0.02", "R2": "0.02", "accuracy": "2 points"}
     for metric, (tolerance, relative) in tables.TOLERANCE.items():
         assert f"{metric} {share[metric]}" in tables.RULE
         number = float(share[metric].split()[0])
@@ -83,7 +105,7 @@ def results_of(cells, replicates=3):
         for (r, n, m, c), values in cells.items()
         for i, v in enumerate(values)
     ]
-    return pd.DataFrame(rows).assign(note=np.nan)
+    return pd.DataFrame(rows).assign(note=np.nan, empty=np.nan)
 
 
 CELLS = {
@@ -125,6 +147,26 @@ def compared():
     return compare(results_of(CELLS), PUBLISHED, SETTINGS)
 
 
+def test_of_a_sweep_the_point_with_the_best_mean_stands_in_a_cell():
+    """Over all replicates, as dissertation Table 5.6: the best R2, the least RMSE."""
+    rows = [
+        (n, "it", rate, replicate, metric, value)
+        for n in (100, 200)
+        for metric in ("R2", "RMSE")
+        for rate, values in {0.1: (0.9, 0.1), 0.2: (0.6, 0.7), 0.3: (0.2, 0.2)}.items()
+        for replicate, value in enumerate(values)
+    ]
+    columns = ["n", "method", "learning_rate", "replicate", "metric", "value"]
+    results = pd.DataFrame(rows, columns=columns).assign(note=NAN, empty=NAN)
+    table = compare(
+        results, PUBLISHED.iloc[:0], pd.DataFrame({"n": [100, 200], "skipped": [""] * 2})
+    )
+    assert len(table) == 4
+    assert table[table["metric"] == "R2"]["ours"].tolist() == pytest.approx([0.65, 0.65])
+    assert table[table["metric"] == "RMSE"]["ours"].tolist() == pytest.approx([0.2, 0.2])
+    assert table["replicates"].tolist() == [2] * 4
+
+
 def cell(table, n, method):
     (row,) = table[(table["n"] == n) & (table["method"] == method)].to_dict("records")
     return row
@@ -148,8 +190,61 @@ def test_compare_puts_our_cell_beside_the_papers():
     agreeing = cell(table, 100, "SGDT")
     assert (agreeing["ours"], agreeing["paper"], agreeing["verdict"]) == (52, 53.25, "agrees")
     assert agreeing["why"] == ""
+    assert (agreeing["runs"], agreeing["empty"], agreeing["strict"]) == (20, 0, "agrees")
     assert cell(table, 100, "SFSA")["verdict"] == "better"
     assert cell(table, 200, "SGDT")["verdict"] == "worse"
+
+
+def test_better_than_a_weak_baseline_says_so():
+    results, weak = results_of(CELLS), {"SFSA": "a wrong formula", "SGDT": "another"}
+    cells = SETTINGS.assign(runs=20).merge(results[["method", "metric"]].drop_duplicates(), "cross")
+    table = tables.compare(results, PUBLISHED, cells, weak)
+    better, worse = cell(table, 100, "SFSA"), cell(table, 200, "SGDT")
+    assert (better["verdict"], worse["verdict"]) == ("better", "worse")
+    assert (better["why"], worse["why"]) == ("weaker baseline: a wrong formula", "")
+    assert tables.reason(better["why"]) == "weaker baseline in the paper"
+
+
+def test_models_that_select_nothing_are_counted_and_shown():
+    results = results_of({("plain", 100, "SGDT", c): [0, 0, 80] for c in ("DR", "RMSE")})
+    results["empty"] = np.where(results["value"] == 0, 1, np.nan)
+    table = compare(results, PUBLISHED, SETTINGS.head(1))
+    assert table["empty"].tolist() == [2, 2]
+    assert table["verdict"].tolist() == ["unresolved", "not comparable"]
+    assert table["why"].str.endswith("; 2 of 3 runs select nothing").all()
+    assert tables.tally(table, ["metric"])["select nothing"].tolist() == [1, 1]
+
+
+def test_wrong_pairs_tell_how_sharp_a_table_is():
+    """A and B may be exchanged, C not: of the six wrong pairs two agree."""
+    results = results_of(
+        {("plain", 100, m, "DR"): [v, v] for m, v in zip("ABC", (50, 52, 90), strict=True)}
+    )
+    rows = [(100, m, "DR", v, None) for m, v in zip("ABC", (51, 53, 90), strict=True)]
+    table = compare(results, pd.DataFrame(rows, columns=PUBLISHED.columns), SETTINGS.head(1))
+    (row,) = tables.sharpness(table, ["reading"]).reset_index().to_dict("records")
+    assert row == {"reading": "plain", "wrong pairs": 6, "agreeing": 2}
+    assert tables.tally(table, ["reading"])["wrong pairs that agree (%)"].tolist() == [33.3]
+
+
+@pytest.mark.parametrize(
+    ("why", "kind"),
+    [
+        ("lost: cell missing in extracted text", "lost in the paper"),
+        ("dash: printed '-'", "dash in the paper"),
+        ("not run at this scale", "not run at this scale"),
+        ("not timed at this scale", "not run at this scale"),
+        ("another machine", "time"),
+        ("not in the paper's table", "our own method"),
+        ("not fetched (offline)", "not to be had"),
+        ("one run; 1 of 1 runs select nothing", "one run"),
+        ("2 of 3 runs select nothing", "runs that select nothing"),
+        ("", ""),
+        (NAN, ""),
+    ],
+)
+def test_reasons_are_kept_apart(why, kind):
+    assert tables.reason(why) == kind
 
 
 def test_compare_keeps_what_cannot_be_compared_with_its_reason():
@@ -168,7 +263,7 @@ def test_compare_keeps_what_cannot_be_compared_with_its_reason():
 def test_compare_has_one_row_for_a_cell_that_several_replicates_lack():
     lost = [{"n": 1, "method": "A", "metric": "DR", "replicate": r, "note": "lost"} for r in (0, 1)]
     settings = pd.DataFrame({"n": [1], "skipped": [""]})
-    cells = compare(pd.DataFrame(lost).assign(value=np.nan), PUBLISHED, settings)
+    cells = compare(pd.DataFrame(lost).assign(value=np.nan, empty=np.nan), PUBLISHED, settings)
     assert list(cells["why"]) == ["lost"]
 
 
@@ -212,16 +307,20 @@ def test_read_results_keeps_reasons(tmp_path):
     assert "note" in tables.read_results([str(tmp_path / "a.csv")])
 
 
-def test_tally_shares_the_comparable_cells():
-    verdicts = ["agrees"] * 3 + ["better", "worse"] + ["not comparable"] * 4
-    table = pd.DataFrame({"reading": "plain", "metric": "DR", "verdict": verdicts})
-    nothing = pd.DataFrame({"reading": "other", "metric": "DR", "verdict": ["not comparable"] * 2})
-    counts = tables.tally(pd.concat([table, nothing]), ["reading", "metric"])
-    first, second = counts.to_dict("records")
-    assert [first[v] for v in ("agrees", "better", "worse", "not comparable")] == [3, 1, 1, 4]
-    assert first["agreement (%)"] == 60
+def test_tally_shares_the_resolved_cells():
+    verdicts = ["agrees"] * 3 + ["better", "worse", "unresolved"] + ["not comparable"] * 4
+    table = pd.DataFrame({"reading": "plain", "method": "A", "metric": "DR", "verdict": verdicts})
+    nothing = pd.DataFrame({"verdict": ["not comparable"] * 2}).assign(reading="other", metric="DR")
+    table = pd.concat([table, nothing], ignore_index=True).assign(
+        strict=["agrees"] + ["better"] * 3 + ["unresolved"] * 2 + ["not comparable"] * 6,
+        empty=NAN, ours=NAN, paper=NAN, se=NAN, replicates=NAN,
+    )  # fmt: skip
+    first, second = tables.tally(table, ["reading", "metric"]).to_dict("records")
+    assert [first[v] for v in tables.VERDICTS] == [3, 1, 1, 1, 4]
+    assert (first["agreement (%)"], first["agreement, strict (%)"]) == (60, 25)
     assert second["not comparable"] == 2 and np.isnan(second["agreement (%)"])
     assert second["agrees"] == 0
+    assert np.isnan(first["select nothing"]), "not counted is not none"
 
 
 def test_a_data_set_is_missing_if_it_has_no_result_at_all():
@@ -237,15 +336,62 @@ def test_a_data_set_is_missing_if_it_has_no_result_at_all():
 def test_layout_has_ours_beside_the_paper():
     wide = tables.layout(compared(), "DR", "plain")
     sides = ("ours", "paper")
-    assert list(wide.columns) == [(m, side) for m in ("SFSA", "SGDT", "mine") for side in sides]
+    columns = [(m, side) for m in ("SFSA", "SGDT") for side in sides]
+    assert list(wide.columns) == [*columns, ("mine", "ours")], "a column without a number"
     assert wide.index.names == ["n"]
     assert [key[0] for key in wide.index] == [100, 200, 300]
     first = wide.iloc[0]
     assert (first["SGDT", "ours"], first["SGDT", "paper"]) == ("52.0 (1.2)", "53.25")
-    assert (first["SFSA", "ours"], first["SFSA", "paper"]) == ("90.0 (0.0)", "70.1+")
-    assert wide.iloc[1]["SGDT", "paper"] == "99.95-"
-    assert (wide.iloc[2]["SGDT", "ours"], wide.iloc[2]["SGDT", "paper"]) == ("–", "100?")
-    assert (wide.iloc[0]["mine", "ours"], wide.iloc[0]["mine", "paper"]) == ("–", "–?")
+    assert (first["SFSA", "ours"], first["SFSA", "paper"]) == ("90.0⁺ (0.0)", "70.1")
+    assert wide.iloc[1]["SGDT", "ours"] == "70.0⁻ (0.0)"
+    assert (wide.iloc[2]["SGDT", "ours"], wide.iloc[2]["SGDT", "paper"]) == ("–", "100")
+    assert [wide.iloc[i]["mine", "ours"] for i in range(3)] == ["–", "2.0 (0.6)", "–"]
+
+
+def test_layout_has_the_digits_of_the_paper():
+    printed = PUBLISHED.assign(value=["53.25", "70.10", "1.30", "99.950", NAN, "100", "98.0"])
+    wide = tables.layout(compared(), "DR", "plain", printed)
+    shown = [wide.iloc[0][m, side] for m in ("SGDT", "SFSA") for side in ("ours", "paper")]
+    assert shown == ["52.00 (1.15)", "53.25", "90.00⁺ (0.00)", "70.10"]
+    assert tuple(wide.iloc[1][["SGDT"]]) == ("70.000⁻ (0.000)", "99.950")
+    assert wide.iloc[2][["SGDT", "SFSA"]].tolist() == ["–", "100", "–", "98.0"]
+    assert wide.iloc[1]["mine", "ours"] == "2.00 (0.58)"
+
+
+def test_layout_without_axes_has_a_line_for_each_method():
+    table = compared()[compared()["n"] == 100].drop(columns=["reading", "n"])
+    wide = tables.layout(table, "DR")
+    assert wide.index.tolist() == ["SFSA", "SGDT"]
+    assert wide.loc["SFSA"].tolist() == ["90.0⁺ (0.0)", "70.1"]
+
+
+def test_an_error_that_is_not_0_is_not_shown_as_0():
+    table = compared().assign(se=1e-4)
+    assert tables.layout(table, "DR", "plain").iloc[0]["SGDT", "ours"] == "52.0 (<0.1)"
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "shown", "said"),
+    [
+        (["better", "worse"], ["1.0⁺", "2.0⁻"], "⁺ better, ⁻ worse"),
+        (["agrees", "(new word)"], ["1.0", "2.0ᵃ"], "ᵃ (new word), no mark: agrees"),
+        (["not comparable"] * 2, ["1.0", "2.0"], "Every cell: not comparable, why"),
+    ],
+)
+def test_any_verdict_has_a_mark_and_the_legend_says_which(verdicts, shown, said):
+    rows = [
+        (n, "SGDT", "DR", float(n), NAN, 3 + n, 5.0, v, "why") for n, v in enumerate(verdicts, 1)
+    ]
+    columns = ["n", "method", "metric", "ours", "se", "replicates", "paper", "verdict", "why"]
+    table = pd.DataFrame(rows, columns=columns)
+    assert tables.layout(table, "DR")["SGDT", "ours"].tolist() == shown
+    assert tables.legend(table) == f"Runs: 4 to 5. {said}"
+
+
+def test_the_legend_says_why_there_is_no_number():
+    part = compared()
+    said = "Runs: 3. ⁺ better, ⁻ worse, no mark: agrees. –: not run at this scale"
+    assert tables.legend(part) == said
 
 
 @pytest.mark.parametrize("entry", ["sfsa_table_1", "sfsa_table_2"])
@@ -259,7 +405,7 @@ def test_layout_loses_no_digit_that_the_paper_prints(entry):
         published[published["method"].isin(methods)][["method", "metric"]].drop_duplicates(),
         how="cross",
     )
-    results = results.assign(experiment=entry, replicate=0, value=1.0, note=np.nan)
+    results = results.assign(experiment=entry, replicate=0, value=1.0, note=np.nan, empty=np.nan)
     table = compare(results, published, settings)
     for metric in work.entries[entry].spec["metrics"]:
         wide = tables.layout(table, metric, "reconstructed")
@@ -271,61 +417,8 @@ def test_layout_loses_no_digit_that_the_paper_prints(entry):
         cells = published[(published["metric"] == metric) & published["method"].isin(methods)]
         assert len(cells) == len(shown)
         for row in cells.itertuples():
-            text = shown[row.signal, row.n, row.method].rstrip("+-?")
+            text = shown[row.signal, row.n, row.method].rstrip("⁺⁻˜ˀ")
             assert text == "–" if np.isnan(row.value) else float(text) == row.value
-
-
-def test_latex_is_booktabs():
-    wide = tables.layout(compared(), "DR", "plain")
-    text = tables.to_latex({"Doe (2027), Table 1, plain: Detection rate (%)": wide})
-    environments = re.findall(r"\\(begin|end)\{(\w+)\}", text)
-    assert environments == [
-        ("begin", "table"), ("begin", "tabular"), ("end", "tabular"), ("end", "table"),
-    ]  # fmt: skip
-    assert text.count("{") == text.count("}")
-    rules = [text.index(rf"\{rule}") for rule in ("toprule", "midrule", "bottomrule")]
-    assert rules == sorted(rules) and r"\hline" not in text
-    assert r"\caption{Doe (2027), Table 1, plain: Detection rate (\%)}" in text
-    (columns,) = re.findall(r"\\begin\{tabular\}\{([lrc]+)\}", text)
-    assert columns == "l" + "r" * 6
-    lines = [line for line in text.splitlines() if line.endswith(r"\\")]
-    assert len(lines) >= 2 + 3
-    for line in lines:
-        spans = [int(n) - 1 for n in re.findall(r"\\multicolumn\{(\d+)\}", line)]
-        assert line.count("&") + sum(spans) == len(columns) - 1, line
-    assert "53.25" in text and "70.1+" in text
-
-
-@pytest.mark.parametrize(
-    ("name", "written"),
-    [
-        ("my_method", r"my\_method"),
-        ("A&B", r"A\&B"),
-        ("100%", r"100\%"),
-        ("#1", r"\#1"),
-        ("a$b", r"a\$b"),
-        ("a\\b", r"a\textbackslash"),
-        ("a^b", r"a\textasciicircum"),
-        ("a~b", r"a\textasciitilde"),
-    ],
-)
-def test_latex_escapes_names(name, written):
-    table = compared().replace({"mine": name, "plain": name}).rename(columns={"n": f"n {name}"})
-    wide = tables.layout(table, "DR", name)
-    text = tables.to_latex({f"Doe, {name}": wide})
-    caption = next(line for line in text.splitlines() if "caption" in line)
-    methods = next(line for line in text.splitlines() if "SFSA" in line)
-    axis = next(line for line in text.splitlines() if line.strip().startswith("n "))
-    assert written in methods
-    assert written in caption
-    assert written in axis
-
-
-def test_latex_of_two_blocks_is_two_tables():
-    wide = tables.layout(compared(), "DR", "plain")
-    text = tables.to_latex({"one": wide, "two": wide})
-    assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 2
-    assert r"\caption{one}" in text and r"\caption{two}" in text
 
 
 def test_methods_stand_by_their_budget():

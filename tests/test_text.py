@@ -203,6 +203,7 @@ def test_without_its_package_zst_says_what_to_install(tmp_path, monkeypatch):
 @pytest.fixture
 def rows(tmp_path, monkeypatch):
     monkeypatch.setattr(text_module, "_CHUNK", 2000)
+    monkeypatch.setattr(text_module, "_SHARED", 1)
     monkeypatch.setattr(stream_module, "_PIECE", 9000)
     X = sp.random_array((500, 300), density=0.05, rng=np.random.default_rng(3), format="csr")
     path = tmp_path / "rows.svm"
@@ -263,6 +264,7 @@ def test_without_a_cache_size_is_found_without_parsing(tmp_path, monkeypatch):
 def test_lines_longer_than_a_piece_are_the_same_in_threads(tmp_path, monkeypatch, n_jobs):
     """Where a line is not whole yet, its buffer is not one that a thread still reads."""
     monkeypatch.setattr(text_module, "_CHUNK", 50)
+    monkeypatch.setattr(text_module, "_SHARED", 1)
     words = [f"{i} {' '.join(f'{j}:{i}.{j}' for j in range(1, 2 + i % 97))}" for i in range(400)]
     path = tmp_path / "a.svm"
     path.write_text("\n".join(words))

@@ -1,14 +1,22 @@
 """Data sets as arrays, and the readers of their files: (paths, n_features) -> X, y."""
 
 import os
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.io
 import scipy.sparse as sp
 
 from ofslib.datasets.download import fetch
-from ofslib.datasets.registry import find_row, splits
+from ofslib.datasets.formats import ArrayRows, BlockRows, as_rows
+from ofslib.datasets.registry import LABELLED, find_row, splits
+from ofslib.datasets.tables import TEXTS, open_table
 from ofslib.datasets.text import TextRows, as_matrix, joined, open_text
 
 
@@ -17,7 +25,7 @@ class Dataset:
     """Rows and labels as the paper splits them; what a set lacks is None.
 
     X is a CSR array (float64, int32 indices) where the data are sparse, else a C-ordered float64
-    array, with the values of the file (MNIST: 0 to 255). Class labels are int64.
+    array, with the values of the file (MNIST: 0 to 255). Class labels are int64, or what they are.
     """
 
     name: str
@@ -41,16 +49,58 @@ def load(
     arrays = {}
     for part in splits(row, split):
         paths = fetch(name, folder, registry_path, split=part)
-        n, p = row[f"n_{part}"], row["n_features"]
-        X, y = READERS[row["reader"]](paths, p)
+        X, y = _arrays(row, paths)
+        n, p = row[f"n_{part}"] or X.shape[0], row["n_features"] or X.shape[1]
         if X.shape != (n, p) or y.size != n:
             raise ValueError(
                 f"{name}, {part}: expected {n} x {p} as in the registry, got "
                 f"{X.shape[0]} x {X.shape[1]} and {y.size} labels; correct the registry"
             )
-        kind = np.int64 if row["task"] == "classification" else np.float64
-        arrays |= {f"X_{part}": _as_float(X), f"y_{part}": y.ravel().astype(kind)}
+        y = y.ravel()
+        whole = row["task"] == "classification" and y.dtype.kind in "biuf"
+        kind = np.int64 if whole and (y == np.round(y)).all() else y.dtype
+        arrays |= {f"X_{part}": _as_float(X), f"y_{part}": y.astype(kind)}
     return Dataset(name, **arrays)
+
+
+def rows_of(row: dict[str, Any], paths: Sequence[Path], dtype: npt.DTypeLike = np.float64) -> Any:
+    """The rows of the files of a split as a source of pieces, read by blocks if the reader can."""
+    reader, width = row["reader"], row["n_features"] or None
+    if reader in TEXTS:
+        rows = TextRows(paths[0], False, width, dtype)
+        rows.is_vw = reader == "vw"
+        return rows
+    if reader in READERS:
+        X, y = READERS[reader](paths, width)
+        return ArrayRows(_as_float(X), y.ravel(), dtype, where=row["name"])
+    if ":" in reader:
+        module, _, name = reader.partition(":")
+        function = getattr(import_module(module), name)
+        found = function(list(paths))
+        if isinstance(found, tuple):
+            return as_rows(*found, dtype, where=row["name"])
+        return BlockRows(lambda: function(list(paths)), dtype)
+    return open_table(paths[0], reader, label_of(row), None, True, dtype)
+
+
+def label_of(row: dict[str, Any]) -> str | int | None:
+    """The column that holds the labels, by name or position, as the registry says it."""
+    label = row["label"]
+    return int(label) if re.fullmatch("-?[0-9]+", label) else label or None
+
+
+def _arrays(row, paths):
+    if row["reader"] in READERS:
+        return READERS[row["reader"]](paths, row["n_features"])
+    rows = rows_of(row, paths)
+    pieces = list(rows.pieces())
+    if not pieces:
+        raise ValueError(f"{paths[0]}: expected rows, got a text without any")
+    whole = joined(pieces)
+    width = row["n_features"] or rows.columns or int(whole.indices.max(initial=-1)) + 1
+    X, y = as_matrix(whole, width)
+    dense = row["reader"] in LABELLED or not sp.issparse(getattr(rows, "X", X))
+    return (X.toarray() if dense else X), y
 
 
 def _as_float(X):
@@ -104,20 +154,11 @@ def _idx_array(path):
     return np.frombuffer(raw, np.uint8, offset=4 + 4 * axes).reshape(shape)
 
 
-def _sparse_text(paths, n_features):
-    pieces = list(TextRows(paths[0], False, n_features, np.float64).pieces())
-    if not pieces:
-        raise ValueError(f"{paths[0]}: expected rows, got a text without any")
-    return as_matrix(joined(pieces), n_features)
-
-
 READERS = {
     "ar_mat": _mat("DAT", "labels", transposed=True),
     "ecml_mat": _ecml,
     "ecml_mat_sparse": _ecml_sparse,
     "esl_text": _esl_text,
     "idx": _idx,
-    "libsvm": _sparse_text,
     "skfeature_mat": _mat("X", "Y"),
-    "vw": _sparse_text,
 }

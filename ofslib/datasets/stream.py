@@ -21,15 +21,14 @@ from ofslib._files import CorruptFile, whole_file, write_whole
 from ofslib._sparse import NamedRows, checked
 from ofslib.datasets.download import fetch
 from ofslib.datasets.formats import (
-    ArrayRows,
     BlockRows,
     FrameRows,
     as_rows,
     is_frame,
     refuse_narrow,
 )
-from ofslib.datasets.readers import load
-from ofslib.datasets.registry import read_rows
+from ofslib.datasets.readers import label_of, rows_of
+from ofslib.datasets.registry import BY_BLOCKS, read_rows
 from ofslib.datasets.tables import TEXTS, format_of, open_table
 from ofslib.datasets.text import Piece, TextRows, as_matrix, check_whole, joined, state_of
 from ofslib.datasets.words import WordTextRows
@@ -72,13 +71,14 @@ def open_stream(
         raise IsADirectoryError(f"{path} is a folder: give a file, or a name of a data set")
     if not path.is_file():
         name, row = str(source), _row_of(str(source), registry_path)
-        if row["reader"] not in ("libsvm", "vw"):
+        paths = fetch(name, folder, registry_path, split=split)
+        if row["reader"] not in TEXTS:
             _refuse(name, format=format, label=label, weight=weight, **own)
-            arrays = vars(load(name, folder, split, registry_path))
-            rows = ArrayRows(arrays[f"X_{split}"], arrays[f"y_{split}"], dtype, where=name)
-            return Stream(rows, block_rows, n_features, start_row)
-        [path] = fetch(name, folder, registry_path, split=split)
-        n_features = n_features or row["n_features"]
+            label = label_of(row)
+        if row["reader"] not in BY_BLOCKS:
+            return Stream(rows_of(row, paths, dtype), block_rows, n_features, start_row)
+        [path], format = paths, format or row["reader"]
+        n_features = n_features or row["n_features"] or None
     form = format_of(path, format)
     if form in (None, *TEXTS):
         _refuse(path, label=label)

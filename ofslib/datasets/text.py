@@ -35,6 +35,7 @@ from ofslib.kernels.text import (
 )
 
 _CHUNK = 1 << 18  # bytes of text parsed at once: what a processor keeps at hand
+_SHARED = 8  # times as much for several threads, which then rarely wait for each other
 _LONGEST_LINE = 1 << 28
 _TICK = 0.02  # seconds: file systems count time in steps, of 0.01 at most where they are local
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -232,7 +233,7 @@ class TextRows(FileRows):
             ahead = deque()
             for text in self._chunks():
                 ahead.append(pool.submit(function, text))
-                if len(ahead) > self.n_jobs:
+                if len(ahead) > 2 * self.n_jobs:
                     yield ahead.popleft().result()
             while ahead:
                 yield ahead.popleft().result()
@@ -240,12 +241,13 @@ class TextRows(FileRows):
     def _chunks(self):
         """The text in pieces of whole lines, the last one ended if it is not.
 
-        Each is a buffer, used again when `n_jobs` + 1 others were given, and where the lines end.
+        Each is a buffer, used again when 2 `n_jobs` + 1 others were given, and where the lines end.
         """
-        buffers, rest, at, piece = deque([bytearray()] * (self.n_jobs + 2)), b"", 0, 1
+        buffers, rest, at, piece = deque([bytearray()] * (2 * self.n_jobs + 2)), b"", 0, 1
+        size = _CHUNK if self.n_jobs == 1 else _SHARED * _CHUNK
         with open(self.path, "rb") as packed, open_text(self.path, packed) as file:
             while piece:
-                begin, room = len(rest), len(rest) + max(len(rest), _CHUNK)
+                begin, room = len(rest), len(rest) + max(len(rest), size)
                 if len(buffers[0]) < room + PADDING:
                     buffers[0] = bytearray(room + PADDING)
                 buffer = buffers[0]

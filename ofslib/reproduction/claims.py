@@ -285,6 +285,83 @@ def speedup_claims(speedups: pd.DataFrame) -> pd.DataFrame:
     return table.assign(verdict=judged_interval(low, high, REPRODUCED))
 
 
+# -------------------------------------------------- times
+
+
+def claim_times(times: pd.DataFrame, claims: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """Check what is said of times by ratios of times of the same run.
+
+    Parameters
+    ----------
+    times : DataFrame
+        From `tables.compare`, of metric time_s and one reading.
+    claims : sequence of dict
+        `says`, the words, and either `fast`, a method that takes less time than each of the methods
+        `than` at each setting; or `grows` or `constant`, methods whose time does so with n: its
+        exponent, from the least to the largest n, is above or below 1/2. `note`, if given, goes
+        along.
+
+    Returns
+    -------
+    DataFrame
+        Columns says, the axes, what, ours and paper (the ratio or the exponent), se (of the
+        logarithm of our ratio, or of our exponent), verdict (holds, fails, unresolved), note.
+        What was timed once is taken to vary as much as what varies most of all in the table.
+    """
+    axes = [c for c in times.columns[: times.columns.get_loc("method")] if c != "reading"]
+    error = times["se"] / times["median"]
+    most = (error * np.sqrt(times["replicates"])).max()
+    times = times.assign(log=np.log(times["median"]), error=error.fillna(most))
+    times["log_paper"] = np.log(times["paper"])
+    times = times.set_index("method")[[*axes, "log", "error", "log_paper"]]
+    columns = ["says", *axes, "what", "ours", "paper", "se", "verdict", "note"]
+    parts = [pd.DataFrame(columns=columns)]
+    for claim in claims:
+        rows = _faster(times, axes, claim) if "fast" in claim else _growth(times, axes, claim)
+        parts.append(rows.assign(says=claim["says"], note=claim.get("note", "")))
+    parts = [part for part in parts if len(part)] or parts
+    return pd.concat(parts, ignore_index=True).reindex(columns=columns)
+
+
+def _faster(times, axes, claim):
+    """How many times as long each of the other methods takes, at each setting."""
+    one, rows = times.loc[[claim["fast"]]], []
+    for other in claim["than"]:
+        both = one.merge(times.loc[[other]], on=axes, suffixes=("", "_other"))
+        both = both.dropna(subset=["log", "log_other"])
+        ratio = both["log_other"] - both["log"]
+        printed = np.exp(both["log_paper_other"] - both["log_paper"])
+        both["se"] = np.hypot(both["error"], both["error_other"])
+        both["verdict"] = judged(ratio, both["se"])
+        both["what"] = f"{other} / {claim['fast']}"
+        rows.append(both.assign(ours=np.exp(ratio), paper=printed))
+    return pd.concat(rows)
+
+
+def _growth(times, axes, claim):
+    """The exponent in n of the time of each method, at equal other axes."""
+    sign, names = (1, claim["grows"]) if "grows" in claim else (-1, claim["constant"])
+    by, rows = [*(axis for axis in axes if axis != "n"), "method"], []
+    for at, own in times.loc[names].reset_index().sort_values("n").groupby(by, sort=False):
+        ours, printed = own.dropna(subset="log"), own.dropna(subset="log_paper")
+        row = dict(zip(by, at, strict=True)) | {"what": f"exponent in n of {at[-1]}"}
+        if len(ours) < 2:
+            continue
+        row["ours"], span = _exponent(ours["n"], ours["log"])
+        row["paper"], _ = _exponent(printed["n"], printed["log_paper"])
+        row["se"] = np.hypot(*ours["error"].iloc[[0, -1]]) / span
+        rows.append(row | {"verdict": str(judged(sign * (row["ours"] - 0.5), row["se"]))})
+    return pd.DataFrame(rows)
+
+
+def _exponent(n, log):
+    """From the first to the last n, and the logarithm of their ratio; missing if they are one."""
+    if len(n) < 2:
+        return np.nan, np.nan
+    span = np.log(n.iloc[-1] / n.iloc[0])
+    return (log.iloc[-1] - log.iloc[0]) / span, span
+
+
 # -------------------------------------------------- theorems
 
 

@@ -29,9 +29,15 @@ DEFAULTS = {
     "time": None,
     "parameters": {},
     "only": {},
+    "unavailable": {},  # axis -> value -> why its cells cannot be had
+    "weak_baselines": {},
+    "time_claims": [],
     "at_scale": {},  # of the scale that is run: axis or swept parameter -> values
 }
 
+
+# What a setting may say of the rows of a data set, see `splits.Split`.
+RULE = {"split", "products", "standardized"}
 
 NOT_RUN, NOT_TIMED = "not run at this scale", "not timed at this scale"
 
@@ -60,6 +66,9 @@ class Setting:
     @property
     def mem_mb(self) -> int:
         """Memory to reserve for the run."""
+        if "split" in self.spec["data"] or self.spec["data"].get("p", 0) >= 10**6:
+            # News20 twice, averages of 4185 columns, or one model of the 16.6 million of webspam.
+            return 4000
         if self.dataset:
             # Five copies of the largest of the registered sets, MNIST with all its rows.
             return 2500
@@ -80,7 +89,9 @@ class Setting:
         if "averages" in spec["data"]:
             needs.add("wishart")
         if self.dataset:
-            needs.add("datasets")
+            needs |= {"datasets", "reproduction.splits"}
+        if "split" in spec["data"]:
+            needs.add("averages")
         return sorted(needs)
 
 
@@ -156,7 +167,8 @@ class Entry:
         table = [".csv", ".tex"]
         if self.spec["form"] == "figure":
             return [".csv", ".svg", ".pdf"]
-        return table + [f"_time{end}" for end in table] if timed else table
+        table += [f"_time{end}" for end in table] if timed else []
+        return [*table, "_claims.csv"] if self.spec["time_claims"] else table
 
     def _methods(self, axes: dict[str, Any], timed: bool = False) -> dict[str, Any]:
         """The methods of a setting, or those of which it measures the times."""
@@ -207,16 +219,18 @@ class Entry:
                 method["replicates"] = min(method["replicates"], limit)
         too_few = spec["replicates"] < min(2, asked, self.scale["replicates"])
         left_out = any(axes[axis] not in run[axis] for axis in run.keys() & axes.keys())
-        return Setting(spec["name"], spec, NOT_RUN if too_few or left_out else "")
+        gaps = self.spec["unavailable"]
+        why = next((gaps[axis][axes[axis]] for axis in gaps if axes.get(axis) in gaps[axis]), "")
+        return Setting(spec["name"], spec, why or (NOT_RUN if too_few or left_out else ""))
 
     def check(self) -> None:
         """Raise ConfigurationError, naming the key, if the entry does not make sense."""
         spec = self.spec
         if spec["time"] and spec["time"] not in spec["readings"]:
             raise ConfigurationError(f"time={spec['time']!r} is no reading")
-        for name in spec["at_scale"]:
+        for name in [*spec["at_scale"], *spec["unavailable"]]:
             if name not in {*spec["sweep"], *(axis for point in self.points for axis in point)}:
-                raise ConfigurationError(f"at_scale: {name!r} is no axis and not swept")
+                raise ConfigurationError(f"at_scale, unavailable: {name!r} is no axis, nor swept")
         for reading, change in spec["readings"].items():
             for label in change.get("methods", {}).keys() - spec["methods"].keys():
                 raise ConfigurationError(f"reading {reading!r} changes no method {label!r}")
@@ -249,10 +263,14 @@ class Entry:
                 able = sorted(name for name, cls in DESIGNS.items() if hasattr(cls, ability))
                 raise ConfigurationError(f"{key} needs data with `simulate` one of {able}")
         parameters = {f.name for f in fields(design)} if design else set()
-        known = {"simulate", "n", "averages", *parameters} if design else {"dataset"}
+        known = {"simulate", "n", "averages", *parameters} if design else {"dataset", "k", *RULE}
         used = {axis for value in _values(self.spec) if (axis := _axis(value))}
         for key in data.keys() - known - (axes.keys() & used):
             raise ConfigurationError(f"{key!r} is no part of the data, and nothing is `by` it")
+        if "split" in data:
+            _check_split(data["split"])
+        elif RULE & data.keys():
+            raise ConfigurationError(f"{', '.join(sorted(RULE & data.keys()))}: needs split")
         if design and setting.spec["methods"] and not setting.spec["study"] and "n" not in data:
             raise ConfigurationError("data: n, the number of rows, is needed")
         if design:
@@ -271,6 +289,18 @@ def _check_numbers(data: dict[str, Any]) -> None:
             check_kinds(design, data, n=int)
         except ValueError as error:
             raise ConfigurationError(f"data: {error}") from error
+
+
+def _check_split(rule: Any) -> None:
+    """Raise ConfigurationError, naming the key, where a rule is none."""
+    wrong = rule if not isinstance(rule, dict) else rule.keys() - {"train", "test", "order"}
+    if wrong or "train" not in rule:
+        raise ConfigurationError(f"split={rule!r} must have train, and may have test and order")
+    for key in ("train", "test"):
+        if type(rule.get(key, 1)) is not int or rule.get(key, 1) < 1:
+            raise ConfigurationError(f"split: {key}={rule[key]!r} must be a number of rows")
+    if rule.get("order", "file") not in ("file", "random"):
+        raise ConfigurationError(f"split: order={rule['order']!r} must be file or random")
 
 
 def _asked_of_design(spec: dict[str, Any]) -> dict[str, str]:
@@ -298,7 +328,11 @@ def _size(spec: dict[str, Any]) -> int:
 
 def _width(data: dict[str, Any]) -> int:
     """Numbers of a row."""
-    return data["nonzeros"] + data.get("k", 0) if "nonzeros" in data else data.get("p", 0)
+    design = DESIGNS.get(data.get("simulate"))
+    nonzeros = data.get("nonzeros", getattr(design, "nonzeros", None))
+    if nonzeros is None:
+        return data.get("p", 0)
+    return nonzeros + (data.get("k", 0) if hasattr(design, "dense_support") else 0)
 
 
 def _multiplied(grid: dict[str, Any]) -> Iterator[dict[str, Any]]:

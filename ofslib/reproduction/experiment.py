@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from functools import partial
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,26 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import tqdm
 
-from ofslib.metrics import METRICS, NotFinite, check_finite, detection_rate, selected_features
-from ofslib.reproduction.methods import build, find_class, fit, guarded, installed, learn, points
+from ofslib.metrics import (
+    METRICS,
+    SAID,
+    SCORES,
+    NotFinite,
+    check_finite,
+    detection_rate,
+    said,
+    selected_features,
+)
+from ofslib.reproduction.methods import (
+    build,
+    find_class,
+    fit,
+    guarded,
+    installed,
+    learn,
+    points,
+    stacked,
+)
 from ofslib.simulate import DESIGNS
 
 # What a method of a user's may lack: a metric that needs it is left out.
@@ -37,6 +56,10 @@ EXPECTED = {
     "AUC": lambda model, design: design.auc(model.coef_),
 }
 
+# Coefficients of all models that are shown the same rows at once; with more, one model after the
+# other is, so that memory is that of one.
+AT_ONCE = 10**7
+
 
 def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.DataFrame:
     """All replicates and methods of a setting.
@@ -45,8 +68,9 @@ def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.
     ----------
     setting : dict
         As `project.Setting.spec`.
-    data : datasets.Dataset, optional
-        The real data set that the setting names; None if it simulates its data.
+    data : datasets.Dataset or splits.Split, optional
+        The real data set that the setting names, in memory, or split by a rule of the entry; None
+        if the setting simulates its data.
     progress : bool, default=True
         Whether to show how many replicates remain.
 
@@ -54,14 +78,18 @@ def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.
     -------
     DataFrame
         Columns: experiment, the setting's axes, method, the swept parameters, replicate, metric,
-        value. Metric time_s is the time that learning took, without generating or reading data.
+        value; note, why a value is missing; empty, 1 where a model that was shown blocks selects
+        nothing. Metric time_s is the time that learning took, without generating or reading data.
     """
     here, lacking = installed(setting)
-    one = _tracked if setting["track"] else _simulated
     if setting["study"]:
         one = partial(_studied, data=data)
-    elif data is not None:
+    elif setting["track"]:
+        one = _tracked
+    elif data is not None and not hasattr(data, "train"):
         one = _real(here, data)
+    else:
+        one = partial(_in_blocks, source=data or _Drawn(setting))
     replicates = tqdm(range(setting["replicates"]), disable=not progress, desc=setting["name"])
     rows = [row for replicate in replicates for row in one(here, replicate)]
     for label, reason in lacking.items():
@@ -116,13 +144,15 @@ def _design(data: dict[str, Any]):
 def _models(setting: dict[str, Any], seed: int, replicate: int = 0) -> dict[tuple, Any]:
     """Untrained models by label and swept parameters, of the methods that this replicate has."""
     data = setting["data"]
+    design = _design(data) if "simulate" in data else None
     return {
         (label, tuple(point.items())): build(
             {**spec, **point},
-            k=data["k"],
+            k=data.get("k"),
             maturity=data["n"],
             random_state=seed,
             n_features=data["p"],
+            design=design,
         )
         for label, spec in setting["methods"].items()
         if replicate < spec.get("replicates", np.inf)
@@ -130,43 +160,135 @@ def _models(setting: dict[str, Any], seed: int, replicate: int = 0) -> dict[tupl
     }
 
 
-def _simulated(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, Any]]:
-    data, design = setting["data"], _design(setting["data"])
-    train, test, order, moments = _seeds(setting, replicate).spawn(4)
+class _Drawn:
+    """Rows in blocks, drawn from the design that the data of a setting name."""
+
+    averages = None  # that all methods learn from which learn from averages: each has its own
+
+    def __init__(self, setting: dict[str, Any]):
+        self.design, self.sizes = _design(setting["data"]), {}
+        self.n, self.test_rows = setting["data"].get("n"), setting["test_rows"]
+
+    def train(self, seeds):
+        return self.design.stream(self.n, np.random.default_rng(seeds[0]))
+
+    def tests(self, seeds):
+        rng = np.random.default_rng(seeds[1])
+        if self.test_rows is None:
+            return None
+        if hasattr(self.design, "test_stream"):
+            return self.design.test_stream(self.test_rows, rng)
+        return [self.design.sample(self.test_rows, rng)]
+
+
+def _in_blocks(setting: dict[str, Any], replicate: int, source) -> Iterator[dict[str, Any]]:
+    """One replicate on rows in blocks: of a design, or of a data set that is split by a rule.
+
+    `source` has `train` and `tests`, which give the blocks for the seeds of a replicate, `design`
+    or None, and `sizes`, what is known of n and p beyond the setting.
+    """
+    data = setting["data"] | source.sizes
+    *seeds, order, moments = _seeds(setting, replicate).spawn(4)
+    if setting["tune"]:
+        tuned = {
+            label: _tuned(setting, _first(source.train(seeds), setting["tune"]), spec)
+            for label, spec in setting["methods"].items()
+            if replicate < spec.get("replicates", np.inf)
+        }
+        yield from _tuning_told(setting, replicate, tuned)
+        methods = {label: spec for label, (spec, found) in tuned.items() if type(found) is dict}
+        setting = {**setting, "methods": methods}
+    setting = {**setting, "data": data}
     models = _models(setting, int(order.generate_state(1)[0]), replicate)
     drawn = None
     if data.get("averages") == "sampled":
-        wishart = _if_needed("wishart")
+        wishart, design = _if_needed("wishart"), source.design
         law = wishart.LowRank(*design.low_rank()), design.coef, design.noise, design.task
         drawn = wishart.sample_averages(data["n"], *law, moments)
-    seconds = learn(models, design.stream(data["n"], np.random.default_rng(train)), drawn)
-    known, new = setting["test_rows"] is None, ()
-    if not known:
-        new = design.sample(setting["test_rows"], np.random.default_rng(test))
-    for (label, point), model in models.items():
-        row = {"method": label, **dict(point), "replicate": replicate}
-        for metric in setting["metrics"]:
+    wide = data["p"] * len(models) > AT_ONCE
+    while models:
+        group = {key: models.pop(key) for key in list(models)[: 1 if wide else None]}
+        shown = dict(group)
+        if source.averages and any(hasattr(model, "fit_averages") for model in group.values()):
+            shown[None] = build(source.averages, n_features=data["p"])
+        seconds = learn(shown, source.train(seeds), drawn)
+        group |= {key: shown[key] for key in group}
+        for (label, point), row in _scored(setting["metrics"], group, source, seeds, seconds):
+            yield {"method": label, **dict(point), "replicate": replicate, **row}
+
+
+def _first(blocks, tune: dict[str, Any]) -> SimpleNamespace:
+    """The first training rows, on which methods are tuned."""
+    parts, left = [], tune.get("rows", 10_000)
+    for X, y in blocks:
+        parts.append((X[:left], y[:left]))
+        left -= len(y)
+        if left <= 0:
+            break
+    return SimpleNamespace(**dict(zip(("X_train", "y_train"), stacked(parts), strict=True)))
+
+
+def _tuning_told(setting, replicate, tuned) -> Iterator[dict[str, Any]]:
+    """Rows that say what tuning found, or why it found nothing."""
+    for label, (spec, found) in tuned.items():
+        if isinstance(found, str):
+            rows = _absent({**setting, "methods": {label: spec}}, found)
+            yield from (row | {"replicate": replicate} for row in rows)
+        else:
+            for name, value in found.items():
+                row = {"method": label, "replicate": replicate, "metric": f"tuned {name}"}
+                yield row | {"value": value}
+
+
+def _scored(metrics, models, source, seeds, seconds) -> Iterator[tuple[tuple, dict[str, Any]]]:
+    """The metrics of models that have learned; one pass over the test rows for all of them."""
+    tests, design = source.tests(seeds), source.design
+    support = getattr(design, "support", None)
+    heard: dict[Any, list] = {(key, m): [] for key in models for m in metrics if m in SAID}
+    targets: list = []
+    for X, y in tests or ():
+        targets.append(y)
+        for (key, metric), parts in heard.items():
+            parts.append(_tried(metric, said, models[key], SAID[metric], X))
+    for key, model in models.items():
+        # A score of a model without features tells of the data, not of the method.
+        nothing = _measured("selected", EXPECTED["selected"], model, design)["value"] == 0
+        empty = {"empty": 1} if nothing else {}
+        for metric in metrics:
             if metric == "time_s":
-                key = label, point
-                yield row | _measured(metric, lambda _, key=key: seconds[key], model)
-            elif known:
-                yield row | _measured(metric, EXPECTED[metric], model, design)
+                row = _measured(metric, lambda _, key=key: seconds[key], model)
+            elif tests is None:
+                row = _measured(metric, EXPECTED[metric], model, design)
+            elif metric not in SAID:
+                row = _measured(metric, METRICS[metric], model, None, None, support)
+            elif note := next((why for _, why in heard[key, metric] if why), ""):
+                row = {"metric": metric, "value": None, "note": note}
             else:
-                yield row | _measured(metric, METRICS[metric], model, *new, design.support)
+                found = np.concatenate([part for part, _ in heard[key, metric]])
+                value = SCORES[metric](np.concatenate(targets), found)
+                row = _finite({"metric": metric, "value": value})
+            yield key, empty | row
 
 
 def _measured(metric: str, measure, model, *known) -> dict[str, Any]:
     """A metric of a model; a note instead of a value if it is not finite or lacks an attribute."""
+    value, note = _tried(metric, measure, model, *known)
+    if note:
+        return {"metric": metric, "value": None, "note": note}
+    return _finite({"metric": metric, "value": value})
+
+
+def _tried(metric: str, measure, model, *known) -> tuple[Any, str]:
+    """What is measured of a model, or None and why it cannot be."""
     try:
         check_finite(model)
-        return _finite({"metric": metric, "value": measure(model, *known)})
+        return measure(model, *known), ""
     except NotFinite as error:
-        return {"metric": metric, "value": None, "note": str(error)}
+        return None, str(error)
     except AttributeError as error:
         if error.obj is not model or error.name not in LEARNED:
             raise
-        note = f"{metric} needs {error.name}, which {type(model).__name__} lacks"
-        return {"metric": metric, "value": None, "note": note}
+        return None, f"{metric} needs {error.name}, which {type(model).__name__} lacks"
 
 
 def _finite(row: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
@@ -243,13 +365,7 @@ def _real(setting: dict[str, Any], data):
             if replicate >= spec.get("replicates", np.inf):
                 continue
             if replicate == 0:
-                for name, value in chosen.items():
-                    yield {
-                        "method": label,
-                        "replicate": 0,
-                        "metric": f"tuned {name}",
-                        "value": value,
-                    }
+                yield from _tuning_told(setting, 0, {label: (spec, chosen)})
             for point in points(spec.get("sweep", setting["sweep"])):
                 models = {None: build({**spec, **point}, n_passes=passes, random_state=seed)}
                 guarded(models, None, fit, data.X_train, data.y_train)
@@ -289,9 +405,12 @@ def _tuned(setting: dict[str, Any], data, spec: dict[str, Any]) -> tuple[dict, d
     passes = number_of_passes(setting, data, setting["tune_values"])
     known = inspect.signature(find_class(spec["class"])).parameters
     grid = {name: values for name, values in tune["grid"].items() if name in known}
+    if not grid:
+        return spec, {}
     grid = list(points(grid))
     grid = grid[:: math.ceil(len(grid) / setting.get("tune_points", len(grid)))]
     best, chosen = -np.inf, None
+    given = {"k": setting["data"]["k"]} if "k" in setting["data"] else {}
 
     def scored(model, X, y):
         model.fit(X, y)
@@ -299,7 +418,7 @@ def _tuned(setting: dict[str, Any], data, spec: dict[str, Any]) -> tuple[dict, d
 
     for point in grid:
         own = {**spec, **point, **spec.get("at", tune["at"])}
-        models = {None: build(own, n_passes=passes, random_state=seed)}
+        models = {None: build(own, n_passes=passes, random_state=seed, **given)}
         # A point that is worse than nothing is not chosen: no need to say so of each.
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             score = guarded(models, None, scored, data.X_train, data.y_train)

@@ -10,8 +10,8 @@ import matplotlib.pyplot as plt
 COLOURS = ["#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc"]
 COLOURS += ["#ca9161", "#fbafe4", "#949494", "#ece133", "#56b4e9"]
 
-# A method has the same colour, marker and place in every figure. The colours are told apart
-# without full colour vision; the markers tell them apart in grey.
+# A method has the same colour, marker and place in every figure, and no name is that of two. The
+# colours are told apart without full colour vision; the markers tell them apart in grey.
 # fmt: off
 _COLOUR_OF = {
     # Streams of rows
@@ -25,9 +25,9 @@ _COLOUR_OF = {
     "without adaptation, OFSA": 1,
     # Streams of columns
     "LapS": 2, "LevS": 0, "Alpha": 5, "SEC": 9, "uniform": 7,
-    "OFS, unweighted": 3, "OS": 0, "Proj-GD": 2, "L1 batch": 7, "Grafting": 3,
-    "naive, projected": 1, "naive, proximal": 4,
-    "OS by scans": 0, "Asy-OS": 9, "Asy-OS, not stale": 1,
+    "OFS (leverage)": 4, "OFS (leverage), unweighted": 3, "OS": 0, "Proj-GD": 2, "L1 batch": 7,
+    "Grafting": 3, "naive, projected": 1, "naive, proximal": 4,
+    "OS by scans": 0, "Asy-OS": 9, "Asy-OS, not stale": 5,
     "threads": 1, "processes": 0, "model": 2, "model, network": 3,
     # Streams that change
     "SFSA (spectral), forget": 4, "SGDT, never cut": 2, "OLSth, no adaptation": 6,
@@ -36,13 +36,15 @@ _COLOUR_OF = {
 }
 # fmt: on
 METHODS = tuple(_COLOUR_OF)
-_MARKERS = (*"osD^vP*XhpdH<>8.,1234+x|_", *range(4, 12))
+# One a colour.
+_MARKERS = "osD^vXPpd*"
 
 COLUMN, PAGE = 3.35, 6.9  # inches: one column, and the full width, of a journal page
 
 TITLES = {
     "DR": "Detection rate (%)",
     "RMSE": "RMSE on test data",
+    "R2": "R2 on test data",
     "AUC": "AUC on test data",
     "accuracy": "Test accuracy (%)",
     "selected": "Features selected",
@@ -68,6 +70,7 @@ def style() -> None:
             "ytick.labelsize": 7,
             "lines.linewidth": 1.2,
             "lines.markersize": 3.5,
+            "hatch.linewidth": 0.5,
             "axes.spines.top": False,
             "axes.spines.right": False,
             "legend.frameon": False,
@@ -80,11 +83,8 @@ def style() -> None:
 
 def look(method: str) -> dict[str, Any]:
     """Colour and marker of a method; one that is not known here gets them by its name."""
-    if method in METHODS:
-        place = METHODS.index(method)
-        return {"color": COLOURS[_COLOUR_OF[method]], "marker": _MARKERS[place % len(_MARKERS)]}
-    place = sum(method.encode())
-    return {"color": COLOURS[place % 10], "marker": _MARKERS[place % len(_MARKERS)]}
+    number = _COLOUR_OF.get(method, sum(method.encode()) % len(COLOURS))
+    return {"color": COLOURS[number], "marker": _MARKERS[number]}
 
 
 def plain(text: str) -> str:

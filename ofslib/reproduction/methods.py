@@ -115,12 +115,16 @@ def learn(
         if batch:
             held.append((X, y))
     for key in batch:
-        X, y = zip(*held, strict=True)
-        X, y = (sp.vstack(X) if sp.issparse(X[0]) else np.concatenate(X)), np.concatenate(y)
-        seconds[key] = _seconds(models, key, fit, X, y)
+        seconds[key] = _seconds(models, key, fit, *stacked(held))
     for key in later:
         seconds[key] = _seconds(models, key, extract, averages)
     return seconds
+
+
+def stacked(blocks: list[tuple]) -> tuple[Any, np.ndarray]:
+    """All rows of some blocks."""
+    X, y = zip(*blocks, strict=True)
+    return (sp.vstack(X) if sp.issparse(X[0]) else np.concatenate(X)), np.concatenate(y)
 
 
 def _sums_up(model) -> bool:

@@ -76,6 +76,26 @@ class TopKSGDClassifier(_SGD, _Classifier):
         return self.partial_fit(X, y, classes=np.unique(y))
 
 
+class TrueModel(_Classifier):
+    """What the labels of a stand-in are drawn by: no model predicts better, and none learns it."""
+
+    k = None
+
+    def __init__(self, design: Any):
+        self.design = design
+
+    def partial_fit(self, X, y, **known):
+        """Nothing is learned."""
+        return self
+
+    def _linear(self):
+        return self.design.coef, self.design.intercept
+
+    def predict(self, X):
+        """-1 or +1, whichever is likelier."""
+        return np.where(self.decision_function(X) > 0, 1.0, -1.0)
+
+
 # Since scikit-learn 1.8 a ratio says what the name of the penalty said.
 _L1 = {"l1_ratio": 1.0} if LogisticRegression().penalty == "deprecated" else {"penalty": "l1"}
 

@@ -3,6 +3,7 @@
 import io
 import math
 import textwrap
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from ofslib._files import write_whole
 from ofslib.reproduction.claims import NO_BOUND
+from ofslib.reproduction.legibility import HardToRead, faults
 from ofslib.reproduction.looks import COLOURS, COLUMN, PAGE, TITLES, in_order, look, plain, shades
 
 # -------------------------------------------------- figures and panels
@@ -20,6 +22,8 @@ from ofslib.reproduction.looks import COLOURS, COLUMN, PAGE, TITLES, in_order, l
 
 def panels(n: int) -> tuple:
     """A figure of n panels, up to three a row, over the width of a page; the axes as a list."""
+    if n == 0:  # a note only
+        return plt.figure(figsize=(PAGE, 0.5)), []
     columns = 2 if n == 4 else min(n, 3)
     rows = math.ceil(n / columns)
     width = PAGE if columns > 1 else COLUMN
@@ -32,7 +36,7 @@ def panels(n: int) -> tuple:
 def data_panels(
     titles: Mapping[str, str], missing: Mapping[str, str], ylabel: str, xlabel: str = ""
 ) -> tuple:
-    """A figure of a panel a data set; one that is missing has a panel that says why.
+    """A figure of a panel a data set; of those that are missing a line says why.
 
     Parameters
     ----------
@@ -46,28 +50,26 @@ def data_panels(
     figure, dict
         Data set -> axes, without those that are missing.
     """
-    figure, axes = panels(len(titles))
-    drawn = {}
-    for ax, (name, title) in zip(axes, titles.items(), strict=True):
-        ax.set(title=plain(title), xlabel=xlabel)
+    there = [name for name in titles.keys() if name not in missing]
+    figure, axes = panels(len(there))
+    note(figure, {title: missing[name] for name, title in titles.items() if name in missing})
+    for name, ax in zip(there, axes, strict=True):
+        ax.set(title=plain(titles[name]), xlabel=xlabel)
         if ax.get_subplotspec().is_first_col():
             ax.set_ylabel(ylabel)
-        if name in missing:
-            empty_panel(ax, missing[name])
-        else:
-            drawn[name] = ax
-    return figure, drawn
+    return figure, dict(zip(there, axes, strict=True))
 
 
-def empty_panel(ax, reason: str) -> None:
-    """Say in the panel, in short, why there is nothing to see."""
-    _say(ax, reason)
-    ax.set(xticks=[], yticks=[])
-
-
-def _say(ax, reason: str) -> None:
-    text = textwrap.fill(textwrap.shorten(reason, 110, placeholder=" ..."), 34)
-    ax.text(0.5, 0.5, plain(text), ha="center", va="center", transform=ax.transAxes, fontsize=6)
+def note(figure, missing: Mapping[str, str]) -> None:
+    """Say below a figure what it does not show -> why."""
+    reasons: dict[str, list[str]] = {}
+    for what, reason in missing.items():
+        reasons.setdefault(reason, []).append(what)
+    said = [f"{', '.join(what)}: {reason}." for reason, what in reasons.items()]
+    if said:
+        letters = int(24 * figure.bbox.width / figure.dpi)
+        text = textwrap.fill(f"Not shown: {' '.join(said)}", letters)
+        figure.supxlabel(plain(text), fontsize=6)
 
 
 def budget_axis(ax) -> None:
@@ -93,7 +95,15 @@ def shared_legend(figure, axes, columns: int | None = None) -> None:
 
 
 def save_figure(figure, stem: str) -> None:
-    """Write stem.svg and stem.pdf; equal figures give equal bytes."""
+    """Write stem.svg and stem.pdf; equal figures give equal bytes.
+
+    Warns
+    -----
+    HardToRead
+        For what `legibility.faults` finds.
+    """
+    for fault in faults(figure):
+        warnings.warn(f"{stem}: {fault}", HardToRead, stacklevel=2)
     for ending, metadata in ((".svg", {"Date": None}), (".pdf", {"CreationDate": None})):
         content = io.BytesIO()
         figure.savefig(content, format=ending[1:], metadata=metadata)
@@ -131,12 +141,11 @@ def mean_point(ax, x: pd.Series, y: pd.Series, method: str) -> None:
     ax.errorbar(x["ours"], y["ours"], y["se"], x["se"], ls="", label=plain(method), **look(method))
 
 
-def coefficients(ax, results: pd.DataFrame) -> None:
-    """Each coefficient of one run against time, in a shade of its own."""
-    names = sorted(results["metric"].unique(), key=lambda name: int(name.split()[1]))
+def coefficients(ax, summary: pd.DataFrame) -> None:
+    """The `mean_curve` of each coefficient against time, in a shade of its own."""
+    names = sorted(summary["metric"].unique(), key=lambda name: int(name.split()[1]))
     for name, colour in zip(names, shades(len(names)), strict=True):
-        line = results[results["metric"] == name]
-        ax.plot(line["t"], line["value"], color=colour, lw=0.8)
+        mean_curve(ax, summary[summary["metric"] == name], "t", color=colour, lw=0.8)
 
 
 def recovery_figure(
@@ -162,33 +171,42 @@ def recovery_figure(
     edge : float
         Where the axis of the rows to recover ends.
     """
-    readings, kinds = (list(dict.fromkeys(names)) for names in zip(*skipped, strict=True))
-    figure = plt.figure(figsize=(PAGE, 6.4))
-    above, below = figure.subfigures(2, 1, height_ratios=[1.45, 1])
+    there = [key for key, reason in skipped.items() if not reason]
+    kinds: dict[str, list[str]] = {}
+    for reading, kind in there:
+        kinds.setdefault(reading, []).append(kind)
+    if not there:
+        figure, _ = panels(0)
+        note(figure, {f"{key[0]} ({key[1]})": reason for key, reason in skipped.items()})
+        return figure
+    names = recovery.groupby("reading")["method"].nunique().max()
+    heights = [0.4 + 1.7 * len(kinds), 0.8 + 0.14 * names]  # a line of text for each method
+    figure = plt.figure(figsize=(PAGE, sum(heights)))
+    above, below = figure.subfigures(2, 1, height_ratios=heights)
     grid = {"sharex": True, "squeeze": False}
-    axes = above.subplots(len(readings), len(kinds), sharey=True, **grid)
-    for ax, ((reading, kind), reason) in zip(axes.flat, skipped.items(), strict=True):
-        ax.set(title=plain(f"{reading}, {kind}"), ylim=(40, 103))
-        ax.set(xlabel="Rows (thousands)", ylabel=TITLES["DR"])
-        ax.label_outer()
-        own, changes = (
-            table[(table["reading"] == reading) & (table["change"] == kind)]
-            for table in (rates, recovery)
-        )
-        if own.empty:
-            _say(ax, reason)
-            continue
-        for t in sorted(changes["t"].unique()):
-            ax.axvline((t - 1) * step_rows, color="0.5", lw=0.6, ls=":")
-        curves(ax, own.assign(rows=own["t"] * step_rows), "rows", markers=False)
-        ax.xaxis.set_major_formatter(_thousands)
-    shared_legend(above, axes, columns=4)
-    (points,) = below.subplots(1, len(readings), **grid)
-    for ax, reading in zip(points, readings, strict=True):
+    axes = above.subplots(len(kinds), max(map(len, kinds.values())), sharey=True, **grid)
+    (points,) = below.subplots(1, len(kinds), **grid)
+    for row, point, (reading, shown) in zip(axes, points, kinds.items(), strict=True):
+        for ax in row[len(shown) :]:
+            ax.remove()
+        for ax, kind in zip(row, shown, strict=False):
+            ax.set(title=plain(f"{reading}, {kind}"), ylim=(40, 103))
+            ax.set(xlabel="Rows (thousands)", ylabel=TITLES["DR"])
+            ax.label_outer()
+            own, changes = (
+                table[(table["reading"] == reading) & (table["change"] == kind)]
+                for table in (rates, recovery)
+            )
+            for t in sorted(changes["t"].unique()):
+                ax.axvline((t - 1) * step_rows, color="0.5", lw=0.6, ls=":")
+            curves(ax, own.assign(rows=own["t"] * step_rows), "rows", markers=False)
+            ax.xaxis.set_major_formatter(_thousands)
         own = recovery[recovery["reading"] == reading].groupby(["change", "method"], sort=False)
-        _recovery_points(ax, own["rows to recover"].median(), edge)
-        ax.set(title=plain(reading), xlim=(0, edge), xlabel="Thousands of rows to recover")
+        _recovery_points(point, own["rows to recover"].median(), edge)
+        point.set(title=plain(reading), xlim=(0, edge), xlabel="Thousands of rows to recover")
+    shared_legend(above, axes, columns=4)
     shared_legend(below, points)
+    note(below, {f"{key[0]} ({key[1]})": reason for key, reason in skipped.items() if reason})
     return figure
 
 
@@ -236,141 +254,195 @@ def bound_panels(
     shown = results["panel"].dropna().unique()
     own = {name: next(start for start in given if name.startswith(start)) for name in shown}
     names = [name for start in given for name in shown if own[name] == start]
-    figure, axes = panels(max(1, len(names)))
-    for ax, panel in zip(axes, names, strict=False):
+    figure, axes = panels(len(names))
+    before = {"y": None}
+    for ax, panel in zip(axes, names, strict=True):
+        form = given[own[panel]]
+        is_linear = form.get("height") == "linear"
+        bound_curves(ax, results[results["panel"] == panel], None if is_linear else form)
         shade_bounds(ax, verdicts[verdicts["panel"] == panel])
-        bound_curves(ax, results[results["panel"] == panel])
-        ax.set_title(plain(panel))
-        _bound_axes(ax, **given[own[panel]])
+        ax.set_title(plain(_folded(panel, 28 if len(axes) not in (1, 2, 4) else 45)))
+        _bound_axes(ax, **form)
+        if before["y"] == form["y"] and not ax.get_subplotspec().is_first_col():
+            ax.set_ylabel("")
+        before = form
     if not names:
-        empty_panel(axes[0], results["note"].dropna().iloc[0])
+        note(figure, {"all": results["note"].dropna().iloc[0]})
     shared_legend(figure, axes, columns=4)
     return figure
 
 
-def bound_curves(ax, results: pd.DataFrame) -> None:
-    """Median over the runs against x, one line a curve; the middle 80 % of the runs are marked."""
+def _folded(title: str, letters: int) -> str:
+    """A title in as many lines as it needs, of about the same length."""
+    lines = math.ceil(len(title) / letters)
+    return textwrap.fill(title, len(title) // lines + 6) if lines > 1 else title
+
+
+def bound_curves(ax, results: pd.DataFrame, logarithmic: Mapping | None = None) -> None:
+    """Median over the runs against x, one line a curve; the middle 80 % of the runs are marked.
+
+    `logarithmic`: what is 0 or less, or less than its `lowest`, stands as a mark on the lower edge.
+    """
+    lowest = -np.inf if logarithmic is None else logarithmic.get("lowest", 0.0)
     for curve, own in results.groupby("method"):
         height = own.groupby("x")["value"]
         low, middle, high = (height.quantile(q).dropna() for q in (0.1, 0.5, 0.9))
-        style = _bound_style(curve)
-        if "fmt" in style:
+        style, seen = _bound_style(curve), middle.where(middle > lowest)
+        few = len(middle) <= 20  # points that can be told from each other
+        if "marker" in style and few:
             error = [middle - low, high - middle]
-            ax.errorbar(middle.index, middle, error, label=plain(curve), lw=0.8, **style)
+            ax.errorbar(middle.index, seen, error, label=plain(curve), lw=0.8, ls="", **style)
         else:
-            ax.plot(middle.index, middle, label=plain(curve), **style)
+            style = {"linestyle": "-", **style, "marker": "." if few else ""}
+            ax.plot(middle.index, seen, label=plain(curve), **style)
             _shade(ax, middle.index, low, high, style["color"])
+        below = middle.index[seen.isna()]
+        below = below[:: math.ceil(len(below) / 10) or 1]
+        if len(below):
+            edge = {"transform": ax.get_xaxis_transform(), "clip_on": False, "in_layout": False}
+            ax.plot(below, 0.0 * below, "v", color=style["color"], **edge)
+            ax.plot([], [], "v", color="0.4", label="median below the panel")
 
 
 def shade_bounds(ax, verdicts: pd.DataFrame) -> None:
-    """Shade where a printed bound does not exist, and where it is violated in any run."""
+    """Grey where a printed bound does not exist, hatched where it is violated in any run."""
     printed = verdicts[verdicts["method"].astype(str).str.endswith("printed")]
     for curve, own in printed.groupby("method"):
         own = own.sort_values("x")
         middle = np.sqrt(own["x"].to_numpy()[1:] * own["x"].to_numpy()[:-1])
         left, right = np.append(own["x"].iloc[0], middle), np.append(middle, own["x"].iloc[-1])
         for verdict, style in (
-            (NO_BOUND, {"color": "0.88"}),
-            ("is violated", {"color": COLOURS[8], "alpha": 0.3}),
+            (NO_BOUND, {"facecolor": "0.9"}),
+            ("is violated", {"facecolor": "none", "edgecolor": "0.75", "hatch": "///"}),
         ):
-            there = own["verdict"] == verdict
-            for a, b in zip(left[there], right[there], strict=True):
+            # A stretch of x is drawn as one.
+            step = np.diff((own["verdict"] == verdict).to_numpy(int), prepend=0, append=0)
+            for a, b in zip(left[step[:-1] > 0], right[step[1:] < 0], strict=True):
                 ax.axvspan(a, b, lw=0, zorder=0, label=plain(f"{curve}: {verdict}"), **style)
+
+
+_BOUNDS = {
+    "printed": {"color": COLOURS[3], "linestyle": "--", "zorder": 2.5},
+    "corrected": {"color": COLOURS[0], "linestyle": "-"},
+    "(3.14), printed": {"color": COLOURS[1], "linestyle": "--", "zorder": 2.5},
+    "(3.14), corrected": {"color": COLOURS[9], "linestyle": "-"},
+}
 
 
 def _bound_style(curve: str) -> dict[str, Any]:
     """Colour and line of a curve: what is seen black points, what is printed dashed."""
     if curve.startswith("experiment"):
-        return {"color": "black", "fmt": "o" if curve == "experiment" else "s", "zorder": 3}
-    family, _, variant = curve.rpartition(", ")
-    if variant not in ("printed", "corrected"):
-        return {"color": COLOURS[2], "linestyle": "-."}
-    colour = COLOURS[3 if family == "(3.14)" else 0]
-    return {"color": colour, "linestyle": "--" if variant == "printed" else "-"}
+        return {"color": "black", "marker": "o" if curve == "experiment" else "s", "zorder": 3}
+    variant = curve.rpartition(", ")[2]
+    return _BOUNDS.get(curve, _BOUNDS.get(variant, {"color": COLOURS[2], "linestyle": "-."}))
 
 
 def _bound_axes(ax, x, y, scale="log", height="log", lowest=None) -> None:
     ax.set(xscale=scale, yscale=height, xlabel=x, ylabel=y)
     ax.set_ylim(bottom=lowest)
-    low, high = ax.get_ylim()
-    if height == "log" and high > 10 * low:
-        ax.yaxis.set_minor_formatter("")
+    for axis, kind in ((ax.xaxis, scale), (ax.yaxis, height)):
+        if kind == "log":
+            log_ticks(axis)
+
+
+def log_ticks(axis) -> None:
+    """Few ticks, each with its number: 1, 2, 5 below two decades, else powers of ten."""
+    low, high = axis.get_view_interval()
+    decades = math.log10(high / low)
+    axis.set_minor_formatter(NullFormatter())
+    if decades < 2:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter("{x:g}")
+    else:
+        every = math.ceil(decades / 5)
+        axis.set_major_locator(LogLocator(base=10.0**every))
+        axis.set_minor_locator(LogLocator(subs="all" if every == 1 else (1,), numticks=99))
 
 
 # -------------------------------------------------- times and speed-up
 
 _MARKERS = {"processes": "o", "threads": "s", "model": "D", "model, network": "^"}
 _TASKS = {
-    "squared_error": ("Regression", {"ls": "-"}),
-    "squared_hinge": ("Classification", {"ls": ":", "markerfacecolor": "white"}),
+    "squared_error": ("Regression", {"ls": "-"}, "mean $y^2$"),
+    "squared_hinge": ("Classification", {"ls": ":", "markerfacecolor": "white"}, "labels"),
 }
 
 
-def error_in_time(ax, times: pd.DataFrame, fixed: float, missing: str = "") -> None:
-    """Levels of the training error against the seconds to them, of OS and of processes.
+def speedup_figure(
+    times: pd.DataFrame, ratios: pd.DataFrame, fixed: Mapping[str, float], cores: int, missing: str
+):
+    """A figure of the times to errors, and of how many times as fast as OS asynchronous OS is.
 
     Parameters
     ----------
     times : DataFrame
-        From `tables.spread`; columns loss (one only), method, n_workers, level, and the spread.
-    fixed : float
-        The level at which speed-up is measured.
+        From `tables.spread`; columns loss, method ("OS", "processes"), n_workers, level, and the
+        spread.
+    ratios : DataFrame
+        From `tables.spread`; columns loss, method, n_workers, and the spread.
+    fixed : mapping
+        Loss -> the level at which speed-up is measured.
+    cores : int
+        Of the machine.
     missing : str
         Why there are no processes, if so.
     """
-    name, _ = _TASKS[times["loss"].iloc[0]]
-    ax.set(title=f"{name}: training error, measured", xlabel="Time (s)", xscale="log")
-    if missing:
-        empty_panel(ax, missing)
-        return
+    is_model = ratios["method"].str.startswith("model")
+    parts = {f"Measured, {cores} cores": ratios[~is_model], "Modelled": ratios[is_model]}
+    parts = {title: part for title, part in parts.items() if len(part)}
+    figure = plt.figure(figsize=(PAGE, 4.6))
+    above, below = figure.subfigures(2, 1)
+    axes = above.subplots(1, len(fixed), squeeze=False)[0]
+    for ax, (loss, level) in zip(axes, fixed.items(), strict=True):
+        error_in_time(ax, times[times["loss"] == loss], level)
+    shared_legend(above, axes)
+    axes = below.subplots(1, max(1, len(parts)), squeeze=False)[0]
+    for ax, (title, part) in zip(axes, parts.items(), strict=False):
+        speedups(ax, part, title)
+    shared_legend(below, axes)
+    note(below, {"processes": missing} if missing else {})
+    return figure
+
+
+def error_in_time(ax, times: pd.DataFrame, fixed: float) -> None:
+    """Levels of the training error against the seconds to them: OS, then by numbers of workers."""
+    loss = times["loss"].iloc[0]
     curves = times.sort_values("level").groupby(["method", "n_workers"])
     for ((method, q), one), colour in zip(curves, ["black", *shades(len(curves) - 1)], strict=True):
-        workers = "1 worker" if q == 1 else f"{q:.0f} workers"
+        workers = "1 process" if q == 1 else f"{q:.0f} processes"
         label, line = ("OS", "--") if method == "OS" else (workers, "-")
         ax.plot(one["median"], one["level"], line, color=colour, label=label)
         ax.fill_betweenx(one["level"], one["low"], one["high"], color=colour, alpha=0.2, lw=0)
     ax.axhline(fixed, color="0.5", lw=0.6, ls=":")
-    ax.set_ylim(0, None)
-    if ax.get_subplotspec().is_first_col():
-        ax.legend(loc="upper right", fontsize=6)
+    ax.set(title=_TASKS[loss][0], xlabel="Time (s), measured", xscale="log", ylim=(0, None))
+    ax.set_ylabel(f"Training error (% of {_TASKS[loss][2]})")
 
 
-def speedups(ax, ratios: pd.DataFrame, title: str, missing: str = "") -> None:
-    """Times as fast against the number of workers, one curve a task and method, and the ideal.
-
-    Parameters
-    ----------
-    ratios : DataFrame
-        From `tables.spread`; columns loss, method, n_workers, and the spread.
-    title : str
-    missing : str
-        Why there is none, if so.
-    """
-    if ratios.empty:
-        empty_panel(ax, missing)
-        return
+def speedups(ax, ratios: pd.DataFrame, title: str) -> None:
+    """Times as fast against the number of workers, one curve a task and method, and the ideal."""
     for (loss, method), one in ratios.groupby(["loss", "method"]):
         one = one.sort_values("n_workers")
+        task, style, _ = _TASKS[loss]
         ax.errorbar(
             one["n_workers"],
             one["median"],
             [one["median"] - one["low"], one["high"] - one["median"]],
-            label=plain(method) if loss == "squared_error" else None,
+            label=plain(method) if task == "Regression" else None,
             color=look(method)["color"],
             marker=_MARKERS[method],
             elinewidth=0.8,
-            **_TASKS[loss][1],
+            **style,
         )
     ends = [ratios["n_workers"].min(), ratios["n_workers"].max()]
     ax.plot(ends, ends, color="0.5", lw=0.8, ls="--", label="ideal")
-    ax.set(title=plain(title), xlabel="Workers", ylabel="Speed-up", xscale="log", yscale="log")
+    ax.set(title=plain(title), xlabel="Workers", xscale="log", yscale="log")
     ax.set_xticks(sorted(ratios["n_workers"].unique()))
     ax.xaxis.set_major_formatter("{x:.0f}")
-    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    ax.yaxis.set_major_formatter("{x:g}")
+    log_ticks(ax.yaxis)
     ax.minorticks_off()
     if ax.get_subplotspec().is_first_col():
-        for name, style in _TASKS.values():
+        ax.set_ylabel("Times as fast as OS")
+        for name, style, _ in _TASKS.values():
             ax.plot([], [], marker="o", color="0.4", label=name.lower(), **style)
 
 

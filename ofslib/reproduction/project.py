@@ -16,9 +16,18 @@ import yaml
 
 from ofslib.datasets.registry import read_rows
 from ofslib.reproduction.entries import DEFAULTS, ConfigurationError, Entry, Setting
-from ofslib.reproduction.sources import sources
+from ofslib.reproduction.sources import home, sources
 
-__all__ = ["ConfigurationError", "Entry", "Project", "Setting", "find_root", "load", "sources"]
+__all__ = ["ConfigurationError", "Entry", "NotMade", "Project", "Setting", "find_root", "load"]
+__all__ += ["made", "scales", "sources"]
+
+
+class NotMade(Exception):
+    """An entry has no results here: the message says what makes them."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows: where the code stands helps nobody here."""
+        return [str(self)]
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,7 @@ class Project:
     seed: int
     committed: str  # the scale of the figures that come with the checkout
     entries: dict[str, Entry] = field(repr=False)
+    files: dict[str, str] = field(repr=False)  # where each entry stands in config/
     time_limit: int = 2880  # minutes
 
     def result(self, entry: str, setting: str, kind: str = "") -> Path:
@@ -60,6 +70,23 @@ class Project:
         source = self.source(entry).name
         settings = [s for s in self.shown(entry, kind) if not s.skipped]
         return [str(self.result(source, s.name, kind)) for s in settings]
+
+    def lacks(self, entry: str) -> list[str]:
+        """Those of the results that the notebook of an entry reads which are not there."""
+        wanted = [*self.inputs(entry), *self.inputs(entry, "time")]
+        return [file for file in wanted if not (self.root / file).is_file()]
+
+    def command(self, entry: str) -> str:
+        """What makes an entry at this scale."""
+        usual = _read(self.root, "config/config.yaml", "config")["scale"]
+        scale = f" --config scale={self.scale}" if self.scale != usual else ""
+        return f"snakemake --cores 8 figure_{entry}{scale}"
+
+    def heading(self, entry: str, scale: str) -> str:
+        """What a notebook shows that was asked for `scale`, in Markdown."""
+        spec = self.entries[entry].spec
+        instead = f", since scale {scale} has not been made" if scale != self.scale else ""
+        return f"**{spec['source']}. {spec['title']}.** Scale {self.scale}{instead}."
 
     def time_limit_of(self, entry: str) -> int:
         """Minutes that a notebook of an entry may run."""
@@ -115,7 +142,14 @@ class Project:
 
     def check_registry(self) -> None:
         """Raise ConfigurationError if the table of data sets is wrong, used or not."""
-        _ = self._registry
+        for name, row in self._registry.items():
+            if ":" in row["reader"]:
+                try:
+                    home(row["reader"])
+                except LookupError as error:
+                    raise ConfigurationError(
+                        f"config/datasets.csv, {name}, column reader: {error}"
+                    ) from error
 
     @property
     def datasets(self) -> list[str]:
@@ -153,19 +187,51 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
                 )
             spec["at_scale"] = at_scale.get(config["scale"], {})
             entries[name] = Entry(name, DEFAULTS | spec, scales[config["scale"]], config["seed"])
-            files[name] = file.name
+            files[name] = f"config/experiments/{file.name}"
     for label, method in _read(root, "config/methods.yaml", "entries/added").items():
         for name in method.pop("entries"):
             _add_method(entries, name, label, method)
-    project = Project(root, **config, committed=_committed(root), entries=entries)
+    project = Project(root, **config, committed=_committed(root), entries=entries, files=files)
     project.check_registry()
     # Those that show the runs of others come last: a fault is that of the entry it stands in.
     for name in sorted(entries, key=lambda name: "results" in entries[name].spec):
         try:
             _check_entry(project, name)
         except ConfigurationError as error:
-            raise ConfigurationError(f"{files[name]}, {name}: {error}") from error
+            raise ConfigurationError(f"{Path(files[name]).name}, {name}: {error}") from error
     return project
+
+
+def scales(root: str | os.PathLike = ".") -> list[str]:
+    """The scales that config/scales.yaml names, the largest last."""
+    return list(_read(Path(root), "config/scales.yaml", "scales"))
+
+
+def made(entry: str, scale: str, output: str | None = None, **changes: Any) -> Project:
+    """The project at a scale, or at the largest other one at which `entry` has its results.
+
+    Parameters
+    ----------
+    entry, scale : str
+    output : str, optional
+        Where the notebook writes its figures. What is written is of `scale` or of none.
+    **changes
+        As those of `load`.
+
+    Raises
+    ------
+    NotMade
+        If there are no results; names the command that makes them.
+    """
+    wanted = load(scale=scale, **changes)
+    others = [] if output else [s for s in reversed(scales()) if s != scale]
+    if not wanted.lacks(entry):
+        return wanted
+    for work in (load(scale=other, **changes) for other in others):
+        if work.inputs(entry) and not work.lacks(entry):
+            return work
+    drawn = f"; {wanted.report} shows what is drawn" if os.path.exists(wanted.report) else ""
+    raise NotMade(f"{entry} has not been made at scale {scale}: {wanted.command(entry)}{drawn}")
 
 
 def _committed(root: Path) -> str:
@@ -287,7 +353,20 @@ def _check_entry(project: Project, name: str) -> None:
     _check_only(project, name)
     for setting in entry.settings:
         if setting.dataset:
-            project.row(setting.dataset)
+            _check_rows(setting, project.row(setting.dataset))
+
+
+def _check_rows(setting: Setting, row: dict[str, Any]) -> None:
+    """Raise ConfigurationError if a data set has not the rows that a setting asks for."""
+    name, rule = setting.dataset, setting.spec["data"].get("split")
+    if rule:
+        asked = rule["train"] + rule.get("test", 1)
+        if row["n_train"] and asked > row["n_train"]:
+            raise ConfigurationError(f"split: {asked} rows of {name}, which has {row['n_train']}")
+    elif setting.spec["methods"] and not setting.spec["study"] and not row["test"]:
+        raise ConfigurationError(
+            f"dataset={name!r} has no test rows; say how to split it, as split: {{train: 1000}}"
+        )
 
 
 def _check_only(project: Project, name: str) -> None:

@@ -46,7 +46,9 @@ def mend(names: Iterable[str]) -> list[str]:
     """Look for damaged records and data files: what was found, and what is done about it.
 
     A record is removed, and thus made again. A file is fetched anew; if that fails its record
-    stays, so that what was made of the right file stays too, and what needs it now fails.
+    stays, so that what was made of the right file stays too, and what needs it now fails. A file of
+    the user's own, which nothing pins, may change: its record says so, and runs that read it are
+    made again.
     """
     said = []
     for name in names:
@@ -62,7 +64,10 @@ def mend(names: Iterable[str]) -> list[str]:
         if damaged:
             now = obtain(name, "auto")
             outcome = "fetched again" if now["status"] == "fetched" else now["detail"]
-            said.append(f"{', '.join(damaged)}: damaged since it was fetched; {outcome}")
+            if now.get("sha256", pinned) != pinned:
+                write(now)
+                outcome = "a file of your own, whose runs are made again"
+            said.append(f"{', '.join(damaged)}: not what was fetched any more; {outcome}")
     return said
 
 

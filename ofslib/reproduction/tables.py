@@ -1,7 +1,7 @@
 """Results beside the published numbers, as tables."""
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,32 +11,57 @@ from ofslib.reproduction.looks import TITLES, in_order
 
 # Differences without practical meaning, and whether they are a share of the published value.
 TOLERANCE = {"DR": (5.0, False), "RMSE": (0.05, True), "AUC": (0.02, False)}
-TOLERANCE |= {"accuracy": (2.0, False)}
+TOLERANCE |= {"accuracy": (2.0, False), "R2": (0.02, False)}
 LOWER_IS_BETTER = {"RMSE", "time_s"}
-_SUMMARY = ("ours", "sd", "median", "replicates", "se")
-_DIGITS = {"DR": 1, "RMSE": 2, "AUC": 3, "accuracy": 1, "selected": 1, "time_s": 3}
-_MARKS = {"agrees": "", "better": "+", "worse": "-", "not comparable": "?"}
+SUMMARY = ("ours", "sd", "median", "replicates", "se")
+_DIGITS = {"DR": 1, "RMSE": 2, "R2": 3, "AUC": 3, "accuracy": 1, "selected": 1, "time_s": 3}
+_MARKS = {"agrees": "", "better": "+", "worse": "-", "unresolved": "~", "not comparable": "?"}
+VERDICTS = tuple(_MARKS)
+NO_VERDICT = VERDICTS[-1]
 
 RULE = (
-    "A cell agrees if it differs from the paper's by no more than the practical tolerance "
-    "(DR 5 points, RMSE 5 %, AUC 0.02, accuracy 2 points) or by no more than two standard errors "
-    "of the difference, where the paper's runs are taken to vary as ours do; else it is better "
-    "(+) or worse (-). Without a number on either side, or for times, which belong to a machine, "
-    "it is not comparable (?)."
+    "A cell is unresolved (~) if it differs from the paper's by no more than two standard errors "
+    "of the difference, where the paper's runs are taken to vary as ours do, and these are wider "
+    "than the practical tolerance (DR 5 points, RMSE 5 %, AUC 0.02, R2 0.02, accuracy 2 points), "
+    "or if it rests on one run. Else it agrees if it differs by no more than the tolerance, and is "
+    "better (+) or worse (-) if by more; the reason says where it is better because the paper's "
+    "baseline is weaker than a correct one. Without a number on either side, or for times, which belong to "
+    "a machine, it is not comparable (?). The stricter verdict (column strict) asks the same of "
+    "two standard errors alone, and allows for the rounding of the printed digits."
 )
+
+# How a reason begins -> its kind.
+_WEAK = "weaker baseline"
+_REASONS = {
+    _WEAK: "weaker baseline in the paper",
+    "one run": "one run",
+    "two standard errors": "wide standard errors",
+    "lost": "lost in the paper",
+    "dash": "dash in the paper",
+    "not in the paper": "our own method",
+    "another machine": "time",
+    "another data set": "another data set",
+    "not yet run": "not yet run",
+    "not run": "not run at this scale",
+    "not timed": "not run at this scale",
+    "no result": "not run at this scale",
+}
 
 
 # -------------------------------------------------- files
 
 
 def read_results(files: Sequence[str]) -> pd.DataFrame:
-    """All results in one table; a column `note` tells why a value is missing."""
+    """All results in one table.
+
+    A column `note` tells why a value is missing; `empty` is 1 where a model selects nothing.
+    """
     if not files:
-        return pd.DataFrame(columns=["method", "replicate", "metric", "value", "note"])
+        return pd.DataFrame(columns=["method", "replicate", "metric", "value", "note", "empty"])
     # Where nothing was obtained, both are empty, and would be numbers.
     words = {"method": str, "metric": str}
     table = pd.concat([pd.read_csv(file, dtype=words) for file in files], ignore_index=True)
-    return table if "note" in table else table.assign(note=np.nan)
+    return table.assign(**{c: np.nan for c in ("note", "empty") if c not in table})
 
 
 def read_published(file: str | None) -> pd.DataFrame:
@@ -57,10 +82,19 @@ def save_csv(table: pd.DataFrame, stem: str) -> None:
 def summarise(results: pd.DataFrame) -> pd.DataFrame:
     """Mean, standard deviation, median, standard error and number over the replicates."""
     results = results[results["value"].notna()]
-    by = [c for c in results if c not in ("experiment", "replicate", "value", "note")]
+    by = [c for c in results if c not in ("experiment", "replicate", "value", "note", "empty")]
     groups = results.groupby(by, dropna=False, sort=False)["value"]
     table = groups.agg(ours="mean", sd="std", median="median", replicates="count").reset_index()
     return table.assign(se=table["sd"] / np.sqrt(table["replicates"]))
+
+
+def best_of_sweep(summary: pd.DataFrame, cell: Sequence[str]) -> pd.DataFrame:
+    """Of the points of a sweep the one with the best mean, in each cell that `cell` names."""
+    if set(summary) <= {*cell, *SUMMARY}:
+        return summary
+    worse = summary["ours"].where(summary["metric"].isin(LOWER_IS_BETTER), -summary["ours"])
+    ranked = summary.assign(worse=worse).sort_values("worse", kind="stable")
+    return ranked.drop_duplicates(list(cell)).sort_index()[list(summary)]
 
 
 def spread(table: pd.DataFrame, by: Sequence[str], column: str) -> pd.DataFrame:
@@ -121,8 +155,15 @@ def cells(settings: Iterable, metrics: Sequence[str]) -> pd.DataFrame:
     )
 
 
-def compare(results: pd.DataFrame, published: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
-    """One row a cell: ours, the paper's, and the verdict with its reason.
+def compare(
+    results: pd.DataFrame,
+    published: pd.DataFrame,
+    table: pd.DataFrame,
+    weak: Mapping[str, str] | None = None,
+) -> pd.DataFrame:
+    """One row a cell: ours, the paper's, and the verdicts with their reason.
+
+    Of parameters that are swept the best ones stand in a cell, as the papers that sweep do it.
 
     Parameters
     ----------
@@ -132,56 +173,172 @@ def compare(results: pd.DataFrame, published: pd.DataFrame, table: pd.DataFrame)
         From `read_published`; its columns name cells, except value and note.
     table : DataFrame
         From `cells`.
+    weak : mapping, optional
+        Methods of which the paper's numbers are weaker than a correct one's -> why that is known.
+
+    Returns
+    -------
+    DataFrame
+        Axes, method, metric; ours, se, median and number of replicates; `runs`, the paper's;
+        `empty`, how many of ours select nothing; paper, verdict, strict, why.
     """
     axes = [c for c in table if c not in ("skipped", "runs", "method", "metric")]
     key = [*axes, "method", "metric"]
     missing = results[results["value"].isna()]
-    for part, columns in ((summarise(results), _SUMMARY), (missing, ["note"])):
+    best = best_of_sweep(summarise(results), [c for c in key if c in results])
+    empty = results[results["empty"] == 1].reindex(columns=key).value_counts(dropna=False)
+    empty = empty.rename("empty").reset_index()
+    for part, columns in ((best, SUMMARY), (missing, ["note"]), (empty, ["empty"])):
         # A reason may be given by several replicates; there is one cell.
         part = part.reindex(columns=[*key, *columns]).drop_duplicates(key)
         if part.empty:
             part = part.astype(table.dtypes[key].to_dict())
         table = table.merge(part, "left", key)
+    table["empty"] = table["empty"].fillna(0).where(table["ours"].notna())
+    return beside_paper(table, published, key, weak)
+
+
+def beside_paper(
+    table: pd.DataFrame,
+    published: pd.DataFrame,
+    key: Sequence[str],
+    weak: Mapping[str, str] | None = None,
+) -> pd.DataFrame:
+    """The last step of `compare`: our cells, which `key` names, with the paper's and the verdicts.
+
+    `table` has the columns of `cells`, ours, se, median, replicates, empty, and note, why a value
+    is missing.
+    """
     paper = published.rename(columns={"value": "paper", "note": "paper_note"})
     on = [c for c in paper if c in key]
     table = table.merge(paper[[*on, "paper", "paper_note"]], "left", on)
-    table["verdict"] = [
-        verdict(r.metric, r.ours, r.sd, r.replicates, r.paper, r.runs) for r in table.itertuples()
-    ]
-    table["why"] = [_why(r) for r in table.itertuples()]
-    columns = [*key, "ours", "se", "median", "replicates", "paper", "verdict", "why"]
-    return table[columns]
+    table["why"] = [_why_not(r) for r in table.itertuples()]
+    columns = [*key, "ours", "se", "median", "replicates", "runs", "empty", "paper"]
+    return _judged(table, weak or {})[[*columns, "verdict", "strict", "why"]]
 
 
-def _why(cell) -> str:
-    for reason in (cell.skipped, cell.note):
-        if isinstance(reason, str) and reason:
-            return reason
-    if cell.verdict != "not comparable":
-        return ""
+def _why_not(cell) -> str:
+    """Why a cell cannot be compared, if so; what the paper lacks comes before what we do."""
+    for said in (cell.paper_note if np.isnan(cell.paper) else "", cell.skipped, cell.note):
+        if isinstance(said, str) and said:
+            return said
     if np.isnan(cell.paper):
-        return cell.paper_note if isinstance(cell.paper_note, str) else "not in the paper's table"
+        return "not in the paper's table"
     return "another machine" if cell.metric == "time_s" else "no result at this scale"
+
+
+def _judged(table: pd.DataFrame, weak: Mapping[str, str]) -> pd.DataFrame:
+    """The verdicts of cells, and why; of what is not comparable the reason is known before."""
+    step, words = _printed_step(table), []
+    for r in table.itertuples():
+        sd = r.se * np.sqrt(r.replicates)
+        known = r.metric, r.ours, sd, r.replicates, r.paper, r.runs
+        word = verdict(*known)
+        strict = strict_verdict(*known, step.get(r.metric, 0.0))
+        why = [r.why] if word == NO_VERDICT else []
+        if word == "better" and r.method in weak:
+            why = [f"{_WEAK}: {weak[r.method]}"]
+        if word == "unresolved":
+            noise = two_errors(sd, r.replicates, r.runs)
+            why = ["one run" if np.isnan(noise) else f"two standard errors are {noise:.3g}"]
+        if r.empty > 0:
+            why += [f"{r.empty:.0f} of {r.replicates:.0f} runs select nothing"]
+        words.append((word, strict, "; ".join(why)))
+    words = pd.DataFrame(words, index=table.index, columns=["verdict", "strict", "why"])
+    return table.assign(**words)
+
+
+def _printed_step(table: pd.DataFrame) -> dict[str, float]:
+    """Metric -> one unit of the last digit that the paper prints of it."""
+    known = table.dropna(subset="paper")
+    decimals = known["paper"].map(lambda value: len(f"{value:g}".partition(".")[2]))
+    return (10.0 ** -decimals.groupby(known["metric"]).max()).to_dict()
+
+
+def two_errors(sd: float, n: int, runs: int) -> float:
+    """Two standard errors of the difference between means over n and over `runs` runs."""
+    return 2.0 * sd * np.sqrt(1.0 / n + 1.0 / runs) if n > 1 else np.nan
 
 
 def verdict(metric: str, ours: float, sd: float, n: int, paper: float, runs: int) -> str:
     """`RULE` for one cell: our mean and standard deviation over n runs, the paper's over `runs`."""
     if metric not in TOLERANCE or np.isnan(ours) or np.isnan(paper):
-        return "not comparable"
+        return NO_VERDICT
     tolerance, relative = TOLERANCE[metric]
-    noise = 2.0 * sd * np.sqrt(1.0 / n + 1.0 / runs) if n > 1 else 0.0
-    difference = ours - paper
-    if abs(difference) <= max(tolerance * (abs(paper) if relative else 1.0), noise):
+    tolerance *= abs(paper) if relative else 1.0
+    noise, difference = two_errors(sd, n, runs), ours - paper
+    if np.isnan(noise) or max(abs(difference), tolerance) <= noise:
+        return "unresolved"
+    return _direction(metric, difference, tolerance)
+
+
+def strict_verdict(
+    metric: str, ours: float, sd: float, n: int, paper: float, runs: int, step: float
+) -> str:
+    """As `verdict`, by two standard errors alone; the paper's number is rounded to `step`."""
+    if metric not in TOLERANCE or np.isnan(ours) or np.isnan(paper):
+        return NO_VERDICT
+    noise = two_errors(sd, n, runs)
+    return "unresolved" if np.isnan(noise) else _direction(metric, ours - paper, noise + step / 2)
+
+
+def _direction(metric: str, difference: float, margin: float) -> str:
+    if abs(difference) <= margin:
         return "agrees"
     return "better" if (difference < 0) == (metric in LOWER_IS_BETTER) else "worse"
 
 
+def reason(why: Any) -> str:
+    """The kind of the reason for a verdict; none for none."""
+    if not isinstance(why, str) or not why:
+        return ""
+    if why[0].isdigit():
+        return "runs that select nothing"
+    return next((k for start, k in _REASONS.items() if why.startswith(start)), "not to be had")
+
+
+def sharpness(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """How many wrong pairs would agree, as many as ours and another method's published value.
+
+    Such pairs are of one row of the printed table: equal axes and metric.
+
+    Columns: `by`, wrong pairs, agreeing (how many of these).
+    """
+    axes = [c for c in table.columns[: table.columns.get_loc("method")]]
+    known = table.dropna(subset=["ours", "paper"])
+    known = known[known["metric"].isin(TOLERANCE)]
+    known = known.assign(sd=known["se"] * np.sqrt(known["replicates"]))
+    pairs = known.merge(known, on=[*axes, "metric"], suffixes=("", "_other"))
+    pairs = pairs[pairs["method"] != pairs["method_other"]]
+    words = [
+        verdict(r.metric, r.ours, r.sd, r.replicates, r.paper_other, r.runs)
+        for r in pairs.itertuples()
+    ]
+    counts = pairs.assign(agreeing=[word == "agrees" for word in words]).groupby(list(by))
+    return counts["agreeing"].agg(["size", "sum"]).set_axis(["wrong pairs", "agreeing"], axis=1)
+
+
 def tally(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Number of cells per verdict, and the share of the comparable ones that agree (%)."""
-    counts = table.groupby(list(by), sort=False)["verdict"].value_counts().unstack(fill_value=0)
-    counts = counts.reindex(columns=list(_MARKS), fill_value=0)
-    comparable = counts.drop(columns="not comparable").sum(axis=1)
-    counts["agreement (%)"] = (100.0 * counts["agrees"] / comparable).round(1)
+    """Number of cells per verdict, how many agree of those that are resolved, and how sharply.
+
+    Columns: `by`, the verdicts; agreement (%), the share of agreeing cells; agreement, strict (%);
+    wrong pairs that agree (%), as `sharpness` counts them; select nothing, the cells with runs that
+    do (missing where that was not counted).
+    """
+    by = list(by)
+    counts = table.groupby(by, sort=False)["verdict"].value_counts().unstack(fill_value=0)
+    counts = counts.reindex(columns=VERDICTS, fill_value=0)
+    resolved = counts.drop(columns=[NO_VERDICT, "unresolved"]).sum(axis=1)
+    counts["agreement (%)"] = (100.0 * counts["agrees"] / resolved).round(1)
+    strict = table[~table["strict"].isin([NO_VERDICT, "unresolved"])]
+    agrees = strict["strict"].eq("agrees").groupby([strict[axis] for axis in by]).mean()
+    counts["agreement, strict (%)"] = (100.0 * agrees).round(1)
+    pairs = sharpness(table, by)
+    share = 100.0 * pairs["agreeing"] / pairs["wrong pairs"]
+    counts["wrong pairs that agree (%)"] = share.astype(float).round(1)
+    empty = table["empty"].gt(0).astype(float).where(table["empty"].notna())
+    empty = empty.groupby([table[axis] for axis in by])
+    counts["select nothing"] = empty.sum(min_count=1)
     return counts.reset_index().rename_axis(columns=None)
 
 
@@ -204,32 +361,122 @@ def statements(papers: dict[str, dict[str, dict]]) -> pd.DataFrame:
 
 # -------------------------------------------------- as printed
 
+# Marks are raised. A verdict that has none in `_MARKS` is marked by a letter.
+RAISED = str.maketrans("+-?~()abcdef", "⁺⁻ˀ˜⁽⁾ᵃᵇᶜᵈᵉᶠ")
+
+
+def blocks(table: pd.DataFrame, source: str, published: str | None) -> dict[str, pd.DataFrame]:
+    """The `layout` of each metric and reading of a table of cells, by its caption.
+
+    `source` says which table it is, `published` is the file of the numbers that the paper prints.
+    """
+    printed = None if published is None else pd.read_csv(published, dtype={"value": str})
+    readings = table["reading"].unique() if "reading" in table else [None]
+    found = {}
+    for metric in table["metric"].unique():
+        for reading in readings:
+            part = _part(table, metric, reading)
+            if len(part):
+                words = [", ".join(filter(None, (source, reading))), caption(metric), legend(part)]
+                found[". ".join(filter(None, words))] = layout(table, metric, reading, printed)
+    return found
+
 
 def caption(metric: str) -> str:
     """What `layout` shows of a metric; few times, of which one may be an outlier, have a median."""
     return f"{TITLES[metric]}, {'median' if metric == 'time_s' else 'mean (standard error)'}"
 
 
-def layout(table: pd.DataFrame, metric: str, reading: str | None = None) -> pd.DataFrame:
-    """The cells of one metric and reading as the paper prints them, ours beside the paper's."""
+def legend(part: pd.DataFrame) -> str:
+    """Of cells of one metric: over how many runs, what the marks mean, why some have no number."""
+    runs, marks = part["replicates"].dropna(), _marks(part)
+    ends = dict.fromkeys(f"{n:.0f}" for n in (runs.min(), runs.max()))
+    said = [f"Runs: {' to '.join(ends)}"] if len(runs) else []
+    if any(marks.values()):
+        words = sorted(marks, key=lambda word: not marks[word])
+        said.append(", ".join(f"{marks[word] or 'no mark:'} {word}" for word in words))
+    elif marks:
+        compared = part.dropna(subset=["ours", "paper"])
+        why = [reason for reason in compared["why"].dropna().unique() if reason]
+        said.append(f"Every cell: {', '.join([*marks, *(why if len(why) == 1 else [])])}")
+    absent = part.loc[part["ours"].isna() & part["paper"].notna(), "why"].dropna().unique()
+    if 0 < len(absent) < 3:
+        said.append(f"–: {', or '.join(absent)}")
+    return ". ".join(said)
+
+
+def _part(table: pd.DataFrame, metric: str, reading: str | None) -> pd.DataFrame:
     part = table[table["metric"] == metric]
-    if reading is not None:
-        part = part[part["reading"] == reading]
+    return part if reading is None else part[part["reading"] == reading]
+
+
+def _marks(part: pd.DataFrame) -> dict[str, str]:
+    """Verdicts of the cells that have both numbers -> their marks; none if all have the same."""
+    words = set(part.dropna(subset=["ours", "paper"])["verdict"])
+    unknown = dict(zip(sorted(words - set(_MARKS)), "abcdef", strict=False))
+    marks = {word: mark.translate(RAISED) for word, mark in {**_MARKS, **unknown}.items()}
+    return {word: mark if len(words) > 1 else "" for word, mark in marks.items() if word in words}
+
+
+def layout(
+    table: pd.DataFrame,
+    metric: str,
+    reading: str | None = None,
+    printed: pd.DataFrame | None = None,
+) -> pd.DataFrame:
+    """The cells of one metric and reading as the paper prints them, ours beside the paper's.
+
+    Verdicts are marked on ours, as `legend` says. `printed`, the published numbers as texts, gives
+    both as many digits as the paper does. A column without any number is left out.
+    """
+    part = _part(table, metric, reading)
     axes = [c for c in part.columns[: part.columns.get_loc("method")] if c != "reading"]
-    digits, is_time = _DIGITS[metric], metric == "time_s"
+    if printed is None:
+        texts = part["paper"].map("{:g}".format, na_action="ignore")
+    else:
+        on = [c for c in printed if c in part]
+        texts = part[on].merge(printed, "left", on)["value"].set_axis(part.index)
+    decimals = [len(t.partition(".")[2]) if isinstance(t, str) else 0 for t in texts]
+    usual = pd.Series([n for n in decimals if n]).mode()
+    usual = _DIGITS[metric] if printed is None or usual.empty else int(usual.iloc[0])
+    is_time, marks = metric == "time_s", _marks(part)
     centre = "median" if is_time else "ours"
     rows = {}
-    for cell in part.to_dict("records"):
+    for cell, text, own in zip(part.to_dict("records"), texts, decimals, strict=True):
         row = rows.setdefault(tuple(cell[a] for a in axes), {})
-        own = "–" if np.isnan(cell[centre]) else f"{cell[centre]:.{digits}f}"
-        spread = "" if is_time or np.isnan(cell["se"]) else f" ({cell['se']:.{digits}f})"
-        paper = "–" if np.isnan(cell["paper"]) else f"{cell['paper']:g}"
-        row[cell["method"], "ours"] = own + spread
-        row[cell["method"], "paper"] = paper + _MARKS[cell["verdict"]]
-    wide = pd.DataFrame.from_dict(rows, orient="index")
-    wide.index = pd.MultiIndex.from_tuples(wide.index, names=axes) if axes else [""]
+        is_printed = isinstance(text, str)
+        digits = max(usual, own if is_printed and printed is not None else _DIGITS[metric])
+        mark = marks.get(cell["verdict"], "") if is_printed else ""
+        se = "" if is_time or np.isnan(cell["se"]) else f" ({_rounded(cell['se'], digits)})"
+        ours = "–" if np.isnan(cell[centre]) else f"{cell[centre]:.{digits}f}{mark}{se}"
+        row[cell["method"], "ours"] = ours
+        row[cell["method"], "paper"] = text if is_printed else "–"
+    wide = pd.DataFrame(list(rows.values())).fillna("–")
+    wide.index = pd.MultiIndex.from_tuples(rows, names=axes) if axes else [""]
     columns = [(m, side) for m in in_order(part["method"]) for side in ("ours", "paper")]
-    return wide[columns].rename_axis(columns=["", ""])
+    columns = [column for column in columns if (wide[column] != "–").any()] or columns
+    wide = wide[columns].set_axis(pd.MultiIndex.from_tuples(columns, names=["", ""]), axis=1)
+    if not axes:  # one row: a line for each method
+        wide = wide.iloc[0].unstack(fill_value="–").reindex(wide.columns.unique(0))
+        wide.columns = pd.MultiIndex.from_product([[""], wide.columns])
+    return wide
+
+
+def _rounded(error: float, digits: int) -> str:
+    """An error that is not 0 is not shown as 0."""
+    least = 10.0**-digits
+    return f"<{least:.{digits}f}" if 0 < error < least / 2 else f"{error:.{digits}f}"
+
+
+def sizes(table: pd.DataFrame) -> pd.DataFrame:
+    """Data sets as the paper prints them: points and features, ours beside the paper's."""
+    names = {"points": "Data points", "features": "Features"}
+    shown = table.assign(metric=table["metric"].map(names))
+    columns = [(names[metric], side) for metric in names for side in ("ours", "paper")]
+    wide = shown.pivot_table(["ours", "paper"], "title", "metric", sort=False, dropna=False)
+    wide = wide.swaplevel(axis=1)[columns].map("{:,.0f}".format, na_action="ignore")
+    wide = wide.astype(object).fillna("–")
+    return wide.rename_axis(columns=["", ""], index="Data set")
 
 
 def by_budget(summary: pd.DataFrame, metric: str, methods: Iterable[str]) -> pd.DataFrame:
@@ -248,27 +495,3 @@ def by_budget(summary: pd.DataFrame, metric: str, methods: Iterable[str]) -> pd.
         place = cell.method, "any k" if free else budgets[cell.k]
         table.loc[place] = f"{cell.ours:.{digits}f}{error}{size}"
     return table
-
-
-def to_latex(layouts: dict[str, pd.DataFrame]) -> str:
-    """Booktabs tables, each with its caption."""
-    tables = []
-    for caption, wide in layouts.items():
-        wide = wide.rename_axis(index=[_escaped(name or "") for name in wide.index.names])
-        shown = wide.style.format(escape="latex")
-        shown = shown.format_index(escape="latex").format_index(escape="latex", axis=1)
-        tables.append(
-            shown.to_latex(
-                hrules=True,
-                caption=_escaped(caption),
-                multicol_align="c",
-                column_format="l" * wide.index.nlevels + "r" * wide.shape[1],
-                position="tbp",
-            )
-        )
-    return "\n".join(tables)
-
-
-def _escaped(text: str) -> str:
-    words = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    return re.sub(r"[&%$#_{}\\~^]", lambda found: words.get(found[0], "\\" + found[0]), str(text))

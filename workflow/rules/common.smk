@@ -1,12 +1,14 @@
 # What the rules share: limits of this machine, what a job depends on, and what is done beforehand.
 import json
+import logging
 import sys
 from functools import cache
 from pathlib import Path
 
-from ofslib.reproduction import machine, records
+from ofslib.reproduction import machine, progress, records
 
 OWNER, LOCKS = Path(".snakemake/owner.json"), Path(".snakemake/locks")
+DURATIONS = Path(".snakemake/durations.json")
 # More slots than any machine has: Snakemake then gives a job all that there are.
 WHOLE_MACHINE = 1_000_000
 CHANGES = {"scale": work.scale, "real_data": work.real_data, "seed": work.seed}
@@ -53,7 +55,6 @@ def before_planning():
     if work.real_data == "auto":
         # Not by a job: what depends on a job is made again even if its output is the same.
         records.try_again(work.datasets)
-        print_missing()
 
 
 def all_files(wildcards):
@@ -150,18 +151,53 @@ def figure_parameters(entry):
     return {"entry": entry, "scale": work.scale, "changes": changes, "output": output}
 
 
-def print_missing():
-    for record in records.missing(work.datasets):
+def short_log():
+    """What the screen shows, unless `--verbose` asks for all: see ofslib.reproduction.progress."""
+    settings = workflow.output_settings
+    if settings.dryrun or settings.verbose:
+        return None
+    for handler in logging.getLogger("snakemake.logging").handlers:
+        if handler.name == "DefaultStreamHandler":
+            short = progress.ShortLog(handler.formatter, DURATIONS, closing)
+            handler.addFilter(short)
+            handler.setFormatter(short)
+            return short
+
+
+def steps():
+    """The jobs that this run has to do."""
+    cores = workflow.global_resources.get("slots").value or 1
+    for job in workflow.dag.needrun_jobs(exclude_finished=False):
+        if job.output:
+            share = min(job.resources.get("slots", 1), cores) / cores
+            number = workflow.dag.jobid(job)
+            yield progress.Step(number, str(job.output[0]), job.rule.name.partition("_")[0], share)
+
+
+def closing():
+    """What the files that were asked for lack."""
+    read = {str(file) for job in workflow.dag.jobs for file in (*job.input, *job.output)}
+    concerned = [name for name in work.datasets if records.path(name) in read]
+    for record in records.missing(concerned):
         reason = f"{record['status']} ({record['reason']})"
-        print(f"Missing data set {record['name']}: {reason} {record['detail']}")
+        yield f"Missing data set {record['name']}: {reason} {record['detail']}"
 
 
 def print_summary():
     """Say in the end what was made and what is missing."""
-    print(f"Made at scale {work.scale}: {work.folder}/ and {work.report}")
-    print_missing()
+    made = {str(f) for j in workflow.dag.needrun_jobs(exclude_finished=False) for f in j.output}
+    drawn = [name for name in work.entries if made & set(work.figures(name))]
+    named = [f"{len(drawn)} tables and figures in {work.folder}/"]
+    if len(drawn) <= 3:
+        named = [f"{work.folder}/{name}.*" for name in drawn]
+    results = sum(file.startswith("results/") and file.endswith(".csv") for file in made)
+    named += [f"{results} results in results/{work.scale}/"] * (results > 0)
+    made_here = f"Made at scale {work.scale}: " + ", ".join([*named, *({work.report} & made)])
+    print(made_here, *closing(), sep="\n", flush=True)
 
 
+shown = None
 if workflow.is_main_process:
     bound_by_machine()
     machine.drop_stale_lock(OWNER, LOCKS)
+    shown = short_log()

@@ -4,6 +4,7 @@
 rule provenance:
     input:
         [work.figures(entry) for entry in work.entries],
+        records=all_records,
         script="workflow/scripts/provenance.py",
     output:
         # Not removed before the job runs: it says in which folder this scale's figures are.
@@ -27,8 +28,9 @@ rule report:
     input:
         figures=[work.figures(entry) for entry in work.entries],
         provenance=work.provenance,
-        records=all_records,
-        library=project.sources("reproduction.tables", "reproduction.project"),
+        library=project.sources("reproduction.overview", "reproduction.scoreboard"),
+        errata="docs/errata.md",
+        published="config/published.csv",
         script="workflow/scripts/report.py",
         template="workflow/scripts/report.html.jinja",
     output:

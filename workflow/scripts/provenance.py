@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ofslib._files import write_whole
+from ofslib.reproduction import records
 
 PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "matplotlib", "snakemake")
 
@@ -28,13 +29,15 @@ def _git(*words: str) -> str:
     return done.stdout.strip()
 
 
-def collect(scale: str, seed: int, real_data: str) -> dict[str, Any]:
-    """All facts; the machine by its kind only."""
+def collect(scale: str, seed: int, real_data: str, files: list[str]) -> dict[str, Any]:
+    """All facts; the machine by its kind only. `files` are the records of the data sets."""
+    found = [record for record in map(records.read, files) if record["status"] != "fetched"]
     now = datetime.datetime.now(datetime.UTC)
     return {
         "scale": scale,
         "seed": seed,
         "real_data": real_data,
+        "missing": {r["name"]: f"{r['status']} ({r['reason']})" for r in found},
         "commit": commit(),
         "date": now.isoformat(timespec="seconds"),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {_processor()}",
@@ -55,5 +58,5 @@ def _processor() -> str:
 
 if "snakemake" in globals():
     call = globals()["snakemake"]
-    facts = collect(**call.params.facts)
+    facts = collect(**call.params.facts, files=list(call.input.records))
     write_whole(call.output[0], json.dumps(facts, indent=2) + "\n")

@@ -1,73 +1,270 @@
-"""The report: every table and figure with its verdicts, in one file that opens offline."""
+"""The report: every table and figure with its verdicts, in one file that opens offline.
+
+`python workflow/scripts/report.py` makes it of the figures that are there, and runs nothing.
+"""
 
 import json
+import math
 import os
+import re
+import urllib.parse
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jinja2
+import markupsafe
 import pandas as pd
 
 from ofslib._files import write_whole
-from ofslib.reproduction import looks, project, records, tables
+from ofslib.reproduction import looks, overview, project, tables
+from ofslib.reproduction.scoreboard import scoreboard
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
+NOT_AXES = {"reading", "method", "metric"}
+SIDES = ("width", "height")
+LONG = 40  # letters of a reason that are shown; more of them when pointed at
+_KINDS = {"Fig.": "Figure", "Corollaries": "Corollary", "Theorems": "Theorem"}
 
 
-def section(work: project.Project, name: str) -> dict[str, Any]:
-    """What the report shows of one entry."""
-    spec, runs = work.entries[name].spec, work.source(name).spec
-    links = [os.path.relpath(file, Path(work.report).parent) for file in work.figures(name)]
-    content = {"name": name, "files": links, **spec, "readings": runs["readings"]}
-    table = pd.read_csv(f"{work.folder}/{name}.csv")
-    if spec["form"] == "figure":
-        svg = Path(f"{work.folder}/{name}.svg").read_text(encoding="utf-8")
-        content["svg"] = svg[svg.index("<svg") :]
-        content["verdicts"] = _claims(table)
-    elif "verdict" not in table:
-        content["blocks"] = {spec["title"]: _html(table)}
-    else:
-        by = [axis for axis in ("reading", "metric") if axis in table]
-        content["verdicts"] = _html(tables.tally(table, by))
-        content["blocks"] = {
-            ": ".join(filter(None, (reading, looks.TITLES[metric]))): _html(
-                tables.layout(table, metric, reading), index=True
-            )
-            for reading in runs["readings"] or [None]
-            for metric in runs["metrics"]
-            if metric in set(table["metric"])
-        }
-    return content
+# -------------------------------------------------- tables
 
 
-def _claims(table: pd.DataFrame) -> str:
-    if "verdict" not in table or table["verdict"].isna().all():
-        return ""
-    claims = table.dropna(subset="verdict").dropna(axis="columns", how="all")
+def block(table: pd.DataFrame, caption: str) -> dict[str, Any]:
+    """The cells of one metric and reading: a row of the paper's table a row, a method a column."""
+    axes = [c for c in table.columns[: table.columns.get_loc("method")] if c not in NOT_AXES]
+    methods, rows = looks.in_order(table["method"]), {}
+    for cell in table.to_dict("records"):
+        row = rows.setdefault(tuple(cell[a] for a in axes), {})
+        row[cell["method"]] = shown_cell(cell)
+    shown = [(", ".join(map(str, key)), [row.get(m) for m in methods]) for key, row in rows.items()]
+    return {"caption": caption, "axes": ", ".join(axes), "methods": methods, "rows": shown}
+
+
+def shown_cell(cell: dict[str, Any]) -> dict[str, str]:
+    """Our number with its verdict, and below the paper's with the reason for the verdict."""
+    metric, is_time = cell["metric"], cell["metric"] == "time_s"
+    ours, se = cell["median" if is_time else "ours"], cell["se"]
+    digits = tables._DIGITS[metric]
+    own = "–" if math.isnan(ours) else f"{ours:.{digits}f}"
+    own += "" if is_time or math.isnan(se) else f" ({se:.{digits}f})"
+    why = cell["why"] if isinstance(cell["why"], str) else ""
+    paper = "" if math.isnan(cell["paper"]) else f"paper {cell['paper']:g}"
+    below = [paper, why if len(why) <= LONG else tables.reason(why)]
+    shown = {"ours": own, "verdict": cell["verdict"], "paper": "; ".join(filter(None, below))}
+    return shown | {"why": why if len(why) > LONG else ""}
+
+
+def plain(table: pd.DataFrame, caption: str) -> dict[str, Any]:
+    """A table without verdicts, as it is."""
+    return {"caption": caption, "html": table.to_html(index=False, border=0, na_rep="")}
+
+
+def blocks(work: project.Project, name: str, drawn: dict[str, pd.DataFrame]) -> list[dict]:
+    """What the report shows of a table."""
+    spec, found = work.entries[name].spec, []
+    for table in drawn.values():
+        if "strict" in table:
+            by = [column for column in ("reading", "metric") if column in table]
+            if set(table["metric"]) & tables.TOLERANCE.keys():
+                found.append(plain(tables.tally(table, by), "Verdicts, and how sharp they are"))
+            for (*reading, metric), part in table.groupby(by, sort=False):
+                found.append(block(part, ": ".join([*reading, tables.caption(metric)])))
+        elif "verdict" in table:
+            continue
+        elif "k" in table and "dataset" in table:
+            for dataset, part in table.groupby("dataset", sort=False):
+                shown = tables.by_budget(part, "AUC", spec["methods"]).rename_axis("method")
+                caption = f"{dataset}: {tables.caption('AUC')}"
+                found.append(plain(shown.reset_index(), caption))
+        else:
+            found.append(plain(table, spec["title"]))
+    return found
+
+
+def claims(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """How often each verdict was given on what is said of a figure, or of the times of a table."""
+    table = table.dropna(subset="verdict").dropna(axis="columns", how="all")
+    if "says" not in table:
+        table = table.assign(says="What is said of it")
     axes = ("reading", "dataset", "panel", "method", "against", "claim", "what")
-    by = [axis for axis in axes if axis in claims]
-    counts = claims.groupby(by)["verdict"].value_counts()
-    return _html(counts.unstack(fill_value=0).reset_index().rename_axis(columns=None))
+    by = [axis for axis in axes if axis in table] or ["says"]
+    for says, told in table.groupby("says", sort=False):
+        counts = told.groupby(by, sort=False, dropna=False)["verdict"].value_counts()
+        counts = counts.unstack(fill_value=0)
+        counts = counts[sorted(counts, key=overview.rank)]
+        head = counts.index.to_frame(index=False).fillna("").astype(str).to_numpy().tolist()
+        rows = list(zip(head, counts.to_numpy().tolist(), strict=True))
+        yield {"caption": says, "axes": by, "words": list(counts), "rows": rows}
 
 
-def _html(table: pd.DataFrame, index: bool = False) -> str:
-    return table.to_html(index=index, border=0, na_rep="", escape=True)
+def score(board: pd.DataFrame) -> dict[str, Any]:
+    """The scoreboard by paper, and of each paper by method."""
+
+    def row(part: pd.DataFrame, **named: str) -> dict[str, Any]:
+        counts = part.groupby("verdict")["cells"].sum().to_dict()
+        reasons = part[part["why"] != ""].groupby(["verdict", "why"])["cells"].sum()
+        why = {word: reasons.get(word, pd.Series()).to_dict() for word in tables.VERDICTS}
+        counts = {word: counts.get(word, 0) for word in tables.VERDICTS}
+        return {**named, "cells": sum(counts.values()), "counts": counts, "why": why}
+
+    named = board.assign(method=board["method"].fillna("in no table here"))
+    papers = [row(part, paper=paper) for paper, part in board.groupby("paper", sort=False)]
+    methods = {
+        paper: [row(own[own["method"] == m], method=m) for m in looks.in_order(own["method"])]
+        for paper, own in named.groupby("paper", sort=False)
+    }
+    return {"papers": [*papers, row(board, paper="all")], "methods": methods}
 
 
-def make(work: project.Project, files: list[str], output: str) -> None:
-    """Write the report of a project whose figures are made."""
-    fetched = [records.read(file) for file in files]
-    template = jinja2.Template(TEMPLATE.read_text(encoding="utf-8"), autoescape=True)
-    html = template.render(
-        provenance=json.loads(Path(work.provenance).read_text(encoding="utf-8")),
-        sections=[section(work, name) for name in work.entries],
-        missing=[record for record in fetched if record["status"] != "fetched"],
+def said_of_figures(rows: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """Of each paper, how often each verdict was given in these rows of the overview."""
+    found = {}
+    for row in rows:
+        if row["verdicts"]:
+            found.setdefault(row["paper"], Counter()).update(row["verdicts"])
+    return {p: {w: found[p][w] for w in sorted(found[p], key=overview.rank)} for p in found}
+
+
+# -------------------------------------------------- pictures and words
+
+
+def picture(svg: str) -> dict[str, Any]:
+    """A figure as an address that holds all of it, and its size in points.
+
+    A picture of its own: names within one figure are not mistaken for those of another.
+    """
+    svg = svg[svg.index("<svg") :].replace('"', "'")
+    svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.S)
+    named = set(re.findall(r"#([\w.-]+)", svg))
+    svg = re.sub(r" id='([\w.-]+)'", lambda m: m[0] if m[1] in named else "", svg)
+    svg = re.sub(r" [dxy]='[^']*'|translate\([^)]*\)", lambda m: _short(m[0]), svg)
+    svg = re.sub(r"([>;:])\s+", r"\1", re.sub(r"\s+", " ", svg))
+    width, height = (round(float(re.search(rf" {s}='([\d.]+)pt'", svg)[1])) for s in SIDES)
+    # Without & and ", as it stands in an attribute.
+    address = "data:image/svg+xml," + urllib.parse.quote(svg, safe=" !$'()*+,-./:;<=>?@[]_{|}~")
+    return {"src": markupsafe.Markup(address), "width": width, "height": height}
+
+
+def _short(numbers: str) -> str:
+    """Places to a tenth of a point, which is less than anyone sees."""
+    numbers = re.sub(r"\d+\.\d+", lambda m: f"{float(m[0]):.1f}".removesuffix(".0"), numbers)
+    return re.sub(r"(?<!^)\s*([A-Za-z=-])\s*", r"\1", numbers)
+
+
+def labels(text: str) -> set[str]:
+    """The tables, figures and statements that a text names: "Tables 1 to 3" are three."""
+    found = set()
+    number = r"(?:[A-Z]\.)?\d+(?:\.\d+)?"
+    pattern = rf"\b([A-Z][a-z]+\.?)\s+({number}(?:(?:,\s+|\s+and\s+|\s+to\s+){number})*)\b"
+    for kind, numbers in re.findall(pattern, text):
+        kind = _KINDS.get(kind, kind.removesuffix("s"))
+        for first, last in re.findall(rf"({number})(?:\s+to\s+({number}))?", numbers):
+            many = range(int(first), int(last) + 1) if last.isdigit() else [first]
+            found |= {f"{kind} {one}" for one in many}
+    return found
+
+
+def errata(text: str) -> list[dict[str, Any]]:
+    """The items of docs/errata.md: paper, number, kind, title, text, and what they name.
+
+    The title is the part in bold type that an item begins with, or its first words.
+    """
+    items, paper, kind = [], "", ""
+    for part in re.split(r"^(?=###? |\*\*\w+ \d+\.\*\* )", text, flags=re.M):
+        own = " ".join(part.split())
+        if part.startswith("## "):
+            paper, kind = part.split()[1].strip("(:,"), ""
+        elif part.startswith("### "):
+            kind = part.splitlines()[0].removeprefix("### ")
+        elif item := re.match(r"\*\*(\w+) (\d+)\.\*\* (.*)", own):
+            number, own = item[2], item[3]
+            bold = re.match(r"\*\*(.+?)\*\*", own)
+            title = bold[1] if bold else " ".join(own.split()[:12]) + " …"
+            found = {"paper": paper, "number": number, "kind": kind, "title": title, "text": own}
+            items.append(found | {"named": labels(own)})
+    return items
+
+
+def about(item: dict[str, Any], name: str, source: str) -> bool:
+    """Whether an erratum is about an entry."""
+    if re.search(rf"\b{name}\b", item["text"]):
+        return True
+    return item["paper"] == overview.paper_of(name) and bool(item["named"] & labels(source))
+
+
+def markdown(text: str) -> markupsafe.Markup:
+    """A paragraph with `code`, **bold** and *slanted* words; links are their words."""
+    escaped = str(markupsafe.escape(re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", text)))
+    for pattern, tag in ((r"`([^`]+)`", "code"), (r"\*\*(.+?)\*\*", "b"), (r"\*(.+?)\*", "i")):
+        escaped = re.sub(pattern, rf"<{tag}>\1</{tag}>", escaped)
+    return markupsafe.Markup(escaped)
+
+
+# -------------------------------------------------- the page
+
+ENVIRONMENT = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+ENVIRONMENT.filters["markdown"] = markdown
+
+
+def section(work: project.Project, row: dict[str, Any], items: list[dict]) -> dict[str, Any]:
+    """What the report shows of one entry, a row of `overview`."""
+    name = row["entry"]
+    spec, source = work.entries[name].spec, work.source(name)
+
+    def link(*files: str | None) -> list[tuple[str, str]]:
+        folder = Path(work.report).parent
+        return [(file, Path(os.path.relpath(file, folder)).as_posix()) for file in files if file]
+
+    logs = f"logs/{work.scale}"
+    links = {"notebook": link(row["notebook"]), "entry": link(work.files[name])}
+    files = work.figures(name) if row["drawn"] else []
+    links |= {"files": link(*files), "paper's numbers": link(work.published(name))}
+    links |= {"log": link(f"{logs}/{name}.txt", f"{logs}/{name}.ipynb")}
+    if row["runs"]:
+        links["log"] += link(f"{logs}/{source.name}/")
+    own = [item for item in items if about(item, name, spec["source"])]
+    links |= {"errata": link("docs/errata.md")} if own else {}
+    content = row | {"links": links, "readings": source.spec["readings"], "errata": own}
+    drawn = overview.drawn(work, name)
+    said = [table for table in drawn.values() if "strict" not in table and "verdict" in table]
+    content["claims"] = [claim for table in said for claim in claims(table)]
+    if not drawn:
+        return content
+    if spec["form"] == "table":
+        return content | {"blocks": blocks(work, name, drawn)}
+    svg = (work.root / work.folder / f"{name}.svg").read_text(encoding="utf-8")
+    listed = [table for table in drawn.values() if "printed form" in table]
+    return content | {
+        "picture": picture(svg),
+        "blocks": [plain(table, "Statement by statement") for table in listed],
+    }
+
+
+def page(work: project.Project) -> str:
+    """The report of a project whose figures are made."""
+    items = errata((work.root / "docs/errata.md").read_text(encoding="utf-8"))
+    template = ENVIRONMENT.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    rows, board = overview.overview(work), scoreboard(work)
+    return template.render(
+        provenance=json.loads((work.root / work.provenance).read_text(encoding="utf-8")),
+        papers=overview.PAPERS,
+        sections=[section(work, row, items) for row in rows],
+        score=score(board),
+        said=said_of_figures([row for row in rows if row["entry"] not in set(board["table"])]),
+        same=overview.SAME,
+        scale=work.scale,
         rule=tables.RULE,
+        verdicts=tables.VERDICTS,
     )
-    write_whole(output, html)
 
 
 if "snakemake" in globals():
     call = globals()["snakemake"]
     loaded = project.load(".", **call.params.changes)
-    make(loaded, list(call.input.records), call.output[0])
+    write_whole(call.output[0], page(loaded))
+elif __name__ == "__main__":
+    loaded = project.load(".")
+    loaded = project.load(".", scale=loaded.committed)
+    write_whole(loaded.report, page(loaded))

@@ -54,7 +54,7 @@ def _is_a(kind: Any, value: Any) -> bool:
     return isinstance(value, kind)
 
 
-def _check_call(n: Any, rng: Any, block_rows: Any = 1) -> None:
+def check_call(n: Any, rng: Any, block_rows: Any = 1) -> None:
     """Raise ValueError, naming it, where a stream cannot be drawn so."""
     for name, value in (("n", n), ("block_rows", block_rows)):
         if not _is_a(int, value):
@@ -136,7 +136,7 @@ class Equicorrelated(_Correlated):
 
     def stream(self, n: int, rng: np.random.Generator, block_rows: int = 1000) -> Blocks:
         """Yield n rows as blocks (X, y) of at most `block_rows` rows."""
-        _check_call(n, rng, block_rows)
+        check_call(n, rng, block_rows)
         features, factor, noise = rng.spawn(3)
         own = np.flatnonzero(self.coef)
         coef = self.coef[own]
@@ -244,7 +244,7 @@ class SparseRows(_EveryTenth):
         # Here, because Snakemake reads the names of the designs and should start at once.
         from scipy.sparse import csr_matrix
 
-        _check_call(n, rng, block_rows)
+        check_call(n, rng, block_rows)
         places, values = rng.spawn(2)
         always = self.support if self.dense_support else np.array([], int)
         others = np.setdiff1d(np.arange(self.p), always)
@@ -320,7 +320,7 @@ class Drifting(_EveryTenth):
 
     def stream(self, n: int, rng: np.random.Generator) -> Blocks:
         """Yield n rows as blocks (X, y), one a time step."""
-        _check_call(n, rng)
+        check_call(n, rng)
         for t, start in enumerate(range(0, n, self.step_rows), 1):
             rows = min(self.step_rows, n - start)
             X = rng.standard_normal((rows, self.p)) + self.alpha * rng.standard_normal((rows, 1))
@@ -408,14 +408,6 @@ class Changing(_Correlated):
 
     def stream(self, n: int, rng: np.random.Generator) -> Blocks:
         """Yield n rows as blocks (X, y), one a time step."""
-        _check_call(n, rng)
+        check_call(n, rng)
         for t, start in enumerate(range(0, n, self.step_rows), 1):
             yield self.at(t).sample(min(self.step_rows, n - start), rng)
-
-
-DESIGNS = {
-    "equicorrelated": Equicorrelated,
-    "sparse_rows": SparseRows,
-    "drifting": Drifting,
-    "changing": Changing,
-}

@@ -1,0 +1,247 @@
+"""Tables as LaTeX that fits the page of a journal, at 9 points.
+
+``python -m ofslib.reproduction.latex`` writes the tables of the checkout anew from their CSV files.
+"""
+
+import os
+import re
+import sys
+import textwrap
+from collections.abc import Mapping
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextToPath
+
+from ofslib._files import write_whole
+from ofslib.datasets.registry import registry
+from ofslib.reproduction import project, tables
+
+# A text block of 6.5 by 9 inches, in points of TeX; of its height, what a caption leaves.
+WIDTH, HEIGHT = 6.5 * 72.27, 7.5 * 72.27
+SIZE, LINE, SEP, GAP = 9.0, 11.0, 3.0, 10.0
+HEADING = 14  # letters of a line of a heading
+
+PREAMBLE = r"""% In the preamble: \usepackage{booktabs}. This file is UTF-8.
+% Nine points on a text block of 6.5 in by 9 in; a table that is larger is in parts.
+"""
+
+_LETTERS = {"–": "--", "×": r"$\times$", "≤": r"$\leq$", "≥": r"$\geq$", "−": "$-$"}
+_LETTERS |= {"<": "$<$", ">": "$>$", "|": "$|$"}
+_LETTERS |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+_LETTERS |= {sign: "\\" + sign for sign in "&%$#_{}"}
+_MARK = re.compile(f"([{''.join(map(chr, tables.RAISED.values()))}]+)")
+_LOWERED = {raised: chr(plain) for plain, raised in tables.RAISED.items()}
+
+
+# -------------------------------------------------- files
+
+
+def save(layouts: Mapping[str, pd.DataFrame], stem: str) -> None:
+    """Write stem.tex: these layouts, labelled by the name of the file."""
+    write_whole(stem + ".tex", written(layouts, Path(stem).name))
+
+
+def remake(work: project.Project, name: str) -> list[str]:
+    """Write the .tex of an entry anew from its CSV files, where these say all that it shows.
+
+    Returns
+    -------
+    list of str
+        The files written.
+    """
+    made, spec = [], work.entries[name].spec
+    for stem in (f[:-4] for f in work.figures(name) if f.endswith(".tex")):
+        table = pd.read_csv(f"{stem}.csv") if Path(f"{stem}.csv").is_file() else pd.DataFrame()
+        if {"method", "verdict"} <= set(table):
+            save(cells(work, name, table), stem)
+        elif spec["notebook"] == "data_sets" and len(table):
+            save({f"{spec['source']}. {spec['title']}": tables.sizes(table)}, stem)
+        else:
+            continue
+        made.append(f"{stem}.tex")
+    return made
+
+
+def cells(work: project.Project, name: str, table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The `tables.blocks` of an entry, data sets by their titles."""
+    printed = work.published(name)
+    printed = None if printed is None else str(work.root / printed)
+    blocks = tables.blocks(table, work.entries[name].spec["source"], printed)
+    titles = registry(work.root / "config/datasets.csv")["title"].to_dict()
+    return {caption: _titled(wide, titles) for caption, wide in blocks.items()}
+
+
+def _titled(wide: pd.DataFrame, titles: Mapping[str, str]) -> pd.DataFrame:
+    return wide.rename(index=titles, level="dataset") if "dataset" in wide.index.names else wide
+
+
+# -------------------------------------------------- text
+
+
+def written(layouts: Mapping[str, pd.DataFrame], label: str) -> str:
+    """Booktabs tables, each with its caption and label, in as many parts as fit the page.
+
+    Parameters
+    ----------
+    layouts : mapping
+        Caption -> table of texts. Columns may have two levels; those of one name on the first, a
+        method's, stay together.
+    label : str
+        The labels are ``tab:label``, or ``tab:label:1`` and so on if there are several tables.
+
+    Raises
+    ------
+    ValueError
+        If the columns of one name are wider than the page.
+    """
+    floats = [
+        (caption + ". Continued" * (part > 0), page)
+        for caption, wide in layouts.items()
+        for part, page in enumerate(_pages(wide))
+    ]
+    texts = [PREAMBLE]
+    for number, (caption, page) in enumerate(floats, 1):
+        own = f"tab:{label}:{number}" if len(floats) > 1 else f"tab:{label}"
+        lines = [r"\begin{table}[tbp]", r"\centering\fontsize{9}{11}\selectfont"]
+        lines += [rf"\setlength{{\tabcolsep}}{{{SEP:g}pt}}\setlength{{\belowcaptionskip}}{{4pt}}"]
+        lines += [rf"\caption{{{escaped(caption)}.}}", rf"\label{{{own}}}"]
+        lines += ["\n\\par\\medskip\n".join(map(_tabular, page)), r"\end{table}", ""]
+        texts.append("\n".join(lines))
+    return "\n".join(texts)
+
+
+def escaped(text: str) -> str:
+    """A text as LaTeX shows it letter by letter; marks of verdicts are raised."""
+    parts = _MARK.split(str(text))
+    plain = ["".join(_LETTERS.get(letter, letter) for letter in part) for part in parts[::2]]
+    marks = [mark.translate(_LOWERED).replace("~", r"\sim") for mark in parts[1::2]]
+    after = [re.sub("^ (?=[^(])", "~", part) for part in plain[1:]]
+    return plain[0] + "".join(f"$^{{{m}}}${a}" for m, a in zip(marks, after, strict=True))
+
+
+def _tabular(wide: pd.DataFrame) -> str:
+    levels, columns = wide.index.nlevels, [_pair(column) for column in wide]
+    names = " & ".join(_axis(name) for name in wide.index.names)
+    is_flat = not any(side for _, side in columns)
+    above = names if is_flat else "&" * (levels - 1)
+    rules, form, at = "", "l" * levels, levels
+    for method, own in groupby(columns, key=lambda column: column[0]):
+        wide_by = len(list(own))
+        stack = r"\\".join(escaped(line) for line in _heading(method))
+        stack = rf"\shortstack{{{stack}}}" if r"\\" in stack else stack
+        above += rf" & \multicolumn{{{wide_by}}}{{c}}{{{stack}}}"
+        rules += rf"\cmidrule(lr){{{at + 1}-{at + wide_by}}}" if wide_by > 1 else ""
+        form += rf"@{{\hspace{{{GAP:g}pt}}}}" + "r" * wide_by
+        at += wide_by
+    lines = [rf"\begin{{tabular}}{{@{{}}{form}@{{}}}}", r"\toprule"]
+    below = " & ".join([names, *(escaped(side) for _, side in columns)])
+    lines += [rf"{above} \\{rules}"] * any(method for method, _ in columns)
+    lines += [rf"{below} \\"] * (not is_flat) + [r"\midrule"]
+    before = None
+    for key, row in zip(_keys(wide), wide.itertuples(index=False), strict=True):
+        if before is not None and levels > 1 and key[0] != before[0]:
+            lines.append(r"\addlinespace")
+        new = next((i for i in range(levels) if before is None or key[i] != before[i]), levels - 1)
+        shown = ["" if i < new else escaped(part) for i, part in enumerate(key)]
+        lines.append(" & ".join([*shown, *(escaped(cell) for cell in row)]) + r" \\")
+        before = key
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+
+
+def _pair(column) -> tuple[str, str]:
+    return column if isinstance(column, tuple) else (column, "")
+
+
+def _keys(wide: pd.DataFrame) -> list[tuple[str, ...]]:
+    """What stands before the rows, as texts."""
+    keys = [key if isinstance(key, tuple) else (key,) for key in wide.index]
+    integers = int, np.integer
+    return [tuple(f"{k:,}" if isinstance(k, integers) else str(k) for k in key) for key in keys]
+
+
+def _axis(name: str | None) -> str:
+    """Numbers such as n are formulas; other names begin with a capital."""
+    name = name or ""
+    return f"${name}$" if re.fullmatch("[A-Za-z]", name) else escaped(name[:1].upper() + name[1:])
+
+
+def _heading(method: str) -> list[str]:
+    return textwrap.wrap(method, HEADING, break_long_words=False) or [""]
+
+
+# -------------------------------------------------- what fits the page
+
+
+def _pages(wide: pd.DataFrame) -> list[list[pd.DataFrame]]:
+    """Parts of a table that fit the page, as many on each as fit it one above the other."""
+    pages, left = [[]], HEIGHT
+    for part in _parts(wide):
+        top = LINE * (3 + max(len(_heading(_pair(column)[0])) for column in part))
+        fits = int((HEIGHT - top) / LINE)
+        for rows in np.array_split(np.arange(len(part)), max(1, -(-len(part) // fits))):
+            height = top + LINE * len(rows)
+            if height > left and pages[-1]:
+                pages.append([])
+                left = HEIGHT
+            pages[-1].append(part.iloc[rows])
+            left -= height
+    return pages
+
+
+def _parts(wide: pd.DataFrame) -> list[pd.DataFrame]:
+    """A table in parts by columns: first those of the paper and those of others, then evenly."""
+    if _table_width(wide) <= WIDTH:
+        return [wide]
+    own = [_pair(column)[0] for column in wide]
+    methods = list(dict.fromkeys(own))
+    kinds = [list(group) for _, group in groupby(methods, key=own.count)]
+    parts = []
+    for kind in kinds:
+        for n in range(1, len(kind) + 1):
+            chosen = np.array_split(np.array(kind, dtype=object), n)
+            tried = [wide.loc[:, [method in set(some) for method in own]] for some in chosen]
+            if all(_table_width(part) <= WIDTH for part in tried):
+                break
+        else:
+            raise ValueError(f"columns wider than a page at 9 points: one of {kind}")
+        parts += tried
+    return parts
+
+
+def _table_width(wide: pd.DataFrame) -> float:
+    """Width of a table in points."""
+    labels = list(zip(*_keys(wide), strict=True)) or [()] * wide.index.nlevels
+    names = [name or "" for name in wide.index.names]
+    widths = [max(map(_width, [name, *own])) for name, own in zip(names, labels, strict=True)]
+    between = 2 * SEP * (len(widths) - 1)
+    columns = [_pair(column) for column in wide]
+    texts = [max(map(_width, [side, *wide.iloc[:, i]])) for i, (_, side) in enumerate(columns)]
+    pairs = zip(columns, texts, strict=True)
+    for method, own in groupby(pairs, key=lambda pair: pair[0][0]):
+        inner = [width for _, width in own]
+        widths.append(max(sum(inner) + 2 * SEP * (len(inner) - 1), *map(_width, _heading(method))))
+        between += GAP
+    return sum(widths) + between
+
+
+@cache
+def _width(text) -> float:
+    """Width of a text in points, in Computer Modern at 9: 3 % wider than that at 10, scaled."""
+    font = Path(matplotlib.get_data_path(), "fonts/ttf/cmr10.ttf")
+    # The font has letters of ASCII where they are looked for, and a digit is as wide as a dash.
+    shown = re.sub("[^ -~]", "0", str(text))
+    size = FontProperties(fname=font, size=SIZE)
+    return 1.03 * 72.27 / 72 * TextToPath().get_text_width_height_descent(shown, size, False)[0]
+
+
+if __name__ == "__main__":
+    os.chdir(project.find_root())
+    here = project.load()
+    for entry in here.entries:
+        sys.stdout.writelines(f"{file}\n" for file in remake(here, entry))

@@ -1,0 +1,94 @@
+"""Every table and figure: of which paper, drawn from what, and what its verdicts are."""
+
+import re
+from collections import Counter
+from typing import Any
+
+import pandas as pd
+
+from ofslib.reproduction.project import Project
+from ofslib.reproduction.scoreboard import scoreboard
+from ofslib.reproduction.tables import VERDICTS
+
+PAPERS = {
+    "sfsa": "sfsa: Sun and Barbu",
+    "dissertation": "dissertation: Sun (2019)",
+    "os": "os: Yang et al. (2016)",
+    "ofs": "ofs: Wang et al. (2018)",
+    "barda": "barda: Zhai et al. (2018)",
+    "own": "Of our own",
+}
+# Words of the figures' claims that mean the same as one of the tables' verdicts.
+SAME = {"holds": "agrees", "reproduced": "agrees", "fails": "worse", "not reproduced": "worse"}
+SAME |= {"is violated": "worse", "does not apply": "not comparable"}
+
+
+def paper_of(entry: str) -> str:
+    """The paper that an entry belongs to, by its name; "own" if to none."""
+    first = entry.removeprefix("bounds_").partition("_")[0]
+    return first if first in PAPERS else "own"
+
+
+def in_order(work: Project) -> list[str]:
+    """The entries by paper: tables, figures, theorems, each by its number."""
+
+    def place(entry: str) -> tuple:
+        kinds = ["table" in entry, "figure" in entry, True]
+        parts = [(word.zfill(3), entry) for word in re.findall(r"[a-z]+|\d+", entry)]
+        return list(PAPERS).index(paper_of(entry)), kinds.index(True), parts
+
+    return sorted(work.entries, key=place)
+
+
+def drawn(work: Project, entry: str) -> dict[str, pd.DataFrame]:
+    """The tables that stand behind an entry as it is drawn, by their files; none if it is not."""
+    names = [file for file in work.figures(entry) if file.endswith(".csv")]
+    there = [file for file in names if (work.root / file).is_file()]
+    return {file: pd.read_csv(work.root / file, low_memory=False) for file in there}
+
+
+def rank(word: str) -> int:
+    """The place of a verdict among others: as those of tables, in the order of the rule."""
+    return VERDICTS.index(SAME.get(word, word)) if SAME.get(word, word) in VERDICTS else -1
+
+
+def verdicts(drawn: dict[str, pd.DataFrame]) -> dict[str, int]:
+    """How often each verdict was given in what is drawn of an entry."""
+    told = [table["verdict"].dropna() for table in drawn.values() if "verdict" in table]
+    return dict(Counter(word for column in told for word in column))
+
+
+def overview(work: Project) -> list[dict[str, Any]]:
+    """What there is of each table and figure, in the order of `in_order`.
+
+    Keys: entry, paper, source, title, notebook, parameter (the line that makes the notebook show
+    it), command (that makes it), drawn, runs and runs_made (files of results, at this scale),
+    verdicts (of a paper's table as in `scoreboard`, else all that are given).
+    """
+    board, rows = scoreboard(work).groupby(["table", "verdict"])["cells"].sum(), []
+    for name in in_order(work):
+        spec, tables = work.entries[name].spec, drawn(work, name)
+        runs = len([*work.inputs(name), *work.inputs(name, "time")])
+        row = {"entry": name, "paper": paper_of(name)}
+        row |= {key: spec[key] for key in ("source", "title")}
+        row |= {"notebook": work.notebook(name), "parameter": f'entry = "{name}"'}
+        row |= {"command": work.command(name), "drawn": bool(tables)}
+        row |= {"runs": runs, "runs_made": runs - len(work.lacks(name))}
+        counts = board[name].to_dict() if name in board else verdicts(tables)
+        rows.append(row | {"verdicts": {word: counts[word] for word in sorted(counts, key=rank)}})
+    return rows
+
+
+def as_markdown(rows: list[dict[str, Any]]) -> str:
+    """The rows of `overview` as a table that links their notebooks, which stand beside it."""
+    lines = ["| | notebook | its first cell | runs here | verdicts |", "|---|---|---|---|---|"]
+    for row in rows:
+        name = row["notebook"].rpartition("/")[2]
+        runs = f"{row['runs_made']} of {row['runs']}" if row["runs"] else "none needed"
+        if row["runs_made"] < row["runs"]:
+            runs += f": `{row['command']}`"
+        found = ", ".join(f"{n} {word}" for word, n in row["verdicts"].items())
+        found = found or ("drawn" if row["drawn"] else "not drawn")
+        cells = [f"{row['source']}: {row['title']}", f"[{name}]({name})", f"`{row['parameter']}`"]
+        lines.append("| " + " | ".join([*cells, runs, found]) + " |")
+    return "\n".join(lines)

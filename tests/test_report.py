@@ -1,0 +1,205 @@
+"""The report: it says what the committed files say, in one file; and how it reads the errata."""
+
+import re
+import urllib.parse
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import shipped
+
+from ofslib.reproduction import overview, project
+
+ROOT = Path(__file__).parents[1]
+SPEC = spec_from_file_location("report_script", ROOT / "workflow/scripts/report.py")
+report = module_from_spec(SPEC)
+SPEC.loader.exec_module(report)
+
+
+@pytest.fixture(scope="module")
+def work():
+    return replace(shipped.load(scale=shipped.load().committed), root=ROOT)
+
+
+@pytest.fixture(scope="module")
+def page(work):
+    return report.page(work)
+
+
+class Sections(HTMLParser):
+    """{entry: the verdicts of its cells}, each as (class, data-v, word)."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found, self.links, self.entry, self.cell = {}, [], None, None
+        self.ids, self.images, self.scripts = set(), [], 0
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.ids.add(given.get("id"))
+        self.scripts += tag == "script"
+        if tag == "section":
+            self.entry = given["id"]
+            self.found[self.entry] = []
+        elif tag == "span" and "data-v" in given and self.entry:
+            self.cell = [given["class"], given["data-v"], ""]
+        elif tag == "i" and self.cell:
+            self.cell.append("")
+        elif tag == "a":
+            self.links.append(given["href"])
+        elif tag == "img":
+            self.images.append(given)
+
+    def handle_endtag(self, tag):
+        if tag == "i" and self.cell:
+            self.found[self.entry].append((*self.cell[:2], self.cell[-1]))
+            self.cell = None
+
+    def handle_data(self, data):
+        if self.cell and len(self.cell) == 4:
+            self.cell[-1] += data
+
+
+@pytest.fixture(scope="module")
+def read(page):
+    return Sections(page)
+
+
+def test_the_committed_report_is_that_of_the_committed_files(work, page):
+    if project.load(ROOT, scale=work.scale).entries != work.entries:
+        pytest.skip("a user has added methods or entries")
+    committed = (ROOT / "report.html").read_text(encoding="utf-8")
+    assert committed == page, "python workflow/scripts/report.py makes it anew"
+
+
+def test_it_is_small_enough_to_be_mailed(page):
+    assert len(page.encode()) < 3.5e6
+
+
+def test_each_cell_has_its_verdict_as_colour_and_word(work, read):
+    compared = 0
+    for name, entry in work.entries.items():
+        if entry.spec["form"] != "table":
+            continue
+        drawn = overview.drawn(work, name).values()
+        parts = [part for part in drawn if "strict" in part]
+        if not parts:
+            continue
+        said = [part for part in drawn if "verdict" in part and "strict" not in part]
+        shown = read.found[name]
+        for look, verdict, word in shown:
+            assert look == "v " + verdict.replace(" ", "-")
+            assert overview.SAME.get(word, word) == verdict
+        expected = pd.concat(parts)["verdict"].value_counts()
+        compared += expected.sum()
+        # Beside the cells there is what is said of times: a word for each count.
+        counts = [zip(c["words"], row, strict=True) for c in claims(said) for _, row in c["rows"]]
+        expected = Counter(expected.to_dict()) + Counter(w for row in counts for w, n in row if n)
+        assert Counter(word for _, _, word in shown) == expected, name
+    assert compared > 1701
+
+
+def claims(parts):
+    return [claim for part in parts for claim in report.claims(part)]
+
+
+def test_every_entry_is_found_from_the_contents(work, read):
+    assert set(read.found) == set(work.entries)
+    assert {link[1:] for link in read.links if link[:1] == "#"} == {*work.entries, "top"}
+    assert {link[1:] for link in read.links if link[:1] == "#"} <= read.ids
+
+
+def test_links_lead_to_files_of_the_checkout_or_to_logs(read):
+    files = {link for link in read.links if link[:1] != "#"}
+    lost = {f for f in files if not (f.startswith("logs/") or (ROOT / f).exists())}
+    assert lost == set()
+    assert {"notebooks/recovery_table.ipynb", "config/experiments/ofs.yaml"} <= files
+    assert {"docs/errata.md", "config/published/sfsa_table_1.csv"} <= files
+    assert "logs/standard/sfsa_table_1.txt" in files
+
+
+def test_a_newcomer_finds_a_table_its_verdicts_and_its_notebook(page):
+    section = page[page.index('<section id="dissertation_table_5_1"') :]
+    section = section[: section.index("</section>")]
+    for text in ("Tables 5.1 and 5.2", "notebooks/recovery_table.ipynb", "agrees"):
+        assert text in section
+    assert "entry = &#34;dissertation_table_5_1&#34;" in section
+
+
+def test_a_scale_that_is_not_the_papers_is_said(work, page):
+    assert 'class="banner"' in page and "Scale: standard" in page
+    template = report.ENVIRONMENT.from_string(report.TEMPLATE.read_text(encoding="utf-8"))
+    empty = {"provenance": {}, "papers": {}, "sections": [], "score": {"papers": [], "methods": {}}}
+    empty |= {"said": {}, "same": {}, "rule": "", "verdicts": []}
+    assert 'class="banner"' not in template.render(scale="paper", **empty)
+
+
+def test_pictures_are_whole_and_of_their_own(work, read):
+    figures = [n for n, e in work.entries.items() if e.spec["form"] == "figure"]
+    figures = [name for name in figures if overview.drawn(work, name)]
+    assert len(read.images) == len(figures) and read.scripts == 1
+    for image in read.images:
+        svg = urllib.parse.unquote(image["src"].partition(",")[2])
+        assert svg.startswith("<svg ") and svg.endswith("</svg>") and image["alt"]
+        assert set(re.findall(r"#([\w.-]{8,})['\")]", svg)) <= set(re.findall(r"id='([^']+)'", svg))
+
+
+def test_a_picture_keeps_its_shapes():
+    shape = '<path id="a" d="M 1.26 -20.04 \nL 3.999 4.0 \nz\n" style="fill: #ff0000"/>'
+    moved = '<g id="b" transform="translate(1.234 5.678) scale(0.015625)"/><use x="1.5" href="#a"/>'
+    size = 'width="72pt" height="36.4pt"'
+    svg = f'<?xml version="1.0"?><svg {size}><metadata>who</metadata>{shape}{moved}</svg>'
+    found = report.picture(svg)
+    assert (found["width"], found["height"]) == (72, 36)
+    assert urllib.parse.unquote(found["src"].partition(",")[2]) == (
+        "<svg width='72pt' height='36.4pt'><path id='a' d='M1.3-20L4 4z' style='fill:#ff0000'/>"
+        "<g transform='translate(1.2 5.7) scale(0.015625)'/><use x='1.5' href='#a'/></svg>"
+    )
+
+
+def test_all_errata_are_read_and_those_of_a_table_stand_beside_it(page):
+    text = (ROOT / "docs/errata.md").read_text(encoding="utf-8")
+    items = report.errata(text)
+    assert len(items) == len(re.findall(r"^\*\*\w+ \d+\.\*\*", text, re.M)) > 30
+    assert {item["paper"] for item in items} <= set(overview.PAPERS)
+    assert page.count("<summary>Erratum ") > 40
+
+
+def test_errata_are_read_by_what_they_name():
+    assert report.labels("Tables 1 to 3, Figure 5.1 and Theorems 2 and A.1") == {
+        *("Table 1", "Table 2", "Table 3", "Figure 5.1", "Theorem 2", "Theorem A.1")
+    }
+    assert report.labels("Tables 5.1, A.1; Fig. 2, corollary") == {
+        *("Table 5.1", "Table A.1", "Figure 2")
+    }
+    text = "# All\n## sfsa (Sun)\n### Inferred\n**sfsa 1.** **One.** Table 1\n   is `so`.\n"
+    text += "### Typo\n**sfsa 2.** Two\n## os\n**os 1.** x\n"
+    items = report.errata(text)
+    assert [(i["paper"], i["number"], i["kind"], i["text"]) for i in items] == [
+        ("sfsa", "1", "Inferred", "**One.** Table 1 is `so`."),
+        ("sfsa", "2", "Typo", "Two"),
+        ("os", "1", "", "x"),
+    ]
+    assert [item["title"] for item in items] == ["One.", "Two …", "x …"]
+    assert report.about(items[0], "sfsa_table_1", "Sun, Table 1")
+    assert not report.about(items[0], "sfsa_table_2", "Sun, Table 2")
+    assert not report.about(items[0], "ofs_table_1", "Wang, Table 1")
+    assert report.markdown(items[0]["text"]) == "<b>One.</b> Table 1 is <code>so</code>."
+    assert report.markdown("[a](b) <i>") == "a &lt;i&gt;"
+
+
+def test_the_list_of_notebooks_names_each_entry_once(work):
+    rows = overview.overview(work)
+    assert sorted(row["entry"] for row in rows) == sorted(work.entries)
+    lines = overview.as_markdown(rows).splitlines()[2:]
+    for row, line in zip(rows, lines, strict=True):
+        name = row["notebook"].removeprefix("notebooks/")
+        assert f"[{name}]({name})" in line and f'`entry = "{row["entry"]}"`' in line
+    assert [row["paper"] for row in rows] == sorted(
+        (row["paper"] for row in rows), key=list(overview.PAPERS).index
+    )

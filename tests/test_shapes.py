@@ -1,0 +1,277 @@
+"""The stand-ins for large public sets: their law, and that blocks and starts do not matter."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import shipped
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import roc_auc_score
+
+from ofslib.reproduction import experiment
+from ofslib.simulate import AvazuShaped, PowerLawRows, URLShaped, WebspamShaped
+
+# The shapes, small: rows of a day, days and features in proportion
+SMALL = {
+    "URL": URLShaped(p=20_000, k=60, nonzeros=40, day_rows=700, days=12, train_days=9),
+    "Avazu": AvazuShaped(p=5000, k=50),
+    "webspam": WebspamShaped(p=30_000, k=200, nonzeros=150),
+}
+shapes = pytest.mark.parametrize("design", SMALL.values(), ids=SMALL)
+
+
+def drawn(design, n, seed=0, **how):
+    blocks = list(design.stream(n, np.random.default_rng(seed), **how))
+    return sp.vstack([X for X, _ in blocks]), np.concatenate([y for _, y in blocks]), blocks
+
+
+def assert_same_rows(one, other):
+    for part in ("indptr", "indices", "data"):
+        assert_array_equal(getattr(one[0], part), getattr(other[0], part))
+    assert_array_equal(one[1], other[1])
+
+
+# ---------------------------------------- the same rows, however they are asked for
+
+
+@shapes
+@pytest.mark.parametrize("block_rows", [1, 7, 699, 5000])
+def test_rows_do_not_depend_on_the_blocks(design, block_rows):
+    n = 30 if block_rows == 1 else 2500
+    whole, parts = drawn(design, n), drawn(design, n, block_rows=block_rows)
+    assert_same_rows(whole, parts)
+    sizes = [X.shape[0] for X, _ in parts[2]]
+    assert sum(sizes) == n and set(sizes[:-1]) <= {block_rows} and sizes[-1] <= block_rows
+
+
+@shapes
+@pytest.mark.parametrize("start", [1, 699, 700, 1873])
+def test_a_stream_that_starts_later_has_the_later_rows(design, start):
+    X, y, _ = drawn(design, 2000)
+    assert_same_rows((X[start:], y[start:]), drawn(design, 2000, start=start, block_rows=300))
+
+
+@shapes
+def test_a_longer_stream_begins_alike_and_another_seed_does_not(design):
+    X, y, _ = drawn(design, 3000)
+    assert_same_rows((X[:800], y[:800]), drawn(design, 800))
+    assert drawn(design, 800, seed=1)[0].indices[:50].tolist() != X.indices[:50].tolist()
+
+
+@shapes
+def test_rows_are_as_kernels_read_them(design):
+    X, y, ((block, _), *_) = drawn(design, 500)
+    assert block.indices.dtype == np.int32 and block.data.dtype == y.dtype == np.float64
+    assert sp.csr_array((X.data, X.indices, X.indptr), X.shape).has_canonical_format
+    assert (X.data > 0).all() and set(y) == {-1.0, 1.0}
+
+
+# ---------------------------------------- the law
+
+
+@shapes
+def test_features_are_as_frequent_as_the_law_says(design):
+    n, day = 20_000, design.days - 1 if design.train_days is None else design.train_days
+    X, _ = design.sample(n, np.random.default_rng(3))
+    expected, found = n * design.frequency(day), np.bincount(X.indices, minlength=design.p)
+    # Whole rows and features, then groups of features in each of which a hundred entries are due
+    assert found.sum() / n == pytest.approx(design.nonzeros, rel=0.02)
+    group = (np.cumsum(expected) // 100).astype(int)
+    due, seen = np.bincount(group, expected), np.bincount(group, found)
+    error = np.sqrt(np.maximum(due, 1.0))
+    assert np.abs(seen - due).max() < 6 * error[np.abs(seen - due).argmax()]
+    assert np.mean(((seen - due) / error) ** 2) < 1.2
+    assert found[expected == 0].sum() == 0
+
+
+@pytest.mark.parametrize("exponent", [0.8, 1.0, 1.2])
+def test_popularity_is_a_power_law(exponent):
+    """The slope of log frequency against log rank, as it is estimated of words."""
+    design = PowerLawRows(p=100_000, k=10, nonzeros=15, exponent=exponent)
+    X, _ = design.sample(100_000, np.random.default_rng(0))
+    found = np.sort(np.bincount(X.indices, minlength=design.p))[::-1]
+    rank = np.unique(np.geomspace(20, 2000, 40).astype(int))
+    slope, _ = np.polyfit(np.log(rank), np.log(found[rank]), 1)
+    assert slope == pytest.approx(-exponent, abs=0.05)
+
+
+@shapes
+def test_share_of_labels_and_spread_of_the_margin(design):
+    X, y = design.sample(20_000, np.random.default_rng(1))
+    margin = X @ design.coef
+    # The scale is that of 4000 rows of several days.
+    assert margin.std() == pytest.approx(design.signal, rel=0.1)
+    assert (y > 0).mean() == pytest.approx(design.positive, abs=0.03)
+    # Of rows of about equal margin as many are +1 as the law says.
+    p = 1 / (1 + np.exp(-margin - design.intercept))
+    for part in np.array_split(np.argsort(p), 20):
+        spread = np.sqrt((p[part] * (1 - p[part])).sum())
+        assert abs((y[part] > 0).sum() - p[part].sum()) < 5 * spread + 1e-6
+
+
+@shapes
+def test_true_features_and_the_best_auc(design):
+    coef = design.coef
+    assert_array_equal(np.flatnonzero(coef), design.support)
+    assert len(design.support) == design.k and not np.isin(np.arange(9), design.support).any()
+    X, y = design.sample(20_000, np.random.default_rng(5))
+    best = design.auc(coef)
+    assert best == pytest.approx(roc_auc_score(y, X @ coef), abs=0.01)
+    assert design.auc(np.zeros(design.p)) == pytest.approx(0.5)
+    noisy = coef + np.random.default_rng(0).normal(size=design.p) * np.abs(coef).max() / 3
+    assert design.auc(noisy) < best
+    assert design.auc(-coef) == pytest.approx(1 - best)
+
+
+def test_entries_of_each_shape():
+    """Of URL most are 1; of Avazu one of each field; webspam's rows have the norm 1."""
+    X, _ = SMALL["URL"].sample(2000, np.random.default_rng(0))
+    assert (X.data == 1).mean() == pytest.approx(0.9, abs=0.02)
+    assert np.diff(X.indptr).std() > 3
+    X, _ = SMALL["Avazu"].sample(2000, np.random.default_rng(0))
+    assert (np.diff(X.indptr) == 15).all() and (X.data == 1).all()
+    ends = X.indices.reshape(-1, 15).max(axis=0)
+    assert (X.indices.reshape(-1, 15)[:, 1:] > ends[:-1]).all()
+    X, _ = SMALL["webspam"].sample(2000, np.random.default_rng(0))
+    assert_allclose(np.sqrt(X.multiply(X).sum(axis=1)), 1)
+    lengths = np.diff(X.indptr) / 150
+    assert lengths.min() < 0.5 and lengths.max() > 1.5
+
+
+def test_vocabulary_grows_by_a_cohort_a_day_and_old_features_fade():
+    design = SMALL["URL"]
+    days, first, fresh = design.days, 4000, 16_000 // design.days
+    of_day = [X for X, _ in drawn(design, days * 700, block_rows=700)[2]]
+    for day, X in enumerate(of_day):
+        live = first + round(16_000 * (day + 1) / days)
+        assert live - fresh <= X.indices.max() < live
+    # A cohort loses a tenth of its entries a day, but for what the sum over all loses meanwhile.
+    third = slice(first + round(16_000 * 2 / days), first + round(16_000 * 3 / days))
+    frequency = [design.frequency(day)[third].sum() for day in range(days)]
+    entries = [np.isin(X.indices, np.r_[third]).sum() for X in of_day]
+    assert entries[:2] == [0, 0] and frequency[:2] == [0, 0]
+    assert_allclose(entries[2:], 700 * np.array(frequency[2:]), rtol=0.1)
+    whole = [(0.9 ** np.arange(day + 1)).sum() for day in range(days)]
+    faded = np.array(frequency[2:]) * whole[2:]
+    assert_allclose(faded[1:] / faded[:-1], 0.9, rtol=0.06)  # strata end between features
+    # Distinct features until each day, against their expectation
+    seen, missed = set(), np.ones(design.p)
+    for day, X in enumerate(of_day):
+        seen.update(X.indices.tolist())
+        missed *= (1 - design.frequency(day)) ** 700
+        assert len(seen) == pytest.approx((1 - missed).sum(), rel=0.02)
+
+
+def test_test_rows_are_of_the_day_after_training():
+    design = SMALL["URL"]
+    X, _ = design.sample(3000, np.random.default_rng(0))
+    live = 4000 + round(16_000 * 10 / 12)
+    assert live - 16_000 // 12 <= X.indices.max() < live
+    assert design.support.max() < live - 16_000 // 12
+
+
+@pytest.mark.parametrize("cls", [URLShaped, AvazuShaped, WebspamShaped])
+def test_at_full_size_memory_is_that_of_the_truth_and_a_block(cls):
+    design = cls()
+    tracemalloc.start()
+    blocks = design.stream(10**6, np.random.default_rng(0), start=600_000)
+    for _ in range(2):
+        X, _ = next(blocks)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert X.shape[1] == design.p and 1e6 < X.nnz < 4e6
+    assert peak < 2 * 4 * design.p + 200e6
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"p": 99}, "k=10"),
+        ({"p": 0}, "p=0"),
+        ({"p": 2**31}, "p=2147483648"),
+        ({"nonzeros": 1001}, "nonzeros=1001"),
+        ({"nonzeros": 600, "least": 0.1}, "nonzeros=600"),
+        ({"least": 0.0}, "least=0"),
+        ({"exponent": -1.0}, "exponent=-1"),
+        ({"real": 1.5}, "real=1.5"),
+        ({"positive": 1.0}, "positive=1"),
+        ({"signal": 0.0}, "signal=0"),
+        ({"days": 3}, "day_rows=None"),
+        ({"days": 3, "day_rows": 5, "train_days": 3}, "train_days=3"),
+        ({"lasting": 0.5}, "changing=0"),
+        ({"changing": 0.5}, "changing=0.5"),
+        ({"fading": 0.0}, "fading=0"),
+        ({"unit_norm": 1}, "unit_norm=1"),
+    ],
+)
+def test_a_law_that_cannot_be(given, name):
+    with pytest.raises(ValueError, match=name):
+        PowerLawRows(**{"p": 1000, "k": 10, "nonzeros": 20} | given)
+
+
+def test_rows_that_cannot_be_drawn():
+    design, rng = SMALL["Avazu"], np.random.default_rng(0)
+    wrong = (({"n": 0}, "n=0"), ({"block_rows": 0}, "block_rows=0"), ({"start": 9}, "start=9"))
+    for given, name in wrong:
+        with pytest.raises(ValueError, match=name):
+            next(design.stream(**{"n": 9, "rng": rng} | given))
+    for day in (-1, 1, 0.5):
+        with pytest.raises(ValueError, match=f"day={day}"):
+            design.frequency(day)
+    with pytest.raises(ValueError, match="rng=7"):
+        design.sample(3, 7)
+
+
+# ---------------------------------------- the entries on them
+
+
+def on_stand_ins(scale):
+    return {
+        name: entry
+        for name, entry in shipped.load(scale=scale).entries.items()
+        if any(s.spec["data"].get("simulate", "").endswith("_shaped") for s in entry.settings)
+    }
+
+
+def test_an_entry_on_stand_ins_says_so_and_stands_beside_no_published_number():
+    found = on_stand_ins("paper")
+    assert {f"{name}_stand_in" for name in ("sfsa_table_4", "dissertation_table_4_5")} == set(found)
+    for name, entry in found.items():
+        assert "published" not in entry.spec and name.endswith("_stand_in")
+        for text in (entry.spec["title"], entry.spec["source"], *entry.spec["readings"]):
+            assert "synthetic stand-in" in text
+        real = shipped.load(scale="paper").entries[name.removesuffix("_stand_in")].spec
+        assert entry.spec["tune"] == real["tune"]
+        assert entry.spec["methods"].items() >= real["methods"].items()
+
+
+def test_at_full_size_the_entries_are_of_the_published_sizes():
+    sizes = {}
+    for entry in on_stand_ins("paper").values():
+        for setting in entry.to_run:
+            data, axes = setting.spec["data"], setting.spec["axes"]
+            if axes["size"] == "full":
+                sizes[axes["set"]] = data["n"], data["p"]
+                # A model of so many features, and a block of rows
+                assert setting.mem_mb == 4000
+    design = URLShaped()
+    assert sizes["URL"] == (100 * design.day_rows, 3_231_961)
+    assert 0 <= design.days * design.day_rows - 2_396_130 < design.days
+    assert sizes["Avazu"] == (10_000_000, 1_000_000) and sizes["Webspam"] == (200_000, 16_609_143)
+    for entry in on_stand_ins("smoke").values():
+        assert [setting.spec["axes"]["size"] for setting in entry.to_run] == ["small"]
+
+
+def test_a_stand_in_is_run_as_a_real_set_is_and_the_law_is_the_best_model():
+    (setting,) = on_stand_ins("smoke")["sfsa_table_4_stand_in"].to_run
+    spec = setting.spec | {"replicates": 1, "metrics": ["DR", "AUC", "accuracy"]}
+    spec |= {"methods": {m: spec["methods"][m] for m in ("SOFS", "law of the labels")}}
+    spec |= {"data": spec["data"] | {"n": 4000, "p": 8000, "k": 40, "day_rows": 40}}
+    table = experiment.run(spec, progress=False).set_index(["method", "metric"])["value"]
+    design = URLShaped(p=8000, k=40, day_rows=40)
+    law = table["law of the labels"]
+    assert set(law.index) == {"DR", "AUC", "accuracy"} and law["DR"] == 100
+    assert law["AUC"] == pytest.approx(design.auc(design.coef), abs=0.01)
+    assert law["accuracy"] > 90
+    assert "tuned gamma" in table["SOFS"] and 0.5 < table["SOFS", "AUC"] < law["AUC"]
