@@ -179,4 +179,5 @@ def test_the_papers_entries_name_their_steps():
             for label, method in setting.spec["methods"].items():
                 cls = find_class(method["class"])
                 if issubclass(cls, Automatic) and entry.spec["source"] != "Of our own":
-                    assert cls.step_parameter in method.keys() | tuned, (entry.name, label)
+                    named = method.keys() | method.get("sweep", {}).keys() | tuned
+                    assert cls.step_parameter in named, (entry.name, label)

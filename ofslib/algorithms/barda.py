@@ -194,7 +194,8 @@ def fold(state, block, hp):
     for i in range(len(order)):
         x = row(X, order[i])
         margins[i] = predict(state, x, hp)
-        if not np.isfinite(margins[i]):
+        # A row that is scaled down would hide that its loss is no number.
+        if not np.isfinite(margins[i] * margins[i]):
             return i
         c = within(x, hp.largest)
         s = c * slope(hp.loss, c * margins[i], y[order[i]])
@@ -239,13 +240,14 @@ class BARDAClassifier(AutomaticAdaptive, RowClassifier, RowStream):
         )
 
     def _read_hyper(self, n_rows):
-        decay = 0.0 if self.learning_rate == "auto" else self.alpha * self.learning_rate
         own = {"own": float(self.fit_intercept), "largest": np.inf}
-        return super()._read_hyper(n_rows, decay=decay, **own)
+        # Of an automatic step times it: `_in_units`.
+        own["decay"] = self.alpha * (1.0 if self._automatic else self.learning_rate)
+        return super()._read_hyper(n_rows, **own)
 
     def _in_units(self, hyper, mean, heaviest):
         step, own = 2.0 / mean, hyper.intercept * mean / 2.0
-        scaled = {"decay": self.alpha * step, "own": own, "largest": _HEAVY * mean}
+        scaled = {"decay": hyper.decay * step, "own": own, "largest": _HEAVY * mean}
         return hyper._replace(learning_rate=step, **scaled)
 
     def _settle(self, state, mean):

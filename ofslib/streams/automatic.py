@@ -51,7 +51,8 @@ class Automatic:
 
     @property
     def _automatic(self) -> bool:
-        return getattr(self, self.step_parameter) == "auto"
+        # The parameter may have changed since it last learned.
+        return self._learned_with[self.step_parameter] == "auto"
 
     def _read_hyper(self, n_rows: int | None, **own: Any) -> NamedTuple:
         own = {"least": 1.0} | own
