@@ -1,5 +1,6 @@
 """Steps that follow the size of the rows: the unit of X, and of y, does not matter."""
 
+import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,7 +11,7 @@ import ofslib
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, value
 from ofslib.reproduction.methods import find_class
 from ofslib.simulate import Equicorrelated
-from ofslib.streams.automatic import Automatic
+from ofslib.streams.automatic import Automatic, AutomaticAdaptive
 
 METHODS = [cls for name in dir(ofslib) if isinstance(cls := getattr(ofslib, name), type)]
 METHODS = [cls for cls in METHODS if issubclass(cls, Automatic)]
@@ -29,10 +30,10 @@ def rows(cls, n=300, p=50):
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 def test_the_unit_of_the_features_does_not_matter(cls, fit_intercept, form):
     X, y = rows(cls)
-    # B-AMD has two parameters with a unit of their own, of which one counts for its intercept too.
-    powers = {"delta": 1, "alpha": 2} if cls is ofslib.BAMDClassifier else {}
-    own = {"k": 5, "fit_intercept": fit_intercept and not powers, "random_state": 0}
-    one = cls(**own).fit(form(X), y)
+    # Two parameters with a unit of their own, of which one counts for the intercept too: hardly.
+    powers = {"delta": 1, "alpha": 2} if issubclass(cls, AutomaticAdaptive) else {}
+    own = {"k": 5, "fit_intercept": fit_intercept, "random_state": 0}
+    one = cls(**own, **({"delta": 1e-12} if powers else {})).fit(form(X), y)
     assert len(one.support_) > 1
     for unit in (2.0**-10, 0.3, 1e4):
         scaled = {name: getattr(one, name) * unit**power for name, power in powers.items()}
@@ -96,6 +97,67 @@ def test_it_is_its_definition(batch_size):
     assert len(set(steps)) > 8
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("alpha", [0.0, 3.0])
+def test_barda_is_its_definition_with_the_unit_of_each_row(form, alpha):
+    """Rows shrink a hundredfold: bounds of what was seen with smaller steps are no longer any.
+
+    One of more than twice the mean counts as scaled down to that.
+    """
+    X, y = rows(ofslib.BARDAClassifier)
+    X *= np.geomspace(1, 0.01, len(X))[:, None] * np.random.default_rng(2).random(X.shape)
+    X[::7] *= 20
+    sizes = np.abs(X).sum(axis=1)
+    known = [1 << max(seen.bit_length() - 1, 0) for seen in range(len(X))]
+    own = {"k": 5, "alpha": alpha, "delta": 1e-4, "loss": "squared_hinge"}
+    means = np.array([sizes[:n].mean() for n in known])
+    heavy = np.maximum(1, sizes / (2 * means))
+    assert np.sum(heavy > 1) > 5
+    own_rows, labels = X / heavy[:, None], np.where(y, 1, -1)
+    coef, _, margins = naive.barda(
+        own_rows, labels, **own, learning_rate=2 / means, intercept=False
+    )
+    model = ofslib.BARDAClassifier(**own, fit_intercept=False, shuffle=False).fit(form(X), y)
+    assert_allclose(model.coef_, coef, rtol=1e-9)
+    assert model.online_score_ == np.mean((np.array(margins) > 0) == y)
+
+
+@pytest.mark.parametrize(
+    ("cls", "moves"), [(ofslib.BARDAClassifier, 2), (ofslib.BAMDClassifier, 1)]
+)
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_by_how_much_the_margin_of_the_first_row_moves(cls, moves, unit):
+    x = unit * np.random.default_rng(0).standard_normal((1, 20))
+    model = cls(k=20, alpha=0.0, delta=1e-12, fit_intercept=False)
+    model.partial_fit(x, [1], classes=[0, 1])
+    assert_allclose(model.decision_function(x), moves)
+
+
+@every_method
+def test_the_scale_of_the_weights_does_not_matter(cls):
+    X, y = rows(cls)
+    weight = np.random.default_rng(3).lognormal(0, 1, len(X))
+    # What is weighed against the losses is not scaled by them.
+    own = {"alpha": 0.0, "delta": 1e-12}.items()
+    own = {name: value for name, value in own if name in cls().get_params()}
+    one, other = (cls(k=5, fit_intercept=False, random_state=0, **own) for _ in range(2))
+    one.fit(X, y, sample_weight=weight)
+    other.fit(X, y, sample_weight=1000 * weight)
+    assert len(one.support_) > 1
+    assert_allclose(other.coef_, one.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("cls", [m for m in METHODS if m.__name__.endswith("Regressor")])
+def test_a_row_of_weight_w_is_that_times_its_root(cls):
+    """The squared error knows no difference, and neither does the step."""
+    X, y = rows(cls)
+    weight = np.random.default_rng(3).lognormal(0, 1, len(X))
+    root, own = np.sqrt(weight), {"k": 5, "fit_intercept": False, "random_state": 0}
+    weighted = cls(**own).fit(X, y, sample_weight=weight)
+    scaled = cls(**own).fit(root[:, None] * X, root * y)
+    assert_allclose(weighted.coef_, scaled.coef_, rtol=1e-9)
+
+
 @pytest.mark.parametrize("cls", [ofslib.OPGRegressor, ofslib.TruncatedGradientRegressor])
 def test_shrinkages_that_wait_are_those_of_the_steps_that_were(cls):
     """Sparse rows, of which each feature has few; the steps change at every larger row."""
@@ -117,4 +179,5 @@ def test_the_papers_entries_name_their_steps():
             for label, method in setting.spec["methods"].items():
                 cls = find_class(method["class"])
                 if issubclass(cls, Automatic) and entry.spec["source"] != "Of our own":
-                    assert cls.step_parameter in method.keys() | tuned, (entry.name, label)
+                    named = method.keys() | method.get("sweep", {}).keys() | tuned
+                    assert cls.step_parameter in named, (entry.name, label)

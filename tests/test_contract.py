@@ -62,7 +62,7 @@ DENSE_STEPS = {"SADMMRegressor"}
 # One pass over fifty rows with weights of 1000 and .0001 and features with a spread of 20: a step
 # overshoots and the last ones decide. With features of a hundredth they do what the check asks for
 # (test_heavy_rows_decide).
-LEAP_WITH_HEAVY_ROWS = {"ARDAClassifier", "AdaFobosClassifier", "BARDAClassifier"}
+LEAP_WITH_HEAVY_ROWS = {"ARDAClassifier", "AdaFobosClassifier"}
 LEAP_WITH_HEAVY_ROWS |= {"RDAClassifier", "OPGClassifier", "SGDTClassifier"}
 
 # {estimator: {check of scikit-learn: why it cannot pass}}. No others are wanted.
@@ -80,9 +80,6 @@ EXPECTED_FAILURES = {
     # Of so few rows they have only observed: no model.
     if not name.startswith("Anytime")
 }
-EXPECTED_FAILURES["SFSAClassifier"]["check_class_weight_classifiers"] = (
-    "of its two mini-batches the first is only observed: one step"
-)
 SKIPPED = {"check_array_api_input"}  # needs SCIPY_ARRAY_API=1
 
 

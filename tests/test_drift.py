@@ -68,7 +68,7 @@ def test_fit_that_forgets_keeps_the_order_of_the_rows():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"forget": 24}, "forget=24 rows must be at least batch_size=25 rows"),
+        ({"forget": 24, "batch_size": 25}, "forget=24 rows must be at least batch_size=25 rows"),
         ({"forget": 100, "maturity": 101}, "forget=100 rows must be at least maturity=101 rows"),
         ({"forget": 0}, "'forget' parameter of SFSARegressor must be"),
     ],

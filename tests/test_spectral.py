@@ -1,11 +1,14 @@
 """The step size without tuning, and the sets of features at any time."""
 
+import warnings
+
 import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
+from sklearn.exceptions import ConvergenceWarning
 
 from ofslib import AnytimeSFSAClassifier, AnytimeSFSARegressor, SFSAClassifier, SFSARegressor
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, majorant, value
@@ -135,6 +138,73 @@ def test_it_finds_as_many_features_as_the_best_screening():
         score = (y * np.exp(norm.logpdf(t) - norm.logcdf(t))) @ (X - factor[:, None])
         bound.append(detection_rate(np.argsort(-np.abs(score))[:20], design.support))
     assert np.mean(found) > np.mean(bound) - 8
+
+
+@pytest.mark.parametrize(
+    ("kind", "n", "own", "size"),
+    [
+        (SFSAClassifier, 1300, {}, 5),  # 260 steps
+        (SFSARegressor, 1300, {}, 3),  # 325, until three quarters of the rows
+        (SFSAClassifier, 1300, {"maturity": 500}, 2),
+        (SFSAClassifier, 120, {}, 1),
+        (SFSAClassifier, 6400, {}, 25),
+        (SFSAClassifier, 1300, {"forget": 600}, 2),
+        (SFSAClassifier, 1300, {"learning_rate": 0.01}, 25),
+        (AnytimeSFSAClassifier, 1300, {"first_maturity": 400}, 25),
+    ],
+)
+def test_few_rows_are_cut_to_many_mini_batches(kind, n, own, size):
+    X, y = Equicorrelated(50, 5).sample(n, np.random.default_rng(0))
+    y = y if kind is SFSARegressor else y > 0
+    own |= {"k": 5, "random_state": 0}
+    found, expected = (kind(**own, batch_size=b).fit(X, y) for b in (None, size))
+    assert_array_equal(found.coef_, expected.coef_)
+    assert found.intercept_ == expected.intercept_ and found.batch_size is None
+
+
+def test_few_rows_give_a_model_that_predicts():
+    """Mini-batches of 25 would be one, which tells the step only."""
+    design = Equicorrelated(30, 3, task="classification")
+    X, y = design.sample(1020, np.random.default_rng(0))
+    for n in (20, 100):
+        model = SFSAClassifier(k=3, random_state=0).fit(X[:n], y[:n])
+        assert model.score(X[20:], y[20:]) > 0.75
+
+
+def test_few_rows_find_as_much_as_many_steps_do():
+    """The design of sfsa Table 1 at a tenth of its size, and few rows."""
+    found = []
+    for seed in range(3):
+        design = Equicorrelated(500, 10)
+        X, y = design.sample(500, np.random.default_rng(seed))
+        model = SFSARegressor(k=10, fit_intercept=False, random_state=0).fit(X, y)
+        found.append(detection_rate(model.support_, design.support))
+    assert np.mean(found) > 90
+
+
+@pytest.mark.parametrize("multiclass", ["ovr", "joint"])
+@pytest.mark.parametrize(
+    ("kind", "own", "rows"),
+    [
+        (SFSAClassifier, {}, 225),
+        (SFSAClassifier, {"batch_size": 3}, 27),
+        (AnytimeSFSAClassifier, {"first_maturity": 800}, 75),
+    ],
+)
+def test_who_asks_too_early_is_told_once(kind, own, rows, multiclass):
+    """What is shown first tells how large the steps may be; only a model that is asked for says."""
+    X, y = np.random.default_rng(0).standard_normal((rows, 9)), np.arange(rows) % 3
+    model = kind(k=2, multiclass=multiclass, **own)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(X[:20], y[:20])
+    with pytest.warns(ConvergenceWarning, match=f"first {rows} rows .* and 20 were shown"):
+        assert not model.coef_.any()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(X)
+        assert not model.partial_fit(X[20:-1], y[20:-1]).coef_.any()
+        assert model.partial_fit(X[-1:], y[-1:]).coef_.any()
 
 
 @pytest.mark.parametrize("kind", [SFSAClassifier, AnytimeSFSAClassifier])

@@ -81,13 +81,13 @@ def coefficients(state, hp):
 def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
     squares, eta = grid.memory[0], hp.learning_rate
-    if not begin_step(grid, hp.loss):
+    if not begin_step(grid, hp.loss, True):
         return False
     W, l1, nonzeros, last = grid.W, grid.l1, grid.nonzeros, len(grid.w) - 1
-    for start in range(0, len(W), TILE):
-        gradients = gradient(grid, start)
-        for j in range(start, start + len(gradients)):
-            w, square, g = W[j], squares[j], gradients[j - start]
+    for start in range(0, grid.n_features[0], TILE):
+        features, gradients = gradient(grid, start)
+        for i, j in enumerate(features):
+            w, square, g = W[j], squares[j], gradients[i]
             for q in range(len(l1)):
                 square[q] += g[q] * g[q]
                 rate = eta / (hp.delta + np.sqrt(square[q]))

@@ -62,13 +62,13 @@ def learn(sums, j, g, delta):
 def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
     G, squares, eta = grid.memory[0], grid.memory[1], hp.learning_rate
-    if not begin_step(grid, hp.loss):
+    if not begin_step(grid, hp.loss, True):
         return False
     W, l1, nonzeros, t, last = grid.W, grid.l1, grid.nonzeros, grid.steps[0], len(grid.w) - 1
-    for start in range(0, len(W), TILE):
-        gradients = gradient(grid, start)
-        for j in range(start, start + len(gradients)):
-            w, total, square, g = W[j], G[j], squares[j], gradients[j - start]
+    for start in range(0, grid.n_features[0], TILE):
+        features, gradients = gradient(grid, start)
+        for i, j in enumerate(features):
+            w, total, square, g = W[j], G[j], squares[j], gradients[i]
             for q in range(len(l1)):
                 total[q] += g[q]
                 square[q] += g[q] * g[q]

@@ -12,9 +12,9 @@ from ofslib._jit import kernel
 from ofslib.kernels.hard_threshold import keep_largest, least_value
 from ofslib.kernels.losses import Loss, slope
 from ofslib.kernels.rows import entry, length, row
-from ofslib.streams.automatic import Automatic
-from ofslib.streams.parameters import NOT_NEGATIVE, POSITIVE, estimator, one_of, param
-from ofslib.streams.row_stream import Adaptive, RowClassifier, RowStream
+from ofslib.streams.automatic import AutomaticAdaptive
+from ofslib.streams.parameters import NOT_NEGATIVE, estimator, param
+from ofslib.streams.row_stream import RowClassifier, RowStream
 
 
 class Hyper(NamedTuple):
@@ -93,24 +93,15 @@ def fold(state, block, hp):
 
 
 @estimator
-class BAMDClassifier(Adaptive, RowClassifier, Automatic, RowStream):
+class BAMDClassifier(AutomaticAdaptive, RowClassifier, RowStream):
     """Budgeted Adaptive Mirror Descent for classification (barda, Algorithm 2).
 
     Frequent features learn slowly and rare ones fast. Cost: O(entries of the row + k) per row.
     """
 
-    learning_rate: float | str = param(
-        "Step size eta, by which a coefficient moves when its feature is first seen. auto: the "
-        "inverse of the mean of |x|_1 over the rows so far, so that the first row's own margin "
-        "moves by 1; the unit of X does not matter then, but for `delta` and `alpha`.",
-        POSITIVE,
-        one_of("auto"),
-        default="auto",
-    )
     alpha: float = param("Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE, default=1e-5)
 
     fold, hyper = fold, Hyper
-    squared, heavy = False, np.inf
     frozen = ("delta",)
 
     def _new_state(self, n_features):
@@ -130,6 +121,3 @@ class BAMDClassifier(Adaptive, RowClassifier, Automatic, RowStream):
     def _read_hyper(self, n_rows):
         own = 1.0 if self.learning_rate == "auto" else self.learning_rate
         return super()._read_hyper(n_rows, own=own)
-
-    def _in_units(self, hyper, mean, heaviest):
-        return hyper._replace(learning_rate=1.0 / mean)

@@ -16,8 +16,9 @@ from ofslib._jit import kernel
 from ofslib.kernels.heap import comes_first, sift
 from ofslib.kernels.losses import Loss, slope
 from ofslib.kernels.rows import entry, length, row
+from ofslib.streams.automatic import AutomaticAdaptive
 from ofslib.streams.parameters import NOT_NEGATIVE, estimator, param
-from ofslib.streams.row_stream import Adaptive, RowClassifier, RowStream, coef_and_intercept
+from ofslib.streams.row_stream import RowClassifier, RowStream, coef_and_intercept
 
 
 class Hyper(NamedTuple):
@@ -27,7 +28,12 @@ class Hyper(NamedTuple):
     decay: float  # alpha * eta
     delta: float
     intercept: float  # 1.0 or 0.0
+    own: float  # step size of the intercept over eta; 0.0 without one
+    largest: float  # a row of a larger |x|_1 is learned from as if scaled down to it
 
+
+# How many times the mean of |x|_1 a row may be, where the step is automatic.
+_HEAVY = 2.0
 
 # Positions in `State.size` and `State.floor`
 HEAP, SUPPORT = range(2)
@@ -45,6 +51,7 @@ class State(NamedTuple):
     size: np.ndarray  # (2,) int64: of the heap, of the support
     rows: np.ndarray  # (1,) int64
     floor: np.ndarray  # (2,) lower bound of the values in the support, and `shrink` back then
+    unit: np.ndarray  # (4,) what an automatic step is taken from
 
 
 @kernel
@@ -118,6 +125,18 @@ def truncate(state, shrink, hp):
 
 
 @kernel
+def begin_anew(state, hp):
+    """Let the k features have a coefficient that have the largest values with another step."""
+    heap, bound, size, shrink = state.heap, state.bound, state.size, hp.decay * state.rows[0]
+    for i in range(size[HEAP]):
+        j = heap[i]
+        bound[j] = value(state.G[j], state.H[j], shrink)
+        sift(heap, state.place, bound, True, i, i + 1)
+    state.floor[BOUND] = 0.0
+    truncate(state, shrink, hp)
+
+
+@kernel
 def predict(state, x, hp):
     """w . x + intercept after the rows seen."""
     G, H, place, shrink, total = state.G, state.H, state.place, hp.decay * state.rows[0], 0.0
@@ -125,7 +144,18 @@ def predict(state, x, hp):
         j, v = entry(x, i)
         # The other features count for nothing, unless a value is not finite.
         total += v * (G[j] / (shrink + H[j]) if place[j] < 0 else 0.0)
-    return -hp.learning_rate * (total + hp.intercept * G[-1] / H[-1])
+    return -hp.learning_rate * (total + hp.own * G[-1] / H[-1])
+
+
+@kernel
+def within(x, largest):
+    """What the row is to be multiplied by for |x|_1 to be at most this."""
+    size = 0.0
+    if largest < np.inf:
+        for i in range(length(x)):
+            _, v = entry(x, i)
+            size += abs(v)
+    return largest / size if size > largest else 1.0
 
 
 @kernel
@@ -164,9 +194,11 @@ def fold(state, block, hp):
     for i in range(len(order)):
         x = row(X, order[i])
         margins[i] = predict(state, x, hp)
-        if not np.isfinite(margins[i]):
+        # A row that is scaled down would hide that its loss is no number.
+        if not np.isfinite(margins[i] * margins[i]):
             return i
-        s = slope(hp.loss, margins[i], y[order[i]])
+        c = within(x, hp.largest)
+        s = c * slope(hp.loss, c * margins[i], y[order[i]])
         state.rows[0] += 1
         shrink = hp.decay * state.rows[0]
         if s != 0.0:
@@ -176,11 +208,14 @@ def fold(state, block, hp):
 
 
 @estimator
-class BARDAClassifier(Adaptive, RowClassifier, RowStream):
+class BARDAClassifier(AutomaticAdaptive, RowClassifier, RowStream):
     """Budgeted Adaptive Regularized Dual Averaging for classification (barda, Algorithm 1).
 
     Frequent features learn slowly and rare ones fast; the k features with the largest
     H_j z_j^2, which weighs magnitude by frequency, have a coefficient (of equals the lower index).
+    An automatic step is 2 over the mean of |x|_1: a row of this size whose features are all new is
+    then just not made worse. A row of more than twice the mean is learned from as if scaled down to
+    that: else the slopes of a few long rows, which the squared hinge does not bound, would decide.
     Cost: O(nonzeros of the row * log(features seen) + k) per row at most, mostly less.
     """
 
@@ -201,17 +236,29 @@ class BARDAClassifier(Adaptive, RowClassifier, RowStream):
             size=np.zeros(2, np.int64),
             rows=np.zeros(1, np.int64),
             floor=np.zeros(2),
+            unit=np.zeros(4),
         )
 
     def _read_hyper(self, n_rows):
-        return super()._read_hyper(n_rows, decay=self.alpha * self.learning_rate)
+        own = {"own": float(self.fit_intercept), "largest": np.inf}
+        # Of an automatic step times it: `_in_units`.
+        own["decay"] = self.alpha * (1.0 if self._automatic else self.learning_rate)
+        return super()._read_hyper(n_rows, **own)
+
+    def _in_units(self, hyper, mean, heaviest):
+        step, own = 2.0 / mean, hyper.intercept * mean / 2.0
+        scaled = {"decay": hyper.decay * step, "own": own, "largest": _HEAVY * mean}
+        return hyper._replace(learning_rate=step, **scaled)
+
+    def _settle(self, state, mean):
+        if mean > 0.0:
+            begin_anew(state, self._in_units(self._hyper, mean, 0.0))
 
     def _model(self, state):
-        shrink, inside = (
-            np.full(len(state.G), self._hyper.decay * state.rows[0]),
-            np.zeros(len(state.G), bool),
-        )
+        hp, inside = self._hyper_at(state), np.zeros(len(state.G), bool)
+        shrink = np.full(len(state.G), hp.decay * state.rows[0])
         inside[state.support[: state.size[SUPPORT]]] = inside[-1] = True
         shrink[-1] = 0.0  # The penalty is not on the intercept.
-        w = -self._hyper.learning_rate * state.G / (shrink + state.H)
+        w = -hp.learning_rate * state.G / (shrink + state.H)
+        w[-1] *= hp.own
         return coef_and_intercept(np.where(inside, w, 0.0))

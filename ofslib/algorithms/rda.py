@@ -77,14 +77,14 @@ def step(state, hp):
 def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
     G = grid.memory[0]  # sum of mean gradients
-    if not begin_step(grid, hp.loss):
+    if not begin_step(grid, hp.loss, True):
         return False
     W, l1, nonzeros, t, last = grid.W, grid.l1, grid.nonzeros, grid.steps[0], len(grid.w) - 1
     scale, more = scales(t, hp.l2, hp)
-    for start in range(0, len(W), TILE):
-        gradients = gradient(grid, start)
-        for j in range(start, start + len(gradients)):
-            w, total, g = W[j], G[j], gradients[j - start]
+    for start in range(0, grid.n_features[0], TILE):
+        features, gradients = gradient(grid, start)
+        for i, j in enumerate(features):
+            w, total, g = W[j], G[j], gradients[i]
             for q in range(len(l1)):
                 if j == last:
                     w[q] -= own_step(scales(t, 0.0, hp)[0], t, grid.curvature[:, q]) * g[q]

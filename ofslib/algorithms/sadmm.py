@@ -36,12 +36,12 @@ def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
     eta, rho, l1, nonzeros = hp.learning_rate, hp.rho, grid.l1, grid.nonzeros
     W, U = grid.memory[SPARSE], grid.memory[DUAL]
-    if not begin_step(grid, hp.loss):
+    if not begin_step(grid, hp.loss, False):
         return False
-    for start in range(0, len(grid.W), TILE):
-        gradients = gradient(grid, start)
-        for j in range(start, start + len(gradients)):
-            b, w, u, g = grid.W[j], W[j], U[j], gradients[j - start]
+    for start in range(0, grid.n_features[0], TILE):
+        features, gradients = gradient(grid, start)
+        for i, j in enumerate(features):
+            b, w, u, g = grid.W[j], W[j], U[j], gradients[i]
             if j == len(grid.W) - 1:
                 b -= eta * pace(hp, grid.steps[0], grid.curvature[:, 0]) * g
                 w[:] = b

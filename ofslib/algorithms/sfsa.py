@@ -32,6 +32,13 @@ from ofslib.streams.row_stream import RowRegressor, RowStream, batches
 # Where mini-batches touch few features, one of so many leaves at least, if any does.
 ROUND = 16
 TINY = 1e-100  # below it `lag` begins anew
+# Rows of a mini-batch, and the least steps until maturity that an automatic one makes.
+_ROWS, _STEPS = 25, 250
+_ONLY_OBSERVED = (
+    "{0.__class__.__name__} has no features yet: with learning_rate='auto' the first {1} rows tell "
+    "how large the steps may be, and {0.n_samples_seen_} were shown. A smaller `batch_size` needs "
+    "fewer, and so does `fit`, which knows where they end; a number as `learning_rate` needs none."
+)
 
 
 class Optimizer(IntEnum):
@@ -353,7 +360,13 @@ class Annealing(RowStream):
         POSITIVE,
         default="auto",
     )
-    batch_size: int = param("Rows of a mini-batch.", AT_LEAST_ONE, default=25)
+    batch_size: int | None = param(
+        "Rows of a mini-batch. None: 25, or fewer with learning_rate='auto' where SFSA's maturity "
+        "would take less than 250 steps.",
+        AT_LEAST_ONE,
+        None,
+        default=None,
+    )
     optimizer: str = param(
         "nesterov is the papers' SFSA-AG, adam (with decay rates 0.9 and 0.999) SFSA-Adam. "
         "nesterov weighs the gradient by 1 - m, m = `momentum`, as Table 1 asks for, and predicts "
@@ -407,12 +420,13 @@ class Annealing(RowStream):
             scratch=np.zeros((2, p + 1)),
         )
 
-    def _schedule(self, warmup: int, maturity: int) -> Hyper:
-        """The hyper-parameters for a schedule in mini-batches."""
-        spectral = self._spectral
+    def _schedule(self, warmup: int, rows: int | None, batch_size: int) -> Hyper:
+        """The hyper-parameters for a warm-up, and a maturity if there is one, of so many rows."""
+        spectral, maturity = self._spectral, batches(rows, batch_size)
         # As many as the power iteration needs, but few of a short stream
         burn_in = (min(max(maturity // 16, 1), 8) if maturity else 8) if spectral else 0
-        own = {"warmup": warmup, "maturity": maturity, "spectral": spectral, "burn_in": burn_in}
+        own = {"maturity": maturity, "spectral": spectral, "burn_in": burn_in}
+        own |= {"warmup": warmup // batch_size, "batch_size": batch_size}
         own |= {"learning_rate": 0.0} if spectral else {}
         return super()._read_hyper(None, **own)
 
@@ -431,6 +445,9 @@ class Annealing(RowStream):
 
     def _shown(self, state):
         model, hp = self._learners(state)[-1]
+        if hp.spectral and model.steps[0] <= hp.burn_in:
+            observed = (hp.burn_in + 1) * hp.batch_size
+            self._say_once("only observed", _ONLY_OBSERVED.format(self, observed))
         w = mean_iterate(model) if hp.spectral else model.w
         mean = model.step_size.mean_row() if hp.spectral and hp.intercept > 0.0 else None
         return w, model.active, model.moments, hp.importance, hp.k, mean
@@ -497,10 +514,12 @@ class SFSA(Annealing):
                 f"warmup={warmup} rows must be less than maturity={maturity} rows, "
                 "by which only k features are left."
             )
-        schedule = self._schedule(warmup // self.batch_size, batches(maturity, self.batch_size))
+        most = max(maturity // _STEPS, 1) if spectral and maturity else _ROWS
+        size = self.batch_size or min(most, _ROWS)
+        schedule = self._schedule(warmup, maturity, size)
         if self.forget is None:
             return schedule
-        for name, least in (("batch_size", self.batch_size), ("maturity", maturity)):
+        for name, least in (("batch_size", size), ("maturity", maturity)):
             if least > self.forget:
                 raise ValueError(
                     f"forget={self.forget} rows must be at least {name}={least} rows: a new model "
@@ -545,8 +564,9 @@ class AnytimeSFSA(Annealing):
         return new_relay(super()._new_state, n_features)
 
     def _read_hyper(self, n_rows):
-        size, first = int(self.batch_size), batches(self.first_maturity, self.batch_size)
-        start = self._schedule(0, first)._replace(maturity=0)
+        size = int(self.batch_size or _ROWS)
+        start = self._schedule(0, self.first_maturity, size)
+        first, start = start.maturity, start._replace(maturity=0)
         return AnytimeHyper(start, size, first, float(self.growth))
 
 

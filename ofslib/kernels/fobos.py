@@ -110,14 +110,14 @@ def settle(state, hp):
 @kernel
 def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
-    if not begin_step(grid, hp.loss):
+    if not begin_step(grid, hp.loss, True):
         return False
     W, l1, nonzeros, rate = grid.W, grid.l1, grid.nonzeros, hp.learning_rate
     due, last = grid.steps[0] % hp.period == 0, len(W) - 1
-    for start in range(0, len(W), TILE):
-        G = gradient(grid, start)
-        for j in range(start, start + len(G)):
-            w, g = W[j], G[j - start]
+    for start in range(0, grid.n_features[0], TILE):
+        features, G = gradient(grid, start)
+        for i, j in enumerate(features):
+            w, g = W[j], G[i]
             for q in range(len(l1)):
                 if j == last:
                     g[q] *= pace(hp, grid.steps[0], grid.curvature[:, q], hp.least)

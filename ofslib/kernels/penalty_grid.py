@@ -1,7 +1,8 @@
 """Learning with many l1 penalties at once, so that one pass gives a model with at most k features.
 
 Column q of the coefficients belongs to penalty q. Two products of matrices per mini-batch give
-the predictions and the gradients of all columns.
+the predictions and the gradients of all columns. What has neither a coefficient nor a value in the
+mini-batch is left out: of sparse rows most features.
 """
 
 from typing import NamedTuple
@@ -37,6 +38,10 @@ class PenaltyGrid(NamedTuple):
     targets: np.ndarray  # (batch_size,)
     weights: np.ndarray  # (batch_size,)
     slopes: np.ndarray  # (batch_size, m) predictions, then slopes of the loss / rows
+    # (p + 1,) uint32: the first `n_features[0]` are those that the step is about, ascending
+    features: np.ndarray
+    n_features: np.ndarray  # (1,) int64
+    about: np.ndarray  # (p + 1,) bool: whether the feature is one of them
     tile: np.ndarray  # (TILE, batch_size) some columns of `rows`
     g: np.ndarray  # (TILE, m) gradient by the coefficients of these
     # (2, m) of the losses of all rows so far, and how many rows these are: the intercepts' pace
@@ -62,6 +67,9 @@ def new_grid(p: int, batch_size: int, penalties: int, bounds, arrays: int) -> Pe
         targets=np.zeros(batch_size),
         weights=np.zeros(batch_size),
         slopes=np.zeros((batch_size, penalties)),
+        features=np.zeros(p + 1, np.uint32),
+        n_features=np.zeros(1, np.int64),
+        about=np.zeros(p + 1, bool),
         tile=np.zeros((TILE, batch_size)),
         g=np.zeros((TILE, penalties)),
         curvature=np.zeros((2, penalties)),
@@ -103,10 +111,59 @@ def hold(grid, block, start, intercept):
 
 
 @kernel
-def begin_step(grid, loss):
-    """Turn the held rows into slopes, and hold none; returns whether all predictions are finite."""
+def list_features(grid, may_rest):
+    """List the features that the step is about: all but those that stay as they are.
+
+    These have no value in the mini-batch, and no coefficient for any penalty; unless it may rest,
+    never had a value.
+    """
+    features, about, W, last, n = grid.features, grid.about, grid.W, len(grid.w) - 1, 0
+    for j in range(last if may_rest else 0):
+        if about[j]:
+            # Of the least penalties first: they leave most coefficients.
+            q = len(grid.l1) - 1
+            while q >= 0 and W[j, q] == 0.0:
+                q -= 1
+            about[j] = q >= 0
+    for x in grid.rows[: grid.held[0]]:
+        for j in range(last):
+            about[j] |= x[j] != 0.0
+    about[last] = True
+    for j in range(last + 1):
+        features[n] = j
+        n += about[j]
+    grid.n_features[0] = n
+
+
+@kernel
+def predict_all(grid):
+    """Write the predictions of all penalties for the held rows into `slopes`."""
+    n, slopes, entries = grid.held[0], grid.slopes, 0
+    for x in grid.rows[:n]:
+        for v in x:
+            entries += v != 0.0
+    # To pass W through the processor pays only if the rows hold much of it.
+    if 4 * entries > len(grid.W):
+        np.dot(grid.rows, grid.W, slopes)
+        return
+    slopes[:] = 0.0
+    for i in range(n):
+        for j in grid.features[: grid.n_features[0]]:
+            v = grid.rows[i, j]
+            if v != 0.0:
+                for q in range(len(grid.l1)):
+                    slopes[i, q] += v * grid.W[j, q]
+
+
+@kernel
+def begin_step(grid, loss, may_rest):
+    """Turn the held rows into slopes, and hold none; returns whether all predictions are finite.
+
+    `may_rest`: whether a feature without coefficients stays as it is until it has a value.
+    """
     n, m, slopes = grid.held[0], len(grid.l1), grid.slopes
-    np.dot(grid.rows, grid.W, slopes)
+    list_features(grid, may_rest)
+    predict_all(grid)
     slopes[n:] = 0.0
     for i in range(n):
         for q in range(m):
@@ -127,9 +184,10 @@ def begin_step(grid, loss):
 @kernel
 def set_penalties(grid):
     """Set the penalties: from the largest gradient of the first mini-batch to 1/1000 of it."""
-    high, m, last = 0.0, len(grid.l1), len(grid.w) - 1
+    high, m, last = 0.0, len(grid.l1), grid.n_features[0] - 1
     for start in range(0, last, TILE):
-        for g in gradient(grid, start)[: last - start]:
+        _, G = gradient(grid, start)
+        for g in G[: last - start]:
             high = max(high, abs(g[0]))
     for q in range(m):
         grid.l1[q] = (high if high > 0.0 else 1.0) * 1e-3 ** (q / max(m - 1, 1))
@@ -137,16 +195,17 @@ def set_penalties(grid):
 
 @kernel
 def gradient(grid, start):
-    """The mean gradient of the mini-batch by the TILE coefficients from `start` on.
+    """The mean gradient of the mini-batch by TILE of the listed features, from place `start` on.
 
-    One row for each of them, or for those that there are.
+    Returns these features, or those that there are, and one row for each of them.
     """
-    rows, tile = grid.rows, grid.tile[: min(TILE, grid.rows.shape[1] - start)]
+    rows, features = grid.rows, grid.features[start : min(start + TILE, grid.n_features[0])]
+    tile = grid.tile[: len(features)]
     for i in range(len(rows)):
         for c in range(len(tile)):
-            tile[c, i] = rows[i, start + c]
+            tile[c, i] = rows[i, features[c]]
     np.dot(tile, grid.slopes, grid.g[: len(tile)])
-    return grid.g[: len(tile)]
+    return features, grid.g[: len(tile)]
 
 
 @kernel
@@ -165,7 +224,8 @@ def choose(grid, W, k):
             nearest = q
     truncate = nearest >= 0 and (chosen < 0 or nonzeros[chosen] == 0)
     grid.truncated[0], grid.truncated[1] = nonzeros[nearest] if truncate else 0, nearest
-    w[:] = W[:, nearest if truncate else chosen]
+    for j in grid.features[: grid.n_features[0]]:
+        w[j] = W[j, nearest if truncate else chosen]
     if truncate:
         sizes = np.abs(w[:-1])
         cut, above = kth_largest(sizes.copy(), len(sizes), k), 0

@@ -6,7 +6,8 @@ import numpy as np
 
 from ofslib.kernels.losses import curvature
 from ofslib.kernels.rows import row_sizes
-from ofslib.streams.parameters import POSITIVE, one_of, param
+from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
+from ofslib.streams.row_stream import Adaptive
 from ofslib.streams.selector import target_and_weight
 
 STEP = param(
@@ -31,7 +32,8 @@ class Automatic:
     With c the largest curvature of the loss, descent with single rows is stable below a step of
     2 / (c T), T the mean of |x|^2; half of this limit is taken. T is taken anew at 1, 2, 4, 8, ...
     rows. Where a mini-batch of b rows has one so heavy that its own loss could rise, as c |x|^2 / b
-    times the step is above 2, the step is the largest at which it cannot.
+    times the step is above 2, the step is the largest at which it cannot. A row x of weight w
+    counts as sqrt(w) x, as in the squared error: the scale of all weights does not matter then.
     """
 
     # Whether the mean is that of |x|^2, else of |x|_1.
@@ -49,7 +51,8 @@ class Automatic:
 
     @property
     def _automatic(self) -> bool:
-        return getattr(self, self.step_parameter) == "auto"
+        # The parameter may have changed since it last learned.
+        return self._learned_with[self.step_parameter] == "auto"
 
     def _read_hyper(self, n_rows: int | None, **own: Any) -> NamedTuple:
         own = {"least": 1.0} | own
@@ -68,9 +71,10 @@ class Automatic:
             return super()._learn_block(state, block)
         sizes, done = row_sizes(block.X, block.order, self.squared), 0
         _, weight = target_and_weight(block.y[block.order])
-        weighted = sizes if weight is None else sizes * weight
+        if weight is not None and self.squared:
+            sizes *= weight
         while done < len(sizes):
-            stop = self._same_step(state, sizes, weighted, done)
+            stop = self._same_step(state, sizes, done)
             part = slice(done, stop)
             piece = block._replace(order=block.order[part], margins=block.margins[part])
             learned = super()._learn_block(state, piece)
@@ -79,11 +83,10 @@ class Automatic:
             done = stop
         return done
 
-    def _same_step(self, state, sizes, weighted, start) -> int:
+    def _same_step(self, state, sizes, start) -> int:
         """Take the unit for the row at `start`; the place of the first row that needs another.
 
-        It depends on the rows alone, not on the blocks that they come in. A row of weight w
-        overshoots as one of w times its |x|^2 would.
+        It depends on the rows alone, not on the blocks that they come in.
         """
         unit, batch = state.unit, int(getattr(self, "batch_size", 1))
         seen, total, mean, heaviest = int(unit[ROWS]), *unit[SUM:]
@@ -91,17 +94,41 @@ class Automatic:
             mean = total / seen if seen else sizes[start]
         open_rows = seen % batch
         heaviest = heaviest if open_rows else 0.0
-        own = weighted[start] / (self.heavy * batch)
+        own = sizes[start] / (self.heavy * batch)
         heaviest = own if own > max(mean, heaviest) else heaviest
         if (mean, heaviest) != tuple(unit[MEAN:]):
             self._settle(state, mean)
         stop = start + min((1 << seen.bit_length()) - seen, _MOST)
         if heaviest:
             stop = min(stop, start + batch - open_rows)
-        heavier = weighted[start + 1 : stop] > self.heavy * batch * max(mean, heaviest)
+        heavier = sizes[start + 1 : stop] > self.heavy * batch * max(mean, heaviest)
         if heavier.any():
             stop = start + 1 + int(np.argmax(heavier))
         stop = min(stop, len(sizes))
         # One after the other, so that blocks do not change a bit
         unit[:] = seen + stop - start, np.cumsum([total, *sizes[start:stop]])[-1], mean, heaviest
         return stop
+
+
+@estimator
+class AutomaticAdaptive(Adaptive, Automatic):
+    """The same for steps per feature: the unit is the mean of |x|_1.
+
+    What is learned from a row moves each coefficient of its by about the step, and so its margin by
+    |x|_1 times it, whatever the weights: these do not count in the mean.
+    """
+
+    learning_rate: float | str = param(
+        "Step size eta, by which a coefficient moves when its feature is first seen. auto: the "
+        "inverse of the mean of |x|_1 over the rows so far (B-ARDA: twice that), so that the first "
+        "row's own margin moves by 1; the unit of X does not matter then, but for `delta` and "
+        "`alpha`.",
+        POSITIVE,
+        one_of("auto"),
+        default="auto",
+    )
+
+    squared, heavy = False, np.inf
+
+    def _in_units(self, hyper, mean, heaviest):
+        return hyper._replace(learning_rate=1.0 / mean)

@@ -387,6 +387,12 @@ class RowStream(LinearModel):
             warn(message, ConvergenceWarning)
         self._warned = (*(k for k in self._warned if k != kind), *([kind] if wrong else []))
 
+    def _say_once(self, kind: str, message: str) -> None:
+        """Warn of what ends by itself, when a model is asked for too early."""
+        if kind not in self._warned:
+            self._warned = (*self._warned, kind)
+            warn(message, ConvergenceWarning)
+
     def _refuse(self, X, i: int) -> None:
         """Say why row i of X has no finite prediction."""
         values = X[i] if isinstance(X, np.ndarray) else X.data[X.indptr[i] : X.indptr[i + 1]]
