@@ -1,7 +1,9 @@
 """Orders of growth: what the papers print, beside the exponents that are measured."""
 
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import pandas as pd
@@ -121,13 +123,15 @@ def _judged(cell, measured, labels, column):
 
 
 def layout(table: pd.DataFrame) -> pd.DataFrame:
-    """The cells of `beside` as the paper prints them, ours beside what can be measured."""
-    wide = table.assign(paper=table["paper"].fillna("–"))
-    wide["measured"] += wide["verdict"].map(_MARKS).fillna("")
-    wide = wide.pivot(index="method", columns="metric", values=["paper", "measured"])
-    wide = wide.swaplevel(axis=1)
-    names = list(dict.fromkeys(table["metric"]))
-    columns = [(name, side) for name in names for side in ("paper", "measured")]
-    shown = [at for at in columns if wide[at].any()]
-    wide = wide.loc[list(dict.fromkeys(table["method"])), shown]
-    return wide.rename_axis(index="Method", columns=["", ""])
+    """The cells of `beside` line by line, in the order of the paper; long ones in several lines."""
+    rows = []
+    for cell in table.itertuples():
+        paper = textwrap.wrap(cell.paper, 24) if isinstance(cell.paper, str) else ["–"]
+        ours = (cell.measured + _MARKS.get(cell.verdict, "")).split("; ")
+        for number, (left, right) in enumerate(zip_longest(paper, ours, fillvalue="")):
+            first = [cell.method, cell.metric] if number == 0 else ["", ""]
+            rows.append([*first, left, right])
+    wide = pd.DataFrame(rows, columns=["method", "column", "paper", "measured"])
+    wide = wide.set_index(["method", "column"])
+    wide.columns = pd.MultiIndex.from_product([wide.columns, [""]])
+    return wide.rename_axis(columns=["", ""])
