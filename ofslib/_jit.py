@@ -18,6 +18,8 @@ from pathlib import Path
 import numba
 import numpy as np
 from numba.core import caching, cgutils, types
+from numba.core.codegen import JITCodeLibrary, ll
+from numba.core.compiler import Compiler, Flags
 from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic, overload
 
@@ -118,6 +120,53 @@ def _say_once(trouble: str) -> None:
     warnings.warn(f"compiled code in {_FOLDER} {trouble}: it is compiled again", stacklevel=2)
 
 
+class _Part(JITCodeLibrary):
+    """Code that only other code contains: as a part of that it is optimised and translated."""
+
+    def _optimize_final_module(self):
+        pass
+
+    def _finalize_final_module(self):
+        # What it shares with the code that contains it
+        shared = self.codegen._create_empty_module("shared")
+        for found in self._final_module.global_variables:
+            if found.name.startswith("_ZN08NumbaEnv"):
+                pointer = llvm.GlobalVariable(shared, cgutils.voidptr_t, found.name)
+                pointer.linkage, pointer.initializer = "common", cgutils.voidptr_t(None)
+        self._codegen._add_module(ll.parse_assembly(str(shared)))
+        self._codegen._engine.finalize_object()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name):
+        self._ensure_finalized()
+        return 0
+
+
+class _Flags(Flags):
+    """numba's, told apart by what is set: else each lookup of an operation reads all options."""
+
+    __slots__ = ()
+
+    def __hash__(self):
+        return hash(_Flags)
+
+    def __eq__(self, other):
+        return self._values == getattr(other, "_values", None)
+
+
+class _Compiler(Compiler):
+    """numba's, with flags that are compared fast."""
+
+    def __init__(self, typingctx, targetctx, library, args, return_type, flags, locals):
+        super().__init__(typingctx, targetctx, library, args, return_type, _Flags(flags), locals)
+
+
+class _PartCompiler(_Compiler):
+    def compile_extra(self, func):
+        self.state.library = _Part(self.state.targetctx.codegen(), func.__qualname__)
+        return super().compile_extra(func)
+
+
 class _Called(CPUDispatcher):
     """A kernel as other kernels call it: Python cannot, which is a quarter of the compilation."""
 
@@ -146,12 +195,14 @@ def kernel(function: Callable | None = None, *, inline: bool = False) -> Callabl
     options = {"cache": _WRITABLE, "nogil": True, "error_model": "numpy"}
     options["inline"] = "always" if inline else "never"
     options["no_cfunc_wrapper"] = True  # nobody takes a kernel's address
+    options["pipeline_class"] = _Compiler
     # Without a folder of its own numba would write beside the sources, where the key is no guard.
     with _cache_in(_FOLDER):
         compiled = numba.njit(function, **options)
     if isinstance(compiled, CPUDispatcher):
         # What calls it is kept, and holds all of its code.
         called = options | {"cache": False, "no_cpython_wrapper": True}
+        called["pipeline_class"] = _PartCompiler
         compiled.called = numba.njit(function, **called)
         compiled.__class__, compiled.called.__class__ = _Kernel, _Called
     kept = getattr(compiled, "_cache", None)

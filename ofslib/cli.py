@@ -276,7 +276,9 @@ def inspect(args) -> Report:
 
     from ofslib.streams.checkpoint import reading
 
-    stream, began = _once(args), time.monotonic()
+    stream = _once(args)
+    next(iter(stream), None)  # what reads it may have to be compiled or imported first
+    began = time.monotonic()
     width = 0 if stream.n_columns == _ANY_WIDTH else stream.n_columns
     values, labels = 0, []
     with reading(stream, not args.quiet):

@@ -123,14 +123,18 @@ def sfsa(X, y, *, k, loss, learning_rate, batch_size, optimizer, mu, warmup, imp
     return w[:p], w[p], margins
 
 
-def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity):
-    """SFSA by its own step, which is ours: docs/algorithms.md, A step size without tuning."""
+def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity, rare=False):
+    """SFSA by its own step, which is ours: docs/algorithms.md, A step size without tuning.
+
+    `rare`: rows are shown as sparse ones, which touch few features.
+    """
     p = X.shape[1]
     T, q, b = maturity // batch_size, warmup // batch_size, batch_size
     burn_in = min(max(T // 16, 1), 8)
     curvature = {"log_loss": 0.25, "squared_hinge": 2}.get(loss, 1)
     w, mean, v = np.zeros(p), np.zeros(p), X[0] / np.linalg.norm(X[0])
     alive, norm, seen, curvatures, observed = np.ones(p, bool), 0, np.empty((0, p)), [], 0
+    last, apart = 0, False
 
     def inverse_rate():
         square = np.square(seen[:, alive]).mean()
@@ -140,21 +144,26 @@ def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity):
         x, m = full * alive, full @ w
         s = slope(loss, m, labels)
         g = s @ x / len(x)
-        if t <= burn_in or (t - 1) % 4 == 0:
+        if t <= burn_in or (t - 1) % (16 if apart and t > 256 else 4) == 0:
             a = np.full(len(x), float(curvature))
             if loss == "log_loss":
                 a[np.abs(m) > 1e-3] = [np.tanh(u / 2) / u / 2 for u in m[np.abs(m) > 1e-3]]
             image, new = x.T @ (a * (x @ v)) / len(x), 1 if observed < burn_in else 0.2
             norm = (1 - new) * norm + new * (v @ image)
-            v = (1 - new) * norm * v + new * image
+            v = (1 - new) * norm * v + new * image if image.any() else v
             v, observed = v / np.linalg.norm(v), observed + 1
             seen, curvatures = np.vstack([seen, full]), [*curvatures, *a]
         if t > burn_in:
             own = curvature * len(x) * g @ g / max(s @ s, 1e-300)
             w = w - g / max(inverse_rate()[0], own / 2)
-        mean = mean + min(1, 8 / (t - T if t > T else t)) * (w - mean)
+        newest = min(1, 8 / (t - T if t > T else t))
+        mean = mean + newest * (w - mean)
         keep = schedule(t, T, q, p, k, mu) if t > burn_in else p
-        if keep < alive.sum():
+        few = rare and newest < 1 and last <= alive.sum()
+        last = np.count_nonzero(full)
+        leaving = alive.sum() - keep
+        if leaving > (0 if not few or keep == k else alive.sum() / 16 - 1e-9):
+            few = False
             before, square = inverse_rate()
             before += t * np.mean(curvatures) * square
             alive = np.isin(np.arange(p), top(np.where(alive, np.abs(mean), -1), keep))
@@ -164,6 +173,7 @@ def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity):
             after += t * np.mean(curvatures) * square
             stretch = alive * (1 if loss == "squared_error" else before / after)
             w, mean = stretch * w, stretch * mean
+        apart = few
     return mean
 
 

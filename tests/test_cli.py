@@ -21,6 +21,7 @@ from test_datasets import cells, write_table
 import ofslib
 from ofslib import cli, fit_stream
 from ofslib.datasets import download, open_stream
+from ofslib.datasets import text as text_module
 from ofslib.streams import checkpoint as checkpoint_module
 
 ROOT = Path(__file__).parents[1]
@@ -422,6 +423,18 @@ def test_inspect_counts(ofs):
     Path("y.svm").write_text("".join(f"{i / 7} 1:{i}\n" for i in range(1500)))
     assert json.loads(ofs("inspect y.svm --json")[1])["labels"] is None
     assert "--task regression" in ofs("inspect y.svm")[1]
+
+
+def test_the_speed_of_reading_is_not_that_of_compiling(ofs, monkeypatch):
+    begun, parse = [], text_module.parse_rows
+
+    def compiled_first(*given):
+        time.sleep(0 if begun else 1)
+        begun.append(given)
+        return parse(*given)
+
+    monkeypatch.setattr(text_module, "parse_rows", compiled_first)
+    assert json.loads(ofs("inspect rows.svm --json")[1])["seconds"] < 1
 
 
 def test_methods_are_all_there(ofs):

@@ -17,6 +17,7 @@ import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numba.core.codegen import JITCodeLibrary
 from numpy.testing import assert_allclose
 from sklearn.base import is_classifier
 from test_contract import DENSE, ESTIMATORS, SPARSE, TARGETS, canonical, rows, target, variants
@@ -354,6 +355,35 @@ def test_what_a_kernel_calls_is_compiled_once_and_not_for_python():
     assert _jit.kernel(counted)(3) == 3
     assert len(following.called.signatures) == 1 and not following.signatures
     assert following.called.targetoptions["no_cpython_wrapper"]
+
+
+@_jit.kernel
+def odd(i):
+    if i < 0:
+        raise ValueError("less than nothing")
+    return i % 2 == 1
+
+
+def counted_odd(n):
+    found = 0
+    for i in range(n, 10):
+        found += odd(i)
+    return found
+
+
+def test_what_a_kernel_calls_is_optimised_and_translated_as_a_part_of_it(monkeypatch):
+    """Each for itself, and then once more in each kernel that calls it, took a third longer."""
+    translated, translate = [], JITCodeLibrary._finalize_specific
+
+    def noted(library):
+        translated.append(library.name)
+        translate(library)
+
+    monkeypatch.setattr(JITCodeLibrary, "_finalize_specific", noted)
+    whole = _jit.kernel(counted_odd)
+    assert whole(0) == 5 and odd.called.signatures and translated == ["counted_odd"]
+    with pytest.raises(ValueError, match="less than nothing"):
+        whole(-1)
 
 
 @pytest.mark.slow

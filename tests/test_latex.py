@@ -189,3 +189,13 @@ def test_committed_tables_compile_without_an_overfull_box(tmp_path):
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, errors="replace")
     assert done.returncode == 0, done.stdout[-2000:]
     assert "Overfull" not in done.stdout and "too large" not in done.stdout
+
+
+def test_a_table_made_from_its_csv_is_the_one_made_before():
+    """A CSV file has ten digits, which round to others than all of them may."""
+    work = project.load(ROOT)
+    table = pd.read_csv(ROOT / "figures/dissertation_table_5_5.csv")
+    exact = table.assign(ours=1.0005 + 1e-15)
+    saved = table.assign(ours=float(f"{1.0005 + 1e-15:.10g}"))
+    made = [latex.cells(work, "dissertation_table_5_5", one) for one in (exact, saved)]
+    assert [wide.to_dict() for wide in made[0].values()] == [w.to_dict() for w in made[1].values()]

@@ -244,6 +244,15 @@ def test_there_are_as_many_panels_as_are_asked_for(number):
     plt.close(figure)
 
 
+def test_a_narrow_figure_has_room_for_its_legend():
+    figure, (ax,) = plots.panels(1)
+    for method in ("B-ARDA", "B-AMD", "SFSA (spectral)", "scikit-learn SGD, l1", "OFS"):
+        ax.plot([1, 2], label=method, **looks.look(method))
+    plots.shared_legend(figure, ax)
+    assert legibility.faults(figure) == []
+    plt.close(figure)
+
+
 @pytest.mark.parametrize("missing", [["a"], ["a", "b"]])
 def test_what_is_missing_is_a_line_of_text(missing):
     figure, axes = plots.data_panels({"a": "A", "b": "B"}, dict.fromkeys(missing, "lost"), "y")

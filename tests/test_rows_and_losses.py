@@ -278,7 +278,7 @@ def test_rows_added_together_are_rows_added_one_by_one(verbs, form):
     """To the last bit, so that a stream may be cut anywhere; also where all features are swept."""
     X, S = matrices()
     active, slopes = new_active(23), np.random.default_rng(3).standard_normal(40)
-    together, single, swept = new_batch(23), new_batch(23), new_batch(23, may_sweep=True)
+    together, single, swept = new_batch(23), new_batch(23), new_batch(23, reach=4)
     swept.count[ENTRIES_BEFORE] = 1000
     which = np.random.default_rng(4).permutation(40)
     X = X if form == "dense" else S

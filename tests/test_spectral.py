@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ofslib import AnytimeSFSAClassifier, AnytimeSFSARegressor, SFSAClassifier, SFSARegressor
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, majorant, value
-from ofslib.kernels.rows import new_active
+from ofslib.kernels.rows import DENSE_ROWS, new_active, new_batch
 from ofslib.kernels.step_size import end_batch, new_step_size, observe, stable_rate
 from ofslib.metrics import detection_rate
 from ofslib.simulate import Equicorrelated
@@ -23,15 +23,16 @@ from ofslib.simulate import Equicorrelated
 def test_the_estimated_norm_is_the_norm(alpha, size):
     """Of the features in the model, the first `size`: 1 + alpha^2 size, and the trace over 25."""
     design = Equicorrelated(300, 20, alpha=alpha)
-    step_size, active = new_step_size(300), new_active(300)
+    step_size, active, batch = new_step_size(300), new_active(300), new_batch(300)
+    batch.count[DENSE_ROWS] = 25
     active.size[0] = size
     active.fresh[size:] = False
     step_size.direction[size:] = 0.0
     X, _ = design.sample(10_000, np.random.default_rng(0))
     for start in range(0, len(X), 25):
         observed = np.arange(start, start + 25)
-        observe(step_size, X, np.zeros(len(X)), observed, np.zeros(25), 0, active)
-        end_batch(step_size, active, 8)
+        observe(step_size, X, np.zeros(len(X)), observed, np.zeros(25), 0, batch, active)
+        end_batch(step_size, batch, active, 8)
     exact = 1 + alpha**2 * size + (1 + alpha**2) * size / 25
     assert_allclose(1 / stable_rate(step_size, active, 25, 0), exact, rtol=0.25)
 
@@ -48,6 +49,24 @@ def test_it_is_its_definition(form, loss):
     assert_allclose(
         model.partial_fit(form(X), y, **known).coef_, naive.spectral_sfsa(X, y, **own), rtol=1e-8
     )
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "log_loss", "hinge"])
+def test_it_is_its_definition_where_rows_touch_few_features(loss):
+    """Also where the mean begins anew, and where rows touch many of the features that are left."""
+    rng, classify = np.random.default_rng(0), loss != "squared_error"
+    X = np.where(rng.random((3000, 400)) < 0.02, rng.standard_normal((3000, 400)), 0.0)
+    y = X[:, :10].sum(axis=1) + 0.1 * rng.standard_normal(3000)
+    y = np.where(y > 0, 1.0, -1.0) if classify else y
+    own = {"k": 20, "batch_size": 5, "mu": 5, "warmup": 600, "maturity": 2400, "loss": loss}
+    known = {"classes": [-1, 1]} if classify else {}
+    model = (SFSAClassifier if classify else SFSARegressor)(fit_intercept=False, **own)
+    expected = naive.spectral_sfsa(X, y, **own, rare=True)
+    few = []
+    for block in np.array_split(np.arange(len(y)), 17):
+        few.append(model.partial_fit(sp.csr_array(X[block]), y[block], **known)._state.lag[0] > 0)
+    assert sum(few) > 3 and not few[-1]
+    assert_allclose(model.coef_, expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])

@@ -26,8 +26,12 @@ from ofslib.streams.parameters import (
     one_of,
     param,
 )
+from ofslib.streams.relay import AnytimeHyper, ForgetHyper, new_relay, show
 from ofslib.streams.row_stream import RowRegressor, RowStream, batches
 
+# Where mini-batches touch few features, one of so many leaves at least, if any does.
+ROUND = 16
+TINY = 1e-100  # below it `lag` begins anew
 # Rows of a mini-batch, and the least steps until maturity that an automatic one makes.
 _ROWS, _STEPS = 25, 250
 _ONLY_OBSERVED = (
@@ -65,8 +69,10 @@ class Hyper(NamedTuple):
 class State(NamedTuple):
     w: np.ndarray  # (p + 1,) coefficients and intercept
     v: np.ndarray  # (p + 1,) velocity (Adam: mean gradient), or (1,) for sgd
-    # (p + 1,) w + momentum * v (Adam: mean squared gradient; spectral: mean of w), or (1,)
+    # (p + 1,) w + momentum * v (Adam: mean squared gradient; spectral: see `lag`), or (1,)
     ahead: np.ndarray
+    # (1,) where it is 0 `ahead` is the mean of w; else w + lag * ahead is, but of the intercept
+    lag: np.ndarray
     step_size: step_size.StepSize
     active: rows.Active
     batch: rows.Batch
@@ -106,7 +112,10 @@ def descend(state, hp):
     else:
         g[-1] *= pace(hp, state.steps[0] + 1, batch.curvature)
     if hp.optimizer == Optimizer.sgd:
-        rows.descend(w, batch, active, rate)
+        if state.lag[0] > 0.0:
+            rows.descend_and_clear(w, ahead, batch, active, rate, -rate / state.lag[0])
+        else:
+            rows.descend(w, batch, active, rate)
         return
     # No optimizer moves the intercept, which has its own step.
     w[-1] -= rate * g[-1] / n
@@ -136,11 +145,16 @@ def features_left(state, hp):
 
 
 @kernel
+def is_due(state, hp):
+    """Whether features leave now: by ones, or, where steps touch few of them, many at once."""
+    m, keep = state.active.size[0], features_left(state, hp)
+    return keep < m and (state.lag[0] == 0.0 or keep <= hp.k or ROUND * (m - keep) >= m)
+
+
+@kernel
 def anneal(state, ranked, hp):
     """Keep the M_t most important features."""
     active, m, keep = state.active, state.active.size[0], features_left(state, hp)
-    if keep == m:
-        return
     before = stiffness(state, hp) if hp.spectral else 1.0
     prune(ranked, active, state.moments, hp.importance, keep, state.scratch)
     for j in active.index[keep:m]:
@@ -181,47 +195,91 @@ def stiffness(state, hp):
 
 @kernel
 def advance(state, hp):
-    """One gradient step with the rows of the batch; returns what features are ranked by."""
+    """One gradient step with the rows of the batch; returns whether features leave after it."""
     if hp.spectral:
-        step_size.end_batch(state.step_size, state.active, hp.burn_in)
+        settle(state, sparsely=newest(state, hp) < 1.0 and not rows.swept(state.batch))
+        step_size.end_batch(state.step_size, state.batch, state.active, hp.burn_in)
     descend(state, hp)
     state.step_size.slopes[0] = 0.0
-    rows.clear(state.batch, state.active)
-    state.steps[0] += 1
     if hp.spectral:
         average(state, hp)
-    return state.ahead if hp.spectral else state.w
+    rows.clear(state.batch, state.active)
+    state.steps[0] += 1
+    return is_due(state, hp)
 
 
 @kernel
 def step(state, hp):
     """One gradient step with the rows of the batch, and the pruning after it."""
-    anneal(state, advance(state, hp), hp)
+    if advance(state, hp):
+        anneal(state, ranked_by(state, hp), hp)
 
 
 @kernel
 def step_together(states, hp):
     """A step of each model; all keep the same features."""
-    norms = np.zeros(len(states[0].w))
+    due = False
     for state in states:
-        add_squares(norms, advance(state, hp), state.active)
-    if features_left(states[0], hp) < states[0].active.size[0]:
+        due = advance(state, hp)
+    if due:
+        norms = np.zeros(len(states[0].w))
+        for state in states:
+            add_squares(norms, ranked_by(state, hp), state.active)
         norms = np.sqrt(norms)
         for state in states:
             anneal(state, norms, hp)
 
 
 @kernel
-def average(state, hp):
-    """Take w into a mean of the iterates, in which the last eighth or so of them counts.
+def newest(state, hp):
+    """The weight of the iterate after this step in the mean of the iterates.
 
-    It begins anew at maturity, from when on the steps are larger and converge faster.
+    About the last eighth of them counts. The mean begins anew at maturity, from when on the steps
+    are larger and converge faster.
     """
-    w, mean, active, t = state.w, state.ahead, state.active, state.steps[0]
-    weight = min(1.0, 8.0 / (t - hp.maturity if 0 < hp.maturity < t else t))
+    t = state.steps[0] + 1
+    return min(1.0, 8.0 / (t - hp.maturity if 0 < hp.maturity < t else t))
+
+
+@kernel
+def average(state, hp):
+    """Take w into the mean of the iterates."""
+    w, mean, active, weight = state.w, state.ahead, state.active, newest(state, hp)
+    mean[-1] += weight * (w[-1] - mean[-1])
+    if state.lag[0] > 0.0:
+        state.lag[0] *= 1.0 - weight
+        return
     for j in active.index[: active.size[0]]:
         mean[j] += weight * (w[j] - mean[j])
-    mean[-1] += weight * (w[-1] - mean[-1])
+
+
+@kernel
+def settle(state, sparsely):
+    """Hold the mean of the iterates as it is, or so that steps on few features change few numbers.
+
+    With w + lag * ahead for it, a step moves `ahead` where it moves w, and w's share of the mean
+    grows as `lag` falls.
+    """
+    w, ahead, lag, known, active = state.w, state.ahead, state.lag, state.step_size, state.active
+    left = active.index[: active.size[0]]
+    if lag[0] > 0.0 and (not sparsely or lag[0] < TINY or known.size[0] > 1.0 / TINY):
+        for j in left:
+            ahead[j] = w[j] + lag[0] * ahead[j]
+        lag[0] = 0.0
+        step_size.settle(known, active)
+    if sparsely and lag[0] == 0.0:
+        for j in left:
+            ahead[j] -= w[j]
+        lag[0] = 1.0
+
+
+@kernel
+def ranked_by(state, hp):
+    """What features are ranked by."""
+    if not hp.spectral:
+        return state.w
+    settle(state, sparsely=False)
+    return state.ahead
 
 
 @kernel
@@ -236,8 +294,10 @@ def take(state, block, start, hp):
         rows.update_moments(state.moments, X, seen)
     if hp.spectral:
         step_size.add_slopes(known, y, seen, shown, hp.loss)
-        if state.steps[0] < hp.burn_in or state.steps[0] % step_size.PERIOD == 0:
-            step_size.observe(known, X, y, seen, shown, hp.loss, active)
+        # Where mini-batches touch few features, to observe one costs more than to learn it.
+        t, rare = state.steps[0], state.lag[0] > 0.0 and state.steps[0] >= step_size.SETTLED
+        if t < hp.burn_in or t % (step_size.RARELY if rare else step_size.PERIOD) == 0:
+            step_size.observe(known, X, y, seen, shown, hp.loss, state.batch, active)
     return i
 
 
@@ -268,56 +328,6 @@ def fold_together(states, blocks, hp):
     return n
 
 
-class Relay(NamedTuple):
-    """Models that learn from the same rows, of which one takes over from another."""
-
-    start: State  # where the next model begins: keeps all features, or (forget) stays empty
-    following: State  # has begun there at the last takeover and is shown from the next one on
-    shown: State  # is shown, once there was a takeover
-    seen: np.ndarray  # (1,) rows
-
-
-class AnytimeHyper(NamedTuple):
-    start: Hyper
-    batch_size: int
-    first: int  # mini-batches until the first maturity
-    growth: float
-
-    def around(self, seen: int) -> tuple[int, int]:
-        """The last maturity (0: none yet) and the next one after `seen` rows, in mini-batches."""
-        last, following, place = 0, self.first, 0
-        while following * self.batch_size <= seen:
-            place += 1
-            last, following = following, max(following + 1, round(self.first * self.growth**place))
-        return last, following
-
-    def takeover(self, seen: int) -> int:
-        """The next one after `seen` rows."""
-        return self.around(seen)[1] * self.batch_size
-
-    def learners(self, state: Relay) -> list[tuple[State, Hyper]]:
-        """The models that learn, each with its schedule; the last one is shown."""
-        last, following = self.around(state.seen[0])
-        branch = self.start._replace(warmup=last, maturity=following)
-        shown = self.start._replace(maturity=last)
-        learning = zip(state[:3], (self.start, branch, shown), strict=True)
-        return list(learning)[: 3 if last else 2]
-
-
-class ForgetHyper(NamedTuple):
-    schedule: Hyper  # of each model, from its own first row on
-    rows: int  # between two takeovers
-
-    def takeover(self, seen: int) -> int:
-        """The next one after `seen` rows."""
-        return (seen // self.rows + 1) * self.rows
-
-    def learners(self, state: Relay) -> list[tuple[State, Hyper]]:
-        """The models that learn, each with its schedule; the last one is shown."""
-        models = (state.following, state.shown)[: 1 + (state.seen[0] >= self.rows)]
-        return [(model, self.schedule) for model in models]
-
-
 def learn(state, block, hp):
     """Show the rows of the block to one model or to those of a relay, as `RowStream` asks for."""
     return show((state,), (block,), hp, lambda states, blocks, own: fold(*states, *blocks, own))
@@ -328,42 +338,13 @@ def learn_together(states, blocks, hp):
     return show(states, blocks, hp, fold_together)
 
 
-def show(states, blocks, hp, fold):
-    """Show the rows of the blocks by `fold` to models, or in turn to those of relays."""
-    if isinstance(hp, Hyper):
-        return fold(states, blocks, hp)
-    i, seen = 0, states[0].seen
-    while i < len(blocks[0].order):
-        takeover = hp.takeover(seen[0])
-        n = min(takeover - seen[0], len(blocks[0].order) - i)
-        part = slice(i, i + n)
-        pieces = [b._replace(order=b.order[part], margins=b.margins[part]) for b in blocks]
-        for learners in zip(*map(hp.learners, states), strict=True):
-            models, (own, *_) = zip(*learners, strict=True)
-            done = fold(models, tuple(pieces), own)
-            if done < n:
-                return i + done
-        i += n
-        for state in states:
-            state.seen[0] += n
-            if state.seen[0] == takeover:
-                overwrite(state.shown, state.following)
-                overwrite(state.following, state.start)
-    return i
-
-
-def overwrite(target: NamedTuple, source: NamedTuple) -> None:
-    """Copy all arrays of a state into another one."""
-    for to, part in zip(target, source, strict=True):
-        if isinstance(part, np.ndarray):
-            to[...] = part
-        else:
-            overwrite(to, part)
-
-
-def new_relay(new_state, n_features: int) -> Relay:
-    """A relay before the first data."""
-    return Relay(*(new_state(n_features) for _ in range(3)), np.zeros(1, np.int64))
+def mean_iterate(state: State) -> np.ndarray:
+    """The mean of the iterates, as `settle` would have it."""
+    if state.lag[0] == 0.0:
+        return state.ahead
+    mean = state.w + state.lag[0] * state.ahead
+    mean[-1] = state.ahead[-1]
+    return mean
 
 
 @estimator
@@ -430,9 +411,10 @@ class Annealing(RowStream):
             w=np.zeros(p + 1),
             v=np.zeros(1 if sgd else p + 1),
             ahead=np.zeros(1 if sgd and not spectral else p + 1),
+            lag=np.zeros(1),
             step_size=step_size.new_step_size(p if spectral else 0),
             active=rows.new_active(p),
-            batch=rows.new_batch(p, may_sweep=True),
+            batch=rows.new_batch(p, reach=1 if spectral else 4),
             moments=rows.new_moments(1 if self.importance == "coef" else p),
             steps=np.zeros(1, np.int64),
             scratch=np.zeros((2, p + 1)),
@@ -466,7 +448,7 @@ class Annealing(RowStream):
         if hp.spectral and model.steps[0] <= hp.burn_in:
             observed = (hp.burn_in + 1) * hp.batch_size
             self._say_once("only observed", _ONLY_OBSERVED.format(self, observed))
-        w = model.ahead if hp.spectral else model.w
+        w = mean_iterate(model) if hp.spectral else model.w
         mean = model.step_size.mean_row() if hp.spectral and hp.intercept > 0.0 else None
         return w, model.active, model.moments, hp.importance, hp.k, mean
 

@@ -144,7 +144,7 @@ class SGDT(MiniBatches):
         return State(
             w=np.zeros(n_features + 1),
             active=rows.new_active(n_features),
-            batch=rows.new_batch(n_features, may_sweep=True),
+            batch=rows.new_batch(n_features, reach=4),
             moments=rows.new_moments(1 if self.importance == "coef" else n_features),
             steps=np.zeros(1, np.int64),
             scratch=np.zeros((2, n_features + 1)),

@@ -45,7 +45,7 @@ class Active(NamedTuple):
 
 
 # Positions in `Batch.count`
-TOUCHED, ROWS, DENSE_ROWS, ENTRIES, ENTRIES_BEFORE = range(5)
+TOUCHED, ROWS, DENSE_ROWS, ENTRIES, ENTRIES_BEFORE, REACH = range(6)
 
 
 class Batch(NamedTuple):
@@ -56,8 +56,9 @@ class Batch(NamedTuple):
 
     gradient: np.ndarray  # (p + 1,) sum over rows of slope * x; the last entry is the intercept's
     touched: np.ndarray  # (p + 1,) uint32; `count[TOUCHED]` active features of sparse rows
-    # (5,) int64: touched features, rows, rows taken as dense, entries of sparse rows, and these of
-    # the mini-batch before (decides about speed only; -1: list what is touched in any case)
+    # (6,) int64: touched features, rows, rows taken as dense, entries of sparse rows, and these of
+    # the mini-batch before: where `REACH` times as many are more than the features in the model,
+    # sparse rows are taken as dense
     count: np.ndarray
     curvature: np.ndarray  # (2,) of the losses of all rows so far, and how many rows these are
 
@@ -77,9 +78,9 @@ def new_active(p: int, size: int | None = None) -> Active:
     return Active(index, np.array([size]), np.full(p, size > 0), np.zeros(1))
 
 
-def new_batch(p: int, may_sweep: bool = False) -> Batch:
-    """An empty mini-batch; `may_sweep`: its user may be told that all features are touched."""
-    count = np.array([0, 0, 0, 0, 0 if may_sweep else -1])
+def new_batch(p: int, reach: int = 0) -> Batch:
+    """An empty mini-batch; with a `reach` its user may be told that all features are touched."""
+    count = np.array([0, 0, 0, 0, 0, reach])
     return Batch(np.zeros(p + 1), np.zeros(p + 1, np.uint32), count, np.zeros(2))
 
 
@@ -194,7 +195,7 @@ def _add_dense_rows(batch, X, rows, slopes, active):
 def _add_sparse_rows(batch, X, rows, slopes, active):
     gradient, touched, count, fresh = batch.gradient, batch.touched, batch.count, active.fresh
     # To walk through all active features once is then faster than to list the touched ones.
-    sweep = 4 * count[ENTRIES_BEFORE] > active.size[0]
+    sweep = count[REACH] * count[ENTRIES_BEFORE] > active.size[0]
     count[ROWS] += len(rows)
     count[DENSE_ROWS] += len(rows) if sweep else 0
     n = count[TOUCHED]
@@ -214,6 +215,38 @@ def _add_sparse_rows(batch, X, rows, slopes, active):
                 fresh[j] = False
                 gradient[j] += slope * x.values[i]
     count[TOUCHED] = n
+
+
+@generic
+def touch(batch, x, active):
+    """Count the active features of the row x, if it is sparse, among those of the batch.
+
+    `add` has counted them unless the slope was 0.
+    """
+    return _touch_sparse if is_sparse(x) else lambda batch, x, active: None
+
+
+def _touch_sparse(batch, x, active):
+    for j in x.indices:
+        batch.touched[batch.count[TOUCHED]] = j
+        batch.count[TOUCHED] += active.fresh[j]
+        active.fresh[j] = False
+
+
+@generic
+def squares(x, inside):
+    """Sum of the squares of the sparse row x on the features marked in `inside`.
+
+    Dense rows go through all features; who asks for less has none, and 0.
+    """
+    return _sparse_squares if is_sparse(x) else lambda x, inside: 0.0
+
+
+def _sparse_squares(x, inside):
+    total = 0.0
+    for i in range(len(x.values)):
+        total += x.values[i] * x.values[i] * inside[x.indices[i]]
+    return total
 
 
 @kernel
@@ -237,9 +270,15 @@ def axpy(target, x, s):
 
 
 @kernel
+def swept(batch):
+    """Whether all active features count as touched."""
+    return batch.count[DENSE_ROWS] > 0
+
+
+@kernel
 def in_batch(batch, active):
     """The active features that can have a nonzero gradient in the batch."""
-    if batch.count[DENSE_ROWS] > 0:
+    if swept(batch):
         return active.index[: active.size[0]]
     return batch.touched[: batch.count[TOUCHED]]
 
@@ -255,15 +294,14 @@ def clear(batch, active):
             batch.gradient[j] = 0.0
             active.fresh[j] = True
         batch.gradient[-1] = 0.0
-    if batch.count[ENTRIES_BEFORE] >= 0:
-        batch.count[ENTRIES_BEFORE] = batch.count[ENTRIES]
+    batch.count[ENTRIES_BEFORE] = batch.count[ENTRIES]
     batch.count[:ENTRIES_BEFORE] = 0
 
 
 @kernel
 def _whole(batch, active):
     """Whether no feature is left out: then there is no need to look up which ones are meant."""
-    return batch.count[DENSE_ROWS] > 0 and active.size[0] == len(active.index)
+    return swept(batch) and active.size[0] == len(active.index)
 
 
 @kernel
@@ -277,6 +315,22 @@ def descend(w, batch, active, rate):
         for j in in_batch(batch, active):
             w[j] -= rate * g[j]
         w[-1] -= rate * g[-1]
+
+
+@kernel
+def descend_and_clear(w, other, batch, active, rate, other_rate):
+    """`descend` with touched features only, and the same of other coefficients; clears these.
+
+    The gradient is then read once. Of the intercept w alone changes.
+    """
+    g, rate, other_rate = batch.gradient, rate / batch.count[ROWS], other_rate / batch.count[ROWS]
+    for j in batch.touched[: batch.count[TOUCHED]]:
+        w[j] -= rate * g[j]
+        other[j] -= other_rate * g[j]
+        g[j] = 0.0
+        active.fresh[j] = True
+    w[-1] -= rate * g[-1]
+    batch.count[TOUCHED] = 0
 
 
 @kernel

@@ -13,18 +13,36 @@ import numpy as np
 
 from ofslib._jit import kernel
 from ofslib.kernels.losses import curvature, majorant, slope, weight
-from ofslib.kernels.rows import ROWS, Moments, axpy, dot, entry, in_batch, length, new_moments, row
+from ofslib.kernels.rows import (
+    ROWS,
+    Moments,
+    axpy,
+    dot,
+    entry,
+    in_batch,
+    length,
+    new_moments,
+    row,
+    squares,
+    swept,
+    touch,
+)
 
-# Once steps are made, only every so many mini-batches are observed, and count with this weight.
+# Once steps are made, only every so many mini-batches are observed, and count with this weight;
+# where each touches few features, fewer from the mini-batch SETTLED on.
 PERIOD, WEIGHT = 4, 0.2
+RARELY, SETTLED = 16, 256
 
 
 class StepSize(NamedTuple):
     """What is known of the mean of a x x' and of x x', of the features in the model."""
 
-    direction: np.ndarray  # (p + 1,) unit vector, the estimated leading eigenvector
+    direction: np.ndarray  # (p + 1,) the estimated leading eigenvector
+    size: np.ndarray  # (1,) its length
     image: np.ndarray  # (p + 1,) its product with the sum of a x x' over the open mini-batch
     moments: Moments  # rows observed, and the weighted sums of their entries and squares
+    inside: np.ndarray  # (p,) bool: in the model
+    energy: np.ndarray  # (1,) the sum of the weighted squares of these
     norm: np.ndarray  # (1,) the estimated largest eigenvalue of the one
     trace: np.ndarray  # (1,) the estimated trace of the other
     curvature: np.ndarray  # (1,) sum of a over all rows observed
@@ -40,8 +58,10 @@ class StepSize(NamedTuple):
 
 def new_step_size(p: int) -> StepSize:
     """Nothing is known yet; p = 0 for one that is not used."""
-    vectors, sums, counts = np.zeros((2, p + 1)), np.zeros((5, 1)), np.zeros((2, 1), np.int64)
-    return StepSize(*vectors, new_moments(max(p, 1)), *sums, *counts)
+    direction, image = np.zeros((2, p + 1))
+    moments, inside = new_moments(max(p, 1)), np.ones(max(p, 1), bool)
+    sums, counts = np.zeros((6, 1)), np.zeros((2, 1), np.int64)
+    return StepSize(direction, np.ones(1), image, moments, inside, *sums, *counts)
 
 
 @kernel
@@ -53,8 +73,8 @@ def add_slopes(step_size, y, rows, margins, loss):
 
 
 @kernel
-def observe(step_size, X, y, rows, margins, loss, active):
-    """Take these rows, with these margins, into the estimate."""
+def observe(step_size, X, y, rows, margins, loss, batch, active):
+    """Take these rows of the mini-batch, with these margins, into the estimate."""
     image, direction, moments = step_size.image, step_size.direction, step_size.moments
     batches, observed = step_size.batches, step_size.rows
     moments.rows[0] += len(rows)
@@ -66,12 +86,15 @@ def observe(step_size, X, y, rows, margins, loss, active):
             j, v = entry(x, e)
             moments.total[j] += w * v
             moments.square[j] += w * v * v
+        step_size.energy[0] += w * squares(x, step_size.inside)
         if batches[0] == 0 and observed[0] == 0:
             # The first row that is not zero points, on average, where the variance is.
             axpy(direction, x, 1.0)
             if not normalise(direction, active):
                 continue
-        axpy(image, x, w * a * dot(x, direction, active))
+        axpy(image, x, w * a * dot(x, direction, active) / step_size.size[0])
+        if slope(loss, margins[i], y[rows[i]]) == 0.0:
+            touch(batch, x, active)
         observed[0] += 1
 
 
@@ -88,7 +111,7 @@ def normalise(v, active):
 
 
 @kernel
-def end_batch(step_size, active, burn_in):
+def end_batch(step_size, batch, active, burn_in):
     """End of a mini-batch that was observed: one step of the power iteration.
 
     What was seen before is forgotten in the mini-batches of the burn-in, before the first step.
@@ -96,15 +119,30 @@ def end_batch(step_size, active, burn_in):
     v, u, norm, n = step_size.direction, step_size.image, step_size.norm, step_size.rows[0]
     if n == 0:
         return
-    new, product = 1.0 if step_size.batches[0] < burn_in else WEIGHT, 0.0
-    for j in active.index[: active.size[0]]:
+    new, size = 1.0 if step_size.batches[0] < burn_in else WEIGHT, step_size.size
+    product, square = 0.0, 0.0
+    for j in in_batch(batch, active):
         product += v[j] * u[j] / n
+        square += u[j] * u[j]
+    product /= size[0]
     norm[0] += new * (max(product, 0.0) - norm[0])
-    for j in active.index[: active.size[0]]:
-        v[j] = (1.0 - new) * norm[0] * v[j] + new * u[j] / n
-        u[j] = 0.0
-    normalise(v, active)
-    step_size.trace[0] = trace(step_size, active)
+    old = (1.0 - new) * norm[0]
+    if swept(batch) or old == 0.0:
+        # Rows that have nothing in common with the direction leave it as it is.
+        for j in active.index[: active.size[0] if square > 0.0 else 0]:
+            v[j] = old / size[0] * v[j] + new * u[j] / n
+            u[j] = 0.0
+        normalise(v, active)
+        size[0] = 1.0
+        measure(step_size, active)
+    else:
+        # The same over `old`: only touched entries change. The length follows from the products.
+        ratio = new / (old * n)
+        for j in in_batch(batch, active):
+            v[j] += ratio * size[0] * u[j]
+            u[j] = 0.0
+        size[0] *= np.sqrt(1.0 + 2.0 * ratio * n * product + ratio * ratio * square)
+        step_size.trace[0] = step_size.energy[0] / step_size.moments.rows[0]
     step_size.batches[0] += 1
     step_size.rows[0] = 0
 
@@ -116,12 +154,13 @@ def mean_weight(step_size):
 
 
 @kernel
-def trace(step_size, active):
-    """The sum over the active features of their mean squares."""
+def measure(step_size, active):
+    """Take the trace anew, the sum over the active features of their mean squares."""
     total, moments = 0.0, step_size.moments
     for j in active.index[: active.size[0]]:
         total += moments.square[j]
-    return total / moments.rows[0]
+    step_size.energy[0] = total
+    step_size.trace[0] = total / moments.rows[0]
 
 
 @kernel
@@ -130,11 +169,20 @@ def drop_features(step_size, active, dropped):
     v, left = step_size.direction, 0.0
     for j in dropped:
         v[j] = 0.0
+        step_size.inside[j] = False
     for j in active.index[: active.size[0]]:
         left += v[j] * v[j]
     step_size.norm[0] *= left
     normalise(v, active)
-    step_size.trace[0] = trace(step_size, active)
+    measure(step_size, active)
+
+
+@kernel
+def settle(step_size, active):
+    """Give the direction length one, as `drop_features` and dense rows ask for."""
+    for j in active.index[: active.size[0]]:
+        step_size.direction[j] /= step_size.size[0]
+    step_size.size[0] = 1.0
 
 
 @kernel

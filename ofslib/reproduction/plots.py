@@ -67,9 +67,13 @@ def note(figure, missing: Mapping[str, str]) -> None:
         reasons.setdefault(reason, []).append(what)
     said = [f"{', '.join(what)}: {reason}." for reason, what in reasons.items()]
     if said:
-        letters = int(24 * figure.bbox.width / figure.dpi)
-        text = textwrap.fill(f"Not shown: {' '.join(said)}", letters)
-        figure.supxlabel(plain(text), fontsize=6)
+        say_below(figure, f"Not shown: {' '.join(said)}")
+
+
+def say_below(figure, text: str) -> None:
+    """A text below a figure, in lines as long as it is wide."""
+    letters = int(24 * figure.bbox.width / figure.dpi)
+    figure.supxlabel(plain(textwrap.fill(text, letters)), fontsize=6)
 
 
 def budget_axis(ax) -> None:
@@ -86,12 +90,11 @@ def shared_legend(figure, axes, columns: int | None = None) -> None:
     for ax in np.ravel(axes):
         handles |= dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
     if handles:
-        figure.legend(
-            handles.values(),
-            handles.keys(),
-            loc="outside upper center",
-            ncols=columns or len(handles),
-        )
+        columns = columns or len(handles)
+        if figure.bbox.width < 0.9 * PAGE * figure.dpi:  # letters of a line, and of a label
+            columns = min(columns, max(1, 50 // (max(map(len, handles)) + 6)))
+        place = "outside upper center"
+        figure.legend(handles.values(), handles.keys(), loc=place, ncols=columns)
 
 
 def save_figure(figure, stem: str) -> None:
@@ -444,6 +447,37 @@ def speedups(ax, ratios: pd.DataFrame, title: str) -> None:
         ax.set_ylabel("Times as fast as OS")
         for name, style, _ in _TASKS.values():
             ax.plot([], [], marker="o", color="0.4", label=name.lower(), **style)
+
+
+# -------------------------------------------------- orders of growth
+
+
+def exponent_panels(exponents: pd.DataFrame, titles: Mapping[tuple[str, str], str]):
+    """A figure of measured exponents and their intervals, one line a method.
+
+    Parameters
+    ----------
+    exponents : DataFrame
+        From `orders.exponents`.
+    titles : mapping
+        Metric and varied size -> title of the panel.
+    """
+    methods = list(dict.fromkeys(exponents["method"]))[::-1]
+    size = (PAGE, 0.7 + 0.145 * len(methods))
+    figure, axes = plt.subplots(1, len(titles), figsize=size, sharey=True)
+    for ax, ((metric, varied), title) in zip(axes, titles.items(), strict=True):
+        own = exponents[(exponents["metric"] == metric) & (exponents["varied"] == varied)]
+        own = own.set_index("method").reindex(methods)
+        for power in range(4):
+            ax.axvline(power, color="0.85", lw=0.6, zorder=0)
+        heights = range(len(methods))
+        error = [own["slope"] - own["low"], own["high"] - own["slope"]]
+        ax.errorbar(own["slope"], heights, xerr=error, fmt="o", color=COLOURS[0], lw=0.8)
+        ax.set(title=plain(title), xlim=(-0.6, 3.4), xticks=range(4))
+    axes[0].set_yticks(heights, [plain(method) for method in methods])
+    axes[0].set_ylim(-0.7, len(methods) - 0.3)
+    figure.supxlabel("Exponent, with its 95 % interval", fontsize=8)
+    return figure
 
 
 # -------------------------------------------------- diagrams

@@ -148,7 +148,8 @@ def judge(work: project.Project) -> list[str]:
             made["note"] = made["why"].where(made["verdict"] == tables.NO_VERDICT)
             made = made.reindex(columns=[*key, *tables.SUMMARY, "empty", "note"])
             cells = tables.cells(work.shown(name, kind), metrics).merge(made, "left", key)
-            published = tables.read_published(str(work.root / work.published(name)))
+            printed = work.published(name)
+            published = tables.read_published(printed and str(work.root / printed))
             weak = entry.spec["weak_baselines"]
             table = tables.beside_paper(cells, published, key, weak)
             tables.save_csv(table, str(work.root / stem))

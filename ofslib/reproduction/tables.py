@@ -25,9 +25,9 @@ RULE = (
     "than the practical tolerance (DR 5 points, RMSE 5 %, AUC 0.02, R2 0.02, accuracy 2 points), "
     "or if it rests on one run. Else it agrees if it differs by no more than the tolerance, and is "
     "better (+) or worse (-) if by more; the reason says where it is better because the paper's "
-    "baseline is weaker than a correct one. Without a number on either side, or for times, which belong to "
-    "a machine, it is not comparable (?). The stricter verdict (column strict) asks the same of "
-    "two standard errors alone, and allows for the rounding of the printed digits."
+    "baseline is weaker than a correct one. Without a number on either side, or for times, "
+    "which belong to a machine, it is not comparable (?). The stricter verdict (column strict) "
+    "asks the same of two standard errors alone, and allows for the rounding of the printed digits."
 )
 
 # How a reason begins -> its kind.
@@ -45,6 +45,11 @@ _REASONS = {
     "not run": "not run at this scale",
     "not timed": "not run at this scale",
     "no result": "not run at this scale",
+    "a bound": "words or a bound",
+    "a property": "words or a bound",
+    "measured in": "words or a bound",
+    "no product": "words or a bound",
+    "not one of": "not one of our methods",
 }
 
 
@@ -469,12 +474,13 @@ def _rounded(error: float, digits: int) -> str:
 
 
 def sizes(table: pd.DataFrame) -> pd.DataFrame:
-    """Data sets as the paper prints them: points and features, ours beside the paper's."""
-    names = {"points": "Data points", "features": "Features"}
+    """Data sets as the paper prints them: their sizes, ours beside the paper's."""
+    names = {"points": "Data points", "features": "Features", "n_features": "Features"}
+    names |= {"n_train": "Training rows", "n_test": "Test rows", "density": "Density (%)"}
     shown = table.assign(metric=table["metric"].map(names))
-    columns = [(names[metric], side) for metric in names for side in ("ours", "paper")]
+    columns = [(name, side) for name in shown["metric"].unique() for side in ("ours", "paper")]
     wide = shown.pivot_table(["ours", "paper"], "title", "metric", sort=False, dropna=False)
-    wide = wide.swaplevel(axis=1)[columns].map("{:,.0f}".format, na_action="ignore")
+    wide = wide.swaplevel(axis=1)[columns].round(2).map("{:,.10g}".format, na_action="ignore")
     wide = wide.astype(object).fillna("–")
     return wide.rename_axis(columns=["", ""], index="Data set")
 

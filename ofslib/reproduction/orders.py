@@ -1,0 +1,137 @@
+"""Orders of growth: what the papers print, beside the exponents that are measured."""
+
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+import pandas as pd
+
+from ofslib.reproduction.claims import bound_slopes
+
+# Half-way to the next half power: what caches, small sizes and logarithms do is less.
+TOLERANCE = 0.25
+_ALL = 99  # decades: all sizes count
+_MARKS = {"better": " +", "worse": " -", "unresolved": " ?"}
+
+
+def exponents(results: pd.DataFrame) -> pd.DataFrame:
+    """Slope of log(value) against log(size), with its 95 % interval by Student's law over the runs.
+
+    Columns: method, metric, varied, slope, low, high.
+    """
+    tables = [pd.DataFrame(columns=["panel", "method", "slope", "low", "high", "metric"])]
+    for metric, own in results.groupby("metric", sort=False):
+        curves = own.rename(columns={"varied": "panel", "size": "x"})
+        tables.append(bound_slopes(curves, _ALL).assign(metric=metric))
+    table = pd.concat([t for t in tables if len(t)] or tables, ignore_index=True)
+    table = table.rename(columns={"panel": "varied"})
+    place = {method: number for number, method in enumerate(results["method"].unique())}
+    table = table.sort_values("method", key=lambda names: names.map(place), kind="stable")
+    columns = ["method", "metric", "varied", "slope", "low", "high"]
+    return table[columns].reset_index(drop=True)
+
+
+def powers(order: Any, sizes: Sequence[str]) -> dict[str, float] | None:
+    """The power of each of these sizes in "O(n p^2)"; None of what is no product of powers.
+
+    nnz(A) is n p where A has no zeros, and d is another name of p.
+    """
+    product = re.fullmatch(r"O\((.*)\)", str(order).replace("nnz(A)", "n p"))
+    factors = (
+        [re.fullmatch(r"([a-z])(?:\^(\d+))?", word) for word in product[1].split()]
+        if product
+        else [None]
+    )
+    if None in factors:
+        return None
+    found = {{"d": "p"}.get(f[1], f[1]): float(f[2] or 1) for f in factors}
+    return {size: found.get(size, 0.0) for size in sizes} if set(found) <= set(sizes) else None
+
+
+def verdict(power: float, low: float, high: float) -> str:
+    """Whether what lies between low and high is that power, less (better) or more (worse)."""
+    if power - TOLERANCE <= low and high <= power + TOLERANCE:
+        return "agrees"
+    if low > power + TOLERANCE:
+        return "worse"
+    return "better" if high < power - TOLERANCE else "unresolved"
+
+
+def beside(
+    published: pd.DataFrame,
+    measured: pd.DataFrame,
+    ours: Mapping[str, Sequence[str]],
+    columns: Mapping[str, Mapping[str, Any]],
+    elsewhere: Mapping[str, str],
+) -> pd.DataFrame:
+    """One row a printed cell: what is measured of it, and the verdict with its reason.
+
+    Parameters
+    ----------
+    published : DataFrame
+        Columns method, metric (the column of the table), value (its words), note.
+    measured : DataFrame
+        From `exponents`.
+    ours : mapping
+        Printed method -> labels of ours.
+    columns : mapping
+        Column of the table -> metric, sizes, and, if it is not that of each method, of: the label
+        of what is measured.
+    elsewhere : mapping
+        Other columns of the table -> where that is seen to.
+
+    Returns
+    -------
+    DataFrame
+        Columns method, metric, paper, measured, verdict, why.
+    """
+    rows = []
+    for cell in published.itertuples():
+        column, row = columns.get(cell.metric), {"measured": "", "verdict": "not comparable"}
+        labels = ours.get(cell.method, [])
+        if column is None:
+            row["why"] = elsewhere[cell.metric]
+        elif not labels:
+            row["why"] = "not one of our methods"
+        else:
+            row = _judged(cell, measured, [column["of"]] if "of" in column else labels, column)
+        if not isinstance(cell.value, str):
+            seen = "" if cell.note.startswith("dash") else row["measured"]
+            row |= {"measured": seen, "verdict": "not comparable", "why": cell.note}
+        rows.append({"method": cell.method, "metric": cell.metric, "paper": cell.value, **row})
+    return pd.DataFrame(rows)
+
+
+def _judged(cell, measured, labels, column):
+    own = measured[measured["metric"] == column["metric"]].set_index(["method", "varied"])
+    sizes, words, verdicts = column["sizes"], [], []
+    expected = powers(cell.value, sizes)
+    for label in labels:
+        seen = own.loc[[(label, size) for size in sizes if (label, size) in own.index]]
+        name = f"{label}: " if len(labels) > 1 else ""
+        words.append(name + " ".join(f"{at[1]}^{one.slope:.2f}" for at, one in seen.iterrows()))
+        if expected and len(seen) == len(sizes):
+            verdicts += [verdict(expected[at[1]], one.low, one.high) for at, one in seen.iterrows()]
+    row = {"measured": "; ".join(words)}
+    if not verdicts:
+        reason = "no result at this scale" if expected else "no product of powers is printed"
+        return row | {"verdict": "not comparable", "why": reason}
+    order = ("worse", "unresolved", "better", "agrees")
+    return row | {"verdict": next(word for word in order if word in verdicts), "why": ""}
+
+
+def layout(table: pd.DataFrame) -> pd.DataFrame:
+    """The cells of `beside` line by line, in the order of the paper; long ones in several lines."""
+    rows = []
+    for cell in table.itertuples():
+        paper = textwrap.wrap(cell.paper, 24) if isinstance(cell.paper, str) else ["–"]
+        ours = (cell.measured + _MARKS.get(cell.verdict, "")).split("; ")
+        for number, (left, right) in enumerate(zip_longest(paper, ours, fillvalue="")):
+            first = [cell.method, cell.metric] if number == 0 else ["", ""]
+            rows.append([*first, left, right])
+    wide = pd.DataFrame(rows, columns=["method", "column", "paper", "measured"])
+    wide = wide.set_index(["method", "column"])
+    wide.columns = pd.MultiIndex.from_product([wide.columns, [""]])
+    return wide.rename_axis(columns=["", ""])
