@@ -63,7 +63,7 @@ DENSE_STEPS = {"SADMMRegressor"}
 # overshoots and the last ones decide. With features of a hundredth they do what the check asks for
 # (test_heavy_rows_decide).
 LEAP_WITH_HEAVY_ROWS = {"ARDAClassifier", "AdaFobosClassifier"}
-LEAP_WITH_HEAVY_ROWS |= {"RDAClassifier", "OPGClassifier", "SGDTClassifier"}
+LEAP_WITH_HEAVY_ROWS |= {"RDAClassifier", "SGDTClassifier"}
 
 # {estimator: {check of scikit-learn: why it cannot pass}}. No others are wanted.
 EXPECTED_FAILURES = {

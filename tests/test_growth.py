@@ -122,7 +122,7 @@ def test_printed_words_stand_beside_what_is_measured():
         *("a bound", "not one of our methods", "no result at this scale", "dash")
     ]
     wide = orders.layout(table).droplevel(1, axis=1)
-    assert wide.loc[("X", "time"), "measured"].tolist() == ["n^1.00 p^2.00 -"]
+    assert wide.loc[("X", "time"), "measured"] == "n^1.00 p^2.00 -"
     assert wide["paper"].tolist() == ["O(n p)", "O(p)", "Slow", "O(n)", "O(n)", "–"]
 
 

@@ -188,6 +188,7 @@ def test_figure_of_data_sets_that_cannot_be_had(own_project, number):
     entry = {key: OWN[key] for key in ("source", "title", "replicates")}
     entry |= {"form": "figure", "notebook": "accuracy_by_budget", "metrics": ["accuracy"]}
     entry |= {"grid": {"dataset": names}, "sweep": {"k": [10, 20]}}
+    entry["data"] = {"split": {"train": 50}}
     entry |= {"parameters": {"budgets": [10, 20]}, "methods": {"OFS": {"class": "FOFSClassifier"}}}
     entry |= {"tune": {"score": "online", "at": {"k": 10}, "grid": {"learning_rate": [1.0]}}}
     stem = own_project(own=entry)

