@@ -174,7 +174,9 @@ def test_committed_tables_are_those_of_the_committed_numbers(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     work = project.load(ROOT)
     made = {file for name in work.entries for file in latex.remake(work, name)}
-    assert {Path(file).name for file in made} == {file.name for file in COMMITTED}
+    # Only its notebook lays it out: of how many features a method chose its CSV has a line more.
+    other = {"untuned_one_pass.tex"}
+    assert {Path(file).name for file in made} == {file.name for file in COMMITTED} - other
     for file in COMMITTED:
         assert Path("figures", file.name).read_bytes() == file.read_bytes(), file.name
 

@@ -173,6 +173,7 @@ def test_a_wrong_change_is_refused_too(write):
         ("time", "plian", "plian"),
         ("at_scale", {"smal": {"n": [100]}}, "smal"),
         ("at_scale", {"small": {"m": [100]}}, "'m' is no axis"),
+        ("at_scale", {"small": {"methods": ["other"]}}, "no method 'other'"),
         ("results", "two", "two"),
         ("notebook", "recovery_tabel", "recovery_tabel"),
         ("published", "no_such_table", "no_such_table"),
@@ -608,11 +609,13 @@ def test_an_axis_stands_for_its_value(write):
 
 def test_a_scale_may_run_some_values_only(write):
     entry = TABLE | {"sweep": {"mu": [1, 5]}, "at_scale": {"small": {"n": [200], "mu": [5]}}}
+    entry["at_scale"]["small"]["methods"] = ["SFSA"]
     root = write({"one": entry})
     small, free = (settings_of(root, scale=scale) for scale in ("small", "free"))
     assert [(s.name, s.skipped) for s in free] == [("plain_100", ""), ("plain_200", "")]
     assert [s.skipped for s in small] == ["not run at this scale", ""]
     assert [s.spec["sweep"]["mu"] for s in (small[1], free[1])] == [[5], [1, 5]]
+    assert [[*s.spec["methods"]] for s in (small[1], free[1])] == [["SFSA"], ["SFSA", "SGDT"]]
 
 
 def test_only_the_committed_scale_replaces_the_figures_that_are_there(write):

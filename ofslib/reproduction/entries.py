@@ -32,7 +32,7 @@ DEFAULTS = {
     "unavailable": {},  # axis -> value -> why its cells cannot be had
     "weak_baselines": {},
     "time_claims": [],
-    "at_scale": {},  # of the scale that is run: axis or swept parameter -> values
+    "at_scale": {},  # of the scale that is run: axis, swept parameter or methods -> those run
 }
 
 
@@ -182,10 +182,11 @@ class Entry:
 
     def _setting(self, reading: str | None, change: dict, point: dict[str, Any]) -> Setting:
         axes = point if reading is None else {"reading": reading, **point}
-        methods = self._methods(axes)
+        run, methods = self.spec["at_scale"], self._methods(axes)
+        kept = run.get("methods", methods)
+        methods = {label: method for label, method in methods.items() if label in kept}
         data = point | _resolved(self.spec["data"] | change.get("data", {}), axes)
         _check_numbers(data)
-        run = self.spec["at_scale"]
         sweep = {
             name: [value for value in values if value in run.get(name, values)]
             for name, values in self.spec["sweep"].items()
@@ -228,9 +229,11 @@ class Entry:
         spec = self.spec
         if spec["time"] and spec["time"] not in spec["readings"]:
             raise ConfigurationError(f"time={spec['time']!r} is no reading")
-        for name in [*spec["at_scale"], *spec["unavailable"]]:
+        for name in {*spec["at_scale"]} - {"methods"} | {*spec["unavailable"]}:
             if name not in {*spec["sweep"], *(axis for point in self.points for axis in point)}:
                 raise ConfigurationError(f"at_scale, unavailable: {name!r} is no axis, nor swept")
+        for label in {*spec["at_scale"].get("methods", [])} - spec["methods"].keys():
+            raise ConfigurationError(f"at_scale: there is no method {label!r}")
         for reading, change in spec["readings"].items():
             for label in change.get("methods", {}).keys() - spec["methods"].keys():
                 raise ConfigurationError(f"reading {reading!r} changes no method {label!r}")
