@@ -22,6 +22,7 @@ ESTIMATORS = {
     "barda": ("BARDAClassifier",),
     "fofs": ("FOFSClassifier",),
     "grafting": ("Grafting",),
+    "knockoffs": ("KnockoffsClassifier", "KnockoffsRegressor"),
     "laplacian_score": ("LaplacianScoreSelector",),
     "ofsa": ("OFSAClassifier", "OFSARegressor"),
     "ols": ("OLSClassifier", "OLSRegressor"),
@@ -59,10 +60,11 @@ MODULES = ("averages", "bounds", "datasets", "metrics", "simulate", "wishart")
 _HOMES = {name: f"ofslib.algorithms.{file}" for file, names in ESTIMATORS.items() for name in names}
 _HOMES["RunningAverages"] = "ofslib.averages"
 _HOMES["fit_stream"] = "ofslib.streams.checkpoint"
+_HOMES["select_by_knockoffs"] = "ofslib.algorithms.knockoffs"
 
 __all__ = [*sorted(_HOMES), *MODULES]
 __doc__ += "\nThe estimators:\n" + fill(
-    ", ".join(sorted(set(_HOMES) - {"RunningAverages", "fit_stream"})), 96
+    ", ".join(sorted(name for names in ESTIMATORS.values() for name in names)), 96
 )
 
 

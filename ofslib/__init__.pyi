@@ -13,6 +13,9 @@ from ofslib.algorithms.bamd import BAMDClassifier as BAMDClassifier
 from ofslib.algorithms.barda import BARDAClassifier as BARDAClassifier
 from ofslib.algorithms.fofs import FOFSClassifier as FOFSClassifier
 from ofslib.algorithms.grafting import Grafting as Grafting
+from ofslib.algorithms.knockoffs import KnockoffsClassifier as KnockoffsClassifier
+from ofslib.algorithms.knockoffs import KnockoffsRegressor as KnockoffsRegressor
+from ofslib.algorithms.knockoffs import select_by_knockoffs as select_by_knockoffs
 from ofslib.algorithms.laplacian_score import LaplacianScoreSelector as LaplacianScoreSelector
 from ofslib.algorithms.ofsa import OFSAClassifier as OFSAClassifier
 from ofslib.algorithms.ofsa import OFSARegressor as OFSARegressor

@@ -18,6 +18,7 @@ from ofslib._printing import cell, csv_table, duration, memory_size, text_table
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 _ANY_WIDTH = 2**31 - 1  # with it, no pass over the file looks for its largest index
 _SHOWN = 10  # features or labels in a summary
+_BY_FDR = "knockoffs"  # the method that keeps as many as --fdr allows
 
 
 class Report(NamedTuple):
@@ -130,9 +131,16 @@ def _once(args, **own):
 
 
 def select(args) -> Report:
-    """The k best features of a file, and a model on them."""
+    """The k best features of a file, or as many as a bound on false ones allows, and a model."""
     given = {"k": args.k, "n_passes": args.passes}
-    model = _estimator(args.method, args.task, given | dict(args.set))
+    if args.fdr is not None:
+        if args.method not in (None, _BY_FDR):
+            raise _Misused(
+                f"--fdr: --method {args.method} keeps -k features; leave one of them out"
+            )
+        given = {"fdr": args.fdr, "n_passes": args.passes, "random_state": 0}
+    method = args.method or ("sfsa" if args.fdr is None else _BY_FDR)
+    model = _estimator(method, args.task, given | dict(args.set))
     from ofslib._model_files import read
     from ofslib.streams.checkpoint import Checkpoint, fit_stream
 
@@ -487,11 +495,26 @@ def _parser() -> argparse.ArgumentParser:
             function.__name__, help=said, description=said, parents=[*parents, always]
         )
         sub.set_defaults(command=function)
-        return sub.add_argument
+        return sub
 
-    add = command(select, rows)
-    add("-k", type=int, required=True, help="features to keep")
-    add("--method", default="sfsa", help="see `ofslib methods`")
+    _options_of_select(command(select, rows))
+    add = command(predict, rows).add_argument
+    add("--model", required=True, metavar="NPZ", help="from `ofslib select` or save()")
+    add("--out", metavar="CSV", help="write the predictions here, not to stdout")
+    command(inspect, rows)
+    add = command(datasets).add_argument
+    add("action", choices=["list", "fetch", "verify"])
+    add("names", nargs="*", metavar="NAME")
+    command(methods)
+    command(papers)
+    return parser
+
+
+def _options_of_select(sub) -> None:
+    add, how_many = sub.add_argument, sub.add_mutually_exclusive_group(required=True).add_argument
+    how_many("-k", type=int, help="features to keep")
+    how_many("--fdr", type=float, metavar="Q", help="share of false ones that may be expected")
+    add("--method", help="see `ofslib methods`; sfsa with -k")
     add("--task", choices=["classification", "regression"], default="classification")
     add("--classes", type=_labels, metavar="A,B", help="labels, if the first rows lack one")
     add("--passes", type=int, default=1, help="times that the rows are shown")
@@ -502,16 +525,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--model", metavar="NPZ", help="write the model, for `predict` or Python")
     add("--cache", metavar="FOLDER", help="keep parsed rows here, not beside FILE")
     add("--no-cache", dest="cache", action="store_false", help="parse in each pass")
-    add = command(predict, rows)
-    add("--model", required=True, metavar="NPZ", help="from `ofslib select` or save()")
-    add("--out", metavar="CSV", help="write the predictions here, not to stdout")
-    command(inspect, rows)
-    add = command(datasets)
-    add("action", choices=["list", "fetch", "verify"])
-    add("names", nargs="*", metavar="NAME")
-    command(methods)
-    command(papers)
-    return parser
 
 
 def _say(text: str) -> None:

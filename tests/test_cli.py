@@ -502,6 +502,8 @@ def test_papers_are_listed_in_a_checkout_only(ofs, monkeypatch):
         ("select rows.svm -k 0", 1, "'k' parameter"),
         ("select rows.svm -k 5 --out missing.csv/x/y", 1, "missing.csv"),
         ("select rows.svm -k 5 --method nothing", 2, "--method nothing"),
+        ("select rows.svm --fdr 0.1 --method sfsa", 2, "--fdr: --method sfsa"),
+        ("select rows.svm --fdr 1", 1, "'fdr' parameter"),
         ("select rows.svm -k 5 --method grafting", 2, "--method grafting"),
         ("select rows.svm -k 5 --method barda --task regression", 2, "--task regression"),
         ("select rows.svm -k 5 --method ols", 2, "-k: OLSClassifier"),
@@ -525,7 +527,10 @@ def test_an_error_is_one_line_and_a_code(line, code, said, ofs):
     assert said in err and len(err.splitlines()) == 1 and "Traceback" not in err
 
 
-@pytest.mark.parametrize("line", ["", "nothing", "select rows.svm", "select rows.svm -k x"])
+@pytest.mark.parametrize(
+    "line",
+    ["", "nothing", "select rows.svm", "select rows.svm -k x", "select rows.svm -k 5 --fdr 0.1"],
+)
 def test_options_that_are_wrong_are_one_line_and_code_2(line, capsys):
     with pytest.raises(SystemExit) as stopped:
         cli.main(line.split())

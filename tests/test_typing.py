@@ -19,7 +19,7 @@ import ofslib
 
 ROOT = Path(__file__).parents[1]
 CLASSES = {name: getattr(ofslib, name) for names in ofslib.ESTIMATORS.values() for name in names}
-PUBLIC = {*CLASSES, "RunningAverages", "fit_stream", *ofslib.MODULES}
+PUBLIC = {*CLASSES, "RunningAverages", "fit_stream", "select_by_knockoffs", *ofslib.MODULES}
 
 
 def test_the_table_of_names_is_what_the_files_define():
