@@ -132,14 +132,7 @@ def _once(args, **own):
 
 def select(args) -> Report:
     """The k best features of a file, or as many as a bound on false ones allows, and a model."""
-    given = {"k": args.k, "n_passes": args.passes}
-    if args.fdr is not None:
-        if args.method not in (None, _BY_FDR):
-            raise _Misused(
-                f"--fdr: --method {args.method} keeps -k features; leave one of them out"
-            )
-        given = {"fdr": args.fdr, "n_passes": args.passes, "random_state": 0}
-    method = args.method or ("sfsa" if args.fdr is None else _BY_FDR)
+    method, given = _wanted(args)
     model = _estimator(method, args.task, given | dict(args.set))
     from ofslib._model_files import read
     from ofslib.streams.checkpoint import Checkpoint, fit_stream
@@ -192,6 +185,16 @@ def select(args) -> Report:
     if resumed:
         lines.append(f"went on from {args.checkpoint}, with {resumed:,} rows learned before")
     return Report(lines + _written(args.out, args.model), data)
+
+
+def _wanted(args) -> tuple[str, dict[str, Any]]:
+    """Method and parameters by how many features there shall be."""
+    passes = {"n_passes": args.passes}
+    if args.fdr is None:
+        return args.method or "sfsa", {"k": args.k} | passes
+    if args.method not in (None, _BY_FDR):
+        raise _Misused(f"--fdr: --method {args.method} keeps -k features; leave one of them out")
+    return _BY_FDR, {"fdr": args.fdr, "random_state": 0} | passes
 
 
 def _chosen(model, first: int) -> tuple[list[str], list[str], list[tuple]]:
