@@ -45,6 +45,7 @@ ESTIMATORS = {
     "projected_gradient": ("ProjectedGradientSelector",),
     "radar": ("RADARRegressor",),
     "rda": ("RDAClassifier", "RDARegressor"),
+    "renewable_fsa": ("RenewableFSAClassifier",),
     "ridge_leverage": ("RidgeLeverageSelector",),
     "sadmm": ("SADMMRegressor",),
     "sfsa": ("AnytimeSFSAClassifier", "AnytimeSFSARegressor", "SFSAClassifier", "SFSARegressor"),

@@ -45,6 +45,7 @@ from ofslib.algorithms.projected_gradient import (
 from ofslib.algorithms.radar import RADARRegressor as RADARRegressor
 from ofslib.algorithms.rda import RDAClassifier as RDAClassifier
 from ofslib.algorithms.rda import RDARegressor as RDARegressor
+from ofslib.algorithms.renewable_fsa import RenewableFSAClassifier as RenewableFSAClassifier
 from ofslib.algorithms.ridge_leverage import RidgeLeverageSelector as RidgeLeverageSelector
 from ofslib.algorithms.sadmm import SADMMRegressor as SADMMRegressor
 from ofslib.algorithms.sfsa import AnytimeSFSAClassifier as AnytimeSFSAClassifier

@@ -19,7 +19,6 @@ def discoveries(
     data: None,
     *,
     p: int,
-    k: int,
     fdr: float,
     runs: int,
     usual: Mapping[str, float],
@@ -27,14 +26,14 @@ def discoveries(
 ) -> Iterator[dict[str, Any]]:
     """Mean over runs of the share of false ones among the chosen, and of found among the true.
 
-    Features have variance 1 and equal correlations; k of them, spread over all, have the same
-    coefficient; noise 1. The averages of the rows are drawn, all rules see the same. Rows have
+    Features have variance 1 and equal correlations; a tenth of them have the same coefficient;
+    noise 1. The averages of the rows are drawn, all rules see the same. Rows have
     columns x, method, metric ("FDR" or "power", in percent) and value.
 
     Parameters
     ----------
-    p, k : int
-        Features, and true ones.
+    p : int
+        Features.
     fdr : float
         The bound on the false discovery rate.
     runs : int
@@ -45,7 +44,7 @@ def discoveries(
         Of what is varied, which is an axis of the entry.
     """
     rules = _rules(fdr)
-    true = np.arange(k) * (p // k)
+    true = np.arange(0, p, 10)
     for x in values:
         now = {**usual, setting["data"]["varied"]: x}
         rng = np.random.default_rng(seeds)
