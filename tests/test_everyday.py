@@ -28,8 +28,8 @@ from ofslib import (
     SGDTClassifier,
     SIHTClassifier,
 )
-from ofslib.streams import average_stream, row_stream
 from ofslib.algorithms.knockoffs import Knockoffs
+from ofslib.streams import average_stream, row_stream
 from ofslib.streams.average_stream import AverageStream
 from ofslib.streams.row_stream import MiniBatches, RowStream
 
