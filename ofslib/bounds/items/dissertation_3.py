@@ -251,7 +251,7 @@ def remark_2():
 )
 def theorem_2():
     """Sigma = 1.5 I, p = 10,000, k = 5000, n = 10^10: misses .27, .093 claimed (C1 = 2 / 1.5).
-    Sigma = 4 I, p = 100, k = 10, n = 10^7: misses .9, whatever "a constant C1 > 1" is. The
+    With Sigma = 4 I, p = 100, k = 10, n = 10^7 it misses .9, but there C1 = 1/2 claims nothing. The
     threshold falls as 1 over the variance, the coefficients that are needed as its root."""
     n, p, k, variance = 10**10, 10_000, 5000, 1.5
     root = 0.8 * sqrt(variance) - variance * sqrt(p / n)
