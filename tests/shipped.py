@@ -8,8 +8,7 @@ from pathlib import Path
 from ofslib.reproduction import project
 
 ROOT = Path(__file__).parents[1]
-EXPERIMENTS = ("barda", "bounds", "bounds_overview", "dissertation", "drift", "ofs", "os", "sfsa")
-EXPERIMENTS += ("growth", "untuned")
+EXPERIMENTS = ("barda", "bounds", "dissertation", "drift", "growth", "ofs", "os", "sfsa", "untuned")
 
 
 def leave_out_what_is_added(folder: Path) -> None:

@@ -2,10 +2,19 @@
 
 A function is named after its paper and item. It takes the quantities that the statement names, and
 returns what the statement promises: a number, a `Recovery`, a `Tail`, or, for an inequality along a
-run, the two `Sides` computed from the record of the run. It raises `DoesNotApply` where an
-assumption fails; a docstring names these after "if". Where the printed form is wrong, `variant` is
-"corrected" or "printed", and what differs, or both forms, is said there. Derivations,
-counterexamples, and what became of all 71 items: docs/bounds.md. Logarithms are natural.
+run, the two `Sides` computed from the record of the run. Where the printed form is wrong, `variant`
+is "corrected" or "printed", and what differs, or both forms, is said there. `ofslib.bounds.items`
+has all 71 items of the papers, what became of each, and a witness of that; docs/bounds.md has the
+derivations. Logarithms are natural.
+
+*Errors.* `DoesNotApply`, a ValueError, where an assumption fails. ValueError where an argument
+cannot be: a count below 1, a number that is not positive and finite, an array that is empty, not
+finite, or of another shape than is said, an unknown `variant`. TypeError where one is no number (a
+bool is none), no integer, no array of numbers. Each names the argument.
+
+*Units.* A coefficient is in units of label over feature, `sigma` and the noise in that of the
+labels, variances and eigenvalues of features in that of a squared feature, a step size in one over
+that of a curvature. A result says its own.
 
 What a docstring does not explain is explained by the statement that it names, or is the same
 everywhere:

@@ -5,19 +5,20 @@ from math import sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ofslib.bounds.statements import Sides, check, is_printed, require
+from ofslib.bounds.statements import Sides, check, is_printed, read, require
 
 
 def _run(gradients, untruncated, played, comparator, losses, comparator_losses, eta, delta):
     """Arrays of the run, the gaps that truncation left, the scales s_0 .. s_T, and the regret."""
     check(eta=eta, delta=delta)
-    gradients, untruncated, played, comparator = (
-        np.asarray(array, float) for array in (gradients, untruncated, played, comparator)
-    )
+    gradients = read("gradients", gradients, None, None)
     T, d = gradients.shape
+    untruncated = read("untruncated", untruncated, T + 1, d)
+    played = read("played", played, T + 1, d)
+    comparator = read("comparator", comparator, d)
+    losses = read("losses", losses, T)
+    comparator_losses = read("comparator_losses", comparator_losses, T)
     for name, array in (("untruncated", untruncated), ("played", played)):
-        if array.shape != (T + 1, d):
-            raise ValueError(f"{name} has shape {array.shape}, must have {(T + 1, d)}")
         require(not array[0].any(), f"{name} does not start at 0")
     scales = np.zeros((T + 1, d))
     scales[1:] = np.sqrt(np.cumsum(gradients**2, axis=0))
@@ -36,7 +37,7 @@ def barda_theorem_1(
     delta: float,
     variant: str = "corrected",
 ) -> Sides:
-    """Regret of B-ARDA; if it starts at 0 and no entry of a gradient exceeds delta.
+    """Regret of B-ARDA.
 
     Parameters
     ----------
@@ -48,20 +49,40 @@ def barda_theorem_1(
         w*.
     losses, comparator_losses : array-like of shape (T,)
         Of w_t and of w*, with the penalty.
+    eta : float
+        Step size.
     delta : float
         Parameter of the algorithm.
-    variant
+    variant : {"corrected", "printed"}, default="corrected"
         Whether the largest |w*| is squared.
+
+    Returns
+    -------
+    Sides
+        The regret and its bound, sums of losses over T rows.
+
+    Raises
+    ------
+    DoesNotApply
+        If the run does not start at 0, or an entry of a gradient exceeds delta.
+    ValueError, TypeError
+        If an array has another shape, or as in `ofslib.bounds`.
+
+    Examples
+    --------
+    >>> barda_theorem_1([[-1.0]], [[0], [0.5]], [[0], [0.5]], [1.0], [0.0], [-1.0], 1.0, 1.0)
+    Sides(left=1.0, right=2.0)
     """
     gradients, _, comparator, gaps, scales, regret = _run(
         gradients, untruncated, played, comparator, losses, comparator_losses, eta, delta
     )
+    printed = is_printed(variant)
     largest = np.max(np.abs(gradients))
     require(largest <= delta, f"max ||g_t||_inf = {largest:.4g} > delta = {delta:g}")
     size, total = np.max(np.abs(comparator)), scales[-1].sum()
     weighted = np.einsum("ij,ij->i", gaps[:-1] ** 2, delta + scales[:-1])
     right = delta / (2 * eta) * comparator @ comparator
-    right += ((size if is_printed(variant) else size**2) / (2 * eta) + eta) * total
+    right += ((size if printed else size**2) / (2 * eta) + eta) * total
     right += sqrt(weighted.max() * 2 * len(gradients) * total)
     return Sides(regret, float(right))
 
@@ -77,10 +98,27 @@ def barda_theorem_2(
     delta: float,
     variant: str = "corrected",
 ) -> Sides:
-    """Regret of B-AMD; if it starts at 0.
+    """Regret of B-AMD.
 
     The arguments are those of `barda_theorem_1`, but the gradients are of the loss with the
     penalty; corrected, delta ||w*||^2 / (2 eta) is added to the right side.
+
+    Returns
+    -------
+    Sides
+        The regret and its bound, sums of losses over T rows.
+
+    Raises
+    ------
+    DoesNotApply
+        If the run does not start at 0.
+    ValueError, TypeError
+        If an array has another shape, or as in `ofslib.bounds`.
+
+    Examples
+    --------
+    >>> barda_theorem_2([[-1.0]], [[0], [0.5]], [[0], [0.5]], [1.0], [0.0], [-1.0], 1.0, 1.0)
+    Sides(left=1.0, right=2.0)
     """
     _, played, comparator, gaps, scales, regret = _run(
         gradients, untruncated, played, comparator, losses, comparator_losses, eta, delta
@@ -95,6 +133,27 @@ def barda_theorem_2(
 
 
 def barda_passes(n: int, d: int) -> int:
-    """Passes over n rows of d features in the experiments, ceil(2 d / n)."""
+    """Passes over n rows of d features in the experiments, ceil(2 d / n).
+
+    Parameters
+    ----------
+    n, d : int
+        Rows and features.
+
+    Returns
+    -------
+    int
+        At least 1.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As in `ofslib.bounds`.
+
+    Examples
+    --------
+    >>> barda_passes(100, 10_000)
+    200
+    """
     check({"n": n, "d": d})
     return -(-2 * d // n)

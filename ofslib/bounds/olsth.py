@@ -1,7 +1,7 @@
 """The exact law of what OLSth selects, which is in none of the papers: docs/bounds.md."""
 
 from functools import lru_cache
-from math import exp, inf, log, sqrt
+from math import exp, log, sqrt
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
@@ -12,7 +12,10 @@ from scipy.special import comb, ndtr
 from scipy.stats import chi2
 from scipy.stats import t as student
 
-from ofslib.bounds.statements import check, require
+from ofslib.bounds.statements import check, check_numbers, require
+
+# Below so many features `_selection_curve` needs more nodes for v, and fewer for m.
+FEW = 10
 
 
 def _degrees_of_freedom(n, p, k, fit_intercept):
@@ -26,16 +29,25 @@ def _degrees_of_freedom(n, p, k, fit_intercept):
 
 @lru_cache(maxsize=8)
 def _selection_curve(p, k, spike):
-    """P(all k selected) as a spline of the coefficient over the scale of its error, on [0, 18].
+    """P(all k selected) as a function of the coefficient over the scale of its error, on [0, 18].
 
     The errors w have covariance I - c 11': as if w = z + i sqrt(c) v 1, z and v standard normal, of
     which the product over the independent z is averaged over v. The integral is over the largest
-    |w| of the others, m.
+    |w| of the others, m. Two features of strong correlation have errors of nearly the same size,
+    for which no quadrature is fine enough: |r + w_1| > |w_2| where the sum and the difference of
+    r + w_1 and w_2, which are independent, have the same sign.
     """
     c = spike / (1 + spike * p)
-    v, weight_v = hermegauss(24 if c else 1)
+    if p == 2:
+
+        def selected_of_two(ratio):
+            add, subtract = ndtr(ratio / sqrt(2 / (1 + 2 * spike))), ndtr(ratio / sqrt(2))
+            return add * subtract + (1 - add) * (1 - subtract)
+
+        return selected_of_two
+    v, weight_v = hermegauss((48 if p < FEW else 24) if c else 1)
     v, weight_v = v[v >= 0], np.where(v > 0, 2, 1)[v >= 0] * weight_v[v >= 0] / sqrt(2 * np.pi)
-    m, weight_m = leggauss(200)
+    m, weight_m = leggauss(120 if p < FEW else 200)
     m, weight_m = 4.5 * (m + 1), 4.5 * weight_m
     shift = 1j * sqrt(c) * v[:, None]
     below = 2 * ndtr(m + shift).real - 1
@@ -58,20 +70,44 @@ def olsth_recovery_probability(
     """Probability that the k largest least-squares estimates are the k true features.
 
     Exact, from the law of the error (docs/wishart.md: multivariate t); by quadrature, to about
-    1e-6. The rows are N(0, I + spike 11'). Applies if n exceeds the number of fitted coefficients.
+    1e-6, above p = 2. The rows are N(0, I + spike 11').
 
     Parameters
     ----------
     beta : float
-        True coefficient, equal on all k features, positive; k < p.
+        True coefficient, equal on all k features, positive; label over feature.
+    n, p, k : int
+        Rows, features, true features; k < p.
+    sigma : float, default=1.0
+        Standard deviation of the noise, in the unit of the labels.
     spike : float, default=0.0
         Covariance of any two features, at least 0 (alpha^2 of the papers' generator).
     fit_intercept : bool, default=True
         Whether an intercept was fitted, as by centring.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Raises
+    ------
+    DoesNotApply
+        Unless n exceeds the number of fitted coefficients.
+    ValueError, TypeError
+        If k >= p or spike < 0; and as in `ofslib.bounds`.
+
+    Examples
+    --------
+    >>> round(olsth_recovery_probability(0.1, 10_000, 1000, 100, spike=1.0), 4)
+    1.0
+    >>> round(olsth_recovery_probability(0.07, 10_000, 1000, 100, spike=1.0), 4)
+    0.9018
     """
     freedom = _degrees_of_freedom(n, p, k, fit_intercept)
     check(beta=beta, sigma=sigma)
-    if not 0 <= spike < inf:
+    check_numbers(spike=spike)
+    if spike < 0:
         raise ValueError(f"spike={spike} must be at least 0 and finite")
     ends = np.log(chi2.ppf(1e-15, freedom)), np.log(chi2.isf(1e-15, freedom))
     log_square = np.linspace(*ends, 513)
@@ -93,11 +129,34 @@ def olsth_beta_min(
     """Smallest coefficient, equal on k features, with which OLSth finds all k.
 
     With probability 1 - `delta`, by `olsth_recovery_probability`, whose other arguments these are.
-    It is sharp: with less, OLSth fails more often. Applies unless any choice of k features is right
-    with that probability.
+    It is sharp: with less, OLSth fails more often.
+
+    Parameters
+    ----------
+    delta : float, default=0.05
+        Probability of missing a feature, in (0, 1).
+
+    Returns
+    -------
+    float
+        In units of a coefficient, label over feature. Its probability is 1 - `delta` to about 1e-6:
+        a `delta` as small as that gives no more than an order of magnitude.
+
+    Raises
+    ------
+    DoesNotApply
+        Unless n exceeds the number of fitted coefficients; if any choice of k features is right
+        with that probability.
+    ValueError, TypeError
+        If k >= p, delta >= 1 or spike < 0; and as in `ofslib.bounds`.
+
+    Examples
+    --------
+    >>> round(olsth_beta_min(10_000, 1000, 100, spike=1.0, delta=0.002), 4)
+    0.0827
     """
-    chance = 1 / comb(p, k)
     upper = olsth_beta_min_closed_form(n, p, k, sigma, 1.0, delta, fit_intercept)
+    chance = 1 / comb(p, k)
     require(1 - delta > chance, f"1 - delta = {1 - delta:g} <= {chance:.3g}, the chance level")
     settings = n, p, k, sigma, spike, fit_intercept
 
@@ -127,9 +186,26 @@ def olsth_beta_min_closed_form(
     ----------
     inverse_diagonal : float, default=1.0
         Largest diagonal entry of the inverse covariance of the features, at most one over its
-        smallest eigenvalue; 1 suffices for I + spike 11'.
+        smallest eigenvalue, in units of one over a squared feature; 1 suffices for I + spike 11'.
     delta : float, default=0.05
         Probability of missing a feature, in (0, 1).
+
+    Returns
+    -------
+    float
+        In units of a coefficient, label over feature.
+
+    Raises
+    ------
+    DoesNotApply
+        Unless n exceeds the number of fitted coefficients.
+    ValueError, TypeError
+        If k >= p or delta >= 1; and as in `ofslib.bounds`.
+
+    Examples
+    --------
+    >>> round(olsth_beta_min_closed_form(10_000, 1000, 100, delta=0.002), 4)
+    0.1001
     """
     freedom = _degrees_of_freedom(n, p, k, fit_intercept)
     check(sigma=sigma, inverse_diagonal=inverse_diagonal, delta=delta)

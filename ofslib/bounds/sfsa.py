@@ -5,7 +5,15 @@ from math import exp, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ofslib.bounds.statements import Recovery, Sides, check, is_printed, require
+from ofslib.bounds.statements import (
+    Recovery,
+    Sides,
+    check,
+    check_numbers,
+    is_printed,
+    read,
+    require,
+)
 
 
 def sfsa_proposition_4_1(
@@ -17,9 +25,7 @@ def sfsa_proposition_4_1(
     convexity: float,
     G: float,
 ) -> Sides:
-    """The squared error after each step against that before it, with one entry per step.
-
-    Applies if no gradient exceeds G, and the expected loss is as convex along the path.
+    """The squared error after each step against that before it.
 
     Parameters
     ----------
@@ -29,32 +35,59 @@ def sfsa_proposition_4_1(
         Of the step's loss and of its expectation, at beta_1 .. beta_T.
     truth : array-like of shape (p,)
         Minimiser of the expected loss.
+    eta : float
+        Step size.
     convexity, G : float
         lambda, and the bound on the norms of the gradients.
+
+    Returns
+    -------
+    Sides
+        Arrays of shape (T,), in units of a squared coefficient.
+
+    Raises
+    ------
+    DoesNotApply
+        If a gradient exceeds G, or the expected loss is less convex along the path.
+    ValueError, TypeError
+        If an array has another shape; and as in `ofslib.bounds`.
+
+    Examples
+    --------
+    A step of .1 on (b - 1)^2 / 2 from 0, where the gradient is -1, without noise:
+
+    >>> sides = sfsa_proposition_4_1([[0.0], [0.1]], [[-1.0]], [[-1.0]], [1.0], 0.1, 1.0, 1.0)
+    >>> sides.left.round(3), sides.right.round(3)
+    (array([0.81]), array([0.81]))
     """
-    before, gains, errors = _descent(path, gradients, population_gradients, truth, convexity, G)
+    squared, gains = _descent(path, gradients, population_gradients, truth, convexity, G)
     check(eta=eta)
-    right = (1 - 2 * convexity * eta) * before[:-1] + (eta * G) ** 2 + 2 * eta * gains
-    return Sides(errors, right)
+    right = (1 - 2 * convexity * eta) * squared[:-1] + (eta * G) ** 2 + 2 * eta * gains
+    return Sides(squared[1:], right)
 
 
 def _descent(path, gradients, population_gradients, truth, convexity, G):
-    """Squared errors before and after steps and the noise towards the truth; Assumptions 2, 3."""
+    """Squared errors from the start on, and the noise towards the truth; Assumptions 2 and 3."""
     check(convexity=convexity, G=G)
-    path, gradients, mean = (np.asarray(a, float) for a in (path, gradients, population_gradients))
-    away = path - np.asarray(truth, float)
+    gradients = read("gradients", gradients, None, None)
+    T, p = gradients.shape
+    path, mean = (
+        read("path", path, T + 1, p),
+        read("population_gradients", population_gradients, T, p),
+    )
+    away = path - read("truth", truth, p)
     squared = np.einsum("ij,ij->i", away, away)
     largest = np.max(np.linalg.norm(gradients, axis=1))
     require(largest <= G * (1 + 1e-9), f"a gradient has norm {largest:.4g} > G = {G:.4g}")
     slack = np.einsum("ij,ij->i", away[:-1], mean) - convexity * squared[:-1]
     require(np.min(slack) >= -1e-9, f"the loss is not {convexity:.4g}-strongly convex on the path")
-    gains = -np.einsum("ij,ij->i", away[:-1], gradients - mean)
-    return squared, gains, squared[1:]
+    return squared, -np.einsum("ij,ij->i", away[:-1], gradients - mean)
 
 
 def _sfsa_step(T, alpha, convexity, printed):
     """Step size T^-alpha and contraction 1 - 2 lambda eta, which must not be negative."""
     check({"T": T}, convexity=convexity)
+    check_numbers(alpha=alpha)
     require(0.5 < alpha < 1, f"alpha = {alpha} is not in (1/2, 1)")
     eta = T**-alpha
     shrink = 1 - 2 * convexity * eta
@@ -75,10 +108,35 @@ def sfsa_theorem_4_1(
 ) -> Sides:
     """Squared error after T steps of size T^-alpha from 0 (5).
 
-    Applies if Proposition 4.1 does, 1/2 < alpha < 1 and (corrected) 2 lambda eta <= 1. The noise of
-    step t counts (1 - 2 lambda eta)^(T - t) times, or (printed) fully.
+    The other arguments are those of `sfsa_proposition_4_1`.
+
+    Parameters
+    ----------
+    alpha : float
+        Exponent of the step size.
+    variant : {"corrected", "printed"}, default="corrected"
+        Whether the noise of step t counts (1 - 2 lambda eta)^(T - t) times, or fully.
+
+    Returns
+    -------
+    Sides
+        In units of a squared coefficient.
+
+    Raises
+    ------
+    DoesNotApply
+        Unless Proposition 4.1 does, beta_1 = 0, 1/2 < alpha < 1 and (corrected) 2 lambda eta <= 1.
+    ValueError, TypeError
+        As `sfsa_proposition_4_1`.
+
+    Examples
+    --------
+    >>> sides = sfsa_theorem_4_1([[0.0], [1.0]], [[-1.0]], [[-1.0]], [1.0], 0.75, 0.5, 1.0)
+    >>> sides.left, sides.right
+    (0.0, 1.0)
     """
-    squared, gains, _ = _descent(path, gradients, population_gradients, truth, convexity, G)
+    squared, gains = _descent(path, gradients, population_gradients, truth, convexity, G)
+    require(not np.any(np.asarray(path, float)[0]), "beta_1 is not 0")
     T, printed = len(gains), is_printed(variant)
     eta, shrink = _sfsa_step(T, alpha, convexity, printed)
     weights = 1.0 if printed else shrink ** np.arange(T)[::-1]
@@ -90,10 +148,35 @@ def sfsa_theorem_4_1(
 def sfsa_limit_4_1(T: int, alpha: float, convexity: float, variant: str = "corrected") -> float:
     """Equivalent of (1 - 2 lambda / T^alpha)^T for large T, after Theorem 4.1.
 
-    exp(-2 lambda T^(1 - alpha)), or (printed) exp(-T^(1 - alpha)).
+    Parameters
+    ----------
+    T : int
+        Steps.
+    alpha, convexity : float
+        Exponent of the step size, and lambda.
+    variant : {"corrected", "printed"}, default="corrected"
+        exp(-2 lambda T^(1 - alpha)) or exp(-T^(1 - alpha)).
+
+    Returns
+    -------
+    float
+        Without a unit.
+
+    Raises
+    ------
+    DoesNotApply
+        Unless 1/2 < alpha < 1.
+    ValueError, TypeError
+        As in `ofslib.bounds`.
+
+    Examples
+    --------
+    >>> round(sfsa_limit_4_1(10**4, 0.75, 0.1), 4)
+    0.1353
     """
+    printed = is_printed(variant)
     _sfsa_step(T, alpha, convexity, printed=True)
-    return exp(-(1.0 if is_printed(variant) else 2 * convexity) * T ** (1 - alpha))
+    return exp(-(1.0 if printed else 2 * convexity) * T ** (1 - alpha))
 
 
 def sfsa_corollary_4_1(
@@ -108,17 +191,38 @@ def sfsa_corollary_4_1(
 ) -> Recovery:
     """Coefficients that T steps of size T^-alpha find, with probability 1 - exp(-omega).
 
-    Applies if 1/2 < alpha < 1 and (corrected) 2 lambda eta <= 1.
-
     Parameters
     ----------
-    convexity, G
-        As in `sfsa_proposition_4_1`.
+    T : int
+        Steps.
+    alpha, convexity, G : float
+        As in `sfsa_theorem_4_1`.
     R, norm : float
         Bound on ||beta_t - beta*||, and ||beta*||.
-    variant
-        sqrt(2 B), B the bound on the squared error, or (printed) B itself. The corrected B weights
-        the noise as Theorem 4.1 does, and so is the smaller one.
+    omega : float
+        Sets the probability.
+    variant : {"corrected", "printed"}, default="corrected"
+        sqrt(2 B), B the bound on the squared error, or B itself. The corrected B weights the noise
+        as Theorem 4.1 does, and so is the smaller one.
+
+    Returns
+    -------
+    Recovery
+        `beta_min` in units of a coefficient; printed, of its square: it is another promise in
+        other units.
+
+    Raises
+    ------
+    DoesNotApply
+        Unless 1/2 < alpha < 1 and (corrected) 2 lambda eta <= 1.
+    ValueError, TypeError
+        As in `ofslib.bounds`.
+
+    Examples
+    --------
+    >>> found = sfsa_corollary_4_1(10**6, 0.75, 1.0, G=2.0, R=1.0, norm=1.0, omega=3.0)
+    >>> round(found.beta_min, 3), round(found.probability, 3)
+    (0.332, 0.95)
     """
     check(G=G, R=R, norm=norm, omega=omega)
     printed = is_printed(variant)

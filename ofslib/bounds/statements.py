@@ -5,6 +5,7 @@ from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 class DoesNotApply(ValueError):
@@ -42,11 +43,41 @@ class Tail(NamedTuple):
 def check(counts: dict | None = None, **positive: float) -> None:
     """TypeError or ValueError unless `counts` are integers >= 1 and the others numbers > 0."""
     for name, value in {**(counts or {}), **positive}.items():
-        kind, what = (Integral, "an integer") if name in (counts or {}) else (Real, "a number")
-        if isinstance(value, bool) or not isinstance(value, kind):
-            raise TypeError(f"{name}={value!r} must be {what}")
+        _of_kind(name, value, Integral if name in (counts or {}) else Real)
         if not 0 < value < inf:
             raise ValueError(f"{name}={value} must be positive and finite")
+
+
+def check_numbers(**values: float) -> None:
+    """TypeError or ValueError unless they are finite numbers, of any sign."""
+    for name, value in values.items():
+        _of_kind(name, value, Real)
+        if not -inf < value < inf:
+            raise ValueError(f"{name}={value} must be finite")
+
+
+def _of_kind(name, value, kind):
+    if isinstance(value, bool) or not isinstance(value, kind):
+        what = "an integer" if kind is Integral else "a number"
+        raise TypeError(f"{name}={value!r} must be {what}")
+
+
+def read(name: str, array: ArrayLike, *shape: int | None) -> np.ndarray:
+    """The array as floats; ValueError, or TypeError, unless it is finite and of the shape.
+
+    None in `shape` is any length but 0.
+    """
+    try:
+        found = np.asarray(array, float)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be an array of numbers: {error}") from None
+    fits = zip(found.shape, shape, strict=False)
+    if found.ndim != len(shape) or not all(n == m if m is not None else n for n, m in fits):
+        wanted = str(tuple("any" if each is None else each for each in shape)).replace("'", "")
+        raise ValueError(f"{name} has shape {found.shape}, must have {wanted}")
+    if not np.all(np.isfinite(found)):
+        raise ValueError(f"{name} must be finite")
+    return found
 
 
 def require(condition: bool, why: str) -> None:

@@ -2,10 +2,13 @@
 
 import re
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from ofslib._files import write_whole
+from ofslib.bounds.items import STATEMENTS
 from ofslib.reproduction.project import Project
 from ofslib.reproduction.scoreboard import scoreboard
 from ofslib.reproduction.tables import VERDICTS
@@ -92,3 +95,64 @@ def as_markdown(rows: list[dict[str, Any]]) -> str:
         cells = [f"{row['source']}: {row['title']}", f"[{name}]({name})", f"`{row['parameter']}`"]
         lines.append("| " + " | ".join([*cells, runs, found]) + " |")
     return "\n".join(lines)
+
+
+# -------------------------------------------------- the papers' statements
+
+ANSWERS = {True: "yes", False: "no", None: "-"}
+TRUE, SAYS = "true as printed?", "says anything at the papers' sizes?"
+# Between these lines the documents have the table of all statements.
+BEGIN, END = "<!-- statements: begin -->", "<!-- statements: end -->"
+
+
+def statements(witnessed: bool = True) -> pd.DataFrame:
+    """What became of each item of the papers that states something, one a row, in their order.
+
+    Columns: paper, item, kind, printed, the two questions (`TRUE`, `SAYS`), applies, corrected,
+    computed by, what is shown; with `witnessed`, the answers are those that the witnesses find now,
+    and the column numbers has what they are about; theory and experiment, the figure.
+    """
+    rows = []
+    for each in STATEMENTS:
+        answers, numbers = (each.true, each.informative), {}
+        if witnessed and each.witness:
+            true, informative, _, numbers = each.witness()
+            answers = (true, informative)
+        row = {"paper": each.paper, "item": each.item, "kind": each.kind, "printed": each.printed}
+        row |= dict(zip((TRUE, SAYS), (ANSWERS[answer] for answer in answers), strict=True))
+        row |= {"applies": each.applies, "corrected": each.corrected}
+        row |= {"computed by": ", ".join(each.by), "what is shown": each.evidence}
+        if witnessed:
+            row["numbers"] = ", ".join(f"{name} {value:.4g}" for name, value in numbers.items())
+        row["theory and experiment"] = f"figures/{each.figure}.svg" if each.figure else ""
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def statements_as_markdown(table: pd.DataFrame) -> str:
+    """The rows of `statements`, a table for each paper."""
+    columns = ["item", TRUE, SAYS, "printed", "corrected", "what is shown"]
+    parts = []
+    for paper, own in table.groupby("paper", sort=False):
+        rows = [columns, ["---"] * len(columns), *own[columns].to_numpy().tolist()]
+        cells = [[re.sub(r"([\\*_<|~`[\]])", r"\\\1", cell) for cell in row] for row in rows]
+        lines = ["| " + " | ".join(row) + " |" for row in cells]
+        parts.append("\n".join([f"**{PAPERS[paper]}**", "", *lines]))
+    return "\n\n".join(parts)
+
+
+def write_statements(file: Path) -> None:
+    """Put the table of all statements, as they are registered, between the marks of a document."""
+    before, _, rest = file.read_text(encoding="utf-8").partition(BEGIN)
+    _, mark, after = rest.partition(END)
+    if not mark:
+        raise ValueError(f"{file} has no lines {BEGIN!r} and {END!r}")
+    table = statements(witnessed=False)
+    counts = {question: table[question].value_counts() for question in (TRUE, SAYS)}
+    told = (
+        f"Of {len(table)} items {counts[TRUE].drop('-').sum()} claim what can be true or false; "
+        f"{counts[TRUE]['no']} are false as printed. Of {counts[SAYS].drop('-').sum()} that have a "
+        f"size, {counts[SAYS]['no']} say nothing there."
+    )
+    text = f"{before}{BEGIN}\n\n{told}\n\n{statements_as_markdown(table)}\n\n{END}{after}"
+    write_whole(file, text)

@@ -347,23 +347,6 @@ def tally(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return counts.reset_index().rename_axis(columns=None)
 
 
-def statements(papers: dict[str, dict[str, dict]]) -> pd.DataFrame:
-    """What became of each item of the papers that states something, one a row."""
-    return pd.DataFrame(
-        {
-            "paper": paper,
-            "item": item,
-            "printed form": said.get("status", "nothing to compute"),
-            "computed by": ", ".join(said.get("by", [])),
-            "note": said.get("note", ""),
-            "reasons": "docs/bounds.md" if "status" in said else "",
-            "theory and experiment": f"figures/{said['figure']}.svg" if "figure" in said else "",
-        }
-        for paper, items in papers.items()
-        for item, said in items.items()
-    )
-
-
 # -------------------------------------------------- as printed
 
 # Marks are raised. A verdict that has none in `_MARKS` is marked by a letter.

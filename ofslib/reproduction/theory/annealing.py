@@ -17,7 +17,7 @@ from ofslib.reproduction.theory.curve import VARIANTS, number, point
 from ofslib.reproduction.theory.recovery import GRID
 from ofslib.wishart import LowRank, sample_moments
 
-# tests/test_bounds.py, docs/bounds.md: the largest coefficient hides the second behind the third,
+# ofslib/bounds/items, docs/bounds.md: the largest coefficient hides the second behind the third,
 # which is false.
 HIDING = np.array([[1, 0, 0.1], [0, 1, 0], [0.1, 0, 1]])
 HIDDEN = np.array([1.0, 0.05, 0])

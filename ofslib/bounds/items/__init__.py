@@ -1,0 +1,30 @@
+"""What became of every item of the five papers that states something.
+
+`STATEMENTS` has all 71, in the papers' order. Each is a `Statement`: what is printed, whether that
+is true and whether it says anything at the papers' sizes, the nearest form that we could prove, and
+a *witness*, a function of no arguments that runs in at most seconds and shows it. A witness writes
+what the paper prints from its page; functions of `ofslib.bounds` are what it judges.
+
+>>> from ofslib.bounds.items import STATEMENTS
+>>> limit = next(s for s in STATEMENTS if s.item == "Limit after Theorem 4.1")
+>>> limit.true, limit.corrected
+(False, 'exp(-2 lambda T^(1 - alpha))')
+>>> limit.witness().true
+False
+"""
+
+from ofslib.bounds.items.barda import BARDA
+from ofslib.bounds.items.dissertation_2 import CHAPTER_2
+from ofslib.bounds.items.dissertation_3 import CHAPTER_3
+from ofslib.bounds.items.dissertation_5 import CHAPTER_5
+from ofslib.bounds.items.leverage import OFS
+from ofslib.bounds.items.sfsa import SFSA
+from ofslib.bounds.items.statement import Shown as Shown
+from ofslib.bounds.items.statement import Statement as Statement
+from ofslib.bounds.items.substitution import OS
+
+STATEMENTS: tuple[Statement, ...] = tuple(
+    statement
+    for paper in (SFSA, CHAPTER_2, CHAPTER_3, CHAPTER_5, OS, OFS, BARDA)
+    for statement in paper.statements
+)
