@@ -1,4 +1,4 @@
-"""Rows that lie in the collections of dask; the only place that imports it, when it is asked for."""
+"""Rows that lie in collections of dask; the only place that imports it, when it is asked for."""
 
 from collections.abc import Callable
 from types import ModuleType

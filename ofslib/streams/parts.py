@@ -13,18 +13,21 @@ processes and machines of dask, `fit_dask`.
 
 import copy
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import cycle, pairwise
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, check_consistent_length
 
 from ofslib._dask import Dask, blocks_of
 from ofslib.kernels.selection import annealed
-from ofslib.streams.selector import LinearModel, Selector
+from ofslib.streams.row_stream import kernel_csr
+from ofslib.streams.selector import LinearModel, Selector, labels_in
 
 # The share of its features that leave a model of several parts at a time, at least: until k of p
 # are left there are log(k / p) / log(1 - SHARE) rounds, in which p / SHARE numbers are sent of each
@@ -50,16 +53,8 @@ class Common(NamedTuple):
     rows: int
 
 
-class Seen(NamedTuple):
-    """What is to be known of a part before it is learned."""
-
-    rows: int
-    labels: np.ndarray | None
-    head: tuple[Any, Any]  # its first row
-
-
-class Here:
-    """What computes at once, in this process: `Dask` is the other one."""
+class InTurn:
+    """Computes at once, one after the other, in this process; `Dask` does so elsewhere."""
 
     def call(self, function: Callable, *arguments) -> Any:
         """What the function returns."""
@@ -72,8 +67,8 @@ class Here:
     get = keep
 
 
-def fit_parts(model, parts: Sequence[tuple[Any, Any]], classes=None, computes=None):
-    """`fit` on rows in several parts, as so many workers would, one after the other.
+def fit_parts(model, parts: Sequence[tuple[Any, Any]], classes=None, scheduler=None):
+    """`fit` on rows in several parts, as by so many workers, one after the other.
 
     What the model had learned before is forgotten. If an error is raised, it is as it was.
 
@@ -81,15 +76,15 @@ def fit_parts(model, parts: Sequence[tuple[Any, Any]], classes=None, computes=No
     ----------
     model : SFSAClassifier or SFSARegressor
         Rows are shown in their order, `n_passes` times; `maturity` and `warmup` are rows of all
-        parts together. Of one part it may be any model that learns from rows: it becomes that of
-        `fit` with shuffle=False, bit for bit.
+        parts together. Of one part it may be any that learns from rows or averages: it becomes
+        that of `fit` with shuffle=False, bit for bit (running averages: up to rounding).
     parts : list of (X, y)
         The rows of each worker, at least one; X and y as for `fit`. Each part should look like a
         sample of all rows: averages over parts with one label each mean little.
     classes : array-like, default=None
         The labels of a classifier; None: those in y.
-    computes : object, default=None
-        What calls functions elsewhere, with the methods of `Here`; None: `Here`.
+    scheduler : object, default=None
+        With the methods of `InTurn`, which None stands for.
 
     Returns
     -------
@@ -105,28 +100,27 @@ def fit_parts(model, parts: Sequence[tuple[Any, Any]], classes=None, computes=No
     for i, part in enumerate(parts):
         if not (isinstance(part, tuple | list) and len(part) == 2):
             raise TypeError(f"parts[{i}] must be a pair (X, y), got {type(part).__name__}")
-    return _fit(model, [[part] for part in parts], classes, computes or Here())
+    return _fit(model, [[part] for part in parts], classes, scheduler or InTurn())
 
 
-def fit_dask(model, X, y, n_parts: int = 1, classes: Iterable | None = None):
+def fit_dask(model, X, y, n_parts: int = 1, classes=None):
     """`fit` on the rows of dask collections, where they lie.
 
-    With one part the model goes from block to block, in their order; with several each part is
-    learned by a worker, and they average, as in `fit_parts`: the same bits, on each of dask's
-    schedulers. Tasks that a worker leaves unfinished when it dies are done again by another one,
-    and so are, from where dask has them from, the rows that it held; rows that were scattered to
-    it alone are lost, which dask raises an error for.
+    With one part the model goes from block to block, in their order. With several each part is
+    learned by a worker, and they average: the same bits as `fit_parts`, on each of dask's
+    schedulers. If a worker dies, others learn its part again, on rows that dask loads or computes
+    again; of rows that were scattered to it alone dask raises an error.
 
     Parameters
     ----------
     model : estimator
-        Any that learns from rows; of several parts SFSAClassifier or SFSARegressor.
+        As in `fit_parts`.
     X : dask array (n, p), dask data frame, or list of delayed blocks
         Rows; those of several parts have to fit into the memory of all workers together.
     y : dask array (n,), dask series, or list of delayed blocks
         Numbers or labels, in as many blocks as X.
     n_parts : int, default=1
-        Each is so many blocks that follow each other, as equal in number as can be.
+        Parts, each of blocks that follow each other, as equal in number as can be.
     classes : array-like, default=None
         As in `fit_parts`.
 
@@ -139,20 +133,20 @@ def fit_dask(model, X, y, n_parts: int = 1, classes: Iterable | None = None):
     ImportError
         Without dask: ``pip install 'ofslib[dask]'``.
     TypeError, ValueError
-        As `fit_parts`.
+        As `fit_parts`; and if X, y or `n_parts` is not as above.
     """
-    computes, blocks = Dask("fit_dask"), blocks_of(X, y)
-    if not isinstance(n_parts, int | np.integer) or not 1 <= n_parts <= len(blocks):
+    scheduler, blocks = Dask("fit_dask"), blocks_of(X, y)
+    if not isinstance(n_parts, Integral) or not 1 <= n_parts <= len(blocks):
         raise ValueError(f"n_parts must be an int of 1 to {len(blocks)} (blocks), got {n_parts!r}")
     ends = [len(blocks) * i // n_parts for i in range(n_parts + 1)]
-    return _fit(model, [blocks[i:j] for i, j in pairwise(ends)], classes, computes)
+    return _fit(model, [blocks[i:j] for i, j in pairwise(ends)], classes, scheduler)
 
 
-def _fit(model, parts, classes, computes):
+def _fit(model, parts, classes, scheduler):
     _refuse_others(model, len(parts))
     model._validate_params()
     learn = _learn_alone if len(parts) == 1 else _learn_together
-    learner = learn(clone(model), parts, classes, computes)
+    learner = learn(clone(model), parts, classes, scheduler)
     vars(model).clear()
     vars(model).update(vars(learner))
     return model
@@ -161,39 +155,37 @@ def _fit(model, parts, classes, computes):
 def _refuse_others(model, n_parts: int) -> None:
     name = type(model).__name__
     if not n_parts:
-        raise ValueError("parts: expected at least one, got none")
+        raise ValueError("parts must be one or more, got none")
     if not (isinstance(model, LinearModel) and hasattr(model, "partial_fit")):
         raise TypeError(f"model: expected one that learns from rows or averages, got {name}")
     if n_parts > 1 and not hasattr(model, "anneal"):
-        raise TypeError(f"model: several parts are for SFSA's classifier and regressor, got {name}")
+        raise TypeError(f"model: SFSAClassifier and SFSARegressor learn in parts, got {name}")
     if n_parts > 1 and model.forget is not None:
-        raise ValueError(f"forget={model.forget}: what forgets has its rows in one part")
+        raise ValueError(f"forget={model.forget}: what forgets must have its rows in one part")
     if isinstance(getattr(model, "class_weight", None), str):
-        raise ValueError(f"class_weight={model.class_weight!r}: give {{label: weight}} here")
+        raise ValueError(f"class_weight={model.class_weight!r}: give {{label: weight}}")
 
 
 # -------------------------------------------------- one part
 
 
-def _learn_alone(learner, parts, classes, computes):
+def _learn_alone(learner, parts, classes, scheduler):
     """The learner goes from block to block."""
     (blocks,) = parts
-    labelled = is_classifier(learner)
-    seen = computes.get([computes.call(_counted, labelled, y) for _, y in blocks])
-    known = {"classes": _labels(seen, classes)} if labelled else {}
-    learner._n_rows_in_all = sum(part.rows for part in seen) * getattr(learner, "n_passes", 1)
-    now = learner
-    for _ in range(getattr(learner, "n_passes", 1)):
-        for (X, y), part in zip(blocks, seen, strict=True):
-            now = computes.call(partial(_shown, **known), now, X, y) if part.rows else now
-    (learner,) = computes.get([now])
+    known, passes = {}, int(getattr(learner, "n_passes", 1))
+    if is_classifier(learner):
+        found = scheduler.get([scheduler.call(_distinct, y) for _, y in blocks])
+        known["classes"] = _labels(learner, found, classes)
+    rows = scheduler.get([scheduler.call(len, y) for _, y in blocks])
+    learner._n_rows_in_all = passes * sum(rows)
+    for _ in range(passes):
+        for block, n in zip(blocks, rows, strict=True):
+            if n:
+                learner = scheduler.call(partial(_shown, **known), learner, *block)
+    (learner,) = scheduler.get([learner])
     learner._end()
     del learner._n_rows_in_all
     return learner
-
-
-def _counted(labelled, y) -> Seen:
-    return Seen(len(y), np.unique(np.asarray(y)) if labelled else None, ())
 
 
 def _shown(learner, X, y, **known):
@@ -201,25 +193,38 @@ def _shown(learner, X, y, **known):
     return copy.deepcopy(learner).partial_fit(X, y, **known)
 
 
-def _labels(seen: list[Seen], classes) -> np.ndarray:
-    return np.unique(np.concatenate([part.labels for part in seen]) if classes is None else classes)
+def _distinct(*targets) -> np.ndarray:
+    try:
+        return np.unique(np.concatenate([np.ravel(np.asarray(y)) for y in targets]))
+    except TypeError as error:
+        raise ValueError(f"y holds labels of several kinds: {error}") from None
+
+
+def _labels(learner, found: list[np.ndarray], classes) -> np.ndarray:
+    """All labels: those that are given, or else those found in y."""
+    name = "y" if classes is None else "classes"
+    labels = _distinct(*found) if classes is None else classes
+    return labels_in(labels, type(learner).__name__, several=True, name=name)
 
 
 # -------------------------------------------------- several parts
 
 
-def _learn_together(learner, parts, classes, computes):
+def _learn_together(learner, parts, classes, scheduler):
     """All that is computed is a graph of pure functions: what is lost can be made again."""
-    parts = computes.keep([computes.call(list, blocks) for blocks in parts])
-    labelled = is_classifier(learner)
-    seen = computes.get([computes.call(_looked, labelled, part) for part in parts])
-    if empty := [i for i, part in enumerate(seen) if not part.rows]:
-        raise ValueError(f"part {empty[0]} has no rows")
-    known = {"classes": _labels(seen, classes)} if labelled else {}
+    parts, known = scheduler.keep([scheduler.call(list, blocks) for blocks in parts]), {}
+    heads = scheduler.get([scheduler.call(_head, part) for part in parts])
+    if is_classifier(learner):
+        found = scheduler.get([scheduler.call(_labels_of, part) for part in parts])
+        known["classes"] = _labels(learner, found, classes)
     # Not the reader of rows with weights: the label of this one may have none.
-    Selector._read(learner, *seen[0].head, reset=True, **known)
+    Selector._read(learner, *heads[0], reset=True, **known)
     learner._begin(learner.n_features_in_)
-    rows = np.array([part.rows * int(learner.n_passes) for part in seen])
+    parts = scheduler.keep([scheduler.call(partial(_checked, learner, **known), p) for p in parts])
+    rows = np.array(scheduler.get([scheduler.call(_count, part) for part in parts]))
+    if not rows.all():
+        raise ValueError(f"parts: each needs a row, part {np.argmin(rows)} has none")
+    rows *= int(learner.n_passes)
     mean = round(rows.mean())
     _plan(learner, mean, len(parts))
     del learner._state  # each task begins its own
@@ -228,32 +233,50 @@ def _learn_together(learner, parts, classes, computes):
         shown = np.minimum([start * size, stop * size], mean)  # of a part of mean length
         stretches = rows[:, None] * shown // mean
         told = [
-            computes.call(partial(_descend, learner, start, *stretch), common, part)
+            scheduler.call(partial(_descend, learner, start, *stretch), common, part)
             for stretch, part in zip(stretches.tolist(), parts, strict=True)
         ]
-        common = computes.call(partial(_pooled, learner, stop, rows / rows.sum()), common, told)
-    (common,) = computes.get([common])
+        common = scheduler.call(partial(_pooled, learner, stop, rows / rows.sum()), common, told)
+    (common,) = scheduler.get([common])
     learner, learner.n_samples_seen_ = _at(learner, stop, common), common.rows
     learner._online[:2] = common.online
     learner._end()
     return learner
 
 
-def _looked(labelled: bool, blocks) -> Seen:
-    """What is to be known of a part; its blocks without rows are none."""
+def _head(blocks) -> tuple[Any, Any]:
+    """The first row of a part."""
     first = next((block for block in blocks if len(block[1])), blocks[0])
-    head = tuple(_safe_indexing(values, slice(1)) for values in first)
-    labels = np.unique(np.concatenate([np.asarray(y) for _, y in blocks])) if labelled else None
-    return Seen(sum(len(y) for _, y in blocks), labels, head)
+    return tuple(_safe_indexing(values, slice(1)) for values in first)
+
+
+def _labels_of(blocks) -> np.ndarray:
+    return _distinct(*(y for _, y in blocks))
+
+
+def _count(blocks) -> int:
+    return sum(len(y) for _, y in blocks)
+
+
+def _checked(learner, blocks, **known) -> list[tuple[Any, np.ndarray]]:
+    """The rows as they are learned; sparse ones in the layout that kernels read, once for all."""
+    learner, found = copy.copy(learner), []
+    for X, y in blocks:
+        check_consistent_length(X, y)
+        if len(y):
+            X, y = learner._read(X, y, reset=False, **known)
+            found.append((kernel_csr(X) if sp.issparse(X) else X, y))
+    return found
 
 
 def _plan(learner, rows: int, n_parts: int) -> None:
     """The schedule of a worker with so many rows."""
     learner._plan(rows)
     own = copy.copy(learner)
-    for name in ("maturity", "warmup"):
-        if getattr(own, name) is not None:
-            setattr(own, name, -(-getattr(own, name) // n_parts))
+    if own.maturity is not None:
+        own.maturity = -(-own.maturity // n_parts)
+    if own.warmup is not None:
+        own.warmup //= n_parts  # less than the maturity still
     learner._hyper = own._read_hyper(rows)
 
 
@@ -282,22 +305,20 @@ def _descend(learner, step: int, start: int, stop: int, common: Common, blocks) 
     learner = _at(learner, step, common)
     learner.n_samples_seen_ = start
     learner._hyper = learner._hyper._replace(warmup=_NEVER)  # no feature leaves
-    known = {"classes": learner.classes_} if is_classifier(learner) else {}
-    for X, y in _rows(blocks, start, stop):
-        X, y = learner._read(X, y, reset=False, **known)
-        if X.shape[0]:
-            learner._learn_rows(X, y, np.arange(X.shape[0]))
+    for X, y, order in _rows(blocks, start, stop):
+        learner._learn_rows(X, y, order)
     learner._finish_all()
     return _told(learner, stop - start)
 
 
-def _rows(blocks, start: int, stop: int) -> Iterator[tuple[Any, Any]]:
+def _rows(blocks, start: int, stop: int) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
+    """Blocks, and which of their rows are rows `start` to `stop` of all, pass after pass."""
     end = 0
     for X, y in cycle(blocks):
         begin, end = end, end + len(y)
-        part = slice(max(start - begin, 0), min(stop - begin, len(y)))
-        if part.start < part.stop:
-            yield _safe_indexing(X, part), _safe_indexing(y, part)
+        order = np.arange(max(start - begin, 0), min(stop - begin, len(y)))
+        if len(order):
+            yield X, y, order
         if end >= stop:
             return
 
@@ -356,10 +377,8 @@ def _told(learner, rows: int) -> Common:
 def _at(learner, step: int, common: Common):
     """A learner of its own that knows what was learned together before this step."""
     learner = copy.copy(learner)
-    hp = learner._hyper
     learner._start(learner.n_features_in_)
-    learner._hyper = hp
-    for state, message in zip(learner._states, common.models, strict=bool(common.models)):
+    for state, message in zip(learner._states, common.models, strict=False):  # none at first
         _take(state, message)
     for state in learner._states:
         state.steps[0] = step
