@@ -451,6 +451,44 @@ def speedups(ax, ratios: pd.DataFrame, title: str) -> None:
             ax.plot([], [], marker="o", color="0.4", label=name.lower(), **style)
 
 
+def workers_figure(rates: pd.DataFrame, ratios: pd.DataFrame, cores: int, missing: str):
+    """A figure of what is found by many workers together, and how many times as fast they are.
+
+    Parameters
+    ----------
+    rates : DataFrame
+        From `tables.spread`, detection rates; columns task, n, n_workers, and the spread.
+    ratios : DataFrame
+        From `tables.spread`, times as fast as one; columns method ("processes", "model", "model,
+        network"), n, n_workers, and the spread. It may be empty.
+    cores : int
+        Of the machine.
+    missing : str
+        Why there are no ratios, if so.
+    """
+    figure, axes = plt.subplots(1, 3, figsize=(PAGE, 2.6))
+    for ax, (task, part) in zip(axes, rates.groupby("task"), strict=False):
+        sizes = part.groupby("n")
+        for (n, one), colour in zip(sizes, shades(len(sizes)), strict=True):
+            ax.plot(one["n_workers"], one["median"], "o-", color=colour, label=f"n = {n:,.0f}")
+            _shade(ax, one["n_workers"], one["low"], one["high"], colour)
+        ax.set(title=task.capitalize(), ylabel=TITLES["DR"], ylim=(0, 103))
+        ax.legend(fontsize=6)
+    for (method, n), one in ratios.groupby(["method", "n"]):
+        style = look(method) | {"marker": _MARKERS[method], "ls": ":" if "," in method else "-"}
+        axes[2].plot(one["n_workers"], one["median"], label=f"{method}, {n:.0e} rows", **style)
+    ends = [1, max(ratios["n_workers"], default=1)]
+    axes[2].plot(ends, ends, color="0.5", lw=0.8, ls="--", label="ideal")
+    axes[2].set(title=f"Processes on {cores} cores", yscale="log", ylabel="Times as fast as one")
+    axes[2].legend(fontsize=5)
+    for ax in axes:
+        ax.set(xlabel="Workers", xscale="log")
+        ax.xaxis.set_major_formatter("{x:.0f}")
+        ax.minorticks_off()
+    note(figure, {"processes": missing} if missing else {})
+    return figure
+
+
 # -------------------------------------------------- orders of growth
 
 
