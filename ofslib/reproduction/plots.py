@@ -466,23 +466,30 @@ def workers_figure(rates: pd.DataFrame, ratios: pd.DataFrame, cores: int, missin
     missing : str
         Why there are no ratios, if so.
     """
-    figure, axes = plt.subplots(1, 3, figsize=(PAGE, 2.6))
+    figure, axes = plt.subplots(1, 3 if len(ratios) else 2, figsize=(PAGE, 2.9))
     for ax, (task, part) in zip(axes, rates.groupby("task"), strict=False):
         sizes = part.groupby("n")
         for (n, one), colour in zip(sizes, shades(len(sizes)), strict=True):
-            ax.plot(one["n_workers"], one["median"], "o-", color=colour, label=f"n = {n:,.0f}")
+            ax.plot(one["n_workers"], one["median"], "o-", color=colour, label=f"{n:,.0f} rows")
             _shade(ax, one["n_workers"], one["low"], one["high"], colour)
-        ax.set(title=task.capitalize(), ylabel=TITLES["DR"], ylim=(0, 103))
-        ax.legend(fontsize=6)
-    for (method, n), one in ratios.groupby(["method", "n"]):
-        style = look(method) | {"marker": _MARKERS[method], "ls": ":" if "," in method else "-"}
-        axes[2].plot(one["n_workers"], one["median"], label=f"{method}, {n:.0e} rows", **style)
-    ends = [1, max(ratios["n_workers"], default=1)]
-    axes[2].plot(ends, ends, color="0.5", lw=0.8, ls="--", label="ideal")
-    axes[2].set(title=f"Processes on {cores} cores", yscale="log", ylabel="Times as fast as one")
-    axes[2].legend(fontsize=5)
+        ax.set(title=task.capitalize(), xscale="log", ylabel=TITLES["DR"], ylim=(0, 103))
+        ax.set_xticks(sorted(part["n_workers"].unique()))
+    shared_legend(figure, axes[:2], columns=4)
+    sizes = ratios.groupby("n")
+    for (n, part), colour in zip(sizes, shades(len(sizes)), strict=True):
+        for method, one in part.groupby("method"):
+            line = {"processes": "o", "model": "-", "model, network": ":"}[method]
+            label = f"{method}, {n:.0e} rows".replace("e+0", "e")
+            axes[2].plot(one["n_workers"], one["median"], line, color=colour, label=label)
+    if len(ratios):
+        ticks = sorted(ratios["n_workers"].unique())
+        axes[2].plot(ticks, ticks, color="0.5", lw=0.8, ls="--", label="ideal")
+        axes[2].set(title=f"On {cores} cores, and modelled", xscale="log", yscale="log")
+        axes[2].set(ylabel="Times as fast as one", xticks=ticks)
+        axes[2].legend(fontsize=5)
+        log_ticks(axes[2].yaxis)
     for ax in axes:
-        ax.set(xlabel="Workers", xscale="log")
+        ax.set_xlabel("Workers")
         ax.xaxis.set_major_formatter("{x:.0f}")
         ax.minorticks_off()
     note(figure, {"processes": missing} if missing else {})
