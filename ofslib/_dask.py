@@ -57,6 +57,27 @@ def _listed(name: str, given: Any) -> list:
     )
 
 
+def lying_together(blocks: list[tuple[Any, Any]]) -> list[list[tuple[Any, Any]]]:
+    """Persisted blocks by the worker of the current client that holds their rows.
+
+    ValueError if there is no client, or if a block lies nowhere.
+    """
+    from distributed import default_client, futures_of, wait
+
+    try:
+        client = default_client()
+    except ValueError:
+        raise ValueError("n_parts=None asks where blocks lie: open a distributed.Client") from None
+    wait(futures_of([rows for rows, _ in blocks]))
+    holders, found = client.who_has(), {}
+    for i, block in enumerate(blocks):
+        holder = min(holders.get(block[0].key) or holders.get(str(block[0].key)) or [""])
+        if not holder:
+            raise ValueError(f"n_parts=None: block {i} of X lies with no worker: persist X first")
+        found.setdefault(holder, []).append(block)
+    return list(found.values())
+
+
 class Dask:
     """What `fit_parts` computes by, on the scheduler that dask uses at the time."""
 

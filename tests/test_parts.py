@@ -244,8 +244,12 @@ def test_collections_that_cannot_be_are_refused():
     X, y = rows()
     chunks, targets = array.from_array(X, chunks=(300, P)), array.from_array(y, chunks=300)
     for n_parts in (0, 5, 1.5):
-        with pytest.raises(ValueError, match=r"n_parts must be an int of 1 to 4 \(blocks\)"):
+        with pytest.raises(
+            ValueError, match=r"n_parts must be None or an int of 1 to 4 \(blocks\)"
+        ):
             fit_dask(SFSAClassifier(), chunks, targets, n_parts)
+    with pytest.raises(ValueError, match=r"n_parts=None asks where .* open a distributed.Client"):
+        fit_dask(SFSAClassifier(), chunks, targets, None)
     with pytest.raises(TypeError, match="X must be a dask array or data frame, or a list"):
         fit_dask(SFSAClassifier(), X, targets)
     with pytest.raises(TypeError, match="y must be a dask array or data frame, or a list"):
@@ -341,6 +345,15 @@ class Mortal(SFSAClassifier):
         return SFSAClassifier.ranked_by(state, hyper)
 
 
+def moved(client):
+    """Bytes that workers have taken from each other."""
+
+    def received(dask_worker):
+        return sum(transfer["total"] for transfer in dask_worker.transfer_incoming_log)
+
+    return sum(client.run(received).values())
+
+
 @pytest.mark.slow
 def test_processes_one_of_which_dies(tmp_path, monkeypatch):
     death = tmp_path / "died"
@@ -361,6 +374,19 @@ def test_processes_one_of_which_dies(tmp_path, monkeypatch):
         assert_same(fit_dask(Mortal(k=K), *chunked, 2), expected)
         assert death.exists() and set(client.scheduler_info()["workers"]) != workers
         assert_same(fit_dask(SFSAClassifier(k=K), *chunked, 2), expected)
+        with pytest.raises(ValueError, match="block 0 of X lies with no worker: persist X first"):
+            fit_dask(SFSAClassifier(k=K), *chunked, None)
+        lying = client.persist([*map(dask.delayed, np.array_split(X, 5))])
+        distributed.wait(distributed.futures_of(lying))
+        holders = [client.who_has()[block.key] for block in lying]
+        own = [[i for i in range(5) if holders[i] == at] for at in dict.fromkeys(holders)]
+        before = moved(client)
+        labels = [*map(dask.delayed, np.array_split(y, 5))]
+        found = fit_dask(SFSAClassifier(k=K), lying, labels, None)
+        blocks = np.array_split(np.arange(N), 5)
+        order = [np.concatenate([blocks[i] for i in part]) for part in own]
+        assert_same(found, fit_parts(SFSAClassifier(k=K), [(X[part], y[part]) for part in order]))
+        assert moved(client) - before < X.nbytes / 5
         Z, z = averaged_rows(5000, 20, mean=5.0)
         chunked = array.from_array(Z, chunks=(300, 7)), array.from_array(z, chunks=300)
         assert_same_averages(RunningAverages.from_dask(*chunked), learned(Z, z))

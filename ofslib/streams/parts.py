@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing, check_consistent_length
 
-from ofslib._dask import Dask, blocks_of
+from ofslib._dask import Dask, blocks_of, lying_together
 from ofslib.kernels.selection import annealed
 from ofslib.streams.row_stream import kernel_csr
 from ofslib.streams.selector import LinearModel, Selector, labels_in
@@ -103,7 +103,7 @@ def fit_parts(model, parts: Sequence[tuple[Any, Any]], classes=None, scheduler=N
     return _fit(model, [[part] for part in parts], classes, scheduler or InTurn())
 
 
-def fit_dask(model, X, y, n_parts: int = 1, classes=None):
+def fit_dask(model, X, y, n_parts: int | None = 1, classes=None):
     """`fit` on the rows of dask collections, where they lie.
 
     With one part the model goes from block to block, in their order. With several each part is
@@ -119,8 +119,10 @@ def fit_dask(model, X, y, n_parts: int = 1, classes=None):
         Rows; those of several parts have to fit into the memory of all workers together.
     y : dask array (n,), dask series, or list of delayed blocks
         Numbers or labels, in as many blocks as X.
-    n_parts : int, default=1
-        Parts, each of blocks that follow each other, as equal in number as can be.
+    n_parts : int or None, default=1
+        Parts, each of blocks that follow each other, as equal in number as can be; the rows of a
+        part are brought to one worker. None: of persisted X each worker of the current
+        `distributed.Client` learns the blocks that it holds, and the result depends on which.
     classes : array-like, default=None
         As in `fit_parts`.
 
@@ -136,8 +138,11 @@ def fit_dask(model, X, y, n_parts: int = 1, classes=None):
         As `fit_parts`; and if X, y or `n_parts` is not as above.
     """
     scheduler, blocks = Dask("fit_dask"), blocks_of(X, y)
+    if n_parts is None:
+        return _fit(model, lying_together(blocks), classes, scheduler)
     if not isinstance(n_parts, Integral) or not 1 <= n_parts <= len(blocks):
-        raise ValueError(f"n_parts must be an int of 1 to {len(blocks)} (blocks), got {n_parts!r}")
+        allowed = f"None or an int of 1 to {len(blocks)} (blocks)"
+        raise ValueError(f"n_parts must be {allowed}, got {n_parts!r}")
     ends = [len(blocks) * i // n_parts for i in range(n_parts + 1)]
     return _fit(model, [blocks[i:j] for i, j in pairwise(ends)], classes, scheduler)
 
