@@ -58,23 +58,22 @@ def _listed(name: str, given: Any) -> list:
 
 
 def lying_together(blocks: list[tuple[Any, Any]]) -> list[list[tuple[Any, Any]]]:
-    """Persisted blocks by the worker of the current client that holds their rows.
+    """The blocks, computed, by the worker of the current client that holds their rows.
 
-    ValueError if there is no client, or if a block lies nowhere.
+    ValueError if there is no client.
     """
-    from distributed import default_client, futures_of, wait
+    from dask import persist
+    from distributed import default_client, wait
 
     try:
         client = default_client()
     except ValueError:
         raise ValueError("n_parts=None asks where blocks lie: open a distributed.Client") from None
-    wait(futures_of([rows for rows, _ in blocks]))
+    lying = persist(*(rows for rows, _ in blocks))
+    wait(lying)
     holders, found = client.who_has(), {}
-    for i, block in enumerate(blocks):
-        holder = min(holders.get(block[0].key) or holders.get(str(block[0].key)) or [""])
-        if not holder:
-            raise ValueError(f"n_parts=None: block {i} of X lies with no worker: persist X first")
-        found.setdefault(holder, []).append(block)
+    for rows, (_, targets) in zip(lying, blocks, strict=True):
+        found.setdefault(min(holders[rows.key]), []).append((rows, targets))
     return list(found.values())
 
 

@@ -374,8 +374,6 @@ def test_processes_one_of_which_dies(tmp_path, monkeypatch):
         assert_same(fit_dask(Mortal(k=K), *chunked, 2), expected)
         assert death.exists() and set(client.scheduler_info()["workers"]) != workers
         assert_same(fit_dask(SFSAClassifier(k=K), *chunked, 2), expected)
-        with pytest.raises(ValueError, match="block 0 of X lies with no worker: persist X first"):
-            fit_dask(SFSAClassifier(k=K), *chunked, None)
         lying = client.persist([*map(dask.delayed, np.array_split(X, 5))])
         distributed.wait(distributed.futures_of(lying))
         holders = [client.who_has()[block.key] for block in lying]
@@ -387,6 +385,8 @@ def test_processes_one_of_which_dies(tmp_path, monkeypatch):
         order = [np.concatenate([blocks[i] for i in part]) for part in own]
         assert_same(found, fit_parts(SFSAClassifier(k=K), [(X[part], y[part]) for part in order]))
         assert moved(client) - before < X.nbytes / 5
+        chunked = array.from_array(X, chunks=(300, 7)), array.from_array(y, chunks=200)
+        assert fit_dask(SFSAClassifier(k=K), *chunked, None).n_samples_seen_ == N
         Z, z = averaged_rows(5000, 20, mean=5.0)
         chunked = array.from_array(Z, chunks=(300, 7)), array.from_array(z, chunks=300)
         assert_same_averages(RunningAverages.from_dask(*chunked), learned(Z, z))

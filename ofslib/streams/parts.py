@@ -121,8 +121,8 @@ def fit_dask(model, X, y, n_parts: int | None = 1, classes=None):
         Numbers or labels, in as many blocks as X.
     n_parts : int or None, default=1
         Parts, each of blocks that follow each other, as equal in number as can be; the rows of a
-        part are brought to one worker. None: of persisted X each worker of the current
-        `distributed.Client` learns the blocks that it holds, and the result depends on which.
+        part are brought to one worker. None: each worker of the current `distributed.Client` learns
+        the blocks of X that it holds, or has computed, and the result depends on which.
     classes : array-like, default=None
         As in `fit_parts`.
 
