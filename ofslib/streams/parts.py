@@ -108,8 +108,9 @@ def fit_dask(model, X, y, n_parts: int | None = 1, classes=None):
 
     With one part the model goes from block to block, in their order. With several each part is
     learned by a worker, and they average: the same bits as `fit_parts`, on each of dask's
-    schedulers (but `online_loss_` and `online_score_` are sums by blocks). If a worker dies, others learn its part again, on rows that dask loads or computes
-    again; of rows that were scattered to it alone dask raises an error.
+    schedulers (but `online_loss_` and `online_score_` are sums by blocks). If a worker dies, others
+    learn its part again, on rows that dask loads or computes again; of rows that were scattered to
+    it alone dask raises an error.
 
     Parameters
     ----------
