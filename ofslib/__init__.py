@@ -2,9 +2,10 @@
 
 Estimators are found by their names, ``from ofslib import SFSAClassifier``, and imported when they
 are first asked for. `ofslib.datasets` reads files of any size, `ofslib.fit_stream` learns from one
-and goes on where it was killed, `ofslib.RunningAverages` sums rows up, `ofslib.wishart` and
-`ofslib.simulate` draw what the papers draw, `ofslib.metrics` measures what they measure, and
-`ofslib.bounds` computes what they promise. `ofslib.cli` is the command ``ofslib``.
+and goes on where it was killed, `ofslib.fit_parts` and `ofslib.fit_dask` learn one model on many
+workers, `ofslib.RunningAverages` sums rows up, `ofslib.wishart` and `ofslib.simulate` draw what the
+papers draw, `ofslib.metrics` measures what they measure, and `ofslib.bounds` computes what they
+promise. `ofslib.cli` is the command ``ofslib``.
 """
 
 from importlib import import_module
@@ -60,6 +61,7 @@ MODULES = ("averages", "bounds", "datasets", "metrics", "simulate", "wishart")
 
 _HOMES = {name: f"ofslib.algorithms.{file}" for file, names in ESTIMATORS.items() for name in names}
 _HOMES["RunningAverages"] = "ofslib.averages"
+_HOMES |= dict.fromkeys(("fit_dask", "fit_parts"), "ofslib.streams.parts")
 _HOMES["fit_stream"] = "ofslib.streams.checkpoint"
 _HOMES["select_by_knockoffs"] = "ofslib.algorithms.knockoffs"
 

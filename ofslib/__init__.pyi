@@ -67,6 +67,8 @@ from ofslib.algorithms.truncated_gradient import (
 from ofslib.algorithms.uniform import UniformSelector as UniformSelector
 from ofslib.averages import RunningAverages as RunningAverages
 from ofslib.streams.checkpoint import fit_stream as fit_stream
+from ofslib.streams.parts import fit_dask as fit_dask
+from ofslib.streams.parts import fit_parts as fit_parts
 
 __version__: str
 __all__: list[str]

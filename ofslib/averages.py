@@ -27,6 +27,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_X_y
 
+from ofslib._dask import blocks_of, dask_for
 from ofslib._interrupts import interrupts_held
 from ofslib._model_files import Saved, read, refuse_unlike
 from ofslib._sparse import checked, checked_weights
@@ -701,39 +702,30 @@ class RunningAverages(Saved):
 
     @staticmethod
     def from_dask(X, y, dtype=np.float64) -> "RunningAverages":
-        """Running averages of dask arrays: of each chunk of rows, then merged in a tree.
+        """Running averages of rows of dask collections: of each block, then merged in a tree.
 
-        Each takes O(p^2) memory of a worker; chunks of more than p rows are worth it. Needs dask,
+        Each takes O(p^2) memory of a worker; blocks of more than p rows are worth it. Needs dask,
         else raises ImportError.
 
         Parameters
         ----------
-        X : dask array of shape (n, p)
-            Observations, in chunks of known sizes; those that cut the columns are joined.
-        y : dask array of shape (n,)
-            Responses; cut into chunks as X.
+        X : dask array (n, p), dask data frame, or list of delayed blocks
+            Observations. Of an array the chunks of rows; those that cut the columns are joined.
+        y : dask array (n,), dask series, or list of delayed blocks
+            Responses, in as many blocks; one array is cut as the other.
         dtype
             As in `RunningAverages`.
         """
-        try:
-            import dask
-        except ImportError as error:
-            raise ImportError("from_dask needs dask: pip install 'ofslib[dask]'") from error
-        for name, given in (("X", X), ("y", y)):
-            if not hasattr(given, "rechunk"):
-                raise TypeError(f"{name} must be a dask array, not {type(given).__name__}")
-        X = X.rechunk({1: -1})
-        y = y.rechunk((X.chunks[0],))
+        dask, blocks = dask_for("from_dask"), blocks_of(X, y)
         learn, merge = dask.delayed(_averages_of), dask.delayed(sum)
-        blocks = zip(X.to_delayed()[:, 0], y.to_delayed(), strict=True)
-        parts = [learn(block, response, X.shape[1], dtype) for block, response in blocks]
+        parts = [learn(*block, dtype) for block in blocks]
         while len(parts) > 1:
             parts = [merge(parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
         return parts[0].compute()
 
 
-def _averages_of(X, y, n_features, dtype) -> RunningAverages:
-    averages = RunningAverages(n_features, dtype)
+def _averages_of(X, y, dtype) -> RunningAverages:
+    averages = RunningAverages(X.shape[1], dtype)
     # Merged rows do not wait: a copy would be made of all co-moments to add them.
     return averages.update(X, y)._settled(spend=True) if len(y) else averages
 

@@ -25,15 +25,16 @@ MAY_IMPORT = {
     "_model_files": {"_files"},
     "_printing": {"_files"},
     "_sparse": set(),
+    "_dask": set(),
     "parallel": set(),
     "simulate": set(),
     "metrics": set(),
     "bounds": set(),
-    "averages": {"_interrupts", "_model_files", "_sparse"},
+    "averages": {"_dask", "_interrupts", "_model_files", "_sparse"},
     "kernels": {"_jit"},
     "datasets": {"_files", "_sparse", "kernels"},
     "wishart": {"averages"},
-    "streams": {"_interrupts", "_model_files", "_sparse", "kernels", "averages"},
+    "streams": {"_dask", "_interrupts", "_model_files", "_sparse", "kernels", "averages"},
     "algorithms": {"_jit", "_model_files", "_sparse", "kernels", "averages", "parallel", "streams"},
 }
 LIBRARY = set(MAY_IMPORT)

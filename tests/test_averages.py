@@ -761,25 +761,6 @@ def test_dask_arrays_in_this_process(monkeypatch):
     assert_same_averages(found, learned(X, y))
 
 
-@pytest.mark.slow
-def test_a_cluster_gives_the_serial_averages():
-    import distributed
-    from dask import array
-
-    X, y = rows(5000, 20, mean=5.0)
-    cluster = distributed.LocalCluster(
-        processes=True,
-        n_workers=2,
-        threads_per_worker=1,
-        dashboard_address=None,
-        host="127.0.0.1",
-    )
-    with cluster, distributed.Client(cluster):
-        chunked = array.from_array(X, chunks=(300, 7)), array.from_array(y, chunks=300)
-        found = RunningAverages.from_dask(*chunked)
-    assert_same_averages(found, learned(X, y))
-
-
 def test_goes_on_from_read_only_memory():
     X, y = np.random.default_rng(0).standard_normal((40, 5)), np.arange(40.0)
     averages, buffers = RunningAverages(5).update(X[:20], y[:20]), []

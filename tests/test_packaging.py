@@ -229,7 +229,7 @@ def test_the_library_needs_no_extra_to_be_imported():
 @pytest.mark.parametrize(
     ("folder", "extras"),
     [
-        ("ofslib/reproduction", ["reproduction", "mpi", "peers"]),
+        ("ofslib/reproduction", ["reproduction", "mpi", "peers", "dask"]),
         ("workflow", ["reproduction"]),
         ("tests", LOCKED),
     ],

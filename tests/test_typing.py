@@ -19,7 +19,8 @@ import ofslib
 
 ROOT = Path(__file__).parents[1]
 CLASSES = {name: getattr(ofslib, name) for names in ofslib.ESTIMATORS.values() for name in names}
-PUBLIC = {*CLASSES, "RunningAverages", "fit_stream", "select_by_knockoffs", *ofslib.MODULES}
+FUNCTIONS = {"fit_dask", "fit_parts", "fit_stream", "select_by_knockoffs"}
+PUBLIC = {*CLASSES, "RunningAverages", *FUNCTIONS, *ofslib.MODULES}
 
 
 def test_the_table_of_names_is_what_the_files_define():
@@ -62,7 +63,7 @@ def test_names_of_the_package():
     for name in PUBLIC:
         assert names[name] is getattr(ofslib, name)
         kind = types.ModuleType if name in ofslib.MODULES else type
-        kind = types.FunctionType if name[0].islower() and name not in ofslib.MODULES else kind
+        kind = types.FunctionType if name in FUNCTIONS else kind
         assert isinstance(names[name], kind)
     assert set(re.findall(r"\w+", inspect.getdoc(ofslib))) >= set(CLASSES)
     program = "import ofslib\nofslib.SFSAClasifier"

@@ -492,6 +492,8 @@ class SFSA(Annealing):
     )
 
     frozen = ("forget",)
+    # What `streams/parts.py` needs
+    ranked_by, anneal = ranked_by, anneal
 
     def _forgets(self):
         return self.forget is not None

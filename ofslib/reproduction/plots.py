@@ -453,6 +453,51 @@ def speedups(ax, ratios: pd.DataFrame, title: str) -> None:
             ax.plot([], [], marker="o", color="0.4", label=name.lower(), **style)
 
 
+def workers_figure(rates: pd.DataFrame, ratios: pd.DataFrame, cores: int, missing: str):
+    """A figure of what is found by many workers together, and how many times as fast they are.
+
+    Parameters
+    ----------
+    rates : DataFrame
+        From `tables.spread`, detection rates; columns task, n, n_workers, and the spread.
+    ratios : DataFrame
+        From `tables.spread`, times as fast as one; columns method ("processes", "model", "model,
+        network"), n, n_workers, and the spread. It may be empty.
+    cores : int
+        Of the machine.
+    missing : str
+        Why there are no ratios, if so.
+    """
+    figure, axes = plt.subplots(1, 3 if len(ratios) else 2, figsize=(PAGE, 2.9))
+    for ax, (task, part) in zip(axes, rates.groupby("task"), strict=False):
+        sizes = part.groupby("n")
+        for (n, one), colour in zip(sizes, shades(len(sizes)), strict=True):
+            ax.plot(one["n_workers"], one["median"], "o-", color=colour, label=f"{n:,.0f} rows")
+            _shade(ax, one["n_workers"], one["low"], one["high"], colour)
+        ax.set(title=task.capitalize(), xscale="log", ylabel=TITLES["DR"], ylim=(0, 103))
+        ax.set_xticks(sorted(part["n_workers"].unique()))
+    shared_legend(figure, axes[:2], columns=4)
+    sizes = ratios.groupby("n")
+    for (n, part), colour in zip(sizes, shades(len(sizes)), strict=True):
+        for method, one in part.groupby("method"):
+            line = {"processes": "o", "model": "-", "model, network": ":"}[method]
+            label = f"{method}, {n:.0e} rows".replace("e+0", "e")
+            axes[2].plot(one["n_workers"], one["median"], line, color=colour, label=label)
+    if len(ratios):
+        ticks = sorted(ratios["n_workers"].unique())
+        axes[2].plot(ticks, ticks, color="0.5", lw=0.8, ls="--", label="ideal")
+        axes[2].set(title=f"On {cores} cores, and modelled", xscale="log", yscale="log")
+        axes[2].set(ylabel="Times as fast as one", xticks=ticks)
+        axes[2].legend(fontsize=5)
+        log_ticks(axes[2].yaxis)
+    for ax in axes:
+        ax.set_xlabel("Workers")
+        ax.xaxis.set_major_formatter("{x:.0f}")
+        ax.minorticks_off()
+    note(figure, {"processes": missing} if missing else {})
+    return figure
+
+
 # -------------------------------------------------- orders of growth
 
 

@@ -87,8 +87,8 @@ def _blocks(X, targets: list[np.ndarray], order) -> Iterator[list[Block]]:
     Of each part of them a block with the targets of each model.
     """
     ready = True
-    if sp.issparse(X):
-        X = _kernel_csr(X)
+    if not isinstance(X, np.ndarray):
+        X = X if isinstance(X, CSR) else kernel_csr(X)
         size = _VALUES_PER_BLOCK * len(order) // max(1, len(X.data))
     else:
         ready = X.dtype == np.float64 and X.flags.c_contiguous and X.flags.writeable
@@ -103,7 +103,8 @@ def _blocks(X, targets: list[np.ndarray], order) -> Iterator[list[Block]]:
             yield [Block(copied, y[part], rows, np.empty(len(part))) for y in targets]
 
 
-def _kernel_csr(X) -> CSR:
+def kernel_csr(X) -> CSR:
+    """Validated sparse rows in the layout that kernels read; ValueError if they are too wide."""
     if X.shape[1] > np.iinfo(np.int32).max:
         raise ValueError(f"X has {X.shape[1]} features; sparse rows may have at most 2**31 - 1")
     if not X.has_canonical_format:  # which `checked` has set

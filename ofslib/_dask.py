@@ -1,0 +1,96 @@
+"""Rows that lie in collections of dask; the only place that imports it, when it is asked for."""
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+
+def dask_for(caller: str) -> ModuleType:
+    """The package; ImportError, naming who needs it, where it is not installed."""
+    try:
+        import dask
+    except ImportError as error:
+        raise ImportError(f"{caller} needs dask: pip install 'ofslib[dask]'") from error
+    return dask
+
+
+def blocks_of(X: Any, y: Any) -> list[tuple[Any, Any]]:
+    """Delayed blocks of rows and of their targets, in order.
+
+    Parameters
+    ----------
+    X : dask array (n, p), dask data frame, or list of delayed blocks
+        Of an array the chunks of rows; those that cut the columns are joined.
+    y : dask array (n,), dask series or data frame of one column, or list of delayed blocks
+        In as many blocks as X. One array is cut as the other, where their chunks are known.
+
+    Raises
+    ------
+    TypeError
+        If X or y is nothing of this.
+    ValueError
+        If there is no block, or if X and y have different numbers of them.
+    """
+    if hasattr(X, "rechunk"):
+        if X.ndim != 2:
+            raise ValueError(f"X must have the shape (n, p), got {X.ndim} axes")
+        X = X.rechunk({1: -1})
+        if hasattr(y, "rechunk") and sum(X.chunks[0]) == sum(y.chunks[0]):  # not if unknown
+            y = y.rechunk((X.chunks[0],))
+    X, y = _listed("X", X), _listed("y", y)
+    if len(X) != len(y) or not X:
+        raise ValueError(
+            f"X and y must be cut alike, into one block at least: they have {len(X)} and {len(y)}"
+        )
+    return list(zip(X, y, strict=True))
+
+
+def _listed(name: str, given: Any) -> list:
+    if hasattr(given, "to_delayed"):
+        found = given.to_delayed()
+        return found.ravel().tolist() if hasattr(found, "ravel") else list(found)
+    if isinstance(given, list | tuple) and all(hasattr(block, "dask") for block in given):
+        return list(given)
+    raise TypeError(
+        f"{name} must be a dask array or data frame, or a list of delayed blocks, not "
+        f"{type(given).__name__}"
+    )
+
+
+def lying_together(blocks: list[tuple[Any, Any]]) -> list[list[tuple[Any, Any]]]:
+    """The blocks, computed, by the worker of the current client that holds their rows.
+
+    ValueError if there is no client.
+    """
+    from dask import persist
+    from distributed import default_client, wait
+
+    try:
+        client = default_client()
+    except ValueError:
+        raise ValueError("n_parts=None asks where blocks lie: open a distributed.Client") from None
+    lying = persist(*(rows for rows, _ in blocks))
+    wait(lying)
+    holders, found = client.who_has(), {}
+    for rows, (_, targets) in zip(lying, blocks, strict=True):
+        found.setdefault(min(holders[rows.key]), []).append((rows, targets))
+    return list(found.values())
+
+
+class Dask:
+    """What `fit_parts` computes by, on the scheduler that dask uses at the time."""
+
+    def __init__(self, caller: str):
+        self._dask = dask_for(caller)
+
+    def call(self, function: Callable, *arguments) -> Any:
+        """What the function returns, later and elsewhere."""
+        return self._dask.delayed(function, pure=False)(*arguments)
+
+    def keep(self, later: list) -> list:
+        """The same, begun now, and held where it is computed."""
+        return list(self._dask.persist(*later))
+
+    def get(self, later: list) -> list:
+        """What these are."""
+        return list(self._dask.compute(*later))

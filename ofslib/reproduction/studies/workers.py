@@ -1,0 +1,199 @@
+"""SFSA on many workers: what it loses, what it sends, and how much faster it is. Of our own."""
+
+import importlib.util
+import os
+import time
+from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ofslib import SFSAClassifier, SFSARegressor, fit_dask, fit_parts
+from ofslib.metrics import detection_rate
+from ofslib.simulate import Equicorrelated
+from ofslib.streams.parts import Common, InTurn
+
+_MODELS = {"classification": SFSAClassifier, "regression": SFSARegressor}
+# Parts with hardly a row, from which the costs of a round and of a task follow.
+_PARTS, _FEW = (2, 8), 20
+
+
+class Costs(NamedTuple):
+    """What the model of the time is made of; seconds, bytes."""
+
+    row: float  # to learn a row, in all passes
+    round: float  # a round of one part with hardly a row
+    task: float  # each part more
+    rounds: int
+    sent: float  # by a worker, and as much to it
+
+
+class Counted(InTurn):
+    """Counts rounds, and the bytes that workers send."""
+
+    def __init__(self):
+        self.rounds, self.sent = 0, 0
+
+    def call(self, function, *arguments):
+        """What the function returns."""
+        found = super().call(function, *arguments)
+        if isinstance(found, Common):
+            pooled = isinstance(arguments[-1][0], Common)  # else its rows
+            self.rounds += pooled
+            self.sent += 0 if pooled else size(found)
+        return found
+
+
+def size(common: Common) -> int:
+    """Bytes of its arrays."""
+    models = [[model.index, *model.means, *model.sums] for model in common.models]
+    return common.online.nbytes + sum(array.nbytes for arrays in models for array in arrays)
+
+
+def predicted(n: int, n_workers: int, costs: Costs, latency: float, bandwidth: float) -> float:
+    """Seconds that `n_workers` need for n rows, each with a core of its own.
+
+    All messages of a round pass through the link of the worker that averages them.
+
+    Parameters
+    ----------
+    n, n_workers : int
+    costs : Costs
+    latency : float
+        Seconds that each message waits on the network, beyond those of `costs`.
+    bandwidth : float
+        Bytes a second of a link.
+    """
+    if n_workers == 1:
+        return n * costs.row
+    round_s = costs.round + (n_workers - 1) * costs.task + 2 * latency
+    messages = 2 * n_workers * costs.sent / bandwidth
+    return n * costs.row / n_workers + costs.rounds * round_s + messages
+
+
+def on_workers(
+    setting: dict[str, Any],
+    seeds: np.random.SeedSequence,
+    data: None,
+    *,
+    p: int,
+    k: int,
+    beta: float,
+    rows: list[int],
+    workers: list[int],
+    processes: dict[str, Any] | None,
+) -> Iterator[dict[str, Any]]:
+    """Accuracy by numbers of workers, which take turns; or times of two processes, and the model.
+
+    Parameters
+    ----------
+    p, k, beta
+        Of the design, equicorrelated; `rows` of it are drawn.
+    rows, workers : list of int
+        Sizes of the data and numbers of parts that they are cut into.
+    processes : dict, optional
+        Instead of the accuracy, times: n rows in `n_passes` passes on two processes of dask, and
+        for each number of rows in `modelled` those predicted for each number of `workers`, on this
+        machine and with `latency` and `bandwidth` of a network.
+    """
+    if processes is None:
+        yield from _accuracy(p, k, beta, rows, workers, seeds)
+    elif importlib.util.find_spec("distributed") is None:
+        yield {"metric": "speed-up", "method": "processes", "value": None, "note": "no dask"}
+    else:
+        (draw,) = seeds.generate_state(1)
+        yield from _times(Equicorrelated(p, k, beta=beta), int(draw), workers, **processes)
+
+
+def _accuracy(p, k, beta, rows, workers, seeds) -> Iterator[dict[str, Any]]:
+    for (task, cls), draw in zip(_MODELS.items(), seeds.spawn(len(_MODELS)), strict=True):
+        design = Equicorrelated(p, k, beta=beta, task=task)
+        X, y = design.sample(max(rows), np.random.default_rng(draw))
+        for n in rows:
+            for q in workers:
+                counted = Counted()
+                model = fit_parts(cls(k=k), _cut(X[:n], y[:n], q), scheduler=counted)
+                found = {"DR": detection_rate(model.support_, design.support)}
+                if task == "classification":
+                    found["AUC"] = design.auc(model.coef_)
+                else:
+                    found["RMSE"] = design.rmse(model.coef_, model.intercept_)
+                if q > 1:
+                    found |= {"rounds": counted.rounds, "sent": counted.sent / q}
+                where = {"task": task, "n": n, "n_workers": q}
+                yield from ({**where, "metric": m, "value": v} for m, v in found.items())
+
+
+def _cut(X, y, n_parts: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    ends = [len(y) * i // n_parts for i in range(n_parts + 1)]
+    return [(X[i:j], y[i:j]) for i, j in pairwise(ends)]
+
+
+def _times(
+    design, seed, workers, *, n, n_passes, repeats, modelled, latency, bandwidth
+) -> Iterator[dict[str, Any]]:
+    drawn = [_drawn(design, n // 2, seed + i) for i in range(2)]
+    counted, expected = Counted(), SFSARegressor(k=design.k, n_passes=n_passes)
+    fit_parts(expected, drawn, scheduler=counted)
+    few = Counted()
+    fit_parts(SFSARegressor(k=design.k), [_drawn(design, _FEW, seed)] * 2, scheduler=few)
+    seconds, found = _on_two_processes(design, seed, n, n_passes, repeats, drawn)
+    alone, both, *small = (np.median(each[1:]) for each in seconds.values())  # the first compiles
+    task = max(0.0, small[1] - small[0]) / (_PARTS[1] - _PARTS[0]) / few.rounds
+    costs = Costs(
+        row=alone / (n * n_passes),
+        round=small[0] / few.rounds - task,
+        task=task,
+        rounds=counted.rounds,
+        sent=counted.sent / 2,
+    )
+    yield {"metric": "cores", "value": os.cpu_count()}
+    yield {"metric": "same bits", "value": float(np.array_equal(found.coef_, expected.coef_))}
+    yield from ({"metric": name, "value": value} for name, value in costs._asdict().items())
+    where = {"metric": "speed-up", "n": n * n_passes, "n_workers": 2}
+    yield {**where, "method": "processes", "value": alone / both}
+    networks = {"model": (0.0, np.inf), "model, network": (latency, bandwidth)}
+    for method, network in networks.items():
+        for rows in (n * n_passes, *modelled):
+            one, *several = (predicted(rows, q, costs, *network) for q in (1, *workers))
+            for q, seconds_of_all in zip(workers, several, strict=True):
+                ratio = {"metric": "speed-up", "method": method, "n": rows, "n_workers": q}
+                yield {**ratio, "value": one / seconds_of_all}
+
+
+def _on_two_processes(design, seed, n, n_passes, repeats, drawn):
+    """Seconds of one process, of two, and of two with hardly a row in some parts; and the model."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    def lying(rows: int, n_parts: int) -> list[list]:
+        """Blocks of rows and of targets, which each worker draws for itself."""
+        draw = dask.delayed(_drawn, nout=2)
+        blocks = dask.persist(*(tuple(draw(design, rows, seed + i)) for i in range(n_parts)))
+        return [list(block) for block in zip(*blocks, strict=True)]
+
+    X, y = map(np.concatenate, zip(*drawn, strict=True))
+    model, seconds, found = partial(SFSARegressor, k=design.k), {}, {}
+    own = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    with LocalCluster(n_workers=2, processes=True, **own) as cluster, Client(cluster):
+        cases = {q: (lying(_FEW, q), q, 1) for q in _PARTS}
+        cases = {"both": (lying(n // 2, 2), 2, n_passes), **cases}
+        for _ in range(1 + repeats):
+            alone = model(n_passes=n_passes, shuffle=False)
+            seconds.setdefault("alone", []).append(_timed(alone.fit, X, y))
+            for case, (blocks, q, passes) in cases.items():
+                found[case] = model(n_passes=passes)
+                seconds.setdefault(case, []).append(_timed(fit_dask, found[case], *blocks, q))
+    return seconds, found["both"]
+
+
+def _timed(function, *arguments) -> float:
+    start = time.perf_counter()
+    function(*arguments)
+    return time.perf_counter() - start
+
+
+def _drawn(design: Equicorrelated, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    return design.sample(n, np.random.default_rng(seed))

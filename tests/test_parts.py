@@ -1,0 +1,383 @@
+"""Rows in several parts: what `fit_parts` and `fit_dask` make of them, on which scheduler ever."""
+
+import os
+import random
+from functools import partial
+from itertools import pairwise
+
+import dask
+import distributed
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from dask import array, dataframe
+from numpy.testing import assert_allclose, assert_array_equal
+from test_averages import assert_same_averages, learned
+from test_averages import rows as averaged_rows
+
+import ofslib
+from ofslib import RunningAverages, SFSAClassifier, SFSARegressor, fit_dask, fit_parts
+from ofslib.simulate import Equicorrelated
+from ofslib.streams import parts as module
+from ofslib.streams.parts import InTurn, Message
+
+N, P, K = 1200, 40, 4
+
+
+def rows(n=N, seed=0, task="classification"):
+    return Equicorrelated(P, K, task=task).sample(n, np.random.default_rng(seed))
+
+
+def cut(X, y, *ends):
+    """The parts that end there."""
+    return [(X[i:j], y[i:j]) for i, j in zip((0, *ends), (*ends, len(y)), strict=True)]
+
+
+def everything(model):
+    """All numbers that a model has learned."""
+    return model.coef_, model.intercept_, model.online_loss_, model.n_samples_seen_
+
+
+def assert_same(one, other, compare=assert_array_equal):
+    for a, b in zip(everything(one), everything(other), strict=True):
+        compare(a, b)
+
+
+# -------------------------------------------------- one part
+
+
+@pytest.mark.parametrize("cls", [SFSAClassifier, SFSARegressor, ofslib.SOFSClassifier])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_one_part_is_the_method_itself(cls, form):
+    X, y = rows(task="regression" if cls is SFSARegressor else "classification")
+    alone = cls(k=K, n_passes=2, shuffle=False).fit(form(X), y)
+    model = fit_parts(cls(k=K, n_passes=2), [(form(X), y)])
+    assert_same(model, alone)
+    blocks = cut(X, y, 300, 301, 900)
+    lazy = [[dask.delayed(form)(x) for x, _ in blocks], [dask.delayed(t) for _, t in blocks]]
+    with dask.config.set(scheduler="sync"):
+        model = fit_dask(cls(k=K, n_passes=2), *lazy)
+    assert_array_equal(model.coef_, alone.coef_)
+    assert_array_equal(model.intercept_, alone.intercept_)
+    assert_allclose(model.online_loss_, alone.online_loss_, rtol=1e-12)
+
+
+def test_averages_learn_from_one_part():
+    X, y = rows(task="regression")
+    blocks = array.from_array(X, chunks=(500, P)), array.from_array(y, chunks=500)
+    with dask.config.set(scheduler="sync"):
+        model = fit_dask(ofslib.OLSthRegressor(k=K), *blocks)
+    assert_allclose(model.coef_, ofslib.OLSthRegressor(k=K).fit(X, y).coef_, rtol=1e-10)
+
+
+# -------------------------------------------------- several parts
+
+
+def plainly(parts, k, rate, size, mu):
+    """Rounds of descent on half the squared error, as the module says, in plain steps."""
+    p, rows = parts[0][0].shape[1], [len(y) for _, y in parts]
+    mean, weights = sum(rows) // len(rows), np.array(rows) / sum(rows)
+    w, left, t, T = np.zeros(p), np.arange(p), 0, -(-mean // size)
+
+    def features(t):
+        return k + round((p - k) * (T - t) / (t * mu + T)) if t < T else k
+
+    while t < T:
+        goal = max(k, 0.75 * len(left)) if len(left) > k else 0
+        end = next(s for s in range(t + 1, T + 1) if s == T or features(s) <= goal)
+        found = []
+        for X, y in parts:
+            own = w.copy()
+            first, last = (len(y) * min(s * size, mean) // mean for s in (t, end))
+            for s in range(first, last, size):
+                x, target = X[s : min(s + size, last)], y[s : min(s + size, last)]
+                own[left] -= rate * (x.T @ (x @ own - target))[left] / len(target)
+            found.append(own)
+        w, t = weights @ np.array(found), end
+        left = left[np.sort(np.argsort(-np.abs(w[left]), kind="stable")[: features(t)])]
+        w[np.setdiff1d(np.arange(p), left)] = 0.0
+    return w
+
+
+def test_several_parts_are_rounds_of_descent_and_averages():
+    parts = cut(*rows(task="regression"), 210, 790)  # 210, 580 and 410 rows
+    model = SFSARegressor(
+        k=K, learning_rate=0.01, fit_intercept=False, warmup=0, batch_size=20, mu=3.0
+    )
+    fit_parts(model, parts)
+    assert_allclose(model.coef_, plainly(parts, K, 0.01, 20, 3.0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize(
+    "task, cls", [("classification", SFSAClassifier), ("regression", SFSARegressor)]
+)
+def test_the_order_of_the_parts_does_not_matter(form, task, cls):
+    X, y = rows(task=task)
+    parts = cut(form(X), y, 400, 800)
+    one, other = (fit_parts(cls(k=K), order) for order in (parts, [*parts[1:], parts[0]]))
+    assert_same(one, other, partial(assert_allclose, rtol=1e-8))
+
+
+def test_a_direction_and_its_opposite_are_one():
+    """Rows with all signs turned say the same; their estimate of an eigenvector is turned, too."""
+    X, y = rows(400, task="regression")
+    same, turned = (
+        fit_parts(SFSARegressor(k=K, fit_intercept=False), [(X, y), (s * X, s * y)])
+        for s in (1, -1)
+    )
+    assert_array_equal(turned.coef_, same.coef_)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"optimizer": "adam", "learning_rate": 0.01},
+        {"optimizer": "nesterov", "learning_rate": 0.1, "importance": "scaled_coef"},
+        {"importance": "scaled_root", "class_weight": {1.0: 2.0}},
+        {"n_passes": 3, "maturity": 2000, "warmup": 500, "batch_size": 7},
+    ],
+    ids=str,
+)
+def test_sparse_rows_and_uneven_parts(own):
+    X, y = rows()
+    dense, sparse = (
+        fit_parts(SFSAClassifier(k=K, **own), cut(form(X), y, 200, 900))
+        for form in (np.asarray, sp.csr_array)
+    )
+    assert_same(dense, sparse, partial(assert_allclose, rtol=1e-7))
+    assert dense.n_samples_seen_ == N * own.get("n_passes", 1)
+    assert dense.score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("multiclass", ["joint", "ovr"])
+def test_several_classes(multiclass):
+    X, y = rows(2000)
+    y = np.where(y > 0, "high", np.where(X[:, 9] > 0, "low", "none"))
+    model = fit_parts(SFSAClassifier(k=K, multiclass=multiclass), cut(X, y, 700, 1300))
+    assert model.classes_.tolist() == ["high", "low", "none"]
+    supports = {tuple(np.flatnonzero(row)) for row in model.coef_}
+    assert {len(support) for support in supports} == {K}
+    assert multiclass == "ovr" or len(supports) == 1
+    assert model.score(X, y) > 0.8
+
+
+def test_many_workers_find_what_one_finds():
+    design = Equicorrelated(300, 20, task="classification")
+    X, y = design.sample(8000, np.random.default_rng(1))
+    one = fit_parts(SFSAClassifier(k=20), [(X, y)])
+    many = fit_parts(SFSAClassifier(k=20), cut(X, y, *range(1000, 8000, 1000)))
+    found = [np.isin(design.support, model.support_).mean() for model in (one, many)]
+    assert found[1] >= found[0] - 0.05 and found[0] >= 0.9
+    assert design.auc(many.coef_) > design.auc(one.coef_) - 0.002
+
+
+class Counting(InTurn):
+    """Keeps what workers send."""
+
+    def __init__(self):
+        self.told = []
+
+    def call(self, function, *arguments):
+        found = function(*arguments)
+        if getattr(function, "func", None) is module._descend:
+            self.told.append(found.models)
+        return found
+
+
+def test_what_is_sent_shrinks_with_the_features():
+    p, k, seen = 4000, 10, Counting()
+    X = sp.random_array((600, p), density=0.01, rng=np.random.default_rng(0), format="csr")
+    y = np.where(X @ np.ones(p) > 20.0, 1, -1)
+    fit_parts(SFSAClassifier(k=k), [(X, y), (X, y)], scheduler=seen)
+    left = [len(models[0].index) for models in seen.told[::2]]
+    assert left[0] == p
+    assert all(after <= 0.75 * before or after == k for before, after in pairwise(left))
+    (message,) = seen.told[0]
+    # Coefficients, their mean, the direction of the largest eigenvalue, mean and mean square of x
+    assert sum(len(part) > 1 for part in message.means + message.sums) == 5
+    assert isinstance(message, Message) and sum(left) <= p / module.SHARE + 2 * k
+
+
+def test_a_model_in_parts_is_kept_and_goes_on(tmp_path):
+    X, y = rows()
+    model = fit_parts(SFSAClassifier(k=K), cut(X, y, 500))
+    model.save(tmp_path / "model.ofs")
+    again = SFSAClassifier.load(tmp_path / "model.ofs")
+    assert_same(model.partial_fit(X, y), again.partial_fit(X, y))
+
+
+# -------------------------------------------------- what is refused
+
+
+DIVERGES = SFSARegressor(learning_rate=9.0, batch_size=1)
+
+
+@pytest.mark.parametrize(
+    "model, parts, error, message",
+    [
+        (SFSAClassifier(), lambda X, y: [], ValueError, "parts must be one or more"),
+        (SFSAClassifier(), lambda X, y: [X, y], TypeError, r"parts\[0\] must be a pair"),
+        (ofslib.Grafting(), lambda X, y: [(X, y)], TypeError, "learns from rows or averages"),
+        (ofslib.SGDTClassifier(), lambda X, y: cut(X, y, 9), TypeError, "learn in parts, got SGDT"),
+        (ofslib.AnytimeSFSAClassifier(), lambda X, y: cut(X, y, 9), TypeError, "got AnytimeSFSA"),
+        (SFSAClassifier(forget=99), lambda X, y: cut(X, y, 9), ValueError, "forget=99"),
+        (SFSAClassifier(k=0), lambda X, y: cut(X, y, 9), ValueError, "'k' parameter"),
+        (SFSAClassifier(class_weight="balanced"), lambda X, y: cut(X, y, 9), ValueError, "bala"),
+        (SFSAClassifier(), lambda X, y: cut(X, y, 9, 9), ValueError, "part 1 has none"),
+        (SFSAClassifier(), lambda X, y: cut(X, 0 * y, 9), ValueError, "y has 1 class"),
+        (SFSAClassifier(), lambda X, y: [(X, y), (X[:, 1:], y)], ValueError, "features"),
+        (SFSAClassifier(), lambda X, y: [(X, y), (X[1:], y)], ValueError, "inconsistent numbers"),
+        (SFSARegressor(), lambda X, y: cut(X, y * np.inf, 9), ValueError, "infinity"),
+        (SFSARegressor(), lambda X, y: cut(X + np.nan, y, 9), ValueError, "NaN"),
+        (DIVERGES, lambda X, y: cut(X, y, 9), FloatingPointError, "diverged"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_and_the_model_stays(model, parts, error, message):
+    before = dict(vars(model))
+    with pytest.raises(error, match=message):
+        fit_parts(model, parts(*rows()))
+    assert vars(model) == before
+
+
+def test_collections_that_cannot_be_are_refused():
+    X, y = rows()
+    chunks, targets = array.from_array(X, chunks=(300, P)), array.from_array(y, chunks=300)
+    for n_parts in (0, 5, 1.5):
+        with pytest.raises(
+            ValueError, match=r"n_parts must be None or an int of 1 to 4 \(blocks\)"
+        ):
+            fit_dask(SFSAClassifier(), chunks, targets, n_parts)
+    with pytest.raises(ValueError, match=r"n_parts=None asks where .* open a distributed.Client"):
+        fit_dask(SFSAClassifier(), chunks, targets, None)
+    with pytest.raises(TypeError, match="X must be a dask array or data frame, or a list"):
+        fit_dask(SFSAClassifier(), X, targets)
+    with pytest.raises(TypeError, match="y must be a dask array or data frame, or a list"):
+        fit_dask(SFSAClassifier(), chunks, [1, 2, 3, 4])
+    with pytest.raises(ValueError, match="cut alike"):
+        fit_dask(SFSAClassifier(), chunks, targets[:600].to_delayed().tolist())
+    with pytest.raises(ValueError, match=r"X must have the shape \(n, p\), got 1 axes"):
+        fit_dask(SFSAClassifier(), targets, targets)
+    with pytest.raises(ValueError, match="class_weight"):
+        fit_dask(SFSAClassifier(class_weight="balanced"), chunks, targets)
+
+
+def test_without_dask_the_error_names_the_group(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "dask", None)
+    with pytest.raises(ImportError, match=r"fit_dask needs dask: pip install 'ofslib\[dask\]'"):
+        fit_dask(SFSAClassifier(), None, None)
+
+
+# -------------------------------------------------- schedulers
+
+
+class AnyOrder:
+    """Computes as late as it can, in random order, and some things twice."""
+
+    def __init__(self, seed):
+        self._random = random.Random(seed)
+
+    def call(self, function, *arguments):
+        return function, arguments, []
+
+    def keep(self, later):
+        return later
+
+    def get(self, later):
+        return self._all(later)
+
+    def _all(self, items):
+        places, found = list(range(len(items))), {}
+        self._random.shuffle(places)
+        for place in places:
+            found[place] = self._one(items[place])
+        return [found[place] for place in range(len(items))]
+
+    def _one(self, item):
+        if isinstance(item, list):
+            return self._all(item)
+        if not (type(item) is tuple and len(item) == 3 and type(item[2]) is list):
+            return item
+        function, arguments, done = item
+        if not done or self._random.random() < 0.2:
+            done[:] = [function(*self._all(list(arguments)))]
+        return done[0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_neither_order_nor_repetition_changes_a_bit(seed):
+    parts = cut(*rows(), 100, 500, 800)
+    expected = fit_parts(SFSAClassifier(k=K), parts)
+    assert_same(fit_parts(SFSAClassifier(k=K), parts, scheduler=AnyOrder(seed)), expected)
+
+
+@pytest.mark.parametrize("scheduler", ["sync", "threads"])
+def test_collections_of_dask_are_the_same_rows(scheduler):
+    X, y = rows()
+    expected = fit_parts(SFSAClassifier(k=K), cut(X, y, 600))
+    names = [f"x{j}" for j in range(P)]
+    frame = dataframe.from_array(array.from_array(X, chunks=(300, P)), columns=names)
+    labels = array.from_array(y, chunks=200)
+    with dask.config.set(scheduler=scheduler):
+        found = fit_dask(SFSAClassifier(k=K), array.from_array(X, chunks=(300, 7)), labels, 2)
+        assert_same(found, expected)
+        series = dataframe.from_array(labels.rechunk(300))
+        found = fit_dask(SFSAClassifier(k=K), frame, series, 2)
+        assert_same(found, expected)
+        assert found.feature_names_in_.tolist() == names
+        unknown = frame.to_dask_array(lengths=None), series.to_dask_array(lengths=None)
+        assert_same(fit_dask(SFSAClassifier(k=K), *unknown, 2), expected)
+        averages = RunningAverages.from_dask(frame, series)
+    assert_same_averages(averages, learned(X, y))
+
+
+class Mortal(SFSAClassifier):
+    """The first worker that comes so far dies."""
+
+    def ranked_by(state, hyper):
+        if state.steps[0] > 9 and "OFSLIB_DEATH" in os.environ:
+            try:
+                os.close(os.open(os.environ["OFSLIB_DEATH"], os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                pass
+            else:
+                os._exit(1)
+        return SFSAClassifier.ranked_by(state, hyper)
+
+
+@pytest.mark.slow
+def test_processes_one_of_which_dies(tmp_path, monkeypatch):
+    death = tmp_path / "died"
+    monkeypatch.setenv("OFSLIB_DEATH", str(death))
+    monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__), prepend=os.pathsep)
+    X, y = rows()
+    expected = fit_parts(SFSAClassifier(k=K), cut(X, y, 600))
+    cluster = distributed.LocalCluster(
+        processes=True,
+        n_workers=2,
+        threads_per_worker=1,
+        dashboard_address=None,
+        host="127.0.0.1",
+    )
+    with cluster, distributed.Client(cluster) as client:
+        chunked = array.from_array(X, chunks=(300, 7)), array.from_array(y, chunks=200)
+        assert_same(fit_dask(Mortal(k=K), *chunked, 2), expected)
+        assert death.exists()
+        client.wait_for_workers(2)  # one is new
+        assert_same(fit_dask(SFSAClassifier(k=K), *chunked, 2), expected)
+        lying = client.persist([*map(dask.delayed, np.array_split(X, 5))])
+        distributed.wait(distributed.futures_of(lying))
+        holders = [min(client.who_has()[block.key]) for block in lying]
+        own = [[i for i in range(5) if holders[i] == at] for at in dict.fromkeys(holders)]
+        labels = [*map(dask.delayed, np.array_split(y, 5))]
+        found = fit_dask(SFSAClassifier(k=K), lying, labels, None)
+        blocks = np.array_split(np.arange(N), 5)
+        order = [np.concatenate([blocks[i] for i in part]) for part in own]
+        expected = fit_parts(SFSAClassifier(k=K), [(X[part], y[part]) for part in order])
+        assert_array_equal(found.coef_, expected.coef_)
+        assert_array_equal(found.intercept_, expected.intercept_)
+        chunked = array.from_array(X, chunks=(300, 7)), array.from_array(y, chunks=200)
+        assert fit_dask(SFSAClassifier(k=K), *chunked, None).n_samples_seen_ == N
+        Z, z = averaged_rows(5000, 20, mean=5.0)
+        chunked = array.from_array(Z, chunks=(300, 7)), array.from_array(z, chunks=300)
+        assert_same_averages(RunningAverages.from_dask(*chunked), learned(Z, z))
