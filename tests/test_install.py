@@ -32,7 +32,7 @@ from ofslib.datasets import load, open_stream, registry
 
 modules = [getattr(ofslib, name) for name in ofslib.MODULES]
 estimators = [getattr(ofslib, name) for name in ofslib.__all__ if name not in ofslib.MODULES]
-assert len(modules) == 6 and len(estimators) == 52
+assert len(modules) == 6 and len(estimators) == 56
 model, averages = SFSAClassifier(k=1), RunningAverages(3)
 for X, y in open_stream("rows.svm", block_rows=60):
     model.partial_fit(X, y, classes=[-1, 1])
