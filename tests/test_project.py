@@ -618,6 +618,19 @@ def test_a_scale_may_run_some_values_only(write):
     assert [[*s.spec["methods"]] for s in (small[1], free[1])] == [["SFSA"], ["SFSA", "SGDT"]]
 
 
+def test_a_scale_may_have_smaller_data_and_studies(write):
+    named = {"function": "ofslib.reproduction.studies.shapes:shape", "size": {"axis": "n"}}
+    study = named | {"size": 3}
+    entry = TABLE | {
+        "at_scale": {"small": {"data": {"p": 70}, "study": {"size": 3}}},
+        "study": named,
+    }
+    root = write({"one": entry})
+    small, free = (settings_of(root, scale=scale)[0].spec for scale in ("small", "free"))
+    assert (small["data"]["p"], small["study"]) == (70, study)
+    assert (free["data"]["p"], free["study"]["size"]) == (TABLE["data"]["p"], 100)
+
+
 def test_only_the_committed_scale_replaces_the_figures_that_are_there(write):
     root = write({"one": TABLE})
 

@@ -79,7 +79,8 @@ def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.
     DataFrame
         Columns: experiment, the setting's axes, method, the swept parameters, replicate, metric,
         value; note, why a value is missing; empty, 1 where a model that was shown blocks selects
-        nothing. Metric time_s is the time that learning took, without generating or reading data.
+        nothing. Metric time_s is the processor time that learning took, without generating or
+        reading data.
     """
     here, lacking = installed(setting)
     if setting["study"]:
