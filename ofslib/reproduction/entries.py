@@ -32,7 +32,7 @@ DEFAULTS = {
     "unavailable": {},  # axis -> value -> why its cells cannot be had
     "weak_baselines": {},
     "time_claims": [],
-    # Of the scale that is run: axis, swept parameter or methods -> those run; data, study -> changes
+    # Of the scale that is run: axis, swept parameter, methods -> those run; data, study -> changes
     "at_scale": {},
     "alone": False,  # whether a run needs the machine to itself
 }
