@@ -1060,6 +1060,17 @@ def test_importing_the_project_imports_no_numba():
     assert not loaded & heavy
 
 
+def test_a_run_imports_nothing_that_draws():
+    """Each setting is a process of its own."""
+    cells = json.loads((ROOT / "notebooks/run.ipynb").read_text(encoding="utf-8"))["cells"]
+    sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    (code,) = [source for source in sources if "from ofslib.reproduction import" in source]
+    code = f"import sys\n{code}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "ofslib.reproduction.tables" in loaded and not loaded & {"matplotlib", "seaborn"}
+
+
 # -------------------------------------------------- what an entry shows, times, and leaves out
 
 
