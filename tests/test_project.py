@@ -618,6 +618,13 @@ def test_a_scale_may_run_some_values_only(write):
     assert [[*s.spec["methods"]] for s in (small[1], free[1])] == [["SFSA"], ["SFSA", "SGDT"]]
 
 
+def test_a_scale_may_run_some_readings_only(write):
+    readings = {name: {"note": "As it is."} for name in ("plain", "other")}
+    entry = TABLE | {"readings": readings, "at_scale": {"small": {"reading": ["other"]}}}
+    skipped = [bool(s.skipped) for s in settings_of(write({"one": entry}), scale="small")]
+    assert skipped == [True, True, False, False]
+
+
 def test_a_scale_may_have_smaller_data_and_studies(write):
     named = {"function": "ofslib.reproduction.studies.shapes:shape", "size": {"axis": "n"}}
     study = named | {"size": 3}

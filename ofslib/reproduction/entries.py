@@ -234,8 +234,10 @@ class Entry:
         spec = self.spec
         if spec["time"] and spec["time"] not in spec["readings"]:
             raise ConfigurationError(f"time={spec['time']!r} is no reading")
+        axes = {*spec["sweep"], *(axis for point in self.points for axis in point)}
+        axes |= {"reading"} if spec["readings"] else set()
         for name in {*spec["at_scale"]} - {"methods", "data", "study"} | {*spec["unavailable"]}:
-            if name not in {*spec["sweep"], *(axis for point in self.points for axis in point)}:
+            if name not in axes:
                 raise ConfigurationError(f"at_scale, unavailable: {name!r} is no axis, nor swept")
         for label in {*spec["at_scale"].get("methods", [])} - spec["methods"].keys():
             raise ConfigurationError(f"at_scale: there is no method {label!r}")
