@@ -90,20 +90,27 @@ class Screen(BaseEstimator):
         return np.zeros(len(X))
 
 
-class Sleeper(BaseEstimator):
+def busy(seconds):
+    """Take that much time of the processor."""
+    start = time.process_time()
+    while time.process_time() - start < seconds:
+        pass
+
+
+class Busy(BaseEstimator):
     """Learning takes a known time; predictions are nothing."""
 
     def partial_fit(self, X, y):
-        time.sleep(0.02)
+        busy(0.02)
         self.coef_ = np.zeros(X.shape[1])
         return self
 
 
-class SleepingBatch(BaseEstimator):
+class BusyBatch(BaseEstimator):
     """The same without `partial_fit`."""
 
     def fit(self, X, y):
-        return Sleeper.partial_fit(self, X, y)
+        return Busy.partial_fit(self, X, y)
 
 
 class Scored(ClassifierMixin, BaseEstimator):
@@ -391,13 +398,13 @@ class SlowDesign(Equicorrelated):
 
     def stream(self, n, rng, block_rows=1000):
         for block in super().stream(n, rng, block_rows):
-            time.sleep(0.3)
+            busy(0.3)
             yield block
 
 
 def test_time_is_that_of_learning_only(monkeypatch):
     spec = setting(
-        methods={"sleeper": mine("Sleeper"), "batch": mine("SleepingBatch"), "SGDT": SGDT},
+        methods={"busy": mine("Busy"), "batch": mine("BusyBatch"), "SGDT": SGDT},
         metrics=["time_s"],
         data={"simulate": "equicorrelated", "p": 60, "k": 4, "n": 2500},
         replicates=1,
@@ -406,7 +413,7 @@ def test_time_is_that_of_learning_only(monkeypatch):
     monkeypatch.setitem(experiment.DESIGNS, "equicorrelated", SlowDesign)
     table = experiment.run(spec, progress=False)
     times = dict(zip(table["method"], table["value"], strict=True))
-    assert 0.06 <= times["sleeper"] < 0.3  # three blocks of 0.02 s
+    assert 0.06 <= times["busy"] < 0.3  # three blocks of 0.02 s
     assert 0.02 <= times["batch"] < 0.3
     assert 0 < times["SGDT"] < 0.3
 
@@ -537,7 +544,7 @@ def test_tuning_takes_the_best_point_of_the_whole_grid(score, values):
     tuned = table[table["metric"].str.startswith("tuned")]
     assert dict(zip(tuned["metric"].str[6:], tuned["value"], strict=True)) == values
     grid = Scored.calls[:12]
-    assert [(c["a"], c["b"]) for c in grid] == [(a, b) for a in range(4) for b in range(3)]
+    assert sorted((c["a"], c["b"]) for c in grid) == [(a, b) for a in range(4) for b in range(3)]
     assert {c["k"] for c in grid} == {3}, "tuned at the point that the entry names"
     runs = Scored.calls[12:]
     assert [{k: c[k] for k in values} for c in runs] == [values] * 3
@@ -566,6 +573,30 @@ def test_tuning_of_our_own_by_brute_force():
             scores[rate, alpha] = model.fit(data.X_train, data.y_train).online_score_
     assert len(set(scores.values())) > 2
     assert (found["learning_rate"], found["alpha"]) == max(scores, key=scores.get)
+
+
+@pytest.mark.parametrize("grid", [[1e-6, 1e-6], [30.0, 1.0, 1e-6, 0.3, 0.1, 1e-5, 3.0, 0.03]])
+def test_what_can_no_longer_be_the_best_is_not_learned_to_its_end(monkeypatch, grid):
+    """The best is the same; of equals it is the first."""
+    data, passes, shown = dataset(n=80, d=30), 8, []
+    learn = FOFSClassifier._learn_rows
+
+    def noted(self, X, y, order):
+        shown.append(self.learning_rate)
+        learn(self, X, y, order)
+
+    monkeypatch.setattr(FOFSClassifier, "_learn_rows", noted)
+    spec = setting(**REAL, passes=passes)
+    spec["tune"] = {"score": "online", "at": {"k": 5}, "grid": {"learning_rate": grid}}
+    method = {"class": "FOFSClassifier", "batch_size": 1}
+    _, chosen = experiment._tuned(spec, data, method)
+    asked, seed = len(shown), int(experiment._seeds(spec, 2**32 - 1).generate_state(1)[0])
+    given = {"k": 5, "batch_size": 1, "n_passes": passes, "random_state": seed}
+    models = [FOFSClassifier(**given, learning_rate=rate) for rate in grid]
+    scores = [model.fit(data.X_train, data.y_train).online_score_ for model in models]
+    assert chosen == {"learning_rate": grid[int(np.argmax(scores))]}
+    most = passes * len(grid)
+    assert len(shown) - asked == most and (asked == most if len({*grid}) == 1 else asked < most)
 
 
 def test_a_method_is_tuned_by_the_parameters_that_it_has():

@@ -618,6 +618,26 @@ def test_a_scale_may_run_some_values_only(write):
     assert [[*s.spec["methods"]] for s in (small[1], free[1])] == [["SFSA"], ["SFSA", "SGDT"]]
 
 
+def test_a_scale_may_run_some_readings_only(write):
+    readings = {name: {"note": "As it is."} for name in ("plain", "other")}
+    entry = TABLE | {"readings": readings, "at_scale": {"small": {"reading": ["other"]}}}
+    skipped = [bool(s.skipped) for s in settings_of(write({"one": entry}), scale="small")]
+    assert skipped == [True, True, False, False]
+
+
+def test_a_scale_may_have_smaller_data_and_studies(write):
+    named = {"function": "ofslib.reproduction.studies.shapes:shape", "size": {"axis": "n"}}
+    study = named | {"size": 3}
+    entry = TABLE | {
+        "at_scale": {"small": {"data": {"p": 70}, "study": {"size": 3}}},
+        "study": named,
+    }
+    root = write({"one": entry})
+    small, free = (settings_of(root, scale=scale)[0].spec for scale in ("small", "free"))
+    assert (small["data"]["p"], small["study"]) == (70, study)
+    assert (free["data"]["p"], free["study"]["size"]) == (TABLE["data"]["p"], 100)
+
+
 def test_only_the_committed_scale_replaces_the_figures_that_are_there(write):
     root = write({"one": TABLE})
 
@@ -1048,6 +1068,17 @@ def test_importing_the_project_imports_no_numba():
     assert "ofslib.reproduction.project" in loaded
     heavy = {"numba", "ofslib._jit", "sklearn", "scipy", "matplotlib", "pooch"}
     assert not loaded & heavy
+
+
+def test_a_run_imports_nothing_that_draws():
+    """Each setting is a process of its own."""
+    cells = json.loads((ROOT / "notebooks/run.ipynb").read_text(encoding="utf-8"))["cells"]
+    sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    (code,) = [source for source in sources if "from ofslib.reproduction import" in source]
+    code = f"import sys\n{code}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "ofslib.reproduction.tables" in loaded and not loaded & {"matplotlib", "seaborn"}
 
 
 # -------------------------------------------------- what an entry shows, times, and leaves out

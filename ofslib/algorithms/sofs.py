@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.heap import offer, sift
+from ofslib.kernels.heap import offer, sift, sink
 from ofslib.kernels.losses import target, weight
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.automatic import Automatic
@@ -55,16 +55,24 @@ def fold(state, block, hp):
         if sign * margin >= 1.0:
             continue
         alpha = (1.0 - sign * margin) / (spread + hp.gamma / w) * sign
+        # All at once is as fast as the processor divides; where few of those kept change, it costs
+        # less to move these.
+        many = length(x) >= m
         for i in range(length(x)):
             j, v = entry(x, i)
             mu[j] += alpha * sigma[j] * v
             squares[j] += w * v * v
             sigma[j] = hp.gamma / (hp.gamma + squares[j])
-            if place[j] > 0:
+            if not many and place[j] > 0:
                 sift(heap, place, sigma, False, place[j] - 1, m)
+        for i in range(m // 2 - 1 if many else -1, -1, -1):
+            sink(heap, place, sigma, False, i, m)
         for i in range(length(x)):
             j, v = entry(x, i)
             if place[j] == 0 and v != 0.0:
+                if m == len(heap) and sigma[j] > sigma[heap[0]]:
+                    mu[j] = 0.0
+                    continue
                 out = offer(heap, place, sigma, j, m, len(heap))
                 m = min(m + 1, len(heap))
                 if out >= 0:

@@ -20,6 +20,14 @@ def sift(heap, place, key, low_index, i, size):
         heap[i] = heap[(i - 1) // 2]
         place[heap[i]] = i + 1
         i = (i - 1) // 2
+    heap[i] = j
+    sink(heap, place, key, low_index, i, size)
+
+
+@kernel
+def sink(heap, place, key, low_index, i, size):
+    """Bring the feature at heap[i] down to its place; from the last such i to 0: make a heap."""
+    j = heap[i]
     while 2 * i + 1 < size:
         child = 2 * i + 1
         if child + 1 < size and comes_first(key, heap[child + 1], heap[child], low_index):

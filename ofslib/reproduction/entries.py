@@ -32,7 +32,9 @@ DEFAULTS = {
     "unavailable": {},  # axis -> value -> why its cells cannot be had
     "weak_baselines": {},
     "time_claims": [],
-    "at_scale": {},  # of the scale that is run: axis, swept parameter or methods -> those run
+    # Of the scale that is run: axis, swept parameter, methods -> those run; data, study -> changes
+    "at_scale": {},
+    "alone": False,  # whether a run needs the machine to itself
 }
 
 
@@ -185,7 +187,8 @@ class Entry:
         run, methods = self.spec["at_scale"], self._methods(axes)
         kept = run.get("methods", methods)
         methods = {label: method for label, method in methods.items() if label in kept}
-        data = point | _resolved(self.spec["data"] | change.get("data", {}), axes)
+        data = self.spec["data"] | change.get("data", {}) | run.get("data", {})
+        data = point | _resolved(data, axes)
         _check_numbers(data)
         sweep = {
             name: [value for value in values if value in run.get(name, values)]
@@ -197,7 +200,9 @@ class Entry:
             "axes": axes,
             "data": data,
             "methods": methods,
-            "study": _resolved(self.spec["study"] | change.get("study", {}), axes),
+            "study": _resolved(
+                self.spec["study"] | change.get("study", {}) | run.get("study", {}), axes
+            ),
             "seed": self.seed,
             "tune": self.spec["tune"] | change.get("tune", {}),
             "sweep": sweep,
@@ -229,8 +234,10 @@ class Entry:
         spec = self.spec
         if spec["time"] and spec["time"] not in spec["readings"]:
             raise ConfigurationError(f"time={spec['time']!r} is no reading")
-        for name in {*spec["at_scale"]} - {"methods"} | {*spec["unavailable"]}:
-            if name not in {*spec["sweep"], *(axis for point in self.points for axis in point)}:
+        axes = {*spec["sweep"], *(axis for point in self.points for axis in point)}
+        axes |= {"reading"} if spec["readings"] else set()
+        for name in {*spec["at_scale"]} - {"methods", "data", "study"} | {*spec["unavailable"]}:
+            if name not in axes:
                 raise ConfigurationError(f"at_scale, unavailable: {name!r} is no axis, nor swept")
         for label in {*spec["at_scale"].get("methods", [])} - spec["methods"].keys():
             raise ConfigurationError(f"at_scale: there is no method {label!r}")

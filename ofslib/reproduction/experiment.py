@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import tqdm
 
@@ -56,6 +57,9 @@ EXPECTED = {
     "AUC": lambda model, design: design.auc(model.coef_),
 }
 
+# Points of a tuning grid of which one is looked at first.
+_NEIGHBOURS = 7
+
 # Coefficients of all models that are shown the same rows at once; with more, one model after the
 # other is, so that memory is that of one.
 AT_ONCE = 10**7
@@ -79,7 +83,8 @@ def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.
     DataFrame
         Columns: experiment, the setting's axes, method, the swept parameters, replicate, metric,
         value; note, why a value is missing; empty, 1 where a model that was shown blocks selects
-        nothing. Metric time_s is the time that learning took, without generating or reading data.
+        nothing. Metric time_s is the processor time that learning took, without generating or
+        reading data.
     """
     here, lacking = installed(setting)
     if setting["study"]:
@@ -409,21 +414,43 @@ def _tuned(setting: dict[str, Any], data, spec: dict[str, Any]) -> tuple[dict, d
         return spec, {}
     grid = list(points(grid))
     grid = grid[:: math.ceil(len(grid) / setting.get("tune_points", len(grid)))]
-    best, chosen = -np.inf, None
+    best = -np.inf, 0  # the score, and minus the place in the grid: of equals the first is chosen
     given = {"k": setting["data"]["k"]} if "k" in setting["data"] else {}
 
     def scored(model, X, y):
-        model.fit(X, y)
-        return model.online_score_ if tune["score"] == "online" else model.score(X, y)
+        if tune["score"] != "online":
+            return model.fit(X, y).score(X, y)
+        if is_classifier(model) and hasattr(model, "_learn_rows"):
+            _stop_below(model, best[0], passes * len(y))
+        return model.fit(X, y).online_score_
 
-    for point in grid:
-        own = {**spec, **point, **spec.get("at", tune["at"])}
+    # One of a few neighbours first, so that a good score is known soon.
+    for i in sorted(range(len(grid)), key=lambda i: i % _NEIGHBOURS):
+        own = {**spec, **grid[i], **spec.get("at", tune["at"])}
         models = {None: build(own, n_passes=passes, random_state=seed, **given)}
         # A point that is worse than nothing is not chosen: no need to say so of each.
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             score = guarded(models, None, scored, data.X_train, data.y_train)
-        if score is not None and score > best:
-            best, chosen = score, point
-    if chosen is None:
+        if score is not None and np.isfinite(score):
+            best = max(best, (score, -i))
+    if best[0] == -np.inf:
         return spec, f"tuning: all {len(grid)} points diverged, or have no finite score"
+    chosen = grid[-best[1]]
     return {**spec, **chosen}, chosen
+
+
+def _stop_below(model, score: float, rows: int) -> None:
+    """Let `fit` stop, between two passes, where no further mistake would leave it below a score.
+
+    `rows` are those that all passes show. What it could reach at best falls with each mistake.
+    """
+    learn = model._learn_rows
+
+    def learn_rows(*known):
+        if seen := model.n_samples_seen_:
+            # Less what sums may be off by: an equal score is not below.
+            if (model.online_score_ * seen + rows - seen) / rows < score - 1e-9:
+                raise FloatingPointError("worse than another point")
+        learn(*known)
+
+    model._learn_rows = learn_rows

@@ -3,10 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-import matplotlib.pyplot as plt
-
-# The palette that seaborn calls "colorblind". seaborn brings scipy.stats with it and is imported
-# where it is needed only: each run shows a summary, few draw.
+# The palette that seaborn calls "colorblind". What draws is imported where it is needed only: each
+# run shows a summary, few draw.
 COLOURS = ["#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc"]
 COLOURS += ["#ca9161", "#fbafe4", "#949494", "#ece133", "#56b4e9"]
 
@@ -57,6 +55,7 @@ TITLES = {
 
 def style() -> None:
     """Set matplotlib up for print: small sans-serif type, thin lines, reproducible files."""
+    import matplotlib.pyplot as plt
     import seaborn as sns
 
     sns.set_theme(context="paper", style="ticks", palette=COLOURS)

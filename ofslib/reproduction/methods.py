@@ -93,7 +93,7 @@ def guarded(models: dict[Any, Any], key: Any, call: Callable, *arguments: Any) -
 def learn(
     models: dict[Any, Any], blocks: Iterator[tuple], averages: Any = None
 ) -> dict[Any, float]:
-    """Show the same stream to many models; the seconds that each took.
+    """Show the same stream to many models; the processor's seconds that each took.
 
     Models that learn from running averages are given `averages`, or those that stand among the
     models, once the stream has ended. A model without `partial_fit` gets all rows at once then. In
@@ -154,6 +154,6 @@ def extract(model, averages) -> None:
 
 
 def _seconds(*known) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     guarded(*known)
-    return time.perf_counter() - start
+    return time.process_time() - start

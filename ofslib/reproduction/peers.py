@@ -1,6 +1,8 @@
 """What users would try first, in the form of our estimators: for comparison in the tables."""
 
+import gc
 import math
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -127,6 +129,18 @@ class LiblinearClassifier(_Classifier):
         return np.ravel(self.inner.coef_), float(np.ravel(self.inner.intercept_)[0])
 
 
+@contextmanager
+def _no_garbage_collected():
+    """Where many objects live shortly: to look for cycles among them is half of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
 class _VowpalWabbit(_TopK):
     # Whoever runs this looks first whether it is there.
     requires: ClassVar[str] = "vowpalwabbit"
@@ -142,13 +156,14 @@ class _VowpalWabbit(_TopK):
         if self.workspace is None:
             self._start(X.shape[1])
         X = X if sp.issparse(X) else np.asarray(X)
-        for i, label in enumerate(np.asarray(y).tolist()):
-            example = self.workspace.example()
-            example.push_features(" ", self._row(X, i))
-            example.set_label_string(repr(label))
-            example.setup_example()
-            self.workspace.learn(example)
-            self.workspace.finish_example(example)
+        with _no_garbage_collected():
+            for i, label in enumerate(np.asarray(y).tolist()):
+                example = self.workspace.example()
+                example.push_features(" ", self._row(X, i))
+                example.set_label_string(repr(label))
+                example.setup_example()
+                self.workspace.learn(example)
+                self.workspace.finish_example(example)
         return self
 
     def _start(self, p: int) -> None:
@@ -157,12 +172,13 @@ class _VowpalWabbit(_TopK):
         bits = max(18, math.ceil(math.log2(p + 1)))
         fixed = f"--quiet --noconstant -b {bits} --loss_function {self.loss}"
         self.workspace, self.p = Workspace(f"{fixed} {self.options}"), p
+        self.places = list(range(p))
 
     def _row(self, X, i: int) -> list[tuple[int, float]]:
         if sp.issparse(X):
             part = slice(X.indptr[i], X.indptr[i + 1])
             return list(zip(X.indices[part].tolist(), X.data[part].tolist(), strict=True))
-        return list(enumerate(X[i].tolist()))
+        return list(zip(self.places, X[i].tolist(), strict=True))
 
     def _linear(self):
         return np.array([self.workspace.get_weight(j) for j in range(self.p)]), 0.0

@@ -118,9 +118,8 @@ def run_minutes(wildcards):
 
 
 def run_slots(wildcards):
-    """One, or all if the run itself measures times."""
-    metrics = work.setting(wildcards.entry, wildcards.setting).spec["metrics"]
-    return WHOLE_MACHINE if "time_s" in metrics else 1
+    """One, or all if the run needs the machine to itself."""
+    return WHOLE_MACHINE if work.entries[wildcards.entry].spec["alone"] else 1
 
 
 def figure_inputs(entry):

@@ -37,6 +37,9 @@ THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )
+# For glibc: a block of rows that was freed is used again by the next one, where each would else be
+# given back and asked for page by page, which takes as long as to draw half of its numbers.
+MEMORY_VARIABLES = dict.fromkeys(["MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"], str(2**30))
 # A user's habits for interactive work, which would change what a notebook does.
 PERSONAL_VARIABLES = ("PYTHONSTARTUP", "MPLBACKEND")
 # prctl(PR_SET_PDEATHSIG, SIGKILL). ipykernel looks for its parent too, but in a Python thread,
@@ -85,7 +88,12 @@ class NotebookKernelManager(AsyncKernelManager):
         kept = {k: v for k, v in os.environ.items() if k not in PERSONAL_VARIABLES}
         threads = dict.fromkeys(THREAD_VARIABLES, str(self.threads))
         # An own IPython folder keeps out the user's profile and its start-up files.
-        return {**kept, **threads, "IPYTHONDIR": str(Path(self.folder, "ipython"))}
+        return {
+            **kept,
+            **threads,
+            **MEMORY_VARIABLES,
+            "IPYTHONDIR": str(Path(self.folder, "ipython")),
+        }
 
 
 def execute(

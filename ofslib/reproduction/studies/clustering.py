@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from ofslib.metrics import clustering_accuracy
 from ofslib.reproduction.methods import build, find_class
+from ofslib.streams.column_stream import ScoredSelector
 
 # Rows of a data set are left out where it is too large for the scale; so many a class stay.
 _ROWS_PER_CLASS = 5
@@ -44,10 +45,12 @@ def accuracy(
         yield {"metric": metric, "value": value}
     yield {"method": "k-means", "metric": "accuracy", "value": _clustered(task, task.X)}
     for label, spec in setting["methods"].items():
+        scores = None  # which are the same for all k
         for wanted in k if _is_sized(spec) else [None]:
             if (wanted or 0) > task.X.shape[1]:
                 continue
-            model = _fitted(spec, task, wanted)
+            model = _fitted(spec, task, wanted, scores)
+            scores = getattr(model, "scores_", None)
             chosen = model.transform(task.X)
             row = {"method": label, "k": wanted or chosen.shape[1]}
             yield {**row, "metric": "selected", "value": chosen.shape[1]}
@@ -98,8 +101,12 @@ def _is_sized(spec: dict[str, Any]) -> bool:
     return "k" in inspect.signature(find_class(spec["class"])).parameters and "k" not in spec
 
 
-def _fitted(spec: dict[str, Any], task: Task, k: int | None):
-    return build(spec, k=k, random_state=task.seed).fit(task.X, task.labels)
+def _fitted(spec: dict[str, Any], task: Task, k: int | None, scores: np.ndarray | None = None):
+    """The model of a method; `scores` are those of its features where they are known."""
+    model = build(spec, k=k, random_state=task.seed)
+    if isinstance(model, ScoredSelector) and scores is not None:
+        model._scores = lambda X: scores
+    return model.fit(task.X, task.labels)
 
 
 def _clustered(task: Task, X: np.ndarray) -> float:

@@ -1,6 +1,7 @@
 """Selection from streams of columns: Yang et al. 2016 (`os`), Section 5, Figures 1, 2 and 4."""
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -76,13 +77,17 @@ class BatchL1(BaseEstimator):
     def _hinge(self, X, y):
         largest = 2.0 * np.abs(X.T @ y).max() / len(y)
 
+        @cache
         def solve(step):
             C = 1.0 / (len(y) * largest * _RATIO**step)
             svc = LinearSVC(penalty="l1", dual=False, C=C, fit_intercept=False, random_state=0)
             return svc.fit(X, y).coef_.ravel()
 
-        # Nothing can be carried over from one penalty to the next: halve the path instead.
-        few, many = 0, _STEPS
+        # Nothing can be carried over from one penalty to the next: halve the path instead. It is
+        # doubled before, as the longest take the longest to solve.
+        few, many = 0, 16
+        while many < _STEPS and np.count_nonzero(solve(many)) < self.k:
+            few, many = many, min(2 * many, _STEPS)
         while many - few > 1:
             middle = (few + many) // 2
             if np.count_nonzero(solve(middle)) >= self.k:

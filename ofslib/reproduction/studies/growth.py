@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import itertools
 import pickle
 import time
 import warnings
@@ -40,7 +41,8 @@ def growth(
     that of the extraction, that of `RunningAverages` is of the update. Memory is that of the
     model's arrays, and of the averages that it was extracted from.
 
-    Rows have columns method, varied, size, and metric: time_s, the least of a few, or bytes.
+    All methods of a kind get the same rows. Results have columns method, varied, size, and metric:
+    time_s, the least of a few, or bytes.
 
     Parameters
     ----------
@@ -48,20 +50,29 @@ def growth(
         Of rows, averages and columns, each n, p and k, of rows nonzeros, too; the swept `factor`
         multiplies them.
     """
-    for label, spec in setting["methods"].items():
-        cls = find_class(spec["class"])
-        kind, has_k = _kind(cls), "k" in inspect.signature(cls).parameters and "k" not in spec
-        for varied, (size, sparse) in VARIED.items():
-            if (sparse and kind != "rows") or (size == "k" and not has_k):
-                continue
-            (draw,) = seeds.spawn(1)
-            for factor in setting["sweep"]["factor"]:
-                own = sizes[kind] | {size: max(1, round(factor * sizes[kind][size]))}
-                X, y = _drawn(own, sparse, np.random.default_rng(draw))
-                learn = _learner(spec, own["k"], X, y)
+    for kind, (varied, (size, sparse)) in itertools.product(sizes, VARIED.items()):
+        asked = {
+            label: spec
+            for label, spec in setting["methods"].items()
+            if _kind(find_class(spec["class"])) == kind and (size != "k" or _has_k(spec))
+        }
+        if not asked or (sparse and kind != "rows"):
+            continue
+        (draw,) = seeds.spawn(1)
+        for factor in setting["sweep"]["factor"]:
+            own = sizes[kind] | {size: max(1, round(factor * sizes[kind][size]))}
+            X, y = _drawn(own, sparse, np.random.default_rng(draw))
+            averages = RunningAverages(own["p"]).update(X, y) if kind == "averages" else None
+            for label, spec in asked.items():
+                learn = _learner(spec, own["k"], X, y, averages)
                 where = {"method": label, "varied": varied, "size": own[size]}
                 for metric, value in _measured(learn).items():
                     yield {**where, "metric": metric, "value": value}
+
+
+def _has_k(spec: dict[str, Any]) -> bool:
+    """Whether the entry leaves k to the study."""
+    return "k" in inspect.signature(find_class(spec["class"])).parameters and "k" not in spec
 
 
 def _kind(cls: type) -> str:
@@ -86,13 +97,10 @@ def _drawn(sizes: dict[str, int], sparse: bool, rng: np.random.Generator) -> tup
     return X, np.where(margins + margins.std() * rng.standard_normal(n) > 0, 1.0, -1.0)
 
 
-def _learner(spec: dict[str, Any], k: int, X, y) -> Callable[[], Callable[[], Any]]:
+def _learner(spec: dict[str, Any], k: int, X, y, averages) -> Callable[[], Callable[[], Any]]:
     """What gives, each time anew, what learns and returns the model."""
     if find_class(spec["class"]) is RunningAverages:
         return lambda: partial(RunningAverages(X.shape[1]).update, X, y)
-    averages = None
-    if hasattr(find_class(spec["class"]), "fit_averages"):
-        averages = RunningAverages(X.shape[1]).update(X, y)
 
     def begin():
         model = build(spec, k=k, random_state=0)
