@@ -1,6 +1,7 @@
 """What users would try first, in the form of our estimators: for comparison in the tables."""
 
 import math
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -127,6 +128,14 @@ class LiblinearClassifier(_Classifier):
         return np.ravel(self.inner.coef_), float(np.ravel(self.inner.intercept_)[0])
 
 
+def _entries(X, i: int) -> list[tuple[int, float]]:
+    """The columns and values of a row."""
+    if sp.issparse(X):
+        part = slice(X.indptr[i], X.indptr[i + 1])
+        return list(zip(X.indices[part].tolist(), X.data[part].tolist(), strict=True))
+    return list(enumerate(X[i].tolist()))
+
+
 class _VowpalWabbit(_TopK):
     # Whoever runs this looks first whether it is there.
     requires: ClassVar[str] = "vowpalwabbit"
@@ -139,14 +148,23 @@ class _VowpalWabbit(_TopK):
 
     def partial_fit(self, X, y, classes=None):
         """Learn from the rows in their order; labels are -1 and +1."""
+        return self.learn(self.examples(X, y))
+
+    def examples(self, X, y) -> Iterator[Any]:
+        """The rows in the form that it learns from."""
         if self.workspace is None:
             self._start(X.shape[1])
         X = X if sp.issparse(X) else np.asarray(X)
         for i, label in enumerate(np.asarray(y).tolist()):
             example = self.workspace.example()
-            example.push_features(" ", self._row(X, i))
+            example.push_features(" ", _entries(X, i))
             example.set_label_string(repr(label))
             example.setup_example()
+            yield example
+
+    def learn(self, examples: Iterable[Any]):
+        """Learn from each once; then it is used up."""
+        for example in examples:
             self.workspace.learn(example)
             self.workspace.finish_example(example)
         return self
@@ -157,12 +175,6 @@ class _VowpalWabbit(_TopK):
         bits = max(18, math.ceil(math.log2(p + 1)))
         fixed = f"--quiet --noconstant -b {bits} --loss_function {self.loss}"
         self.workspace, self.p = Workspace(f"{fixed} {self.options}"), p
-
-    def _row(self, X, i: int) -> list[tuple[int, float]]:
-        if sp.issparse(X):
-            part = slice(X.indptr[i], X.indptr[i + 1])
-            return list(zip(X.indices[part].tolist(), X.data[part].tolist(), strict=True))
-        return list(enumerate(X[i].tolist()))
 
     def _linear(self):
         return np.array([self.workspace.get_weight(j) for j in range(self.p)]), 0.0
@@ -208,9 +220,19 @@ class _River(_TopK):
             # Row by row it inverts a matrix each time; the result is the same.
             self.inner.learn_many(pd.DataFrame(X), pd.Series(y))
             return self
+        return self.learn(self.examples(X, y, classes))
+
+    def examples(self, X, y, classes=None) -> Iterator[tuple[dict, Any]]:
+        """The rows in the form that it learns from."""
+        X = X if sp.issparse(X) else np.asarray(X)
         targets = np.asarray(y) if classes is None else np.asarray(y) > 0
-        for row, target in zip(np.asarray(X).tolist(), targets.tolist(), strict=True):
-            x = dict(enumerate(row))
+        return ((dict(_entries(X, i)), target) for i, target in enumerate(targets.tolist()))
+
+    def learn(self, examples: Iterable[tuple[dict, Any]]):
+        """Learn from each once."""
+        if self.inner is None:
+            self._start()
+        for x, target in examples:
             if self.adwin:
                 self.detector.update(abs(self.inner.predict_one(x) - target))
                 if self.detector.drift_detected:
