@@ -194,11 +194,11 @@ def one_row(p: int, calls: int) -> list[Method]:
     ]
 
 
-def penalties(n: int, p: int, nonzeros: int) -> list[Method]:
+def penalties(n: int, p: int, sparse_n: int, nonzeros: int) -> list[Method]:
     """200 penalties in one pass, and one penalty, of which it would be 200 passes."""
     dense_rows, y = Equicorrelated(p, p // 100).sample(n, np.random.default_rng(0))
     forms = {"dense": (dense_rows, np.where(y > 0, 1.0, -1.0))}
-    forms["sparse"] = _drawn(10 * n, p, nonzeros)[:2]
+    forms["sparse"] = _drawn(sparse_n, p, nonzeros)[:2]
     methods = []
     for form, (X, target) in forms.items():
         values = X.size if form == "dense" else X.nnz

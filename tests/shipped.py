@@ -9,7 +9,7 @@ from ofslib.reproduction import project
 
 ROOT = Path(__file__).parents[1]
 EXPERIMENTS = ("barda", "bounds", "bounds_overview", "dissertation", "drift", "ofs", "os", "sfsa")
-EXPERIMENTS += ("growth", "untuned")
+EXPERIMENTS += ("growth", "performance", "untuned")
 
 
 def leave_out_what_is_added(folder: Path) -> None:

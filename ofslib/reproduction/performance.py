@@ -21,6 +21,8 @@ FACTS = "facts"  # the case of the lines that say where, when and how much
 UNITS = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0}
 HEADS = {"wall_s": "s by the clock", "score": "", "found": "true features found (%)", "mb": "MB"}
 LOOP = "limit: predict and add the gradient"
+OTHERS = ("scikit-learn", "Vowpal Wabbit", "river", "abess", "celer", "glmnet", "skglm", "pandas")
+OTHERS += ("pyarrow", "numpy")  # how their lines begin
 _BYTES = 8  # of a number
 
 
@@ -212,13 +214,18 @@ def short(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def panel(table: pd.DataFrame, seconds: bool = False) -> pd.DataFrame:
-    """What `plots.cost_panels` shows of a compared case: ratios, or `seconds` and the score."""
-    shown = table.dropna(subset="cost")
-    if seconds:
-        spent = dict.fromkeys(("median", "low", "high"), shown["cpu_s"])
-        return shown.assign(**spent, said=shown["score"].map("{:.2f}".format))
-    return shown.dropna(subset="median").assign(said="")
+def panel(table: pd.DataFrame, scored: bool = False) -> pd.DataFrame:
+    """What `plots.cost_panels` shows of a compared case: ratios, and the score at their right."""
+    shown = table.dropna(subset="median")
+    said = shown["score"].map("{:.2f}".format) if scored else ""
+    return shown.assign(said=said, kind=[kind(method) for method in shown["method"]])
+
+
+def kind(method: str) -> str:
+    """Whose a method is."""
+    if method.startswith("limit"):
+        return "limit"
+    return "others" if method.startswith(OTHERS) else "ofslib"
 
 
 def choice(results: pd.DataFrame) -> str:

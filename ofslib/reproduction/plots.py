@@ -491,16 +491,21 @@ def cost_panels(parts: Mapping[str, pd.DataFrame]):
     Parameters
     ----------
     parts : mapping
-        Title -> median, low and high by method, the first at the top; `said` stands at the right.
+        Title -> method, median, low, high and kind, the first at the top; `said` stands at the
+        right.
     """
+    colours = dict(zip(("ofslib", "others", "limit"), [*COLOURS[:2], "0.5"], strict=True))
     lines = [len(part) + 3.5 for part in parts.values()]
     figure, axes = plt.subplots(
         len(parts), 1, figsize=(COLUMN, 0.125 * sum(lines)), height_ratios=lines, squeeze=False
     )
     for ax, (title, part) in zip(axes[:, 0], parts.items(), strict=True):
         part, heights = part[::-1], range(len(part))
-        error = [part["median"] - part["low"], part["high"] - part["median"]]
-        ax.errorbar(part["median"], heights, xerr=error, fmt="o", color=COLOURS[0], lw=0.8, ms=3)
+        for kind, colour in colours.items():
+            own = part.assign(height=heights)[part["kind"] == kind]
+            error = [own["median"] - own["low"], own["high"] - own["median"]]
+            style = {"fmt": "o", "color": colour, "label": kind, "lw": 0.8, "ms": 3}
+            ax.errorbar(own["median"], own["height"], xerr=error, **style)
         ax.set_title(plain(title), loc="right")
         ax.set(xscale="log", ylim=(-0.7, len(part) - 0.3))
         ax.set_yticks(heights, [plain(method) for method in part["method"]], fontsize=6.5)
@@ -510,6 +515,7 @@ def cost_panels(parts: Mapping[str, pd.DataFrame]):
         for height, said in zip(heights, part["said"], strict=True):
             place = ax.get_yaxis_transform()
             ax.text(1.02, height, said, transform=place, va="center", fontsize=6.5)
+    shared_legend(figure, axes[0, 0])
     return figure
 
 
