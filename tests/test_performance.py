@@ -5,6 +5,7 @@ import re
 import sys
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -201,8 +202,11 @@ def test_the_figure_is_readable_in_a_column_and_says_whose_each_method_is():
         case: performance.panel(performance.compared(results, case), scored=case == "regression")
         for case in ("sparse", "dense", "regression")
     }
-    figure = plots.cost_panels(parts)
-    assert figure.get_figwidth() == looks.COLUMN and not faults(figure)
+    with plt.rc_context():
+        looks.style()
+        figure = plots.cost_panels(parts)
+        assert figure.get_figwidth() == looks.COLUMN and not faults(figure)
+        plt.close(figure)
     kinds = parts["sparse"].set_index("method")["kind"]
     assert kinds["SFSA"] == "ofslib" and kinds["scikit-learn SGD, l2"] == "others"
     assert set(kinds) == {"ofslib", "others", "limit"}
