@@ -195,7 +195,7 @@ def undeclared(files, *extras, inner=True):
     """What Python files import and neither the dependencies nor these extras bring."""
     distributions = packages_distributions()
     allowed = set(declared(*extras))
-    ours = {PROJECT["name"], *(path.stem for path in files)}
+    ours = {PROJECT["name"], "benchmarks", *(path.stem for path in files)}
     return {
         name: path
         for name, path in imported(files, inner).items()
@@ -236,6 +236,13 @@ def test_the_library_needs_no_extra_to_be_imported():
 )
 def test_what_is_imported_is_declared(folder, extras):
     assert not undeclared(python_files(folder), *extras)
+
+
+def test_what_the_benchmarks_import_is_declared_or_pinned():
+    names = re.findall(r"^([\w-]+)==", read("benchmarks/requirements.txt"), re.M)
+    pinned = {name.removeprefix("python-") for name in names}
+    files = python_files("benchmarks")
+    assert undeclared(files, "reproduction").keys() <= pinned
 
 
 def test_version_is_the_same_in_the_package():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import shutil
 import socket
 from pathlib import Path
@@ -31,6 +32,20 @@ def memory_mb(cgroup: Path = CGROUP) -> int:
         except (OSError, ValueError):
             pass
     return int(0.8 * min(limits) / 2**20)
+
+
+def kind() -> str:
+    """What machine this is, without its name."""
+    return f"{platform.machine()}, {os.cpu_count()} cores, {_processor()}"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or "processor unknown"
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else "processor unknown"
 
 
 class FolderInUse(Exception):

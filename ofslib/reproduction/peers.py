@@ -2,6 +2,7 @@
 
 import gc
 import math
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -141,6 +142,14 @@ def _no_garbage_collected():
             gc.enable()
 
 
+def _entries(X, i: int) -> list[tuple[int, float]]:
+    """The columns and values of a row."""
+    if sp.issparse(X):
+        part = slice(X.indptr[i], X.indptr[i + 1])
+        return list(zip(X.indices[part].tolist(), X.data[part].tolist(), strict=True))
+    return list(zip(range(X.shape[1]), X[i].tolist(), strict=True))
+
+
 class _VowpalWabbit(_TopK):
     # Whoever runs this looks first whether it is there.
     requires: ClassVar[str] = "vowpalwabbit"
@@ -153,15 +162,24 @@ class _VowpalWabbit(_TopK):
 
     def partial_fit(self, X, y, classes=None):
         """Learn from the rows in their order; labels are -1 and +1."""
+        return self.learn(self.examples(X, y))
+
+    def examples(self, X, y) -> Iterator[Any]:
+        """The rows in the form that it learns from."""
         if self.workspace is None:
             self._start(X.shape[1])
         X = X if sp.issparse(X) else np.asarray(X)
+        for i, label in enumerate(np.asarray(y).tolist()):
+            example = self.workspace.example()
+            example.push_features(" ", _entries(X, i))
+            example.set_label_string(repr(label))
+            example.setup_example()
+            yield example
+
+    def learn(self, examples: Iterable[Any]):
+        """Learn from each once; then it is used up."""
         with _no_garbage_collected():
-            for i, label in enumerate(np.asarray(y).tolist()):
-                example = self.workspace.example()
-                example.push_features(" ", self._row(X, i))
-                example.set_label_string(repr(label))
-                example.setup_example()
+            for example in examples:
                 self.workspace.learn(example)
                 self.workspace.finish_example(example)
         return self
@@ -172,13 +190,6 @@ class _VowpalWabbit(_TopK):
         bits = max(18, math.ceil(math.log2(p + 1)))
         fixed = f"--quiet --noconstant -b {bits} --loss_function {self.loss}"
         self.workspace, self.p = Workspace(f"{fixed} {self.options}"), p
-        self.places = list(range(p))
-
-    def _row(self, X, i: int) -> list[tuple[int, float]]:
-        if sp.issparse(X):
-            part = slice(X.indptr[i], X.indptr[i + 1])
-            return list(zip(X.indices[part].tolist(), X.data[part].tolist(), strict=True))
-        return list(zip(self.places, X[i].tolist(), strict=True))
 
     def _linear(self):
         return np.array([self.workspace.get_weight(j) for j in range(self.p)]), 0.0
@@ -224,9 +235,19 @@ class _River(_TopK):
             # Row by row it inverts a matrix each time; the result is the same.
             self.inner.learn_many(pd.DataFrame(X), pd.Series(y))
             return self
+        return self.learn(self.examples(X, y, classes))
+
+    def examples(self, X, y, classes=None) -> Iterator[tuple[dict, Any]]:
+        """The rows in the form that it learns from."""
+        X = X if sp.issparse(X) else np.asarray(X)
         targets = np.asarray(y) if classes is None else np.asarray(y) > 0
-        for row, target in zip(np.asarray(X).tolist(), targets.tolist(), strict=True):
-            x = dict(enumerate(row))
+        return ((dict(_entries(X, i)), target) for i, target in enumerate(targets.tolist()))
+
+    def learn(self, examples: Iterable[tuple[dict, Any]]):
+        """Learn from each once."""
+        if self.inner is None:
+            self._start()
+        for x, target in examples:
             if self.adwin:
                 self.detector.update(abs(self.inner.predict_one(x) - target))
                 if self.detector.drift_detected:

@@ -529,6 +529,43 @@ def exponent_panels(exponents: pd.DataFrame, titles: Mapping[tuple[str, str], st
     return figure
 
 
+# -------------------------------------------------- costs
+
+
+def cost_panels(parts: Mapping[str, pd.DataFrame]):
+    """A figure of the width of a column: one panel below the other, one line a method.
+
+    Parameters
+    ----------
+    parts : mapping
+        Title -> method, median, low, high and kind, the first at the top; `said` stands at the
+        right.
+    """
+    colours = dict(zip(("ofslib", "others", "limit"), [*COLOURS[:2], "0.5"], strict=True))
+    lines = [len(part) + 3.5 for part in parts.values()]
+    figure, axes = plt.subplots(
+        len(parts), 1, figsize=(COLUMN, 0.125 * sum(lines)), height_ratios=lines, squeeze=False
+    )
+    for ax, (title, part) in zip(axes[:, 0], parts.items(), strict=True):
+        part, heights = part[::-1], range(len(part))
+        for kind, colour in colours.items():
+            own = part.assign(height=heights)[part["kind"] == kind]
+            error = [own["median"] - own["low"], own["high"] - own["median"]]
+            style = {"fmt": "o", "color": colour, "label": kind, "lw": 0.8, "ms": 3}
+            ax.errorbar(own["median"], own["height"], xerr=error, **style)
+        ax.set_title(plain(title), loc="right")
+        ax.set(xscale="log", ylim=(-0.7, len(part) - 0.3))
+        ax.set_yticks(heights, [plain(method) for method in part["method"]], fontsize=6.5)
+        ax.grid(axis="x", color="0.9", lw=0.6)
+        log_ticks(ax.xaxis)
+        ax.minorticks_off()
+        for height, said in zip(heights, part["said"], strict=True):
+            place = ax.get_yaxis_transform()
+            ax.text(1.02, height, said, transform=place, va="center", fontsize=6.5)
+    shared_legend(figure, axes[0, 0])
+    return figure
+
+
 # -------------------------------------------------- diagrams
 
 

@@ -133,6 +133,7 @@ def figure_inputs(entry):
             "times": work.inputs(entry, "time"),
             "library": project.sources(work.notebook(entry)),
             "published": work.published(entry) or [],
+            "measured": work.entries[entry].spec["parameters"].get("measured", []),
         }
 
     return inputs

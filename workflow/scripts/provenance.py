@@ -2,15 +2,13 @@
 
 import datetime
 import json
-import os
 import platform
 import subprocess
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from ofslib._files import write_whole
-from ofslib.reproduction import records
+from ofslib.reproduction import machine, records
 
 PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "matplotlib", "snakemake")
 
@@ -40,20 +38,11 @@ def collect(scale: str, seed: int, real_data: str, files: list[str]) -> dict[str
         "missing": {r["name"]: f"{r['status']} ({r['reason']})" for r in found},
         "commit": commit(),
         "date": now.isoformat(timespec="seconds"),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {_processor()}",
+        "machine": machine.kind(),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         **{name: version(name) for name in PACKAGES},
     }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or "processor unknown"
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else "processor unknown"
 
 
 if "snakemake" in globals():

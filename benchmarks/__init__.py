@@ -1,0 +1,1 @@
+"""Times of this library beside others, and beside what the machine can do: python -m benchmarks."""

@@ -1,0 +1,284 @@
+"""What `python -m benchmarks` measured, as the tables of docs/performance.md and as a figure.
+
+`python -m ofslib.reproduction.performance` writes the tables anew, between the marks that name
+them; all other words of the page stay.
+"""
+
+import functools
+import json
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+from ofslib._files import write_whole
+from ofslib.reproduction.tables import spread
+
+RESULTS, PAGE = Path("benchmarks/results.csv"), Path("docs/performance.md")
+FACTS = "facts"  # the case of the lines that say where, when and how much
+UNITS = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0}
+HEADS = {"wall_s": "s by the clock", "score": "", "found": "true features found (%)", "mb": "MB"}
+LOOP = "limit: predict and add the gradient"
+OTHERS = ("scikit-learn", "Vowpal Wabbit", "river", "abess", "celer", "glmnet", "skglm", "pandas")
+OTHERS += ("pyarrow", "numpy")  # how their lines begin
+_BYTES = 8  # of a number
+
+
+@dataclass(frozen=True)
+class Table:
+    """How a case is shown.
+
+    Parameters
+    ----------
+    unit : str
+        A word of `UNITS`, and of what.
+    reference : str
+        The method that others are held against, of the same column; or the column that others are
+        held against, of the same method.
+    instead : dict
+        Method -> another reference.
+    split : str
+        Where this stands in the name of a method, what follows is a column.
+    columns : tuple of str
+        Further ones, of `HEADS`; of no use with `split`.
+    score : str
+        What the score is.
+    """
+
+    unit: str
+    reference: str
+    instead: dict[str, str] = field(default_factory=dict)
+    split: str = ""
+    columns: tuple[str, ...] = ()
+    score: str = ""
+
+
+_BLAS = {"update, float32": "limit: sgemm", "update, 2 threads": "limit: dgemm, 2 threads"}
+_PATHS = dict.fromkeys(("Online Lasso, from averages", "Online Lasso, from rows"), "glmnet, Lasso")
+_PATHS |= dict.fromkeys(("Online MCP, from averages", "Online MCP, from rows"), "skglm, MCP")
+TABLES = {
+    "sparse": Table("ns per nonzero", LOOP, columns=("score", "found", "mb"), score="AUC"),
+    "budgets": Table("ns per nonzero", LOOP, split=", k = "),
+    "dense": Table("ns per value", "limit: read the rows"),
+    "one_row": Table("ns per value", "scikit-learn SGD, l2"),
+    "penalties": Table("ns per value and penalty", "1 penalty", split=", "),
+    "averages": Table("ns per product", "limit: dgemm", _BLAS, split=", p = "),
+    "regression": Table(
+        "ns per value", "SFSA", columns=("cpu_s", "wall_s", "score", "found", "mb"), score="RMSE"
+    ),
+    "path": Table("ms per penalty", "glmnet, Lasso", _PATHS),
+    "columns": Table(
+        "us per column",
+        "limit: two products of the kept columns and a vector",
+        columns=("found",),
+    ),
+    "leverage": Table("us", "limit: one pinv", split=", n = "),
+    "text": Table("ns per value", "blocks of rows", split=": "),
+    "select": Table("ns per value", "Vowpal Wabbit coin", columns=("cpu_s", "wall_s", "mb")),
+    "imports": Table("s", "scikit-learn, linear_model", columns=("mb",)),
+    "compile": Table("s", "warm", split=", "),
+}
+
+
+def read(file: Path = RESULTS) -> pd.DataFrame:
+    """What was measured, a row a turn; see `benchmarks/measure.py`."""
+    return pd.read_csv(file)
+
+
+def facts(results: pd.DataFrame) -> dict[str, str]:
+    """Where, when, with which versions and sizes."""
+    said = results[results["case"] == FACTS]
+    return dict(zip(said["method"], said["note"], strict=True))
+
+
+def compared(results: pd.DataFrame, case: str) -> pd.DataFrame:
+    """The cost of each method, and its ratio to that of its reference in the same turn.
+
+    Processor time is compared, of methods with two threads that of the clock.
+
+    Returns
+    -------
+    DataFrame
+        method, cost (in the unit of the case), low, median and high of the ratio, and medians of
+        what else was measured; note, where a peer is missing. The cheapest comes first.
+    """
+    shown = TABLES[case]
+    turns = results[(results["case"] == case)].copy()
+    known = turns["note"] if "note" in turns else pd.Series(dtype=object)
+    missing = dict(zip(turns["method"], known, strict=False)) if len(known) else {}
+    turns = turns.dropna(subset="cpu_s") if "cpu_s" in turns else turns[:0]
+    threads = turns["method"].str.contains("2 threads")
+    clocks = {name: turns[name] / turns["values"] for name in ("cpu_s", "wall_s")}
+    turns["cost"] = clocks["cpu_s"].where(~threads, clocks["wall_s"])
+    by = turns.set_index(["method", "turn"])
+    own = pd.DataFrame(clocks).set_index(by.index)
+    there = set(turns["method"])
+    ratios = []
+    for name in turns["method"].unique():
+        other = reference(shown, name)
+        other = other if other in there else shown.reference
+        if other in there:
+            clock = "wall_s" if "2 threads" in name else "cpu_s"
+            ratio = own.loc[name, clock] / own.loc[other, clock]
+            ratios.append(pd.DataFrame({"method": name, "ratio": ratio}))
+    table = turns.groupby("method", sort=False)[_numbers(turns)].median().reset_index()
+    if ratios:
+        table = table.merge(spread(pd.concat(ratios), ["method"], "ratio"), "left", "method")
+    table["cost"] *= UNITS[shown.unit.split()[0]]
+    table = table.sort_values("cost", kind="stable")
+    absent = [name for name in missing if name not in there]
+    notes = pd.DataFrame({"method": absent, "note": [missing[name] for name in absent]})
+    return pd.concat([table, notes], ignore_index=True) if absent else table
+
+
+def _numbers(turns: pd.DataFrame) -> list[str]:
+    return [name for name in ("cost", "cpu_s", "wall_s", "score", "found", "mb") if name in turns]
+
+
+def reference(shown: Table, method: str) -> str:
+    """What a method is held against."""
+    row, split, column = method.rpartition(shown.split) if shown.split else (method, "", "")
+    if shown.reference in ("1 penalty", "warm"):
+        return row + split + shown.reference
+    return shown.instead.get(row, shown.reference) + split + column
+
+
+def markdown(results: pd.DataFrame, case: str) -> str:
+    """A case as a table of the page, below its sizes."""
+    shown, table = TABLES[case], compared(results, case)
+    sizes = json.loads(facts(results)[f"sizes of {case}"])
+    turns = sizes.pop("turns")
+    said = [f"{name} = {_listed(value)}" for name, value in sizes.items()]
+    caption = f"{', '.join(said)}{'; ' * bool(said)}{turns} turn{'s' * (turns > 1)}."
+    lines = _pivoted(table, shown) if shown.split else _listed_lines(table, shown)
+    return "\n".join([caption, "", *lines])
+
+
+def _listed(value) -> str:
+    return " and ".join(map(_listed, value)) if isinstance(value, list) else f"{value}"
+
+
+def _listed_lines(table: pd.DataFrame, shown: Table) -> list[str]:
+    heads = HEADS | {"score": shown.score, "cpu_s": "s of the processor"}
+    extra = [name for name in shown.columns if name in table]
+    lines = [["", shown.unit, f"times {_said(shown)}", *(heads[name] for name in extra)]]
+    for row in table.to_dict("records"):
+        if pd.isna(row["cost"]):
+            lines.append([row["method"], row["note"], *[""] * (1 + len(extra))])
+            continue
+        ratio = f"{short(row['median'])} ({short(row['low'])}–{short(row['high'])})"
+        ratio = "" if pd.isna(row.get("median")) else ratio
+        lines.append([row["method"], short(row["cost"]), ratio, *(short(row[e]) for e in extra)])
+    return _table(lines)
+
+
+def _pivoted(table: pd.DataFrame, shown: Table) -> list[str]:
+    parts = table["method"].str.rpartition(shown.split)
+    of_all = parts[1] == ""  # of no column, shown in the first
+    columns = sorted(parts[2][~of_all].unique(), key=lambda c: (len(c), c))
+    column = parts[2].mask(of_all, columns[0])
+    table = table.assign(row=parts[0].mask(of_all, table["method"]), column=column)
+    name = shown.split.strip(", :")
+    heads = [f"{name} {column}".strip() for column in columns]
+    lines = [[f"{shown.unit} (times {_said(shown)})", *heads]]
+    for row, own in table.groupby("row", sort=False):
+        own, cells = own.set_index("column"), []
+        for column in columns:
+            if column not in own.index:
+                cells.append("")
+            elif pd.isna(own.at[column, "cost"]):
+                cells.append(own.at[column, "note"])
+            else:
+                low, high = short(own.at[column, "low"]), short(own.at[column, "high"])
+                cells.append(f"{short(own.at[column, 'cost'])} ({low}–{high})")
+        lines.append([row, *cells])
+    return _table(lines)
+
+
+def _said(shown: Table) -> str:
+    named = sorted({shown.reference, *shown.instead.values()})
+    return " or ".join(f"*{name}*" for name in named)
+
+
+def _table(lines: list[list[str]]) -> list[str]:
+    rows = [lines[0], ["---"] * len(lines[0]), *lines[1:]]
+    return ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def short(value: float) -> str:
+    """A number with three digits, or none if it is not known."""
+    if pd.isna(value):
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def panel(table: pd.DataFrame, scored: bool = False) -> pd.DataFrame:
+    """What `plots.cost_panels` shows of a compared case: ratios, and the score at their right."""
+    shown = table.dropna(subset="median")
+    said = shown["score"].map("{:.2f}".format) if scored else ""
+    return shown.assign(said=said, kind=[kind(method) for method in shown["method"]])
+
+
+def kind(method: str) -> str:
+    """Whose a method is."""
+    if method.startswith("limit"):
+        return "limit"
+    return "others" if method.startswith(OTHERS) else "ofslib"
+
+
+def choice(results: pd.DataFrame) -> str:
+    """What 1e6 dense rows of p features take by SFSA and by running averages, from the rates.
+
+    Memory is that of the model, 82 bytes a feature as measured or p^2 numbers.
+    """
+    lines = [["p", "SFSA, s", "SFSA, MB", "running averages, s", "running averages, MB"]]
+    rows = 10**6
+    one = compared(results, "dense").set_index("method").at["SFSA", "cost"] * 1e-9
+    memory = compared(results, "sparse").set_index("method").at["SFSA", "mb"]
+    per_feature = memory / json.loads(facts(results)["sizes of sparse"])["p"]
+    all_pairs = compared(results, "averages").set_index("method")["cost"] * 1e-9
+    for p in json.loads(facts(results)["sizes of averages"])["p"]:
+        formed = rows * p**2 / 2 * all_pairs[f"update, p = {p}"]
+        cells = [rows * p * one, per_feature * p, formed, _BYTES * p**2 / 1e6]
+        lines.append([f"{p:,}", *map(short, cells)])
+    return "\n".join(_table(lines))
+
+
+def where(results: pd.DataFrame) -> str:
+    """On which machine, when, with what."""
+    said = facts(results)
+    first = [f"{said['date'][:10]}, {said['machine']}, load average before {said['load']}"]
+    first.append(f"scale {said['scale']}")
+    skipped = {"date", "machine", "load", "scale"}
+    versions = [
+        f"{name} {version}"
+        for name, version in said.items()
+        if name not in skipped and not name.startswith("sizes of ")
+    ]
+    return "; ".join(first) + ".\n" + ", ".join(versions) + "."
+
+
+def page(text: str, results: pd.DataFrame) -> str:
+    """The page with the tables of these results between its marks.
+
+    Raises
+    ------
+    ValueError
+        If a mark names no table, or a table has no mark.
+    """
+    made = {FACTS: where, "choice": choice} | {
+        case: functools.partial(markdown, case=case) for case in TABLES
+    }
+    mark = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.S)
+    named = [found[2] for found in mark.finditer(text)]
+    if sorted(named) != sorted(made):
+        wrong = sorted({*named} ^ made.keys()) or "one twice"
+        raise ValueError(f"{PAGE}: marks and tables differ: {wrong}")
+    return mark.sub(lambda found: f"{found[1]}{made[found[2]](results)}\n{found[3]}", text)
+
+
+if __name__ == "__main__":
+    write_whole(PAGE, page(PAGE.read_text(encoding="utf-8"), read()))
+    sys.stdout.write(f"{PAGE}\n")

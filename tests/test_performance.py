@@ -1,0 +1,212 @@
+"""What `python -m benchmarks` writes down, and docs/performance.md, which is made of it."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import yaml
+
+import benchmarks.__main__ as command
+from benchmarks import limits, measure
+from benchmarks.measure import Method
+from ofslib.reproduction import looks, peers, performance, plots
+from ofslib.reproduction.legibility import faults
+
+ROOT = Path(__file__).parents[1]
+SIZES = yaml.safe_load((ROOT / "benchmarks/sizes.yaml").read_text(encoding="utf-8"))
+
+
+def test_the_page_is_what_the_committed_results_give():
+    text = (ROOT / performance.PAGE).read_text(encoding="utf-8")
+    results = performance.read(ROOT / performance.RESULTS)
+    assert performance.facts(results)["scale"] != "smoke"
+    assert performance.page(text, results) == text
+    changed = results.assign(cpu_s=results["cpu_s"] ** 1.1)
+    assert performance.page(text, changed) != text
+
+
+def test_no_number_of_a_table_stands_outside_the_marks():
+    """Words explain; a time or a rate that is typed would not change with the results."""
+    text = (ROOT / performance.PAGE).read_text(encoding="utf-8").partition("## The main job")[0]
+    words = re.sub(r"<!-- measured: \w+ -->.*?<!-- end -->", "", text, flags=re.S)
+    units = r"\d (ns|us|ms|s|MB|GB|times|columns) "
+    assert not re.search(units, words)
+
+
+def test_a_mark_that_names_no_table_is_refused():
+    results = performance.read(ROOT / performance.RESULTS)
+    with pytest.raises(ValueError, match=r"marks and tables differ: .*'nothing'"):
+        performance.page("<!-- measured: nothing -->\n<!-- end -->", results)
+
+
+def test_each_case_has_its_sizes_at_each_scale_and_its_table():
+    for scale in SIZES.values():
+        assert list(scale) == list(command.CASES) == list(performance.TABLES)
+        assert all(own["turns"] >= 1 for own in scale.values())
+
+
+def turns(costs, case="select", **more):
+    """Lines of two turns, the second twice as slow as the first; each has 10 values."""
+    return pd.DataFrame(
+        [
+            {"case": case, "method": name, "turn": turn, "values": 10.0}
+            | {"cpu_s": cost * turn, "wall_s": 3 * cost * turn}
+            | more
+            for name, cost in costs.items()
+            for turn in (1, 2)
+        ]
+    )
+
+
+def test_a_ratio_is_to_the_reference_of_the_same_turn():
+    table = performance.compared(turns({"ofslib select": 3.0, "Vowpal Wabbit coin": 2.0}), "select")
+    assert table["method"].tolist() == ["Vowpal Wabbit coin", "ofslib select"]
+    assert table["median"].tolist() == table["low"].tolist() == table["high"].tolist()
+    assert table["median"].tolist() == pytest.approx([1.0, 1.5])
+    # ns per value of the median turn
+    assert table["cost"].tolist() == pytest.approx([0.3e9, 0.45e9])
+
+
+def test_of_two_threads_the_clock_counts():
+    names = ("blocks of rows: 17:1", "blocks of rows, 2 threads: 17:1")
+    table = performance.compared(turns({names[0]: 6.0, names[1]: 4.0}, "text"), "text")
+    table = table.set_index("method")
+    assert table.at[names[1], "median"] == pytest.approx(2 / 3)
+    assert table.at[names[1], "cost"] == pytest.approx(1.8e9)
+
+
+@pytest.mark.parametrize(
+    ("case", "method", "other"),
+    [
+        ("averages", "update, p = 10", "limit: dgemm, p = 10"),
+        ("averages", "update, 2 threads, p = 10", "limit: dgemm, 2 threads, p = 10"),
+        ("penalties", "RDA, sparse, 200 penalties", "RDA, sparse, 1 penalty"),
+        ("compile", "SFSA, constant step, cold", "SFSA, constant step, warm"),
+        ("path", "Online MCP, from rows", "skglm, MCP"),
+        ("dense", "SGDT", "limit: read the rows"),
+    ],
+)
+def test_what_a_method_is_held_against(case, method, other):
+    assert performance.reference(performance.TABLES[case], method) == other
+
+
+def test_a_peer_that_is_missing_is_a_line_that_says_so(monkeypatch):
+    here = Method("Vowpal Wabbit coin", lambda: lambda: None, 1.0)
+    absent = Method("ofslib select", lambda: lambda: None, 1.0, needs="no_such_module")
+    lines = list(measure.turns([here, absent], 2))
+    assert lines[0] == {"method": "ofslib select", "note": "no_such_module is not installed"}
+    assert [line["turn"] for line in lines[1:]] == [1, 2]
+    results = pd.DataFrame([{"case": "select", **line} for line in lines])
+    facts = {"case": performance.FACTS, "method": "sizes of select"}
+    facts["note"] = json.dumps({"rows": 5, "turns": 2})
+    text = performance.markdown(pd.concat([results, pd.DataFrame([facts])]), "select")
+    assert "rows = 5; 2 turns." in text
+    assert "| ofslib select | no_such_module is not installed |" in text
+
+
+def test_methods_take_turns_and_what_prepares_them_is_not_timed():
+    seen = []
+
+    def method(name, **own):
+        def make():
+            seen.append(f"make {name}")
+            return lambda: seen.append(name) or name
+
+        return Method(name, make, 1.0, lambda result: {"score": len(result)}, **own)
+
+    lines = list(measure.turns([method("a"), method("bb"), method("once", turns=1)], 3))
+    runs = [name for name in seen if "make" not in name]
+    assert sorted(runs) == ["a"] * 4 + ["bb"] * 4 + ["once"]
+    assert [seen[i - 1] for i, name in enumerate(seen) if name in runs] == [
+        f"make {name}" for name in runs
+    ]
+    # One of each before any has its next turn
+    plain = [name for name in runs if name != "once"]
+    assert all(sorted(plain[i : i + 2]) == ["a", "bb"] for i in range(0, 8, 2))
+    scores = {line["method"]: line["score"] for line in lines if "score" in line}
+    assert scores == {"a": 1, "bb": 2, "once": 4}
+    assert len(lines) == 7
+
+
+def test_a_program_is_measured_by_itself():
+    busy = "total = 0\nfor i in range(3_000_000): total += i\nkept = bytearray(50_000_000)"
+    idle, usage = measure.program("pass"), measure.program(busy)
+    assert usage.cpu_s > idle.cpu_s
+    if sys.platform == "linux":
+        assert 40 < usage.mb - idle.mb < 60  # and nothing of the memory of this process
+    with pytest.raises(RuntimeError, match="status"):
+        measure.program("raise SystemExit(3)")
+
+
+def test_the_bare_loops_are_stochastic_gradient_descent():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((50, 7)), rng.standard_normal(50)
+    w = np.zeros(7)
+    for x, target in zip(X, y, strict=True):
+        w += 0.01 * (target - w @ x) * x
+    assert limits.bare_loop(X, y, 0.01)() == pytest.approx(w)
+    assert limits.bare_loop(sp.csr_matrix(X), y, 0.01)() == pytest.approx(w)
+    assert limits.read(X.ravel()) == pytest.approx(X.sum())
+
+
+def test_the_command_measures_a_case_and_writes_it_down(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "out.csv"
+    command.main(["leverage", "--scale", "smoke", "--out", str(out)])
+    results = performance.read(out)
+    assert set(results["case"]) == {"leverage", performance.FACTS}
+    said = performance.facts(results)
+    assert said["scale"] == "smoke" and re.match(r"\d{4}-\d\d-\d\dT", said["date"])
+    assert json.loads(said["sizes of leverage"]) == SIZES["smoke"]["leverage"]
+    assert {"numba", "machine", "python-glmnet"} <= {*said}
+    assert "online leverage, n = 20" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        command.main(["no_case"])
+
+
+def test_peers_that_are_locked_are_pinned_alike():
+    pinned = (ROOT / "benchmarks/requirements.txt").read_text(encoding="utf-8")
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    known = re.findall(r"^([\w-]+==\S+)", pinned, re.M)
+    locked = {f"{name}==" for name in re.findall(r"^([\w-]+)==", lock, re.M)}
+    for line in known:
+        name = line.partition("==")[0] + "=="
+        assert name not in locked or re.search(rf"^{re.escape(line)}\s", lock, re.M), line
+
+
+@pytest.mark.parametrize("cls", ["RiverClassifier", "VowpalWabbitClassifier"])
+def test_peers_learn_the_same_from_sparse_rows_and_from_examples_made_before(cls):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 5))
+    y, known = np.where(X[:, 0] > 0, 1.0, -1.0), {"classes": [-1.0, 1.0]}
+    own = {"model": "LogisticRegression"} if cls == "RiverClassifier" else {}
+    dense, sparse, before = (getattr(peers, cls)(k=3, **own) for _ in range(3))
+    dense.partial_fit(X, y, **known)
+    sparse.partial_fit(sp.csr_matrix(X), y, **known)
+    targets = y > 0 if cls == "RiverClassifier" else y
+    before.p = 5
+    before.learn(list(before.examples(X, targets)))
+    assert (dense.coef_ != 0).sum() == 3
+    assert (dense.coef_ == sparse.coef_).all() and (dense.coef_ == before.coef_).all()
+
+
+def test_the_figure_is_readable_in_a_column_and_says_whose_each_method_is():
+    results = performance.read(ROOT / performance.RESULTS)
+    parts = {
+        case: performance.panel(performance.compared(results, case), scored=case == "regression")
+        for case in ("sparse", "dense", "regression")
+    }
+    with plt.rc_context():
+        looks.style()
+        figure = plots.cost_panels(parts)
+        assert figure.get_figwidth() == looks.COLUMN and not faults(figure)
+        plt.close(figure)
+    kinds = parts["sparse"].set_index("method")["kind"]
+    assert kinds["SFSA"] == "ofslib" and kinds["scikit-learn SGD, l2"] == "others"
+    assert set(kinds) == {"ofslib", "others", "limit"}

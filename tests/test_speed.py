@@ -1,0 +1,104 @@
+"""Speed is kept: methods beside the bare loop, or scikit-learn, which take turns with them.
+
+What a processor does to one it does to the other, more or less. A method is too slow where its
+ratio is beyond the margin with each of its references.
+"""
+
+from dataclasses import replace
+
+import numba
+import pandas as pd
+import pytest
+from threadpoolctl import threadpool_limits
+
+from benchmarks import batch, measure, rows
+
+pytestmark = pytest.mark.skipif(
+    bool(numba.config.DISABLE_JIT), reason="NUMBA_DISABLE_JIT leaves nothing to look at"
+)
+
+# So that half the speed of a kernel is beyond it, which the checks before it make less of, and what
+# a busy machine does is not.
+MARGIN = {"sparse": 1.5, "dense": 1.5, "one_row": 1.8, "averages": 1.8, "columns": 1.8}
+TURNS = 5
+LOOP, SGD = "limit: predict and add the gradient", "scikit-learn SGD, l2"
+DGEMM, STEP = "limit: dgemm, p = 500", "limit: two products of the kept columns and a vector"
+OMP = "scikit-learn OMP, 500 columns, Gram there"
+# Case -> method -> its least time over that of each reference, on an Intel Xeon with 2 MB of L2.
+RATIOS = {
+    "sparse": {
+        "SFSA": {LOOP: 4.2, SGD: 3.15},
+        "SFSA, constant step": {LOOP: 3.2, SGD: 2.4},
+        "SGDT": {LOOP: 1.75, SGD: 1.3},
+        "FOFS": {LOOP: 7.8, SGD: 5.8},
+        "FOFS, mini-batches of 25": {LOOP: 3.7, SGD: 2.8},
+        "B-ARDA": {LOOP: 7.6, SGD: 5.7},
+        "B-AMD": {LOOP: 3.75, SGD: 2.8},
+        "OPG": {LOOP: 6.0, SGD: 4.5},
+        "RDA": {LOOP: 2.3, SGD: 1.7},
+        "l1-ARDA": {LOOP: 2.0, SGD: 1.5},
+    },
+    "dense": {
+        "SFSA": {LOOP: 2.55, SGD: 1.05},
+        "SFSA, constant step": {LOOP: 1.4, SGD: 0.56},
+        "SGDT": {LOOP: 1.4, SGD: 0.57},
+    },
+    "one_row": {"SFSA": {SGD: 1.25}, "SGDT": {SGD: 1.05}},
+    "averages": {"update, p = 500": {DGEMM: 1.8}},
+    "columns": {"OS": {STEP: 3.7, OMP: 4.1}},
+}
+
+
+def made(case):
+    sizes = {
+        "sparse": (rows.sparse, (20_000, 10_000, 200, 10, 10)),
+        "dense": (rows.dense, (1000, 5000)),
+        "one_row": (rows.one_row, (1000, 50)),
+        "averages": (batch.averages, ([500], 2048)),
+        "columns": (batch.columns, (500, 500, 50, 500)),
+    }
+    function, own = sizes[case]
+    return function(*own)
+
+
+def slow(methods, ratios, margin):
+    """Method -> its ratios, where they are beyond the margin."""
+    named = {*ratios, *(reference for own in ratios.values() for reference in own)}
+    chosen = [replace(method, score=None) for method in methods if method.name in named]
+    assert {method.name for method in chosen} == named
+    turns = pd.DataFrame(measure.turns(chosen, TURNS, threadpool_limits))
+    least = (turns["cpu_s"] / turns["values"]).groupby(turns["method"]).min()
+    found = {
+        name: {other: least[name] / least[other] for other in own} for name, own in ratios.items()
+    }
+    return {
+        name: own
+        for name, own in found.items()
+        if all(own[other] > margin * ratios[name][other] for other in own)
+    }
+
+
+@pytest.mark.parametrize("case", RATIOS)
+def test_no_method_has_lost_half_of_its_speed(case):
+    methods = made(case)
+    for _ in range(3):
+        found = slow(methods, RATIOS[case], MARGIN[case])
+        if not found:
+            return
+    assert not found
+
+
+@pytest.mark.parametrize(("factor", "seen"), [(1.0, False), (2.0, True)])
+def test_a_method_that_takes_twice_the_time_is_seen(monkeypatch, factor, seen):
+    """Where it does so beside both references; not where one of these has become faster."""
+    costs = {"SFSA": 4.2 * factor, LOOP: 1.0, SGD: 4.2 / 3.15}
+    for faster in (1.0, 2.0):
+        lines = [
+            {"method": name, "turn": turn, "values": 10.0, "cpu_s": cost * (1 + turn)}
+            for name, cost in (costs | {SGD: costs[SGD] / faster}).items()
+            for turn in range(3)
+        ]
+        monkeypatch.setattr(measure, "turns", lambda *_, lines=lines: iter(lines))
+        methods = [measure.Method(name, None, 10.0) for name in costs]
+        found = slow(methods, {"SFSA": RATIOS["sparse"]["SFSA"]}, MARGIN["sparse"])
+        assert ("SFSA" in found) == seen
