@@ -35,7 +35,12 @@ onstart:
 
 
 onsuccess:
+    note_drawn()
     print_summary()
+
+
+onerror:
+    note_drawn()
 
 
 wildcard_constraints:

@@ -2,16 +2,19 @@
 import json
 import logging
 import sys
+import time
 from functools import cache
 from pathlib import Path
 
-from ofslib.reproduction import machine, progress, records
+from ofslib.reproduction import machine, progress, provenance, records
 
 OWNER, LOCKS = Path(".snakemake/owner.json"), Path(".snakemake/locks")
 DURATIONS = Path(".snakemake/durations.json")
 # More slots than any machine has: Snakemake then gives a job all that there are.
 WHOLE_MACHINE = 1_000_000
-CHANGES = {"scale": work.scale, "real_data": work.real_data, "seed": work.seed}
+BEGUN = time.time()
+CHANGES = {"scale": work.scale, "figures": work.committed}
+CHANGES |= {"real_data": work.real_data, "seed": work.seed}
 
 
 def bound_by_machine():
@@ -140,7 +143,10 @@ def figure_inputs(entry):
 
 
 def drawn(entry):
-    """Stamp of a drawn entry: the figures of a fresh checkout are there, and are made again."""
+    """Stamp of a drawn entry: the figures of a fresh checkout are there, and are made again.
+
+    It holds the record of what they were made from.
+    """
     return f"results/{work.scale}/{entry}.drawn"
 
 
@@ -181,6 +187,15 @@ def closing():
     for record in records.missing(concerned):
         reason = f"{record['status']} ({record['reason']})"
         yield f"Missing data set {record['name']}: {reason} {record['detail']}"
+
+
+def note_drawn():
+    """Take what this run has drawn into PROVENANCE.json, also if it was asked for nothing more."""
+    made = {str(f) for j in workflow.dag.needrun_jobs(exclude_finished=False) for f in j.output}
+    stamps = {entry: Path(drawn(entry)) for entry in work.entries if drawn(entry) in made}
+    new = {e: s for e, s in stamps.items() if s.exists() and s.stat().st_mtime >= BEGUN}
+    if new and not workflow.touch:
+        provenance.update(work.provenance, new)
 
 
 def print_summary():
