@@ -111,6 +111,15 @@ def test_only_what_fits_is_packed_and_unpacked(place):
     assert not Path("none.zip").exists()
 
 
+def test_sources_are_named_alike_on_every_machine(place):
+    """Those of ofslib, of other packages wherever they are installed, and of the user."""
+    Path("own.py").write_text("x = 1\n")
+    others = project.sources("SFSAClassifier", "sklearn.linear_model:Lasso")
+    names = [*provenance.digests([*others, "own.py", provenance.NOTEBOOK])]
+    assert {"ofslib/algorithms/sfsa.py", "own.py", provenance.NOTEBOOK} < {*names}
+    assert "sklearn/linear_model/__init__.py" in names and not any(".." in n for n in names)
+
+
 def test_a_source_that_changed_is_named(place):
     work = project.load(scale="smoke")
     archive.pack(work, "a.zip")

@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -75,12 +76,13 @@ def record_of(result: str) -> str:
 
 def digests(files: Iterable[str | os.PathLike]) -> dict[str, str]:
     """The sha256 of source files, under names that are the same on every machine."""
+    places = [Path.cwd(), *sorted(map(Path, sys.path), key=lambda place: -len(place.parts))]
     found = {}
-    for file in map(Path, files):
-        whole = file.resolve()
-        inside = whole.is_relative_to(PACKAGE)
-        name = whole.relative_to(PACKAGE.parent) if inside else Path(os.path.relpath(file))
-        found[name.as_posix()] = hashlib.sha256(file.read_bytes()).hexdigest()
+    for file in (Path(file).resolve() for file in files):
+        inside = [PACKAGE.parent] * file.is_relative_to(PACKAGE)
+        inside += [place for place in places if file.is_relative_to(place)]
+        name = file.relative_to(inside[0]).as_posix() if inside else file.name
+        found[name] = hashlib.sha256(file.read_bytes()).hexdigest()
     return dict(sorted(found.items()))
 
 
