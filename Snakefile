@@ -27,11 +27,12 @@ include: "workflow/rules/report.smk"
 
 localrules:
     all,
+    plan,
 
 
 onstart:
-    if shown:
-        print(shown.begin(steps()), flush=True)
+    if shown and (to_do := list(steps())):
+        print(shown.begin(to_do), flush=True)
 
 
 onsuccess:
@@ -52,3 +53,14 @@ rule all:
     default_target: True
     input:
         all_files,
+
+
+rule plan:
+    params:
+        changes=CHANGES,
+    log:
+        f"logs/{work.scale}/plan.txt",
+    conda:
+        "environment.yml"
+    script:
+        "workflow/scripts/plan.py"

@@ -422,7 +422,9 @@ def papers(args) -> Report:
         ) from error
     if args.unpack:
         return Report(*papers.unpack(args.unpack))
-    return Report(*(papers.listed(work) if args.pack is None else papers.pack(work, args.pack)))
+    if args.pack is not None:
+        return Report(*papers.pack(work, args.pack))
+    return Report(*(papers.planned(work) if args.plan else papers.listed(work)))
 
 
 # -------------------------------------------------- the command line
@@ -510,6 +512,7 @@ def _parser() -> argparse.ArgumentParser:
     command(methods)
     add = command(papers)
     add("--scale", metavar="SCALE", help="of config/scales.yaml, else that of config/config.yaml")
+    add("--plan", action="store_true", help="core hours and memory that the scale will take")
     add("--pack", nargs="?", const="", metavar="ZIP", help="pack results: results-SCALE.zip")
     add("--unpack", metavar="ZIP", help="take those results of an archive that fit this checkout")
     return parser

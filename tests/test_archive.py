@@ -7,51 +7,23 @@ import zipfile
 from pathlib import Path
 
 import pytest
-import shipped
+import small_project
 import yaml
+from small_project import CONTENT
 
 from ofslib._files import CorruptFile
 from ofslib.reproduction import archive, machine, project, provenance, records
 
-CONTENT = "experiment,value\none,1\n"
-
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """A small project with two results, as if they had been run; Snakemake hears of nothing."""
-    for part in ("config", "notebooks", "workflow/schemas"):
-        shutil.copytree(shipped.ROOT / part, tmp_path / part)
-    shutil.rmtree(tmp_path / "config/experiments")
-    (tmp_path / "config/experiments").mkdir()
-    entry = {"source": "Doe, Table 1", "title": "A table", "form": "table"}
-    entry |= {"notebook": "recovery_table", "metrics": ["DR"], "replicates": 2}
-    entry |= {"data": {"simulate": "equicorrelated", "p": 20, "k": 2, "alpha": 0.5}}
-    entry |= {"grid": {"n": [100, 200]}, "methods": {"SFSA": {"class": "SFSAClassifier"}}}
-    set_ = {"source": "Doe, Figure 1", "title": "A figure", "form": "figure", "notebook": "regret"}
-    set_ |= {"grid": {"dataset": ["ecml18_dexter"]}, "methods": entry["methods"]}
-    write(tmp_path, {"one": entry, "two": set_ | {"metrics": ["accuracy"]}})
-    (tmp_path / "config/methods.yaml").write_text("")
+    """A small project with two results; Snakemake hears of nothing."""
+    small_project.build(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(archive, "_let_know", lambda work, made: None)
     archive._digest.cache_clear()
-    records.write({"name": "ecml18_dexter", "status": "fetched", "sha256": {"a": "1" * 64}})
-    for result, setting in archive.results(project.load(scale="smoke")):
-        make(result, setting)
+    small_project.make_all()
     return tmp_path
-
-
-def write(folder, entries):
-    text = yaml.safe_dump(entries, sort_keys=False)
-    (folder / "config/experiments/tiny.yaml").write_text(text)
-
-
-def make(result, setting):
-    Path(result).parent.mkdir(parents=True, exist_ok=True)
-    Path(result).write_text(CONTENT)
-    files = [*project.sources(*setting.needs), provenance.NOTEBOOK]
-    record = records.path(setting.dataset) if setting.dataset else None
-    facts = provenance.of_result(result, setting.spec, files, record, cpu_s=1.0, memory_mb=200)
-    Path(provenance.record_of(result)).write_text(json.dumps(facts))
 
 
 def there():
@@ -99,7 +71,7 @@ def test_only_what_fits_is_packed_and_unpacked(place):
     entries = yaml.safe_load(Path("config/experiments/tiny.yaml").read_text())
     entries["one"]["metrics"] = ["DR", "RMSE"]
     entries["two"]["grid"] = {"dataset": ["ecml18_gisette"]}
-    write(place, entries)
+    small_project.write(place, entries)
     before = there()
     _, found = archive.unpack("all.zip")
     assert found[ONE] == "of another setting" and found[TWO] == "no setting of this scale"
@@ -157,7 +129,7 @@ def test_what_was_made_without_its_data_set_is_not_packed(place):
     records.write(absent)
     work = project.load(scale="smoke")
     for result, setting in archive.results(work):
-        make(result, setting)
+        small_project.make(result, setting)
     assert archive.pack(work, "a.zip")[TWO] == "made without its data set"
 
 

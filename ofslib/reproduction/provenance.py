@@ -131,9 +131,11 @@ def of_figure(scale: str, results: Iterable[str], **asked: Any) -> dict[str, Any
     **asked : Any
         What else the configuration was asked for: seed, real_data.
     """
-    runs = [json.loads(Path(record_of(f)).read_text(encoding="utf-8")) for f in results]
+    made = {f: json.loads(Path(record_of(f)).read_text(encoding="utf-8")) for f in results}
+    runs = list(made.values())
     facts = {"scale": scale, **asked, **_split(here())}
     facts["missing"] = {name: why for run in runs for name, why in run["missing"].items()}
+    facts["took"] = {file: [run["cpu_s"], run["memory_mb"]] for file, run in made.items()}
     if runs:
         dates = sorted(run["date"] for run in runs)
         environments = [_split(run)["with"] for run in runs]
@@ -159,8 +161,8 @@ def read(file: str | os.PathLike) -> dict[str, dict[str, Any]]:
     """The records of all entries in a PROVENANCE.json; none if there is no such file.
 
     Each has scale, commit and date (of the drawing), with (the machine and the packages), missing
-    (data sets), and runs, if it shows any: number, commit (all of theirs), from, to (dates),
-    cpu_hours, memory_mb and with (a list).
+    (data sets), took (file of results -> seconds of processor and MB) and runs, if it shows any:
+    number, commit (all of theirs), from, to (dates), cpu_hours, memory_mb and with (a list).
 
     Raises
     ------

@@ -201,6 +201,8 @@ def note_drawn():
 def print_summary():
     """Say in the end what was made and what is missing."""
     made = {str(f) for j in workflow.dag.needrun_jobs(exclude_finished=False) for f in j.output}
+    if not made:
+        return
     drawn = [name for name in work.entries if made & set(work.figures(name))]
     named = [f"{len(drawn)} tables and figures in {work.folder}/"]
     if len(drawn) <= 3:
