@@ -25,8 +25,12 @@ include: "workflow/rules/figure.smk"
 include: "workflow/rules/report.smk"
 
 
+# On a cluster these stay where snakemake is called, where there is a network.
 localrules:
     all,
+    fetch,
+    provenance,
+    report,
     plan,
 
 

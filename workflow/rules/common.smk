@@ -111,8 +111,9 @@ def run_parameters(kind):
     return parameters
 
 
-def run_memory(wildcards):
-    return work.setting(wildcards.entry, wildcards.setting).mem_mb
+def run_memory(wildcards, attempt):
+    """Twice as much when it is tried once more: a scheduler may have stopped it for its memory."""
+    return attempt * work.setting(wildcards.entry, wildcards.setting).mem_mb
 
 
 def run_minutes(wildcards):
@@ -124,6 +125,11 @@ def run_slots(wildcards):
     """One, or all if the run itself measures times."""
     metrics = work.setting(wildcards.entry, wildcards.setting).spec["metrics"]
     return WHOLE_MACHINE if "time_s" in metrics else 1
+
+
+def run_exclusive(wildcards):
+    """Under Slurm the whole node, as all slots of a single machine."""
+    return "--exclusive" if run_slots(wildcards) > 1 else ""
 
 
 def figure_inputs(entry):

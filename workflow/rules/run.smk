@@ -21,6 +21,7 @@ rule run:
         mem_mb=run_memory,
         runtime=run_minutes,
         slots=run_slots,
+        slurm_extra=run_exclusive,
     message:
         "{wildcards.entry}: run {wildcards.setting}"
     script:
@@ -48,6 +49,7 @@ rule time:
         mem_mb=run_memory,
         runtime=run_minutes,
         slots=WHOLE_MACHINE,
+        slurm_extra="--exclusive",
     message:
         "{wildcards.entry}: measure times of {wildcards.setting}, alone on the machine"
     script:

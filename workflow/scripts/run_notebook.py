@@ -174,15 +174,15 @@ def taken() -> dict[str, float | None]:
 def write_down(job, **measured: float | None) -> None:
     """Write the record of what a job has made, a result or the figures of an entry."""
     given = dict(job.params.parameters)
-    if "spec" in given:
+    if file := job.output.get("made"):
         files = [*job.input.library, job.input.notebook]
         spec, record = given["spec"], given["record"]
         facts = provenance.of_result(job.output[0], spec, files, record, **measured)
-        file = job.output.made
-    else:
+    elif file := job.output.get("drawn"):
         results = [*job.input.results, *job.input.times]
         facts = provenance.of_figure(given["scale"], results, **given["changes"])
-        file = job.output.drawn
+    else:
+        return
     write_whole(file, json.dumps(facts, indent=1) + "\n")
 
 
