@@ -25,17 +25,27 @@ include: "workflow/rules/figure.smk"
 include: "workflow/rules/report.smk"
 
 
+# On a cluster these stay where snakemake is called, where there is a network.
 localrules:
     all,
+    fetch,
+    provenance,
+    report,
+    plan,
 
 
 onstart:
-    if shown:
-        print(shown.begin(steps()), flush=True)
+    if shown and (to_do := list(steps())):
+        print(shown.begin(to_do), flush=True)
 
 
 onsuccess:
+    note_drawn()
     print_summary()
+
+
+onerror:
+    note_drawn()
 
 
 wildcard_constraints:
@@ -47,3 +57,14 @@ rule all:
     default_target: True
     input:
         all_files,
+
+
+rule plan:
+    params:
+        changes=CHANGES,
+    log:
+        f"logs/{work.scale}/plan.txt",
+    conda:
+        "environment.yml"
+    script:
+        "workflow/scripts/plan.py"

@@ -418,24 +418,24 @@ def _together(files: dict[Path, str]) -> str:
 
 def papers(args) -> Report:
     """The papers' tables and figures: what makes each, and whether it is made."""
-    from ofslib.reproduction import project
+    from ofslib.reproduction import papers, project
 
+    if args.unpack:
+        args.unpack = os.path.abspath(args.unpack)
+    if args.pack:
+        args.pack = os.path.abspath(args.pack)
     try:
-        work = project.load(project.find_root())
+        os.chdir(project.find_root())
+        work = project.load(**{"scale": args.scale} if args.scale else {})
     except project.ConfigurationError as error:
         raise _Misused(
             f"papers: works in a checkout of ofslib's repository only: {error}"
         ) from error
-    data = []
-    for name, entry in work.entries.items():
-        made = all((work.root / file).is_file() for file in work.figures(name))
-        runs = [(work.root / file).is_file() for file in work.inputs(name)]
-        row = {"source": entry.spec["source"], "target": f"figure_{name}"}
-        row |= {"notebook": work.notebook(name), "status": "made" if made else "not made"}
-        data.append(row | {"runs": len(runs), "runs_made": sum(runs)})
-    cells = [[*list(row.values())[:4], f"{row['runs_made']} of {row['runs']}"] for row in data]
-    head = ["table or figure", "snakemake target", "notebook", work.scale, "runs here"]
-    return Report(text_table(head, cells), {"scale": work.scale, "papers": data})
+    if args.unpack:
+        return Report(*papers.unpack(args.unpack))
+    if args.pack is not None:
+        return Report(*papers.pack(work, args.pack))
+    return Report(*(papers.planned(work) if args.plan else papers.listed(work)))
 
 
 # -------------------------------------------------- the command line
@@ -509,7 +509,11 @@ def _parser() -> argparse.ArgumentParser:
     add("action", choices=["list", "fetch", "verify"])
     add("names", nargs="*", metavar="NAME")
     command(methods)
-    command(papers)
+    add = command(papers).add_argument
+    add("--scale", metavar="SCALE", help="of config/scales.yaml, else that of config/config.yaml")
+    add("--plan", action="store_true", help="core hours and memory that the scale will take")
+    add("--pack", nargs="?", const="", metavar="ZIP", help="pack results: results-SCALE.zip")
+    add("--unpack", metavar="ZIP", help="take those results of an archive that fit this checkout")
     return parser
 
 

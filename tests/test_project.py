@@ -647,14 +647,15 @@ def test_only_the_committed_scale_replaces_the_figures_that_are_there(write):
 
     top = ["figures/one.csv", "figures/PROVENANCE.json", "report.html"]
     below = [f"figures/free/{name}" for name in ("one.csv", "PROVENANCE.json", "report.html")]
-    assert (places("small"), places("free")) == (top, below), "without figures: by config.yaml"
-    (root / "figures").mkdir()
-    for content in ("", '{"seed": 1}', '{"scale": "small"}'):
-        (root / "figures/PROVENANCE.json").write_text(content)
-        assert (places("small"), places("free")) == (top, below)
-    (root / "figures/PROVENANCE.json").write_text('{"scale": "free"}')
+    assert (places("small"), places("free")) == (top, below), (
+        "unless told: the scale of config.yaml"
+    )
+    config = root / "config/config.yaml"
+    config.write_text(config.read_text() + "figures: free\n")
     assert places("free") == top
     assert places("small") == [name.replace("free", "small") for name in below]
+    with pytest.raises(ConfigurationError, match="figures='huge' is none of"):
+        project.load(root, figures="huge")
 
 
 def test_a_wrong_row_of_the_table_of_data_sets_is_named(write):

@@ -217,7 +217,7 @@ def test_the_report_escapes_every_name():
     cell |= {"ours": 1.0, "se": 1.0, "paper": 1.0, "verdict": "agrees", "why": 50 * HOSTILE}
     blocks = [report.plain(table, HOSTILE), report.block(pd.DataFrame([cell]), HOSTILE)]
     erratum = dict.fromkeys(("paper", "number", "kind", "title", "text"), HOSTILE)
-    keys = ("entry", "source", "title", "notebook", "parameter", "command")
+    keys = ("entry", "source", "title", "notebook", "parameter", "command", "made")
     section = dict.fromkeys(keys, HOSTILE) | {"paper": HOSTILE, "drawn": True}
     section |= {"readings": {HOSTILE: {"note": HOSTILE}}, "verdicts": {HOSTILE: 1}}
     section |= {"links": {"notebook": [(HOSTILE, HOSTILE)]}, "errata": [erratum]}
@@ -226,13 +226,14 @@ def test_the_report_escapes_every_name():
     board = pd.DataFrame([dict.fromkeys(columns, HOSTILE) | {"verdict": "agrees", "cells": 1}])
     page = report.ENVIRONMENT.from_string(report.TEMPLATE.read_text(encoding="utf-8")).render(
         rule=HOSTILE,
-        provenance={HOSTILE: HOSTILE, "missing": {HOSTILE: HOSTILE}},
+        missing={HOSTILE: HOSTILE},
+        scales={HOSTILE: [HOSTILE], "paper": [HOSTILE]},
+        environments=[HOSTILE],
         papers={HOSTILE: HOSTILE},
         sections=[section],
         score=report.score(board),
         said={HOSTILE: {HOSTILE: 1}},
         same={},
-        scale=HOSTILE,
         verdicts=["agrees"],
     )
     assert page.count("<script") == 1 and "alert(" not in page[page.index("<script") :]

@@ -1,6 +1,8 @@
 """The report: it says what the committed files say, in one file; and how it reads the errata."""
 
+import json
 import re
+import shutil
 import urllib.parse
 from collections import Counter
 from dataclasses import replace
@@ -12,7 +14,7 @@ import pandas as pd
 import pytest
 import shipped
 
-from ofslib.reproduction import overview, project
+from ofslib.reproduction import overview, project, provenance, scoreboard
 
 ROOT = Path(__file__).parents[1]
 SPEC = spec_from_file_location("report_script", ROOT / "workflow/scripts/report.py")
@@ -132,11 +134,44 @@ def test_a_newcomer_finds_a_table_its_verdicts_and_its_notebook(page):
 
 
 def test_a_scale_that_is_not_the_papers_is_said(work, page):
-    assert 'class="banner"' in page and "Scale: standard" in page
+    made = provenance.read(ROOT / "figures/PROVENANCE.json")
+    assert {row["entry"] for row in overview.overview(work) if row["drawn"]} == set(made)
+    for scale in {facts["scale"] for facts in made.values()}:
+        assert (f"Scale: {scale}, not the papers" in page) == (scale != "paper")
+        assert f"<dd>scale {scale}; drawn 20" in page
     template = report.ENVIRONMENT.from_string(report.TEMPLATE.read_text(encoding="utf-8"))
-    empty = {"provenance": {}, "papers": {}, "sections": [], "score": {"papers": [], "methods": {}}}
+    empty = {"papers": {}, "sections": [], "score": {"papers": [], "methods": {}}}
     empty |= {"said": {}, "same": {}, "rule": "", "verdicts": []}
-    assert 'class="banner"' not in template.render(scale="paper", **empty)
+    assert 'class="banner"' not in template.render(scales={"paper": ["one"]}, **empty)
+    mixed = template.render(scales={"paper": ["one"], "standard": ["two", "three"]}, **empty)
+    (said,) = re.findall(r"Scale: .*", mixed)
+    assert re.findall(r'href="#(\w+)"', said) == ["two", "three"] and "Scale: standard" in said
+
+
+def test_each_table_is_judged_at_the_scale_at_which_it_was_made(work, tmp_path):
+    """Figures of two scales in one folder: as a run that goes from one to the other leaves them."""
+    for name in ("config", "figures", "workflow", "notebooks", "docs"):
+        ignored = shutil.ignore_patterns("*.pdf", "*.tex")
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
+    file = tmp_path / "figures/PROVENANCE.json"
+    drawn = provenance.read(file)
+    (tmp_path / "stamp").write_text(json.dumps(drawn["sfsa_table_2"] | {"scale": "smoke"}))
+    provenance.update(file, {"sfsa_table_2": tmp_path / "stamp"})
+    now = provenance.read(file)
+    assert now.pop("sfsa_table_2")["scale"] == "smoke" and drawn.pop("sfsa_table_2")
+    assert now == drawn, "the records of the others stay"
+    mixed = replace(work, root=tmp_path)
+    scoreboard.judge(mixed)
+    board = scoreboard.published_cells(mixed)
+    reasons = board.groupby("table")["why"].unique()
+    assert "not run at scale smoke" in reasons["sfsa_table_2"]
+    assert not any("smoke" in why for table in drawn for why in reasons.get(table, []))
+    rows = {row["entry"]: row for row in overview.overview(mixed)}
+    assert rows["sfsa_table_2"]["made"]["scale"] == "smoke"
+    section = report.section(mixed, rows["sfsa_table_2"], [])
+    assert "logs/smoke/sfsa_table_2.txt" in dict(section["links"]["log"])
+    other = (tmp_path / "figures/sfsa_table_1.csv").read_bytes()
+    assert other == (ROOT / "figures/sfsa_table_1.csv").read_bytes(), "judged at its own scale"
 
 
 def test_pictures_are_whole_and_of_their_own(work, read):

@@ -48,7 +48,7 @@ import json, runpy, sys
 from types import SimpleNamespace as N
 notebook, executed, text, parameters, script = sys.argv[1:]
 parameters = json.loads(parameters)
-job = N(input=N(notebook=notebook), log=N(notebook=executed, text=text), threads=1,
+job = N(input=N(notebook=notebook), output={}, log=N(notebook=executed, text=text), threads=1,
         params=N(parameters=parameters), resources=N(runtime=parameters.pop("minutes", 60)))
 runpy.run_path(script, init_globals={"snakemake": job})
 """

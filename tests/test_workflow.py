@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
+from copy import copy
 from datetime import datetime, timedelta
 from html.parser import HTMLParser
 from importlib.metadata import version
@@ -29,7 +30,7 @@ import pytest
 import shipped
 import yaml
 
-from ofslib.reproduction import project, records
+from ofslib.reproduction import project, provenance, records
 
 pytestmark = [
     pytest.mark.workflow,
@@ -122,7 +123,7 @@ class Copy:
         lines = done.said[done.said.index("output_file\t") :].splitlines()
         rows = csv.DictReader([line for line in lines if "\t" in line], delimiter="\t")
         files = {row["output_file"] for row in rows if row["plan"] != "no update"}
-        return {file for file in files if not file.endswith(".drawn")}
+        return {file for file in files if not is_record(file)}
 
     @contextmanager
     def edited(self, name, more="\n"):
@@ -359,28 +360,35 @@ def test_report_shows_every_entry(smoke):
 
 
 def test_provenance(smoke):
-    text = smoke.path(smoke.work.provenance).read_text(encoding="utf-8")
-    facts = json.loads(text)
+    """Each entry says of which scale, when, where and from which commit; its runs, too.
+
+    The sources were not changed since; that the run made the figures anew is no change.
+    """
+    file = smoke.path(smoke.work.provenance)
+    found = provenance.read(file)
+    assert found.keys() == smoke.work.entries.keys()
     expected = yaml.safe_load((ROOT / "config/config.yaml").read_text(encoding="utf-8"))
-    assert (facts["scale"], facts["real_data"]) == ("smoke", expected["real_data"])
-    assert facts["seed"] == expected["seed"]
-    made = datetime.fromisoformat(facts["date"])
-    assert made.utcoffset() == timedelta(0)
-    assert abs(made.timestamp() - time.time()) < 3600
-    for name in ("numpy", "scipy", "numba", "pandas", "scikit-learn", "matplotlib", "snakemake"):
-        assert facts[name] == version(name)
-    assert facts["python"] == ".".join(map(str, sys.version_info[:3]))
-    assert facts["machine"] and facts["system"]
-    assert str(smoke.folder) not in text and str(Path.home()) + "/" not in text
-
-
-def test_provenance_names_the_commit_of_the_sources(smoke):
-    """The sources were not changed since; that the run made the figures anew is no change."""
-    facts = json.loads(smoke.path(smoke.work.provenance).read_text(encoding="utf-8"))
     head = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=smoke.folder, capture_output=True, text=True, check=True
     )
-    assert facts["commit"] == head.stdout.strip()
+    for entry, facts in found.items():
+        assert (facts["scale"], facts["real_data"]) == ("smoke", expected["real_data"])
+        assert (facts["seed"], facts["commit"]) == (expected["seed"], head.stdout.strip())
+        made = datetime.fromisoformat(facts["date"])
+        assert made.utcoffset() == timedelta(0)
+        assert abs(made.timestamp() - time.time()) < 3600
+        for name in provenance.PACKAGES:
+            assert facts["with"][name] == version(name)
+        assert facts["with"]["python"] == ".".join(map(str, sys.version_info[:3]))
+        assert facts["with"]["machine"] and facts["with"]["system"]
+        runs = {*smoke.work.inputs(entry), *smoke.work.inputs(entry, "time")}
+        assert facts.get("runs", {"number": 0})["number"] == len(runs)
+        if runs:
+            assert facts["runs"]["commit"] == [head.stdout.strip()]
+            assert facts["runs"]["to"] <= facts["date"]
+            assert facts["runs"]["cpu_hours"] > 0 and facts["runs"]["memory_mb"] > 50
+    text = file.read_text(encoding="utf-8")
+    assert str(smoke.folder) not in text and str(Path.home()) + "/" not in text
 
 
 def test_smoke_once_more_does_nothing(smoke):
@@ -414,7 +422,8 @@ def made(tmp_path_factory, cache):
 
 
 def results_of(work):
-    return {f for e in work.entries for f in (*work.inputs(e), *work.inputs(e, "time"))}
+    found = {f for e in work.entries for f in (*work.inputs(e), *work.inputs(e, "time"))}
+    return found | {provenance.record_of(file) for file in found}
 
 
 def runs_with(work, module):
@@ -475,7 +484,7 @@ def test_edit_of_a_parameter_runs_its_entry(made):
 
 def test_another_seed_runs_everything(made):
     planned = made.planned(**made.settings, seed=1)
-    assert planned >= results_of(made.work)
+    assert planned >= {file for file in results_of(made.work) if not is_record(file)}
     assert {file for file in planned if file.startswith("resources/")} == set()
 
 
@@ -496,33 +505,28 @@ def test_touching_files_runs_nothing(made):
             os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
 
 
-def test_the_folder_of_a_scale_outlives_a_failure(made):
-    """What says which scale is committed is neither removed nor lost when it is written anew.
-
-    All processes of a run, and the call after a failed one, read it.
-    """
-    file = made.path("figures/PROVENANCE.json")
-    before = file.read_bytes()
-    for entry in made.work.entries:  # those of an entry that has not been run at this scale yet
-        for figure in made.work.figures(entry):
-            committed = made.path("figures") / Path(figure).name
-            if not committed.exists():
-                committed.touch()
-    words = ["figures/PROVENANCE.json", "--cores", "1", "--forcerun", "provenance"]
+def test_what_is_known_of_other_figures_outlives_a_failure(made):
+    """PROVENANCE.json is neither removed nor lost when it is written anew."""
+    file = made.path(made.work.provenance)
+    words = [made.work.provenance, "--cores", "1", "--forcerun", "provenance"]
     words += ["--allowed-rules", "provenance"]
-    config = yaml.safe_load(made.path("config/config.yaml").read_text(encoding="utf-8"))
-    assert "smoke" not in (json.loads(before)["scale"], config["scale"])
+    facts = {"scale": "smoke", "commit": "c", "date": "d", "with": {}, "missing": {}}
+    stamps = [made.path(f"results/smoke/{entry}.drawn") for entry in made.work.entries]
+    before = {path: path.read_bytes() for path in (file, *stamps)}
+    for stamp in stamps:
+        stamp.write_text(json.dumps(facts))
+    known = {"environments": [{}], "entries": {"old": facts | {"with": 0}}}
     try:
-        file.write_text('{"scale": "smoke"}')
+        file.write_text(json.dumps(known))
         with made.edited("workflow/scripts/provenance.py", "raise SystemExit('out of order')\n"):
             assert made.run(*words, **made.settings).code != 0
-        assert file.read_text() == '{"scale": "smoke"}'
+        assert "old" in provenance.read(file)
         done = made.run(*words, **made.settings)
         assert done.code == 0, done.said[-3000:]
-        facts = json.loads(file.read_text(encoding="utf-8"))
-        assert facts["scale"] == "smoke" and facts["snakemake"] == version("snakemake")
+        assert provenance.read(file) == {e: facts for e in ("old", *made.work.entries)}
     finally:
-        file.write_bytes(before)
+        for path, content in before.items():
+            path.write_bytes(content)
 
 
 # -------------------------------------------------- a small project of one's own
@@ -653,7 +657,12 @@ def outcome(copy):
     files = [f for top in ("results", "figures") for f in copy.path(top).rglob("*") if f.is_file()]
     names = {str(file.relative_to(copy.folder)): file.read_bytes() for file in files}
     names.pop("figures/PROVENANCE.json", None)
-    return {name: content for name, content in names.items() if not name.endswith(".drawn")}
+    return {name: content for name, content in names.items() if not is_record(name)}
+
+
+def is_record(name):
+    """Whether a file says when something was made, and what it took."""
+    return name.endswith(".drawn") or (name.startswith("results/") and name.endswith(".json"))
 
 
 @pytest.fixture(scope="module")
@@ -710,6 +719,36 @@ def test_a_data_set_that_was_missing_is_fetched_when_it_can_be(story):
     for name in REAL_PART - {"resources/tiny.json"}:
         assert story.files[name] != story.files_offline[name]
     assert story.plan_after == set()
+
+
+def test_results_of_another_checkout_are_taken_as_made(tiny, story, tmp_path):
+    """Only figures are made, whatever the times of files; and what is changed from then on makes
+    the results again as if they had been made here."""
+    other = copy(tiny)
+    other.folder = tmp_path / "other"
+    shutil.copytree(tiny.folder, other.folder)
+    wipe(other)
+
+    def papers(where, *words):
+        command = [sys.executable, "-m", "ofslib.cli", "papers", *words]
+        settings = {"env": where.environment(str(tiny.mirror)), "cwd": where.folder}
+        done = subprocess.run(command, capture_output=True, text=True, check=True, **settings)
+        return done.stdout
+
+    runs = {file for file in story.files if file.startswith("results/")}
+    file = str(tmp_path / "tiny.zip")
+    assert papers(tiny, "--pack", file).startswith(f"{len(runs)} of {len(runs)} results of scale")
+    assert f"{len(runs)} of {len(runs)} results" in papers(other, "--unpack", file)
+    assert outcome(other) == {file: story.files[file] for file in runs}
+    for name in other.tracked:
+        if other.path(name).exists() and not name.startswith("workflow/scripts/"):
+            other.path(name).touch()
+    mirror = {"mirror": str(tiny.mirror)}
+    assert not other.planned(**mirror) & {*runs, "resources/tiny.json"}
+    with other.edited("held.py", "# edited\n"):
+        assert other.planned(**mirror) & runs == TABLE_RUNS
+        assert "made by another held.py" in papers(other, "--unpack", file)
+    assert other.planned(seed=2, **mirror) >= runs
 
 
 def test_a_data_set_of_ones_own_runs_nothing_else(tiny, story):

@@ -77,7 +77,7 @@ class Setting:
         data, MB = self.spec["data"], 2**20
         paths = 3 * 200 * 8 * data.get("p", 0) / MB  # methods that learn 200 penalties at once
         squares = 4 * 8 * data["p"] ** 2 / MB if "averages" in data else 0
-        return math.ceil(500 + 5 * 8 * 1000 * _width(data) / MB + paths + squares)
+        return math.ceil(500 + 5 * 8 * 1000 * width(data) / MB + paths + squares)
 
     @property
     def needs(self) -> list[str]:
@@ -333,10 +333,10 @@ def _size(spec: dict[str, Any]) -> int:
     """Numbers that one replicate generates."""
     if "averages" in spec["data"]:
         return AVERAGES_COST * spec["data"].get("p", 0) ** 2
-    return spec["data"].get("n", 0) * _width(spec["data"])
+    return spec["data"].get("n", 0) * width(spec["data"])
 
 
-def _width(data: dict[str, Any]) -> int:
+def width(data: dict[str, Any]) -> int:
     """Numbers of a row."""
     design = DESIGNS.get(data.get("simulate"))
     nonzeros = data.get("nonzeros", getattr(design, "nonzeros", None))

@@ -9,6 +9,7 @@ import pandas as pd
 
 from ofslib._files import write_whole
 from ofslib.bounds.items import STATEMENTS
+from ofslib.reproduction import provenance
 from ofslib.reproduction.project import Project
 from ofslib.reproduction.scoreboard import scoreboard
 from ofslib.reproduction.tables import VERDICTS
@@ -65,9 +66,11 @@ def overview(work: Project) -> list[dict[str, Any]]:
     """What there is of each table and figure, in the order of `in_order`.
 
     Keys: entry, paper, source, title, notebook, parameter (the line that makes the notebook show
-    it), command (that makes it), drawn, runs and runs_made (files of results, at this scale),
-    verdicts (of a paper's table as in `scoreboard`, else all that are given).
+    it), command (that makes it), drawn, made (the record of its figures in PROVENANCE.json, None
+    if it has none), runs and runs_made (files of results, at this scale), verdicts (of a paper's
+    table as in `scoreboard`, else all that are given).
     """
+    made = provenance.read(work.root / work.provenance)
     board, rows = scoreboard(work).groupby(["table", "verdict"])["cells"].sum(), []
     for name in in_order(work):
         spec, tables = work.entries[name].spec, drawn(work, name)
@@ -76,6 +79,7 @@ def overview(work: Project) -> list[dict[str, Any]]:
         row |= {key: spec[key] for key in ("source", "title")}
         row |= {"notebook": work.notebook(name), "parameter": f'entry = "{name}"'}
         row |= {"command": work.command(name), "drawn": bool(tables)}
+        row |= {"made": made.get(name) if tables else None}
         row |= {"runs": runs, "runs_made": runs - len(work.lacks(name))}
         counts = board[name].to_dict() if name in board else verdicts(tables)
         rows.append(row | {"verdicts": {word: counts[word] for word in sorted(counts, key=rank)}})
@@ -84,16 +88,18 @@ def overview(work: Project) -> list[dict[str, Any]]:
 
 def as_markdown(rows: list[dict[str, Any]]) -> str:
     """The rows of `overview` as a table that links their notebooks, which stand beside it."""
-    lines = ["| | notebook | its first cell | runs here | verdicts |", "|---|---|---|---|---|"]
+    lines = ["| | notebook | its first cell | runs here | figures | verdicts |"]
+    lines += ["|---|---|---|---|---|---|"]
     for row in rows:
         name = row["notebook"].rpartition("/")[2]
         runs = f"{row['runs_made']} of {row['runs']}" if row["runs"] else "none needed"
         if row["runs_made"] < row["runs"]:
             runs += f": `{row['command']}`"
         found = ", ".join(f"{n} {word}" for word, n in row["verdicts"].items())
-        found = found or ("drawn" if row["drawn"] else "not drawn")
+        figures = f"scale {row['made']['scale']}, {row['made']['date'][:10]}" if row["made"] else ""
+        figures = figures or ("drawn" if row["drawn"] else "not drawn")
         cells = [f"{row['source']}: {row['title']}", f"[{name}]({name})", f"`{row['parameter']}`"]
-        lines.append("| " + " | ".join([*cells, runs, found]) + " |")
+        lines.append("| " + " | ".join([*cells, runs, figures, found]) + " |")
     return "\n".join(lines)
 
 

@@ -3,7 +3,6 @@
 The Snakefile and the notebooks both read the project through this module, which imports no numba.
 """
 
-import json
 import math
 import os
 from dataclasses import dataclass, field, replace
@@ -38,7 +37,7 @@ class Project:
     scale: str
     real_data: str
     seed: int
-    committed: str  # the scale of the figures that come with the checkout
+    committed: str  # the scale that writes to figures/ and report.html
     entries: dict[str, Entry] = field(repr=False)
     files: dict[str, str] = field(repr=False)  # where each entry stands in config/
     time_limit: int = 2880  # minutes
@@ -117,7 +116,7 @@ class Project:
 
     @property
     def provenance(self) -> str:
-        """The file that says from what the figures were made."""
+        """The file that says from what the figures of each entry were made."""
         return f"{self.folder}/PROVENANCE.json"
 
     @property
@@ -167,14 +166,16 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
         If something is not allowed; names the file, the entry and the key.
     """
     root = Path(root)
-    config = _read(root, "config/config.yaml", "config") | changes
+    usual = _read(root, "config/config.yaml", "config")
+    config = {"figures": usual["scale"]} | usual | changes
     _check(root, config, "config", "config/config.yaml with its changes")
     scales = _read(root, "config/scales.yaml", "scales")
-    if config["scale"] not in scales:
-        known = sorted(scales)
-        raise ConfigurationError(
-            f"config/config.yaml: scale={config['scale']!r} is none of {known}"
-        )
+    for key in ("scale", "figures"):
+        if config[key] not in scales:
+            raise ConfigurationError(
+                f"config/config.yaml: {key}={config[key]!r} is none of {sorted(scales)}"
+            )
+    config["committed"] = config.pop("figures")
     entries, files = {}, {}
     for file in sorted((root / "config/experiments").glob("*.yaml")):
         for name, spec in _read(root, f"config/experiments/{file.name}", "entries").items():
@@ -191,7 +192,7 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
     for label, method in _read(root, "config/methods.yaml", "entries/added").items():
         for name in method.pop("entries"):
             _add_method(entries, name, label, method)
-    project = Project(root, **config, committed=_committed(root), entries=entries, files=files)
+    project = Project(root, **config, entries=entries, files=files)
     project.check_registry()
     # Those that show the runs of others come last: a fault is that of the entry it stands in.
     for name in sorted(entries, key=lambda name: "results" in entries[name].spec):
@@ -232,17 +233,6 @@ def made(entry: str, scale: str, output: str | None = None, **changes: Any) -> P
             return work
     drawn = f"; {wanted.report} shows what is drawn" if os.path.exists(wanted.report) else ""
     raise NotMade(f"{entry} has not been made at scale {scale}: {wanted.command(entry)}{drawn}")
-
-
-def _committed(root: Path) -> str:
-    """The scale of the figures that came with the checkout; without them that of config.yaml.
-
-    Not that of a call: all calls, and all processes of one, must give the same answer.
-    """
-    try:
-        return json.loads((root / "figures/PROVENANCE.json").read_text(encoding="utf-8"))["scale"]
-    except (FileNotFoundError, KeyError, ValueError):
-        return _read(root, "config/config.yaml", "config")["scale"]
 
 
 def _add_method(entries: dict[str, Entry], name: str, label: str, method: dict) -> None:

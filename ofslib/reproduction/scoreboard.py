@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ofslib._printing import text_table
-from ofslib.reproduction import claims, project, tables
+from ofslib.reproduction import claims, entries, project, provenance, tables
 
 # The papers' cells, how many there are in each table, and why some are in no file.
 LIST = "config/published.csv"
@@ -36,7 +36,7 @@ def published_cells(work: project.Project | None = None) -> pd.DataFrame:
     -------
     DataFrame
         Columns paper, table, method (missing for cells that are in no file), metric, verdict, why
-        (the kind of the reason, see `tables.reason`).
+        (the kind of the reason, see `tables.reason`; of what was not run the scale of its table).
 
     Raises
     ------
@@ -46,7 +46,12 @@ def published_cells(work: project.Project | None = None) -> pd.DataFrame:
     root, figures = _folders(work)
     listed = pd.read_csv(root / LIST, dtype={"why": str}).fillna({"why": "not yet run"})
     tables_of = [_cells(root, figures, row) for row in listed.itertuples()]
-    return pd.concat(tables_of, ignore_index=True)
+    cells = pd.concat(tables_of, ignore_index=True)
+    made = provenance.read(figures / "PROVENANCE.json")
+    scale = cells["table"].map({entry: facts["scale"] for entry, facts in made.items()})
+    own = cells["why"].eq(entries.NOT_RUN) & scale.notna()
+    cells["why"] = cells["why"].mask(own, "not run at scale " + scale.astype(str))
+    return cells
 
 
 def _folders(work: project.Project | None) -> tuple[Path, Path]:
@@ -127,16 +132,19 @@ def agreement(work: project.Project | None = None) -> pd.DataFrame:
 def judge(work: project.Project) -> list[str]:
     """Give the tables that have been made the verdicts of the rule as it is now.
 
-    From their own columns: what these do not know (before it was counted, how many runs select
-    nothing) stays missing. Nothing is run.
+    Each at the scale at which it was made, from its own columns: what these do not know (before it
+    was counted, how many runs select nothing) stays missing. Nothing is run.
 
     Returns
     -------
     list of str
         The files, relative to the root of the project.
     """
-    done = []
+    done, made_at = [], provenance.read(work.root / work.provenance)
+    scales = {facts["scale"] for facts in made_at.values()} | {work.scale}
+    at = {scale: project.load(work.root, scale=scale, seed=work.seed) for scale in scales}
     for name, entry in work.entries.items():
+        own = at[made_at.get(name, {"scale": work.scale})["scale"]]
         kinds = {"": work.source(name).spec["metrics"], "time": ["time_s"]}
         for kind, metrics in kinds.items():
             stem = f"{work.folder}/{name}" + (f"_{kind}" if kind else "")
@@ -147,7 +155,7 @@ def judge(work: project.Project) -> list[str]:
             key = [*made.columns[: made.columns.get_loc("metric") + 1]]
             made["note"] = made["why"].where(made["verdict"] == tables.NO_VERDICT)
             made = made.reindex(columns=[*key, *tables.SUMMARY, "empty", "note"])
-            cells = tables.cells(work.shown(name, kind), metrics).merge(made, "left", key)
+            cells = tables.cells(own.shown(name, kind), metrics).merge(made, "left", key)
             printed = work.published(name)
             published = tables.read_published(printed and str(work.root / printed))
             weak = entry.spec["weak_baselines"]

@@ -2,16 +2,19 @@
 import json
 import logging
 import sys
+import time
 from functools import cache
 from pathlib import Path
 
-from ofslib.reproduction import machine, progress, records
+from ofslib.reproduction import machine, progress, provenance, records
 
 OWNER, LOCKS = Path(".snakemake/owner.json"), Path(".snakemake/locks")
 DURATIONS = Path(".snakemake/durations.json")
 # More slots than any machine has: Snakemake then gives a job all that there are.
 WHOLE_MACHINE = 1_000_000
-CHANGES = {"scale": work.scale, "real_data": work.real_data, "seed": work.seed}
+BEGUN = time.time()
+CHANGES = {"scale": work.scale, "figures": work.committed}
+CHANGES |= {"real_data": work.real_data, "seed": work.seed}
 
 
 def bound_by_machine():
@@ -108,8 +111,9 @@ def run_parameters(kind):
     return parameters
 
 
-def run_memory(wildcards):
-    return work.setting(wildcards.entry, wildcards.setting).mem_mb
+def run_memory(wildcards, attempt):
+    """Twice as much when it is tried once more: a scheduler may have stopped it for its memory."""
+    return attempt * work.setting(wildcards.entry, wildcards.setting).mem_mb
 
 
 def run_minutes(wildcards):
@@ -120,6 +124,11 @@ def run_minutes(wildcards):
 def run_slots(wildcards):
     """One, or all if the run needs the machine to itself."""
     return WHOLE_MACHINE if work.entries[wildcards.entry].spec["alone"] else 1
+
+
+def run_exclusive(wildcards):
+    """Under Slurm the whole node, as all slots of a single machine."""
+    return "--exclusive" if run_slots(wildcards) > 1 else ""
 
 
 def figure_inputs(entry):
@@ -140,7 +149,10 @@ def figure_inputs(entry):
 
 
 def drawn(entry):
-    """Stamp of a drawn entry: the figures of a fresh checkout are there, and are made again."""
+    """Stamp of a drawn entry: the figures of a fresh checkout are there, and are made again.
+
+    It holds the record of what they were made from.
+    """
     return f"results/{work.scale}/{entry}.drawn"
 
 
@@ -183,9 +195,20 @@ def closing():
         yield f"Missing data set {record['name']}: {reason} {record['detail']}"
 
 
+def note_drawn():
+    """Take what this run has drawn into PROVENANCE.json, also if it was asked for nothing more."""
+    made = {str(f) for j in workflow.dag.needrun_jobs(exclude_finished=False) for f in j.output}
+    stamps = {entry: Path(drawn(entry)) for entry in work.entries if drawn(entry) in made}
+    new = {e: s for e, s in stamps.items() if s.exists() and s.stat().st_mtime >= BEGUN}
+    if new and not workflow.touch:
+        provenance.update(work.provenance, new)
+
+
 def print_summary():
     """Say in the end what was made and what is missing."""
     made = {str(f) for j in workflow.dag.needrun_jobs(exclude_finished=False) for f in j.output}
+    if not made:
+        return
     drawn = [name for name in work.entries if made & set(work.figures(name))]
     named = [f"{len(drawn)} tables and figures in {work.folder}/"]
     if len(drawn) <= 3:

@@ -3,16 +3,15 @@
 
 rule provenance:
     input:
-        [work.figures(entry) for entry in work.entries],
-        records=all_records,
+        stamps=[drawn(entry) for entry in work.entries],
         script="workflow/scripts/provenance.py",
     output:
-        # Not removed before the job runs: it says in which folder this scale's figures are.
+        # Not removed before the job runs: it says what was drawn before at another scale.
         update(work.provenance),
     log:
         f"logs/{work.scale}/provenance.txt",
     params:
-        facts=CHANGES,
+        entries=list(work.entries),
     conda:
         "../../environment.yml"
     resources:

@@ -7,6 +7,7 @@ rule run:
         notebook="notebooks/run.ipynb",
     output:
         f"results/{work.scale}/{{entry}}/{{setting}}.csv",
+        made=f"results/{work.scale}/{{entry}}/{{setting}}.json",
     log:
         notebook=f"logs/{work.scale}/{{entry}}/{{setting}}.ipynb",
         text=f"logs/{work.scale}/{{entry}}/{{setting}}.txt",
@@ -20,6 +21,7 @@ rule run:
         mem_mb=run_memory,
         runtime=run_minutes,
         slots=run_slots,
+        slurm_extra=run_exclusive,
     message:
         "{wildcards.entry}: run {wildcards.setting}"
     script:
@@ -33,6 +35,7 @@ rule time:
         notebook="notebooks/run.ipynb",
     output:
         f"results/{work.scale}/{{entry}}/{{setting}}.time.csv",
+        made=f"results/{work.scale}/{{entry}}/{{setting}}.time.json",
     log:
         notebook=f"logs/{work.scale}/{{entry}}/{{setting}}.time.ipynb",
         text=f"logs/{work.scale}/{{entry}}/{{setting}}.time.txt",

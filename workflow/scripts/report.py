@@ -3,13 +3,12 @@
 `python workflow/scripts/report.py` makes it of the figures that are there, and runs nothing.
 """
 
-import json
 import math
 import os
 import re
 import urllib.parse
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -217,7 +216,7 @@ def section(work: project.Project, row: dict[str, Any], items: list[dict]) -> di
         folder = Path(work.report).parent
         return [(file, Path(os.path.relpath(file, folder)).as_posix()) for file in files if file]
 
-    logs = f"logs/{work.scale}"
+    logs = f"logs/{row['made']['scale'] if row['made'] else work.scale}"
     links = {"notebook": link(row["notebook"]), "entry": link(work.files[name])}
     files = work.figures(name) if row["drawn"] else []
     links |= {"files": link(*files), "paper's numbers": link(work.published(name))}
@@ -227,6 +226,7 @@ def section(work: project.Project, row: dict[str, Any], items: list[dict]) -> di
     own = [item for item in items if about(item, name, spec["source"])]
     links |= {"errata": link("docs/errata.md")} if own else {}
     content = row | {"links": links, "readings": source.spec["readings"], "errata": own}
+    content["made"] = told(row["made"]) if row["made"] else ""
     drawn = overview.drawn(work, name)
     said = [table for table in drawn.values() if "strict" not in table and "verdict" in table]
     content["claims"] = [claim for table in said for claim in claims(table)]
@@ -242,19 +242,51 @@ def section(work: project.Project, row: dict[str, Any], items: list[dict]) -> di
     }
 
 
+def by_scale(work: project.Project, made: dict[str, dict]) -> dict[str, list[str]]:
+    """The drawn entries by the scale that they are of, the largest first."""
+    scales = dict.fromkeys(
+        [*reversed(project.scales(work.root)), *(f["scale"] for f in made.values())]
+    )
+    found = {scale: [e for e, facts in made.items() if facts["scale"] == scale] for scale in scales}
+    return {scale: names for scale, names in found.items() if names}
+
+
+def environments(made: Iterable[dict[str, Any]]) -> list[str]:
+    """On what machines and with which packages the figures and their runs were made."""
+    found = [one for f in made for one in [f["with"], *f.get("runs", {}).get("with", [])]]
+    return list(dict.fromkeys(", ".join(f"{k} {v}" for k, v in one.items()) for one in found))
+
+
+def told(facts: dict[str, Any]) -> str:
+    """Of which scale the figures of an entry are, and when and where they were made."""
+    said = [
+        f"scale {facts['scale']}",
+        f"drawn {facts['date'][:10]} at commit {facts['commit'][:12]}",
+    ]
+    if runs := facts.get("runs"):
+        days = " to ".join(dict.fromkeys([runs["from"][:10], runs["to"][:10]]))
+        commits = ", ".join(commit[:12] for commit in runs["commit"])
+        said += [f"{runs['number']} runs of {days} at commit {commits}"]
+        said += [f"{runs['cpu_hours']:.2g} core hours", f"at most {runs['memory_mb']} MB"]
+        said += dict.fromkeys(one["machine"] for one in runs["with"])
+    return "; ".join(said)
+
+
 def page(work: project.Project) -> str:
     """The report of a project whose figures are made."""
     items = errata((work.root / "docs/errata.md").read_text(encoding="utf-8"))
     template = ENVIRONMENT.from_string(TEMPLATE.read_text(encoding="utf-8"))
     rows, board = overview.overview(work), scoreboard(work)
+    made = {row["entry"]: row["made"] for row in rows if row["made"]}
     return template.render(
-        provenance=json.loads((work.root / work.provenance).read_text(encoding="utf-8")),
+        missing={name: why for facts in made.values() for name, why in facts["missing"].items()},
+        scales=by_scale(work, made),
+        environments=environments(made.values()),
         papers=overview.PAPERS,
         sections=[section(work, row, items) for row in rows],
         score=score(board),
         said=said_of_figures([row for row in rows if row["entry"] not in set(board["table"])]),
         same=overview.SAME,
-        scale=work.scale,
         rule=tables.RULE,
         verdicts=tables.VERDICTS,
     )

@@ -6,6 +6,7 @@ Jupyter or IPython takes part, and many notebooks can start at once without a fi
 """
 # Snakemake puts code of its own before this file, so imports from __future__ cannot be used.
 
+import json
 import logging
 import math
 import os
@@ -29,6 +30,14 @@ from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 from traitlets import Float, Integer, Unicode
 from traitlets.config import Config
+
+from ofslib._files import write_whole
+from ofslib.reproduction import provenance
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
 
 THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
@@ -157,6 +166,32 @@ def main(job) -> None:
     except Exception as error:
         reason = str(error).strip().splitlines()[-1:]
         sys.exit("\n".join([f"{job.input.notebook} failed, see {log.text}:", *reason]))
+    write_down(job, **taken())
+
+
+def taken() -> dict[str, float | None]:
+    """Processor time and memory of the kernels that this process has run."""
+    if resource is None:
+        return {"cpu_s": None, "memory_mb": None}
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    seconds = round(used.ru_utime + used.ru_stime, 2)
+    return {"cpu_s": seconds, "memory_mb": math.ceil(used.ru_maxrss / unit)}
+
+
+def write_down(job, **measured: float | None) -> None:
+    """Write the record of what a job has made, a result or the figures of an entry."""
+    given = dict(job.params.parameters)
+    if file := job.output.get("made"):
+        files = [*job.input.library, job.input.notebook]
+        spec, record = given["spec"], given["record"]
+        facts = provenance.of_result(job.output[0], spec, files, record, **measured)
+    elif file := job.output.get("drawn"):
+        results = [*job.input.results, *job.input.times]
+        facts = provenance.of_figure(given["scale"], results, **given["changes"])
+    else:
+        return
+    write_whole(file, json.dumps(facts, indent=1) + "\n")
 
 
 def _kill(kernel: psutil.Process) -> None:

@@ -1,0 +1,230 @@
+"""Results in one file, to be taken to another machine or another day: results-<scale>.zip.
+
+It holds results with their records (see `provenance`). Only those are packed, and unpacked, whose
+setting, sources and data are those of this checkout; times of files play no part. All functions
+work in the root of the project.
+"""
+
+import hashlib
+import io
+import json
+import re
+import subprocess
+import sys
+import zipfile
+import zlib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ofslib import __version__
+from ofslib._files import CorruptFile, write_whole
+from ofslib.reproduction import machine, project, provenance, records
+from ofslib.reproduction.entries import Setting
+
+INDEX, FORMAT = "index.json", 1
+MEMBER = r"[a-z][a-z0-9_]*/[A-Za-z0-9_-]+(\.time)?\.csv"
+LARGEST = 2**31  # bytes that an archive may hold, unpacked: far more than all results are
+OWNER = Path(".snakemake/owner.json")
+KINDS = {"spec": dict, "sources": dict, "data": dict, "missing": dict, "sha256": str}
+_DATE = (1980, 1, 1, 0, 0, 0)  # of all members, so that equal results make equal archives
+
+
+# -------------------------------------------------- a result and its setting
+
+
+def results(work: project.Project) -> Iterator[tuple[str, Setting]]:
+    """All files of results of a scale and their settings."""
+    for name, entry in work.entries.items():
+        for kind, settings in {"": entry.to_run, "time": entry.timed}.items():
+            for setting in settings:
+                yield work.result(name, setting.name, kind).as_posix(), setting
+
+
+def state(file: str, setting: Setting) -> str:
+    """Why a file of results is not that of its setting as it is now; nothing if it is."""
+    if not Path(file).is_file():
+        return "not made"
+    try:
+        record = json.loads(Path(provenance.record_of(file)).read_text(encoding="utf-8"))
+        _check_record(record)
+    except (OSError, ValueError):
+        return "its record is missing or damaged"
+    if hashlib.sha256(Path(file).read_bytes()).hexdigest() != record["sha256"]:
+        return "changed after it was made"
+    return differs(setting, record)
+
+
+def differs(setting: Setting, record: dict[str, Any]) -> str:
+    """Why a result with this record is not that of a setting as it is now; nothing if it is."""
+    if json.loads(json.dumps(setting.spec)) != record["spec"]:
+        return "of another setting"
+    here = {}
+    for file in (*project.sources(*setting.needs), provenance.NOTEBOOK):
+        here |= _digest(file)
+    there = record["sources"]
+    if changed := sorted(n for n in here.keys() | there.keys() if here.get(n) != there.get(n)):
+        return f"made by another {changed[0]}" + ", and others" * (len(changed) > 1)
+    if record["missing"]:
+        return "made without its data set"
+    if setting.dataset and _pinned(setting.dataset) not in ({}, record["data"]):
+        return f"made from another file of {setting.dataset}"
+    return ""
+
+
+@cache
+def _digest(file: str) -> dict[str, str]:
+    return provenance.digests([file])
+
+
+def _pinned(dataset: str) -> dict[str, str]:
+    """The files of a data set that was fetched here, and their sha256."""
+    try:
+        return records.read(records.path(dataset)).get("sha256", {})
+    except FileNotFoundError:
+        return {}
+
+
+def _check_record(record: Any) -> None:
+    """Raise ValueError if this is no record of a result."""
+    for key, kind in KINDS.items():
+        if not (isinstance(record, dict) and isinstance(record.get(key), kind)):
+            raise ValueError(f"no record of a result: {key} must be a {kind.__name__}")
+
+
+# -------------------------------------------------- pack
+
+
+def pack(work: project.Project, file: str | Path) -> dict[str, str]:
+    """Write the results of a scale into an archive.
+
+    Returns
+    -------
+    dict
+        Every file of results that the scale has -> why it was not packed; nothing if it was.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to pack; the file stays as it is.
+    """
+    found = {result: state(result, setting) for result, setting in results(work)}
+    index = {"format": FORMAT, "ofslib": __version__, "scale": work.scale, "results": {}}
+    content = {}
+    for result in sorted(result for result, why in found.items() if not why):
+        name = result.removeprefix(f"results/{work.scale}/")
+        record = Path(provenance.record_of(result)).read_text(encoding="utf-8")
+        index["results"][name] = json.loads(record)
+        content[name] = Path(result).read_bytes()
+    if not content:
+        raise ValueError(f"no results of scale {work.scale} to pack: {_counted(found)}")
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, text in {INDEX: json.dumps(index), **content}.items():
+            member = zipfile.ZipInfo(name, _DATE)
+            archive.writestr(member, text, zipfile.ZIP_DEFLATED)
+    write_whole(file, packed.getvalue())
+    return found
+
+
+def _counted(found: dict[str, str]) -> str:
+    reasons = list(found.values())
+    return "; ".join(f"{reasons.count(why)} {why}" for why in dict.fromkeys(reasons) if why)
+
+
+# -------------------------------------------------- unpack
+
+
+def unpack(file: str | Path) -> tuple[project.Project, dict[str, str]]:
+    """Take the results of an archive that fit, and let Snakemake know that they are made.
+
+    A result that is here already, and fits, stays.
+
+    Returns
+    -------
+    Project
+        At the scale of the archive.
+    dict
+        Every file of results in the archive -> why it was left there; nothing if it is here now.
+
+    Raises
+    ------
+    CorruptFile
+        If the archive is damaged, or is none; ValueError, if it is of another format or of an
+        unknown scale; machine.FolderInUse, if a run works here. Nothing is changed then.
+    """
+    index, content = _opened(file)
+    known = project.scales()
+    if index["scale"] not in known:
+        raise ValueError(f"{file} is of scale {index['scale']!r}; here are {known}")
+    work = project.load(scale=index["scale"])
+    settings, found, new = dict(results(work)), {}, {}
+    for name, record in index["results"].items():
+        result = f"results/{work.scale}/{name}"
+        if result not in settings:
+            found[result] = "no setting of this scale"
+            continue
+        found[result] = differs(settings[result], record)
+        if not found[result] and state(result, settings[result]):
+            new[result] = name
+    with machine.claim(OWNER):
+        for result, name in new.items():
+            record, dataset = index["results"][name], settings[result].dataset
+            if dataset and not _pinned(dataset):
+                records.write({"name": dataset, "status": "fetched", "sha256": record["data"]})
+            elif dataset and _pinned(dataset) != record["data"]:
+                found[result] = f"made from another file of {dataset}"
+                continue
+            write_whole(result, content[name])
+            write_whole(provenance.record_of(result), json.dumps(record, indent=1) + "\n")
+        _let_know(work, [result for result in new if not found[result]])
+    return work, found
+
+
+def _opened(file: str | Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The index of an archive and the results that it holds, all of it checked."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+            names = [member.filename for member in members]
+            if wrong := [n for n in names if n != INDEX and not re.fullmatch(MEMBER, n)]:
+                raise CorruptFile(f"{file}: {wrong[0]!r} is no place of a result")
+            if sum(member.file_size for member in members) > LARGEST:
+                raise CorruptFile(f"{file}: unpacked it has more than {LARGEST} bytes")
+            index = json.loads(archive.read(INDEX))
+            if index["format"] != FORMAT:
+                raise _OtherFormat(
+                    f"{file} is of format {index['format']!r}, by ofslib {index.get('ofslib')}; "
+                    f"this is ofslib {__version__}, which reads format {FORMAT}"
+                )
+            if sorted(names) != sorted([INDEX, *index["results"]]):
+                raise CorruptFile(f"{file}: its index names other results than it holds")
+            content = {name: archive.read(name) for name in index["results"]}
+            for name, record in index["results"].items():
+                _check_record(record)
+                if hashlib.sha256(content[name]).hexdigest() != record["sha256"]:
+                    raise CorruptFile(f"{file}: {name} is not what its record says")
+            str.strip(index["scale"])
+    except (OSError, CorruptFile, _OtherFormat):
+        raise
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError) as error:
+        raise CorruptFile(f"{file} is no whole archive of results: {error}") from error
+    except (TypeError, AttributeError, NotImplementedError, RuntimeError) as error:
+        raise CorruptFile(f"{file} is no archive of results: {error}") from error
+    return index, content
+
+
+class _OtherFormat(ValueError):
+    """An archive that another version of ofslib wrote."""
+
+
+def _let_know(work: project.Project, made: list[str]) -> None:
+    """Let Snakemake take these results as made of what is here now, whatever the times of files."""
+    if not made:
+        return
+    command = [sys.executable, "-m", "snakemake", *made, "--touch", "--force", "--nolock"]
+    command += ["--cores", "1", "--config", f"scale={work.scale}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"unpacked, but Snakemake failed:\n{done.stdout}{done.stderr}")

@@ -1,0 +1,73 @@
+"""What `ofslib papers` says: each function gives its lines, and the same as data."""
+
+import os
+from typing import Any
+
+from ofslib._printing import text_table
+from ofslib.reproduction import archive, plan
+from ofslib.reproduction.project import Project
+
+Said = tuple[list[str], dict[str, Any]]
+
+
+def listed(work: Project) -> Said:
+    """Every table and figure: what makes it, and whether it is made."""
+    data = []
+    for name, entry in work.entries.items():
+        made = all((work.root / file).is_file() for file in work.figures(name))
+        runs = [(work.root / file).is_file() for file in work.inputs(name)]
+        row = {"source": entry.spec["source"], "target": f"figure_{name}"}
+        row |= {"notebook": work.notebook(name), "status": "made" if made else "not made"}
+        data.append(row | {"runs": len(runs), "runs_made": sum(runs)})
+    cells = [[*list(row.values())[:4], f"{row['runs_made']} of {row['runs']}"] for row in data]
+    head = ["table or figure", "snakemake target", "notebook", work.scale, "runs here"]
+    return text_table(head, cells), {"scale": work.scale, "papers": data}
+
+
+def planned(work: Project) -> Said:
+    """What each entry will cost at a scale, what of it is here, and how well that is known."""
+    rows, known = plan.plan(work)
+    factor, ratio = plan.errors(known)
+    keys = ("settings", "here", "core_hours", "left_hours", "unknown")
+    total = {"entry": "all"} | {key: sum(row[key] for row in rows) for key in keys}
+    total |= {"replicates": "", "memory_mb": max(row["memory_mb"] for row in rows)}
+    cells = [
+        [
+            row["entry"],
+            str(row["settings"]),
+            str(row["here"]),
+            " to ".join(map(str, dict.fromkeys(row["replicates"]))),
+            f"{row['core_hours']:.2f}" + " and more" * (row["unknown"] > 0),
+            f"{row['left_hours']:.2f}",
+            f"{row['memory_mb']:,.0f}",
+        ]
+        for row in [*sorted(rows, key=lambda row: -row["core_hours"]), total]
+    ]
+    head = ["entry", "settings", "here", "replicates", "core hours", "still to run", "memory, MB"]
+    told = f"Told from {len(known)} runs that were measured. Each half of them predicted from the "
+    told += f"other: half within a factor of {factor:.2f}, the sum {ratio:.2f} of what it was."
+    if total["unknown"]:
+        told += f" Of {total['unknown']} settings nothing alike was measured: 'and more'."
+    data = {"scale": work.scale, "entries": rows, "total": total, "measured": len(known)}
+    lines = [f"Scale {work.scale}", *text_table(head, cells), told]
+    return lines, data | {"factor": factor, "sum_ratio": ratio}
+
+
+def pack(work: Project, file: str) -> Said:
+    """The results of a scale packed into an archive, by default results-<scale>.zip."""
+    file = file or f"results-{work.scale}.zip"
+    found = archive.pack(work, file)
+    size = f"{os.path.getsize(file) / 1e6:.1f} MB"
+    return _moved(work, found, f"packed into {file} ({size})", file)
+
+
+def unpack(file: str) -> Said:
+    """The results of an archive that fit this checkout, taken from it."""
+    return _moved(*archive.unpack(file), f"of {file} are here", file)
+
+
+def _moved(work: Project, found: dict[str, str], done: str, file: str) -> Said:
+    reasons = list(found.values())
+    lines = [f"{reasons.count('')} of {len(found)} results of scale {work.scale} {done}"]
+    lines += [f"{reasons.count(why)} not: {why}" for why in sorted({*reasons} - {""})]
+    return lines, {"file": file, "scale": work.scale, "results": found}

@@ -1,0 +1,201 @@
+"""What results and figures were made from: which sources and settings, with what, where and when.
+
+Beside each result stands its record, a JSON file; the stamp of a drawn entry is the record of its
+figures; PROVENANCE.json beside the figures holds those of all entries, each with its own scale.
+"""
+
+import datetime
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ofslib._files import CorruptFile, write_whole
+from ofslib.reproduction import machine, records
+from ofslib.reproduction.sources import PACKAGE
+
+PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "matplotlib", "snakemake")
+# What is the same for all that one machine makes between two upgrades.
+COMMON = ("machine", "system", "python", *PACKAGES)
+NOTEBOOK = "notebooks/run.ipynb"
+
+
+# -------------------------------------------------- here and now
+
+
+def here() -> dict[str, str]:
+    """The commit, the time, and with what and on what kind of machine things are made here."""
+    now = datetime.datetime.now(datetime.UTC)
+    return {
+        "commit": _commit(),
+        "date": now.isoformat(timespec="seconds"),
+        "machine": machine.kind(),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        **{name: version(name) for name in PACKAGES},
+    }
+
+
+def _commit() -> str:
+    """The commit of the sources, marked if they (not what is drawn) were changed since."""
+    drawn = [":!figures", ":!report.html"]
+    changed = ["status", "--porcelain", "--untracked-files=no", "--", ".", *drawn]
+    try:
+        return _git("rev-parse", "HEAD") + ("-dirty" if _git(*changed) else "")
+    except (OSError, subprocess.SubprocessError):
+        return "unknown (no git checkout)"
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(["git", *words], capture_output=True, text=True, check=True, timeout=20)
+    return done.stdout.strip()
+
+
+# -------------------------------------------------- a result
+
+
+def record_of(result: str) -> str:
+    """The record beside a file of results."""
+    return f"{result.removesuffix('.csv')}.json"
+
+
+def digests(files: Iterable[str | os.PathLike]) -> dict[str, str]:
+    """The sha256 of source files, under names that are the same on every machine."""
+    places = [Path.cwd(), *sorted(map(Path, sys.path), key=lambda place: -len(place.parts))]
+    found = {}
+    for file in (Path(file).resolve() for file in files):
+        inside = [PACKAGE.parent] * file.is_relative_to(PACKAGE)
+        inside += [place for place in places if file.is_relative_to(place)]
+        name = file.relative_to(inside[0]).as_posix() if inside else file.name
+        found[name] = hashlib.sha256(file.read_bytes()).hexdigest()
+    return dict(sorted(found.items()))
+
+
+def of_result(
+    result: str, spec: dict[str, Any], files: Iterable[str], record: str | None, **measured: float
+) -> dict[str, Any]:
+    """The record of a result that was just made.
+
+    Parameters
+    ----------
+    result : str
+        Its file.
+    spec : dict
+        The setting, as `entries.Setting.spec`.
+    files : iterable of str
+        The sources and the notebook that it depends on.
+    record : str or None
+        The record of the data set that it reads, if any.
+    **measured : float
+        What it took: cpu_s, memory_mb.
+    """
+    data = records.read(record) if record else {}
+    missing = {r["name"]: f"{r['status']} ({r['reason']})" for r in [data] if "reason" in r}
+    return {
+        "spec": spec,
+        "sources": digests(files),
+        "data": data.get("sha256", {}),
+        "missing": missing,
+        "sha256": hashlib.sha256(Path(result).read_bytes()).hexdigest(),
+        **measured,
+        **here(),
+    }
+
+
+# -------------------------------------------------- figures
+
+
+def of_figure(scale: str, results: Iterable[str], **asked: Any) -> dict[str, Any]:
+    """The record of the figures of an entry that were just drawn.
+
+    Parameters
+    ----------
+    scale : str
+    results : iterable of str
+        The files of results that they show.
+    **asked : Any
+        What else the configuration was asked for: seed, real_data.
+    """
+    made = {f: json.loads(Path(record_of(f)).read_text(encoding="utf-8")) for f in results}
+    runs = list(made.values())
+    facts = {"scale": scale, **asked, **_split(here())}
+    facts["missing"] = {name: why for run in runs for name, why in run["missing"].items()}
+    facts["took"] = {file: [run["cpu_s"], run["memory_mb"]] for file, run in made.items()}
+    if runs:
+        dates = sorted(run["date"] for run in runs)
+        environments = [_split(run)["with"] for run in runs]
+        facts["runs"] = {
+            "number": len(runs),
+            "commit": sorted({run["commit"] for run in runs}),
+            "from": dates[0],
+            "to": dates[-1],
+            "cpu_hours": round(sum(run["cpu_s"] or 0 for run in runs) / 3600, 4),
+            "memory_mb": max(run["memory_mb"] or 0 for run in runs),
+            "with": [e for n, e in enumerate(environments) if e not in environments[:n]],
+        }
+    return facts
+
+
+def _split(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Commit and date, and what is common to many results as one item, "with"."""
+    own = {key: facts[key] for key in ("commit", "date")}
+    return own | {"with": {key: facts[key] for key in COMMON if key in facts}}
+
+
+def read(file: str | os.PathLike) -> dict[str, dict[str, Any]]:
+    """The records of all entries in a PROVENANCE.json; none if there is no such file.
+
+    Each has scale, commit and date (of the drawing), with (the machine and the packages), missing
+    (data sets), took (file of results -> seconds of processor and MB) and runs, if it shows any:
+    number, commit (all of theirs), from, to (dates), cpu_hours, memory_mb and with (a list).
+
+    Raises
+    ------
+    CorruptFile
+        If it is not such a file.
+    """
+    try:
+        content = json.loads(Path(file).read_text(encoding="utf-8"))
+        common = content["environments"]
+        for facts in content["entries"].values():
+            facts["with"] = common[facts["with"]]
+            if "runs" in facts:
+                facts["runs"]["with"] = [common[number] for number in facts["runs"]["with"]]
+        return content["entries"]
+    except FileNotFoundError:
+        return {}
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+        raise CorruptFile(
+            f"{file} does not say from what each entry was made; take it from the repository "
+            "again, or remove it and draw the figures anew"
+        ) from error
+
+
+def update(file: str | os.PathLike, stamps: Mapping[str, str | os.PathLike]) -> None:
+    """Take the records of these entries, by their stamps, into a PROVENANCE.json."""
+    known = read(file)
+    for entry, stamp in stamps.items():
+        known[entry] = json.loads(Path(stamp).read_text(encoding="utf-8"))
+    common: list[dict[str, str]] = []
+
+    def number(environment: dict[str, str]) -> int:
+        if environment not in common:
+            common.append(environment)
+        return common.index(environment)
+
+    for entry, facts in sorted(known.items()):
+        facts = known[entry] = facts | {"with": number(facts["with"])}
+        if "runs" in facts:
+            together = [number(one) for one in facts["runs"]["with"]]
+            facts["runs"] = facts["runs"] | {"with": together}
+    content = {"environments": common, "entries": dict(sorted(known.items()))}
+    text = json.dumps(content, indent=1) + "\n"
+    # What depends on it is not made again where it stays the same.
+    if not (Path(file).is_file() and Path(file).read_text(encoding="utf-8") == text):
+        write_whole(file, text)
