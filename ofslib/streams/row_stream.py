@@ -91,7 +91,7 @@ def _blocks(X, targets: list[np.ndarray], order) -> Iterator[list[Block]]:
         X = _kernel_csr(X)
         size = _VALUES_PER_BLOCK * len(order) // max(1, len(X.data))
     else:
-        ready = X.dtype == np.float64 and X.flags.c_contiguous and X.flags.writeable
+        ready = X.flags.c_contiguous and X.flags.writeable
         size = (_VALUES_PER_BLOCK if ready else _VALUES_PER_COPY) // X.shape[1]
     size = max(1, size)
     for i in range(0, len(order), size):
