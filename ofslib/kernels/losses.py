@@ -41,7 +41,9 @@ def weight(y):
 @generic
 def weight_in(y, i):
     """The weight of target i; 1 if these have none, or where y is None."""
-    return (lambda y, i: weight(y[i])) if hasattr(y, "dtype") else (lambda y, i: 1.0)
+    if hasattr(y, "dtype"):
+        return lambda y, i: np.float64(weight(y[i]))
+    return lambda y, i: np.float64(1.0)
 
 
 @kernel

@@ -1,7 +1,8 @@
 """Rows of a data matrix, dense or sparse, behind one set of verbs.
 
-A dense matrix is a C-ordered float64 array and its row an array; a sparse one is a `CSR` and its
-row a `SparseRow`. Kernels are written once with the verbs below.
+A dense matrix is a C-ordered array and its row an array; a sparse one is a `CSR` and its row a
+`SparseRow`. Values are float64 or float32, what is computed of them is float64: rows of either give
+the same. Kernels are written once with the verbs below.
 """
 
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from ofslib.kernels.losses import weight_in
 class CSR(NamedTuple):
     """Compressed sparse rows."""
 
-    data: np.ndarray  # (nnz,) float64
+    data: np.ndarray  # (nnz,) float64 or float32
     indices: np.ndarray  # (nnz,) uint32: numba need not test for negative ones
     indptr: np.ndarray  # (n + 1,) int64
 
@@ -23,14 +24,14 @@ class CSR(NamedTuple):
 class SparseRow(NamedTuple):
     """The nonzero entries of one row."""
 
-    values: np.ndarray  # (m,) float64
+    values: np.ndarray  # (m,) float64 or float32
     indices: np.ndarray  # (m,) uint32
 
 
 class Block(NamedTuple):
     """Rows that are shown to a method, and what it predicts for them before it learns them."""
 
-    X: np.ndarray | CSR  # (n, p) float64
+    X: np.ndarray | CSR  # (n, p) float64 or float32
     y: np.ndarray  # (n,) float64: numbers, or -1 and +1; or records (WEIGHTED) of these
     order: np.ndarray  # (m,) int64: the rows of X that are shown, in this order
     margins: np.ndarray  # (m,) float64: the predictions; to be written
@@ -45,6 +46,7 @@ class Active(NamedTuple):
     cut: np.ndarray  # (1,) the importance at which the last pruning cut
 
 
+TILE = 64  # columns that are copied at once
 # Positions in `Batch.count`
 TOUCHED, ROWS, DENSE_ROWS, ENTRIES, ENTRIES_BEFORE, REACH = range(6)
 
@@ -111,6 +113,17 @@ def ascend(indptr, indices, width):
     return not wrong
 
 
+@kernel
+def copy_rows(columns, rows, target):
+    """Write row rows[i] of a matrix, given by its transpose, to target[i]."""
+    # Some columns at a time, whose next values are then in the processor's cache.
+    for start in range(0, len(columns), TILE):
+        stop = min(start + TILE, len(columns))
+        for i in range(len(rows)):
+            for j in range(start, stop):
+                target[i, j] = columns[j, rows[i]]
+
+
 @generic
 def row(X, i):
     """Row i of X."""
@@ -130,7 +143,7 @@ def length(x):
 
 @generic
 def entry(x, i):
-    """The i-th entry of the row x: its feature and its value (which may be zero)."""
+    """The i-th entry of the row x: its feature and its value, float64 (which may be zero)."""
     if is_sparse(x):
         return lambda x, i: (x.indices[i], np.float64(x.values[i]))
     return lambda x, i: (i, np.float64(x[i]))
@@ -290,7 +303,8 @@ def squares(x, inside):
 def _sparse_squares(x, inside):
     total = 0.0
     for i in range(len(x.values)):
-        total += x.values[i] * x.values[i] * inside[x.indices[i]]
+        v = np.float64(x.values[i])
+        total += v * v * inside[x.indices[i]]
     return total
 
 
