@@ -401,8 +401,8 @@ def test_compiling_everything_takes_a_minute_at_most(tmp_path):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_there_are_two_compilations_of_each_algorithm(name):
-    """One for dense rows, one for sparse rows, whatever the data and the parameters look like."""
+def test_there_are_four_compilations_of_each_algorithm(name):
+    """For dense and sparse rows of float64 and float32, whatever data and parameters look like."""
     cls = ESTIMATORS[name]
     X, f = rows(n=40, p=8)
     y, own = target(cls, f), variants(cls)[0]
@@ -412,7 +412,7 @@ def test_there_are_two_compilations_of_each_algorithm(name):
         model = cls(**parameters).partial_fit(X, y, **known)
         _ = pickle.loads(pickle.dumps(model)).partial_fit(X, y).coef_
         # A learner of several models is no kernel itself
-        signatures = getattr(kernel_of(cls, parameters), "signatures", (0, 0))
+        signatures = getattr(kernel_of(cls, parameters), "signatures", range(4))
         # Rows with weights are compiled on their own.
         return len([found for found in signatures if "Record" not in str(found)])
 
@@ -422,20 +422,20 @@ def test_there_are_two_compilations_of_each_algorithm(name):
     one_penalty = [own | {"k": None}] if issubclass(cls, Penalised) else []
     for given in (own, *one_penalty):
         for form in DENSE.values():
-            assert compiled(form(X), y, given) <= 2, form
-            assert compiled(form(X[:, :1]), y, given | {"k": given["k"] and 1}) <= 2, form
-            assert compiled(form(X[:1]), y[:1], given) <= 2, form
+            assert compiled(form(X), y, given) <= 4, form
+            assert compiled(form(X[:, :1]), y, given | {"k": given["k"] and 1}) <= 4, form
+            assert compiled(form(X[:1]), y[:1], given) <= 4, form
         for form in SPARSE.values():
-            assert compiled(form(X), y, given) == 2, form
-            assert compiled(form(X[:1]), y[:1], given) == 2, form
+            assert compiled(form(X), y, given) <= 4, form
+            assert compiled(form(X[:1]), y[:1], given) <= 4, form
         for form in TARGETS.values():
-            assert compiled(X, form(y), given) == compiled(canonical(X), form(y), given) == 2, form
+            assert compiled(X, form(y), given) == compiled(canonical(X), form(y), given) == 4, form
     values = cls().get_params() | own
     for parameter, value in values.items():
         kinds = {int: (np.int32, np.uint8), float: (np.float32, int)}.get(type(value), ())
         for kind in kinds:
             given = own | {parameter: kind(max(value, 1))}
-            assert compiled(X, y, given) == 2, (parameter, kind)
+            assert compiled(X, y, given) == 4, (parameter, kind)
     assert helpers == [len(helper.signatures) for helper in (selection.prune, losses.total)]
 
 

@@ -19,6 +19,7 @@ from ofslib.kernels.rows import (
     new_moments,
     variance,
 )
+from ofslib.streams import row_stream
 from ofslib.streams.row_stream import _kernel_csr
 
 # The verbs as kernels run them, and as Python runs them
@@ -30,13 +31,18 @@ def dot(x, w, active):
 
 
 @kernel
+def dots(X, which, w, active, products):
+    rows.dots(X, which, w, active, products)
+
+
+@kernel
 def add(batch, X, which, slopes, active):
     rows.add(batch, X, which, slopes, active)
 
 
 @kernel
-def update_moments(moments, X, which):
-    rows.update_moments(moments, X, which)
+def update_moments(moments, X, which, y, active):
+    rows.update_moments(moments, X, which, y, active)
 
 
 @kernel
@@ -53,7 +59,7 @@ def entries(x):
     return rows.length(x), total
 
 
-COMPILED = {"dot": dot, "add": add, "update_moments": update_moments, "row": row}
+COMPILED = {"dot": dot, "dots": dots, "add": add, "update_moments": update_moments, "row": row}
 INTERPRETED = {name: getattr(rows, name) for name in COMPILED}
 either_way = pytest.mark.parametrize("verbs", [COMPILED, INTERPRETED], ids=["compiled", "python"])
 
@@ -114,6 +120,68 @@ def test_dot(verbs, members):
 
 
 @either_way
+@pytest.mark.parametrize("p", [1, 3, 4, 15, 16, 17, 31, 70, 259])
+def test_products_have_the_same_bits_however_rows_come(verbs, p):
+    """By ones, two at a time, with an odd one; as float64 or as float32."""
+    rng = np.random.default_rng(p)
+    X = rng.standard_normal((7, p)).astype(np.float32)
+    for members in (range(p), range(0, p, 7)):
+        active, w = some_active(p, members), np.append(rng.standard_normal(p), 1e9)
+        w[:-1] *= active.fresh
+        for of in (np.asarray, lambda X: _kernel_csr(sp.csr_matrix(X))):
+            found = []
+            for form in (of(X), of(X.astype(np.float64))):
+                found.append(np.empty(7))
+                verbs["dots"](form, np.arange(7), w, active, found[-1])
+                for i in range(7):
+                    found.append(found[0].copy())
+                    verbs["dots"](form, np.array([i]), w, active, found[-1][i : i + 1])
+                found.append([verbs["dot"](verbs["row"](form, i), w, active) for i in range(7)])
+            assert len({np.array(each).tobytes() for each in found}) == 1
+
+
+@either_way
+@pytest.mark.parametrize("weighted", [False, True])
+def test_moments_are_sums_over_rows(verbs, weighted):
+    """Of float32 rows as of these as float64, by fours and by ones; of few features only these."""
+    rng, p = np.random.default_rng(0), 37
+    X = rng.standard_normal((11, p)).astype(np.float32)
+    y = np.zeros(11, losses.WEIGHTED)
+    y["weight"] = rng.random(11)
+    total, square = np.zeros((2, p))
+    for x, w in zip(X.astype(float), y["weight"] if weighted else np.ones(11), strict=True):
+        total += w * x
+        square += w * x * x
+    for members in (range(p), range(0, p, 2), range(0, p, 6)):
+        for of in (np.asarray, lambda X: _kernel_csr(sp.csr_matrix(X))):
+            for form in (of(X), of(X.astype(np.float64))):
+                moments, active = new_moments(p), some_active(p, members)
+                verbs["update_moments"](
+                    moments, form, np.arange(11), y if weighted else None, active
+                )
+                assert moments.rows[0] == 11
+                assert_equal(moments.total[list(members)], total[list(members)])
+                assert_equal(moments.square[list(members)], square[list(members)])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_are_copied_only_where_kernels_cannot_read_them(dtype, monkeypatch):
+    monkeypatch.setattr(row_stream, "_VALUES_PER_COPY", 50)
+    X, y = np.random.default_rng(0).standard_normal((13, 9)).astype(dtype), np.arange(13.0)
+    readonly = X.copy()
+    readonly.flags.writeable = False
+    for order in (np.arange(13), np.random.default_rng(1).permutation(13)):
+        for form in (X, np.asfortranarray(X), np.asfortranarray(X)[:, ::-1][:, ::-1], readonly):
+            shown = []
+            for block, other in row_stream._blocks(form, [y, -y], order):
+                assert block.X.dtype == dtype and block.X.flags.c_contiguous
+                assert np.shares_memory(block.X, form) == (form is X)
+                shown.append(np.column_stack([block.X, block.y, other.y])[block.order])
+            assert len(shown) == (1 if form is X or (order[0] and form is not readonly) else 3)
+            assert_equal(np.concatenate(shown), np.column_stack([X, y, -y])[order])
+
+
+@either_way
 @every_set
 @pytest.mark.parametrize("dense_rows", [range(40), (), range(0, 40, 3), (7, 27)])
 def test_a_batch_is_a_sum_of_rows(verbs, members, dense_rows):
@@ -153,8 +221,8 @@ def test_the_running_variance_is_the_variance(verbs, offset):
     S = _kernel_csr(sp.csr_matrix(X))
     dense, sparse = new_moments(6), new_moments(6)
     for i in range(len(X)):
-        verbs["update_moments"](dense, X, np.array([i]))
-        verbs["update_moments"](sparse, S, np.array([i]))
+        verbs["update_moments"](dense, X, np.array([i]), None, new_active(6))
+        verbs["update_moments"](sparse, S, np.array([i]), None, new_active(6))
         for moments in (dense, sparse):
             got = np.array([variance(moments, j) for j in range(6)])
             seen = X[: i + 1]
@@ -169,7 +237,7 @@ def test_rounding_makes_no_variance_negative():
     for constant in np.random.default_rng(0).uniform(0.1, 1000, 200):
         moments = new_moments(1)
         for _ in range(7):
-            rows.update_moments(moments, np.array([[constant]]), np.arange(1))
+            rows.update_moments(moments, np.array([[constant]]), np.arange(1), None, new_active(1))
         raw.append(moments.square[0] / 7 - (moments.total[0] / 7) ** 2)
         assert 0.0 <= variance(moments, 0) <= 1e-13 * constant**2
     assert min(raw) < 0.0
@@ -177,8 +245,10 @@ def test_rounding_makes_no_variance_negative():
 
 def test_kernel_csr():
     X, _ = matrices()
-    S = _kernel_csr(sp.csr_matrix(X.astype(np.float32)))
-    assert (S.data.dtype, S.indices.dtype, S.indptr.dtype) == (np.float64, np.uint32, np.int64)
+    own = sp.csr_matrix(X.astype(np.float32))
+    S = _kernel_csr(own)
+    assert (S.data.dtype, S.indices.dtype, S.indptr.dtype) == (np.float32, np.uint32, np.int64)
+    assert np.shares_memory(S.data, own.data)
     assert all(part.flags.writeable and part.flags.c_contiguous for part in S)
     back = sp.csr_matrix((S.data, S.indices.astype(np.int64), S.indptr), shape=X.shape)
     assert_equal(back.toarray(), X.astype(np.float32))

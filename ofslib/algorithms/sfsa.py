@@ -100,7 +100,7 @@ def descend(state, hp):
             return
         known = state.step_size
         rate = step_size.stable_rate(known, active, n, hp.loss)
-        rate = min(rate, step_size.rate_of_batch(known, batch, active, hp.loss))
+        rate = step_size.rate_of_batch(known, batch, active, hp.loss, rate)
         if hp.intercept > 0.0:
             # Features and intercept, each at its own rate; together they are stable at half of it.
             own = 1.0 / (curvature(hp.loss) * step_size.mean_weight(known) * (1.0 + 1.0 / n))
@@ -249,6 +249,10 @@ def average(state, hp):
     if state.lag[0] > 0.0:
         state.lag[0] *= 1.0 - weight
         return
+    if active.size[0] == len(active.index):
+        for j in range(len(active.index)):
+            mean[j] += weight * (w[j] - mean[j])
+        return
     for j in active.index[: active.size[0]]:
         mean[j] += weight * (w[j] - mean[j])
 
@@ -286,18 +290,25 @@ def ranked_by(state, hp):
 def take(state, block, start, hp):
     """Take rows of the block from `start` on into the batch, as `gather`."""
     X, y, order, margins = block
-    active, known = state.active, state.step_size
+    active, known, t, i = state.active, state.step_size, state.steps[0], start
     point = state.ahead if hp.optimizer == Optimizer.nesterov else state.w
-    i = gather(state.batch, block, start, hp, point, active, active)
-    seen, shown = order[start:i], margins[start:i]
-    if hp.importance != Importance.coef:
-        rows.update_moments(state.moments, X, seen)
-    if hp.spectral:
-        step_size.add_slopes(known, y, seen, shown, hp.loss)
-        # Where mini-batches touch few features, to observe one costs more than to learn it.
-        t, rare = state.steps[0], state.lag[0] > 0.0 and state.steps[0] >= step_size.SETTLED
-        if t < hp.burn_in or t % (step_size.RARELY if rare else step_size.PERIOD) == 0:
+    # Where mini-batches touch few features, to observe one costs more than to learn it.
+    rare = state.lag[0] > 0.0 and t >= step_size.SETTLED
+    period = step_size.RARELY if rare else step_size.PERIOD
+    observed = hp.spectral and (t < hp.burn_in or t % period == 0)
+    more = True
+    while more and i < len(order) and state.batch.count[rows.ROWS] < hp.batch_size:
+        stop = min(i + step_size.FEW, len(order)) if observed else len(order)
+        part = rows.Block(X, y, order[:stop], margins)
+        n = gather(state.batch, part, i, hp, point, active, active)
+        seen, shown = order[i:n], margins[i:n]
+        if hp.importance != Importance.coef:
+            rows.update_moments(state.moments, X, seen, None, active)
+        if hp.spectral:
+            step_size.add_slopes(known, y, seen, shown, hp.loss)
+        if observed:
             step_size.observe(known, X, y, seen, shown, hp.loss, state.batch, active)
+        more, i = n > i, n
     return i
 
 

@@ -84,7 +84,8 @@ def take(state, block, i, hp):
     start = i
     i = gather(state.batch, block, i, hp, state.w, state.active, state.active)
     if hp.importance != Importance.coef:
-        rows.update_moments(state.moments, block.X, block.order[start:i])
+        seen = block.order[start:i]
+        rows.update_moments(state.moments, block.X, seen, None, state.active)
     return i
 
 

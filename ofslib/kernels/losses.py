@@ -38,6 +38,14 @@ def weight(y):
     return (lambda y: y["weight"]) if kind(y) is np.void else (lambda y: 1.0)
 
 
+@generic
+def weight_in(y, i):
+    """The weight of target i; 1 if these have none, or where y is None."""
+    if hasattr(y, "dtype"):
+        return lambda y, i: np.float64(weight(y[i]))
+    return lambda y, i: np.float64(1.0)
+
+
 @kernel
 def value(loss, m, y):
     """The loss at margin m."""

@@ -4,7 +4,7 @@ import numpy as np
 
 from ofslib._jit import kernel
 from ofslib.kernels.losses import curvature_at, slope, weight
-from ofslib.kernels.rows import ROWS, add, dot, row
+from ofslib.kernels.rows import ROWS, add, dots
 
 
 @kernel
@@ -20,8 +20,9 @@ def gather(batch, block, start, hp, point, support, active):
     gradient, count, i, slopes, finite = batch.gradient, batch.count, start, np.empty(4), True
     while finite and i < len(order) and count[ROWS] < size:
         stop, n = min(i + 4, i + size - count[ROWS], len(order)), i
+        dots(X, order[i:stop], point, support, margins[i:stop])
         while n < stop and finite:
-            margins[n] = dot(row(X, order[n]), point, support) + hp.intercept * point[-1]
+            margins[n] += hp.intercept * point[-1]
             slopes[n - i] = slope(hp.loss, margins[n], y[order[n]])
             finite = np.isfinite(margins[n])
             n += finite

@@ -1,7 +1,8 @@
 """Rows of a data matrix, dense or sparse, behind one set of verbs.
 
-A dense matrix is a C-ordered float64 array and its row an array; a sparse one is a `CSR` and its
-row a `SparseRow`. Kernels are written once with the verbs below.
+A dense matrix is a C-ordered array and its row an array; a sparse one is a `CSR` and its row a
+`SparseRow`. Values are float64 or float32, what is computed of them is float64: rows of either give
+the same. Kernels are written once with the verbs below.
 """
 
 from typing import NamedTuple
@@ -9,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import REORDERED_SUMS, generic, kernel, kind
+from ofslib.kernels.losses import weight_in
 
 
 class CSR(NamedTuple):
     """Compressed sparse rows."""
 
-    data: np.ndarray  # (nnz,) float64
+    data: np.ndarray  # (nnz,) float64 or float32
     indices: np.ndarray  # (nnz,) uint32: numba need not test for negative ones
     indptr: np.ndarray  # (n + 1,) int64
 
@@ -22,14 +24,14 @@ class CSR(NamedTuple):
 class SparseRow(NamedTuple):
     """The nonzero entries of one row."""
 
-    values: np.ndarray  # (m,) float64
+    values: np.ndarray  # (m,) float64 or float32
     indices: np.ndarray  # (m,) uint32
 
 
 class Block(NamedTuple):
     """Rows that are shown to a method, and what it predicts for them before it learns them."""
 
-    X: np.ndarray | CSR  # (n, p) float64
+    X: np.ndarray | CSR  # (n, p) float64 or float32
     y: np.ndarray  # (n,) float64: numbers, or -1 and +1; or records (WEIGHTED) of these
     order: np.ndarray  # (m,) int64: the rows of X that are shown, in this order
     margins: np.ndarray  # (m,) float64: the predictions; to be written
@@ -44,6 +46,7 @@ class Active(NamedTuple):
     cut: np.ndarray  # (1,) the importance at which the last pruning cut
 
 
+TILE = 64  # columns that are copied at once
 # Positions in `Batch.count`
 TOUCHED, ROWS, DENSE_ROWS, ENTRIES, ENTRIES_BEFORE, REACH = range(6)
 
@@ -110,6 +113,17 @@ def ascend(indptr, indices, width):
     return not wrong
 
 
+@kernel
+def copy_rows(columns, rows, target):
+    """Write row rows[i] of a matrix, given by its transpose, to target[i]."""
+    # Some columns at a time, whose next values are then in the processor's cache.
+    for start in range(0, len(columns), TILE):
+        stop = min(start + TILE, len(columns))
+        for i in range(len(rows)):
+            for j in range(start, stop):
+                target[i, j] = columns[j, rows[i]]
+
+
 @generic
 def row(X, i):
     """Row i of X."""
@@ -129,8 +143,10 @@ def length(x):
 
 @generic
 def entry(x, i):
-    """The i-th entry of the row x: its feature and its value (which may be zero)."""
-    return (lambda x, i: (x.indices[i], x.values[i])) if is_sparse(x) else (lambda x, i: (i, x[i]))
+    """The i-th entry of the row x: its feature and its value, float64 (which may be zero)."""
+    if is_sparse(x):
+        return lambda x, i: (x.indices[i], np.float64(x.values[i]))
+    return lambda x, i: (i, np.float64(x[i]))
 
 
 @generic(**REORDERED_SUMS)
@@ -162,6 +178,33 @@ def _sparse_dot(x, w, active):
     return total
 
 
+@generic(**REORDERED_SUMS)
+def dots(X, rows, w, active, products):
+    """Write the `dot` of each of these rows of X to `products`."""
+    return _sparse_dots if is_sparse(X) else _dense_dots
+
+
+def _dense_dots(X, rows, w, active, products):
+    last = len(rows) - 1
+    if 4 * active.size[0] < X.shape[1]:
+        for i in range(last + 1):
+            products[i] = dot(X[rows[i]], w, active)
+        return
+    # Two rows at a time, so that w is read half as often. An odd one goes with itself: sums in
+    # another order would depend on where a stream is cut.
+    for i in range(0, last + 1, 2):
+        a, b, s, t = X[rows[i]], X[rows[min(i + 1, last)]], 0.0, 0.0
+        for j in range(X.shape[1]):
+            s += a[j] * w[j]
+            t += b[j] * w[j]
+        products[i], products[min(i + 1, last)] = s, t
+
+
+def _sparse_dots(X, rows, w, active, products):
+    for i in range(len(rows)):
+        products[i] = dot(row(X, rows[i]), w, active)
+
+
 @generic
 def add(batch, X, rows, slopes, active):
     """Add slopes[i] * X[rows[i]], on the active features, to the gradient of the batch."""
@@ -169,27 +212,9 @@ def add(batch, X, rows, slopes, active):
 
 
 def _add_dense_rows(batch, X, rows, slopes, active):
-    gradient, m, done = batch.gradient, active.size[0], 0
     batch.count[ROWS] += len(rows)
     batch.count[DENSE_ROWS] += len(rows)
-    if 4 * m < X.shape[1]:
-        for i in range(len(rows)):
-            x, s = X[rows[i]], slopes[i]
-            for a in range(m):
-                j = active.index[a]
-                gradient[j] += s * x[j]
-        return
-    # Four rows at a time pass the gradient through the processor once; the sums stay the same.
-    while done + 4 <= len(rows):
-        a, b, c, d = X[rows[done]], X[rows[done + 1]], X[rows[done + 2]], X[rows[done + 3]]
-        s, t, u, v = slopes[done], slopes[done + 1], slopes[done + 2], slopes[done + 3]
-        for j in range(X.shape[1]):
-            gradient[j] = (((gradient[j] + s * a[j]) + t * b[j]) + u * c[j]) + v * d[j]
-        done += 4
-    for i in range(done, len(rows)):
-        x, s = X[rows[i]], slopes[i]
-        for j in range(X.shape[1]):
-            gradient[j] += s * x[j]
+    accumulate(batch.gradient, X, rows, slopes, active)
 
 
 def _add_sparse_rows(batch, X, rows, slopes, active):
@@ -215,6 +240,39 @@ def _add_sparse_rows(batch, X, rows, slopes, active):
                 fresh[j] = False
                 gradient[j] += slope * x.values[i]
     count[TOUCHED] = n
+
+
+@generic
+def accumulate(target, X, rows, factors, active):
+    """target += factors[i] * X[rows[i]] for each i; of dense rows the active features only."""
+    return _accumulate_sparse if is_sparse(X) else _accumulate_dense
+
+
+def _accumulate_dense(target, X, rows, factors, active):
+    m, done = active.size[0], 0
+    if 4 * m < X.shape[1]:
+        for i in range(len(rows)):
+            x, s = X[rows[i]], factors[i]
+            for a in range(m):
+                j = active.index[a]
+                target[j] += s * x[j]
+        return
+    # Four rows at a time pass the target through the processor once; the sums stay the same.
+    while done + 4 <= len(rows):
+        a, b, c, d = X[rows[done]], X[rows[done + 1]], X[rows[done + 2]], X[rows[done + 3]]
+        s, t, u, v = factors[done], factors[done + 1], factors[done + 2], factors[done + 3]
+        for j in range(X.shape[1]):
+            target[j] = (((target[j] + s * a[j]) + t * b[j]) + u * c[j]) + v * d[j]
+        done += 4
+    for i in range(done, len(rows)):
+        x, s = X[rows[i]], factors[i]
+        for j in range(X.shape[1]):
+            target[j] += s * x[j]
+
+
+def _accumulate_sparse(target, X, rows, factors, active):
+    for i in range(len(rows)):
+        axpy(target, row(X, rows[i]), factors[i])
 
 
 @generic
@@ -245,7 +303,8 @@ def squares(x, inside):
 def _sparse_squares(x, inside):
     total = 0.0
     for i in range(len(x.values)):
-        total += x.values[i] * x.values[i] * inside[x.indices[i]]
+        v = np.float64(x.values[i])
+        total += v * v * inside[x.indices[i]]
     return total
 
 
@@ -333,17 +392,43 @@ def descend_and_clear(w, other, batch, active, rate, other_rate):
     batch.count[TOUCHED] = 0
 
 
-@kernel
-def update_moments(moments, X, rows):
-    """Take these rows of X into the running moments."""
-    total, square = moments.total, moments.square
-    for r in rows:
-        x = row(X, r)
-        for i in range(length(x)):
-            j, v = entry(x, i)
-            total[j] += v
-            square[j] += v * v
+@generic
+def update_moments(moments, X, rows, y, active):
+    """Take these rows of X, with the weights that y tells, into the running moments.
+
+    None for y: all weights are 1. Dense rows go through the active features only.
+    """
+    return _update_sparse if is_sparse(X) else _update_dense
+
+
+def _update_dense(moments, X, rows, y, active):
+    total, square, m, done = moments.total, moments.square, active.size[0], 0
     moments.rows[0] += len(rows)
+    while 4 * m >= X.shape[1] and done + 4 <= len(rows):
+        e, f, g, h = rows[done], rows[done + 1], rows[done + 2], rows[done + 3]
+        a, b, c, d = X[e], X[f], X[g], X[h]
+        s, t, u, v = weight_in(y, e), weight_in(y, f), weight_in(y, g), weight_in(y, h)
+        for j in range(X.shape[1]):
+            total[j] = (((total[j] + s * a[j]) + t * b[j]) + u * c[j]) + v * d[j]
+            more = ((square[j] + s * a[j] * a[j]) + t * b[j] * b[j]) + u * c[j] * c[j]
+            square[j] = more + v * d[j] * d[j]
+        done += 4
+    for r in rows[done:]:
+        x, s = X[r], weight_in(y, r)
+        for j in active.index[:m]:
+            total[j] += s * x[j]
+            square[j] += s * x[j] * x[j]
+
+
+def _update_sparse(moments, X, rows, y, active):
+    total, square = moments.total, moments.square
+    moments.rows[0] += len(rows)
+    for r in rows:
+        x, s = row(X, r), weight_in(y, r)
+        for e in range(length(x)):
+            j, v = entry(x, e)
+            total[j] += s * v
+            square[j] += s * v * v
 
 
 @kernel

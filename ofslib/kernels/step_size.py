@@ -11,27 +11,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ofslib._jit import kernel
+from ofslib._jit import REORDERED_SUMS, generic, kernel
 from ofslib.kernels.losses import curvature, majorant, slope, weight
 from ofslib.kernels.rows import (
     ROWS,
     Moments,
+    accumulate,
     axpy,
-    dot,
-    entry,
+    dots,
     in_batch,
-    length,
     new_moments,
     row,
     squares,
     swept,
     touch,
+    update_moments,
 )
 
 # Once steps are made, only every so many mini-batches are observed, and count with this weight;
 # where each touches few features, fewer from the mini-batch SETTLED on.
 PERIOD, WEIGHT = 4, 0.2
 RARELY, SETTLED = 16, 256
+FEW = 4  # rows that are observed at a time: they are still in the processor's cache
 
 
 class StepSize(NamedTuple):
@@ -75,39 +76,43 @@ def add_slopes(step_size, y, rows, margins, loss):
 @kernel
 def observe(step_size, X, y, rows, margins, loss, batch, active):
     """Take these rows of the mini-batch, with these margins, into the estimate."""
-    image, direction, moments = step_size.image, step_size.direction, step_size.moments
-    batches, observed = step_size.batches, step_size.rows
-    moments.rows[0] += len(rows)
-    for i in range(len(rows)):
-        x, a, w = row(X, rows[i]), majorant(loss, margins[i]), weight(y[rows[i]])
+    image, direction, observed = step_size.image, step_size.direction, step_size.rows
+    factors = np.empty(len(rows))
+    for r in rows:
+        step_size.weight[0] += weight(y[r])
+        step_size.energy[0] += weight(y[r]) * squares(row(X, r), step_size.inside)
+        # The first row that is not zero points, on average, where the variance is.
+        known = step_size.batches[0] > 0 or observed[0] > 0
+        if not known:
+            axpy(direction, row(X, r), 1.0)
+            known = normalise(direction, active)
+        observed[0] += known
+    update_moments(step_size.moments, X, rows, y, active)
+    dots(X, rows, direction, active, factors)
+    for i, r in enumerate(rows):
+        a = majorant(loss, margins[i])
         step_size.curvature[0] += a
-        step_size.weight[0] += w
-        for e in range(length(x)):
-            j, v = entry(x, e)
-            moments.total[j] += w * v
-            moments.square[j] += w * v * v
-        step_size.energy[0] += w * squares(x, step_size.inside)
-        if batches[0] == 0 and observed[0] == 0:
-            # The first row that is not zero points, on average, where the variance is.
-            axpy(direction, x, 1.0)
-            if not normalise(direction, active):
-                continue
-        axpy(image, x, w * a * dot(x, direction, active) / step_size.size[0])
-        if slope(loss, margins[i], y[rows[i]]) == 0.0:
-            touch(batch, x, active)
-        observed[0] += 1
+        factors[i] = weight(y[r]) * a * factors[i] / step_size.size[0]
+        if slope(loss, margins[i], y[r]) == 0.0:
+            touch(batch, row(X, r), active)
+    accumulate(image, X, rows, factors, active)
 
 
 @kernel
 def normalise(v, active):
     """Give v, on the active features, length one; returns whether it is not zero."""
-    size = 0.0
+    square = 0.0
     for j in active.index[: active.size[0]]:
-        size += v[j] * v[j]
-    if size > 0.0:
-        for j in active.index[: active.size[0]]:
-            v[j] /= np.sqrt(size)
-    return size > 0.0
+        square += v[j] * v[j]
+    shorten(v, active, square)
+    return square > 0.0
+
+
+@kernel
+def shorten(v, active, square):
+    """Divide v, the sum of whose squares is `square`, by its length, unless this is 0."""
+    for j in active.index[: active.size[0] if square > 0.0 else 0]:
+        v[j] /= np.sqrt(square)
 
 
 @kernel
@@ -132,7 +137,6 @@ def end_batch(step_size, batch, active, burn_in):
         for j in active.index[: active.size[0] if square > 0.0 else 0]:
             v[j] = old / size[0] * v[j] + new * u[j] / n
             u[j] = 0.0
-        normalise(v, active)
         size[0] = 1.0
         measure(step_size, active)
     else:
@@ -155,26 +159,27 @@ def mean_weight(step_size):
 
 @kernel
 def measure(step_size, active):
-    """Take the trace anew, the sum over the active features of their mean squares."""
-    total, moments = 0.0, step_size.moments
+    """Take the trace anew, the sum over the active features of their mean squares.
+
+    Gives the direction length one, and returns the square of the length that it had.
+    """
+    v, moments, square, total = step_size.direction, step_size.moments, 0.0, 0.0
     for j in active.index[: active.size[0]]:
+        square += v[j] * v[j]
         total += moments.square[j]
+    shorten(v, active, square)
     step_size.energy[0] = total
     step_size.trace[0] = total / moments.rows[0]
+    return square
 
 
 @kernel
 def drop_features(step_size, active, dropped):
     """The features `dropped` leave the model."""
-    v, left = step_size.direction, 0.0
     for j in dropped:
-        v[j] = 0.0
+        step_size.direction[j] = 0.0
         step_size.inside[j] = False
-    for j in active.index[: active.size[0]]:
-        left += v[j] * v[j]
-    step_size.norm[0] *= left
-    normalise(v, active)
-    measure(step_size, active)
+    step_size.norm[0] *= measure(step_size, active)
 
 
 @kernel
@@ -186,17 +191,33 @@ def settle(step_size, active):
 
 
 @kernel
-def rate_of_batch(step_size, batch, active, loss):
-    """The largest step at which this mini-batch's own slopes do not overshoot.
+def rate_of_batch(step_size, batch, active, loss, rate):
+    """The rate, or the largest one at which this mini-batch's own slopes do not overshoot.
 
-    A step changes its slopes s by - rate c X X' s / n; beyond this rate their product with s falls
+    A step changes its slopes s by - rate c X X' s / n; beyond that one their product with s falls
     below - |s|^2. Rows much heavier than most, of which the means know nothing, bind it.
     """
-    square, g = 0.0, batch.gradient
-    for j in in_batch(batch, active):
+    g, features, square = batch.gradient, in_batch(batch, active), 0.0
+    most = 2.0 * batch.count[ROWS] * step_size.slopes[0]
+    # Most often far from it, which a sum in any order tells, and that is the faster one.
+    if most > 1.001 * rate * curvature(loss) * about_squares(g, features):
+        return rate
+    for j in features:
         square += g[j] * g[j]
-    n, slopes = batch.count[ROWS], step_size.slopes[0]
-    return 2.0 * n * slopes / (curvature(loss) * square) if square > 0.0 else np.inf
+    return min(rate, most / (curvature(loss) * square)) if square > 0.0 else rate
+
+
+@generic(**REORDERED_SUMS)
+def about_squares(v, places):
+    """The sum of the squares of v at these places."""
+    return _about_squares
+
+
+def _about_squares(v, places):
+    total = 0.0
+    for j in places:
+        total += v[j] * v[j]
+    return total
 
 
 @kernel

@@ -11,7 +11,7 @@ from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES, LOSSES, Loss, total, value
-from ofslib.kernels.rows import CSR, ROWS, Block, Moments
+from ofslib.kernels.rows import CSR, ROWS, Block, Moments, copy_rows
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
     POSITIVE,
@@ -86,21 +86,40 @@ def _blocks(X, targets: list[np.ndarray], order) -> Iterator[list[Block]]:
 
     Of each part of them a block with the targets of each model.
     """
-    ready = True
+    ready, size = True, _VALUES_PER_BLOCK
     if not isinstance(X, np.ndarray):
         X = X if isinstance(X, CSR) else kernel_csr(X)
-        size = _VALUES_PER_BLOCK * len(order) // max(1, len(X.data))
+        size = size * len(order) // max(1, len(X.data))
     else:
-        ready = X.dtype == np.float64 and X.flags.c_contiguous and X.flags.writeable
-        size = (_VALUES_PER_BLOCK if ready else _VALUES_PER_COPY) // X.shape[1]
+        ready = X.flags.c_contiguous and X.flags.writeable
+        # Rows here and there of columns that lie together cost a line of the cache for each value,
+        # unless most rows are read at once.
+        if not ready and not (_by_columns(X) and (np.diff(order) != 1).any()):
+            size = _VALUES_PER_COPY
+        size //= X.shape[1]
     size = max(1, size)
     for i in range(0, len(order), size):
         part = order[i : i + size]
         if ready:
             yield [Block(X, y, part, np.empty(len(part))) for y in targets]
         else:
-            copied, rows = np.array(X[part], dtype=np.float64, order="C"), np.arange(len(part))
-            yield [Block(copied, y[part], rows, np.empty(len(part))) for y in targets]
+            copied, rows, places = _copied(X, part)
+            yield [Block(copied, y[rows], places, np.empty(len(part))) for y in targets]
+
+
+def _by_columns(X) -> bool:
+    return abs(X.strides[0]) < abs(X.strides[1])
+
+
+def _copied(X, part) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of X in C order, ascending where that is faster; which they are; each one's place."""
+    if not _by_columns(X):
+        return np.ascontiguousarray(X[part]), part, np.arange(len(part))
+    ascending, places = np.argsort(part), np.empty_like(part)
+    places[ascending] = np.arange(len(part))
+    copied = np.empty((len(part), X.shape[1]), X.dtype)
+    copy_rows(X.T, part[ascending], copied)
+    return copied, part[ascending], places
 
 
 def kernel_csr(X) -> CSR:
@@ -110,7 +129,7 @@ def kernel_csr(X) -> CSR:
     if not X.has_canonical_format:  # which `checked` has set
         X = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape, copy=True)
         X.sum_duplicates()
-    data = np.require(X.data, np.float64, "CW")
+    data = np.require(X.data, requirements="CW")
     indices = np.require(X.indices, np.int32, "CW").view(np.uint32)
     return CSR(data, indices, np.require(X.indptr, np.int64, "CW"))
 
