@@ -13,7 +13,16 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels.losses import slope
 from ofslib.kernels.penalties import shrunk, soft
-from ofslib.kernels.penalty_grid import TILE, AdaptiveHyper, begin_step, choose, gradient
+from ofslib.kernels.penalty_grid import (
+    DUE,
+    LISTED,
+    TILE,
+    AdaptiveHyper,
+    begin_step,
+    choose,
+    gradient,
+    list_known,
+)
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import estimator
 from ofslib.streams.penalised import Penalised
@@ -78,22 +87,49 @@ def coefficients(state, hp):
 
 
 @kernel
+def late(grid, features, hp):
+    """Make up for the shrinkages of these features."""
+    squares, had, nonzeros, l1, now = (
+        grid.memory[0],
+        grid.had,
+        grid.nonzeros,
+        grid.l1,
+        grid.steps[0],
+    )
+    eta, delta = hp.learning_rate, hp.delta
+    for j in features:
+        times = float(now - had[j])
+        if times == 0.0 or j == len(had) - 1:
+            continue
+        had[j], w, square = now, grid.W[j], squares[j]
+        for q in range(len(l1)):
+            threshold = eta / (delta + np.sqrt(square[q])) * l1[q]
+            new = shrunk(w[q], times, threshold, 1.0)
+            nonzeros[q] += np.int64(new != 0.0) - np.int64(w[q] != 0.0)
+            w[q] = new
+
+
+@kernel
 def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
     squares, eta = grid.memory[0], hp.learning_rate
-    if not begin_step(grid, hp.loss, True):
+    if not begin_step(grid, hp, True, late):
         return False
-    W, l1, nonzeros, last = grid.W, grid.l1, grid.nonzeros, len(grid.w) - 1
-    for start in range(0, grid.n_features[0], TILE):
+    l1, nonzeros, last = grid.l1, grid.nonzeros, len(grid.w) - 1
+    for start in range(0, grid.count[LISTED], TILE):
         features, gradients = gradient(grid, start)
         for i, j in enumerate(features):
-            w, square, g = W[j], squares[j], gradients[i]
+            w, square, g, grid.had[j] = grid.W[j], squares[j], gradients[i], grid.steps[0]
             for q in range(len(l1)):
                 square[q] += g[q] * g[q]
                 rate = eta / (hp.delta + np.sqrt(square[q]))
-                w[q] = soft(w[q] - rate * g[q], rate * l1[q] if j < last else 0.0)
-                nonzeros[q] += w[q] != 0.0 and j < last
-    choose(grid, W, hp.k)
+                new = soft(w[q] - rate * g[q], rate * l1[q] if j < last else 0.0)
+                if j < last:
+                    nonzeros[q] += np.int64(new != 0.0) - np.int64(w[q] != 0.0)
+                w[q] = new
+    if grid.count[DUE]:
+        late(grid, list_known(grid), hp)
+        choose(grid, grid.W, hp.k)
     return True
 
 
@@ -106,7 +142,8 @@ class AdaFobosClassifier(Adaptive, RowClassifier, Penalised):
     instead. Cost: O(entries of the row) per row with one penalty; O(p * n_penalties) with `k`.
     """
 
-    fold, step_all, coefficients, arrays, hyper = fold, step_all, coefficients, 1, AdaptiveHyper
+    fold, step_all, late, coefficients = fold, step_all, late, coefficients
+    arrays, hyper = 1, AdaptiveHyper
     frozen = ("learning_rate", "delta")
 
     def _new_one(self, n_features):

@@ -11,7 +11,16 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels.losses import slope
 from ofslib.kernels.penalties import soft
-from ofslib.kernels.penalty_grid import TILE, AdaptiveHyper, begin_step, choose, gradient
+from ofslib.kernels.penalty_grid import (
+    DUE,
+    LISTED,
+    TILE,
+    AdaptiveHyper,
+    begin_step,
+    choose,
+    gradient,
+    list_known,
+)
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import estimator
 from ofslib.streams.penalised import Penalised
@@ -59,23 +68,40 @@ def learn(sums, j, g, delta):
 
 
 @kernel
+def late(grid, features, hp):
+    """Take the coefficients of these features from their sums of gradients."""
+    G, squares = grid.memory[0], grid.memory[1]
+    had, nonzeros, t = grid.had, grid.nonzeros, grid.steps[0]
+    for j in features:
+        if had[j] == t:
+            continue
+        had[j], w, total, square = t, grid.W[j], G[j], squares[j]
+        for q in range(len(w)):
+            threshold = t * grid.l1[q] if j < len(had) - 1 else 0.0
+            new = -hp.learning_rate * soft(total[q], threshold) / (hp.delta + np.sqrt(square[q]))
+            if j < len(had) - 1:
+                nonzeros[q] += np.int64(new != 0.0) - np.int64(w[q] != 0.0)
+            w[q] = new
+
+
+@kernel
 def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
-    G, squares, eta = grid.memory[0], grid.memory[1], hp.learning_rate
-    if not begin_step(grid, hp.loss, True):
+    G, squares = grid.memory[0], grid.memory[1]
+    if not begin_step(grid, hp, True, late):
         return False
-    W, l1, nonzeros, t, last = grid.W, grid.l1, grid.nonzeros, grid.steps[0], len(grid.w) - 1
-    for start in range(0, grid.n_features[0], TILE):
+    for start in range(0, grid.count[LISTED], TILE):
         features, gradients = gradient(grid, start)
         for i, j in enumerate(features):
-            w, total, square, g = W[j], G[j], squares[j], gradients[i]
-            for q in range(len(l1)):
+            total, square, g = G[j], squares[j], gradients[i]
+            for q in range(len(g)):
                 total[q] += g[q]
                 square[q] += g[q] * g[q]
-                threshold = t * l1[q] if j < last else 0.0
-                w[q] = -eta * soft(total[q], threshold) / (hp.delta + np.sqrt(square[q]))
-                nonzeros[q] += w[q] != 0.0 and j < last
-    choose(grid, W, hp.k)
+        if grid.count[DUE]:
+            late(grid, features, hp)
+    if grid.count[DUE]:
+        late(grid, list_known(grid), hp)
+        choose(grid, grid.W, hp.k)
     return True
 
 
@@ -94,7 +120,8 @@ class ARDAClassifier(Adaptive, RowClassifier, Penalised):
     one penalty; O(p * n_penalties) per row with `k`.
     """
 
-    fold, step_all, coefficients, arrays, hyper = fold, step_all, coefficients, 2, AdaptiveHyper
+    fold, step_all, late, coefficients = fold, step_all, late, coefficients
+    arrays, hyper = 2, AdaptiveHyper
     frozen = ("delta",)
 
     def _new_one(self, n_features):

@@ -13,7 +13,7 @@ from ofslib.kernels import rows
 from ofslib.kernels.losses import Loss
 from ofslib.kernels.minibatch import gather, pace
 from ofslib.kernels.penalties import soft
-from ofslib.kernels.penalty_grid import TILE, begin_step, choose, gradient
+from ofslib.kernels.penalty_grid import LISTED, TILE, begin_step, choose, gradient, never_late
 from ofslib.streams.parameters import POSITIVE, estimator, param
 from ofslib.streams.penalised import PenalisedBatches
 from ofslib.streams.row_stream import RowRegressor
@@ -70,9 +70,9 @@ def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
     eta, rho, l1, nonzeros = hp.learning_rate, hp.rho, grid.l1, grid.nonzeros
     W, U = grid.memory[SPARSE], grid.memory[DUAL]
-    if not begin_step(grid, hp.loss, False):
+    if not begin_step(grid, hp, False, never_late):
         return False
-    for start in range(0, grid.n_features[0], TILE):
+    for start in range(0, grid.count[LISTED], TILE):
         features, gradients = gradient(grid, start)
         for i, j in enumerate(features):
             b, w, u, g = grid.W[j], W[j], U[j], gradients[i]
@@ -81,8 +81,9 @@ def step_all(grid, hp):
                 w[:] = b
                 continue
             for q in range(len(l1)):
-                b[q], w[q], u[q] = update(b[q], w[q], u[q], g[q], l1[q], eta, rho)
-                nonzeros[q] += w[q] != 0.0
+                before = w[q]
+                b[q], w[q], u[q] = update(b[q], before, u[q], g[q], l1[q], eta, rho)
+                nonzeros[q] += np.int64(w[q] != 0.0) - np.int64(before != 0.0)
     choose(grid, W, hp.k)
     return True
 
@@ -122,7 +123,8 @@ class SADMMRegressor(RowRegressor, PenalisedBatches):
     learning_rate: float = param("Step size eta of the mean gradient.", POSITIVE, default=1e-3)
     rho: float = param("Weight of the difference between b and w.", POSITIVE, default=1.0)
 
-    fold, step, step_all, arrays, hyper = fold, step, step_all, 2, Hyper
+    fold, step, step_all, late = fold, step, step_all, never_late
+    arrays, hyper = 2, Hyper
     coefficients, frozen = coefficients, ("learning_rate", "rho")
 
     def _new_one(self, n_features):

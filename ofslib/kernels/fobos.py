@@ -12,8 +12,17 @@ from ofslib._jit import kernel
 from ofslib.kernels import rows
 from ofslib.kernels.losses import Loss
 from ofslib.kernels.minibatch import gather, pace
-from ofslib.kernels.penalties import shrunk, soft
-from ofslib.kernels.penalty_grid import TILE, begin_step, choose, gradient
+from ofslib.kernels.penalties import shrunk, shrunk_by, soft
+from ofslib.kernels.penalty_grid import (
+    DUE,
+    LISTED,
+    PENDING,
+    TILE,
+    begin_step,
+    choose,
+    gradient,
+    list_known,
+)
 
 
 class Hyper(NamedTuple):
@@ -105,28 +114,55 @@ def settle(state, hp):
     if isinstance(state, State):
         state.w[:] = coefficients(state, hp)
         state.had[:] = state.all_had[:] = state.shrinkages[0]
+    elif (state.had < state.steps // hp.period)[state.known].any():
+        late(state, list_known(state), hp)
+
+
+@kernel
+def late(grid, features, hp):
+    """Make up for the shrinkages of these features."""
+    had, nonzeros, l1, now = grid.had, grid.nonzeros, grid.l1, grid.steps[0] // hp.period
+    theta, factor, unit = hp.theta, hp.factor, hp.period * hp.learning_rate
+    for j in features:
+        times = float(now - had[j])
+        if times == 0.0 or j == len(had) - 1:
+            continue
+        had[j], w, power = now, grid.W[j], factor**times
+        for q in range(len(l1)):
+            small = shrunk_by(w[q], times, unit * l1[q], factor, power)
+            new = w[q] if abs(w[q]) > theta else small
+            nonzeros[q] += np.int64(new != 0.0) - np.int64(w[q] != 0.0)
+            w[q] = new
 
 
 @kernel
 def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
-    if not begin_step(grid, hp.loss, True):
+    if not begin_step(grid, hp, True, late):
         return False
-    W, l1, nonzeros, rate = grid.W, grid.l1, grid.nonzeros, hp.learning_rate
-    due, last = grid.steps[0] % hp.period == 0, len(W) - 1
-    for start in range(0, grid.n_features[0], TILE):
+    W, l1, nonzeros, rate, count = grid.W, grid.l1, grid.nonzeros, hp.learning_rate, grid.count
+    due, last, now = grid.steps[0] % hp.period == 0, len(W) - 1, grid.steps[0] // hp.period
+    if hp.period > 1:
+        # Between two shrinkages there is nothing to choose.
+        count[DUE], count[PENDING] = due, 0
+    for start in range(0, count[LISTED], TILE):
         features, G = gradient(grid, start)
         for i, j in enumerate(features):
-            w, g = W[j], G[i]
-            for q in range(len(l1)):
-                if j == last:
+            w, g, grid.had[j] = W[j], G[i], now
+            if j == last:
+                for q in range(len(l1)):
                     g[q] *= pace(hp, grid.steps[0], grid.curvature[:, q], hp.least)
-                w[q] -= rate * g[q]
-                if due and j < last:
-                    small = hp.factor * soft(w[q], hp.period * rate * l1[q])
-                    w[q] = w[q] if abs(w[q]) > hp.theta else small
-                    nonzeros[q] += w[q] != 0.0
-    if due:
+                    w[q] -= rate * g[q]
+                continue
+            for q in range(len(l1)):
+                new = w[q] - rate * g[q]
+                if due:
+                    small = hp.factor * soft(new, hp.period * rate * l1[q])
+                    new = new if abs(new) > hp.theta else small
+                nonzeros[q] += np.int64(new != 0.0) - np.int64(w[q] != 0.0)
+                w[q] = new
+    if count[DUE]:
+        late(grid, list_known(grid), hp)
         choose(grid, W, hp.k)
     return True
 

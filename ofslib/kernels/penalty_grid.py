@@ -1,8 +1,9 @@
 """Learning with many l1 penalties at once, so that one pass gives a model with at most k features.
 
 Column q of the coefficients belongs to penalty q. Two products of matrices per mini-batch give
-the predictions and the gradients of all columns. What has neither a coefficient nor a value in the
-mini-batch is left out: of sparse rows most features.
+the predictions and the gradients of all columns, of sparse rows sums over their entries. What a
+step does to a feature that does not occur in it waits until it occurs, or until the model is chosen:
+where features are many, once so many have occurred that this is no more work than the steps.
 """
 
 from typing import NamedTuple
@@ -16,6 +17,10 @@ from ofslib.kernels.selection import kth_largest
 
 # Features whose gradients are computed at once: they stay in the processor's cache.
 TILE = 64
+# Positions in `PenaltyGrid.count`: features of the step; those that ever occurred and are not at
+# rest; of how many there were steps since the model was chosen; whether it is to be chosen after
+# this step, whether it should have been, and whether the mini-batch is dense
+LISTED, KNOWN, WORK, DUE, PENDING, DENSE = range(6)
 
 
 class AdaptiveHyper(NamedTuple):
@@ -40,8 +45,10 @@ class PenaltyGrid(NamedTuple):
     slopes: np.ndarray  # (batch_size, m) predictions, then slopes of the loss / rows
     # (p + 1,) uint32: the first `n_features[0]` are those that the step is about, ascending
     features: np.ndarray
-    n_features: np.ndarray  # (1,) int64
-    about: np.ndarray  # (p + 1,) bool: whether the feature is one of them
+    count: np.ndarray  # (6,) int64
+    met: np.ndarray  # (p + 1,) bool: whether the feature is one of them
+    known: np.ndarray  # (p + 1,) bool: whether it may have a coefficient for some penalty
+    had: np.ndarray  # (p + 1,) int64: steps, or shrinkages, that its coefficients have had
     tile: np.ndarray  # (TILE, batch_size) some columns of `rows`
     g: np.ndarray  # (TILE, m) gradient by the coefficients of these
     # (2, m) of the losses of all rows so far, and how many rows these are: the intercepts' pace
@@ -68,8 +75,10 @@ def new_grid(p: int, batch_size: int, penalties: int, bounds, arrays: int) -> Pe
         weights=np.zeros(batch_size),
         slopes=np.zeros((batch_size, penalties)),
         features=np.zeros(p + 1, np.uint32),
-        n_features=np.zeros(1, np.int64),
-        about=np.zeros(p + 1, bool),
+        count=np.zeros(6, np.int64),
+        met=np.zeros(p + 1, bool),
+        known=np.zeros(p + 1, bool),
+        had=np.zeros(p + 1, np.int64),
         tile=np.zeros((TILE, batch_size)),
         g=np.zeros((TILE, penalties)),
         curvature=np.zeros((2, penalties)),
@@ -112,58 +121,78 @@ def hold(grid, block, start, intercept):
 
 @kernel
 def list_features(grid, may_rest):
-    """List the features that the step is about: all but those that stay as they are.
+    """List the features that the step is about: those with a value in the mini-batch.
 
-    These have no value in the mini-batch, and no coefficient for any penalty; unless it may rest,
-    never had a value.
+    Unless they may rest, those that ever had a value.
     """
-    features, about, W, last, n = grid.features, grid.about, grid.W, len(grid.w) - 1, 0
-    for j in range(last if may_rest else 0):
-        if about[j]:
-            # Of the least penalties first: they leave most coefficients.
-            q = len(grid.l1) - 1
-            while q >= 0 and W[j, q] == 0.0:
-                q -= 1
-            about[j] = q >= 0
+    features, met, known, count = grid.features, grid.met, grid.known, grid.count
+    last, n, entries = len(met) - 1, 0, 0
+    if may_rest:
+        met[:last] = False
+    met[last] = True
     for x in grid.rows[: grid.held[0]]:
         for j in range(last):
-            about[j] |= x[j] != 0.0
-    about[last] = True
+            met[j] |= x[j] != 0.0
+            entries += x[j] != 0.0
     for j in range(last + 1):
         features[n] = j
-        n += about[j]
-    grid.n_features[0] = n
+        n += met[j]
+        count[KNOWN] += met[j] and not known[j]
+        known[j] |= met[j]
+    count[LISTED] = n
+    count[WORK] += n
+    count[DUE] = 2 * count[WORK] >= count[KNOWN]
+    count[PENDING] = not count[DUE]
+    # To pass all coefficients through the processor pays only if the rows hold much of them.
+    count[DENSE] = 4 * entries > grid.held[0] * last
 
 
 @kernel
-def predict_all(grid):
+def list_known(grid):
+    """List, and return, the features that may have coefficients."""
+    n = 0
+    for j in range(len(grid.known)):
+        grid.features[n] = j
+        n += grid.known[j]
+    return grid.features[:n]
+
+
+@kernel
+def predict_all(grid, hp, late):
     """Write the predictions of all penalties for the held rows into `slopes`."""
-    n, slopes, entries = grid.held[0], grid.slopes, 0
-    for x in grid.rows[:n]:
-        for v in x:
-            entries += v != 0.0
-    # To pass W through the processor pays only if the rows hold much of it.
-    if 4 * entries > len(grid.W):
-        np.dot(grid.rows, grid.W, slopes)
+    rows, slopes, features = grid.rows, grid.slopes, grid.features[: grid.count[LISTED]]
+    if grid.count[DENSE]:
+        late(grid, features, hp)
+        np.dot(rows, grid.W, slopes)
         return
     slopes[:] = 0.0
-    for i in range(n):
-        for j in grid.features[: grid.n_features[0]]:
-            v = grid.rows[i, j]
-            if v != 0.0:
-                for q in range(len(grid.l1)):
-                    slopes[i, q] += v * grid.W[j, q]
+    for start in range(0, len(features), TILE):
+        part = features[start : start + TILE]
+        late(grid, part, hp)
+        for j in part:
+            w = grid.W[j]
+            for i in range(grid.held[0]):
+                v = rows[i, j]
+                if v != 0.0:
+                    for q in range(len(w)):
+                        slopes[i, q] += v * w[q]
 
 
 @kernel
-def begin_step(grid, loss, may_rest):
+def never_late(grid, features, hp):
+    """Of a method in which no feature waits."""
+
+
+@kernel
+def begin_step(grid, hp, may_rest, late):
     """Turn the held rows into slopes, and hold none; returns whether all predictions are finite.
 
-    `may_rest`: whether a feature without coefficients stays as it is until it has a value.
+    `may_rest`: whether a feature that does not occur can wait. Then a kernel
+    `late(grid, features, hyper)` does what it has waited for.
     """
-    n, m, slopes = grid.held[0], len(grid.l1), grid.slopes
+    n, m, slopes, loss = grid.held[0], len(grid.l1), grid.slopes, hp.loss
     list_features(grid, may_rest)
-    predict_all(grid)
+    predict_all(grid, hp, late)
     slopes[n:] = 0.0
     for i in range(n):
         for q in range(m):
@@ -175,7 +204,6 @@ def begin_step(grid, loss, may_rest):
     grid.curvature[1] += n
     if grid.l1[0] == 0.0:
         set_penalties(grid)
-    grid.nonzeros[:] = 0
     grid.held[0] = 0
     grid.steps[0] += 1
     return True
@@ -184,7 +212,7 @@ def begin_step(grid, loss, may_rest):
 @kernel
 def set_penalties(grid):
     """Set the penalties: from the largest gradient of the first mini-batch to 1/1000 of it."""
-    high, m, last = 0.0, len(grid.l1), grid.n_features[0] - 1
+    high, m, last = 0.0, len(grid.l1), grid.count[LISTED] - 1
     for start in range(0, last, TILE):
         _, G = gradient(grid, start)
         for g in G[: last - start]:
@@ -199,13 +227,23 @@ def gradient(grid, start):
 
     Returns these features, or those that there are, and one row for each of them.
     """
-    rows, features = grid.rows, grid.features[start : min(start + TILE, grid.n_features[0])]
+    rows, features = grid.rows, grid.features[start : min(start + TILE, grid.count[LISTED])]
+    g = grid.g[: len(features)]
+    if not grid.count[DENSE]:
+        g[:] = 0.0
+        for c in range(len(features)):
+            for i in range(len(rows)):
+                v = rows[i, features[c]]
+                if v != 0.0:
+                    for q in range(g.shape[1]):
+                        g[c, q] += v * grid.slopes[i, q]
+        return features, g
     tile = grid.tile[: len(features)]
     for i in range(len(rows)):
         for c in range(len(tile)):
             tile[c, i] = rows[i, features[c]]
-    np.dot(tile, grid.slopes, grid.g[: len(tile)])
-    return features, grid.g[: len(tile)]
+    np.dot(tile, grid.slopes, g)
+    return features, g
 
 
 @kernel
@@ -213,7 +251,8 @@ def choose(grid, W, k):
     """Take the column of W with the most coefficients that are not zero, but not more than k.
 
     Of equals the one of the smallest penalty. If none has from 1 to k of them, the k largest
-    coefficients (of equals the lower index) of the column with the fewest more are taken.
+    coefficients (of equals the lower index) of the column with the fewest more are taken. None of
+    the known features may be late.
     """
     nonzeros, chosen, nearest, w = grid.nonzeros, -1, -1, grid.w
     for q in range(len(grid.l1)):
@@ -224,8 +263,16 @@ def choose(grid, W, k):
             nearest = q
     truncate = nearest >= 0 and (chosen < 0 or nonzeros[chosen] == 0)
     grid.truncated[0], grid.truncated[1] = nonzeros[nearest] if truncate else 0, nearest
-    for j in grid.features[: grid.n_features[0]]:
+    features, count = list_known(grid), grid.count
+    count[WORK] = count[PENDING] = 0
+    for j in features:
         w[j] = W[j, nearest if truncate else chosen]
+        # Of the least penalties first: they leave most coefficients.
+        q = len(grid.l1) - 1
+        while q >= 0 and W[j, q] == 0.0:
+            q -= 1
+        grid.known[j] = q >= 0 or j == len(w) - 1
+        count[KNOWN] -= not grid.known[j]
     if truncate:
         sizes = np.abs(w[:-1])
         cut, above = kth_largest(sizes.copy(), len(sizes), k), 0
