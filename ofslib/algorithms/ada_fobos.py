@@ -22,6 +22,7 @@ from ofslib.kernels.penalty_grid import (
     choose,
     gradient,
     list_known,
+    put,
 )
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import estimator
@@ -87,48 +88,53 @@ def coefficients(state, hp):
 
 
 @kernel
-def late(grid, features, hp):
-    """Make up for the shrinkages of these features."""
-    squares, had, nonzeros, l1, now = (
-        grid.memory[0],
-        grid.had,
-        grid.nonzeros,
-        grid.l1,
-        grid.steps[0],
-    )
-    eta, delta = hp.learning_rate, hp.delta
-    for j in features:
-        times = float(now - had[j])
-        if times == 0.0 or j == len(had) - 1:
-            continue
-        had[j], w, square = now, grid.W[j], squares[j]
-        for q in range(len(l1)):
-            threshold = eta / (delta + np.sqrt(square[q])) * l1[q]
-            new = shrunk(w[q], times, threshold, 1.0)
-            nonzeros[q] += np.int64(new != 0.0) - np.int64(w[q] != 0.0)
-            w[q] = new
+def caught_up(w, square, l1, times, eta, delta, new):
+    """Write the coefficients w of a feature after so many shrinkages."""
+    for q in range(len(new)):
+        new[q] = shrunk(w[q], times, eta / (delta + np.sqrt(square[q])) * l1[q], 1.0)
+
+
+@kernel
+def late(grid, features, hp, keep):
+    """Make up for the shrinkages of these features; kept in any case, as roots take long."""
+    squares, had, now = grid.memory[0], grid.had, grid.steps[0]
+    for c, j in enumerate(features):
+        times, w, new = float(now - had[j]), grid.W[j], grid.coefs[0 if keep else c]
+        if times > 0.0 and j < len(had) - 1:
+            had[j] = now
+            caught_up(w, squares[j], grid.l1, times, hp.learning_rate, hp.delta, new)
+            put(w, new, grid.nonzeros)
+        elif not keep:
+            new[:] = w
+
+
+@kernel
+def learn_all(w, square, g, l1, eta, delta, new):
+    """Take in the gradients g by the coefficients w of a feature, and shrink these."""
+    for q in range(len(new)):
+        square[q] += g[q] * g[q]
+        rate = eta / (delta + np.sqrt(square[q]))
+        new[q] = soft(w[q] - rate * g[q], rate * l1[q])
 
 
 @kernel
 def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
-    squares, eta = grid.memory[0], hp.learning_rate
+    squares, new, last = grid.memory[0], grid.coefs[0], len(grid.w) - 1
     if not begin_step(grid, hp, True, late):
         return False
-    l1, nonzeros, last = grid.l1, grid.nonzeros, len(grid.w) - 1
     for start in range(0, grid.count[LISTED], TILE):
         features, gradients = gradient(grid, start)
         for i, j in enumerate(features):
-            w, square, g, grid.had[j] = grid.W[j], squares[j], gradients[i], grid.steps[0]
-            for q in range(len(l1)):
-                square[q] += g[q] * g[q]
-                rate = eta / (hp.delta + np.sqrt(square[q]))
-                new = soft(w[q] - rate * g[q], rate * l1[q] if j < last else 0.0)
-                if j < last:
-                    nonzeros[q] += np.int64(new != 0.0) - np.int64(w[q] != 0.0)
-                w[q] = new
+            l1 = grid.l1 if j < last else np.zeros(len(new))
+            learn_all(grid.W[j], squares[j], gradients[i], l1, hp.learning_rate, hp.delta, new)
+            if j < last:
+                put(grid.W[j], new, grid.nonzeros)
+            else:
+                grid.W[j] = new
+            grid.had[j] = grid.steps[0]
     if grid.count[DUE]:
-        late(grid, list_known(grid), hp)
+        late(grid, list_known(grid), hp, True)
         choose(grid, grid.W, hp.k)
     return True
 

@@ -20,6 +20,7 @@ from ofslib.kernels.penalty_grid import (
     choose,
     gradient,
     list_known,
+    put,
 )
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import estimator
@@ -68,20 +69,31 @@ def learn(sums, j, g, delta):
 
 
 @kernel
-def late(grid, features, hp):
+def coefs_of(total, square, l1, t, eta, delta, new):
+    """Write the coefficients of a feature with these sums."""
+    for q in range(len(new)):
+        new[q] = -eta * soft(total[q], t * l1[q]) / (delta + np.sqrt(square[q]))
+
+
+@kernel
+def late(grid, features, hp, keep):
     """Take the coefficients of these features from their sums of gradients."""
-    G, squares = grid.memory[0], grid.memory[1]
-    had, nonzeros, t = grid.had, grid.nonzeros, grid.steps[0]
-    for j in features:
-        if had[j] == t:
-            continue
-        had[j], w, total, square = t, grid.W[j], G[j], squares[j]
-        for q in range(len(w)):
-            threshold = t * grid.l1[q] if j < len(had) - 1 else 0.0
-            new = -hp.learning_rate * soft(total[q], threshold) / (hp.delta + np.sqrt(square[q]))
-            if j < len(had) - 1:
-                nonzeros[q] += np.int64(new != 0.0) - np.int64(w[q] != 0.0)
-            w[q] = new
+    G, squares, had = grid.memory[0], grid.memory[1], grid.had
+    t, last = grid.steps[0], len(had) - 1
+    for c, j in enumerate(features):
+        new = grid.coefs[0 if keep else c]
+        if had[j] < t:
+            coefs_of(
+                G[j], squares[j], grid.l1, t if j < last else 0, hp.learning_rate, hp.delta, new
+            )
+            if keep:
+                had[j] = t
+                if j < last:
+                    put(grid.W[j], new, grid.nonzeros)
+                else:
+                    grid.W[j] = new
+        elif not keep:
+            new[:] = grid.W[j]
 
 
 @kernel
@@ -98,9 +110,9 @@ def step_all(grid, hp):
                 total[q] += g[q]
                 square[q] += g[q] * g[q]
         if grid.count[DUE]:
-            late(grid, features, hp)
+            late(grid, features, hp, True)
     if grid.count[DUE]:
-        late(grid, list_known(grid), hp)
+        late(grid, list_known(grid), hp, True)
         choose(grid, grid.W, hp.k)
     return True
 

@@ -22,6 +22,7 @@ from ofslib.kernels.penalty_grid import (
     choose,
     gradient,
     list_known,
+    put,
 )
 from ofslib.streams.parameters import NOT_NEGATIVE, POSITIVE, estimator, param
 from ofslib.streams.penalised import PenalisedBatches
@@ -82,18 +83,26 @@ def step(state, hp):
 
 
 @kernel
-def late(grid, features, hp):
+def coefs_of(total, l1, t, scale, more, new):
+    """Write the coefficients of a feature with these sums of gradients."""
+    for q in range(len(new)):
+        new[q] = -scale * soft(total[q], t * l1[q] + more)
+
+
+@kernel
+def late(grid, features, hp, keep):
     """Take the coefficients of these features from their sums of gradients."""
-    G, had, nonzeros, l1, t = grid.memory[0], grid.had, grid.nonzeros, grid.l1, grid.steps[0]
+    G, had, t = grid.memory[0], grid.had, grid.steps[0]
     scale, more = scales(t, hp.l2, hp)
-    for j in features:
-        if had[j] == t or j == len(had) - 1:
-            continue
-        had[j], w, total = t, grid.W[j], G[j]
-        for q in range(len(l1)):
-            new = -scale * soft(total[q], t * l1[q] + more)
-            nonzeros[q] += np.int64(new != 0.0) - np.int64(w[q] != 0.0)
-            w[q] = new
+    for c, j in enumerate(features):
+        new = grid.coefs[0 if keep else c]
+        if had[j] < t and j < len(had) - 1:
+            coefs_of(G[j], grid.l1, t, scale, more, new)
+            if keep:
+                put(grid.W[j], new, grid.nonzeros)
+                had[j] = t
+        elif not keep:
+            new[:] = grid.W[j]
 
 
 @kernel
@@ -113,9 +122,9 @@ def step_all(grid, hp):
                 else:
                     total[q] += g[q]
         if grid.count[DUE]:
-            late(grid, features, hp)
+            late(grid, features, hp, True)
     if grid.count[DUE]:
-        late(grid, list_known(grid), hp)
+        late(grid, list_known(grid), hp, True)
         choose(grid, grid.W, hp.k)
     return True
 

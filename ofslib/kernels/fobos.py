@@ -22,6 +22,7 @@ from ofslib.kernels.penalty_grid import (
     choose,
     gradient,
     list_known,
+    put,
 )
 
 
@@ -115,24 +116,42 @@ def settle(state, hp):
         state.w[:] = coefficients(state, hp)
         state.had[:] = state.all_had[:] = state.shrinkages[0]
     elif (state.had < state.steps // hp.period)[state.known].any():
-        late(state, list_known(state), hp)
+        late(state, list_known(state), hp, True)
 
 
 @kernel
-def late(grid, features, hp):
-    """Make up for the shrinkages of these features."""
-    had, nonzeros, l1, now = grid.had, grid.nonzeros, grid.l1, grid.steps[0] // hp.period
-    theta, factor, unit = hp.theta, hp.factor, hp.period * hp.learning_rate
-    for j in features:
-        times = float(now - had[j])
-        if times == 0.0 or j == len(had) - 1:
-            continue
-        had[j], w, power = now, grid.W[j], factor**times
-        for q in range(len(l1)):
-            small = shrunk_by(w[q], times, unit * l1[q], factor, power)
-            new = w[q] if abs(w[q]) > theta else small
-            nonzeros[q] += np.int64(new != 0.0) - np.int64(w[q] != 0.0)
-            w[q] = new
+def caught_up(w, l1, times, hp, new):
+    """Write the coefficients w of a feature after so many shrinkages."""
+    power, unit = hp.factor**times, hp.period * hp.learning_rate
+    for q in range(len(new)):
+        small = shrunk_by(w[q], times, unit * l1[q], hp.factor, power)
+        new[q] = w[q] if abs(w[q]) > hp.theta else small
+
+
+@kernel
+def late(grid, features, hp, keep):
+    """Make up for the shrinkages of these features; kept in any case."""
+    had, now = grid.had, grid.steps[0] // hp.period
+    for c, j in enumerate(features):
+        times, w, new = float(now - had[j]), grid.W[j], grid.coefs[0 if keep else c]
+        if times > 0.0 and j < len(had) - 1:
+            had[j] = now
+            caught_up(w, grid.l1, times, hp, new)
+            put(w, new, grid.nonzeros)
+        elif not keep:
+            new[:] = w
+
+
+@kernel
+def descend(w, g, l1, due, hp, new):
+    """Write the coefficients w of a feature after a step, and a shrinkage if it is due."""
+    rate = hp.learning_rate
+    for q in range(len(new)):
+        new[q] = w[q] - rate * g[q]
+    if due:
+        for q in range(len(new)):
+            small = hp.factor * soft(new[q], hp.period * rate * l1[q])
+            new[q] = new[q] if abs(new[q]) > hp.theta else small
 
 
 @kernel
@@ -140,7 +159,7 @@ def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
     if not begin_step(grid, hp, True, late):
         return False
-    W, l1, nonzeros, rate, count = grid.W, grid.l1, grid.nonzeros, hp.learning_rate, grid.count
+    W, rate, count, new = grid.W, hp.learning_rate, grid.count, grid.coefs[0]
     due, last, now = grid.steps[0] % hp.period == 0, len(W) - 1, grid.steps[0] // hp.period
     if hp.period > 1:
         # Between two shrinkages there is nothing to choose.
@@ -149,20 +168,15 @@ def step_all(grid, hp):
         features, G = gradient(grid, start)
         for i, j in enumerate(features):
             w, g, grid.had[j] = W[j], G[i], now
-            if j == last:
-                for q in range(len(l1)):
-                    g[q] *= pace(hp, grid.steps[0], grid.curvature[:, q], hp.least)
-                    w[q] -= rate * g[q]
+            if j < last:
+                descend(w, g, grid.l1, due, hp, new)
+                put(w, new, grid.nonzeros)
                 continue
-            for q in range(len(l1)):
-                new = w[q] - rate * g[q]
-                if due:
-                    small = hp.factor * soft(new, hp.period * rate * l1[q])
-                    new = new if abs(new) > hp.theta else small
-                nonzeros[q] += np.int64(new != 0.0) - np.int64(w[q] != 0.0)
-                w[q] = new
+            for q in range(len(w)):
+                g[q] *= pace(hp, grid.steps[0], grid.curvature[:, q], hp.least)
+                w[q] -= rate * g[q]
     if count[DUE]:
-        late(grid, list_known(grid), hp)
+        late(grid, list_known(grid), hp, True)
         choose(grid, W, hp.k)
     return True
 

@@ -2,25 +2,26 @@
 
 Column q of the coefficients belongs to penalty q. Two products of matrices per mini-batch give
 the predictions and the gradients of all columns, of sparse rows sums over their entries. What a
-step does to a feature that does not occur in it waits until it occurs, or until the model is chosen:
-where features are many, once so many have occurred that this is no more work than the steps.
+step does to a feature that does not occur in it waits until it occurs, or until the model is
+chosen. That is after each step, unless few features occur in one: then as often as is less work
+than the steps.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from ofslib._jit import kernel
+from ofslib._jit import generic, kernel
 from ofslib.kernels.losses import Loss, curvature_at, slope, target, weight
-from ofslib.kernels.rows import Active, dot, entry, length, new_active, row
+from ofslib.kernels.rows import Active, dot, entry, is_sparse, length, new_active, row
 from ofslib.kernels.selection import kth_largest
 
 # Features whose gradients are computed at once: they stay in the processor's cache.
 TILE = 64
-# Positions in `PenaltyGrid.count`: features of the step; those that ever occurred and are not at
-# rest; of how many there were steps since the model was chosen; whether it is to be chosen after
-# this step, whether it should have been, and whether the mini-batch is dense
-LISTED, KNOWN, WORK, DUE, PENDING, DENSE = range(6)
+# Positions in `PenaltyGrid.count`: features of the step; those that may have coefficients; of how
+# many there were steps since the model was chosen; whether it is to be chosen after this step, and
+# whether it should have been; entries of sparse rows that are held; whether the rows count as dense
+LISTED, KNOWN, WORK, DUE, PENDING, ENTRIES, DENSE = range(7)
 
 
 class AdaptiveHyper(NamedTuple):
@@ -45,12 +46,18 @@ class PenaltyGrid(NamedTuple):
     slopes: np.ndarray  # (batch_size, m) predictions, then slopes of the loss / rows
     # (p + 1,) uint32: the first `n_features[0]` are those that the step is about, ascending
     features: np.ndarray
-    count: np.ndarray  # (6,) int64
-    met: np.ndarray  # (p + 1,) bool: whether the feature is one of them
+    count: np.ndarray  # (7,) int64
+    met: np.ndarray  # (p + 1,) bool: whether the feature occurs in the mini-batch
     known: np.ndarray  # (p + 1,) bool: whether it may have a coefficient for some penalty
+    # Of sparse rows, from 1 on: the last entry of each feature, (p + 1,); of each entry its row and
+    # the entry of the feature before it (0: none), (batch_size * p + 1, 2), and its value
+    newest: np.ndarray
+    links: np.ndarray
+    values: np.ndarray
     had: np.ndarray  # (p + 1,) int64: steps, or shrinkages, that its coefficients have had
     tile: np.ndarray  # (TILE, batch_size) some columns of `rows`
     g: np.ndarray  # (TILE, m) gradient by the coefficients of these
+    coefs: np.ndarray  # (TILE, m) these coefficients, if they are not kept
     # (2, m) of the losses of all rows so far, and how many rows these are: the intercepts' pace
     curvature: np.ndarray
     nonzeros: np.ndarray  # (m,) int64: coefficients that are not zero
@@ -75,12 +82,16 @@ def new_grid(p: int, batch_size: int, penalties: int, bounds, arrays: int) -> Pe
         weights=np.zeros(batch_size),
         slopes=np.zeros((batch_size, penalties)),
         features=np.zeros(p + 1, np.uint32),
-        count=np.zeros(6, np.int64),
+        count=np.zeros(7, np.int64),
         met=np.zeros(p + 1, bool),
         known=np.zeros(p + 1, bool),
         had=np.zeros(p + 1, np.int64),
+        newest=np.zeros(p + 1, np.uint32),
+        links=np.zeros((batch_size * p + 1, 2), np.uint32),
+        values=np.zeros(batch_size * p + 1),
         tile=np.zeros((TILE, batch_size)),
         g=np.zeros((TILE, penalties)),
+        coefs=np.zeros((TILE, penalties)),
         curvature=np.zeros((2, penalties)),
         nonzeros=np.zeros(penalties, np.int64),
         w=np.zeros(p + 1),
@@ -93,6 +104,26 @@ def new_grid(p: int, batch_size: int, penalties: int, bounds, arrays: int) -> Pe
     )
 
 
+@generic
+def link(grid, x, r):
+    """Enter the values of row r of the mini-batch with their features, if it is sparse."""
+    return _link_sparse if is_sparse(x) else _link_dense
+
+
+def _link_dense(grid, x, r):
+    grid.count[DENSE] = 1
+
+
+def _link_sparse(grid, x, r):
+    n, newest, links = grid.count[ENTRIES], grid.newest, grid.links
+    for e in range(length(x)):
+        j, v = entry(x, e)
+        n += 1
+        links[n, 0], links[n, 1] = r, newest[j]
+        newest[j], grid.values[n] = n, v
+    grid.count[ENTRIES] = n
+
+
 @kernel
 def hold(grid, block, start, intercept):
     """Take the block's rows from `start` on into the mini-batch until it is full.
@@ -103,6 +134,9 @@ def hold(grid, block, start, intercept):
     X, y, order, margins = block
     rows, held, w, all_features = grid.rows, grid.held, grid.w, grid.all_features
     stop = min(start + len(rows) - held[0], len(order))
+    if held[0] == 0:
+        grid.met[:] = False
+        grid.newest[:] = grid.count[ENTRIES] = grid.count[DENSE] = 0
     for i in range(start, stop):
         x = row(X, order[i])
         margins[i] = dot(x, w, all_features) + intercept * w[-1]
@@ -113,6 +147,8 @@ def hold(grid, block, start, intercept):
         for e in range(length(x)):
             j, v = entry(x, e)
             values[j] = v
+            grid.met[j] |= v != 0.0
+        link(grid, x, held[0])
         values[-1] = intercept
         grid.targets[held[0]], grid.weights[held[0]] = target(y[order[i]]), weight(y[order[i]])
         held[0] += 1
@@ -123,28 +159,21 @@ def hold(grid, block, start, intercept):
 def list_features(grid, may_rest):
     """List the features that the step is about: those with a value in the mini-batch.
 
-    Unless they may rest, those that ever had a value.
+    Unless they may rest, those that may have coefficients too.
     """
-    features, met, known, count = grid.features, grid.met, grid.known, grid.count
-    last, n, entries = len(met) - 1, 0, 0
-    if may_rest:
-        met[:last] = False
-    met[last] = True
-    for x in grid.rows[: grid.held[0]]:
-        for j in range(last):
-            met[j] |= x[j] != 0.0
-            entries += x[j] != 0.0
-    for j in range(last + 1):
+    features, met, known, count, n = grid.features, grid.met, grid.known, grid.count, 0
+    met[-1] = True
+    for j in range(len(met)):
         features[n] = j
-        n += met[j]
         count[KNOWN] += met[j] and not known[j]
+        n += met[j] or (known[j] and not may_rest)
         known[j] |= met[j]
     count[LISTED] = n
     count[WORK] += n
-    count[DUE] = 2 * count[WORK] >= count[KNOWN]
+    count[DUE] = 2 * n >= count[KNOWN] or count[WORK] >= 4 * count[KNOWN]
     count[PENDING] = not count[DUE]
     # To pass all coefficients through the processor pays only if the rows hold much of them.
-    count[DENSE] = 4 * entries > grid.held[0] * last
+    count[DENSE] |= 4 * count[ENTRIES] > grid.held[0] * len(met)
 
 
 @kernel
@@ -160,35 +189,48 @@ def list_known(grid):
 @kernel
 def predict_all(grid, hp, late):
     """Write the predictions of all penalties for the held rows into `slopes`."""
-    rows, slopes, features = grid.rows, grid.slopes, grid.features[: grid.count[LISTED]]
+    slopes, links, values = grid.slopes, grid.links, grid.values
+    features = grid.features[: grid.count[LISTED]]
     if grid.count[DENSE]:
-        late(grid, features, hp)
-        np.dot(rows, grid.W, slopes)
+        late(grid, features, hp, True)
+        np.dot(grid.rows, grid.W, slopes)
         return
     slopes[:] = 0.0
+    if grid.rows[0, -1] != 0.0:  # the intercept
+        slopes[: grid.held[0]] += grid.W[-1]
     for start in range(0, len(features), TILE):
         part = features[start : start + TILE]
-        late(grid, part, hp)
-        for j in part:
-            w = grid.W[j]
-            for i in range(grid.held[0]):
-                v = rows[i, j]
-                if v != 0.0:
-                    for q in range(len(w)):
-                        slopes[i, q] += v * w[q]
+        late(grid, part, hp, False)
+        for c in range(len(part)):
+            e = grid.newest[part[c]]
+            while e > 0:
+                i, v = links[e, 0], values[e]
+                for q in range(slopes.shape[1]):
+                    slopes[i, q] += v * grid.coefs[c, q]
+                e = links[e, 1]
 
 
 @kernel
-def never_late(grid, features, hp):
+def put(w, new, nonzeros):
+    """Make `new` the coefficients w of a feature, and count those that are not zero."""
+    for q in range(len(w)):
+        nonzeros[q] += np.int64(new[q] != 0.0) - np.int64(w[q] != 0.0)
+        w[q] = new[q]
+
+
+@kernel
+def never_late(grid, features, hp, keep):
     """Of a method in which no feature waits."""
+    for c in range(0 if keep else len(features)):
+        grid.coefs[c] = grid.W[features[c]]
 
 
 @kernel
 def begin_step(grid, hp, may_rest, late):
     """Turn the held rows into slopes, and hold none; returns whether all predictions are finite.
 
-    `may_rest`: whether a feature that does not occur can wait. Then a kernel
-    `late(grid, features, hyper)` does what it has waited for.
+    `may_rest`: whether a feature that does not occur can wait. What it has waited for a kernel
+    `late(grid, features, hyper, keep)` does, in W, or, for TILE features, in `coefs` only.
     """
     n, m, slopes, loss = grid.held[0], len(grid.l1), grid.slopes, hp.loss
     list_features(grid, may_rest)
@@ -230,13 +272,19 @@ def gradient(grid, start):
     rows, features = grid.rows, grid.features[start : min(start + TILE, grid.count[LISTED])]
     g = grid.g[: len(features)]
     if not grid.count[DENSE]:
+        slopes, links, values = grid.slopes, grid.links, grid.values
         g[:] = 0.0
         for c in range(len(features)):
+            e = grid.newest[features[c]]
+            while e > 0:
+                i, v = links[e, 0], values[e]
+                for q in range(g.shape[1]):
+                    g[c, q] += v * slopes[i, q]
+                e = links[e, 1]
+        if features[-1] == len(grid.met) - 1:
             for i in range(len(rows)):
-                v = rows[i, features[c]]
-                if v != 0.0:
-                    for q in range(g.shape[1]):
-                        g[c, q] += v * grid.slopes[i, q]
+                for q in range(g.shape[1]):
+                    g[len(features) - 1, q] += rows[i, -1] * slopes[i, q]
         return features, g
     tile = grid.tile[: len(features)]
     for i in range(len(rows)):
@@ -269,7 +317,7 @@ def choose(grid, W, k):
         w[j] = W[j, nearest if truncate else chosen]
         # Of the least penalties first: they leave most coefficients.
         q = len(grid.l1) - 1
-        while q >= 0 and W[j, q] == 0.0:
+        while q >= 0 and grid.W[j, q] == 0.0:
             q -= 1
         grid.known[j] = q >= 0 or j == len(w) - 1
         count[KNOWN] -= not grid.known[j]

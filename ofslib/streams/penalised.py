@@ -26,9 +26,9 @@ class Penalised(RowStream):
     features, but not more than `k`; if none has from 1 to `k`, the `k` largest coefficients of that
     with the fewest, with a warning. `fold` is then not called: a subclass sets `step_all`, a kernel
     `step_all(grid, hyper)` that makes a step for all penalties with the rows that `hold` put into
-    the mini-batch, and returns whether all is finite; `late`, a kernel `late(grid, features,
-    hyper)` that does to some features what has waited because they did not occur; and `arrays`, how
-    many arrays of the shape of the coefficients it needs beside them. For one penalty it defines
+    the mini-batch, and returns whether all is finite; `late`, a kernel `late(grid, features, hyper,
+    keep)` that does to some features what has waited as they did not occur; and `arrays`, how many
+    arrays of the shape of the coefficients it needs beside them. For one penalty it defines
     `_new_one` and a function `coefficients(state, hyper)`, which gives these and the intercept.
     """
 
@@ -106,7 +106,7 @@ class Penalised(RowStream):
     def _up_to_date(self, grid: PenaltyGrid) -> PenaltyGrid:
         """The grid in which no feature waits, and the model is chosen: a copy of what changes."""
         grid = grid._replace(**{name: getattr(grid, name).copy() for name in _CHANGED})
-        type(self).late(grid, list_known(grid), self._hyper_at(grid))
+        type(self).late(grid, list_known(grid), self._hyper_at(grid), True)
         if grid.count[PENDING]:
             choose(grid, self._columns(grid), self.k)
         return grid
