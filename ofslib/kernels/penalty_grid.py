@@ -196,8 +196,6 @@ def predict_all(grid, hp, late):
         np.dot(grid.rows, grid.W, slopes)
         return
     slopes[:] = 0.0
-    if grid.rows[0, -1] != 0.0:  # the intercept
-        slopes[: grid.held[0]] += grid.W[-1]
     for start in range(0, len(features), TILE):
         part = features[start : start + TILE]
         late(grid, part, hp, False)
@@ -208,6 +206,8 @@ def predict_all(grid, hp, late):
                 for q in range(slopes.shape[1]):
                     slopes[i, q] += v * grid.coefs[c, q]
                 e = links[e, 1]
+    # The intercept is the last of them.
+    slopes[: grid.held[0]] += grid.rows[0, -1] * grid.coefs[(len(features) - 1) % TILE]
 
 
 @kernel
