@@ -64,7 +64,7 @@ def propose(working_set, lipschitz, margins, y, slopes, columns, i, hp):
     met = max(lipschitz[0], curvature_along(loss, own, d[:arrival]), curvature_along(loss, both, d))
     shrink = lipschitz[0] / met
     lipschitz[0] = met
-    if shrink < 1.0:
+    if shrink != 1.0:
         d, own, both = shrink * d, shrink * own, shrink * both
     w = working_set.w[: arrival + 1] + d
     if not full:
