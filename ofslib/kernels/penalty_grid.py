@@ -49,11 +49,11 @@ class PenaltyGrid(NamedTuple):
     count: np.ndarray  # (7,) int64
     met: np.ndarray  # (p + 1,) bool: whether the feature occurs in the mini-batch
     known: np.ndarray  # (p + 1,) bool: whether it may have a coefficient for some penalty
-    # Of sparse rows, from 1 on: the last entry of each feature, (p + 1,); of each entry its row and
-    # the entry of the feature before it (0: none), (batch_size * p + 1, 2), and its value
+    # Of the entries of sparse rows, from 1 on, as long as they are so few that the rows do not
+    # count as dense: the last one of each feature, (p + 1,); of each its row, and the one of its
+    # feature before it (0: none), (batch_size * p // 4 + 2, 2)
     newest: np.ndarray
     links: np.ndarray
-    values: np.ndarray
     had: np.ndarray  # (p + 1,) int64: steps, or shrinkages, that its coefficients have had
     tile: np.ndarray  # (TILE, batch_size) some columns of `rows`
     g: np.ndarray  # (TILE, m) gradient by the coefficients of these
@@ -87,8 +87,7 @@ def new_grid(p: int, batch_size: int, penalties: int, bounds, arrays: int) -> Pe
         known=np.zeros(p + 1, bool),
         had=np.zeros(p + 1, np.int64),
         newest=np.zeros(p + 1, np.uint32),
-        links=np.zeros((batch_size * p + 1, 2), np.uint32),
-        values=np.zeros(batch_size * p + 1),
+        links=np.zeros((batch_size * p // 4 + 2, 2), np.uint32),
         tile=np.zeros((TILE, batch_size)),
         g=np.zeros((TILE, penalties)),
         coefs=np.zeros((TILE, penalties)),
@@ -106,7 +105,7 @@ def new_grid(p: int, batch_size: int, penalties: int, bounds, arrays: int) -> Pe
 
 @generic
 def link(grid, x, r):
-    """Enter the values of row r of the mini-batch with their features, if it is sparse."""
+    """Enter row r of the mini-batch with its features, if it is sparse."""
     return _link_sparse if is_sparse(x) else _link_dense
 
 
@@ -116,11 +115,13 @@ def _link_dense(grid, x, r):
 
 def _link_sparse(grid, x, r):
     n, newest, links = grid.count[ENTRIES], grid.newest, grid.links
+    if n + length(x) >= len(links):
+        grid.count[DENSE] = 1
+        return
     for e in range(length(x)):
-        j, v = entry(x, e)
+        j, _ = entry(x, e)
         n += 1
-        links[n, 0], links[n, 1] = r, newest[j]
-        newest[j], grid.values[n] = n, v
+        links[n, 0], links[n, 1], newest[j] = r, newest[j], n
     grid.count[ENTRIES] = n
 
 
@@ -189,7 +190,7 @@ def list_known(grid):
 @kernel
 def predict_all(grid, hp, late):
     """Write the predictions of all penalties for the held rows into `slopes`."""
-    slopes, links, values = grid.slopes, grid.links, grid.values
+    slopes, links = grid.slopes, grid.links
     features = grid.features[: grid.count[LISTED]]
     if grid.count[DENSE]:
         late(grid, features, hp, True)
@@ -202,7 +203,8 @@ def predict_all(grid, hp, late):
         for c in range(len(part)):
             e = grid.newest[part[c]]
             while e > 0:
-                i, v = links[e, 0], values[e]
+                i = links[e, 0]
+                v = grid.rows[i, part[c]]
                 for q in range(slopes.shape[1]):
                     slopes[i, q] += v * grid.coefs[c, q]
                 e = links[e, 1]
@@ -272,12 +274,13 @@ def gradient(grid, start):
     rows, features = grid.rows, grid.features[start : min(start + TILE, grid.count[LISTED])]
     g = grid.g[: len(features)]
     if not grid.count[DENSE]:
-        slopes, links, values = grid.slopes, grid.links, grid.values
+        slopes, links = grid.slopes, grid.links
         g[:] = 0.0
         for c in range(len(features)):
             e = grid.newest[features[c]]
             while e > 0:
-                i, v = links[e, 0], values[e]
+                i = links[e, 0]
+                v = rows[i, features[c]]
                 for q in range(g.shape[1]):
                     g[c, q] += v * slopes[i, q]
                 e = links[e, 1]
