@@ -145,7 +145,8 @@ class AdaFobosClassifier(Adaptive, RowClassifier, Penalised):
 
     Frequent features learn slowly and rare ones fast. With a small `k` the features are those that
     the last rows moved most, whatever the step: `ARDAClassifier` shrinks the mean of all gradients
-    instead. Cost: O(entries of the row) per row with one penalty; O(p * n_penalties) with `k`.
+    instead. Cost: O(entries of the row) per row with one penalty; O(entries * n_penalties + p)
+    with `k`.
     """
 
     fold, step_all, late, coefficients = fold, step_all, late, coefficients

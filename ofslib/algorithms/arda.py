@@ -129,7 +129,7 @@ class ARDAClassifier(Adaptive, RowClassifier, Penalised):
     """Adaptive Regularized Dual Averaging with an l1 penalty for classes (Duchi et al. 2011).
 
     Frequent features learn slowly and rare ones fast. Cost: O(entries of the row) per row with
-    one penalty; O(p * n_penalties) per row with `k`.
+    one penalty; O(entries * n_penalties + p) with `k`.
     """
 
     fold, step_all, late, coefficients = fold, step_all, late, coefficients
