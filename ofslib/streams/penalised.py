@@ -150,7 +150,7 @@ class Penalised(RowStream):
 class PenalisedBatches(Penalised, MiniBatches):
     """Base of those that learn in mini-batches: `step` for one penalty, `step_all` for all."""
 
-    about = "Cost: O(entries of the row) per row with one penalty, O(entries * n_penalties + p) with `k`."
+    about = "Cost: O(entries) per row with one penalty, O(entries * n_penalties + p) with `k`."
 
     frozen = ("batch_size",)
 
