@@ -171,10 +171,11 @@ def list_features(grid, may_rest):
         known[j] |= met[j]
     count[LISTED] = n
     count[WORK] += n
-    count[DUE] = 2 * n >= count[KNOWN] or count[WORK] >= 4 * count[KNOWN]
-    count[PENDING] = not count[DUE]
     # To pass all coefficients through the processor pays only if the rows hold much of them.
     count[DENSE] |= 4 * count[ENTRIES] > grid.held[0] * len(met)
+    often = count[DENSE] or 2 * n >= count[KNOWN]
+    count[DUE] = often or count[WORK] >= 4 * count[KNOWN]
+    count[PENDING] = not count[DUE]
 
 
 @kernel
