@@ -273,8 +273,7 @@ class RunningAverages(Saved):
         distances from the mean are summed up: no co-moment can be larger.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            squares = row_norms(X, squared=True) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
-            raw = self._raw + float(weights @ (squares + y * y))
+            raw = self._raw + float(weights @ (y * y)) + _sum_of_squares(X, weights)
             if raw <= self._limit:
                 return raw
             assert_all_finite(X, estimator_name="RunningAverages", input_name="X")
@@ -728,6 +727,16 @@ def _averages_of(X, y, dtype) -> RunningAverages:
     averages = RunningAverages(X.shape[1], dtype)
     # Merged rows do not wait: a copy would be made of all co-moments to add them.
     return averages.update(X, y)._settled(spend=True) if len(y) else averages
+
+
+def _sum_of_squares(X, weights) -> float:
+    """sum of w |x|^2"""
+    if sp.issparse(X):
+        return float(weights @ row_norms(X, squared=True))
+    if X.flags.forc and (weights == 1).all():
+        flat = X.reshape(-1, order="A")
+        return float(flat @ flat)  # on as many threads as BLAS has
+    return float(weights @ np.einsum("ij,ij->i", X, X))
 
 
 def _is_thin(X, weights) -> bool:

@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from test_contract import SKIPPED
 
 import ofslib
+from ofslib.kernels.columns import copy_columns, standardise
 from ofslib.kernels.working_set import IN_USE
 from ofslib.streams import column_stream
 from ofslib.streams.column_stream import ColumnModel, ColumnReader
@@ -496,3 +497,28 @@ def test_sums_that_overflow_are_refused():
     model = ofslib.SparseEmbedding(k=1, random_state=0).fit(X)
     with pytest.raises(ValueError, match="in row 0 the features of sum 0 add up"):
         model.transform(np.abs(X) * np.sign(model.components_.toarray()[0]))
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 127, 128, 129, 137, 255, 257, 1000, 5001])
+@pytest.mark.parametrize("centre", [True, False])
+def test_columns_are_scaled_as_numpy_would(n, centre):
+    """To the last bit: the sums are those of `mean`, whatever the number of rows."""
+    rng = np.random.default_rng(n)
+    X = rng.standard_normal((n, 6)) * [1.0, 1e250, 1e-280, 0.0, 1.0, 1.0] + [0, 1e253, 0, 0, 0.1, 9]
+    X[:, 4] = 0.1
+    order = np.array([5, 0, 4, 1, 3, 2])
+    values, shift, scale = np.empty((6, n)), *np.empty((2, 6))
+    copy_columns(X, order, values)
+    assert_array_equal(values, X[:, order].T)
+    standardise(values, centre, shift, scale)
+    Z = X[:, order].T
+    largest = np.abs(Z).max(axis=1)
+    unit = np.ldexp(1.0, np.clip(np.frexp(largest)[1], -1000, 1000))
+    Z, largest = Z * (1.0 / unit)[:, None], largest / unit
+    mean = Z.mean(axis=1) if centre else np.zeros(6)
+    Z = (Z - mean[:, None]) / np.where(largest > 0, largest, 1.0)[:, None]
+    root = np.sqrt(np.square(Z).mean(axis=1))
+    root[root <= 16 * np.finfo(float).eps] = 0.0
+    assert_array_equal(values, Z / np.where(root > 0, root, 1.0)[:, None])
+    assert_array_equal(shift, mean * unit)
+    assert_array_equal(scale, root * largest * unit)

@@ -13,7 +13,17 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels.losses import slope
 from ofslib.kernels.penalties import shrunk, soft
-from ofslib.kernels.penalty_grid import TILE, AdaptiveHyper, begin_step, choose, gradient
+from ofslib.kernels.penalty_grid import (
+    DUE,
+    LISTED,
+    TILE,
+    AdaptiveHyper,
+    begin_step,
+    choose,
+    gradient,
+    list_known,
+    put,
+)
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import estimator
 from ofslib.streams.penalised import Penalised
@@ -78,22 +88,54 @@ def coefficients(state, hp):
 
 
 @kernel
+def caught_up(w, square, l1, times, eta, delta, new):
+    """Write the coefficients w of a feature after so many shrinkages."""
+    for q in range(len(new)):
+        new[q] = shrunk(w[q], times, eta / (delta + np.sqrt(square[q])) * l1[q], 1.0)
+
+
+@kernel
+def late(grid, features, hp, keep):
+    """Make up for the shrinkages of these features; kept in any case, as roots take long."""
+    squares, had, now = grid.memory[0], grid.had, grid.steps[0]
+    for c, j in enumerate(features):
+        times, w, new = float(now - had[j]), grid.W[j], grid.coefs[0 if keep else c]
+        if times > 0.0 and j < len(had) - 1:
+            had[j] = now
+            caught_up(w, squares[j], grid.l1, times, hp.learning_rate, hp.delta, new)
+            put(w, new, grid.nonzeros)
+        elif not keep:
+            new[:] = w
+
+
+@kernel
+def learn_all(w, square, g, l1, eta, delta, new):
+    """Take in the gradients g by the coefficients w of a feature, and shrink these."""
+    for q in range(len(new)):
+        square[q] += g[q] * g[q]
+        rate = eta / (delta + np.sqrt(square[q]))
+        new[q] = soft(w[q] - rate * g[q], rate * l1[q])
+
+
+@kernel
 def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
-    squares, eta = grid.memory[0], hp.learning_rate
-    if not begin_step(grid, hp.loss, True):
+    squares, new, last = grid.memory[0], grid.coefs[0], len(grid.w) - 1
+    if not begin_step(grid, hp, True, late):
         return False
-    W, l1, nonzeros, last = grid.W, grid.l1, grid.nonzeros, len(grid.w) - 1
-    for start in range(0, grid.n_features[0], TILE):
+    for start in range(0, grid.count[LISTED], TILE):
         features, gradients = gradient(grid, start)
         for i, j in enumerate(features):
-            w, square, g = W[j], squares[j], gradients[i]
-            for q in range(len(l1)):
-                square[q] += g[q] * g[q]
-                rate = eta / (hp.delta + np.sqrt(square[q]))
-                w[q] = soft(w[q] - rate * g[q], rate * l1[q] if j < last else 0.0)
-                nonzeros[q] += w[q] != 0.0 and j < last
-    choose(grid, W, hp.k)
+            l1 = grid.l1 if j < last else np.zeros(len(new))
+            learn_all(grid.W[j], squares[j], gradients[i], l1, hp.learning_rate, hp.delta, new)
+            if j < last:
+                put(grid.W[j], new, grid.nonzeros)
+            else:
+                grid.W[j] = new
+            grid.had[j] = grid.steps[0]
+    if grid.count[DUE]:
+        late(grid, list_known(grid), hp, True)
+        choose(grid, grid.W, hp.k)
     return True
 
 
@@ -103,10 +145,12 @@ class AdaFobosClassifier(Adaptive, RowClassifier, Penalised):
 
     Frequent features learn slowly and rare ones fast. With a small `k` the features are those that
     the last rows moved most, whatever the step: `ARDAClassifier` shrinks the mean of all gradients
-    instead. Cost: O(entries of the row) per row with one penalty; O(p * n_penalties) with `k`.
+    instead. Cost: O(entries of the row) per row with one penalty; O(entries * n_penalties + p)
+    with `k`.
     """
 
-    fold, step_all, coefficients, arrays, hyper = fold, step_all, coefficients, 1, AdaptiveHyper
+    fold, step_all, late, coefficients = fold, step_all, late, coefficients
+    arrays, hyper = 1, AdaptiveHyper
     frozen = ("learning_rate", "delta")
 
     def _new_one(self, n_features):

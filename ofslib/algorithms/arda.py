@@ -11,7 +11,17 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels.losses import slope
 from ofslib.kernels.penalties import soft
-from ofslib.kernels.penalty_grid import TILE, AdaptiveHyper, begin_step, choose, gradient
+from ofslib.kernels.penalty_grid import (
+    DUE,
+    LISTED,
+    TILE,
+    AdaptiveHyper,
+    begin_step,
+    choose,
+    gradient,
+    list_known,
+    put,
+)
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import estimator
 from ofslib.streams.penalised import Penalised
@@ -59,23 +69,51 @@ def learn(sums, j, g, delta):
 
 
 @kernel
+def coefs_of(total, square, l1, t, eta, delta, new):
+    """Write the coefficients of a feature with these sums."""
+    for q in range(len(new)):
+        new[q] = -eta * soft(total[q], t * l1[q]) / (delta + np.sqrt(square[q]))
+
+
+@kernel
+def late(grid, features, hp, keep):
+    """Take the coefficients of these features from their sums of gradients."""
+    G, squares, had = grid.memory[0], grid.memory[1], grid.had
+    t, last = grid.steps[0], len(had) - 1
+    for c, j in enumerate(features):
+        new = grid.coefs[0 if keep else c]
+        if had[j] < t:
+            coefs_of(
+                G[j], squares[j], grid.l1, t if j < last else 0, hp.learning_rate, hp.delta, new
+            )
+            if keep:
+                had[j] = t
+                if j < last:
+                    put(grid.W[j], new, grid.nonzeros)
+                else:
+                    grid.W[j] = new
+        elif not keep:
+            new[:] = grid.W[j]
+
+
+@kernel
 def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
-    G, squares, eta = grid.memory[0], grid.memory[1], hp.learning_rate
-    if not begin_step(grid, hp.loss, True):
+    G, squares = grid.memory[0], grid.memory[1]
+    if not begin_step(grid, hp, True, late):
         return False
-    W, l1, nonzeros, t, last = grid.W, grid.l1, grid.nonzeros, grid.steps[0], len(grid.w) - 1
-    for start in range(0, grid.n_features[0], TILE):
+    for start in range(0, grid.count[LISTED], TILE):
         features, gradients = gradient(grid, start)
         for i, j in enumerate(features):
-            w, total, square, g = W[j], G[j], squares[j], gradients[i]
-            for q in range(len(l1)):
+            total, square, g = G[j], squares[j], gradients[i]
+            for q in range(len(g)):
                 total[q] += g[q]
                 square[q] += g[q] * g[q]
-                threshold = t * l1[q] if j < last else 0.0
-                w[q] = -eta * soft(total[q], threshold) / (hp.delta + np.sqrt(square[q]))
-                nonzeros[q] += w[q] != 0.0 and j < last
-    choose(grid, W, hp.k)
+        if grid.count[DUE]:
+            late(grid, features, hp, True)
+    if grid.count[DUE]:
+        late(grid, list_known(grid), hp, True)
+        choose(grid, grid.W, hp.k)
     return True
 
 
@@ -91,10 +129,11 @@ class ARDAClassifier(Adaptive, RowClassifier, Penalised):
     """Adaptive Regularized Dual Averaging with an l1 penalty for classes (Duchi et al. 2011).
 
     Frequent features learn slowly and rare ones fast. Cost: O(entries of the row) per row with
-    one penalty; O(p * n_penalties) per row with `k`.
+    one penalty; O(entries * n_penalties + p) with `k`.
     """
 
-    fold, step_all, coefficients, arrays, hyper = fold, step_all, coefficients, 2, AdaptiveHyper
+    fold, step_all, late, coefficients = fold, step_all, late, coefficients
+    arrays, hyper = 2, AdaptiveHyper
     frozen = ("delta",)
 
     def _new_one(self, n_features):

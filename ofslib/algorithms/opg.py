@@ -5,7 +5,16 @@ A gradient step, then shrinkage by the penalty l1 |w| + l2/2 w**2.
 
 import numpy as np
 
-from ofslib.kernels.fobos import Hyper, coefficients, fold, new_state, settle, step, step_all
+from ofslib.kernels.fobos import (
+    Hyper,
+    coefficients,
+    fold,
+    late,
+    new_state,
+    settle,
+    step,
+    step_all,
+)
 from ofslib.streams.automatic import STEP, Automatic
 from ofslib.streams.parameters import NOT_NEGATIVE, estimator, param
 from ofslib.streams.penalised import PenalisedBatches
@@ -24,7 +33,7 @@ class OPG(Automatic, PenalisedBatches):
     l2: float = param("Weight of the penalty w**2 / 2.", NOT_NEGATIVE, default=0.0)
     learning_rate: float | str = STEP
 
-    fold, step, step_all, hyper = fold, step, step_all, Hyper
+    fold, step, step_all, late, hyper = fold, step, step_all, late, Hyper
     coefficients, _new_one = coefficients, staticmethod(new_state)
     frozen = ("l2", "learning_rate")
 

@@ -14,7 +14,16 @@ from ofslib.kernels import rows
 from ofslib.kernels.losses import Loss, curvature_at, slope, weight
 from ofslib.kernels.minibatch import own_step
 from ofslib.kernels.penalties import soft
-from ofslib.kernels.penalty_grid import TILE, begin_step, choose, gradient
+from ofslib.kernels.penalty_grid import (
+    DUE,
+    LISTED,
+    TILE,
+    begin_step,
+    choose,
+    gradient,
+    list_known,
+    put,
+)
 from ofslib.streams.parameters import NOT_NEGATIVE, POSITIVE, estimator, param
 from ofslib.streams.penalised import PenalisedBatches
 from ofslib.streams.row_stream import RowClassifier, RowRegressor
@@ -74,25 +83,49 @@ def step(state, hp):
 
 
 @kernel
+def coefs_of(total, l1, t, scale, more, new):
+    """Write the coefficients of a feature with these sums of gradients."""
+    for q in range(len(new)):
+        new[q] = -scale * soft(total[q], t * l1[q] + more)
+
+
+@kernel
+def late(grid, features, hp, keep):
+    """Take the coefficients of these features from their sums of gradients."""
+    G, had, t = grid.memory[0], grid.had, grid.steps[0]
+    scale, more = scales(t, hp.l2, hp)
+    for c, j in enumerate(features):
+        new = grid.coefs[0 if keep else c]
+        if had[j] < t and j < len(had) - 1:
+            coefs_of(G[j], grid.l1, t, scale, more, new)
+            if keep:
+                put(grid.W[j], new, grid.nonzeros)
+                had[j] = t
+        elif not keep:
+            new[:] = grid.W[j]
+
+
+@kernel
 def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
-    G = grid.memory[0]  # sum of mean gradients
-    if not begin_step(grid, hp.loss, True):
+    G, last = grid.memory[0], len(grid.w) - 1  # sum of mean gradients
+    if not begin_step(grid, hp, True, late):
         return False
-    W, l1, nonzeros, t, last = grid.W, grid.l1, grid.nonzeros, grid.steps[0], len(grid.w) - 1
-    scale, more = scales(t, hp.l2, hp)
-    for start in range(0, grid.n_features[0], TILE):
+    t = grid.steps[0]
+    for start in range(0, grid.count[LISTED], TILE):
         features, gradients = gradient(grid, start)
         for i, j in enumerate(features):
-            w, total, g = W[j], G[j], gradients[i]
-            for q in range(len(l1)):
+            w, total, g = grid.W[j], G[j], gradients[i]
+            for q in range(len(g)):
                 if j == last:
                     w[q] -= own_step(scales(t, 0.0, hp)[0], t, grid.curvature[:, q]) * g[q]
-                    continue
-                total[q] += g[q]
-                w[q] = -scale * soft(total[q], t * l1[q] + more)
-                nonzeros[q] += w[q] != 0.0
-    choose(grid, W, hp.k)
+                else:
+                    total[q] += g[q]
+        if grid.count[DUE]:
+            late(grid, features, hp, True)
+    if grid.count[DUE]:
+        late(grid, list_known(grid), hp, True)
+        choose(grid, grid.W, hp.k)
     return True
 
 
@@ -139,7 +172,7 @@ class RDA(PenalisedBatches):
         "Adds gamma * rho / sqrt(t) to l1 in step t (enhanced l1-RDA).", NOT_NEGATIVE, default=0.0
     )
 
-    fold, step, step_all, hyper = fold, step, step_all, Hyper
+    fold, step, step_all, late, hyper = fold, step, step_all, late, Hyper
     coefficients, arrays, step_parameter = coefficients, 1, "gamma"
 
     def _new_one(self, n_features):

@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
+from ofslib.kernels import rows
 from ofslib.kernels.losses import Loss
-from ofslib.kernels.minibatch import pace
+from ofslib.kernels.minibatch import gather, pace
 from ofslib.kernels.penalties import soft
-from ofslib.kernels.penalty_grid import TILE, begin_step, choose, gradient, new_grid
+from ofslib.kernels.penalty_grid import LISTED, TILE, begin_step, choose, gradient, never_late
 from ofslib.streams.parameters import POSITIVE, estimator, param
 from ofslib.streams.penalised import PenalisedBatches
 from ofslib.streams.row_stream import RowRegressor
@@ -21,10 +22,22 @@ from ofslib.streams.row_stream import RowRegressor
 class Hyper(NamedTuple):
     k: int
     loss: Loss
+    l1: float
     learning_rate: float
     rho: float
     batch_size: int
     intercept: float  # 1.0 or 0.0
+
+
+class State(NamedTuple):
+    """The model of one penalty."""
+
+    b: np.ndarray  # (p + 1,) coefficients and intercept, at which the gradient is taken
+    w: np.ndarray  # (p + 1,) the sparse ones, and the intercept
+    u: np.ndarray  # (p + 1,) sum of w - b
+    steps: np.ndarray  # (1,) int64
+    all_features: rows.Active
+    batch: rows.Batch
 
 
 # Positions in `PenaltyGrid.memory`, whose W holds b: the sparse coefficients, and the sum of w - b
@@ -32,13 +45,34 @@ SPARSE, DUAL = range(2)
 
 
 @kernel
+def update(b, w, u, g, l1, eta, rho):
+    """The step of one coefficient with the mean gradient g."""
+    b = (rho * (w + u) + b / eta - g) / (rho + 1.0 / eta)
+    w = soft(b - u, l1 / rho)
+    return b, w, u + (w - b)
+
+
+@kernel
+def step(state, hp):
+    """One step with the rows of the batch."""
+    (b, w, u, steps, all_features, batch), eta, l1, rho = state, hp.learning_rate, hp.l1, hp.rho
+    g, n, last = batch.gradient, batch.count[rows.ROWS], len(state.w) - 1
+    steps[0] += 1
+    for j in range(last):
+        b[j], w[j], u[j] = update(b[j], w[j], u[j], g[j] / n, l1, eta, rho)
+    b[last] -= eta * pace(hp, steps[0], batch.curvature) * (g[last] / n)
+    w[last] = b[last]
+    rows.clear(batch, all_features)
+
+
+@kernel
 def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
     eta, rho, l1, nonzeros = hp.learning_rate, hp.rho, grid.l1, grid.nonzeros
     W, U = grid.memory[SPARSE], grid.memory[DUAL]
-    if not begin_step(grid, hp.loss, False):
+    if not begin_step(grid, hp, False, never_late):
         return False
-    for start in range(0, grid.n_features[0], TILE):
+    for start in range(0, grid.count[LISTED], TILE):
         features, gradients = gradient(grid, start)
         for i, j in enumerate(features):
             b, w, u, g = grid.W[j], W[j], U[j], gradients[i]
@@ -47,32 +81,55 @@ def step_all(grid, hp):
                 w[:] = b
                 continue
             for q in range(len(l1)):
-                b[q] = (rho * (w[q] + u[q]) + b[q] / eta - g[q]) / (rho + 1.0 / eta)
-                w[q] = soft(b[q] - u[q], l1[q] / rho)
-                u[q] += w[q] - b[q]
-                nonzeros[q] += w[q] != 0.0
+                before = w[q]
+                b[q], w[q], u[q] = update(b[q], before, u[q], g[q], l1[q], eta, rho)
+                nonzeros[q] += np.int64(w[q] != 0.0) - np.int64(before != 0.0)
     choose(grid, W, hp.k)
     return True
+
+
+@kernel
+def fold(state, block, hp):
+    """Show the rows of the block, as `RowStream` asks for."""
+    X, _, order, margins = block
+    batch, all_features, i = state.batch, state.all_features, 0
+    while i < len(order):
+        stop = gather(batch, block, i, hp, state.b, all_features, all_features)
+        # The sparse coefficients are those that predict.
+        for r in range(i, stop):
+            margins[r] = rows.dot(rows.row(X, order[r]), state.w, all_features)
+            margins[r] += hp.intercept * state.w[-1]
+        i = stop
+        if batch.count[rows.ROWS] < hp.batch_size:
+            break
+        step(state, hp)
+    return i
+
+
+def coefficients(state, hp):
+    """Coefficients and intercept after the steps so far."""
+    return state.w
 
 
 @estimator
 class SADMMRegressor(RowRegressor, PenalisedBatches):
     """Stochastic ADMM for regression (OPG-ADMM, Suzuki 2013)."""
 
-    about = "Cost: O(p) per row with one penalty; O(p * n_penalties) per row with `k`."
+    about = (
+        "Cost: O(entries of the row + p / batch_size) per row with one penalty; "
+        "O(p * n_penalties) per row with `k`."
+    )
 
     learning_rate: float = param("Step size eta of the mean gradient.", POSITIVE, default=1e-3)
     rho: float = param("Weight of the difference between b and w.", POSITIVE, default=1.0)
 
-    step_all, arrays, hyper = step_all, 2, Hyper
-    frozen = ("learning_rate", "rho")
+    fold, step, step_all, late = fold, step, step_all, never_late
+    arrays, hyper = 2, Hyper
+    coefficients, frozen = coefficients, ("learning_rate", "rho")
 
     def _new_one(self, n_features):
-        one = float(self.l1) or np.finfo(float).tiny
-        return new_grid(n_features, int(self.batch_size), 1, (one, one), self.arrays)
-
-    def _read_hyper(self, n_rows):
-        return super()._read_hyper(n_rows, k=self.k or self.n_features_in_)
+        vectors, steps = np.zeros((3, n_features + 1)), np.zeros(1, np.int64)
+        return State(*vectors, steps, rows.new_active(n_features), rows.new_batch(n_features))
 
     def _columns(self, grid):
         return grid.memory[SPARSE]

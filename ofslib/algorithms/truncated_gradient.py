@@ -6,7 +6,16 @@ zero by period * eta * l1.
 
 import numpy as np
 
-from ofslib.kernels.fobos import Hyper, coefficients, fold, new_state, settle, step, step_all
+from ofslib.kernels.fobos import (
+    Hyper,
+    coefficients,
+    fold,
+    late,
+    new_state,
+    settle,
+    step,
+    step_all,
+)
 from ofslib.streams.automatic import STEP, Automatic
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, param
 from ofslib.streams.penalised import PenalisedBatches
@@ -29,7 +38,7 @@ class TruncatedGradient(Automatic, PenalisedBatches):
     period: int = param("Steps K between two truncations.", AT_LEAST_ONE, default=10)
     batch_size: int = param("Rows of a mini-batch; the paper takes 1.", AT_LEAST_ONE, default=1)
 
-    fold, step, step_all, hyper = fold, step, step_all, Hyper
+    fold, step, step_all, late, hyper = fold, step, step_all, late, Hyper
     coefficients, _new_one = coefficients, staticmethod(new_state)
     frozen = ("learning_rate", "theta", "period")
 

@@ -12,8 +12,18 @@ from ofslib._jit import kernel
 from ofslib.kernels import rows
 from ofslib.kernels.losses import Loss
 from ofslib.kernels.minibatch import gather, pace
-from ofslib.kernels.penalties import shrunk, soft
-from ofslib.kernels.penalty_grid import TILE, begin_step, choose, gradient
+from ofslib.kernels.penalties import shrunk, shrunk_by, soft
+from ofslib.kernels.penalty_grid import (
+    DUE,
+    LISTED,
+    PENDING,
+    TILE,
+    begin_step,
+    choose,
+    gradient,
+    list_known,
+    put,
+)
 
 
 class Hyper(NamedTuple):
@@ -105,28 +115,68 @@ def settle(state, hp):
     if isinstance(state, State):
         state.w[:] = coefficients(state, hp)
         state.had[:] = state.all_had[:] = state.shrinkages[0]
+    elif (state.had < state.steps // hp.period)[state.known].any():
+        late(state, list_known(state), hp, True)
+
+
+@kernel
+def caught_up(w, l1, times, hp, new):
+    """Write the coefficients w of a feature after so many shrinkages."""
+    power, unit = hp.factor**times, hp.period * hp.learning_rate
+    for q in range(len(new)):
+        small = shrunk_by(w[q], times, unit * l1[q], hp.factor, power)
+        new[q] = w[q] if abs(w[q]) > hp.theta else small
+
+
+@kernel
+def late(grid, features, hp, keep):
+    """Make up for the shrinkages of these features; kept in any case."""
+    had, now = grid.had, grid.steps[0] // hp.period
+    for c, j in enumerate(features):
+        times, w, new = float(now - had[j]), grid.W[j], grid.coefs[0 if keep else c]
+        if times > 0.0 and j < len(had) - 1:
+            had[j] = now
+            caught_up(w, grid.l1, times, hp, new)
+            put(w, new, grid.nonzeros)
+        elif not keep:
+            new[:] = w
+
+
+@kernel
+def descend(w, g, l1, due, hp, new):
+    """Write the coefficients w of a feature after a step, and a shrinkage if it is due."""
+    rate = hp.learning_rate
+    for q in range(len(new)):
+        new[q] = w[q] - rate * g[q]
+    if due:
+        for q in range(len(new)):
+            small = hp.factor * soft(new[q], hp.period * rate * l1[q])
+            new[q] = new[q] if abs(new[q]) > hp.theta else small
 
 
 @kernel
 def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
-    if not begin_step(grid, hp.loss, True):
+    if not begin_step(grid, hp, True, late):
         return False
-    W, l1, nonzeros, rate = grid.W, grid.l1, grid.nonzeros, hp.learning_rate
-    due, last = grid.steps[0] % hp.period == 0, len(W) - 1
-    for start in range(0, grid.n_features[0], TILE):
+    W, rate, count, new = grid.W, hp.learning_rate, grid.count, grid.coefs[0]
+    due, last, now = grid.steps[0] % hp.period == 0, len(W) - 1, grid.steps[0] // hp.period
+    if hp.period > 1:
+        # Between two shrinkages there is nothing to choose.
+        count[DUE], count[PENDING] = due, 0
+    for start in range(0, count[LISTED], TILE):
         features, G = gradient(grid, start)
         for i, j in enumerate(features):
-            w, g = W[j], G[i]
-            for q in range(len(l1)):
-                if j == last:
-                    g[q] *= pace(hp, grid.steps[0], grid.curvature[:, q], hp.least)
+            w, g, grid.had[j] = W[j], G[i], now
+            if j < last:
+                descend(w, g, grid.l1, due, hp, new)
+                put(w, new, grid.nonzeros)
+                continue
+            for q in range(len(w)):
+                g[q] *= pace(hp, grid.steps[0], grid.curvature[:, q], hp.least)
                 w[q] -= rate * g[q]
-                if due and j < last:
-                    small = hp.factor * soft(w[q], hp.period * rate * l1[q])
-                    w[q] = w[q] if abs(w[q]) > hp.theta else small
-                    nonzeros[q] += w[q] != 0.0
-    if due:
+    if count[DUE]:
+        late(grid, list_known(grid), hp, True)
         choose(grid, W, hp.k)
     return True
 

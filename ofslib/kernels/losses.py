@@ -113,3 +113,15 @@ def total(loss, margins, y):
     for i in range(margins.shape[0]):
         result += weight(y[i]) * value(loss, margins[i], target(y[i]))
     return result
+
+
+@kernel
+def rise(loss, margins, change, y):
+    """By how much the sum of the weighted losses rises with a change of the margins."""
+    before, after = 0.0, 0.0
+    # Both in one loop: neither waits for the other.
+    for i in range(len(y)):
+        w, t = weight(y[i]), target(y[i])
+        before += w * value(loss, margins[i], t)
+        after += w * value(loss, margins[i] + change[i], t)
+    return after - before

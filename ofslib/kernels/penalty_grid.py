@@ -1,21 +1,27 @@
 """Learning with many l1 penalties at once, so that one pass gives a model with at most k features.
 
 Column q of the coefficients belongs to penalty q. Two products of matrices per mini-batch give
-the predictions and the gradients of all columns. What has neither a coefficient nor a value in the
-mini-batch is left out: of sparse rows most features.
+the predictions and the gradients of all columns, of sparse rows sums over their entries. What a
+step does to a feature that does not occur in it waits until it occurs, or until the model is
+chosen. That is after each step, unless few features occur in one: then as often as is less work
+than the steps.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from ofslib._jit import kernel
+from ofslib._jit import generic, kernel
 from ofslib.kernels.losses import Loss, curvature_at, slope, target, weight
-from ofslib.kernels.rows import Active, dot, entry, length, new_active, row
+from ofslib.kernels.rows import Active, dot, entry, is_sparse, length, new_active, row
 from ofslib.kernels.selection import kth_largest
 
 # Features whose gradients are computed at once: they stay in the processor's cache.
 TILE = 64
+# Positions in `PenaltyGrid.count`: features of the step; those that may have coefficients; of how
+# many there were steps since the model was chosen; whether it is to be chosen after this step, and
+# whether it should have been; entries of sparse rows that are held; whether the rows count as dense
+LISTED, KNOWN, WORK, DUE, PENDING, ENTRIES, DENSE = range(7)
 
 
 class AdaptiveHyper(NamedTuple):
@@ -40,10 +46,18 @@ class PenaltyGrid(NamedTuple):
     slopes: np.ndarray  # (batch_size, m) predictions, then slopes of the loss / rows
     # (p + 1,) uint32: the first `n_features[0]` are those that the step is about, ascending
     features: np.ndarray
-    n_features: np.ndarray  # (1,) int64
-    about: np.ndarray  # (p + 1,) bool: whether the feature is one of them
+    count: np.ndarray  # (7,) int64
+    met: np.ndarray  # (p + 1,) bool: whether the feature occurs in the mini-batch
+    known: np.ndarray  # (p + 1,) bool: whether it may have a coefficient for some penalty
+    # Of the entries of sparse rows, from 1 on, as long as they are so few that the rows do not
+    # count as dense: the last one of each feature, (p + 1,); of each its row, and the one of its
+    # feature before it (0: none), (batch_size * p // 4 + 2, 2)
+    newest: np.ndarray
+    links: np.ndarray
+    had: np.ndarray  # (p + 1,) int64: steps, or shrinkages, that its coefficients have had
     tile: np.ndarray  # (TILE, batch_size) some columns of `rows`
     g: np.ndarray  # (TILE, m) gradient by the coefficients of these
+    coefs: np.ndarray  # (TILE, m) these coefficients, if they are not kept
     # (2, m) of the losses of all rows so far, and how many rows these are: the intercepts' pace
     curvature: np.ndarray
     nonzeros: np.ndarray  # (m,) int64: coefficients that are not zero
@@ -68,10 +82,15 @@ def new_grid(p: int, batch_size: int, penalties: int, bounds, arrays: int) -> Pe
         weights=np.zeros(batch_size),
         slopes=np.zeros((batch_size, penalties)),
         features=np.zeros(p + 1, np.uint32),
-        n_features=np.zeros(1, np.int64),
-        about=np.zeros(p + 1, bool),
+        count=np.zeros(7, np.int64),
+        met=np.zeros(p + 1, bool),
+        known=np.zeros(p + 1, bool),
+        had=np.zeros(p + 1, np.int64),
+        newest=np.zeros(p + 1, np.uint32),
+        links=np.zeros((batch_size * p // 4 + 2, 2), np.uint32),
         tile=np.zeros((TILE, batch_size)),
         g=np.zeros((TILE, penalties)),
+        coefs=np.zeros((TILE, penalties)),
         curvature=np.zeros((2, penalties)),
         nonzeros=np.zeros(penalties, np.int64),
         w=np.zeros(p + 1),
@@ -84,6 +103,28 @@ def new_grid(p: int, batch_size: int, penalties: int, bounds, arrays: int) -> Pe
     )
 
 
+@generic
+def link(grid, x, r):
+    """Enter row r of the mini-batch with its features, if it is sparse."""
+    return _link_sparse if is_sparse(x) else _link_dense
+
+
+def _link_dense(grid, x, r):
+    grid.count[DENSE] = 1
+
+
+def _link_sparse(grid, x, r):
+    n, newest, links = grid.count[ENTRIES], grid.newest, grid.links
+    if n + length(x) >= len(links):
+        grid.count[DENSE] = 1
+        return
+    for e in range(length(x)):
+        j, _ = entry(x, e)
+        n += 1
+        links[n, 0], links[n, 1], newest[j] = r, newest[j], n
+    grid.count[ENTRIES] = n
+
+
 @kernel
 def hold(grid, block, start, intercept):
     """Take the block's rows from `start` on into the mini-batch until it is full.
@@ -94,6 +135,9 @@ def hold(grid, block, start, intercept):
     X, y, order, margins = block
     rows, held, w, all_features = grid.rows, grid.held, grid.w, grid.all_features
     stop = min(start + len(rows) - held[0], len(order))
+    if held[0] == 0:
+        grid.met[:] = False
+        grid.newest[:] = grid.count[ENTRIES] = grid.count[DENSE] = 0
     for i in range(start, stop):
         x = row(X, order[i])
         margins[i] = dot(x, w, all_features) + intercept * w[-1]
@@ -104,6 +148,8 @@ def hold(grid, block, start, intercept):
         for e in range(length(x)):
             j, v = entry(x, e)
             values[j] = v
+            grid.met[j] |= v != 0.0
+        link(grid, x, held[0])
         values[-1] = intercept
         grid.targets[held[0]], grid.weights[held[0]] = target(y[order[i]]), weight(y[order[i]])
         held[0] += 1
@@ -112,58 +158,86 @@ def hold(grid, block, start, intercept):
 
 @kernel
 def list_features(grid, may_rest):
-    """List the features that the step is about: all but those that stay as they are.
+    """List the features that the step is about: those with a value in the mini-batch.
 
-    These have no value in the mini-batch, and no coefficient for any penalty; unless it may rest,
-    never had a value.
+    Unless they may rest, those that may have coefficients too.
     """
-    features, about, W, last, n = grid.features, grid.about, grid.W, len(grid.w) - 1, 0
-    for j in range(last if may_rest else 0):
-        if about[j]:
-            # Of the least penalties first: they leave most coefficients.
-            q = len(grid.l1) - 1
-            while q >= 0 and W[j, q] == 0.0:
-                q -= 1
-            about[j] = q >= 0
-    for x in grid.rows[: grid.held[0]]:
-        for j in range(last):
-            about[j] |= x[j] != 0.0
-    about[last] = True
-    for j in range(last + 1):
+    features, met, known, count, n = grid.features, grid.met, grid.known, grid.count, 0
+    met[-1] = True
+    for j in range(len(met)):
         features[n] = j
-        n += about[j]
-    grid.n_features[0] = n
+        count[KNOWN] += met[j] and not known[j]
+        n += met[j] or (known[j] and not may_rest)
+        known[j] |= met[j]
+    count[LISTED] = n
+    count[WORK] += n
+    # To pass all coefficients through the processor pays only if the rows hold much of them.
+    count[DENSE] |= 4 * count[ENTRIES] > grid.held[0] * len(met)
+    often = count[DENSE] or 2 * n >= count[KNOWN]
+    count[DUE] = often or count[WORK] >= 4 * count[KNOWN]
+    count[PENDING] = not count[DUE]
 
 
 @kernel
-def predict_all(grid):
+def list_known(grid):
+    """List, and return, the features that may have coefficients."""
+    n = 0
+    for j in range(len(grid.known)):
+        grid.features[n] = j
+        n += grid.known[j]
+    return grid.features[:n]
+
+
+@kernel
+def predict_all(grid, hp, late):
     """Write the predictions of all penalties for the held rows into `slopes`."""
-    n, slopes, entries = grid.held[0], grid.slopes, 0
-    for x in grid.rows[:n]:
-        for v in x:
-            entries += v != 0.0
-    # To pass W through the processor pays only if the rows hold much of it.
-    if 4 * entries > len(grid.W):
+    slopes, links = grid.slopes, grid.links
+    features = grid.features[: grid.count[LISTED]]
+    if grid.count[DENSE]:
+        late(grid, features, hp, True)
         np.dot(grid.rows, grid.W, slopes)
         return
     slopes[:] = 0.0
-    for i in range(n):
-        for j in grid.features[: grid.n_features[0]]:
-            v = grid.rows[i, j]
-            if v != 0.0:
-                for q in range(len(grid.l1)):
-                    slopes[i, q] += v * grid.W[j, q]
+    for start in range(0, len(features), TILE):
+        part = features[start : start + TILE]
+        late(grid, part, hp, False)
+        for c in range(len(part)):
+            e = grid.newest[part[c]]
+            while e > 0:
+                i = links[e, 0]
+                v = grid.rows[i, part[c]]
+                for q in range(slopes.shape[1]):
+                    slopes[i, q] += v * grid.coefs[c, q]
+                e = links[e, 1]
+    # The intercept is the last of them.
+    slopes[: grid.held[0]] += grid.rows[0, -1] * grid.coefs[(len(features) - 1) % TILE]
 
 
 @kernel
-def begin_step(grid, loss, may_rest):
+def put(w, new, nonzeros):
+    """Make `new` the coefficients w of a feature, and count those that are not zero."""
+    for q in range(len(w)):
+        nonzeros[q] += np.int64(new[q] != 0.0) - np.int64(w[q] != 0.0)
+        w[q] = new[q]
+
+
+@kernel
+def never_late(grid, features, hp, keep):
+    """Of a method in which no feature waits."""
+    for c in range(0 if keep else len(features)):
+        grid.coefs[c] = grid.W[features[c]]
+
+
+@kernel
+def begin_step(grid, hp, may_rest, late):
     """Turn the held rows into slopes, and hold none; returns whether all predictions are finite.
 
-    `may_rest`: whether a feature without coefficients stays as it is until it has a value.
+    `may_rest`: whether a feature that does not occur can wait. What it has waited for a kernel
+    `late(grid, features, hyper, keep)` does, in W, or, for TILE features, in `coefs` only.
     """
-    n, m, slopes = grid.held[0], len(grid.l1), grid.slopes
+    n, m, slopes, loss = grid.held[0], len(grid.l1), grid.slopes, hp.loss
     list_features(grid, may_rest)
-    predict_all(grid)
+    predict_all(grid, hp, late)
     slopes[n:] = 0.0
     for i in range(n):
         for q in range(m):
@@ -175,7 +249,6 @@ def begin_step(grid, loss, may_rest):
     grid.curvature[1] += n
     if grid.l1[0] == 0.0:
         set_penalties(grid)
-    grid.nonzeros[:] = 0
     grid.held[0] = 0
     grid.steps[0] += 1
     return True
@@ -184,7 +257,7 @@ def begin_step(grid, loss, may_rest):
 @kernel
 def set_penalties(grid):
     """Set the penalties: from the largest gradient of the first mini-batch to 1/1000 of it."""
-    high, m, last = 0.0, len(grid.l1), grid.n_features[0] - 1
+    high, m, last = 0.0, len(grid.l1), grid.count[LISTED] - 1
     for start in range(0, last, TILE):
         _, G = gradient(grid, start)
         for g in G[: last - start]:
@@ -199,13 +272,30 @@ def gradient(grid, start):
 
     Returns these features, or those that there are, and one row for each of them.
     """
-    rows, features = grid.rows, grid.features[start : min(start + TILE, grid.n_features[0])]
+    rows, features = grid.rows, grid.features[start : min(start + TILE, grid.count[LISTED])]
+    g = grid.g[: len(features)]
+    if not grid.count[DENSE]:
+        slopes, links = grid.slopes, grid.links
+        g[:] = 0.0
+        for c in range(len(features)):
+            e = grid.newest[features[c]]
+            while e > 0:
+                i = links[e, 0]
+                v = rows[i, features[c]]
+                for q in range(g.shape[1]):
+                    g[c, q] += v * slopes[i, q]
+                e = links[e, 1]
+        if features[-1] == len(grid.met) - 1:
+            for i in range(len(rows)):
+                for q in range(g.shape[1]):
+                    g[len(features) - 1, q] += rows[i, -1] * slopes[i, q]
+        return features, g
     tile = grid.tile[: len(features)]
     for i in range(len(rows)):
         for c in range(len(tile)):
             tile[c, i] = rows[i, features[c]]
-    np.dot(tile, grid.slopes, grid.g[: len(tile)])
-    return features, grid.g[: len(tile)]
+    np.dot(tile, grid.slopes, g)
+    return features, g
 
 
 @kernel
@@ -213,7 +303,8 @@ def choose(grid, W, k):
     """Take the column of W with the most coefficients that are not zero, but not more than k.
 
     Of equals the one of the smallest penalty. If none has from 1 to k of them, the k largest
-    coefficients (of equals the lower index) of the column with the fewest more are taken.
+    coefficients (of equals the lower index) of the column with the fewest more are taken. None of
+    the known features may be late.
     """
     nonzeros, chosen, nearest, w = grid.nonzeros, -1, -1, grid.w
     for q in range(len(grid.l1)):
@@ -224,8 +315,16 @@ def choose(grid, W, k):
             nearest = q
     truncate = nearest >= 0 and (chosen < 0 or nonzeros[chosen] == 0)
     grid.truncated[0], grid.truncated[1] = nonzeros[nearest] if truncate else 0, nearest
-    for j in grid.features[: grid.n_features[0]]:
+    features, count = list_known(grid), grid.count
+    count[WORK] = count[PENDING] = 0
+    for j in features:
         w[j] = W[j, nearest if truncate else chosen]
+        # Of the least penalties first: they leave most coefficients.
+        q = len(grid.l1) - 1
+        while q >= 0 and grid.W[j, q] == 0.0:
+            q -= 1
+        grid.known[j] = q >= 0 or j == len(w) - 1
+        count[KNOWN] -= not grid.known[j]
     if truncate:
         sizes = np.abs(w[:-1])
         cut, above = kth_largest(sizes.copy(), len(sizes), k), 0

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.losses import Loss, curvature, total
+from ofslib.kernels.losses import Loss, curvature, rise
 from ofslib.kernels.working_set import IN_USE, accept, mean_slopes, move, put, smallest
 
 
@@ -64,7 +64,8 @@ def propose(working_set, lipschitz, margins, y, slopes, columns, i, hp):
     met = max(lipschitz[0], curvature_along(loss, own, d[:arrival]), curvature_along(loss, both, d))
     shrink = lipschitz[0] / met
     lipschitz[0] = met
-    d, own, both = shrink * d, shrink * own, shrink * both
+    if shrink != 1.0:
+        d, own, both = shrink * d, shrink * own, shrink * both
     w = working_set.w[: arrival + 1] + d
     if not full:
         return Proposal(w, arrival, both)
@@ -76,8 +77,7 @@ def propose(working_set, lipschitz, margins, y, slopes, columns, i, hp):
     if hp.c > 0.0:
         # (L_F / 2 - 1 / (2 eta)) with eta = step / L_F
         rate = 0.5 * met * (1.0 - 1.0 / hp.step)
-        lower = total(loss, margins + change, y) - total(loss, margins, y)
-        if not lower <= len(y) * hp.c * rate * np.dot(d, d):
+        if not rise(loss, margins, change, y) <= len(y) * hp.c * rate * np.dot(d, d):
             return Proposal(w, arrival, own)
     return Proposal(w, worst, change)
 

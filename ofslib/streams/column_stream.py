@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ofslib._model_files import refuse_unlike
 from ofslib._sparse import checked
+from ofslib.kernels.columns import copy_columns, standardise
 from ofslib.kernels.losses import Loss, total
 from ofslib.kernels.working_set import (
     IN_USE,
@@ -479,22 +480,15 @@ def _blocks(X, order, index) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Some columns of X in their order, as rows and in handy pieces, with their numbers."""
     size = max(1, _VALUES_PER_BLOCK // X.shape[0])
     for i in range(0, len(order), size):
-        part = X[:, order[i : i + size]]
-        part = part.toarray() if sp.issparse(part) else part
-        yield np.array(part.T, np.float64, order="C"), index[i : i + size]
+        part = order[i : i + size]
+        if sp.issparse(X):
+            values = np.array(X[:, part].T.toarray(), np.float64, order="C")
+        else:
+            copy_columns(X, part, values := np.empty((len(part), X.shape[0])))
+        yield values, index[i : i + size]
 
 
 def _standardised(values: np.ndarray, index, centre: bool) -> Columns:
-    largest = np.abs(values).max(axis=1)
-    # By a power of two, which changes no digit, lest the sum, or the smallest of squares, be lost.
-    unit = np.ldexp(1.0, np.clip(np.frexp(largest)[1], -1000, 1000))
-    values *= (1.0 / unit)[:, None]
-    largest /= unit
-    shift = values.mean(axis=1) if centre else np.zeros(len(values))
-    values -= shift[:, None]
-    values /= np.where(largest > 0, largest, 1.0)[:, None]
-    root = np.sqrt(np.square(values).mean(axis=1))
-    # A constant leaves rounding errors behind.
-    root[root <= 16 * np.finfo(float).eps] = 0.0
-    values /= np.where(root > 0, root, 1.0)[:, None]
-    return Columns(np.asarray(index, np.int64), values, shift * unit, root * largest * unit)
+    shift, scale = np.empty((2, len(values)))
+    standardise(values, centre, shift, scale)
+    return Columns(np.asarray(index, np.int64), values, shift, scale)

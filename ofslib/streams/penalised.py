@@ -8,11 +8,14 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ofslib.kernels.penalty_grid import PenaltyGrid, hold, new_grid
+from ofslib.kernels.penalty_grid import PENDING, PenaltyGrid, choose, hold, list_known, new_grid
 from ofslib.kernels.rows import Block
 from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, estimator, number, param
 from ofslib.streams.row_stream import MiniBatches, RowStream, coef_and_intercept
 from ofslib.streams.selector import one_blas_thread
+
+# What changes in a `PenaltyGrid` when nothing waits any longer.
+_CHANGED = ("W", "w", "nonzeros", "had", "known", "features", "count", "truncated")
 
 
 @estimator
@@ -23,9 +26,10 @@ class Penalised(RowStream):
     features, but not more than `k`; if none has from 1 to `k`, the `k` largest coefficients of that
     with the fewest, with a warning. `fold` is then not called: a subclass sets `step_all`, a kernel
     `step_all(grid, hyper)` that makes a step for all penalties with the rows that `hold` put into
-    the mini-batch, and returns whether all is finite; and `arrays`, how many arrays of the shape of
-    the coefficients it needs beside them. For one penalty it defines `_new_one` and a function
-    `coefficients(state, hyper)`, which gives these and the intercept.
+    the mini-batch, and returns whether all is finite; `late`, a kernel `late(grid, features, hyper,
+    keep)` that does to some features what has waited as they did not occur; and `arrays`, how many
+    arrays of the shape of the coefficients it needs beside them. For one penalty it defines
+    `_new_one` and a function `coefficients(state, hyper)`, which gives these and the intercept.
     """
 
     k: int | None = param(
@@ -50,6 +54,7 @@ class Penalised(RowStream):
     )
 
     step_all: ClassVar[Callable]
+    late: ClassVar[Callable]
     coefficients: ClassVar[Callable]
     arrays: ClassVar[int] = 0
     frozen = ("k", "l1", "n_penalties", "l1_range")
@@ -63,7 +68,8 @@ class Penalised(RowStream):
         check_is_fitted(self)
         if self._frozen["k"] is None:
             raise AttributeError("path_ is learned only if k is given")
-        paths = [(grid.l1, self._columns(grid)[:-1].T) for grid in self._states]
+        grids = map(self._up_to_date, self._states)
+        paths = [(grid.l1, self._columns(grid)[:-1].T) for grid in grids]
         levels, coefs = (np.array(parts) for parts in zip(*paths, strict=True))
         return (levels, coefs) if len(paths) > 1 else (levels[0], coefs[0])
 
@@ -97,6 +103,14 @@ class Penalised(RowStream):
         rows = int(getattr(self, "batch_size", 1))
         return new_grid(n_features, rows, int(self.n_penalties), bounds, self.arrays)
 
+    def _up_to_date(self, grid: PenaltyGrid) -> PenaltyGrid:
+        """The grid in which no feature waits, and the model is chosen: a copy of what changes."""
+        grid = grid._replace(**{name: getattr(grid, name).copy() for name in _CHANGED})
+        type(self).late(grid, list_known(grid), self._hyper_at(grid), True)
+        if grid.count[PENDING]:
+            choose(grid, self._columns(grid), self.k)
+        return grid
+
     def _truncated(self, grid: NamedTuple) -> str:
         """What to say if the model is cut to k features, or nothing."""
         if not isinstance(grid, PenaltyGrid) or not grid.truncated[0]:
@@ -127,6 +141,7 @@ class Penalised(RowStream):
 
     def _model(self, state):
         if isinstance(state, PenaltyGrid):
+            state = self._up_to_date(state) if state.count[PENDING] else state
             return coef_and_intercept(state.w)
         return coef_and_intercept(type(self).coefficients(state, self._hyper_at(state)))
 
@@ -135,7 +150,7 @@ class Penalised(RowStream):
 class PenalisedBatches(Penalised, MiniBatches):
     """Base of those that learn in mini-batches: `step` for one penalty, `step_all` for all."""
 
-    about = "Cost: O(entries of the row) per row with one penalty, O(p * n_penalties) with `k`."
+    about = "Cost: O(entries) per row with one penalty, O(entries * n_penalties + p) with `k`."
 
     frozen = ("batch_size",)
 
