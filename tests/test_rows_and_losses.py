@@ -20,7 +20,7 @@ from ofslib.kernels.rows import (
     variance,
 )
 from ofslib.streams import row_stream
-from ofslib.streams.row_stream import _kernel_csr
+from ofslib.streams.row_stream import kernel_csr
 
 # The verbs as kernels run them, and as Python runs them
 
@@ -69,7 +69,7 @@ def matrices(n=40, p=23, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.3)
     X[3] = 0.0  # a row without entries
-    return X, _kernel_csr(sp.csr_matrix(X))
+    return X, kernel_csr(sp.csr_matrix(X))
 
 
 def some_active(p, members):
@@ -128,7 +128,7 @@ def test_products_have_the_same_bits_however_rows_come(verbs, p):
     for members in (range(p), range(0, p, 7)):
         active, w = some_active(p, members), np.append(rng.standard_normal(p), 1e9)
         w[:-1] *= active.fresh
-        for of in (np.asarray, lambda X: _kernel_csr(sp.csr_matrix(X))):
+        for of in (np.asarray, lambda X: kernel_csr(sp.csr_matrix(X))):
             found = []
             for form in (of(X), of(X.astype(np.float64))):
                 found.append(np.empty(7))
@@ -153,7 +153,7 @@ def test_moments_are_sums_over_rows(verbs, weighted):
         total += w * x
         square += w * x * x
     for members in (range(p), range(0, p, 2), range(0, p, 6)):
-        for of in (np.asarray, lambda X: _kernel_csr(sp.csr_matrix(X))):
+        for of in (np.asarray, lambda X: kernel_csr(sp.csr_matrix(X))):
             for form in (of(X), of(X.astype(np.float64))):
                 moments, active = new_moments(p), some_active(p, members)
                 verbs["update_moments"](
@@ -218,7 +218,7 @@ def test_the_running_variance_is_the_variance(verbs, offset):
     X = (rng.standard_normal((200, 6)) + offset) * [1e-3, 0.1, 1, 1, 10, 1e3]
     X[:, 3] *= rng.random(200) < 0.1
     X[:, 4] = offset  # constant
-    S = _kernel_csr(sp.csr_matrix(X))
+    S = kernel_csr(sp.csr_matrix(X))
     dense, sparse = new_moments(6), new_moments(6)
     for i in range(len(X)):
         verbs["update_moments"](dense, X, np.array([i]), None, new_active(6))
@@ -246,7 +246,7 @@ def test_rounding_makes_no_variance_negative():
 def test_kernel_csr():
     X, _ = matrices()
     own = sp.csr_matrix(X.astype(np.float32))
-    S = _kernel_csr(own)
+    S = kernel_csr(own)
     assert (S.data.dtype, S.indices.dtype, S.indptr.dtype) == (np.float32, np.uint32, np.int64)
     assert np.shares_memory(S.data, own.data)
     assert all(part.flags.writeable and part.flags.c_contiguous for part in S)
