@@ -16,8 +16,13 @@ def gather(batch, block, start, hp, point, support, active):
 
     `point` is zero outside the features of `support`; the gradient is taken on those of `active`.
     """
+    return _gather(batch, block, start, hp, point, support, active, np.empty(4))
+
+
+@kernel(allocates=False)
+def _gather(batch, block, start, hp, point, support, active, slopes):
     (X, y, order, margins), size = block, hp.batch_size
-    gradient, count, i, slopes, finite = batch.gradient, batch.count, start, np.empty(4), True
+    gradient, count, i, finite = batch.gradient, batch.count, start, True
     while finite and i < len(order) and count[ROWS] < size:
         stop, n = min(i + 4, i + size - count[ROWS], len(order)), i
         while n < stop and finite:
@@ -35,7 +40,7 @@ def gather(batch, block, start, hp, point, support, active):
     return i
 
 
-@kernel
+@kernel(allocates=False)
 def pace(hp, t, curvature, least=1.0):
     """How many times eta the intercept's own step 1 / (c t) is in step t; at least so many.
 
@@ -49,7 +54,7 @@ def pace(hp, t, curvature, least=1.0):
     return max(least, 1.0 / (curvature[0] / curvature[1] * t * hp.learning_rate))
 
 
-@kernel
+@kernel(allocates=False)
 def own_step(rate, t, curvature):
     """The same, as a step, where the features have no constant one: `rate` is theirs in step t."""
     return max(rate, curvature[1] / (curvature[0] * t))

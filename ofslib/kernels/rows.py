@@ -110,7 +110,7 @@ def ascend(indptr, indices, width):
     return not wrong
 
 
-@generic
+@generic(inline=True, allocates=True)
 def row(X, i):
     """Row i of X."""
     return _sparse_row if is_sparse(X) else lambda X, i: X[i]
@@ -261,7 +261,7 @@ def row_sizes(X, rows, squared):
     return sizes
 
 
-@kernel
+@kernel(allocates=False)
 def axpy(target, x, s):
     """target += s * x"""
     for i in range(length(x)):
@@ -269,13 +269,13 @@ def axpy(target, x, s):
         target[j] += s * v
 
 
-@kernel
+@kernel(allocates=False)
 def swept(batch):
     """Whether all active features count as touched."""
     return batch.count[DENSE_ROWS] > 0
 
 
-@kernel
+@kernel(inline=True)
 def in_batch(batch, active):
     """The active features that can have a nonzero gradient in the batch."""
     if swept(batch):
@@ -283,7 +283,7 @@ def in_batch(batch, active):
     return batch.touched[: batch.count[TOUCHED]]
 
 
-@kernel
+@kernel(allocates=False)
 def clear(batch, active):
     """Empty the batch."""
     if _whole(batch, active):
@@ -298,13 +298,13 @@ def clear(batch, active):
     batch.count[:ENTRIES_BEFORE] = 0
 
 
-@kernel
+@kernel(allocates=False)
 def _whole(batch, active):
     """Whether no feature is left out: then there is no need to look up which ones are meant."""
     return swept(batch) and active.size[0] == len(active.index)
 
 
-@kernel
+@kernel(allocates=False)
 def descend(w, batch, active, rate):
     """w -= rate * mean gradient of the batch."""
     g, rate = batch.gradient, rate / batch.count[ROWS]
@@ -317,7 +317,7 @@ def descend(w, batch, active, rate):
         w[-1] -= rate * g[-1]
 
 
-@kernel
+@kernel(allocates=False)
 def descend_and_clear(w, other, batch, active, rate, other_rate):
     """`descend` with touched features only, and the same of other coefficients; clears these.
 
@@ -333,7 +333,7 @@ def descend_and_clear(w, other, batch, active, rate, other_rate):
     batch.count[TOUCHED] = 0
 
 
-@kernel
+@kernel(allocates=False)
 def update_moments(moments, X, rows):
     """Take these rows of X into the running moments."""
     total, square = moments.total, moments.square
@@ -346,7 +346,7 @@ def update_moments(moments, X, rows):
     moments.rows[0] += len(rows)
 
 
-@kernel
+@kernel(allocates=False)
 def variance(moments, j):
     """Running variance s_j - mean_j**2 of feature j (sfsa, Remark 4.1)."""
     n = moments.rows[0]

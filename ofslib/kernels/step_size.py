@@ -64,7 +64,7 @@ def new_step_size(p: int) -> StepSize:
     return StepSize(direction, np.ones(1), image, moments, inside, *sums, *counts)
 
 
-@kernel
+@kernel(allocates=False)
 def add_slopes(step_size, y, rows, margins, loss):
     """Take in the slopes of these rows, with these margins."""
     for i in range(len(rows)):
@@ -72,7 +72,7 @@ def add_slopes(step_size, y, rows, margins, loss):
         step_size.slopes[0] += s * s / weight(y[rows[i]])
 
 
-@kernel
+@kernel(allocates=False)
 def observe(step_size, X, y, rows, margins, loss, batch, active):
     """Take these rows of the mini-batch, with these margins, into the estimate."""
     image, direction, moments = step_size.image, step_size.direction, step_size.moments
@@ -98,7 +98,7 @@ def observe(step_size, X, y, rows, margins, loss, batch, active):
         observed[0] += 1
 
 
-@kernel
+@kernel(allocates=False)
 def normalise(v, active):
     """Give v, on the active features, length one; returns whether it is not zero."""
     size = 0.0
@@ -110,7 +110,7 @@ def normalise(v, active):
     return size > 0.0
 
 
-@kernel
+@kernel(allocates=False)
 def end_batch(step_size, batch, active, burn_in):
     """End of a mini-batch that was observed: one step of the power iteration.
 
@@ -153,7 +153,7 @@ def mean_weight(step_size):
     return step_size.weight[0] / step_size.moments.rows[0]
 
 
-@kernel
+@kernel(allocates=False)
 def measure(step_size, active):
     """Take the trace anew, the sum over the active features of their mean squares."""
     total, moments = 0.0, step_size.moments
@@ -163,7 +163,7 @@ def measure(step_size, active):
     step_size.trace[0] = total / moments.rows[0]
 
 
-@kernel
+@kernel(allocates=False)
 def drop_features(step_size, active, dropped):
     """The features `dropped` leave the model."""
     v, left = step_size.direction, 0.0
@@ -177,7 +177,7 @@ def drop_features(step_size, active, dropped):
     measure(step_size, active)
 
 
-@kernel
+@kernel(allocates=False)
 def settle(step_size, active):
     """Give the direction length one, as `drop_features` and dense rows ask for."""
     for j in active.index[: active.size[0]]:
@@ -185,7 +185,7 @@ def settle(step_size, active):
     step_size.size[0] = 1.0
 
 
-@kernel
+@kernel(allocates=False)
 def rate_of_batch(step_size, batch, active, loss):
     """The largest step at which this mini-batch's own slopes do not overshoot.
 
@@ -199,7 +199,7 @@ def rate_of_batch(step_size, batch, active, loss):
     return 2.0 * n * slopes / (curvature(loss) * square) if square > 0.0 else np.inf
 
 
-@kernel
+@kernel(allocates=False)
 def stable_rate(step_size, active, n, loss):
     """The step size for the mean gradient of n rows; 0 while all features are zero."""
     trace = curvature(loss) * step_size.trace[0]
