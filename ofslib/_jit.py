@@ -14,7 +14,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 import numba
@@ -204,6 +204,14 @@ class _Called(CPUDispatcher):
 class _Kernel(CPUDispatcher):
     """A kernel as Python calls it."""
 
+    @cached_property
+    def called(self):
+        """The same as other kernels call it; what calls it is kept, and holds all of its code."""
+        options = self.options | {"cache": False, "no_cpython_wrapper": True}
+        called = numba.njit(self.py_func, **options | {"pipeline_class": _PartCompiler})
+        called.__class__ = _Called
+        return called
+
     @property
     def _numba_type_(self):
         return types.Dispatcher(self.called)
@@ -230,11 +238,7 @@ def kernel(
     with _cache_in(_FOLDER):
         compiled = numba.njit(function, **options)
     if isinstance(compiled, CPUDispatcher):
-        # What calls it is kept, and holds all of its code.
-        called = options | {"cache": False, "no_cpython_wrapper": True}
-        called["pipeline_class"] = _PartCompiler
-        compiled.called = numba.njit(function, **called)
-        compiled.__class__, compiled.called.__class__ = _Kernel, _Called
+        compiled.__class__, compiled.options = _Kernel, options
     kept = getattr(compiled, "_cache", None)
     if isinstance(kept, caching.FunctionCache):
         kept.__class__, kept._cache_file.__class__ = _Cache, _CheckedFiles
