@@ -64,7 +64,7 @@ def _methods(wanted: str | None = None) -> dict[str, Method]:
             continue
         cls = getattr(ofslib, name)
         bases = [kind.__name__ for kind in cls.__mro__]
-        stream = next((word for name, word in streams.items() if name in bases), "columns")
+        stream = next((word for base, word in streams.items() if base in bases), "columns")
         tests = {"classification": is_classifier, "regression": is_regressor}
         tasks = [task for task, is_for in tests.items() if is_for(cls())]
         if stream == "columns" and hasattr(cls, "coef_"):  # whose loss decides
