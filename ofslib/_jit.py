@@ -196,7 +196,9 @@ class _Called(CPUDispatcher):
         has_arrays = self.targetctx.data_model_manager[result].contains_nrt_meminfo()
         if has_arrays and not (self.targetoptions["_nrt"] and ConfigStack().top().nrt):
             name = self.py_func.__name__
-            message = f"{name} returns arrays: it and what calls it have to be kernels that allocate"
+            message = (
+                f"{name} returns arrays: it and what calls it have to be kernels that allocate"
+            )
             raise TypingError(message)
         return found
 

@@ -1,4 +1,4 @@
-"""`partial_fit` learns in a copy of the state, in memory that it finds once and not in each call."""
+"""`partial_fit` learns in a copy of the state, in memory that it finds once, not in each call."""
 
 import copy
 import pickle

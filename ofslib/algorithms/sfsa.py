@@ -97,12 +97,11 @@ def adam(w, g, mean, square, t, rate):
 @kernel(allocates=False)
 def descend(state, hp):
     """Change the coefficients by the mean gradient of the batch."""
-    w, batch, active = state.w, state.batch, state.active
+    w, batch, active, known = state.w, state.batch, state.active, state.step_size
     g, n, rate = batch.gradient, batch.count[rows.ROWS], hp.learning_rate
     if hp.spectral:
         if state.steps[0] < hp.burn_in:
             return
-        known = state.step_size
         rate = step_size.stable_rate(known, active, n, hp.loss)
         rate = min(rate, step_size.rate_of_batch(known, batch, active, hp.loss))
         if hp.intercept > 0.0:
