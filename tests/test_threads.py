@@ -2,7 +2,6 @@
 
 from threading import Thread
 
-import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,6 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from ofslib import SFSAClassifier, SGDTClassifier
 from ofslib.streams.row_stream import _blocks
 
+joblib = pytest.importorskip("joblib", reason="scikit-learn brings it")
 X = np.random.default_rng(0).standard_normal((400, 60))
 Y = np.where(X[:, 0] > 0, 1.0, -1.0)
 
