@@ -9,10 +9,12 @@ import hashlib
 import os
 import pickle
 import sys
+import threading
+import time
 import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 import numba
@@ -20,7 +22,9 @@ import numpy as np
 from numba.core import caching, cgutils, types
 from numba.core.codegen import JITCodeLibrary, ll
 from numba.core.compiler import Compiler, Flags
+from numba.core.errors import TypingError
 from numba.core.registry import CPUDispatcher
+from numba.core.targetconfig import ConfigStack
 from numba.extending import intrinsic, overload
 
 # Sums may be reordered (vector units), but nan and inf keep their meaning.
@@ -65,8 +69,6 @@ class _Cache(caching.FunctionCache):
             found = super().load_overload(sig, target_context)
         except OSError as error:
             _say_once(f"cannot be read ({error})")
-        if found is None:
-            _say_compiling()
         return found
 
     def save_overload(self, sig, data):
@@ -161,6 +163,22 @@ class _Compiler(Compiler):
         super().__init__(typingctx, targetctx, library, args, return_type, _Flags(flags), locals)
 
 
+class _WholeCompiler(_Compiler):
+    """Of what Python calls; who waits for long is told why."""
+
+    patience = 2.0  # seconds left, of all that is compiled
+
+    def compile_extra(self, func):
+        began, timer = time.monotonic(), threading.Timer(max(self.patience, 0.0), _say_compiling)
+        timer.daemon = True
+        timer.start()
+        try:
+            return super().compile_extra(func)
+        finally:
+            timer.cancel()
+            _WholeCompiler.patience -= time.monotonic() - began
+
+
 class _PartCompiler(_Compiler):
     def compile_extra(self, func):
         self.state.library = _Part(self.state.targetctx.codegen(), func.__qualname__)
@@ -173,59 +191,81 @@ class _Called(CPUDispatcher):
     def get_call_template(self, args, kws):
         # A literal would be a type of its own, for which all is compiled once more.
         named = {name: types.unliteral(arg) for name, arg in kws.items()}
-        return super().get_call_template(tuple(map(types.unliteral, args)), named)
+        found = super().get_call_template(tuple(map(types.unliteral, args)), named)
+        result = self.overloads[tuple(found[2])].signature.return_type
+        has_arrays = self.targetctx.data_model_manager[result].contains_nrt_meminfo()
+        if has_arrays and not (self.targetoptions["_nrt"] and ConfigStack().top().nrt):
+            name = self.py_func.__name__
+            message = (
+                f"{name} returns arrays: it and what calls it have to be kernels that allocate"
+            )
+            raise TypingError(message)
+        return found
 
 
 class _Kernel(CPUDispatcher):
     """A kernel as Python calls it."""
+
+    @cached_property
+    def called(self):
+        """The same as other kernels call it; what calls it is kept, and holds all of its code."""
+        options = self.options | {"cache": False, "no_cpython_wrapper": True}
+        called = numba.njit(self.py_func, **options | {"pipeline_class": _PartCompiler})
+        called.__class__ = _Called
+        return called
 
     @property
     def _numba_type_(self):
         return types.Dispatcher(self.called)
 
 
-def kernel(function: Callable | None = None, *, inline: bool = False) -> Callable:
+def kernel(
+    function: Callable | None = None, *, inline: bool = False, allocates: bool = True
+) -> Callable:
     """Compile `function` on first use; keep it on disk; release the interpreter lock inside.
 
-    With `inline` it becomes part of each kernel that calls it: a call with an array counts
-    references, which costs some 4 ns.
+    A call with an array counts references, which costs some 4 ns for each array that it hands over,
+    also in a tuple. With `inline` the function becomes part of each kernel that calls it. Without
+    `allocates` nothing is counted, as whoever calls it keeps the arrays; it can then make no array,
+    nor copy one part of an array over another, nor return one.
     """
     if function is None:
-        return partial(kernel, inline=inline)
+        return partial(kernel, inline=inline, allocates=allocates)
     options = {"cache": _WRITABLE, "nogil": True, "error_model": "numpy"}
     options["inline"] = "always" if inline else "never"
+    options["_nrt"] = allocates
     options["no_cfunc_wrapper"] = True  # nobody takes a kernel's address
-    options["pipeline_class"] = _Compiler
+    options["pipeline_class"] = _WholeCompiler
     # Without a folder of its own numba would write beside the sources, where the key is no guard.
     with _cache_in(_FOLDER):
         compiled = numba.njit(function, **options)
     if isinstance(compiled, CPUDispatcher):
-        # What calls it is kept, and holds all of its code.
-        called = options | {"cache": False, "no_cpython_wrapper": True}
-        called["pipeline_class"] = _PartCompiler
-        compiled.called = numba.njit(function, **called)
-        compiled.__class__, compiled.called.__class__ = _Kernel, _Called
+        compiled.__class__, compiled.options = _Kernel, options
     kept = getattr(compiled, "_cache", None)
     if isinstance(kept, caching.FunctionCache):
         kept.__class__, kept._cache_file.__class__ = _Cache, _CheckedFiles
     return compiled
 
 
-def generic(choose: Callable | None = None, **jit_options) -> Callable:
-    """Make a function that picks its body by the kinds of its arguments.
+def generic(
+    choose: Callable | None = None, *, inline: bool = False, allocates: bool = False, **jit_options
+) -> Callable:
+    """Make a function that picks its body by the kinds of its arguments; options as for kernels.
 
     `choose` receives numba types while a kernel is compiled, and plain values when the function
     runs in Python, and returns the body. Kernels and Python thus share one definition, also with
     NUMBA_DISABLE_JIT=1.
     """
     if choose is None:
-        return partial(generic, **jit_options)
+        return partial(generic, inline=inline, allocates=allocates, **jit_options)
 
     def function(*args):
         return choose(*args)(*args)
 
     function.__name__, function.__doc__ = choose.__name__, choose.__doc__
-    overload(function, strict=False, jit_options=jit_options)(choose)
+    jit_options |= {"_nrt": allocates}
+    how = {"inline": "always" if inline else "never", "strict": False}
+    overload(function, jit_options=jit_options, **how)(choose)
     return function
 
 

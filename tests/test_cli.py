@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from functools import partial
 from pathlib import Path
@@ -72,6 +73,26 @@ def learned(model):
     """What two equal models have in common to the last bit."""
     coef, online = model.coef_.tobytes(), getattr(model, "online_loss_", 0.0)
     return coef, model.intercept_, online, model.n_samples_seen_
+
+
+# -------------------------------------------------- imports
+
+LEARNS = """
+    import gc, sys
+    from ofslib import SFSAClassifier
+    from ofslib.cli import main
+    code = main("select rows.svm -k 5 --quiet --no-cache --json".split())
+    heavy = ["sklearn.feature_selection", "sklearn.linear_model", "scipy.io", "pooch"]
+    model = SFSAClassifier(k=1).fit([[0.0], [1.0]] * 20, [0, 1] * 20)
+    print(code, [name for name in heavy if name in sys.modules], gc.get_freeze_count() > 0)
+    print(gc.isenabled(), model.transform([[3.0]]), "sklearn.feature_selection" in sys.modules)
+"""
+
+
+def test_who_learns_imports_no_others_methods():
+    program = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(LEARNS)]
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-2:] == ["0 [] True", "True [[3.]] True"]
 
 
 # -------------------------------------------------- fit_stream

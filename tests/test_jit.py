@@ -7,6 +7,7 @@ own, on a copy of the package in the test's folder.
 import json
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numba.core.codegen import JITCodeLibrary
+from numba.core.errors import TypingError
 from numpy.testing import assert_allclose
 from sklearn.base import is_classifier
 from test_contract import DENSE, ESTIMATORS, SPARSE, TARGETS, canonical, rows, target, variants
@@ -326,16 +328,20 @@ def test_a_second_process_compiles_nothing(tmp_path):
     assert len(seconds) == 2 * len(ESTIMATORS) and max(seconds.values()) < 1.0, seconds
 
 
-@pytest.mark.parametrize("terminal", [True, False])
-def test_that_it_compiles_is_said_once_to_a_terminal(terminal, capsys, monkeypatch, tmp_path):
+@pytest.mark.parametrize("terminal, patience", [(True, 0.0), (False, 0.0), (True, 60.0)])
+def test_that_it_compiles_for_long_is_said_once_to_a_terminal(
+    terminal, patience, capsys, monkeypatch, tmp_path
+):
     monkeypatch.setattr(_jit, "_FOLDER", tmp_path)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    _jit._say_compiling.cache_clear()
     for again in (False, True):  # from disk
-        _jit._say_compiling.cache_clear()
+        monkeypatch.setattr(_jit._WholeCompiler, "patience", patience)
         fresh = _jit.kernel(getattr(divide, "py_func", divide))
         assert fresh(1.0, 2.0) == fresh(2, 4) == 0.5
         lines = capsys.readouterr().err.splitlines()
-        assert len(lines) == (terminal and not again)
+        assert len(lines) == (terminal and not again and not patience)
+        assert (_jit._WholeCompiler.patience == patience) == again
 
 
 @_jit.kernel
@@ -355,6 +361,45 @@ def test_what_a_kernel_calls_is_compiled_once_and_not_for_python():
     assert _jit.kernel(counted)(3) == 3
     assert len(following.called.signatures) == 1 and not following.signatures
     assert following.called.targetoptions["no_cpython_wrapper"]
+
+
+@_jit.kernel
+def made(n):
+    return np.zeros(n), n
+
+
+@_jit.kernel(allocates=False)
+def behind_first(x):
+    return x[1:], 1
+
+
+def first_made(n):
+    return made(n)[0][0]
+
+
+def second(x):
+    return behind_first(x)[0][0]
+
+
+def test_arrays_are_handed_over_only_between_kernels_that_count_references():
+    """Else a reference is counted once and never given back, or given back and never counted."""
+    for function, argument, allocates in ((first_made, 2, False), (second, np.ones(2), True)):
+        with pytest.raises(TypingError, match="returns arrays: it and what calls it have to"):
+            _jit.kernel(function, allocates=allocates)(argument)
+    assert _jit.kernel(first_made)(2) == 0.0
+
+
+def summed(x):
+    total = 0.0
+    for value in x[:]:
+        total += value
+    return total
+
+
+def test_a_kernel_without_memory_of_its_own_counts_no_references():
+    compiled = _jit.kernel(summed, allocates=False)
+    assert compiled(np.ones(3)) == 3.0
+    assert not re.search("NRT_(in|de)cref", *compiled.inspect_llvm().values())
 
 
 @_jit.kernel

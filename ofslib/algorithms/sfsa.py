@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ofslib._jit import kernel
+from ofslib._jit import generic, kernel, kind
 from ofslib.kernels import rows, step_size
 from ofslib.kernels.losses import Loss, curvature
 from ofslib.kernels.minibatch import gather, pace
@@ -66,6 +66,10 @@ class Hyper(NamedTuple):
     intercept: float  # 1.0 or 0.0
 
 
+class WithMemory(Hyper):
+    """Those of an optimizer that remembers gradients: what it does is compiled where it is used."""
+
+
 class State(NamedTuple):
     w: np.ndarray  # (p + 1,) coefficients and intercept
     v: np.ndarray  # (p + 1,) velocity (Adam: mean gradient), or (1,) for sgd
@@ -90,15 +94,14 @@ def adam(w, g, mean, square, t, rate):
     return w - rate * mean / (1.0 - 0.9**t) / root, mean, square
 
 
-@kernel
+@kernel(allocates=False)
 def descend(state, hp):
     """Change the coefficients by the mean gradient of the batch."""
-    w, v, ahead, batch, active = state.w, state.v, state.ahead, state.batch, state.active
-    g, n, rate, m = batch.gradient, batch.count[rows.ROWS], hp.learning_rate, hp.momentum
+    w, batch, active, known = state.w, state.batch, state.active, state.step_size
+    g, n, rate = batch.gradient, batch.count[rows.ROWS], hp.learning_rate
     if hp.spectral:
         if state.steps[0] < hp.burn_in:
             return
-        known = state.step_size
         rate = step_size.stable_rate(known, active, n, hp.loss)
         rate = step_size.rate_of_batch(known, batch, active, hp.loss, rate)
         if hp.intercept > 0.0:
@@ -111,12 +114,26 @@ def descend(state, hp):
                 w[-1] -= 0.5 * own * g[-1] / n
     else:
         g[-1] *= pace(hp, state.steps[0] + 1, batch.curvature)
-    if hp.optimizer == Optimizer.sgd:
-        if state.lag[0] > 0.0:
-            rows.descend_and_clear(w, ahead, batch, active, rate, -rate / state.lag[0])
-        else:
-            rows.descend(w, batch, active, rate)
-        return
+    move(state, hp, rate)
+
+
+@generic
+def move(state, hp, rate):
+    """A step by the mean gradient of the batch."""
+    return _by_memory if kind(hp) is WithMemory else _by_gradient
+
+
+def _by_gradient(state, hp, rate):
+    if state.lag[0] > 0.0:
+        other = -rate / state.lag[0]
+        rows.descend_and_clear(state.w, state.ahead, state.batch, state.active, rate, other)
+    else:
+        rows.descend(state.w, state.batch, state.active, rate)
+
+
+def _by_memory(state, hp, rate):
+    w, v, ahead, batch, active = state.w, state.v, state.ahead, state.batch, state.active
+    g, n, m = batch.gradient, batch.count[rows.ROWS], hp.momentum
     # No optimizer moves the intercept, which has its own step.
     w[-1] -= rate * g[-1] / n
     ahead[-1] = w[-1]
@@ -134,7 +151,7 @@ def descend(state, hp):
             w[j], v[j], ahead[j] = adam(w[j], mean, v[j], ahead[j], state.steps[0] + 1, rate)
 
 
-@kernel
+@kernel(allocates=False)
 def features_left(state, hp):
     """M_t once the warm-up is over; until then all."""
     t, active, p = state.steps[0] - hp.warmup, state.active, len(state.active.index)
@@ -144,14 +161,14 @@ def features_left(state, hp):
     return min(left, active.size[0])
 
 
-@kernel
+@kernel(allocates=False)
 def is_due(state, hp):
     """Whether features leave now: by ones, or, where steps touch few of them, many at once."""
     m, keep = state.active.size[0], features_left(state, hp)
     return keep < m and (state.lag[0] == 0.0 or keep <= hp.k or ROUND * (m - keep) >= m)
 
 
-@kernel
+@kernel(allocates=False)
 def anneal(state, ranked, hp):
     """Keep the M_t most important features."""
     active, m, keep = state.active, state.active.size[0], features_left(state, hp)
@@ -174,7 +191,7 @@ def anneal(state, ranked, hp):
             state.ahead[j] = 0.0
 
 
-@kernel
+@kernel(allocates=False)
 def stiffness(state, hp):
     """Coefficients are about the sum of all mini-batches' gradients so far over this.
 
@@ -193,7 +210,7 @@ def stiffness(state, hp):
     return 1.0 / rate + state.steps[0] * mean_curvature * known.trace[0] / active.size[0]
 
 
-@kernel
+@kernel(allocates=False)
 def advance(state, hp):
     """One gradient step with the rows of the batch; returns whether features leave after it."""
     if hp.spectral:
@@ -208,7 +225,7 @@ def advance(state, hp):
     return is_due(state, hp)
 
 
-@kernel
+@kernel(allocates=False)
 def step(state, hp):
     """One gradient step with the rows of the batch, and the pruning after it."""
     if advance(state, hp):
@@ -230,7 +247,7 @@ def step_together(states, hp):
             anneal(state, norms, hp)
 
 
-@kernel
+@kernel(allocates=False)
 def newest(state, hp):
     """The weight of the iterate after this step in the mean of the iterates.
 
@@ -241,7 +258,7 @@ def newest(state, hp):
     return min(1.0, 8.0 / (t - hp.maturity if 0 < hp.maturity < t else t))
 
 
-@kernel
+@kernel(allocates=False)
 def average(state, hp):
     """Take w into the mean of the iterates."""
     w, mean, active, weight = state.w, state.ahead, state.active, newest(state, hp)
@@ -257,7 +274,7 @@ def average(state, hp):
         mean[j] += weight * (w[j] - mean[j])
 
 
-@kernel
+@kernel(allocates=False)
 def settle(state, sparsely):
     """Hold the mean of the iterates as it is, or so that steps on few features change few numbers.
 
@@ -277,7 +294,7 @@ def settle(state, sparsely):
         lag[0] = 1.0
 
 
-@kernel
+@kernel(inline=True)
 def ranked_by(state, hp):
     """What features are ranked by."""
     if not hp.spectral:
@@ -286,7 +303,7 @@ def ranked_by(state, hp):
     return state.ahead
 
 
-@kernel
+@kernel(allocates=False)
 def take(state, block, start, hp):
     """Take rows of the block from `start` on into the batch, as `gather`."""
     X, y, order, margins = block
@@ -312,7 +329,7 @@ def take(state, block, start, hp):
     return i
 
 
-@kernel
+@kernel(allocates=False)
 def fold(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
     i = 0
@@ -439,7 +456,8 @@ class Annealing(RowStream):
         own = {"maturity": maturity, "spectral": spectral, "burn_in": burn_in}
         own |= {"warmup": warmup // batch_size, "batch_size": batch_size}
         own |= {"learning_rate": 0.0} if spectral else {}
-        return super()._read_hyper(None, **own)
+        hyper = super()._read_hyper(None, **own)
+        return hyper if self.optimizer == "sgd" else WithMemory(*hyper)
 
     def _remedy(self):
         return "give learning_rate as a number" if self._spectral else super()._remedy()

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-import pooch
 from tqdm import tqdm
 
 from ofslib._files import CorruptFile, resumable_file, whole_file, write_whole
@@ -312,8 +311,10 @@ def _download(source, part, remote, timeout):
         if begun:
             headers |= {"Range": f"bytes={begun}-"} | ({"If-Range": version} if version else {})
         answer = _Answer(part, remote, begun)
+        from pooch import HTTPDownloader  # files that are here need none
+
         try:
-            get = pooch.HTTPDownloader(
+            get = HTTPDownloader(
                 timeout=(min(5, timeout), timeout),
                 chunk_size=CHUNK,
                 headers=headers,

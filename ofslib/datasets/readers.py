@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.io
 import scipy.sparse as sp
 
 from ofslib.datasets.download import fetch
@@ -112,9 +111,15 @@ def _as_float(X):
     return X
 
 
+def _loadmat(path):
+    from scipy.io import loadmat  # who reads texts needs none of it
+
+    return loadmat(path)
+
+
 def _ecml(paths, n_features):
     """One variable; the label is its last column."""
-    table = next(v for k, v in scipy.io.loadmat(paths[0]).items() if not k.startswith("__"))
+    table = next(v for k, v in _loadmat(paths[0]).items() if not k.startswith("__"))
     return table[:, :-1], table[:, -1]
 
 
@@ -129,7 +134,7 @@ def _ecml_sparse(paths, n_features):
 
 def _mat(features, labels, transposed=False):
     def read(paths, n_features):
-        arrays = scipy.io.loadmat(paths[0])
+        arrays = _loadmat(paths[0])
         return (arrays[features].T if transposed else arrays[features]), arrays[labels]
 
     return read

@@ -325,7 +325,7 @@ class Stream:
                 missing -= len(part.y)
                 if not missing:
                     yield self._block(parts, width)
-                    parts, missing = [], self.block_rows
+                    missing = self.block_rows
         if parts:
             yield self._block(parts, width)
 
@@ -333,6 +333,7 @@ class Stream:
         """One block; who keeps it must not keep the pieces in memory that it was cut from."""
         alone = self._source.shared and len(parts) == 1
         piece = parts[0] if alone else joined(parts)
+        parts.clear()
         X, y = as_matrix(piece, width)
         if self.feature_names is not None:
             X = NamedRows(X)

@@ -106,7 +106,7 @@ def majorant(loss, m):
     return curvature(loss)
 
 
-@kernel
+@kernel(allocates=False)
 def total(loss, margins, y):
     """Sum of the weighted losses of many rows."""
     result = 0.0

@@ -2,9 +2,41 @@
 
 import numpy as np
 
-from ofslib._jit import kernel
+from ofslib._jit import generic, instruction, kernel, llvm
 from ofslib.kernels.losses import curvature_at, slope, weight
-from ofslib.kernels.rows import ROWS, add, dots
+from ofslib.kernels.rows import ROWS, add, dots, is_sparse
+
+_BYTES, _FLAG = llvm.IntType(8).as_pointer(), llvm.IntType(32)
+_TO_READ_OFTEN = [llvm.Constant(_FLAG, flag) for flag in (0, 3, 1)]
+
+
+def _prefetch(builder, values, i):
+    kind = llvm.FunctionType(llvm.VoidType(), [_BYTES, _FLAG, _FLAG, _FLAG])
+    called = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], kind)
+    place = builder.bitcast(builder.gep(values, [i]), _BYTES)
+    builder.call(called, [place, *_TO_READ_OFTEN])
+    return llvm.Constant(llvm.IntType(64), 0)
+
+
+@instruction(_prefetch)
+def prefetch(values, i):
+    """Have a processor fetch values[i] while it goes on; the result says nothing."""
+    return np.uint64(0)
+
+
+@generic
+def expect(X, i):
+    """Row i of X is asked for soon: rows in random order are found nowhere near the last ones."""
+    return _expect_sparse if is_sparse(X) else lambda X, i: None
+
+
+def _expect_sparse(X, i):
+    # Of a long row the first lines of the cache; a processor foresees the others.
+    start, stop = np.uint64(X.indptr[i]), np.uint64(X.indptr[i + 1])
+    for place in range(start, min(stop, start + np.uint64(32)), np.uint64(8)):
+        prefetch(X.data, place)
+    for place in range(start, min(stop, start + np.uint64(32)), np.uint64(16)):
+        prefetch(X.indices, place)
 
 
 @kernel
@@ -16,10 +48,17 @@ def gather(batch, block, start, hp, point, support, active):
 
     `point` is zero outside the features of `support`; the gradient is taken on those of `active`.
     """
+    return _gather(batch, block, start, hp, point, support, active, np.empty(4))
+
+
+@kernel(allocates=False)
+def _gather(batch, block, start, hp, point, support, active, slopes):
     (X, y, order, margins), size = block, hp.batch_size
-    gradient, count, i, slopes, finite = batch.gradient, batch.count, start, np.empty(4), True
+    gradient, count, i, finite = batch.gradient, batch.count, start, True
     while finite and i < len(order) and count[ROWS] < size:
         stop, n = min(i + 4, i + size - count[ROWS], len(order)), i
+        for following in range(stop, min(stop + 4, len(order))):
+            expect(X, order[following])
         dots(X, order[i:stop], point, support, margins[i:stop])
         while n < stop and finite:
             margins[n] += hp.intercept * point[-1]
@@ -36,7 +75,7 @@ def gather(batch, block, start, hp, point, support, active):
     return i
 
 
-@kernel
+@kernel(allocates=False)
 def pace(hp, t, curvature, least=1.0):
     """How many times eta the intercept's own step 1 / (c t) is in step t; at least so many.
 
@@ -50,7 +89,7 @@ def pace(hp, t, curvature, least=1.0):
     return max(least, 1.0 / (curvature[0] / curvature[1] * t * hp.learning_rate))
 
 
-@kernel
+@kernel(allocates=False)
 def own_step(rate, t, curvature):
     """The same, as a step, where the features have no constant one: `rate` is theirs in step t."""
     return max(rate, curvature[1] / (curvature[0] * t))

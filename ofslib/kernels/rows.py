@@ -113,7 +113,7 @@ def ascend(indptr, indices, width):
     return not wrong
 
 
-@kernel
+@kernel(allocates=False)
 def copy_rows(columns, rows, target):
     """Write row rows[i] of a matrix, given by its transpose, to target[i]."""
     # Some columns at a time, whose next values are then in the processor's cache.
@@ -124,7 +124,7 @@ def copy_rows(columns, rows, target):
                 target[i, j] = columns[j, rows[i]]
 
 
-@generic
+@generic(inline=True, allocates=True)
 def row(X, i):
     """Row i of X."""
     return _sparse_row if is_sparse(X) else lambda X, i: X[i]
@@ -320,7 +320,7 @@ def row_sizes(X, rows, squared):
     return sizes
 
 
-@kernel
+@kernel(allocates=False)
 def axpy(target, x, s):
     """target += s * x"""
     for i in range(length(x)):
@@ -328,13 +328,13 @@ def axpy(target, x, s):
         target[j] += s * v
 
 
-@kernel
+@kernel(allocates=False)
 def swept(batch):
     """Whether all active features count as touched."""
     return batch.count[DENSE_ROWS] > 0
 
 
-@kernel
+@kernel(inline=True)
 def in_batch(batch, active):
     """The active features that can have a nonzero gradient in the batch."""
     if swept(batch):
@@ -342,7 +342,7 @@ def in_batch(batch, active):
     return batch.touched[: batch.count[TOUCHED]]
 
 
-@kernel
+@kernel(allocates=False)
 def clear(batch, active):
     """Empty the batch."""
     if _whole(batch, active):
@@ -357,13 +357,13 @@ def clear(batch, active):
     batch.count[:ENTRIES_BEFORE] = 0
 
 
-@kernel
+@kernel(allocates=False)
 def _whole(batch, active):
     """Whether no feature is left out: then there is no need to look up which ones are meant."""
     return swept(batch) and active.size[0] == len(active.index)
 
 
-@kernel
+@kernel(allocates=False)
 def descend(w, batch, active, rate):
     """w -= rate * mean gradient of the batch."""
     g, rate = batch.gradient, rate / batch.count[ROWS]
@@ -376,7 +376,7 @@ def descend(w, batch, active, rate):
         w[-1] -= rate * g[-1]
 
 
-@kernel
+@kernel(allocates=False)
 def descend_and_clear(w, other, batch, active, rate, other_rate):
     """`descend` with touched features only, and the same of other coefficients; clears these.
 
@@ -431,7 +431,7 @@ def _update_sparse(moments, X, rows, y, active):
             square[j] += s * v * v
 
 
-@kernel
+@kernel(allocates=False)
 def variance(moments, j):
     """Running variance s_j - mean_j**2 of feature j (sfsa, Remark 4.1)."""
     n = moments.rows[0]

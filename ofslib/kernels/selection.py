@@ -19,7 +19,7 @@ class Importance(IntEnum):
     scaled_root = 2  # sqrt(var_j |beta_j|); as sfsa Algorithm 1 is printed
 
 
-@kernel
+@kernel(allocates=False)
 def importance(measure, coef, moments, j):
     """Importance of feature j with coefficient `coef`."""
     if measure == Importance.coef:
@@ -37,7 +37,7 @@ def annealed(t, maturity, p, k, mu):
     return k + round((p - k) * (maturity - t) / (t * mu + maturity))
 
 
-@kernel
+@kernel(allocates=False)
 def kth_largest(v, m, k):
     """The k-th largest of v[:m], 1 <= k <= m; reorders v[:m]."""
     low, high, target, random = 0, m - 1, m - k, 1
@@ -72,7 +72,7 @@ def kth_largest(v, m, k):
     return v[target]
 
 
-@kernel
+@kernel(allocates=False)
 def keep_top(index, value, m, k, work, guess):
     """Move the k most valued of index[:m] to its front, the others behind them, each in order.
 
@@ -117,7 +117,7 @@ def keep_top(index, value, m, k, work, guess):
     return cut
 
 
-@kernel
+@kernel(allocates=False)
 def prune(w, active, moments, measure, keep, scratch):
     """Drop all but the `keep` most important features; `scratch` is (2, p + 1)."""
     m = active.size[0]
@@ -134,7 +134,7 @@ def prune(w, active, moments, measure, keep, scratch):
     active.size[0] = keep
 
 
-@kernel
+@kernel(allocates=False)
 def add_squares(squares, w, active):
     """squares += w**2 on the active features."""
     for j in active.index[: active.size[0]]:

@@ -65,7 +65,7 @@ def new_step_size(p: int) -> StepSize:
     return StepSize(direction, np.ones(1), image, moments, inside, *sums, *counts)
 
 
-@kernel
+@kernel(allocates=False)
 def add_slopes(step_size, y, rows, margins, loss):
     """Take in the slopes of these rows, with these margins."""
     for i in range(len(rows)):
@@ -98,7 +98,7 @@ def observe(step_size, X, y, rows, margins, loss, batch, active):
     accumulate(image, X, rows, factors, active)
 
 
-@kernel
+@kernel(allocates=False)
 def normalise(v, active):
     """Give v, on the active features, length one; returns whether it is not zero."""
     square = 0.0
@@ -108,14 +108,14 @@ def normalise(v, active):
     return square > 0.0
 
 
-@kernel
+@kernel(allocates=False)
 def shorten(v, active, square):
     """Divide v, the sum of whose squares is `square`, by its length, unless this is 0."""
     for j in active.index[: active.size[0] if square > 0.0 else 0]:
         v[j] /= np.sqrt(square)
 
 
-@kernel
+@kernel(allocates=False)
 def end_batch(step_size, batch, active, burn_in):
     """End of a mini-batch that was observed: one step of the power iteration.
 
@@ -157,7 +157,7 @@ def mean_weight(step_size):
     return step_size.weight[0] / step_size.moments.rows[0]
 
 
-@kernel
+@kernel(allocates=False)
 def measure(step_size, active):
     """Take the trace anew, the sum over the active features of their mean squares.
 
@@ -173,7 +173,7 @@ def measure(step_size, active):
     return square
 
 
-@kernel
+@kernel(allocates=False)
 def drop_features(step_size, active, dropped):
     """The features `dropped` leave the model."""
     for j in dropped:
@@ -182,7 +182,7 @@ def drop_features(step_size, active, dropped):
     step_size.norm[0] *= measure(step_size, active)
 
 
-@kernel
+@kernel(allocates=False)
 def settle(step_size, active):
     """Give the direction length one, as `drop_features` and dense rows ask for."""
     for j in active.index[: active.size[0]]:
@@ -190,7 +190,7 @@ def settle(step_size, active):
     step_size.size[0] = 1.0
 
 
-@kernel
+@kernel(allocates=False)
 def rate_of_batch(step_size, batch, active, loss, rate):
     """The rate, or the largest one at which this mini-batch's own slopes do not overshoot.
 
@@ -220,7 +220,7 @@ def _about_squares(v, places):
     return total
 
 
-@kernel
+@kernel(allocates=False)
 def stable_rate(step_size, active, n, loss):
     """The step size for the mean gradient of n rows; 0 while all features are zero."""
     trace = curvature(loss) * step_size.trace[0]

@@ -159,6 +159,7 @@ def _learn(work, stream, n, total, path, every, classes, bar):
             for X, y, *weight in stream.skip(last % n):
                 weights = {"sample_weight": weight[0]} if weight else {}
                 learner.partial_fit(X, y, **known, **weights)
+                del X, y, weight, weights  # before there is memory for the next block
                 bar.update(work.rows - bar.n)
                 now = time.monotonic()
                 speed = stream.text_bytes * (work.rows - first) / n / max(now - began, 1e-9)

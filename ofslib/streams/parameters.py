@@ -3,8 +3,9 @@
 import inspect
 import re
 import textwrap
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from enum import EnumType
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
@@ -49,16 +50,18 @@ def estimator(cls: type[_T]) -> type[_T]:
     cls = dataclass(eq=False, repr=False, kw_only=True)(cls)
     declared = [f for f in fields(cls) if "doc" in f.metadata]
     cls._parameter_constraints = {f.name: f.metadata["allowed"] for f in declared}
-    lines = [
-        f"{f.name} : {_kinds(f.metadata['allowed'])}, default={f.default!r}\n"
-        + textwrap.fill(f.metadata["doc"], 92, initial_indent="    ", subsequent_indent="    ")
-        for f in declared
-    ]
-    parameters = "\n".join(["Parameters", "----------", *lines])
+    parameters = "\n".join(["Parameters", "----------", *map(_described, declared)])
     attributes = "\n".join(["Attributes", "----------", *_attributes(cls), _ATTRIBUTES])
     text = "\n\n".join([textwrap.fill(getattr(cls, "about", ""), 92), parameters, attributes])
     cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n{textwrap.indent(text.lstrip(), '    ')}\n    "
     return cls
+
+
+@cache  # each class has those of its bases
+def _described(f: Field) -> str:
+    """A parameter as numpydoc has it."""
+    doc = textwrap.fill(f.metadata["doc"], 92, initial_indent="    ", subsequent_indent="    ")
+    return f"{f.name} : {_kinds(f.metadata['allowed'])}, default={f.default!r}\n{doc}"
 
 
 def _kinds(allowed: list) -> str:

@@ -79,7 +79,7 @@ def show(states, blocks, hp, fold):
     return i
 
 
-def overwrite(target: NamedTuple, source: NamedTuple) -> None:
+def overwrite(target: tuple, source: tuple) -> None:
     """Copy all arrays of a state into another one."""
     for to, part in zip(target, source, strict=True):
         if isinstance(part, np.ndarray):

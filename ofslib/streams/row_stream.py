@@ -1,8 +1,10 @@
 """Row streams."""
 
 import copy
+import sys
 from collections.abc import Callable, Iterator
 from typing import ClassVar, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,6 +22,7 @@ from ofslib.streams.parameters import (
     param,
     read_parameters,
 )
+from ofslib.streams.relay import overwrite
 from ofslib.streams.selector import (
     Classifier,
     LinearModel,
@@ -145,8 +148,26 @@ def least_of_constants(loss: str, positive: float, negative: float) -> float:
 def _all_finite(state) -> bool:
     """Whether all numbers of a state are."""
     if isinstance(state, np.ndarray):
-        return state.dtype.kind != "f" or bool(np.isfinite(state).all())
+        # A sum takes no memory; too large a one may be of numbers that are not.
+        return state.dtype.kind != "f" or bool(np.isfinite(state.sum()) or np.isfinite(state).all())
     return all(map(_all_finite, state))
+
+
+def _fits(state, memory) -> bool:
+    """Whether the arrays of a state can be copied into others."""
+    if isinstance(state, np.ndarray):
+        return state.shape == memory.shape
+    return all(map(_fits, state, memory))
+
+
+def _references(held: list) -> int:
+    return sys.getrefcount(held[0])
+
+
+_NO_OTHERS = _references([object()])
+# Of each learner the state before the last: to find as much memory anew takes longer than to write
+# to it. It is no attribute, which would be copied and kept with the others.
+_unused: WeakKeyDictionary = WeakKeyDictionary()
 
 
 def _too_large(state) -> bool:
@@ -285,10 +306,21 @@ class RowStream(LinearModel):
 
     def _learn_more(self, X, y) -> None:
         # What stood before stays, should the rows be refused.
-        self._state, self._online = copy.deepcopy((self._state, self._online))
+        before = self._state
+        self._state, self._online = self._copied_state(), self._online.copy()
         self._plan(self._n_rows_in_all)
         self._learn_rows(X, y, np.arange(X.shape[0]))
         self._watch(at_end=False)
+        _unused[self] = before
+
+    def _copied_state(self):
+        memory = [_unused.pop(self, None)]
+        # A copy of the estimator, or who predicts meanwhile, may have it.
+        usable = memory[0] is not None and _references(memory) <= _NO_OTHERS
+        if not (usable and _fits(self._state, memory[0])):
+            return copy.deepcopy(self._state)
+        overwrite(memory[0], self._state)
+        return memory[0]
 
     def _end(self):
         self._finish_all()
@@ -329,7 +361,9 @@ class RowStream(LinearModel):
 
         It sees the whole state, so that what the next rows would make of it is no surprise either.
         """
-        if not _all_finite(self._state):
+        with np.errstate(over="ignore", invalid="ignore"):
+            finite = _all_finite(self._state)
+        if not finite:
             raise self._diverged()
         n = self._n_models
         whole, late = (list(map(_of_mean_one, sums[:n])) for sums in self._online[:2])

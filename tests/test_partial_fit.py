@@ -1,0 +1,69 @@
+"""`partial_fit` learns in a copy of the state, in memory that it finds once, not in each call."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_equal
+
+from ofslib import AnytimeSFSAClassifier, BARDAClassifier, SFSAClassifier
+from ofslib.streams.row_stream import _unused
+
+X = np.random.default_rng(0).standard_normal((60, 30))
+Y = np.where(X[:, 0] > 0, 1, np.where(X[:, 1] > 0, 2, 3))
+PARTS = [slice(i, i + 4) for i in range(0, 60, 4)]
+CASES = [
+    (SFSAClassifier(k=5, batch_size=1), 3),
+    (SFSAClassifier(k=5, learning_rate=0.1, optimizer="adam", batch_size=3), 2),
+    (AnytimeSFSAClassifier(k=5, first_maturity=20, batch_size=1), 2),
+    (BARDAClassifier(k=5), 2),
+]
+
+
+def states(state):
+    return [state] if isinstance(state, np.ndarray) else [a for s in state for a in states(s)]
+
+
+def learned(model, n_classes, parts):
+    model = copy.deepcopy(model)
+    for part in parts:
+        model.partial_fit(X[part], np.minimum(Y[part], n_classes), [1, 2, 3][:n_classes])
+    return model
+
+
+@pytest.mark.parametrize("model, n_classes", CASES)
+def test_calls_take_turns_in_the_memory_of_two_states(model, n_classes):
+    seen, model = set(), learned(model, n_classes, PARTS[:2])
+    for part in PARTS[2:]:
+        model.partial_fit(X[part], np.minimum(Y[part], n_classes))
+        seen.add(tuple(array.ctypes.data for array in states(model._state)))
+    assert len(seen) == 2
+    assert model in _unused and b"_unused" not in pickle.dumps(model)
+
+
+@pytest.mark.parametrize("model, n_classes", CASES)
+def test_what_others_hold_of_a_state_stays(model, n_classes):
+    """A shallow copy of the estimator, or another thread that predicts, shares the state."""
+    model = learned(model, n_classes, PARTS[:3])
+    other, coef = copy.copy(model), model.coef_
+    held = [array.copy() for array in states(other._state)]
+    for part in PARTS[3:7]:
+        model.partial_fit(X[part], np.minimum(Y[part], n_classes))
+    assert (model.coef_ != coef).any()
+    assert_equal(other.coef_, coef)
+    assert_equal(states(other._state), held)
+
+
+@pytest.mark.parametrize("model, n_classes", CASES)
+def test_a_call_that_fails_between_others_leaves_no_trace(model, n_classes):
+    whole = learned(model, n_classes, PARTS)
+    model = learned(model, n_classes, PARTS[:3])
+    for part in PARTS[3:]:
+        before, bad = [array.copy() for array in states(model._state)], X[part].copy()
+        bad[2, 7] = np.nan
+        with pytest.raises(ValueError, match="NaN"):
+            model.partial_fit(bad, np.minimum(Y[part], n_classes))
+        assert_equal(states(model._state), before)
+        model.partial_fit(X[part], np.minimum(Y[part], n_classes))
+    assert_equal(states(model._state), states(whole._state))
