@@ -8,7 +8,9 @@ from pathlib import Path
 from ofslib.reproduction import project
 
 ROOT = Path(__file__).parents[1]
-EXPERIMENTS = ("barda", "bounds", "dissertation", "drift", "growth", "ofs", "os", "sfsa", "untuned")
+EXPERIMENTS = (
+    "barda", "bounds", "dissertation", "drift", "growth", "limits", "ofs", "os", "sfsa", "untuned"
+)  # fmt: skip
 
 
 def leave_out_what_is_added(folder: Path) -> None:
