@@ -188,12 +188,16 @@ def test_the_study_has_every_curve_above_the_floor():
     study = limits.recovery(
         {}, np.random.SeedSequence(4), None, against="n", fixed=20, values=[22, 500], runs=15
     )
-    found = {(row["method"], row["x"]): row for row in study}
+    rows = list(study)
+    found = {(row["method"], row["x"]): row for row in rows if row["panel"] == "p = 20"}
     curves = {name for name, _ in found}
     assert curves >= {"OFSA", "Lasso", "MCP", "SFSA", "SGDT", "OLSth", "information floor"}
     floor = found["information floor", 500]["value"]
     for name in curves - {"information floor"}:
         assert found[name, 500]["value"] > 0.8 * floor, name  # which 15 runs tell so well
+    over = [row for row in rows if (row["method"], row["x"]) == ("OFSA", 500)]
+    assert over[1]["panel"] == "Over the floor, p = 20"
+    assert over[1]["value"] == approx(over[0]["value"] / floor)
     missing = found["SFSA", 22]
     assert missing["value"] is None and "not found in half of the runs" in missing["note"]
 

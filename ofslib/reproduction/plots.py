@@ -254,7 +254,8 @@ def bound_panels(
         From `claims.bound_verdicts`.
     given : mapping
         How the titles of panels begin -> x, y, their labels; and, if not the usual ones, scale and
-        height, of the axes, and lowest, where the vertical one begins. In the order of the panels.
+        height, of the axes, and lowest and highest, where the vertical one begins and ends. In the
+        order of the panels.
     """
     shown = results["panel"].dropna().unique()
     own = {name: next(start for start in given if name.startswith(start)) for name in shown}
@@ -355,9 +356,9 @@ def _bound_style(curve: str) -> dict[str, Any]:
     return _BOUNDS.get(curve, _BOUNDS.get(variant, {"color": COLOURS[2], "linestyle": "-."}))
 
 
-def _bound_axes(ax, x, y, scale="log", height="log", lowest=None) -> None:
+def _bound_axes(ax, x, y, scale="log", height="log", lowest=None, highest=None) -> None:
     ax.set(xscale=scale, yscale=height, xlabel=x, ylabel=y)
-    ax.set_ylim(bottom=lowest)
+    ax.set_ylim(bottom=lowest, top=highest)
     for axis, kind in ((ax.xaxis, scale), (ax.yaxis, height)):
         if kind == "log":
             log_ticks(axis)

@@ -43,7 +43,7 @@ def recovery(
 
     Features of correlation 1/2, whose own part has variance 1, a tenth of them true with the same
     coefficient; noise 1. Beside it the information floor, its asymptotic form, and the laws of
-    OLSth and SGDT, all at probability 1/2.
+    OLSth and SGDT, all at probability 1/2. In the panels "Over the floor" all are divided by it.
 
     A run keeps its random numbers while the coefficient is bisected; the height is the median over
     the runs. SGDT has the step that is best by its law, SFSA its automatic one; both see each row
@@ -64,12 +64,14 @@ def recovery(
     for x, child in zip(values, seeds.spawn(len(values)), strict=True):
         size = {against: x, other: fixed}
         n, p, k = size["n"], size["p"], size["p"] // 10
-        for curve, height in _laws(n, p, k).items():
-            yield point(panel, x, curve, height)
+        heights, floor = _laws(n, p, k), bounds.information_floor(n, p, k, delta=0.5)
         found = [_found(n, p, k, seed) for seed in child.spawn(runs)]
         for curve in found[0]:
-            height = float(np.median([run[curve] for run in found]))
-            yield point(panel, x, curve, partial(_within, height, n, p, k))
+            middle = float(np.median([run[curve] for run in found]))
+            heights[curve] = partial(_within, middle, n, p, k)
+        for curve, height in heights.items():
+            yield point(panel, x, curve, height)
+            yield point(f"Over the floor, {panel}", x, curve, partial(_over, floor, height))
 
 
 def _laws(n, p, k):
@@ -95,6 +97,10 @@ def _best_descent(n, p, k):
         found.append((beta, float(rate)))
     bounds.statements.require(bool(found), "no step of SGDT finds the features")
     return min(found)
+
+
+def _over(floor, height):
+    return height() / floor
 
 
 def _within(height, n, p, k):
