@@ -334,13 +334,13 @@ _BOUNDS = {
     "exact law, all runs": {"color": COLOURS[7], "linestyle": "-."},
     "(3.14), printed": {"color": COLOURS[1], "linestyle": "--", "zorder": 2.5},
     "(3.14), corrected": {"color": COLOURS[9], "linestyle": "-"},
-    # Of recovery_limits: a law has the colour of its method, whose runs are points.
+    # Of recovery_limits: where there is a law it is the line, and runs are points.
     "information floor": {"color": "black", "linestyle": "-", "lw": 2.0},
     "floor, asymptotic": {"color": "black", "linestyle": ":"},
     "OLSth, exact law": {"color": COLOURS[0], "linestyle": "-"},
-    "OLSth": {"color": COLOURS[0], "marker": "o"},
+    "OLSth": {"color": COLOURS[5], "marker": "o"},
     "SGDT, law": {"color": COLOURS[1], "linestyle": "-"},
-    "SGDT": {"color": COLOURS[1], "marker": "s"},
+    "SGDT": {"color": COLOURS[7], "marker": "s"},
     "SFSA": {"color": COLOURS[3], "linestyle": "--"},
     "OFSA": {"color": COLOURS[2], "linestyle": "-."},
     "Lasso": {"color": COLOURS[4], "linestyle": "--"},
