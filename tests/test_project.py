@@ -1003,6 +1003,7 @@ def test_sources_of_figures_hold_no_algorithm():
                 "dissertation_table_a_1",
                 "drift_recovery",
                 "growth_of_costs",
+                "recovery_limits",
             ],
         ),
     ],

@@ -1,4 +1,4 @@
-"""The theorems of the five papers as functions, and a bound for OLSth that is sharp.
+"""The theorems of the five papers as functions, sharp laws of OLSth and SGDT, and a floor.
 
 A function is named after its paper and item. It takes the quantities that the statement names, and
 returns what the statement promises: a number, a `Recovery`, a `Tail`, or, for an inequality along a
@@ -64,6 +64,12 @@ from ofslib.bounds.leverage import ofs_selected_features as ofs_selected_feature
 from ofslib.bounds.leverage import ofs_theorem_1 as ofs_theorem_1
 from ofslib.bounds.leverage import ofs_theorem_1_failure as ofs_theorem_1_failure
 from ofslib.bounds.leverage import ofs_theorem_2 as ofs_theorem_2
+from ofslib.bounds.limits import information_floor as information_floor
+from ofslib.bounds.limits import information_floor_asymptotic as information_floor_asymptotic
+from ofslib.bounds.limits import information_floor_probability as information_floor_probability
+from ofslib.bounds.limits import lasso_rows as lasso_rows
+from ofslib.bounds.limits import sgdt_beta_min as sgdt_beta_min
+from ofslib.bounds.limits import sgdt_recovery_probability as sgdt_recovery_probability
 from ofslib.bounds.olsth import olsth_beta_min as olsth_beta_min
 from ofslib.bounds.olsth import olsth_beta_min_closed_form as olsth_beta_min_closed_form
 from ofslib.bounds.olsth import olsth_recovery_probability as olsth_recovery_probability

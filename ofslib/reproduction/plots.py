@@ -254,7 +254,8 @@ def bound_panels(
         From `claims.bound_verdicts`.
     given : mapping
         How the titles of panels begin -> x, y, their labels; and, if not the usual ones, scale and
-        height, of the axes, and lowest, where the vertical one begins. In the order of the panels.
+        height, of the axes, and lowest and highest, where the vertical one begins and ends. In the
+        order of the panels.
     """
     shown = results["panel"].dropna().unique()
     own = {name: next(start for start in given if name.startswith(start)) for name in shown}
@@ -333,6 +334,17 @@ _BOUNDS = {
     "exact law, all runs": {"color": COLOURS[7], "linestyle": "-."},
     "(3.14), printed": {"color": COLOURS[1], "linestyle": "--", "zorder": 2.5},
     "(3.14), corrected": {"color": COLOURS[9], "linestyle": "-"},
+    # Of recovery_limits: where there is a law it is the line, and runs are points.
+    "information floor": {"color": "black", "linestyle": "-", "lw": 2.0},
+    "floor, asymptotic": {"color": "black", "linestyle": ":"},
+    "OLSth, exact law": {"color": COLOURS[0], "linestyle": "-"},
+    "OLSth": {"color": COLOURS[5], "marker": "o"},
+    "SGDT, law": {"color": COLOURS[1], "linestyle": "-"},
+    "SGDT": {"color": COLOURS[7], "marker": "s"},
+    "SFSA": {"color": COLOURS[3], "linestyle": "--"},
+    "OFSA": {"color": COLOURS[2], "linestyle": "-."},
+    "Lasso": {"color": COLOURS[4], "linestyle": "--"},
+    "MCP": {"color": COLOURS[9], "linestyle": "--"},
 }
 
 
@@ -344,9 +356,9 @@ def _bound_style(curve: str) -> dict[str, Any]:
     return _BOUNDS.get(curve, _BOUNDS.get(variant, {"color": COLOURS[2], "linestyle": "-."}))
 
 
-def _bound_axes(ax, x, y, scale="log", height="log", lowest=None) -> None:
+def _bound_axes(ax, x, y, scale="log", height="log", lowest=None, highest=None) -> None:
     ax.set(xscale=scale, yscale=height, xlabel=x, ylabel=y)
-    ax.set_ylim(bottom=lowest)
+    ax.set_ylim(bottom=lowest, top=highest)
     for axis, kind in ((ax.xaxis, scale), (ax.yaxis, height)):
         if kind == "log":
             log_ticks(axis)
