@@ -20,7 +20,6 @@ from ofslib._printing import cell, csv_table, duration, memory_size, text_table
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 _ANY_WIDTH = 2**31 - 1  # with it, no pass over the file looks for its largest index
 _SHOWN = 10  # features or labels in a summary
-_BY_FDR = "knockoffs"  # the method that keeps as many as --fdr allows
 
 
 class Report(NamedTuple):
@@ -137,10 +136,8 @@ def select(args) -> Report:
     from ofslib._model_files import read
     from ofslib.streams.checkpoint import Checkpoint, fit_stream
 
-    cache = args.cache
-    if cache is None:  # worth its disk if the rows are read again
-        cache = args.passes > 1 or args.checkpoint is not None
-    resumed = 0
+    again = args.passes > 1 or args.checkpoint is not None  # which is worth the disk
+    cache, resumed = again if args.cache is None else args.cache, 0
     if args.checkpoint and os.path.exists(args.checkpoint):
         resumed = read(Checkpoint, args.checkpoint).rows
     stream, began = _opened(args, cache=cache), time.monotonic()
@@ -189,12 +186,12 @@ def select(args) -> Report:
 
 def _wanted(args) -> tuple[str, dict[str, Any]]:
     """Method and parameters by how many features there shall be."""
-    passes = {"n_passes": args.passes}
-    if args.fdr is None:
-        return args.method or "sfsa", {"k": args.k} | passes
-    if args.method not in (None, _BY_FDR):
-        raise _Misused(f"--fdr: --method {args.method} keeps -k features; leave one of them out")
-    return _BY_FDR, {"fdr": args.fdr, "random_state": 0} | passes
+    usual, size = "sfsa", {"k": args.k}
+    if args.fdr is not None:
+        usual, size = "knockoffs", {"fdr": args.fdr, "random_state": 0}
+    if args.fdr is not None and args.method not in (None, usual):
+        raise _Misused(f"--fdr: --method {args.method} keeps -k features; leave one out")
+    return args.method or usual, size | {"n_passes": args.passes}
 
 
 def _chosen(model, first: int) -> tuple[list[str], list[str], list[tuple]]:

@@ -59,6 +59,9 @@ DO_NOT_RANK = {"SOFSClassifier", "OPGClassifier", "OPGRegressor", "AdaFobosClass
 DO_NOT_RANK |= {"BAMDClassifier", "TruncatedGradientClassifier", "TruncatedGradientRegressor"}
 DENSE_STEPS = {"SADMMRegressor"}
 
+# Of 200 penalties they learn each row by itself, and predict sparse ones by the model chosen last.
+CHOSEN_LATER = {"ARDAClassifier", "AdaFobosClassifier"}
+
 # One pass over fifty rows with weights of 1000 and .0001 and features with a spread of 20: a step
 # overshoots and the last ones decide. With features of a hundredth they do what the check asks for
 # (test_heavy_rows_decide).
@@ -160,7 +163,9 @@ def assert_close(one, two, tolerance=1e-12):
     size = max(1.0, np.abs(one.coef_).max(), abs(one.intercept_))
     assert_allclose(two.coef_, one.coef_, rtol=0, atol=tolerance * size)
     assert_allclose(two.intercept_, one.intercept_, rtol=0, atol=tolerance * size)
-    assert_allclose(two.online_loss_, one.online_loss_, rtol=tolerance)
+    # With sparse rows a penalty is chosen only when the model is asked for or must be known.
+    waits = type(one).__name__ in CHOSEN_LATER and one.k is not None
+    assert_allclose(two.online_loss_, one.online_loss_, rtol=0.01 if waits else tolerance)
     assert_equal(two.support_, one.support_)
 
 

@@ -970,7 +970,7 @@ def test_sources_of_figures_hold_no_algorithm():
         found = closure(ROOT / SHIPPED.notebook(entry))
         assert package_files("reproduction/tables.py", "reproduction/project.py") <= found
         # The notebook of barda's figure counts rows of data sets, whose reader has kernels.
-        names = ("text", "words", "names", "rows") if "barda" in entry else ()
+        names = ("text", "words", "names", "rows", "losses") if "barda" in entry else ()
         reading = package_files(*(f"kernels/{name}.py" for name in names))
         kernels = {file for file in found if file.parent.name == "kernels"}
         assert {file for file in kernels if file.name != "__init__.py"} <= reading
@@ -1002,8 +1002,10 @@ def test_sources_of_figures_hold_no_algorithm():
                 "dissertation_table_5_6",
                 "dissertation_table_a_1",
                 "drift_recovery",
+                "false_discoveries",
                 "growth_of_costs",
                 "recovery_limits",
+                "rows_near_the_boundary",
             ],
         ),
     ],

@@ -117,7 +117,8 @@ def descend(dual, w, gradient, rows, l1):
     """Take the subgradient at w into the dual; returns its largest coordinate."""
     last, share, largest = len(w) - 1, 1.0 / rows, np.uint64(0)
     for j in range(last):
-        dual[j] += gradient[j] * share + l1 * ((w[j] > 0.0) - (w[j] < 0.0))
+        sign = (1.0 if w[j] > 0.0 else 0.0) - (1.0 if w[j] < 0.0 else 0.0)
+        dual[j] += gradient[j] * share + l1 * sign
         # Whole numbers are in the same order, and compared several at once.
         largest = max(largest, np.float64(abs(dual[j])).view(np.uint64))
     dual[last] += gradient[last] * share

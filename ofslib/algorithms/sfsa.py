@@ -2,6 +2,8 @@
 
 Mini-batch gradient descent on the features that are still in the model; after step t only the
 M_t most important ones stay, M_t falling from p to k.
+
+The file is longer than others: steps of both kinds and the model at any time share a loop.
 """
 
 from enum import IntEnum

@@ -188,7 +188,7 @@ def list_known(grid):
     return grid.features[:n]
 
 
-@kernel
+@kernel(inline=True)
 def predict_all(grid, hp, late):
     """Write the predictions of all penalties for the held rows into `slopes`."""
     slopes, links = grid.slopes, grid.links
@@ -228,7 +228,7 @@ def never_late(grid, features, hp, keep):
         grid.coefs[c] = grid.W[features[c]]
 
 
-@kernel
+@kernel(inline=True)
 def begin_step(grid, hp, may_rest, late):
     """Turn the held rows into slopes, and hold none; returns whether all predictions are finite.
 

@@ -1,4 +1,7 @@
-"""Results as figures."""
+"""Results as figures.
+
+The file is longer than others: what one figure needs, another one shares.
+"""
 
 import io
 import math
