@@ -883,7 +883,7 @@ def test_killed_at_any_moment(tiny, story):
     while kills < int(os.environ.get("OFSLIB_KILLS", 2)):
         process = tiny.start("--cores", "2", mirror=str(tiny.mirror))
         try:
-            process.communicate(timeout=rng.uniform(1, 40))
+            process.communicate(timeout=rng.uniform(1, 20))
             wipe(tiny)  # it was done before
             continue
         except subprocess.TimeoutExpired:
