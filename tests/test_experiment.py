@@ -575,6 +575,22 @@ def test_tuning_of_our_own_by_brute_force():
     assert (found["learning_rate"], found["alpha"]) == max(scores, key=scores.get)
 
 
+def test_a_point_that_is_a_little_better_than_those_before_is_chosen():
+    data, passes = dataset(n=80, d=30), 8
+    spec = setting(**REAL, passes=passes)
+    seed = int(experiment._seeds(spec, 2**32 - 1).generate_state(1)[0])
+    given = {"k": 5, "batch_size": 1, "n_passes": passes, "random_state": seed}
+    scores = {}
+    for rate in (1e-3, 0.003, 0.01, 0.03, 0.1, 0.3):
+        model = FOFSClassifier(**given, learning_rate=rate).fit(data.X_train, data.y_train)
+        scores[rate] = model.online_score_
+    grid = sorted(scores, key=scores.get)  # each better than the last
+    assert 0 < scores[grid[-1]] - scores[grid[-2]] < 0.05
+    spec["tune"] = {"score": "online", "at": {"k": 5}, "grid": {"learning_rate": grid}}
+    _, chosen = experiment._tuned(spec, data, {"class": "FOFSClassifier", "batch_size": 1})
+    assert chosen == {"learning_rate": grid[-1]}
+
+
 @pytest.mark.parametrize("grid", [[1e-6, 1e-6], [30.0, 1.0, 1e-6, 0.3, 0.1, 1e-5, 3.0, 0.03]])
 def test_what_can_no_longer_be_the_best_is_not_learned_to_its_end(monkeypatch, grid):
     """The best is the same; of equals it is the first."""

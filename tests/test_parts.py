@@ -108,6 +108,15 @@ def test_several_parts_are_rounds_of_descent_and_averages():
     assert_allclose(model.coef_, plainly(parts, K, 0.01, 20, 3.0), rtol=1e-9)
 
 
+def test_maturity_counts_the_rows_of_all_parts():
+    parts = cut(*rows(), N // 2)
+    own = {"k": K, "batch_size": 10}
+    whole = fit_parts(SFSAClassifier(**own, maturity=N, warmup=40), parts)
+    assert_same(whole, fit_parts(SFSAClassifier(**own, warmup=40), parts))
+    early = fit_parts(SFSAClassifier(**own, maturity=N // 2, warmup=40), parts)
+    assert not np.array_equal(early.coef_, whole.coef_)
+
+
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize(
     "task, cls", [("classification", SFSAClassifier), ("regression", SFSARegressor)]
