@@ -5,6 +5,7 @@ into. numba alone checks only the file in which a kernel stands, so that after a
 module it would go on running the old code of everything that calls into it.
 """
 
+import gc
 import hashlib
 import os
 import pickle
@@ -145,15 +146,21 @@ class _Part(JITCodeLibrary):
 
 
 class _Flags(Flags):
-    """numba's, told apart by what is set: else each lookup of an operation reads all options."""
+    """numba's, told apart by what a kernel hands on to what it calls.
+
+    Else each lookup of an operation reads all options, and for a kernel that Python calls is
+    compiled once more what is there for one that only kernels call.
+    """
 
     __slots__ = ()
+    handed_on = "nrt", "fastmath", "error_model", "boundscheck", "debuginfo", "forceinline"
 
     def __hash__(self):
         return hash(_Flags)
 
     def __eq__(self, other):
-        return self._values == getattr(other, "_values", None)
+        same = (getattr(self, name) == getattr(other, name) for name in self.handed_on)
+        return isinstance(other, Flags) and all(same)
 
 
 class _Compiler(Compiler):
@@ -167,14 +174,18 @@ class _WholeCompiler(_Compiler):
     """Of what Python calls; who waits for long is told why."""
 
     patience = 2.0  # seconds left, of all that is compiled
+    new_objects = 100_000  # after which it is searched for garbage; often, that takes an eighth
 
     def compile_extra(self, func):
         began, timer = time.monotonic(), threading.Timer(max(self.patience, 0.0), _say_compiling)
         timer.daemon = True
         timer.start()
+        usual = gc.get_threshold()
+        gc.set_threshold(usual[0] and max(usual[0], self.new_objects), *usual[1:])
         try:
             return super().compile_extra(func)
         finally:
+            gc.set_threshold(*usual)
             timer.cancel()
             _WholeCompiler.patience -= time.monotonic() - began
 
@@ -263,7 +274,7 @@ def generic(
         return choose(*args)(*args)
 
     function.__name__, function.__doc__ = choose.__name__, choose.__doc__
-    jit_options |= {"_nrt": allocates}
+    jit_options |= {"_nrt": allocates, "no_cfunc_wrapper": True, "pipeline_class": _PartCompiler}
     how = {"inline": "always" if inline else "never", "strict": False}
     overload(function, jit_options=jit_options, **how)(choose)
     return function

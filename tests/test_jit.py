@@ -4,6 +4,7 @@ Anything that needs a fresh interpreter, an empty cache or edited sources runs i
 own, on a copy of the package in the test's folder.
 """
 
+import gc
 import json
 import os
 import pickle
@@ -18,6 +19,7 @@ import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numba.core import event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.errors import TypingError
 from numpy.testing import assert_allclose
@@ -429,6 +431,93 @@ def test_what_a_kernel_calls_is_optimised_and_translated_as_a_part_of_it(monkeyp
     assert whole(0) == 5 and odd.called.signatures and translated == ["counted_odd"]
     with pytest.raises(ValueError, match="less than nothing"):
         whole(-1)
+
+
+def _halved(x):
+    return 0.5 * x
+
+
+@_jit.generic
+def halved(x):
+    """Half of it."""
+    return _halved
+
+
+@_jit.kernel(allocates=False)
+def behind(x):
+    return halved(x)
+
+
+def in_front(x):
+    return halved(x) + behind(x)
+
+
+def test_a_body_is_compiled_once_whoever_calls_it_as_a_part_of_the_whole(monkeypatch):
+    """How a kernel is called itself was taken for another way to compile what it calls."""
+    translated, translate = [], JITCodeLibrary._finalize_specific
+
+    def noted(library):
+        translated.append(library.name)
+        translate(library)
+
+    monkeypatch.setattr(JITCodeLibrary, "_finalize_specific", noted)
+    whole = _jit.kernel(in_front, allocates=False)
+    with event.install_recorder("numba:compile") as recorder:
+        assert whole(3.0) == 3.0
+    began = [each.data["dispatcher"] for _, each in recorder.buffer if each.is_start]
+    assert sorted(each.py_func.__name__ for each in began) == ["_halved", "behind", "in_front"]
+    assert translated == ["in_front"]
+
+
+FIRST = """
+    import numpy as np
+    from collections import Counter
+    from numba.core import event
+    from ofslib import SFSAClassifier
+
+    X = np.random.default_rng(0).standard_normal((40, 8))
+    with event.install_recorder("numba:compile") as recorder:
+        SFSAClassifier(k=2).fit(X, X[:, 0] > 0)
+    began = [each.data for _, each in recorder.buffer if each.is_start]
+    ours = [each for each in began if "ofslib" in each["dispatcher"].py_func.__module__]
+    bodies = Counter((each["dispatcher"].py_func.__code__, str(each["args"])) for each in ours)
+    print(len(bodies), *{code.co_name for (code, _), n in bodies.items() if n > 1})
+    # What Python calls
+    print(*sorted(
+        each["dispatcher"].py_func.__name__ for each in ours
+        if "no_cpython_wrapper" not in each["dispatcher"].targetoptions
+    ))
+"""
+
+
+def test_a_first_fit_compiles_nothing_twice_and_what_it_needs_only(tmp_path):
+    bodies, whole = python(FIRST, tmp_path, NUMBA_CACHE_DIR=tmp_path / "cache").splitlines()
+    assert int(bodies) < 75 and not bodies.partition(" ")[2], bodies
+    assert whole.split() == ["fold", "total"]
+
+
+def thresholds_seen():
+    """Those of the search for garbage while a kernel is compiled."""
+    seen = []
+
+    def looked(x):
+        seen.append(gc.get_threshold())
+        return lambda x: x
+
+    found = _jit.generic(looked)
+    assert _jit.kernel(lambda x: found(x))(1.0) == 1.0
+    return set(seen)
+
+
+@pytest.mark.parametrize("usual", [(700, 10, 10), (0, 10, 10), (10**6, 5, 5)])
+def test_garbage_is_looked_for_rarely_while_a_kernel_is_compiled_and_only_then(usual):
+    before, most = gc.get_threshold(), _jit._WholeCompiler.new_objects
+    try:
+        gc.set_threshold(*usual)
+        assert thresholds_seen() == {(usual[0] and max(usual[0], most), *usual[1:])}
+        assert gc.get_threshold() == usual
+    finally:
+        gc.set_threshold(*before)
 
 
 @pytest.mark.slow

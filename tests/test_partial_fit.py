@@ -6,8 +6,10 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_equal
+from sklearn.base import BaseEstimator
 
 from ofslib import AnytimeSFSAClassifier, BARDAClassifier, SFSAClassifier
+from ofslib.streams import selector
 from ofslib.streams.row_stream import _unused
 
 X = np.random.default_rng(0).standard_normal((60, 30))
@@ -67,3 +69,38 @@ def test_a_call_that_fails_between_others_leaves_no_trace(model, n_classes):
         assert_equal(states(model._state), before)
         model.partial_fit(X[part], np.minimum(Y[part], n_classes))
     assert_equal(states(model._state), states(whole._state))
+
+
+def test_parameters_and_labels_that_were_checked_are_not_checked_again(monkeypatch):
+    """It took longer than to learn a row of ten thousand values; what is new is looked at."""
+    calls, check, targets = (
+        [],
+        BaseEstimator._validate_params,
+        selector.check_classification_targets,
+    )
+
+    def counted(self):
+        calls.append("parameters")
+        check(self)
+
+    monkeypatch.setattr(BaseEstimator, "_validate_params", counted)
+
+    def noted(y):
+        calls.append("labels")
+        targets(y)
+
+    monkeypatch.setattr(selector, "check_classification_targets", noted)
+    model = learned(CASES[0][0], 3, PARTS[:1])
+    assert calls == ["parameters"]
+    model.partial_fit(X[PARTS[1]], Y[PARTS[1]])
+    assert calls == ["parameters"]
+    for labels in ([1, 2, 3, 4], [1.0, 2.0, 3.0, 2.5], [1, 2, 3, np.inf]):
+        with pytest.raises(ValueError, match=r"Unknown label type|y holds labels|infinity"):
+            model.partial_fit(X[PARTS[2]], labels)
+    calls.clear()
+    for given in ({"k": 7}, {"batch_size": 2}):
+        model.set_params(**given).partial_fit(X[PARTS[2]], Y[PARTS[2]])
+    assert calls == ["parameters"] * 2
+    for given in ({"k": 0}, {"n_passes": 0}, {"learning_rate": -1.0}, {"fit_intercept": None}):
+        with pytest.raises(ValueError, match=f"{next(iter(given))!r} parameter"):
+            copy.deepcopy(model).set_params(**given).partial_fit(X[PARTS[2]], Y[PARTS[2]])

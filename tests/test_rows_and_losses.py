@@ -41,8 +41,8 @@ def add(batch, X, which, slopes, active):
 
 
 @kernel
-def update_moments(moments, X, which, y, active):
-    rows.update_moments(moments, X, which, y, active)
+def update_moments(moments, X, which, y, weighted, active):
+    rows.update_moments(moments, X, which, y, weighted, active)
 
 
 @kernel
@@ -156,9 +156,7 @@ def test_moments_are_sums_over_rows(verbs, weighted):
         for of in (np.asarray, lambda X: kernel_csr(sp.csr_matrix(X))):
             for form in (of(X), of(X.astype(np.float64))):
                 moments, active = new_moments(p), some_active(p, members)
-                verbs["update_moments"](
-                    moments, form, np.arange(11), y if weighted else None, active
-                )
+                verbs["update_moments"](moments, form, np.arange(11), y, weighted, active)
                 assert moments.rows[0] == 11
                 assert_equal(moments.total[list(members)], total[list(members)])
                 assert_equal(moments.square[list(members)], square[list(members)])
@@ -172,12 +170,15 @@ def test_rows_are_copied_only_where_kernels_cannot_read_them(dtype, monkeypatch)
     readonly.flags.writeable = False
     for order in (np.arange(13), np.random.default_rng(1).permutation(13)):
         for form in (X, np.asfortranarray(X), np.asfortranarray(X)[:, ::-1][:, ::-1], readonly):
-            shown = []
+            shown, places = [], set()
             for block, other in row_stream._blocks(form, [y, -y], order):
+                places.add(block.X.ctypes.data)
                 assert block.X.dtype == dtype and block.X.flags.c_contiguous
                 assert np.shares_memory(block.X, form) == (form is X)
                 shown.append(np.column_stack([block.X, block.y, other.y])[block.order])
             assert len(shown) == (1 if form is X or (order[0] and form is not readonly) else 3)
+            # To find memory for each took longer than to learn what is written to it.
+            assert len(places) == 1 or form is readonly
             assert_equal(np.concatenate(shown), np.column_stack([X, y, -y])[order])
 
 
@@ -219,10 +220,10 @@ def test_the_running_variance_is_the_variance(verbs, offset):
     X[:, 3] *= rng.random(200) < 0.1
     X[:, 4] = offset  # constant
     S = kernel_csr(sp.csr_matrix(X))
-    dense, sparse = new_moments(6), new_moments(6)
+    dense, sparse, y = new_moments(6), new_moments(6), np.zeros(200)
     for i in range(len(X)):
-        verbs["update_moments"](dense, X, np.array([i]), None, new_active(6))
-        verbs["update_moments"](sparse, S, np.array([i]), None, new_active(6))
+        verbs["update_moments"](dense, X, np.array([i]), y, False, new_active(6))
+        verbs["update_moments"](sparse, S, np.array([i]), y, False, new_active(6))
         for moments in (dense, sparse):
             got = np.array([variance(moments, j) for j in range(6)])
             seen = X[: i + 1]
@@ -237,7 +238,8 @@ def test_rounding_makes_no_variance_negative():
     for constant in np.random.default_rng(0).uniform(0.1, 1000, 200):
         moments = new_moments(1)
         for _ in range(7):
-            rows.update_moments(moments, np.array([[constant]]), np.arange(1), None, new_active(1))
+            X, y = np.array([[constant]]), np.zeros(1)
+            rows.update_moments(moments, X, np.arange(1), y, False, new_active(1))
         raw.append(moments.square[0] / 7 - (moments.total[0] / 7) ** 2)
         assert 0.0 <= variance(moments, 0) <= 1e-13 * constant**2
     assert min(raw) < 0.0

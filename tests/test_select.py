@@ -11,7 +11,8 @@ from numpy.testing import assert_allclose, assert_equal
 from sklearn.base import is_classifier
 from test_contract import ESTIMATORS, rows, target
 
-from ofslib.kernels.rows import Active, Moments, new_active
+from ofslib.kernels import selection
+from ofslib.kernels.rows import Active, Moments, new_active, new_moments
 from ofslib.kernels.selection import (
     Importance,
     annealed,
@@ -142,6 +143,21 @@ def test_of_equals_the_lower_index_stays():
     index = np.array([9, 2, 5, 0, 7], np.uint32)
     cut = keep_top(index, np.array([1.0, 3.0, 1.0, 1.0, 1.0]), 5, 3, np.empty(5), np.inf)
     assert index.tolist() == [2, 5, 0, 9, 7] and cut == 1.0
+
+
+def test_where_no_feature_leaves_no_selection_is_called_for(monkeypatch):
+    """It would have to be compiled, which a first fit has no time for."""
+    w, moments, active = np.array([0.0, 3.0, 0.0, -2.0, 0.5]), new_moments(1), new_active(4)
+    active.index[:2], active.size[0] = [1, 3], 2
+    for k in (2, 3, 9):
+        expected = best_model(w, active, moments, Importance.coef, k)
+        with monkeypatch.context() as patch:
+            patch.setattr(selection, "prune", None)
+            coef, intercept = best_model(w, active, moments, Importance.coef, k)
+        assert_equal(coef, w[:-1])
+        assert (intercept, expected[1]) == (0.5, 0.5) and coef is not w
+    coef, _ = best_model(w, active, moments, Importance.coef, 1)
+    assert_equal(coef, [0.0, 3.0, 0.0, 0.0])
 
 
 def test_what_is_not_a_number_stays_visible():

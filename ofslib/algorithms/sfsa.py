@@ -15,7 +15,7 @@ import numpy as np
 from ofslib._jit import generic, kernel, kind
 from ofslib.kernels import rows, step_size
 from ofslib.kernels.losses import Loss, curvature
-from ofslib.kernels.minibatch import gather, pace
+from ofslib.kernels.minibatch import gather_with, pace
 from ofslib.kernels.selection import Importance, add_squares, annealed, best_model, prune
 from ofslib.streams.joint import JointClassifier
 from ofslib.streams.parameters import (
@@ -306,8 +306,8 @@ def ranked_by(state, hp):
 
 
 @kernel(allocates=False)
-def take(state, block, start, hp):
-    """Take rows of the block from `start` on into the batch, as `gather`."""
+def take(state, block, start, hp, work):
+    """Take rows of the block from `start` on into the batch, as `gather`; `work`: four numbers."""
     X, y, order, margins = block
     active, known, t, i = state.active, state.step_size, state.steps[0], start
     point = state.ahead if hp.optimizer == Optimizer.nesterov else state.w
@@ -319,24 +319,29 @@ def take(state, block, start, hp):
     while more and i < len(order) and state.batch.count[rows.ROWS] < hp.batch_size:
         stop = min(i + step_size.FEW, len(order)) if observed else len(order)
         part = rows.Block(X, y, order[:stop], margins)
-        n = gather(state.batch, part, i, hp, point, active, active)
+        n = gather_with(state.batch, part, i, hp, point, active, active, work)
         seen, shown = order[i:n], margins[i:n]
         if hp.importance != Importance.coef:
-            rows.update_moments(state.moments, X, seen, None, active)
+            rows.update_moments(state.moments, X, seen, y, False, active)
         if hp.spectral:
             step_size.add_slopes(known, y, seen, shown, hp.loss)
         if observed:
-            step_size.observe(known, X, y, seen, shown, hp.loss, state.batch, active)
+            step_size.observe(known, X, y, seen, shown, hp.loss, state.batch, active, work)
         more, i = n > i, n
     return i
 
 
-@kernel(allocates=False)
+@kernel
 def fold(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
+    return _fold(state, block, hp, np.empty(step_size.FEW))
+
+
+@kernel(allocates=False)
+def _fold(state, block, hp, work):
     i = 0
     while i < len(block.order):
-        i = take(state, block, i, hp)
+        i = take(state, block, i, hp, work)
         if state.batch.count[rows.ROWS] < hp.batch_size:
             break
         step(state, hp)
@@ -346,11 +351,11 @@ def fold(state, block, hp):
 @kernel
 def fold_together(states, blocks, hp):
     """The same for models that keep the same features."""
-    done, n = 0, len(blocks[0].order)
+    done, n, work = 0, len(blocks[0].order), np.empty(step_size.FEW)
     while done < n:
         start = done
         for c in range(len(states)):
-            done = take(states[c], blocks[c], start, hp)
+            done = take(states[c], blocks[c], start, hp, work)
             if done < n and states[c].batch.count[rows.ROWS] < hp.batch_size:
                 return done
         if states[0].batch.count[rows.ROWS] == hp.batch_size:

@@ -85,7 +85,7 @@ def take(state, block, i, hp):
     i = gather(state.batch, block, i, hp, state.w, state.active, state.active)
     if hp.importance != Importance.coef:
         seen = block.order[start:i]
-        rows.update_moments(state.moments, block.X, seen, None, state.active)
+        rows.update_moments(state.moments, block.X, seen, block.y, False, state.active)
     return i
 
 

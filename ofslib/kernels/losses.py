@@ -35,22 +35,14 @@ def target(y):
 @generic
 def weight(y):
     """The weight of a target; 1 if it has none."""
-    return (lambda y: y["weight"]) if kind(y) is np.void else (lambda y: 1.0)
+    return (lambda y: y["weight"]) if kind(y) is np.void else (lambda y: np.float64(1.0))
 
 
-@generic
-def weight_in(y, i):
-    """The weight of target i; 1 if these have none, or where y is None."""
-    if hasattr(y, "dtype"):
-        return lambda y, i: np.float64(weight(y[i]))
-    return lambda y, i: np.float64(1.0)
-
-
-@kernel
+@kernel(allocates=False)
 def value(loss, m, y):
     """The loss at margin m."""
     if loss == Loss.squared_error:
-        return 0.5 * (y - m) ** 2
+        return 0.5 * ((y - m) * (y - m))  # a power would be compiled as one of any exponent
     if loss == Loss.log_loss:
         # log(1 + exp(-t)) without overflow for t << 0
         return max(-y * m, 0.0) + np.log1p(np.exp(-abs(m)))
@@ -60,13 +52,13 @@ def value(loss, m, y):
     return gap if loss == Loss.hinge else gap * gap
 
 
-@kernel
+@kernel(allocates=False)
 def slope(loss, m, y):
     """The derivative of the weighted loss by m (0 where the hinge has a kink)."""
     return weight(y) * derivative(loss, m, target(y))
 
 
-@kernel
+@kernel(allocates=False)
 def derivative(loss, m, y):
     """That of the loss itself."""
     if loss == Loss.squared_error:
@@ -79,7 +71,7 @@ def derivative(loss, m, y):
     return -y if loss == Loss.hinge else -2.0 * y * gap
 
 
-@kernel
+@kernel(allocates=False)
 def curvature(loss):
     """The largest second derivative by m; the hinge, which has none, counts as 1."""
     if loss == Loss.log_loss:
@@ -87,13 +79,13 @@ def curvature(loss):
     return 2.0 if loss == Loss.squared_hinge else 1.0
 
 
-@kernel
+@kernel(allocates=False)
 def curvature_at(loss, slope):
     """The second derivative where the loss has that slope; of the others the largest there is."""
     return abs(slope) * (1.0 - abs(slope)) if loss == Loss.log_loss else curvature(loss)
 
 
-@kernel
+@kernel(allocates=False)
 def majorant(loss, m):
     """The curvature of a parabola that touches the loss at margin m and lies nowhere below it.
 

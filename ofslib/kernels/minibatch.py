@@ -48,11 +48,12 @@ def gather(batch, block, start, hp, point, support, active):
 
     `point` is zero outside the features of `support`; the gradient is taken on those of `active`.
     """
-    return _gather(batch, block, start, hp, point, support, active, np.empty(4))
+    return gather_with(batch, block, start, hp, point, support, active, np.empty(4))
 
 
 @kernel(allocates=False)
-def _gather(batch, block, start, hp, point, support, active, slopes):
+def gather_with(batch, block, start, hp, point, support, active, slopes):
+    """The same for who has memory for four slopes."""
     (X, y, order, margins), size = block, hp.batch_size
     gradient, count, i, finite = batch.gradient, batch.count, start, True
     while finite and i < len(order) and count[ROWS] < size:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import REORDERED_SUMS, generic, kernel, kind
-from ofslib.kernels.losses import weight_in
+from ofslib.kernels.losses import weight
 
 
 class CSR(NamedTuple):
@@ -116,12 +116,14 @@ def ascend(indptr, indices, width):
 @kernel(allocates=False)
 def copy_rows(columns, rows, target):
     """Write row rows[i] of a matrix, given by its transpose, to target[i]."""
-    # Some columns at a time, whose next values are then in the processor's cache.
+    # Some columns at a time, whose next values are then in the processor's cache. Unsigned: numba
+    # need not test for places below 0.
     for start in range(0, len(columns), TILE):
         stop = min(start + TILE, len(columns))
         for i in range(len(rows)):
-            for j in range(start, stop):
-                target[i, j] = columns[j, rows[i]]
+            r = np.uint64(rows[i])
+            for j in range(np.uint64(start), np.uint64(stop)):
+                target[np.uint64(i), j] = columns[j, r]
 
 
 @generic(inline=True, allocates=True)
@@ -393,38 +395,40 @@ def descend_and_clear(w, other, batch, active, rate, other_rate):
 
 
 @generic
-def update_moments(moments, X, rows, y, active):
-    """Take these rows of X, with the weights that y tells, into the running moments.
+def update_moments(moments, X, rows, y, weighted, active):
+    """Take these rows of X, with the weights of y if `weighted`, into the running moments.
 
-    None for y: all weights are 1. Dense rows go through the active features only.
+    Dense rows go through the active features only.
     """
     return _update_sparse if is_sparse(X) else _update_dense
 
 
-def _update_dense(moments, X, rows, y, active):
+def _update_dense(moments, X, rows, y, weighted, active):
     total, square, m, done = moments.total, moments.square, active.size[0], 0
     moments.rows[0] += len(rows)
     while 4 * m >= X.shape[1] and done + 4 <= len(rows):
         e, f, g, h = rows[done], rows[done + 1], rows[done + 2], rows[done + 3]
         a, b, c, d = X[e], X[f], X[g], X[h]
-        s, t, u, v = weight_in(y, e), weight_in(y, f), weight_in(y, g), weight_in(y, h)
+        s = t = u = v = np.float64(1.0)
+        if weighted:
+            s, t, u, v = weight(y[e]), weight(y[f]), weight(y[g]), weight(y[h])
         for j in range(X.shape[1]):
             total[j] = (((total[j] + s * a[j]) + t * b[j]) + u * c[j]) + v * d[j]
             more = ((square[j] + s * a[j] * a[j]) + t * b[j] * b[j]) + u * c[j] * c[j]
             square[j] = more + v * d[j] * d[j]
         done += 4
     for r in rows[done:]:
-        x, s = X[r], weight_in(y, r)
+        x, s = X[r], weight(y[r]) if weighted else np.float64(1.0)
         for j in active.index[:m]:
             total[j] += s * x[j]
             square[j] += s * x[j] * x[j]
 
 
-def _update_sparse(moments, X, rows, y, active):
+def _update_sparse(moments, X, rows, y, weighted, active):
     total, square = moments.total, moments.square
     moments.rows[0] += len(rows)
     for r in rows:
-        x, s = row(X, r), weight_in(y, r)
+        x, s = row(X, r), weight(y[r]) if weighted else np.float64(1.0)
         for e in range(length(x)):
             j, v = entry(x, e)
             total[j] += s * v

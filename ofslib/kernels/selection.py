@@ -29,7 +29,7 @@ def importance(measure, coef, moments, j):
     return np.sqrt(variance(moments, j) * abs(coef))
 
 
-@kernel
+@kernel(allocates=False)
 def annealed(t, maturity, p, k, mu):
     """Features kept after step t: k + (p-k) max(0, (T-t)/(t mu + T)) (sfsa, Section 3.1)."""
     if t >= maturity:
@@ -146,9 +146,10 @@ def best_model(w, active, moments, measure, k, mean=None):
 
     With the mean row the intercept gets what the other features say of that row.
     """
-    kept, active = w.copy(), Active(*(part.copy() for part in active))
-    p = len(active.index)
-    prune(kept, active, moments, int(measure), min(k, p), np.empty((2, p + 1)))
+    kept, p = w.copy(), len(active.index)
+    if min(k, p) < active.size[0]:  # else it would be loaded, or compiled, for nothing
+        active = Active(*(part.copy() for part in active))
+        prune(kept, active, moments, int(measure), min(k, p), np.empty((2, p + 1)))
     others = 0.0 if mean is None else (w[:-1] - kept[:-1]) @ mean
     return kept[:-1], float(kept[-1] + others)
 

@@ -73,11 +73,13 @@ def add_slopes(step_size, y, rows, margins, loss):
         step_size.slopes[0] += s * s / weight(y[rows[i]])
 
 
-@kernel
-def observe(step_size, X, y, rows, margins, loss, batch, active):
-    """Take these rows of the mini-batch, with these margins, into the estimate."""
+@kernel(allocates=False)
+def observe(step_size, X, y, rows, margins, loss, batch, active, factors):
+    """Take these rows of the mini-batch, with these margins, into the estimate.
+
+    `factors` takes a number for each; what it holds says nothing.
+    """
     image, direction, observed = step_size.image, step_size.direction, step_size.rows
-    factors = np.empty(len(rows))
     for r in rows:
         step_size.weight[0] += weight(y[r])
         step_size.energy[0] += weight(y[r]) * squares(row(X, r), step_size.inside)
@@ -87,7 +89,7 @@ def observe(step_size, X, y, rows, margins, loss, batch, active):
             axpy(direction, row(X, r), 1.0)
             known = normalise(direction, active)
         observed[0] += known
-    update_moments(step_size.moments, X, rows, y, active)
+    update_moments(step_size.moments, X, rows, y, True, active)
     dots(X, rows, direction, active, factors)
     for i, r in enumerate(rows):
         a = majorant(loss, margins[i])
@@ -151,7 +153,7 @@ def end_batch(step_size, batch, active, burn_in):
     step_size.rows[0] = 0
 
 
-@kernel
+@kernel(allocates=False)
 def mean_weight(step_size):
     """That of the rows observed."""
     return step_size.weight[0] / step_size.moments.rows[0]

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ofslib.kernels.losses import CLASSIFICATION_LOSSES, LOSSES, Loss, total, value
+from ofslib.kernels.losses import CLASSIFICATION_LOSSES, LOSSES, Loss, total
 from ofslib.kernels.rows import CSR, ROWS, Block, Moments, copy_rows
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
@@ -87,9 +87,9 @@ def _longest(state) -> int:
 def _blocks(X, targets: list[np.ndarray], order) -> Iterator[list[Block]]:
     """The rows of validated data in their order, in the layout that kernels read.
 
-    Of each part of them a block with the targets of each model.
+    Of each part of them a block with the targets of each model; it may lie where the last one did.
     """
-    ready, size = True, _VALUES_PER_BLOCK
+    ready, size, memory = True, _VALUES_PER_BLOCK, None
     if not isinstance(X, np.ndarray):
         X = X if isinstance(X, CSR) else kernel_csr(X)
         size = size * len(order) // max(1, len(X.data))
@@ -101,12 +101,14 @@ def _blocks(X, targets: list[np.ndarray], order) -> Iterator[list[Block]]:
             size = _VALUES_PER_COPY
         size //= X.shape[1]
     size = max(1, size)
+    if not ready and _by_columns(X):
+        memory = np.empty((min(size, len(order)), X.shape[1]), X.dtype)
     for i in range(0, len(order), size):
         part = order[i : i + size]
         if ready:
             yield [Block(X, y, part, np.empty(len(part))) for y in targets]
         else:
-            copied, rows, places = _copied(X, part)
+            copied, rows, places = _copied(X, part, memory)
             yield [Block(copied, y[rows], places, np.empty(len(part))) for y in targets]
 
 
@@ -114,15 +116,17 @@ def _by_columns(X) -> bool:
     return abs(X.strides[0]) < abs(X.strides[1])
 
 
-def _copied(X, part) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows of X in C order, ascending where that is faster; which they are; each one's place."""
-    if not _by_columns(X):
+def _copied(X, part, memory) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of X in C order; which they are; each one's place.
+
+    Those of columns that lie together are written to `memory`, ascending: both are faster.
+    """
+    if memory is None:
         return np.ascontiguousarray(X[part]), part, np.arange(len(part))
     ascending, places = np.argsort(part), np.empty_like(part)
     places[ascending] = np.arange(len(part))
-    copied = np.empty((len(part), X.shape[1]), X.dtype)
-    copy_rows(X.T, part[ascending], copied)
-    return copied, part[ascending], places
+    copy_rows(X.T, part[ascending], memory[: len(part)])
+    return memory[: len(part)], part[ascending], places
 
 
 def kernel_csr(X) -> CSR:
@@ -264,6 +268,10 @@ class RowStream(LinearModel):
         """The state of each model."""
         return self._state if type(self._state) is tuple else (self._state,)
 
+    def _may_have_changed(self):
+        own, before = vars(self), self._learned_with.items()
+        return any(own.get(name) is not value for name, value in before)
+
     def _start(self, n_features: int) -> None:
         self._state = self._new_states(n_features, self._n_models)
         # Of all rows, of those since it was last asked, and of the first half of the largest power
@@ -383,7 +391,7 @@ class RowStream(LinearModel):
 
     def _worse_than_nothing(self, sums: Sums) -> str:
         """What to say if it was over these rows, or nothing."""
-        empty = sums.weight * value(int(Loss[self.loss]), 0.0, 1.0)
+        empty = sums.weight * total(int(Loss[self.loss]), np.zeros(1), np.ones(1))
         constant = max(sums.positive, sums.negative)
         # The mean of so few losses may be that much off by chance.
         if sums.loss <= (1.0 + 3.0 / np.sqrt(sums.rows)) * empty or sums.score >= constant:

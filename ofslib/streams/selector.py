@@ -232,9 +232,14 @@ class LinearModel(Selector):
         """Coefficients, shape (p,), and intercept of a state; the caller's own."""
         raise NotImplementedError
 
+    def _may_have_changed(self) -> bool:
+        """Whether a parameter is perhaps not the one with which it last learned."""
+        return True
+
     def _partial_fit(self, X, y, **known):
-        self._validate_params()
         first = not self.__sklearn_is_fitted__()
+        if first or self._may_have_changed():  # to look takes as long as thousands of values
+            self._validate_params()
         with self._unless_it_fails():
             X, y = self._read(X, y, reset=first, **known)
             if first:
@@ -320,18 +325,24 @@ def labels_and_signs(
 
     If there may be several labels, y are then their places.
     """
-    try:
-        check_classification_targets(y)
-        unknown = [] if classes is None else np.setdiff1d(y, classes)[:5].tolist()
-    except TypeError as error:
-        raise ValueError(f"y holds labels of several kinds: {error}") from None
-    if classes is None:
-        classes = labels_in(y, owner, advice, several)
-    elif unknown:
-        raise ValueError(f"y holds labels {unknown}; allowed are {classes.tolist()}")
+    # All that is checked is true of numbers that are labels; it takes as long as a thousand values.
+    if classes is None or not _are_numbers(y, classes) or not np.isin(y, classes).all():
+        try:
+            check_classification_targets(y)
+            unknown = [] if classes is None else np.setdiff1d(y, classes)[:5].tolist()
+        except TypeError as error:
+            raise ValueError(f"y holds labels of several kinds: {error}") from None
+        if classes is None:
+            classes = labels_in(y, owner, advice, several)
+        elif unknown:
+            raise ValueError(f"y holds labels {unknown}; allowed are {classes.tolist()}")
     if len(classes) > 2:
         return classes, np.searchsorted(classes, y).astype(np.float64)
     return classes, np.where(y == classes[1], 1.0, -1.0)
+
+
+def _are_numbers(*arrays) -> bool:
+    return all(getattr(each, "dtype", np.dtype(object)).kind in "biuf" for each in arrays)
 
 
 def labels_in(
