@@ -116,14 +116,12 @@ def ascend(indptr, indices, width):
 @kernel(allocates=False)
 def copy_rows(columns, rows, target):
     """Write row rows[i] of a matrix, given by its transpose, to target[i]."""
-    # Some columns at a time, whose next values are then in the processor's cache. Unsigned: numba
-    # need not test for places below 0.
+    # Some columns at a time, whose next values are then in the processor's cache.
     for start in range(0, len(columns), TILE):
         stop = min(start + TILE, len(columns))
         for i in range(len(rows)):
-            r = np.uint64(rows[i])
-            for j in range(np.uint64(start), np.uint64(stop)):
-                target[np.uint64(i), j] = columns[j, r]
+            for j in range(start, stop):
+                target[i, j] = columns[j, rows[i]]
 
 
 @generic(inline=True, allocates=True)

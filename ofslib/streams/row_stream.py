@@ -87,9 +87,9 @@ def _longest(state) -> int:
 def _blocks(X, targets: list[np.ndarray], order) -> Iterator[list[Block]]:
     """The rows of validated data in their order, in the layout that kernels read.
 
-    Of each part of them a block with the targets of each model; it may lie where the last one did.
+    Of each part of them a block with the targets of each model.
     """
-    ready, size, memory = True, _VALUES_PER_BLOCK, None
+    ready, size = True, _VALUES_PER_BLOCK
     if not isinstance(X, np.ndarray):
         X = X if isinstance(X, CSR) else kernel_csr(X)
         size = size * len(order) // max(1, len(X.data))
@@ -101,14 +101,12 @@ def _blocks(X, targets: list[np.ndarray], order) -> Iterator[list[Block]]:
             size = _VALUES_PER_COPY
         size //= X.shape[1]
     size = max(1, size)
-    if not ready and _by_columns(X):
-        memory = np.empty((min(size, len(order)), X.shape[1]), X.dtype)
     for i in range(0, len(order), size):
         part = order[i : i + size]
         if ready:
             yield [Block(X, y, part, np.empty(len(part))) for y in targets]
         else:
-            copied, rows, places = _copied(X, part, memory)
+            copied, rows, places = _copied(X, part)
             yield [Block(copied, y[rows], places, np.empty(len(part))) for y in targets]
 
 
@@ -116,17 +114,15 @@ def _by_columns(X) -> bool:
     return abs(X.strides[0]) < abs(X.strides[1])
 
 
-def _copied(X, part, memory) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows of X in C order; which they are; each one's place.
-
-    Those of columns that lie together are written to `memory`, ascending: both are faster.
-    """
-    if memory is None:
+def _copied(X, part) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of X in C order, ascending where that is faster; which they are; each one's place."""
+    if not _by_columns(X):
         return np.ascontiguousarray(X[part]), part, np.arange(len(part))
     ascending, places = np.argsort(part), np.empty_like(part)
     places[ascending] = np.arange(len(part))
-    copy_rows(X.T, part[ascending], memory[: len(part)])
-    return memory[: len(part)], part[ascending], places
+    copied = np.empty((len(part), X.shape[1]), X.dtype)
+    copy_rows(X.T, part[ascending], copied)
+    return copied, part[ascending], places
 
 
 def kernel_csr(X) -> CSR:
