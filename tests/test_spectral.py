@@ -31,7 +31,8 @@ def test_the_estimated_norm_is_the_norm(alpha, size):
     X, _ = design.sample(10_000, np.random.default_rng(0))
     for start in range(0, len(X), 25):
         observed = np.arange(start, start + 25)
-        observe(step_size, X, np.zeros(len(X)), observed, np.zeros(25), 0, batch, active)
+        numbers = np.zeros(25), 0, batch, active, np.empty(25)
+        observe(step_size, X, np.zeros(len(X)), observed, *numbers)
         end_batch(step_size, batch, active, 8)
     exact = 1 + alpha**2 * size + (1 + alpha**2) * size / 25
     assert_allclose(1 / stable_rate(step_size, active, 25, 0), exact, rtol=0.25)
