@@ -28,7 +28,7 @@ def misses(estimates, true):
 
 def test_the_closed_form_takes_the_better_of_two_unions():
     """Against a search over shares of delta, and by hand. One of the two is better in each case."""
-    for n, p, k, delta in ((10_000, 1000, 1, 0.05), (300, 200, 20, 0.5), (10**6, 10**5, 1, 0.05)):
+    for n, p, k, delta in ((10_000, 1000, 1, 0.05), (300, 200, 20, 0.4), (10**6, 10**5, 1, 0.05)):
         freedom = n - p
         shares = np.linspace(1e-3, 1, 2000, endpoint=False)
         true = student.isf(delta * shares / k, freedom)
@@ -39,6 +39,8 @@ def test_the_closed_form_takes_the_better_of_two_unions():
         equal = 2 * student.isf(delta / (2 * p - k), freedom)
         assert min(split, pairs) < 0.95 * equal
         assert (pairs < split) == (p == 1000)
+        twice = bounds.olsth_beta_min_closed_form(n, p, k, 3.0, 0.25, 2 * delta, anytime=True)
+        assert twice == approx(found)
 
 
 def test_the_closed_form_is_within_a_few_percent_of_the_sharp_one():

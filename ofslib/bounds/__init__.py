@@ -1,4 +1,4 @@
-"""The theorems of the five papers as functions, sharp laws of OLSth and SGDT, and a floor.
+"""The theorems of the five papers as functions, laws of single methods, and a floor for all.
 
 A function is named after its paper and item. It takes the quantities that the statement names, and
 returns what the statement promises: a number, a `Recovery`, a `Tail`, or, for an inequality along a
@@ -35,6 +35,8 @@ epsilon, ridge : float
     Accuracy in (0, 1); lambda in a'(sampled sampled' + lambda I)^-1 a (ofs).
 """
 
+from ofslib.bounds.annealing import sfsa_beta_min as sfsa_beta_min
+from ofslib.bounds.annealing import sfsa_recovery_probability as sfsa_recovery_probability
 from ofslib.bounds.barda import barda_passes as barda_passes
 from ofslib.bounds.barda import barda_theorem_1 as barda_theorem_1
 from ofslib.bounds.barda import barda_theorem_2 as barda_theorem_2

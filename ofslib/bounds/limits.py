@@ -94,7 +94,7 @@ def information_floor(n: int, p: int, k: int, sigma: float = 1.0, delta: float =
     """
     _check_sizes(n, p, k)
     check(sigma=sigma)
-    return sigma * _least(lambda beta: _floor_probability(beta, n, p, k), n, p, k, delta)
+    return sigma * least(lambda beta: _floor_probability(beta, n, p, k), n, p, k, delta)
 
 
 def information_floor_asymptotic(n: int, p: int, k: int, sigma: float = 1.0) -> float:
@@ -266,7 +266,7 @@ def sgdt_beta_min(
     check({"n": n, "batch_size": batch_size}, learning_rate=learning_rate, sigma=sigma)
     check_spike(spike)
     law = _descent_law(n, p, k, learning_rate, batch_size, float(spike))
-    return sigma * _least(lambda beta: _kept(beta, law, p, k), n, p, k, delta)
+    return sigma * least(lambda beta: _kept(beta, law, p, k), n, p, k, delta)
 
 
 def _check_sizes(n, p, k):
@@ -275,7 +275,7 @@ def _check_sizes(n, p, k):
         raise ValueError(f"n={n} must be at least 2")
 
 
-def _least(probability, n, p, k, delta):
+def least(probability, n, p, k, delta):
     """The coefficient, over sigma, at which a probability that rises with it is 1 - delta."""
     check_delta(delta)
     chance = 1 / comb(p, k)
@@ -337,14 +337,20 @@ def _descent_law(n, p, k, eta, batch, spike):
     """What one pass leaves: mean error for beta = 1, and d, C for beta = 1 and for sigma = 1."""
     sizes = np.array([k, p - k])
     steps, rest = divmod(n, batch)
-    whole, last = (_step(eta, rows, sizes, spike) for rows in (batch, rest or batch))
-    radius = np.abs(np.linalg.eigvals(whole[:5, :5])).max()
-    require(radius < 1, f"learning_rate = {eta}: the squared error grows {radius:.4g} times a step")
+    whole, last = stable_step(eta, batch, sizes, spike), _step(eta, rest or batch, sizes, spike)
     moved = np.linalg.matrix_power(whole, steps)
     mean = np.eye(2) - eta * (np.eye(2) + spike * np.ones((2, 1)) * sizes)
     moved = (last @ moved) if rest else moved
     mean = np.linalg.matrix_power(mean, steps + bool(rest)) @ [-1.0, 0.0]
     return mean, moved[:5, 2], moved[:5, 5]
+
+
+def stable_step(eta, rows, sizes, spike):
+    """As `_step`; DoesNotApply if by repeating it the squared error would grow without bound."""
+    step = _step(eta, rows, sizes, spike)
+    radius = np.abs(np.linalg.eigvals(step[:5, :5])).max()
+    require(radius < 1, f"learning_rate = {eta}: the squared error grows {radius:.4g} times a step")
+    return step
 
 
 def _step(eta, rows, sizes, spike):
