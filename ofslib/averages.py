@@ -30,7 +30,6 @@ from sklearn.utils.validation import check_X_y
 from ofslib._dask import blocks_of, dask_for
 from ofslib._interrupts import interrupts_held
 from ofslib._model_files import Saved, read, refuse_unlike
-from ofslib._printing import memory_size
 from ofslib._sparse import checked, checked_weights
 
 # Co-moments of more bytes than this lie in a file of the system's temporary folder.
@@ -701,7 +700,7 @@ class RunningAverages(Saved):
             except OSError as error:
                 place, reason = folder or tempfile.gettempdir(), error.strerror
                 raise OSError(
-                    f"co-moments of {order} columns take {memory_size(size)}, for which {place} "
+                    f"co-moments of {order} columns take {size / 1e9:.3g} GB, for which {place} "
                     f"has no room ({reason}): take a method on rows, as SFSA, or another memory_map"
                 ) from error
             mapped = np.memmap(file, dtype, "w+", shape=(order, order), order="F")

@@ -94,8 +94,8 @@ def _estimator(name: str, task: str, given: dict[str, Any]):
         del given["n_passes"]
     for parameter in sorted(set(given) - set(able)):
         option = {"k": "-k", "n_passes": "--passes"}.get(parameter, f"--set {parameter}")
-        lacks = "does not choose k features" if option == "-k" else ""
-        lacks = lacks or f"has only the parameters {', '.join(able)}"
+        only = f"has only the parameters {', '.join(able)}"
+        lacks = "does not choose k features" if option == "-k" else only
         raise _Misused(f"{option}: {cls.__name__} {lacks}")
     return cls(**given)
 
@@ -322,7 +322,7 @@ def inspect(args) -> Report:
         "memory": "{} for sfsa, {} for averages".format(*memory),
         "disk": disk,
     }
-    if (names := data["names"]) is not None:
+    if names := data["names"]:
         pairs["names"] = ", ".join(names[:_SHOWN]) + " ..." * (len(names) > _SHOWN)
     return Report([f"{name:10}{text}" for name, text in pairs.items()], data)
 
@@ -408,10 +408,10 @@ def papers(args) -> Report:
             setattr(args, option, os.path.abspath(given))
     try:
         os.chdir(project.find_root())
+        sys.path.append(os.getcwd())  # as Snakemake does, for methods of a user's own
         work = project.load(**{"scale": args.scale} if args.scale else {})
     except project.ConfigurationError as error:
-        message = f"papers: works in a checkout of ofslib's repository only: {error}"
-        raise _Misused(message) from error
+        raise _Misused(f"papers needs a checkout of ofslib's repository: {error}") from error
     if args.unpack:
         return Report(*papers.unpack(args.unpack))
     if args.pack is not None:

@@ -592,9 +592,7 @@ def test_without_room_for_them_it_says_how_much_they_take(tmp_path, monkeypatch)
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    said = (
-        r"co-moments of 5 columns take 200 B, .*has no room \(No space.*\): take a method on rows"
-    )
+    said = r"co-moments of 5 columns take 2e-07 GB, .*has no room \(No space.*a method on rows"
     with pytest.raises(OSError, match=said):
         RunningAverages(4, memory_map=tmp_path).update(*rows())
     assert not list(tmp_path.iterdir())

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -504,7 +505,8 @@ def test_datasets_are_listed_fetched_and_verified(ofs, folder, monkeypatch):
 
 def test_papers_are_listed_in_a_checkout_only(ofs, monkeypatch):
     code, out, err = ofs("papers")
-    assert code == 2 and "works in a checkout" in err and len(err.splitlines()) == 1
+    assert code == 2 and "papers needs a checkout of ofslib's repository: no config" in err
+    assert len(err.splitlines()) == 1
     monkeypatch.chdir(ROOT / "docs")
     code, out, _ = ofs("papers --json")
     found = {row["target"]: row for row in json.loads(out)["papers"]}
@@ -515,6 +517,19 @@ def test_papers_are_listed_in_a_checkout_only(ofs, monkeypatch):
     assert found["figure_barda_figure_1"]["status"] == ("made" if made else "not made")
     out = ofs("papers")[1]
     assert all(target in out for target in found)
+
+
+def test_papers_knows_a_method_that_stands_beside_the_snakefile(ofs, folder, monkeypatch):
+    """As docs/extending.md says; the folder of a console script is not where it is called."""
+    for part in ("Snakefile", "notebooks", "ofslib", "workflow", "docs"):
+        (folder / part).symlink_to(ROOT / part)
+    shutil.copytree(ROOT / "config", folder / "config")
+    own = "mine: {class: my_own_method:Mine, entries: [sfsa_table_1]}"
+    (folder / "config/methods.yaml").write_text(own)
+    (folder / "my_own_method.py").write_text("class Mine:\n    def fit(self, X, y): pass\n")
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    code, out, err = ofs("papers")
+    assert code == 0 and "figure_sfsa_table_1" in out, err
 
 
 # -------------------------------------------------- errors and progress

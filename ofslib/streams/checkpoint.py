@@ -13,7 +13,6 @@ from sklearn.utils.multiclass import type_of_target
 from tqdm import tqdm
 
 from ofslib._model_files import Saved, read
-from ofslib._printing import cell
 from ofslib.streams.selector import LinearModel
 
 _DELAY = 0.5  # seconds until progress is shown
@@ -144,14 +143,14 @@ def _labels(stream, owner) -> np.ndarray:
         if len(found) > 1:
             break
     if len(found) < 2:
-        one = "no label" if found[0] != found[0] else f"the label {cell(found[0])}"
+        one = "no label" if found[0] != found[0] else f"the label {found[0]}"
         raise ValueError(
             f"{stream.name}: {owner} needs 2 classes, and all rows have {one}; classes (--classes) "
             "can name labels of rows to come"
         )
     if type_of_target(found) == "continuous":
         raise ValueError(
-            f"{stream.name}: the labels are continuous, such as {cell(found[0])}, and {owner} "
+            f"{stream.name}: the labels are continuous, such as {found[0]}, and {owner} "
             "takes classes: numbers are for a regressor (--task regression)"
         )
     return found
