@@ -668,4 +668,4 @@ def test_the_readmes_own_data_is_five_lines_of_shell_and_ten_of_python(folder, o
     exec(compile(program, "README.md", "exec"), names)
     assert names["model"].n_samples_seen_ == 2 * 400
     assert names["model"].feature_names_in_[7] == "ad 7"
-    assert np.mean(names["foretold"] == names["y"]) > 0.7
+    assert np.mean(names["predicted"] == names["y"]) > 0.7
