@@ -101,7 +101,7 @@ def _estimator(name: str, task: str, given: dict[str, Any]):
 
 
 def methods(args) -> Report:
-    """What there is, which stream it reads, and what it costs."""
+    """The methods: which stream each reads, for which task, and what it costs."""
     found = _methods()
     rows = [[name, m.stream, ", ".join(m.classes), m.cost] for name, m in found.items()]
     order = ["rows", "averages", "columns", "all at once"]
@@ -466,14 +466,7 @@ def _parser() -> argparse.ArgumentParser:
     add("file", metavar="FILE", help="text, table or arrays, by its ending; or a data set's name")
     add("--format", help="libsvm, vw, csv, tsv, parquet, arrow, npy or npz, whatever the ending")
     add("--label", type=_column, metavar="COLUMN", help="name or position (from 0) of the labels")
-    add(
-        "--weight",
-        type=_column,
-        nargs="?",
-        const=True,
-        metavar="COLUMN",
-        help="the same of weights",
-    )
+    add("--weight", type=_column, nargs="?", const=True, metavar="COLUMN", help="that of weights")
     add("--no-header", dest="header", action="store_false", help="CSV without names of columns")
     add("--word-labels", action="store_true", help="labels of the text are words")
     add("--hashed", action="store_true", help="names of the text are words: see --n-features")
@@ -514,15 +507,16 @@ def _parser() -> argparse.ArgumentParser:
 def _options_of_select(sub) -> None:
     add, how_many = sub.add_argument, sub.add_mutually_exclusive_group(required=True).add_argument
     how_many("-k", type=_count, help="features to keep")
-    how_many("--fdr", type=float, metavar="Q", help="share of false ones that may be expected")
-    add("--method", help="see `ofslib methods`; sfsa with -k")
-    add("--task", choices=["classification", "regression"], default="classification")
-    add("--classes", type=_labels, metavar="A,B", help="labels, if the first rows lack one")
-    add("--passes", type=_count, default=1, help="times that the rows are shown")
-    said = "parameter of the method"
+    how_many("--fdr", type=float, metavar="Q", help="largest expected share of false ones")
+    add("--method", help="see `ofslib methods`; else sfsa, with --fdr knockoffs")
+    tasks = ["classification", "regression"]
+    add("--task", choices=tasks, default=tasks[0], help="the first, if it is not said")
+    add("--classes", type=_labels, metavar="A,B", help="all labels, if the first rows lack one")
+    add("--passes", type=_count, default=1, help="times that all rows are shown: 1")
+    said = "a parameter of the method, such as learning_rate=0.1"
     add("--set", type=_setting, action="append", default=[], metavar="NAME=VALUE", help=said)
-    add("--checkpoint", metavar="CKPT", help="go on from this file, and write it while learning")
-    add("--every", type=float, default=30.0, metavar="SECONDS", help="between checkpoints")
+    add("--checkpoint", metavar="CKPT", help="write this file while learning, and go on from it")
+    add("--every", type=float, default=30.0, metavar="SECONDS", help="between two checkpoints: 30")
     add("--out", metavar="CSV", help="write the features and their coefficients")
     add("--model", metavar="NPZ", help="write the model, for `predict` or Python")
     add("--cache", metavar="FOLDER", help="keep parsed rows here, not beside FILE")
