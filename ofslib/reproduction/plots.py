@@ -493,17 +493,23 @@ def workers_figure(rates: pd.DataFrame, ratios: pd.DataFrame, cores: int, missin
         ax.set_xticks(sorted(part["n_workers"].unique()))
     shared_legend(figure, axes[:2], columns=4)
     sizes = ratios.groupby("n")
+    lines = {"processes": "o", "model": "-", "model, network": ":"}
     for (n, part), colour in zip(sizes, shades(len(sizes)), strict=True):
         for method, one in part.groupby("method"):
-            line = {"processes": "o", "model": "-", "model, network": ":"}[method]
-            label = f"{method}, {n:.0e} rows".replace("e+0", "e")
-            axes[2].plot(one["n_workers"], one["median"], line, color=colour, label=label)
+            axes[2].plot(one["n_workers"], one["median"], lines[method], color=colour)
+        end = part[part["method"] == "model"].iloc[-1]
+        where = {"xy": (end["n_workers"], end["median"]), "xytext": (4, 0), "va": "center"}
+        rows = f"{n:.0e} rows".replace("e+0", "e")
+        axes[2].annotate(rows, **where, textcoords="offset points", fontsize=6)
     if len(ratios):
         ticks = sorted(ratios["n_workers"].unique())
-        axes[2].plot(ticks, ticks, color="0.5", lw=0.8, ls="--", label="ideal")
+        lines["ideal"] = "--"
+        axes[2].plot(ticks, ticks, lines["ideal"], color="0.5", lw=0.8)
         axes[2].set(title=f"On {cores} cores, and modelled", xscale="log", yscale="log")
         axes[2].set(ylabel="Times as fast as one", xticks=ticks)
-        axes[2].legend(fontsize=5)
+        for name, form in lines.items():
+            axes[2].plot([], [], form, color="0.3", label=name)
+        axes[2].legend(fontsize=6)
         log_ticks(axes[2].yaxis)
     for ax in axes:
         ax.set_xlabel("Workers")
