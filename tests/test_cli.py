@@ -269,7 +269,7 @@ def test_what_it_cannot_do_is_refused():
     stream = open_stream("rows.svm")
     with pytest.raises(TypeError, match="expected what open_stream returns, got str"):
         fit_stream(ofslib.SFSAClassifier(), "rows.svm")
-    with pytest.raises(ValueError, match=r"rows in memory: .*all rows have no label"):
+    with pytest.raises(ValueError, match=r"rows in memory: .*and the rows have none"):
         frame = pd.DataFrame({"a": [1.0, 2.0], "b": [2.0, 1.0]})
         fit_stream(ofslib.SFSAClassifier(), open_stream(frame, label=False))
     with pytest.raises(TypeError, match="Grafting"):

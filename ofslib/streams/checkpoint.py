@@ -142,11 +142,12 @@ def _labels(stream, owner) -> np.ndarray:
         found = np.unique(np.concatenate([found, y]) if len(found) else y)
         if len(found) > 1:
             break
+    if found[0] != found[0]:
+        raise ValueError(f"{stream.name}: {owner} learns labels, and the rows have none")
     if len(found) < 2:
-        one = "no label" if found[0] != found[0] else f"the label {found[0]}"
         raise ValueError(
-            f"{stream.name}: {owner} needs 2 classes, and all rows have {one}; classes (--classes) "
-            "can name labels of rows to come"
+            f"{stream.name}: {owner} needs 2 classes, and all rows have the label {found[0]}; "
+            "classes (--classes) can name labels of rows to come"
         )
     if type_of_target(found) == "continuous":
         raise ValueError(
