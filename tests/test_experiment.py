@@ -868,6 +868,22 @@ def test_sampled_averages_stand_for_the_rows(monkeypatch):
         assert_frame_equal(of(alone, method), of(both, method))
 
 
+def test_what_sums_up_rows_may_be_timed_less_often_than_what_learns_from_the_sums(monkeypatch):
+    drawn, stream = [], Equicorrelated.stream
+
+    def counted(*known):
+        drawn.append(known)
+        yield from stream(*known)
+
+    monkeypatch.setattr(Equicorrelated, "stream", counted)
+    data = {"simulate": "equicorrelated", "p": 60, "k": 4, "n": 3000, "averages": "sampled"}
+    sums = {"class": "ofslib.averages:RunningAverages", "replicates": 1}
+    methods = {"RAVE": sums, "it": mine("Averaged")}
+    table = run(methods=methods, data=data, replicates=3, test_rows=None, metrics=["time_s"])
+    assert len(of(table, "RAVE")) == 1 and len(of(table, "it")) == 3 and len(drawn) == 1
+    assert Averaged.seen == [3000] * 3
+
+
 def test_regret_is_tracked_of_rows_and_of_averages():
     methods = {"SGDT": SGDT, "OLSth": {"class": "OLSthRegressor"}}
     tracked = {"track": {"first": 30, "per_decade": 2}, "metrics": ["regret"]}

@@ -11,7 +11,7 @@ import small_project
 from scipy import sparse
 
 from ofslib._files import write_whole
-from ofslib.reproduction import archive, experiment, papers, plan, project, provenance
+from ofslib.reproduction import archive, experiment, papers, plan, project, provenance, records
 
 
 @pytest.fixture
@@ -47,7 +47,8 @@ def test_the_work_of_a_simulated_setting_by_hand():
         "rows of equicorrelated": 10 * 300 * 20,
     }
     averages = plan.work_of(spec | {"data": spec["data"] | {"averages": "sampled"}})
-    assert averages["averages"] == averages["SFSAClassifier on averages"] == 10 * 20**2
+    assert averages["averages"] == 10 * 20**2
+    assert averages["SFSAClassifier on averages"] == 10 * 20**2.5
     study = plan.work_of(spec | {"study": {"function": "a:b"}})
     assert study == {"start": 1, "one x": 10}
 
@@ -84,8 +85,15 @@ def test_rates_are_found_again():
     for scale in (1e8, 1e11):
         work = {"start": 1.0, "A on dense rows": scale, "B on dense rows": scale / 10}
         assert plan.seconds(work, rate) == pytest.approx(plan.seconds(work, true), rel=0.15)
-    factor, ratio = plan.errors(known)
+    factor, ratio = plan.errors(known, [])
     assert 1.03 < factor < 1.15 and ratio == pytest.approx(1, abs=0.1)
+    alike = [{"A on dense rows": v, "B on dense rows": v, "start": 1.0} for v in (1e8, 1e9, 4e9)]
+    known = [plan.Measured(f"{i}", plan.seconds(w, true), 0, w) for i, w in enumerate(alike)]
+    times = [plan.Measured("t", 2e-9 * v, 0, {"A on dense rows": v}) for v in (1e7, 1e8)]
+    told = plan.rates(known, times)
+    for kind in alike[0]:
+        assert told[kind] == pytest.approx(true[kind], rel=0.1), "one is told by its own times"
+    assert plan.rates(known)["A on dense rows"] > 5 * true["A on dense rows"]
     new = {"C on dense rows": 1e9}
     assert plan.is_known(new, rate) and plan.seconds(new, rate) > 0, "as others on such rows"
     assert not plan.is_known({"two x": 1.0}, rate)
@@ -95,7 +103,7 @@ def test_the_plan_says_what_is_there_and_what_is_not_known(place):
     with pytest.raises(ValueError, match="says what a run takes: run a part first"):
         papers.planned(project.load(scale="paper"))
     small_project.make_all("paper")
-    rows, known = plan.plan(project.load(scale="paper"))
+    rows, known, _ = plan.plan(project.load(scale="paper"))
     assert [(row["entry"], row["settings"], row["here"]) for row in rows] == [
         ("one", 2, 2),
         ("two", 1, 1),
@@ -122,10 +130,62 @@ def test_times_of_figures_that_came_with_the_checkout_count(place):
     assert {one.file: one.seconds for one in known} == {f: t for f, (t, _) in took.items()}
 
 
+def test_learning_times_of_results_and_else_of_figures_tell_of_single_methods(place):
+    methods = {"SFSA": {"class": "SFSAClassifier"}, "OLSth": {"class": "OLSthClassifier"}}
+    methods["RAVE"] = {"class": plan.SUMS, "timed": "only", "replicates": 1}
+    entry = {"source": "Doe", "title": "A table", "form": "table", "notebook": "recovery_table"}
+    entry |= {"methods": methods, "metrics": ["DR"], "readings": {"plain": {"note": "."}}}
+    entry |= {"time": "plain", "grid": {"n": [100, 200]}, "test_rows": None}
+    data = {"simulate": "equicorrelated", "task": "classification", "p": 20, "k": 2}
+    small_project.write(place, {"one": entry | {"data": data | {"averages": "sampled"}}})
+    rows = ["reading,n,method,replicate,metric,value", "plain,100,OLSth,0,time_s,0.25"]
+    rows += ["plain,100,OLSth,1,time_s,0.75", "plain,100,RAVE,0,time_s,3"]
+    rows += ["plain,100,another,0,time_s,9"]
+    Path("results/standard/one").mkdir(parents=True)
+    Path("results/standard/one/plain_100.time.csv").write_text("\n".join(rows))
+    shown = ["reading,n,method,metric,ours,replicates", "plain,100,OLSth,time_s,7,3"]
+    shown += ["plain,200,OLSth,time_s,0.5,4", "plain,200,RAVE,time_s,,"]
+    Path("figures").mkdir()
+    Path("figures/one_time.csv").write_text("\n".join(shown))
+    facts = {"scale": "standard", "commit": "c", "date": "d", "with": {}, "missing": {}, "took": {}}
+    write_whole("stamp", json.dumps(facts))
+    provenance.update("figures/PROVENANCE.json", {"one": "stamp"})
+    own = {Path(one.file).name: (one.seconds, one.work) for one in plan.times(project.load())}
+    of_averages = "OLSthClassifier on averages"
+    assert own == {
+        "plain_100.time.csv OLSth": (1.0, {of_averages: 2 * 20**2.5}),
+        "plain_100.time.csv RAVE": (3.0, {"averages of rows": 100 * 20**2}),
+        "plain_200.time.csv OLSth": (2.0, {of_averages: 4 * 20**2.5}),
+    }
+
+
+def test_a_run_without_its_data_set_tells_nothing(place):
+    small_project.make_all("paper")
+    records.write({"name": "ecml18_dexter", "status": "not fetched", "reason": "r", "detail": ""})
+    file, setting = list(archive.results(project.load(scale="paper")))[-1]
+    assert file in {one.file for one in plan.measured(project.load())}
+    small_project.make(file, setting, cpu_s=0.5)
+    assert file not in {one.file for one in plan.measured(project.load())}
+    assert provenance.of_figure("paper", [file])["took"] == {}
+
+
+def test_averages_of_a_split_set_are_summed_up_once_and_of_all_products():
+    spec = {"experiment": "one", "name": "x", "study": {}, "replicates": 3, "passes": 1}
+    spec |= {"data": {"dataset": "x", "split": {"train": 50}, "products": True}, "tune": {}}
+    sweep, p = {"k": [1, 2]}, 4 + 10
+    methods = {"OLSth": {"class": "OLSthRegressor"}, "OFSA": {"class": "OFSARegressor"}}
+    spec |= {"methods": methods | {"SIHT": {"class": "SIHTRegressor"}}, "sweep": sweep}
+    row = {"train_nonzeros": 4 * 60, "n_train": 60, "n_features": 4}
+    work = plan.work_of(spec, row)
+    assert work["averages of rows"] == 3 * 50 * p**2
+    assert work["OFSARegressor on averages"] == 3 * 2 * p**2.5
+    assert work["SIHTRegressor on dense rows"] == 3 * 2 * 50 * p and work["rows of x"] == 3 * 50 * p
+
+
 def test_the_committed_plan_counts_every_entry_with_runs(monkeypatch):
     monkeypatch.chdir(shipped.ROOT)
     work = project.load(scale="paper")
-    rows, known = plan.plan(work)
+    rows, known, times = plan.plan(work)
     assert [row["entry"] for row in rows] == [e for e in work.entries if work.entries[e].to_run]
-    factor, ratio = plan.errors(known)
+    factor, ratio = plan.errors(known, times)
     assert len(known) > 100 and factor < 1.5 and 0.5 < ratio < 2

@@ -1221,11 +1221,13 @@ def test_a_method_may_be_left_out_of_times_or_of_all_else(write, timed, in_resul
     assert ("mine" in entry.times[0].spec["methods"]) == in_times
 
 
-def test_times_are_measured_on_rows_even_if_averages_are_sampled(write):
+def test_times_are_measured_of_the_averages_that_are_sampled_but_limited_by_the_rows(write):
     data = TABLE["data"] | {"averages": "sampled"}
-    work = project.load(write({"one": TABLE | {"data": data, "time": "plain"}}))
-    assert "averages" in work.entries["one"].settings[0].spec["data"]
-    assert "averages" not in work.entries["one"].times[0].spec["data"]
+    for most, skipped in ((1e9, ""), (10, "not timed at this scale")):
+        scales = {"small": SMALL | {"timing_values": most}}
+        root = write({"one": TABLE | {"data": data, "time": "plain"}}, scales=scales)
+        (one, *_) = project.load(root).entries["one"].times
+        assert one.spec["data"]["averages"] == "sampled" and one.skipped == skipped
 
 
 def test_a_value_may_depend_on_two_axes(write):

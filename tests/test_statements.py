@@ -22,7 +22,7 @@ FUNCTIONS = sorted(
     name for name, found in vars(bounds).items() if inspect.isfunction(found)
 )  # the public ones
 # Of our own, in none of the papers
-OWN = ("olsth_", "information_", "lasso_", "sgdt_")
+OWN = ("olsth_", "ofsa_", "information_", "lasso_", "sgdt_", "sfsa_recovery_", "sfsa_beta_min")
 WITNESSED = [each for each in STATEMENTS if each.witness]
 
 
@@ -122,8 +122,8 @@ def test_a_function_says_what_it_returns_and_raises_and_has_an_example(name):
 @pytest.mark.parametrize(
     "module",
     [f"ofslib.bounds.{name}" for name in (
-        "barda", "descent", "items", "least_squares", "leverage", "limits", "olsth", "sfsa",
-        "substitution",
+        "annealing", "barda", "descent", "items", "least_squares", "leverage", "limits", "olsth",
+        "sfsa", "substitution", "unions",
     )],
 )  # fmt: skip
 def test_examples_of_docstrings_give_what_they_show(module):

@@ -1,4 +1,4 @@
-"""The theorems of the five papers as functions, sharp laws of OLSth and SGDT, and a floor.
+"""The theorems of the five papers as functions, laws of single methods, and a floor for all.
 
 A function is named after its paper and item. It takes the quantities that the statement names, and
 returns what the statement promises: a number, a `Recovery`, a `Tail`, or, for an inequality along a
@@ -35,6 +35,8 @@ epsilon, ridge : float
     Accuracy in (0, 1); lambda in a'(sampled sampled' + lambda I)^-1 a (ofs).
 """
 
+from ofslib.bounds.annealing import sfsa_beta_min as sfsa_beta_min
+from ofslib.bounds.annealing import sfsa_recovery_probability as sfsa_recovery_probability
 from ofslib.bounds.barda import barda_passes as barda_passes
 from ofslib.bounds.barda import barda_theorem_1 as barda_theorem_1
 from ofslib.bounds.barda import barda_theorem_2 as barda_theorem_2
@@ -70,8 +72,9 @@ from ofslib.bounds.limits import information_floor_probability as information_fl
 from ofslib.bounds.limits import lasso_rows as lasso_rows
 from ofslib.bounds.limits import sgdt_beta_min as sgdt_beta_min
 from ofslib.bounds.limits import sgdt_recovery_probability as sgdt_recovery_probability
+from ofslib.bounds.olsth import ofsa_beta_min as ofsa_beta_min
+from ofslib.bounds.olsth import ofsa_recovery_probability as ofsa_recovery_probability
 from ofslib.bounds.olsth import olsth_beta_min as olsth_beta_min
-from ofslib.bounds.olsth import olsth_beta_min_closed_form as olsth_beta_min_closed_form
 from ofslib.bounds.olsth import olsth_recovery_probability as olsth_recovery_probability
 from ofslib.bounds.sfsa import sfsa_corollary_4_1 as sfsa_corollary_4_1
 from ofslib.bounds.sfsa import sfsa_limit_4_1 as sfsa_limit_4_1
@@ -86,3 +89,7 @@ from ofslib.bounds.substitution import os_theorem_1 as os_theorem_1
 from ofslib.bounds.substitution import os_theorem_2 as os_theorem_2
 from ofslib.bounds.substitution import os_theorem_2_step_size as os_theorem_2_step_size
 from ofslib.bounds.substitution import os_theorem_3 as os_theorem_3
+from ofslib.bounds.unions import ofsa_last_step_beta_min as ofsa_last_step_beta_min
+from ofslib.bounds.unions import olsth_beta_min_any_covariance as olsth_beta_min_any_covariance
+from ofslib.bounds.unions import olsth_beta_min_closed_form as olsth_beta_min_closed_form
+from ofslib.bounds.unions import olsth_failure_bound as olsth_failure_bound

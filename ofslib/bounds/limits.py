@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import comb, log_ndtr, ndtr
 from scipy.stats import chi2
 
-from ofslib.bounds.statements import check, check_numbers, require
+from ofslib.bounds.statements import check, check_delta, check_sizes, check_spike, require
 
 # Of the quadratures of `_kept`: good to 1e-8, but for runs of so few steps that 0 is not forgotten.
 NODES = 10
@@ -94,7 +94,7 @@ def information_floor(n: int, p: int, k: int, sigma: float = 1.0, delta: float =
     """
     _check_sizes(n, p, k)
     check(sigma=sigma)
-    return sigma * _least(lambda beta: _floor_probability(beta, n, p, k), n, p, k, delta)
+    return sigma * least(lambda beta: _floor_probability(beta, n, p, k), n, p, k, delta)
 
 
 def information_floor_asymptotic(n: int, p: int, k: int, sigma: float = 1.0) -> float:
@@ -162,7 +162,7 @@ def lasso_rows(p: int, k: int, spike: float = 0.0) -> Thresholds:
     (3, 14015654)
     """
     _check_sizes(2, p, k)
-    _check_spike(spike)
+    check_spike(spike)
     # Of the k true features: extreme eigenvalues. Of the others, given these: variance and half
     # that of a difference. 1 - ||Sigma_(false, true) Sigma_true^-1||_inf: incoherence.
     most, given, incoherence = 1 + spike * k, 1 + spike / (1 + spike * k), 1 / (1 + spike * k)
@@ -220,7 +220,7 @@ def sgdt_recovery_probability(
     """
     _check_sizes(2, p, k)
     check({"n": n, "batch_size": batch_size}, beta=beta, learning_rate=learning_rate, sigma=sigma)
-    _check_spike(spike)
+    check_spike(spike)
     law = _descent_law(n, p, k, learning_rate, batch_size, float(spike))
     return _kept(beta / sigma, law, p, k)
 
@@ -264,30 +264,20 @@ def sgdt_beta_min(
     """
     _check_sizes(2, p, k)
     check({"n": n, "batch_size": batch_size}, learning_rate=learning_rate, sigma=sigma)
-    _check_spike(spike)
+    check_spike(spike)
     law = _descent_law(n, p, k, learning_rate, batch_size, float(spike))
-    return sigma * _least(lambda beta: _kept(beta, law, p, k), n, p, k, delta)
+    return sigma * least(lambda beta: _kept(beta, law, p, k), n, p, k, delta)
 
 
 def _check_sizes(n, p, k):
-    check({"n": n, "p": p, "k": k})
-    if not k < p:
-        raise ValueError(f"k={k} must be below p={p}")
+    check_sizes(n, p, k)
     if n < 2:
         raise ValueError(f"n={n} must be at least 2")
 
 
-def _check_spike(spike):
-    check_numbers(spike=spike)
-    if spike < 0:
-        raise ValueError(f"spike={spike} must be at least 0 and finite")
-
-
-def _least(probability, n, p, k, delta):
+def least(probability, n, p, k, delta):
     """The coefficient, over sigma, at which a probability that rises with it is 1 - delta."""
-    check(delta=delta)
-    if not delta < 1:
-        raise ValueError(f"delta={delta} must be below 1")
+    check_delta(delta)
     chance = 1 / comb(p, k)
     require(1 - delta > chance, f"1 - delta = {1 - delta:g} <= {chance:.3g}, the chance level")
 
@@ -347,14 +337,20 @@ def _descent_law(n, p, k, eta, batch, spike):
     """What one pass leaves: mean error for beta = 1, and d, C for beta = 1 and for sigma = 1."""
     sizes = np.array([k, p - k])
     steps, rest = divmod(n, batch)
-    whole, last = (_step(eta, rows, sizes, spike) for rows in (batch, rest or batch))
-    radius = np.abs(np.linalg.eigvals(whole[:5, :5])).max()
-    require(radius < 1, f"learning_rate = {eta}: the squared error grows {radius:.4g} times a step")
+    whole, last = stable_step(eta, batch, sizes, spike), _step(eta, rest or batch, sizes, spike)
     moved = np.linalg.matrix_power(whole, steps)
     mean = np.eye(2) - eta * (np.eye(2) + spike * np.ones((2, 1)) * sizes)
     moved = (last @ moved) if rest else moved
     mean = np.linalg.matrix_power(mean, steps + bool(rest)) @ [-1.0, 0.0]
     return mean, moved[:5, 2], moved[:5, 5]
+
+
+def stable_step(eta, rows, sizes, spike):
+    """As `_step`; DoesNotApply if by repeating it the squared error would grow without bound."""
+    step = _step(eta, rows, sizes, spike)
+    radius = np.abs(np.linalg.eigvals(step[:5, :5])).max()
+    require(radius < 1, f"learning_rate = {eta}: the squared error grows {radius:.4g} times a step")
+    return step
 
 
 def _step(eta, rows, sizes, spike):

@@ -1,4 +1,4 @@
-"""The exact law of what OLSth selects, which is in none of the papers: docs/bounds.md."""
+"""The law of what OLSth selects, and nearly that of OFSA; of our own: docs/bounds.md."""
 
 from functools import lru_cache
 from math import exp, log, sqrt
@@ -12,19 +12,17 @@ from scipy.special import comb, ndtr
 from scipy.stats import chi2
 from scipy.stats import t as student
 
-from ofslib.bounds.statements import check, check_numbers, require
+from ofslib.bounds.statements import (
+    check,
+    check_delta,
+    check_sizes,
+    check_spike,
+    degrees_of_freedom,
+    require,
+)
 
 # Below so many features `_selection_curve` needs more nodes for v, and fewer for m.
 FEW = 10
-
-
-def _degrees_of_freedom(n, p, k, fit_intercept):
-    check({"n": n, "p": p, "k": k})
-    if not k < p:
-        raise ValueError(f"k={k} must be below p={p}")
-    fitted = p + bool(fit_intercept)
-    require(n > fitted, f"n = {n} <= {fitted} fitted coefficients")
-    return n - fitted + 1
 
 
 @lru_cache(maxsize=8)
@@ -56,6 +54,31 @@ def _selection_curve(p, k, spike):
     ratio = np.linspace(0, 18, 181)
     selected = [(ndtr(r - m + shift) + ndtr(-r - m - shift)) ** k for r in ratio]
     return CubicSpline(ratio, [(s.real * largest).sum() for s in selected])
+
+
+def _selected(ratio, freedom, p, k, spike):
+    """P(all k selected), the coefficient over sigma being `ratio`: the mean over chi."""
+    ends = np.log(chi2.ppf(1e-15, freedom)), np.log(chi2.isf(1e-15, freedom))
+    log_square = np.linspace(*ends, 513)
+    weight = np.exp(chi2.logpdf(np.exp(log_square), freedom) + log_square)
+    ratio = np.minimum(ratio * np.exp(log_square / 2), 18)
+    selected = _selection_curve(int(p), int(k), float(spike))(ratio)
+    return float(np.clip(weight @ selected / weight.sum(), 0, 1))
+
+
+def _least(freedom, p, k, spike, delta):
+    """The coefficient, over sigma, with which all are selected with probability 1 - delta."""
+    chance = 1 / comb(p, k)
+    require(1 - delta > chance, f"1 - delta = {1 - delta:g} <= {chance:.3g}, the chance level")
+
+    def excess(log_ratio):
+        return _selected(exp(log_ratio), freedom, p, k, spike) - (1 - delta)
+
+    # Enough by the union bound: half of it for each error.
+    upper = lower = log(2 * sqrt(1 / freedom) * student.isf(delta / (2 * p - k), freedom))
+    while excess(lower) > 0:
+        lower -= 1
+    return exp(brentq(excess, lower, upper + 1e-6, xtol=1e-9))
 
 
 def olsth_recovery_probability(
@@ -104,17 +127,11 @@ def olsth_recovery_probability(
     >>> round(olsth_recovery_probability(0.07, 10_000, 1000, 100, spike=1.0), 4)
     0.9018
     """
-    freedom = _degrees_of_freedom(n, p, k, fit_intercept)
+    check_sizes(n, p, k)
+    freedom = degrees_of_freedom(n, p, fit_intercept)
     check(beta=beta, sigma=sigma)
-    check_numbers(spike=spike)
-    if spike < 0:
-        raise ValueError(f"spike={spike} must be at least 0 and finite")
-    ends = np.log(chi2.ppf(1e-15, freedom)), np.log(chi2.isf(1e-15, freedom))
-    log_square = np.linspace(*ends, 513)
-    weight = np.exp(chi2.logpdf(np.exp(log_square), freedom) + log_square)
-    ratio = np.minimum(beta / sigma * np.exp(log_square / 2), 18)
-    selected = _selection_curve(int(p), int(k), float(spike))(ratio)
-    return float(np.clip(weight @ selected / weight.sum(), 0, 1))
+    check_spike(spike)
+    return _selected(beta / sigma, freedom, p, k, spike)
 
 
 def olsth_beta_min(
@@ -155,38 +172,74 @@ def olsth_beta_min(
     >>> round(olsth_beta_min(10_000, 1000, 100, spike=1.0, delta=0.002), 4)
     0.0827
     """
-    upper = olsth_beta_min_closed_form(n, p, k, sigma, 1.0, delta, fit_intercept)
-    chance = 1 / comb(p, k)
-    require(1 - delta > chance, f"1 - delta = {1 - delta:g} <= {chance:.3g}, the chance level")
-    settings = n, p, k, sigma, spike, fit_intercept
-
-    def excess(log_beta):
-        return olsth_recovery_probability(exp(log_beta), *settings) - (1 - delta)
-
-    lower = log(upper)
-    while excess(lower) > 0:
-        lower -= 1
-    return exp(brentq(excess, lower, log(upper) + 1e-6, xtol=1e-9))
+    check_sizes(n, p, k)
+    freedom = degrees_of_freedom(n, p, fit_intercept)
+    check(sigma=sigma)
+    check_spike(spike)
+    check_delta(delta)
+    return sigma * _least(freedom, p, k, spike, delta)
 
 
-def olsth_beta_min_closed_form(
+# OFSA: as OLSth where k + 1 coefficients are fitted, of which it finds the one that goes.
+
+
+def ofsa_recovery_probability(
+    beta: float, n: int, p: int, k: int, sigma: float = 1.0, fit_intercept: bool = True
+) -> float:
+    """Probability that OFSA finds the k true features: an approximation, that of its last step.
+
+    That of OLSth on independent features, if not p but k + 1 coefficients were fitted. For rows
+    N(0, I + spike 11'), whatever the spike; docs/bounds.md says why, and how far off it was found.
+
+    Parameters
+    ----------
+    beta : float
+        True coefficient, equal on all k features, positive; label over feature. The part of a
+        feature that is its own has variance 1.
+    n, p, k : int
+        Rows, features, true features; k < p. p may exceed n.
+    sigma : float, default=1.0
+        Standard deviation of the noise, in the unit of the labels.
+    fit_intercept : bool, default=True
+        Whether an intercept was fitted, as by centring.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Raises
+    ------
+    DoesNotApply
+        Unless n exceeds k + 1 and the intercept.
+    ValueError, TypeError
+        If k >= p; and as in `ofslib.bounds`.
+
+    Examples
+    --------
+    >>> round(ofsa_recovery_probability(0.3, 300, 200, 20), 3)
+    0.639
+    """
+    check_sizes(n, p, k)
+    freedom = degrees_of_freedom(n, k + 1, fit_intercept)
+    check(beta=beta, sigma=sigma)
+    return _selected(beta / sigma, freedom, p, k, 0.0)
+
+
+def ofsa_beta_min(
     n: int,
     p: int,
     k: int,
     sigma: float = 1.0,
-    inverse_diagonal: float = 1.0,
     delta: float = 0.05,
     fit_intercept: bool = True,
 ) -> float:
-    """A coefficient that suffices for any covariance and any signs: a quantile of Student's t.
+    """Smallest coefficient, equal on k features, with which OFSA finds all k: an approximation.
 
-    The other arguments are those of `olsth_recovery_probability`.
+    With probability 1 - `delta`, by `ofsa_recovery_probability`, whose other arguments these are.
 
     Parameters
     ----------
-    inverse_diagonal : float, default=1.0
-        Largest diagonal entry of the inverse covariance of the features, at most one over its
-        smallest eigenvalue, in units of one over a squared feature; 1 suffices for I + spike 11'.
     delta : float, default=0.05
         Probability of missing a feature, in (0, 1).
 
@@ -198,18 +251,17 @@ def olsth_beta_min_closed_form(
     Raises
     ------
     DoesNotApply
-        Unless n exceeds the number of fitted coefficients.
+        Unless n exceeds k + 1 and the intercept; if 1 - `delta` is near the level of chance.
     ValueError, TypeError
         If k >= p or delta >= 1; and as in `ofslib.bounds`.
 
     Examples
     --------
-    >>> round(olsth_beta_min_closed_form(10_000, 1000, 100, delta=0.002), 4)
-    0.1001
+    >>> round(ofsa_beta_min(300, 200, 20, delta=0.5), 3)
+    0.285
     """
-    freedom = _degrees_of_freedom(n, p, k, fit_intercept)
-    check(sigma=sigma, inverse_diagonal=inverse_diagonal, delta=delta)
-    if not delta < 1:
-        raise ValueError(f"delta={delta} must be below 1")
-    quantile = student.isf(delta / (2 * p - k), freedom)
-    return float(2 * sigma * sqrt(inverse_diagonal / freedom) * quantile)
+    check_sizes(n, p, k)
+    freedom = degrees_of_freedom(n, k + 1, fit_intercept)
+    check(sigma=sigma)
+    check_delta(delta)
+    return sigma * _least(freedom, p, k, 0.0, delta)

@@ -62,6 +62,27 @@ def _of_kind(name, value, kind):
         raise TypeError(f"{name}={value!r} must be {what}")
 
 
+def check_sizes(n: int, p: int, k: int) -> None:
+    """TypeError or ValueError unless they are rows, features and fewer true features."""
+    check({"n": n, "p": p, "k": k})
+    if not k < p:
+        raise ValueError(f"k={k} must be below p={p}")
+
+
+def check_delta(delta: float) -> None:
+    """TypeError or ValueError unless it is a probability in (0, 1)."""
+    check(delta=delta)
+    if not delta < 1:
+        raise ValueError(f"delta={delta} must be below 1")
+
+
+def check_spike(spike: float) -> None:
+    """TypeError or ValueError unless it is a number >= 0."""
+    check_numbers(spike=spike)
+    if spike < 0:
+        raise ValueError(f"spike={spike} must be at least 0 and finite")
+
+
 def read(name: str, array: ArrayLike, *shape: int | None) -> np.ndarray:
     """The array as floats; ValueError, or TypeError, unless it is finite and of the shape.
 
@@ -84,6 +105,13 @@ def require(condition: bool, why: str) -> None:
     """DoesNotApply, with the reason, unless the condition holds."""
     if not condition:
         raise DoesNotApply(f"does not apply: {why}")
+
+
+def degrees_of_freedom(n: int, features: int, fit_intercept: bool) -> int:
+    """Of the scale of least squares errors of Gaussian rows; DoesNotApply with too few of them."""
+    fitted = features + bool(fit_intercept)
+    require(n > fitted, f"n = {n} <= {fitted} fitted coefficients")
+    return n - fitted + 1
 
 
 def is_printed(variant: str) -> bool:

@@ -136,7 +136,7 @@ def inner(u, v):
 
 @kernel
 def newton_direction(K, w, g, penalty, shape, level, scratch):
-    """The Newton direction of the nonzero w on their pieces of P, by conjugate gradients.
+    """The Newton direction of w, none of them zero, on their pieces of P, by conjugate gradients.
 
     Correlated features, among which sweeps are slow, cost it few steps. Where the curvature is
     negative the direction so far is taken. It is the first row of `scratch`, shape (4, p).
@@ -146,14 +146,14 @@ def newton_direction(K, w, g, penalty, shape, level, scratch):
     for a in range(m):
         first, _, _, _ = piece(penalty, shape, w[a], level)
         d[a] = 0.0
-        r[a] = g[a] - first if w[a] != 0.0 else 0.0
+        r[a] = g[a] - first
         s[a] = r[a]
     start = square = inner(r, r)
     for _ in range(_NEWTON):
         product(K, s, product_s)
         for a in range(m):
             _, second, _, _ = piece(penalty, shape, w[a], level)
-            product_s[a] = product_s[a] + second * s[a] if w[a] != 0.0 else 0.0
+            product_s[a] += second * s[a]
         curvature = inner(s, product_s)
         if not curvature > 0.0:
             break
@@ -170,9 +170,17 @@ def newton_direction(K, w, g, penalty, shape, level, scratch):
 @kernel
 def newton_step(K, w, g, penalty, shape, level, scratch):
     """A Newton step, shortened so that no w leaves its piece of P."""
-    m, length = len(w), 1.0
-    newton_direction(K, w, g, penalty, shape, level, scratch)
-    d, change = scratch[0, :m], scratch[1, :m]
+    m, used, length = len(w), np.flatnonzero(w), 1.0
+    # Those that are zero stay: the many products with K are of the others only.
+    own = np.empty((len(used), len(used)), K.dtype)
+    for c in range(len(used)):
+        for a in range(len(used)):
+            own[c, a] = K[used[c], used[a]]
+    newton_direction(own, w[used], g[used], penalty, shape, level, scratch)
+    change, d = scratch[1, :m], scratch[2, :m]
+    d[:] = 0.0
+    for c in range(len(used)):
+        d[used[c]] = scratch[0, c]
     for a in range(m):
         if d[a] != 0.0:
             _, _, least, most = piece(penalty, shape, w[a], level)

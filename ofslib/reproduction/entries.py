@@ -151,17 +151,21 @@ class Entry:
         ]
 
     def _timing(self, setting: Setting) -> Setting:
-        """What measures the times of a setting: on rows, and slow methods once."""
+        """What measures the times of a setting, slow methods once.
+
+        Where averages are sampled they are here too: how long it takes to learn from them does not
+        depend on where they came from, and to sum up rows takes a hundred times as long.
+        """
         methods = {
             label: method | {"replicates": min(1, method["replicates"])}
             if "replicates" in method
             else method
             for label, method in self._methods(setting.spec["axes"], timed=True).items()
         }
-        data = {key: value for key, value in setting.spec["data"].items() if key != "averages"}
         repeats = self.scale["timing_repeats"]
-        changes = {"metrics": ["time_s"], "replicates": repeats, "methods": methods, "data": data}
-        too_big = _size({"data": data}) > self.scale["timing_values"]
+        changes = {"metrics": ["time_s"], "replicates": repeats, "methods": methods}
+        rows = {key: value for key, value in setting.spec["data"].items() if key != "averages"}
+        too_big = _size({"data": rows}) > self.scale["timing_values"]
         return Setting(setting.name, setting.spec | changes, setting.skipped or NOT_TIMED * too_big)
 
     def outputs(self, timed: bool) -> list[str]:

@@ -26,8 +26,8 @@ def listed(work: Project) -> Said:
 
 def planned(work: Project) -> Said:
     """What each entry will cost at a scale, what of it is here, and how well that is known."""
-    rows, known = plan.plan(work)
-    factor, ratio = plan.errors(known)
+    rows, known, times = plan.plan(work)
+    factor, ratio = plan.errors(known, times)
     keys = ("settings", "here", "core_hours", "left_hours", "unknown")
     total = {"entry": "all"} | {key: sum(row[key] for row in rows) for key in keys}
     total |= {"replicates": "", "memory_mb": max(row["memory_mb"] for row in rows)}
@@ -44,11 +44,18 @@ def planned(work: Project) -> Said:
         for row in [*sorted(rows, key=lambda row: -row["core_hours"]), total]
     ]
     head = ["entry", "settings", "here", "replicates", "core hours", "still to run", "memory, MB"]
-    told = f"Told from {len(known)} runs that were measured. Each half of them predicted from the "
-    told += f"other: half within a factor of {factor:.2f}, the sum {ratio:.2f} of what it was."
+    told = f"Told from {len(known)} runs that were measured, and {len(times)} learning times of "
+    told += "single methods. Each half of the runs predicted from the other, and from these times: "
+    told += f"half within a factor of {factor:.2f}, the sum {ratio:.2f} of what it was."
     if total["unknown"]:
         told += f" Of {total['unknown']} settings nothing alike was measured: 'and more'."
-    data = {"scale": work.scale, "entries": rows, "total": total, "measured": len(known)}
+    data = {
+        "scale": work.scale,
+        "entries": rows,
+        "total": total,
+        "measured": len(known),
+        "times": len(times),
+    }
     lines = [f"Scale {work.scale}", *text_table(head, cells), told]
     return lines, data | {"factor": factor, "sum_ratio": ratio}
 

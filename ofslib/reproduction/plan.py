@@ -2,13 +2,15 @@
 
 The work of a setting is counted by kind: values that are drawn, values that each method reads,
 squares of averages, repetitions of a study. How long a unit of each takes is fitted to the settings
-that were measured, at any scale, by least squares of relative errors.
+that were measured, at any scale, near to the learning times of single methods, by least squares of
+relative errors.
 """
 
+import csv
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,14 +19,20 @@ from scipy.optimize import nnls
 
 from ofslib.reproduction import archive, project, provenance
 from ofslib.reproduction.entries import Setting, width
+from ofslib.reproduction.methods import find_class
 
-START, FIT = "start", "fit"
-# How much an unmeasured difference between like kinds of work weighs, in roots of seconds.
-NEAR = 1.0
+START, FIT, DRAWN, SUMMED = "start", "fit", "averages", "averages of rows"
+SUMS = "ofslib.averages:RunningAverages"
+# Power of p that a model of averages takes: more than to read the moments, 2, less than to factor
+# them, 3. From p = 1000 to 10,000 those of dissertation Table A.1 take 200 to 680 times as long.
+MODEL = 2.5
+# How much a difference between like kinds of work weighs, in roots of seconds, and one between the
+# learning times of a method and what it takes in runs.
+NEAR, FIRM = 1.0, 10.0
 
 
 class Measured(NamedTuple):
-    """A setting that was run: where, what it took, and its work."""
+    """A setting that was run, or one of its methods: where, what it took, and its work."""
 
     file: str
     seconds: float
@@ -44,13 +52,20 @@ def work_of(spec: Mapping[str, Any], row: Mapping[str, Any] | None = None) -> di
     p = row["n_features"] if row else data["p"]
     n = split["train"] if split else row["n_train"] if row else data["n"]
     values = _row_values(row) if row else width(data)
+    if data.get("products"):
+        p = values = p + p * (p + 1) // 2
     tunings, most = _tunings(spec), 0.0
     for method in spec["methods"].values():
         replicates = min(spec["replicates"], method.get("replicates", math.inf))
         runs = replicates * _count(method.get("sweep", spec["sweep"]))
         found[FIT] += runs + tunings * (1 if row and not split else replicates)
-        if sampled and "replicates" not in method:
-            found[f"{method['class']} on averages"] += runs * p**2
+        summed = split and hasattr(find_class(method["class"]), "fit_averages")
+        if method["class"] == SUMS or summed:  # all methods learn from the same
+            found[SUMMED] = max(found[SUMMED], n * replicates * p**2)
+            most = max(most, n * replicates)
+        if summed or (sampled and "replicates" not in method):
+            found[f"{method['class']} on averages"] += runs * p**MODEL
+        if method["class"] == SUMS or f"{method['class']} on averages" in found:
             continue
         if row and not split:  # in memory: tuned once, on all rows
             rows = n * runs * _passes(spec, n, p, values, "run_values")
@@ -60,7 +75,7 @@ def work_of(spec: Mapping[str, Any], row: Mapping[str, Any] | None = None) -> di
             most = max(most, n * replicates)
         found[_kind(method, values < p / 2, bool(row and not split))] += rows * values
     if sampled:
-        found["averages"] = spec["replicates"] * p**2
+        found[DRAWN] = spec["replicates"] * p**2
     if most:
         found[f"rows of {data.get('simulate') or data['dataset']}"] = most * values
     return dict(found)
@@ -106,6 +121,8 @@ def measured(work: project.Project) -> list[Measured]:
         record = json.loads(file.read_text(encoding="utf-8"))
         result = file.relative_to(work.root).with_suffix(".csv").as_posix()
         took[result] = record["cpu_s"], record["memory_mb"]
+        if record["missing"]:  # without its data set it took no time
+            del took[result]
     scales = {file.split("/")[1] for file in took} & {*project.scales(work.root)}
     found = []
     for scale in sorted(scales):
@@ -115,6 +132,44 @@ def measured(work: project.Project) -> list[Measured]:
     return found
 
 
+def times(work: project.Project) -> list[Measured]:
+    """What single methods took: the learning times beside results, and those shown in figures."""
+    tables = {
+        (facts["scale"], name): file.with_name(f"{name}_time.csv")
+        for file in sorted(Path(work.root, "figures").glob("**/PROVENANCE.json"))
+        for name, facts in provenance.read(file).items()
+    }
+    scales = {scale for scale, _ in tables} | {p.name for p in Path(work.root).glob("results/*")}
+    found = []
+    for scale in sorted(scales & {*project.scales(work.root)}):
+        made = project.load(work.root, scale=scale)
+        for file, setting in archive.results(made):
+            shown = Path(work.root, file)
+            if not shown.is_file():
+                shown = tables.get((scale, setting.spec["experiment"]))
+            if file.endswith(".time.csv") and shown and shown.is_file():
+                found += _times(file, setting, shown)
+    return found
+
+
+def _times(file: str, setting: Setting, shown: Path) -> Iterator[Measured]:
+    """The learning times of a setting in a table, of results or as it is shown."""
+    took: dict[str, list[float]] = defaultdict(list)
+    with shown.open(newline="", encoding="utf-8") as lines:
+        for row in csv.DictReader(lines):
+            value = row.get("value") or row.get("ours")
+            here = all(row[axis] == str(at) for axis, at in setting.spec["axes"].items())
+            if here and row["metric"] == "time_s" and value:
+                took[row["method"]] += [float(value)] * int(row.get("replicates") or 1)
+    for label in took.keys() & setting.spec["methods"].keys():
+        method, runs = setting.spec["methods"][label], {"replicates": len(took[label])}
+        method = method | runs if "replicates" in method else method
+        own = work_of(setting.spec | runs | {"methods": {label: method}})
+        learning = {k: a for k, a in own.items() if k == SUMMED or " on " in k}
+        if seconds := sum(took[label]):
+            yield Measured(f"{file} {label}", seconds, 0, learning)
+
+
 def _work(work: project.Project, setting: Setting) -> dict[str, float]:
     return work_of(setting.spec, work.row(setting.dataset) if setting.dataset else None)
 
@@ -122,11 +177,11 @@ def _work(work: project.Project, setting: Setting) -> dict[str, float]:
 # -------------------------------------------------- rates
 
 
-def rates(known: Iterable[Measured]) -> dict[str, float]:
+def rates(known: Iterable[Measured], times: Iterable[Measured] = ()) -> dict[str, float]:
     """Seconds that a unit of each kind of work takes.
 
-    Methods that are always run together cannot be told apart: each is taken to be as its like
-    ("on dense rows") as far as the measured times allow.
+    A method whose learning times are known takes about these. Others that are always run together
+    are each taken to be as their like ("on dense rows"), as far as the measured runs allow.
     """
     known = list(known)
     likes = [{_like(kind): 0.0 for kind in one.work} for one in known]
@@ -134,23 +189,32 @@ def rates(known: Iterable[Measured]) -> dict[str, float]:
         for kind, amount in one.work.items():
             like[_like(kind)] += amount
     took = [one.seconds for one in known]
-    common = _fitted(likes, took, {})
+    common = _fitted(likes, took, {}, {})
     start = {kind: common[_like(kind)] for one in known for kind in one.work}
-    return common | _fitted([one.work for one in known], took, start)
+    total: dict[str, np.ndarray] = defaultdict(lambda: np.zeros(2))
+    for one in times:
+        for kind, amount in one.work.items():
+            total[kind] += one.seconds, amount
+    firm = {kind: float(seconds / amount) for kind, (seconds, amount) in total.items()}
+    return common | firm | _fitted([one.work for one in known], took, start, firm)
 
 
-def _fitted(works: list[dict], took: list[float], about: dict[str, float]) -> dict[str, float]:
-    """Rates of at least 0, by squared errors as shares of the root of the time; near `about`."""
+def _fitted(works: list[dict], took: list[float], about: dict, firm: dict) -> dict[str, float]:
+    """Rates of at least 0, by squared errors as shares of the root of the time.
+
+    Near `about`, and nearer to those that are `firm`.
+    """
     kinds = sorted({kind for work in works for kind in work})
     unit = {kind: max(work.get(kind, 0.0) for work in works) or 1.0 for kind in kinds}
     A = np.array([[work.get(kind, 0.0) / unit[kind] for kind in kinds] for work in works])
     weight, target = 1 / np.sqrt(took), np.sqrt(took)
     A = A * weight[:, None]
-    known = [about[kind] * unit[kind] for kind in kinds if about.get(kind)]
-    near = [kinds.index(kind) for kind in kinds if about.get(kind)]
-    pull = np.zeros((len(near), len(kinds)))
-    pull[range(len(near)), near] = NEAR / np.array(known)
-    found, _ = nnls(np.vstack([A, pull]), np.concatenate([target, np.full(len(near), NEAR)]))
+    about = {kind: rate for kind, rate in (about | firm).items() if rate and kind in unit}
+    near = np.array([FIRM if kind in firm else NEAR for kind in about])
+    pull = np.zeros((len(about), len(kinds)))
+    for i, (kind, rate) in enumerate(about.items()):
+        pull[i, kinds.index(kind)] = near[i] / (rate * unit[kind])
+    found, _ = nnls(np.vstack([A, pull]), np.concatenate([target, near]))
     return {kind: rate / unit[kind] for kind, rate in zip(kinds, found.tolist(), strict=True)}
 
 
@@ -170,8 +234,8 @@ def is_known(work: Mapping[str, float], rate: Mapping[str, float]) -> bool:
     return all(kind in rate or _like(kind) in rate for kind in work)
 
 
-def errors(known: list[Measured]) -> tuple[float, float]:
-    """Each half of the settings predicted from the other half.
+def errors(known: list[Measured], times: list[Measured]) -> tuple[float, float]:
+    """Each half of the settings predicted from the other half, and from times of single methods.
 
     Returns the factor that half of the predictions are within, and the ratio of the sums.
     """
@@ -179,7 +243,7 @@ def errors(known: list[Measured]) -> tuple[float, float]:
     told = [
         (seconds(one.work, rate), one.seconds)
         for part, other in (halves, halves[::-1])
-        for rate in [rates(other)]
+        for rate in [rates(other, times)]
         for one in part
     ]
     ratios = np.array([predicted / took for predicted, took in told])
@@ -190,8 +254,12 @@ def errors(known: list[Measured]) -> tuple[float, float]:
 # -------------------------------------------------- the plan
 
 
-def plan(work: project.Project) -> tuple[list[dict[str, Any]], list[Measured]]:
+def plan(
+    work: project.Project,
+) -> tuple[list[dict[str, Any]], list[Measured], list[Measured]]:
     """What each entry with runs of its own will cost at a scale, and what that is told from.
+
+    That are runs (`measured`), and learning times of single methods (`times`).
 
     Keys of an entry: entry, settings (runs, those that measure times among them), here (made
     already, and still right), replicates (the fewest and the most), core_hours, left_hours (of
@@ -209,7 +277,8 @@ def plan(work: project.Project) -> tuple[list[dict[str, Any]], list[Measured]]:
             "nothing that was run here or came with the figures says what a run takes: run a part "
             "first, as snakemake --cores 8 --config scale=smoke"
         )
-    rate, took = rates(known), {one.file: one.memory_mb for one in known}
+    single = times(work)
+    rate, took = rates(known, single), {one.file: one.memory_mb for one in known}
     rows: dict[str, dict[str, Any]] = {}
     for file, setting in archive.results(work):
         new = {"settings": 0, "here": 0, "replicates": [], "core_hours": 0.0, "left_hours": 0.0}
@@ -225,4 +294,4 @@ def plan(work: project.Project) -> tuple[list[dict[str, Any]], list[Measured]]:
         row["memory_mb"] = max(row["memory_mb"], took.get(file) or setting.mem_mb)
     for row in rows.values():
         row["replicates"] = [min(row["replicates"]), max(row["replicates"])]
-    return [{"entry": name, **row} for name, row in rows.items()], known
+    return [{"entry": name, **row} for name, row in rows.items()], known, single

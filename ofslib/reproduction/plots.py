@@ -345,7 +345,10 @@ _BOUNDS = {
     "SGDT, law": {"color": COLOURS[1], "linestyle": "-"},
     "SGDT": {"color": COLOURS[7], "marker": "s"},
     "SFSA": {"color": COLOURS[3], "linestyle": "--"},
-    "OFSA": {"color": COLOURS[2], "linestyle": "-."},
+    "SFSA, step of SGDT, law": {"color": COLOURS[3], "linestyle": "-"},
+    "SFSA, step of SGDT": {"color": COLOURS[3], "marker": "v"},
+    "OFSA, law": {"color": COLOURS[2], "linestyle": "-"},
+    "OFSA": {"color": COLOURS[2], "marker": "^"},
     "Lasso": {"color": COLOURS[4], "linestyle": "--"},
     "MCP": {"color": COLOURS[9], "linestyle": "--"},
 }

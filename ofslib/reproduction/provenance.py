@@ -126,7 +126,8 @@ def of_figure(scale: str, results: Iterable[str], **asked: Any) -> dict[str, Any
     runs = list(made.values())
     facts = {"scale": scale, **asked, **_split(here())}
     facts["missing"] = {name: why for run in runs for name, why in run["missing"].items()}
-    facts["took"] = {file: [run["cpu_s"], run["memory_mb"]] for file, run in made.items()}
+    whole = {file: run for file, run in made.items() if not run["missing"]}
+    facts["took"] = {file: [run["cpu_s"], run["memory_mb"]] for file, run in whole.items()}
     if runs:
         dates = sorted(run["date"] for run in runs)
         environments = [_split(run)["with"] for run in runs]

@@ -25,9 +25,10 @@ def bound_by_machine():
     if workflow.nodes is None:
         cores = workflow.global_resources["_cores"].value
         if cores is not None and workflow.global_resources.get("slots").value is None:
-            # Without slots left, Snakemake would solve a program for what to run every second, as
-            # long as it believes in idle cores.
             workflow.register_resource("_cores", min(cores, machine.cores()))
+        # A limit on jobs per second makes Snakemake look once a second for what to run, and once
+        # more a second after each job that ends: by and by half a core did nothing else.
+        workflow.scheduling_settings.max_jobs_per_timespan = None
         for name, limit in {"slots": machine.cores(), "mem_mb": machine.memory_mb()}.items():
             if workflow.global_resources.get(name).value is None:
                 workflow.register_resource(name, limit)

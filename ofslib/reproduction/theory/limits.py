@@ -81,8 +81,15 @@ def _laws(n, p, k):
         "information floor": partial(bounds.information_floor, n, p, k, **half),
         "floor, asymptotic": partial(bounds.information_floor_asymptotic, n, p, k),
         "OLSth, exact law": partial(bounds.olsth_beta_min, n, p, k, spike=SPIKE, **half),
+        "OFSA, law": partial(bounds.ofsa_beta_min, n, p, k, **half),
         "SGDT, law": lambda: _best_descent(n, p, k)[0],
+        "SFSA, step of SGDT, law": lambda: _annealed(n, p, k),
     }
+
+
+def _annealed(n, p, k):
+    rate = _best_descent(n, p, k)[1]
+    return bounds.sfsa_beta_min(n, p, k, rate, spike=SPIKE, warmup=n // 2, delta=0.5)
 
 
 @cache
@@ -140,8 +147,10 @@ def _found(n, p, k, seed):
     except DoesNotApply:
         pass
     else:
-        model = SGDTRegressor(k=k, learning_rate=rate, fit_intercept=False)
-        learners["SGDT"] = partial(of_rows, model)
+        own = {"k": k, "learning_rate": rate, "fit_intercept": False}
+        learners["SGDT"] = partial(of_rows, SGDTRegressor(**own))
+        annealing = SFSARegressor(**own, warmup=n // 2)
+        learners["SFSA, step of SGDT"] = partial(of_rows, annealing)
     start = bounds.information_floor_asymptotic(n, p, k) / 2
     found = {name: _least(learn, truth, start) for name, learn in learners.items()}
     if n > p + 1:
