@@ -22,6 +22,16 @@ class CorruptFile(Exception):
     """A file is not the one that was asked for: wrong size or checksum, or cut short."""
 
 
+def refuse_places(*paths: str | os.PathLike | None) -> None:
+    """OSError, before any work, for a file that could not be written after it."""
+    for path in map(Path, filter(None, paths)):
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder: give a file")
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
+        if not (folder.is_dir() and os.access(folder, os.W_OK)):
+            raise OSError(f"{path}: {folder} is no folder that may be written to")
+
+
 @contextmanager
 def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """Give a temporary file beside `path`; flush it to the disk and rename it if all goes well.
@@ -31,6 +41,8 @@ def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
     processes that were killed are removed by the next process that writes into the folder.
     """
     path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: give a file")
     path.parent.mkdir(parents=True, exist_ok=True)
     if (folder := os.path.abspath(path.parent)) not in _CLEANED:
         _CLEANED.add(folder)

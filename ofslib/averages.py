@@ -694,8 +694,15 @@ class RunningAverages(Saved):
             return np.zeros((order, order), dtype, order="F")
         with tempfile.TemporaryFile(dir=folder) as file:
             # Without space reserved, a full disk would end the process instead of raising.
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, size)
+            try:
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(file.fileno(), 0, size)
+            except OSError as error:
+                place, reason = folder or tempfile.gettempdir(), error.strerror
+                raise OSError(
+                    f"co-moments of {order} columns take {size / 1e9:.3g} GB, for which {place} "
+                    f"has no room ({reason}): take a method on rows, as SFSA, or another memory_map"
+                ) from error
             mapped = np.memmap(file, dtype, "w+", shape=(order, order), order="F")
         return np.asarray(mapped)
 

@@ -1,4 +1,4 @@
-"""The command ``ofslib``: from a file to features, a model and predictions."""
+"""The command ofslib: from a file to features, a model and predictions."""
 
 import argparse
 import gc
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import ofslib
+from ofslib._files import refuse_places
 from ofslib._printing import cell, csv_table, duration, memory_size, text_table
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
@@ -83,22 +84,24 @@ def _estimator(name: str, task: str, given: dict[str, Any]):
     if method is None or method.stream not in ("rows", "averages"):
         known = {k: m for k, m in _methods().items() if m.stream in ("rows", "averages")}
         able = ", ".join(k for k, m in known.items() if task in m.classes)
-        raise _Misused(f"--method {name}: it reads no rows; for {task} these do: {able}")
+        what = "it does not exist" if method is None else f"it reads {method.stream}, no rows"
+        raise _Misused(f"--method {name}: {what}; for {task} there are {able}")
     if task not in method.classes:
         raise _Misused(f"--task {task}: {name} is for {', '.join(method.classes)}")
     cls = getattr(ofslib, method.classes[task])
     able = cls().get_params()
     if given.get("n_passes") == 1 and "n_passes" not in able:
         del given["n_passes"]
-    options = {"k": "-k", "n_passes": "--passes"}
     for parameter in sorted(set(given) - set(able)):
-        option = options.get(parameter, f"--set {parameter}")
-        raise _Misused(f"{option}: {cls.__name__} has only the parameters {', '.join(able)}")
+        option = {"k": "-k", "n_passes": "--passes"}.get(parameter, f"--set {parameter}")
+        only = f"has only the parameters {', '.join(able)}"
+        lacks = "does not choose k features" if option == "-k" else only
+        raise _Misused(f"{option}: {cls.__name__} {lacks}")
     return cls(**given)
 
 
 def methods(args) -> Report:
-    """What there is, which stream it reads, and what it costs."""
+    """The methods: which stream each reads, for which task, and what it costs."""
     found = _methods()
     rows = [[name, m.stream, ", ".join(m.classes), m.cost] for name, m in found.items()]
     order = ["rows", "averages", "columns", "all at once"]
@@ -132,7 +135,10 @@ def _once(args, **own):
 def select(args) -> Report:
     """The k best features of a file, or as many as a bound on false ones allows, and a model."""
     method, given = _wanted(args)
+    if options := [name for name, _ in args.set if name in given]:
+        raise _Misused(f"--set {options[0]}: give it by its own option")
     model = _estimator(method, args.task, given | dict(args.set))
+    refuse_places(args.out, args.model, args.checkpoint)
     from ofslib._model_files import read
     from ofslib.streams.checkpoint import Checkpoint, fit_stream
 
@@ -150,34 +156,27 @@ def select(args) -> Report:
         with csv_table(args.out, "feature", *head) as writer:
             writer.writerows(chosen)
     speed = (model.n_samples_seen_ - resumed) / seconds
-    data = {
-        "file": args.file,
-        "rows": stream.n_rows,
-        "features": stream.n_features,
-        "estimator": type(model).__name__,
-        **given,
-        "intercept": getattr(model.intercept_, "tolist", lambda: model.intercept_)(),
-        "selected": [dict(zip(["feature", *head], row, strict=True)) for row in chosen],
-        "resumed_at": resumed,
-        "seconds": seconds,
-        "rows_per_second": speed,
-        **{name: getattr(args, name) for name in ("out", "model", "checkpoint")},
-    }
+    data = {"file": args.file, "rows": stream.n_rows, "features": stream.n_features}
+    data |= {"estimator": type(model).__name__, **given}
+    data["intercept"] = getattr(model.intercept_, "tolist", lambda: model.intercept_)()
+    data["selected"] = [dict(zip(["feature", *head], row, strict=True)) for row in chosen]
+    data |= {"resumed_at": resumed, "seconds": seconds, "rows_per_second": speed}
+    data |= {name: getattr(args, name) for name in ("out", "model", "checkpoint")}
     largest = ", ".join(
         f"{name} ({', '.join(format(value, '+.3g') for value in values)})"
         for name, *values in chosen[:_SHOWN]
     )
     lines = [
         f"{args.file}: {stream.n_rows:,} rows of {stream.n_features:,} features",
-        f"{type(model).__name__}: {len(chosen):,} features selected"
+        f"{type(model).__name__}: {len(chosen):,} feature{'s' * (len(chosen) != 1)} selected"
         + f" for the labels {', '.join(labels)}" * bool(labels),
-        f"largest coefficients: {largest}{' ...' * (len(chosen) > _SHOWN)}",
+        *([f"largest coefficients: {largest}{' ...' * (len(chosen) > _SHOWN)}"] if chosen else []),
         f"{duration(seconds)}, {speed:,.0f} rows a second",
     ]
     if hasattr(model, "online_score_"):
         data |= {"online_score": float(model.online_score_), "online_loss": model.online_loss_}
         what = "of the labels" if args.task == "classification" else "of the variance of y"
-        share = f"{100 * model.online_score_:.1f} % {what} foretold"
+        share = f"{100 * model.online_score_:.1f} % {what} predicted"
         lines.insert(2, f"{share}, each row before it was learned")
     if resumed:
         lines.append(f"went on from {args.checkpoint}, with {resumed:,} rows learned before")
@@ -218,8 +217,10 @@ def predict(args) -> Report:
     from sklearn.base import is_classifier
 
     from ofslib._model_files import class_of, read
+    from ofslib.datasets.formats import refuse_columns
     from ofslib.streams.checkpoint import reading
 
+    refuse_places(args.out)
     name = class_of(args.model)
     if ofslib.home_of(name) is None or not hasattr(getattr(ofslib, name), "predict"):
         raise ValueError(f"{args.model}: it holds a {name}, which predicts nothing")
@@ -227,6 +228,7 @@ def predict(args) -> Report:
     p = model.n_features_in_
     width = {"n_features": args.n_features or p} if args.hashed else {}
     stream, began = _once(args, **width), time.monotonic()
+    refuse_columns(stream.name, stream.feature_names, getattr(model, "feature_names_in_", None))
     labels = model.classes_.tolist() if is_classifier(model) else []
     decisions = [f"decision of {cell(label)}" for label in labels] if len(labels) > 2 else []
     head = ["prediction", *(decisions or ["decision"] * bool(labels))]
@@ -303,20 +305,12 @@ def inspect(args) -> Report:
     disk = f"{memory_size(12 * (values + rows))} for a cache of the parsed rows"
     if kept.cache_bytes:
         disk = f"{memory_size(kept.cache_bytes)} in the cache {kept.cache_path}"
-    data = {
-        "file": args.file,
-        "rows": rows,
-        "features": width,
-        "values": values,
-        "density": density,
-        **_about_labels(y),
-        "names": None if stream.feature_names is None else stream.feature_names.tolist(),
-        "seconds": seconds,
-        "rows_per_second": rows / seconds,
-        "bytes": size,
-        "needs": needs | {"cache_bytes": 12 * (values + rows)},
-        "cache": {"path": str(kept.cache_path or ""), "bytes": kept.cache_bytes},
-    }
+    data = {"file": args.file, "rows": rows, "features": width, "values": values}
+    data |= {"density": density, **_about_labels(y)}
+    data["names"] = None if stream.feature_names is None else stream.feature_names.tolist()
+    data |= {"seconds": seconds, "rows_per_second": rows / seconds, "bytes": size}
+    data["needs"] = needs | {"cache_bytes": 12 * (values + rows)}
+    data["cache"] = {"path": str(kept.cache_path or ""), "bytes": kept.cache_bytes}
     speed = f", {memory_size(size / seconds)} a second" if size else ""
     memory = [memory_size(needs[name]) for name in ("sfsa_bytes", "averages_bytes")]
     pairs = {
@@ -328,7 +322,7 @@ def inspect(args) -> Report:
         "memory": "{} for sfsa, {} for averages".format(*memory),
         "disk": disk,
     }
-    if (names := data["names"]) is not None:
+    if names := data["names"]:
         pairs["names"] = ", ".join(names[:_SHOWN]) + " ..." * (len(names) > _SHOWN)
     return Report([f"{name:10}{text}" for name, text in pairs.items()], data)
 
@@ -386,22 +380,14 @@ def datasets(args) -> Report:
     found = {name: verify(name, args.folder, args.registry) for name in args.names or rows}
     if args.action == "list":
         data = [rows[name] | {"here": _together(files)} for name, files in found.items()]
-        keys = {
-            "name": "",
-            "task": "",
-            "n_train": ",",
-            "n_test": ",",
-            "n_features": ",",
-            "here": "",
-        }
-        cells = [[format(row[key], form) for key, form in keys.items()] for row in data]
+        keys = ("name", "task", "n_train", "n_test", "n_features", "here")
+        cells = [[format(row[k], "," * (k[:2] == "n_")) for k in keys] for row in data]
         return Report(text_table(keys, cells), {"datasets": data})
     if not args.names:  # those of which something is here
         found = {name: files for name, files in found.items() if _together(files) != "missing"}
     states = {str(path): state for files in found.values() for path, state in files.items()}
-    by = {
-        str(path): pin for n in found for path, pin in pins(n, args.folder, args.registry).items()
-    }
+    pinned = [pins(name, args.folder, args.registry) for name in found]
+    by = {str(path): pin for files in pinned for path, pin in files.items()}
     lines = [f"{state:8} {path}  {by[path]}".rstrip() for path, state in states.items()]
     wrong = any(state != "whole" for state in states.values())
     data = {"files": states, "pinned": by}
@@ -417,17 +403,15 @@ def papers(args) -> Report:
     """The papers' tables and figures: what makes each, and whether it is made."""
     from ofslib.reproduction import papers, project
 
-    if args.unpack:
-        args.unpack = os.path.abspath(args.unpack)
-    if args.pack:
-        args.pack = os.path.abspath(args.pack)
+    for option in ("pack", "unpack"):  # before the folder changes
+        if given := getattr(args, option):
+            setattr(args, option, os.path.abspath(given))
     try:
         os.chdir(project.find_root())
+        sys.path.append(os.getcwd())  # as Snakemake does, for methods of a user's own
         work = project.load(**{"scale": args.scale} if args.scale else {})
     except project.ConfigurationError as error:
-        raise _Misused(
-            f"papers: works in a checkout of ofslib's repository only: {error}"
-        ) from error
+        raise _Misused(f"papers needs a checkout of ofslib's repository: {error}") from error
     if args.unpack:
         return Report(*papers.unpack(args.unpack))
     if args.pack is not None:
@@ -453,6 +437,12 @@ def _setting(text: str) -> tuple[str, Any]:
         return name, value
 
 
+def _count(text: str) -> int:
+    if not (re.fullmatch("[0-9]+", text) and int(text)):
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1, got {text!r}")
+    return int(text)
+
+
 def _labels(text: str) -> list[Any]:
     labels = text.split(",")
     try:
@@ -476,14 +466,14 @@ def _parser() -> argparse.ArgumentParser:
     add("file", metavar="FILE", help="text, table or arrays, by its ending; or a data set's name")
     add("--format", help="libsvm, vw, csv, tsv, parquet, arrow, npy or npz, whatever the ending")
     add("--label", type=_column, metavar="COLUMN", help="name or position (from 0) of the labels")
-    add("--weight", type=_column, nargs="?", const=True, metavar="COLUMN", help="of weights")
+    add("--weight", type=_column, nargs="?", const=True, metavar="COLUMN", help="that of weights")
     add("--no-header", dest="header", action="store_false", help="CSV without names of columns")
     add("--word-labels", action="store_true", help="labels of the text are words")
     add("--hashed", action="store_true", help="names of the text are words: see --n-features")
     add("--zero-based", action="store_true", help="the smallest index is 0")
-    add("--n-features", type=int, metavar="P", help="width; else the largest index")
-    add("--block-rows", type=int, default=10_000, metavar="N", help="rows read at a time")
-    add("--n-jobs", type=int, default=1, metavar="N", help="threads that parse")
+    add("--n-features", type=_count, metavar="P", help="number of features; else as in the file")
+    add("--block-rows", type=_count, default=10_000, metavar="N", help="rows read at a time")
+    add("--n-jobs", type=_count, default=1, metavar="N", help="threads that parse")
     add("--quiet", action="store_true", help="show no progress")
     parser = _Parser(prog="ofslib", description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"ofslib {ofslib.__version__}")
@@ -516,15 +506,17 @@ def _parser() -> argparse.ArgumentParser:
 
 def _options_of_select(sub) -> None:
     add, how_many = sub.add_argument, sub.add_mutually_exclusive_group(required=True).add_argument
-    how_many("-k", type=int, help="features to keep")
-    how_many("--fdr", type=float, metavar="Q", help="share of false ones that may be expected")
-    add("--method", help="see `ofslib methods`; sfsa with -k")
-    add("--task", choices=["classification", "regression"], default="classification")
-    add("--classes", type=_labels, metavar="A,B", help="labels, if the first rows lack one")
-    add("--passes", type=int, default=1, help="times that the rows are shown")
-    add("--set", type=_setting, action="append", default=[], metavar="NAME=VALUE", help="parameter")
-    add("--checkpoint", metavar="CKPT", help="go on from this file, and write it while learning")
-    add("--every", type=float, default=30.0, metavar="SECONDS", help="between checkpoints")
+    how_many("-k", type=_count, help="features to keep")
+    how_many("--fdr", type=float, metavar="Q", help="largest expected share of false ones")
+    add("--method", help="see `ofslib methods`; else sfsa, with --fdr knockoffs")
+    tasks = ["classification", "regression"]
+    add("--task", choices=tasks, default=tasks[0], help="the first, if it is not said")
+    add("--classes", type=_labels, metavar="A,B", help="all labels, if the first rows lack one")
+    add("--passes", type=_count, default=1, help="times that all rows are shown: 1")
+    said = "a parameter of the method, such as learning_rate=0.1"
+    add("--set", type=_setting, action="append", default=[], metavar="NAME=VALUE", help=said)
+    add("--checkpoint", metavar="CKPT", help="write this file while learning, and go on from it")
+    add("--every", type=float, default=30.0, metavar="SECONDS", help="between two checkpoints: 30")
     add("--out", metavar="CSV", help="write the features and their coefficients")
     add("--model", metavar="NPZ", help="write the model, for `predict` or Python")
     add("--cache", metavar="FOLDER", help="keep parsed rows here, not beside FILE")
@@ -543,8 +535,9 @@ def _warnings_told() -> Iterator[list[str]]:
     told: list[str] = []
 
     def show(message, *where):
-        told.append(str(message))
-        _say(f"warning: {message}")
+        if str(message) not in told:  # one for each block, if it is of the columns
+            told.append(str(message))
+            _say(f"warning: {message}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
@@ -589,7 +582,8 @@ def main(argv: list[str] | None = None) -> int:
         if args.debug:
             raise
         said = " ".join(str(error).split()) or type(error).__name__
-        if isinstance(error, LookupError | AttributeError | TypeError | AssertionError):
+        bug = LookupError, AttributeError, TypeError, AssertionError
+        if isinstance(error, bug) and not isinstance(error, ValueError):
             said = f"{type(error).__name__}: {said} (--debug shows where)"
         _say(said)
         return MISUSED if isinstance(error, _Misused) else FAILED

@@ -1,7 +1,9 @@
 """Running averages: exact moments, however the rows come, are weighted, merged and kept."""
 
 import copy
+import errno
 import itertools
+import os
 import pickle
 import sys
 from fractions import Fraction
@@ -584,6 +586,18 @@ def mapped_from(folder):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads what the process has mapped")
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="space cannot be reserved here")
+def test_without_room_for_them_it_says_how_much_they_take(tmp_path, monkeypatch):
+    def full(*where):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    said = r"co-moments of 5 columns take 2e-07 GB, .*has no room \(No space.*a method on rows"
+    with pytest.raises(OSError, match=said):
+        RunningAverages(4, memory_map=tmp_path).update(*rows())
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_memory_map_is_the_same_and_leaves_no_file(tmp_path):
     folder = tmp_path / "map"
     folder.mkdir()

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -266,6 +267,11 @@ def test_a_text_that_changes_meanwhile_is_refused(change):
 
 def test_what_it_cannot_do_is_refused():
     stream = open_stream("rows.svm")
+    with pytest.raises(TypeError, match="expected what open_stream returns, got str"):
+        fit_stream(ofslib.SFSAClassifier(), "rows.svm")
+    with pytest.raises(ValueError, match=r"rows in memory: .*and the rows have none"):
+        frame = pd.DataFrame({"a": [1.0, 2.0], "b": [2.0, 1.0]})
+        fit_stream(ofslib.SFSAClassifier(), open_stream(frame, label=False))
     with pytest.raises(TypeError, match="Grafting"):
         fit_stream(ofslib.Grafting(), stream)
     with pytest.raises(ValueError, match="every"):
@@ -499,7 +505,8 @@ def test_datasets_are_listed_fetched_and_verified(ofs, folder, monkeypatch):
 
 def test_papers_are_listed_in_a_checkout_only(ofs, monkeypatch):
     code, out, err = ofs("papers")
-    assert code == 2 and "works in a checkout" in err and len(err.splitlines()) == 1
+    assert code == 2 and "papers needs a checkout of ofslib's repository: no config" in err
+    assert len(err.splitlines()) == 1
     monkeypatch.chdir(ROOT / "docs")
     code, out, _ = ofs("papers --json")
     found = {row["target"]: row for row in json.loads(out)["papers"]}
@@ -512,6 +519,19 @@ def test_papers_are_listed_in_a_checkout_only(ofs, monkeypatch):
     assert all(target in out for target in found)
 
 
+def test_papers_knows_a_method_that_stands_beside_the_snakefile(ofs, folder, monkeypatch):
+    """As docs/extending.md says; the folder of a console script is not where it is called."""
+    for part in ("Snakefile", "notebooks", "ofslib", "workflow", "docs"):
+        (folder / part).symlink_to(ROOT / part)
+    shutil.copytree(ROOT / "config", folder / "config")
+    own = "mine: {class: my_own_method:Mine, entries: [sfsa_table_1]}"
+    (folder / "config/methods.yaml").write_text(own)
+    (folder / "my_own_method.py").write_text("class Mine:\n    def fit(self, X, y): pass\n")
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    code, out, err = ofs("papers")
+    assert code == 0 and "figure_sfsa_table_1" in out, err
+
+
 # -------------------------------------------------- errors and progress
 
 
@@ -520,18 +540,31 @@ def test_papers_are_listed_in_a_checkout_only(ofs, monkeypatch):
     [
         ("select none.svm -k 5", 1, "none.svm"),
         ("select wrong.svm -k 5", 1, "wrong.svm, line 2"),
-        ("select rows.svm -k 0", 1, "'k' parameter"),
-        ("select rows.svm -k 5 --out missing.csv/x/y", 1, "missing.csv"),
-        ("select rows.svm -k 5 --method nothing", 2, "--method nothing"),
+        ("select rows.svm -k 5 --set learning_rate=-1", 1, "ofslib: The 'learning_rate' parameter"),
+        ("select rows.svm -k 5 --set k=4", 2, "--set k: give it by its own option"),
+        ("select rows.svm -k 5 --out missing.csv/x/y", 1, "missing.csv is no folder"),
+        ("select rows.svm -k 5 --model place", 1, "place is a folder"),
+        ("select rows.svm -k 5 --cache missing.csv", 1, "cache: missing.csv is a file"),
+        ("select rows.svm -k 5 --label y", 1, "read as libsvm; format (--format)"),
+        ("select ones.svm -k 5", 1, "ones.svm: SFSAClassifier needs 2 classes, and all rows have"),
+        ("select numbers.svm -k 5", 1, "numbers.svm: the labels are continuous, such as 0.25"),
+        ("select words.csv --label y -k 1 --task regression", 1, "y must be numbers"),
+        ("select semicolons.csv --label y -k 1", 1, "has no ',' but ';'"),
+        (
+            "predict words.csv --model names.npz",
+            1,
+            "columns unknown to the model: 'y'; missing: 'b'",
+        ),
+        ("select rows.svm -k 5 --method nothing", 2, "--method nothing: it does not exist"),
         ("select rows.svm --fdr 0.1 --method sfsa", 2, "--fdr: --method sfsa"),
         ("select rows.svm --fdr 1", 1, "'fdr' parameter"),
-        ("select rows.svm -k 5 --method grafting", 2, "--method grafting"),
+        ("select rows.svm -k 5 --method grafting", 2, "--method grafting: it reads columns"),
         ("select rows.svm -k 5 --method barda --task regression", 2, "--task regression"),
-        ("select rows.svm -k 5 --method ols", 2, "-k: OLSClassifier"),
+        ("select rows.svm -k 5 --method ols", 2, "-k: OLSClassifier does not choose"),
         ("select rows.svm -k 5 --method olsth --passes 2", 2, "--passes: OLSth"),
         ("select rows.svm -k 5 --set nonsense=1", 2, "--set nonsense"),
         ("select rows.svm -k 5 --n-features 3", 1, "rows.svm, line"),
-        ("select empty.svm -k 5", 1, "expected a row"),
+        ("select empty.svm -k 5", 1, "empty.svm: expected a row, got none"),
         ("inspect empty.svm", 1, "empty.svm: expected rows"),
         ("predict rows.svm --model rows.svm", 1, "rows.svm is damaged"),
         ("predict rows.svm --model none.npz", 1, "none.npz"),
@@ -543,6 +576,13 @@ def test_an_error_is_one_line_and_a_code(line, code, said, ofs):
     Path("wrong.svm").write_text("1 1:2\n1 1:x\n")
     Path("empty.svm").write_text("")
     Path("missing.csv").write_text("")
+    Path("place").mkdir()
+    Path("ones.svm").write_text("1 1:2\n1 1:3\n")
+    Path("numbers.svm").write_text("0.5 1:2\n0.25 1:3\n")
+    Path("words.csv").write_text("a,y\n1,2\n2,3\n" if "predict" in line else "a,y\n1,no\n2,yes\n")
+    Path("semicolons.csv").write_text("a;y\n1;2\n")
+    model = ofslib.OLSRegressor()
+    model.fit(pd.DataFrame(np.eye(3)[:, :2], columns=["a", "b"]), [1.0, 2.0, 3.0]).save("names.npz")
     found, out, err = ofs(line)
     assert (found, out) == (code, "")
     assert said in err and len(err.splitlines()) == 1 and "Traceback" not in err
@@ -550,7 +590,11 @@ def test_an_error_is_one_line_and_a_code(line, code, said, ofs):
 
 @pytest.mark.parametrize(
     "line",
-    ["", "nothing", "select rows.svm", "select rows.svm -k x", "select rows.svm -k 5 --fdr 0.1"],
+    [
+        *("", "nothing", "select rows.svm", "select rows.svm -k x", "select rows.svm -k 0"),
+        *("select rows.svm -k -5", "select rows.svm -k 2.5", "select rows.svm -k 5 --fdr 0.1"),
+        *("select rows.svm -k 5 --passes 0", "inspect rows.svm --n-jobs 0"),
+    ],
 )
 def test_options_that_are_wrong_are_one_line_and_code_2(line, capsys):
     with pytest.raises(SystemExit) as stopped:
@@ -624,4 +668,4 @@ def test_the_readmes_own_data_is_five_lines_of_shell_and_ten_of_python(folder, o
     exec(compile(program, "README.md", "exec"), names)
     assert names["model"].n_samples_seen_ == 2 * 400
     assert names["model"].feature_names_in_[7] == "ad 7"
-    assert np.mean(names["foretold"] == names["y"]) > 0.7
+    assert np.mean(names["predicted"] == names["y"]) > 0.7

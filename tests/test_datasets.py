@@ -147,6 +147,19 @@ def give(content, length=None):
     return answer
 
 
+def a_part(where=""):
+    """Say that what is sent is a part of the file, and `where` as the part that it is."""
+
+    def answer(handler, server):
+        handler.send_response(206)
+        if where:
+            handler.send_header("Content-Range", where)
+        handler.end_headers()
+        handler.wfile.write(CONTENT)
+
+    return answer
+
+
 def endless(handler, server):
     """Send 200 MiB, without saying how much there is, until nobody listens."""
     give(CONTENT, 0)(handler, server)
@@ -363,6 +376,9 @@ FAILURES = {
     "endless": (endless, datasets.CorruptFile, "got more than 10240 bytes"),
     "stops in the middle": (begin_and_hang(CONTENT), datasets.NotObtainable, "timed out"),
     "empty": (give(b"", 0), datasets.CorruptFile, "got 0 bytes"),
+    "a part, nobody knows which": (a_part(), datasets.CorruptFile, "with no Content-Range"),
+    "a part, in words": (a_part("all"), datasets.CorruptFile, "the Content-Range 'all'"),
+    "a part from the middle": (a_part("bytes 5-9/10"), datasets.CorruptFile, "bytes from 5 on"),
     "missing": (not_found, datasets.NotObtainable, "404"),
     "hangs": (hang, datasets.NotObtainable, "timed out"),
 }

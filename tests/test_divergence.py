@@ -1,6 +1,7 @@
 """What goes wrong in a stream of rows is said: divergence, empty models, one class only."""
 
 import copy
+import re
 import warnings
 
 import numpy as np
@@ -23,6 +24,7 @@ from ofslib import (
     SFSARegressor,
     SGDTClassifier,
     SGDTRegressor,
+    SIHTRegressor,
     SOFSClassifier,
 )
 from ofslib.averages import RunningAverages
@@ -69,13 +71,14 @@ def test_a_run_that_diverges_says_so_once_and_what_to_do():
     model = SGDTRegressor(k=10)
     one, *more = said(model.fit, X, y)
     assert not more and "worse than a model without features" in one
-    assert all(word in one for word in ("learning_rate=0.01", "smaller", "learning_rate='auto'"))
+    assert all(word in one for word in ("learning_rate=0.01", "smaller", "1 / the mean of |x|^2"))
     assert model.online_score_ < 0 and np.isfinite(model.coef_).all()
     half = [said(model.partial_fit, X[:3], y[:3]) for model in [SGDTRegressor(k=10).fit(X, y)] * 2]
     assert half == [[], []]
     raw = load_diabetes(return_X_y=True, scaled=False)
     assert said(SFSARegressor(k=5, learning_rate=0.01).fit, *raw)
-    assert not said(SGDTRegressor(k=10, learning_rate=1e-4, random_state=0).fit, X, y)
+    advised = 1 / np.square(X).sum(axis=1).mean()
+    assert not said(SGDTRegressor(k=10, learning_rate=advised, random_state=0).fit, X, y)
     assert not said(SFSARegressor(k=10, random_state=0).fit, X, y)
 
 
@@ -86,6 +89,20 @@ def test_it_is_an_error_before_anything_is_infinite():
     with pytest.raises(FloatingPointError, match=r"diverged.*learning_rate=10\.0"):
         model.partial_fit(X, y)
     assert np.array_equal(model.coef_, before.coef_) and model.n_samples_seen_ == 50
+
+
+@pytest.mark.parametrize(
+    ("model", "does", "not_"),
+    [
+        (SGDTRegressor(k=2), "take|give|try", "'auto'"),  # which it has not
+        (SIHTRegressor(k=2, learning_rate=1.0), "smaller.*take learning_rate='auto'", "SFSA"),
+        (SIHTRegressor(k=2), "'auto'.*give learning_rate as a number", "smaller"),
+        (SFSARegressor(k=2), "'auto'.*give learning_rate as a number", "smaller|SFSA,"),
+    ],
+)
+def test_the_advice_can_be_followed(model, does, not_):
+    said = model.partial_fit(*few())._advice()
+    assert re.search(does, said) and not re.search(not_, said), said
 
 
 @pytest.mark.parametrize(

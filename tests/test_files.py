@@ -51,6 +51,17 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, c
     assert not before or target.read_text() == before
 
 
+def test_a_place_where_no_file_can_be_is_refused_before_anything_is_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError, match="folder is a folder: give a file"):
+        _files.write_whole(tmp_path / "folder", "new")
+    for place in ("folder", "file/below"):
+        with pytest.raises(OSError, match=f"{place.partition('/')[0]} is (a|no) folder"):
+            _files.refuse_places(None, tmp_path / "new" / "one", tmp_path / place)
+    assert only(tmp_path) == ["file", "folder"]
+
+
 IN_TROUBLE = """
 import os, resource, signal, sys
 from ofslib import _files

@@ -250,7 +250,8 @@ def test_names_are_in_the_model_file_and_its_features(capsys):
     assert cli.main("predict rows.csv --label label --model m.npz --json".split()) == 0
     assert json.loads(capsys.readouterr().out)["accuracy"] == np.mean(said == Y)
     assert cli.main("predict rows.csv --model m.npz".split()) == 1
-    assert "unseen at fit time: - label" in capsys.readouterr().err
+    out, err = capsys.readouterr()
+    assert out == "" and "rows.csv: columns unknown to the model: 'label'; label" in err
 
 
 def test_a_table_is_inspected_without_saying_more(capsys):
@@ -510,7 +511,7 @@ def table(text, said, name="bad.csv", error=ValueError, **options):
         table("a,a,y\n1,2,3\n", r"two columns have the name 'a'"),
         table(",a,y\n0,2,3\n", r"column 1 has the name ''.*index=False"),
         table("y\n2\n", r"expected features beside the labels"),
-        table("a;y\n2;3\n", r"label='y' is no column; there are 'a;y'"),
+        table("a;y\n2;3\n", r"its first line has no ',' but ';': write it with commas or tabs"),
         table("1,2\n2,3\n", r"first line holds numbers only: .*header=False", label=0),
         table("a,y\n1,2\n", r"label: say which column holds the labels.*'a', 'y'", label=None),
         table("a,y\n1,2\n", r"label: expected a name or a position from -2 to 1, got 2", label=2),
@@ -519,13 +520,14 @@ def table(text, said, name="bad.csv", error=ValueError, **options):
         table("a,y\n1,2\n", r"hashed=True is not for", hashed=True),
         table("a,y\n1,2\n", r"n_features=7: there are 1 columns with names", n_features=7),
         table("a,y\n1,2\n", r"format: expected one of libsvm, .*'xls'", format="xls"),
-        table("a,y\n1,\xff\n", r"bad\.csv: .*utf-8"),
+        table("a\ty\n2\t3\n", r"no ',' but '.t': give format='tsv'"),
+        table("a,y\n1,\xff\n", r"bad\.csv: expected UTF-8"),
         table("no gzip", r"expected a whole file", "bad.csv.gz", CorruptFile),
         table("no parquet", r"expected a whole file of the format", "bad.parquet", CorruptFile),
         table("no feather", r"expected a whole file of the format", "bad.feather", CorruptFile),
         table("no array", r"expected arrays as numpy saves", "bad.npy", CorruptFile, label=0),
         table("no arrays", r"expected arrays as numpy saves", "bad.npz", CorruptFile),
-        table("1 1:1\n", r"label='y' is not for", "bad.svm"),
+        table("1 1:1\n", r"label='y' is not for bad.svm, read as libsvm; format", "bad.svm"),
     ],
 )
 def test_a_wrong_table_is_named(text, said, name, error, options, cache):

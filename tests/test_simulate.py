@@ -162,6 +162,18 @@ def test_auc_of_a_model_is_that_on_many_rows(alpha, noise):
     assert design.auc(np.zeros(30)) == 0.5
 
 
+def test_models_whose_squares_overflow_have_their_error_and_auc():
+    """One that ran away, but is finite: (d'Sigma d)^1/2 is of the size of its coefficients."""
+    number, label = (Equicorrelated(p=20, k=2, task=t) for t in ("regression", "classification"))
+    other = np.linspace(-1, 2, 20)
+    far, d = 2.0**900, other - number.coef / 2.0**900
+    with np.errstate(all="raise", under="ignore"):
+        error = number.rmse(far * other)
+        assert error == pytest.approx(far * np.sqrt(d @ d + d.sum() ** 2))
+        assert number.rmse(number.coef, far) == far
+        assert label.auc(far * other) == label.auc(other)
+
+
 def test_best_auc_of_table_5_3():
     """The paper's .834 at beta = .01, p = 1000."""
     design = Equicorrelated(p=1000, k=100, beta=0.01, task="classification")

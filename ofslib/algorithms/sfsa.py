@@ -467,7 +467,7 @@ class Annealing(RowStream):
         return hyper if self.optimizer == "sgd" else WithMemory(*hyper)
 
     def _remedy(self):
-        return "give learning_rate as a number" if self._spectral else super()._remedy()
+        return super()._remedy() if self._spectral else "take learning_rate='auto'"
 
     def _learners(self, state):
         """The models that learn, each with its hyper-parameters; the last one is shown."""

@@ -122,7 +122,12 @@ class SGDT(MiniBatches):
 
     about = "Cost: O(entries of the row) per row."
 
-    learning_rate: float = param("Step size eta of the mean gradient.", POSITIVE, default=0.01)
+    learning_rate: float = param(
+        "Step size eta of the mean gradient. With the inverse of the mean squared norm of the rows "
+        "no row overshoots, unless it is far larger than most: begin there.",
+        POSITIVE,
+        default=0.01,
+    )
     maturity: int | None = param(
         "Rows until truncation. None: all rows of `fit`; in `partial_fit`, where the end is not "
         "known, no feature is dropped for good and coef_ shows the k most important.",
@@ -154,6 +159,9 @@ class SGDT(MiniBatches):
     def _read_hyper(self, n_rows):
         maturity = n_rows if self.maturity is None else self.maturity
         return super()._read_hyper(n_rows, maturity=batches(maturity, self.batch_size))
+
+    def _remedy(self):
+        return "try 1 / the mean of |x|^2 as learning_rate (SFSA finds its steps itself)"
 
     def _learners(self, state):
         return [(state, self._hyper)]

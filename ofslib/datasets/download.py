@@ -259,9 +259,12 @@ class _Answer(_Limited):
     def arrived(self, response, *args, **options):
         """Look at the head of an answer before its bytes are written."""
         if response.status_code == 206:
-            begin, total = re.fullmatch(
-                r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", "")
-            ).groups()
+            where = response.headers.get("Content-Range", "")
+            found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", where)
+            if found is None:
+                said = f"the Content-Range {where!r}" if where else "no Content-Range"
+                raise _corrupt(self.remote, f"a part of it (206) with {said}")
+            begin, total = found.groups()
             if int(begin) != self.begun:
                 raise _corrupt(self.remote, f"bytes from {begin} on, not from {self.begun}")
         elif response.status_code == 200:

@@ -93,6 +93,21 @@ def _position(where, what, wanted, names, width):
     return place % width
 
 
+def refuse_columns(where: str, names, known) -> None:
+    """ValueError unless columns with names are those that a model knows, in whatever order."""
+    if names is None or known is None:
+        return
+    pairs = {"unknown to the model": (names, known), "missing": (known, names)}
+    said = []
+    for what, (these, those) in pairs.items():
+        if others := sorted(set(these) - set(those), key=list(these).index):
+            said.append(f"{what}: {', '.join(map(repr, map(str, others[:10])))}")
+            said[-1] += f" and {len(others) - 10:,} more" * (len(others) > 10)
+    if said:
+        hint = "; label (--label) says which column holds labels" * said[0].startswith("unk")
+        raise ValueError(f"{where}: columns {'; '.join(said)}{hint}")
+
+
 # -------------------------------------------------- cells to numbers, labels and sparse rows
 
 

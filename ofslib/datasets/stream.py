@@ -81,12 +81,12 @@ def open_stream(
         n_features = n_features or row["n_features"] or None
     form = format_of(path, format)
     if form in (None, *TEXTS):
-        _refuse(path, label=label)
+        _refuse(f"{path}, read as {form or 'libsvm'}; format (--format) names another", label=label)
         width = n_features if cache is False or hashed else None
         given = (path, zero_based, width, dtype, n_jobs)
         rows = _text(given, form, n_features, weight, **own)
     else:
-        _refuse(path, **own)
+        _refuse(f"{path}, read as {form}, but for libsvm and vw", **own)
         rows = open_table(path, form, label, weight, header, dtype)
     if cache is not False and form in (None, *TEXTS, "csv", "tsv"):
         rows = CachedRows(rows, cache_of(path, cache))
@@ -155,7 +155,7 @@ def _refuse(what, **options):
     """ValueError for options that these rows do not know."""
     for name, value in options.items():
         if value is not None and value is not False:
-            raise ValueError(f"{name}={value!r} is not for {what}; see open_stream for what is")
+            raise ValueError(f"{name}={value!r} is not for {what}")
 
 
 def _text(given, form, n_features, weight, word_labels, hashed):
@@ -235,6 +235,8 @@ class Stream:
         Whether a block holds weights, too.
     n_columns : int or None
         Width of the blocks, if it is known without reading the rows.
+    name : str
+        The file that is read.
     block_rows, start_row : int
         Rows of a block (the last may have fewer), and the row that the first block begins with.
     cache_path : Path or None
@@ -280,17 +282,22 @@ class Stream:
         return getattr(self._source, "text", self._source)
 
     @property
+    def name(self) -> str:
+        """The file of the rows, as an error names it."""
+        return str(getattr(self._text, "path", "the rows in memory"))
+
+    @property
     def text_bytes(self) -> int:
         """Size of the file of the text, as it lies there; 0 for rows that are in memory."""
         path = getattr(self._text, "path", None)
         return path.stat().st_size if path else 0
 
     def __repr__(self):
-        what = getattr(self._text, "path", "arrays")
         kept = ""
         if self.cache_path:
             kept = f", cache {self.cache_path} of {self.cache_bytes:,} bytes"
-        return f"<Stream of {what} from row {self.start_row} on, {self.block_rows} at a time{kept}>"
+        begin = f"from row {self.start_row} on, {self.block_rows} at a time"
+        return f"<Stream of {self.name} {begin}{kept}>"
 
     def identity(self) -> dict[str, Any]:
         """What tells these rows in these blocks from others, as a checkpoint keeps it.
@@ -556,6 +563,8 @@ def cache_of(path: Path, cache) -> Path:
         folder = Path(cache)
     except TypeError:
         raise ValueError(f"cache: expected True, False or a folder, got {cache!r}") from None
+    if folder.is_file():
+        raise NotADirectoryError(f"cache: {folder} is a file: give a folder")
     # Texts of one name may stand in several folders.
     place = hashlib.sha256(os.fsencode(path.resolve().parent)).hexdigest()[:12]
     return folder / f"{path.name}.{place}.ofscache"

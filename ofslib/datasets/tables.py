@@ -77,7 +77,13 @@ class DelimitedRows(_Columns, FileRows):
                              "a row")  # fmt: skip
         if not names and not rows:
             raise ValueError(f"{path}: expected rows, got an empty file")
-        self.width = len(names or rows[0])
+        self.width, first = len(names or rows[0]), (names or rows[0])[0]
+        if self.width == 1 and (found := [mark for mark in (",", ";", "\t") if mark in first]):
+            ends = {",": "give format='csv'", "\t": "give format='tsv'"}
+            what = ends.get(found[0], "write it with commas or tabs")
+            raise ValueError(
+                f"{path}: its first line has no {delimiter!r} but {found[0]!r}: {what}"
+            )
         self.roles = Roles.of(path, names, self.width, label, weight)
         self.names, self.columns = self.roles.names, len(self.roles.features)
         self.weighted = weight is not None
@@ -101,7 +107,9 @@ class DelimitedRows(_Columns, FileRows):
     def _named(self):
         try:
             yield
-        except (UnicodeDecodeError, csv.Error) as error:
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{self.path}: expected UTF-8, got other bytes ({error})") from error
+        except csv.Error as error:
             raise ValueError(f"{self.path}: {error}") from error
         except _unreadable() as error:
             message = f"{self.path}: expected a whole file, got an unreadable one ({error})"

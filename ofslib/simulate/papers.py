@@ -63,6 +63,12 @@ def check_call(n: Any, rng: Any, block_rows: Any = 1) -> None:
         raise ValueError(f"rng={rng!r} must be a numpy.random.Generator")
 
 
+def _scale(values: Any) -> float:
+    """1, or a power of two by which values are divided whose squares could overflow."""
+    exponent = int(np.frexp(np.max(np.abs(values)))[1]) - 1  # the largest is less than twice this
+    return 2.0**exponent if exponent > 400 else 1.0
+
+
 @dataclass(frozen=True)
 class _EveryTenth:
     """p features, of which 10, 20, ..., 10 k have a nonzero coefficient."""
@@ -164,8 +170,9 @@ class Equicorrelated(_Correlated):
         sqrt(noise^2 + d' Sigma d + intercept^2) with d = coef - self.coef; regression only.
         """
         self._check("regression", coef)
-        d = coef - self.coef
-        return float(np.sqrt(self.noise**2 + self._covariance(d, d) + intercept * intercept))
+        scale = _scale(np.append(coef, intercept))
+        d, off, noise = (coef - self.coef) / scale, intercept / scale, self.noise / scale
+        return float(np.sqrt(noise**2 + self._covariance(d, d) + off * off)) * scale
 
     def auc(self, coef: np.ndarray) -> float:
         """Expected area under the ROC curve of the score x . coef on new rows, in O(p).
@@ -175,6 +182,7 @@ class Equicorrelated(_Correlated):
         only.
         """
         self._check("classification", coef)
+        coef = coef / _scale(coef)
         own, true = self._covariance(coef, coef), self._covariance(self.coef, self.coef)
         if own == 0:
             return 0.5

@@ -54,6 +54,10 @@ class Automatic:
         # The parameter may have changed since it last learned.
         return self._learned_with[self.step_parameter] == "auto"
 
+    def _remedy(self):
+        own = f"take {self.step_parameter}='auto'"
+        return super()._remedy() if self._automatic else own
+
     def _read_hyper(self, n_rows: int | None, **own: Any) -> NamedTuple:
         own = {"least": 1.0} | own
         if self._automatic:

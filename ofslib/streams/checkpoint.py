@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
+from sklearn.utils.multiclass import type_of_target
 from tqdm import tqdm
 
 from ofslib._model_files import Saved, read
@@ -46,7 +47,7 @@ class Checkpoint(Saved):
                 if name == "content":
                     what = "the rows, or how they are read, differ from those"
                 raise ValueError(
-                    f"checkpoint {os.fspath(path)}: {what}, with which it began. Set it back, or "
+                    f"checkpoint {os.fspath(path)}: {what} with which it began. Set it back, or "
                     "remove the file to begin anew."
                 )
 
@@ -103,10 +104,11 @@ def fit_stream(
     with reading(stream, progress):
         n = stream.n_rows - stream.start_row
         if n < 1:
-            raise ValueError(f"stream: expected a row from row {stream.start_row} on, got none")
+            where = f" from row {stream.start_row} on" * bool(stream.start_row)
+            raise ValueError(f"{stream.name}: expected a row{where}, got none")
         work = _begun(model, stream, checkpoint)
         if classes is None and is_classifier(model) and not work.rows:
-            classes = _labels(stream)
+            classes = _labels(stream, type(model).__name__)
     total = n * int(getattr(model, "n_passes", 1))
     if not work.finished:
         work.learner._n_rows_in_all = total
@@ -122,18 +124,36 @@ def _refuse_others(model, stream) -> None:
     name = type(model).__name__
     if not (isinstance(model, LinearModel) and hasattr(model, "partial_fit")):
         raise TypeError(f"model: expected one that learns from rows or averages, got {name}")
+    if not hasattr(stream, "weighted"):
+        given = type(stream).__name__
+        raise TypeError(f"stream: expected what open_stream returns, got {given}")
     taken = inspect.signature(model.partial_fit).parameters
     if stream.weighted and "sample_weight" not in taken:
         raise TypeError(f"stream: its rows have weights, and {name} has no sample_weight")
 
 
-def _labels(stream) -> np.ndarray:
-    """The labels up to the first block in which there is a second one."""
+def _labels(stream, owner) -> np.ndarray:
+    """The labels up to the first block in which there is a second one.
+
+    ValueError if they are none that a classifier could learn.
+    """
     found = np.empty(0)
     for _, y, *_ in stream:
         found = np.unique(np.concatenate([found, y]) if len(found) else y)
         if len(found) > 1:
             break
+    if found[0] != found[0]:
+        raise ValueError(f"{stream.name}: {owner} learns labels, and the rows have none")
+    if len(found) < 2:
+        raise ValueError(
+            f"{stream.name}: {owner} needs 2 classes, and all rows have the label {found[0]}; "
+            "classes (--classes) can name labels of rows to come"
+        )
+    if type_of_target(found) == "continuous":
+        raise ValueError(
+            f"{stream.name}: the labels are continuous, such as {found[0]}, and {owner} "
+            "takes classes: numbers are for a regressor (--task regression)"
+        )
     return found
 
 

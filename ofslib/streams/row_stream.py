@@ -458,21 +458,28 @@ class RowStream(LinearModel):
         raise self._diverged()
 
     def _diverged(self) -> FloatingPointError:
-        after = f"after {self.n_samples_seen_} rows or soon after"
+        seen = self.n_samples_seen_
+        after = f"after {seen} rows or soon after" if seen else "in the first rows"
         if _too_large(self._state):
             return FloatingPointError(f"The squares of X overflow {after}: scale the features.")
         return FloatingPointError(f"{type(self).__name__} diverged {after}. {self._advice()}")
 
     def _step(self) -> str:
-        return f"{self.step_parameter}={getattr(self, self.step_parameter)}"
+        return f"{self.step_parameter}={getattr(self, self.step_parameter)!r}"
 
     def _remedy(self) -> str:
-        return "let SFSA find the step (learning_rate='auto')"
+        """Where steps come from that fit the rows."""
+        if getattr(self, self.step_parameter) == "auto":
+            return f"give {self.step_parameter} as a number"
+        return "take SFSA, which finds its steps itself"
 
     def _advice(self) -> str:
-        smaller = "smaller" if self.step_parameter == "learning_rate" else "larger"
+        smaller = ""
+        if getattr(self, self.step_parameter) != "auto":
+            size = "smaller" if self.step_parameter == "learning_rate" else "larger"
+            smaller = f"give a {size} one, "
         return (
-            f"Its steps may be too large for these data with {self._step()}: take a {smaller} one, "
+            f"Its steps may be too large for these data with {self._step()}: {smaller}"
             f"standardise the features, or {self._remedy()}."
         )
 

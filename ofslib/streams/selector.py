@@ -79,7 +79,12 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
 
     def _targets(self, y, **known) -> np.ndarray:
         """Targets as they are learned from: numbers, or -1 and +1."""
-        y = np.require(y, np.float64, "CW")
+        try:
+            y = np.require(y, np.float64, "CW")
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"y must be numbers ({error}): words are labels, which a classifier takes"
+            ) from None
         if np.isnan(y).any():  # None, until now
             raise ValueError(f"y contains no number in row {np.flatnonzero(np.isnan(y))[0]}")
         return y
