@@ -837,7 +837,7 @@ def test_a_value_that_is_not_finite_is_told_too():
     with pytest.raises(ValueError, match=r"coef_ of Fixed is not finite \(1 of 2 values\)"):
         METRICS["DR"](Fixed([0, np.nan]), None, None, np.array([1]))
     design = Equicorrelated(p=60, k=4)
-    large = Fixed(np.full(60, 1e200), intercept_=0.0)
+    large = Fixed(np.full(60, 1e308), intercept_=0.0)
     row = experiment._measured("RMSE", experiment.EXPECTED["RMSE"], large, design)
     assert row == {"metric": "RMSE", "value": None, "note": "RMSE is not finite (inf)"}
 

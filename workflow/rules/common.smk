@@ -28,7 +28,8 @@ def bound_by_machine():
             workflow.register_resource("_cores", min(cores, machine.cores()))
         # A limit on jobs per second makes Snakemake look once a second for what to run, and once
         # more a second after each job that ends: by and by half a core did nothing else.
-        workflow.scheduling_settings.max_jobs_per_timespan = None
+        if workflow.scheduling_settings:
+            workflow.scheduling_settings.max_jobs_per_timespan = None
         for name, limit in {"slots": machine.cores(), "mem_mb": machine.memory_mb()}.items():
             if workflow.global_resources.get(name).value is None:
                 workflow.register_resource(name, limit)
