@@ -210,6 +210,15 @@ def test_labels_in_two_panels_have_one_legend_and_one_colour_each():
     plt.close(figure)
 
 
+def test_a_law_and_what_was_seen_share_a_colour():
+    figure, ax = plt.subplots()
+    for label in ("a", "a, law", "law"):
+        ax.plot([1, 2], color=looks.COLOURS[0], label=label)
+    said = [f"{one!r} and 'law' have the same colour, #0173b2" for one in ("a", "a, law")]
+    assert legibility.faults(figure) == said
+    plt.close(figure)
+
+
 # -------------------------------------------------- bounds and missing parts
 
 

@@ -36,7 +36,8 @@ def faults(figure) -> list[str]:
     """Say what is hard to read in a figure.
 
     Text that leaves the figure or overlaps other text; panels without anything drawn; labels that
-    share a colour, in a panel or a legend (of greys: also line and marker).
+    share a colour, in a panel or a legend (of greys: also line and marker), unless they are "name"
+    and "name, law": what was seen and what it should be.
 
     Returns
     -------
@@ -60,7 +61,7 @@ def faults(figure) -> list[str]:
     for handles, labels in _keys(figure):
         own = dict(zip(labels, map(_sign, handles), strict=True))
         for one, other in combinations(own, 2):
-            if own[one] == own[other]:
+            if own[one] == own[other] and {f"{one}, law", f"{other}, law"}.isdisjoint((one, other)):
                 found.append(f"{one!r} and {other!r} have the same colour, {own[one][0]}")
     return list(dict.fromkeys(found))
 

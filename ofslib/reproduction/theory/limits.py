@@ -80,7 +80,7 @@ def _laws(n, p, k):
     return {
         "information floor": partial(bounds.information_floor, n, p, k, **half),
         "floor, asymptotic": partial(bounds.information_floor_asymptotic, n, p, k),
-        "OLSth, exact law": partial(bounds.olsth_beta_min, n, p, k, spike=SPIKE, **half),
+        "OLSth, law": partial(bounds.olsth_beta_min, n, p, k, spike=SPIKE, **half),
         "OFSA, law": partial(bounds.ofsa_beta_min, n, p, k, **half),
         "SGDT, law": lambda: _best_descent(n, p, k)[0],
         "SFSA, step of SGDT, law": lambda: _annealed(n, p, k),
