@@ -128,6 +128,7 @@ def test_what_is_wider_than_a_page_is_refused():
 def width(text):
     """Width in points, at 9 points, of what TeX sets in Computer Modern, from its metrics at 10."""
     text = re.sub(r"\$\^\{\\?(.*?)\}\$", lambda mark: mark[1][:1], text)
+    text = text.replace(r"\textasciicircum{}", "^")
     text = re.sub(r"\\([&%$#_{}])", r"\1", text).replace("$", "").replace("~", " ")
     lines = re.sub(r"\\shortstack\{(.*)\}", r"\1", text).split(r"\\")
     assert "\\" not in "".join(lines), text
@@ -174,8 +175,9 @@ def test_committed_tables_are_those_of_the_committed_numbers(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     work = project.load(ROOT)
     made = {file for name in work.entries for file in latex.remake(work, name)}
-    # Only its notebook lays it out: of how many features a method chose its CSV has a line more.
-    other = {"untuned_one_pass.tex"}
+    # Only notebooks lay these out: their CSV files have other columns, or a line more.
+    other = {"untuned_one_pass.tex", "ofs_table_1.tex", "barda_table_1.tex"}
+    other |= {"dissertation_table_3_1.tex"}
     assert {Path(file).name for file in made} == {file.name for file in COMMITTED} - other
     for file in COMMITTED:
         assert Path("figures", file.name).read_bytes() == file.read_bytes(), file.name

@@ -58,7 +58,7 @@ def remake(work: project.Project, name: str) -> list[str]:
     made, spec = [], work.entries[name].spec
     for stem in (f[:-4] for f in work.figures(name) if f.endswith(".tex")):
         table = pd.read_csv(f"{stem}.csv") if Path(f"{stem}.csv").is_file() else pd.DataFrame()
-        if {"method", "verdict"} <= set(table):
+        if {"method", "verdict"} <= set(table) and spec["notebook"] != "complexities":
             save(cells(work, name, table), stem)
         elif spec["notebook"] == "data_sets" and len(table):
             save({f"{spec['source']}. {spec['title']}": tables.sizes(table)}, stem)
