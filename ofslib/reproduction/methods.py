@@ -147,11 +147,8 @@ def learn(
     seconds = dict.fromkeys(models, 0.0)
     sums = {key for key, model in models.items() if _sums_up(model)}
     summed = set().union(*(ends[key] for key in sums))
-    later = {
-        key
-        for key, model in models.items()
-        if hasattr(model, "fit_averages") and (averages is not None or ends[key] & summed)
-    }
+    able = {key for key, model in models.items() if hasattr(model, "fit_averages")}
+    later = able if averages else {key for key in able if ends[key] & summed}
     batch = {k for k, m in models.items() if not hasattr(m, "partial_fit")} - later - sums
     now = [key for key in models if key not in later | batch]
     shown, held, blocks = 0, [], iter(blocks)
@@ -169,15 +166,13 @@ def learn(
         if shown > n:
             raise ValueError(f"a block ends after row {shown}, and none after row {n}")
         here = [key for key in ends if n in ends[key]]
-        for key in here:
-            if key in batch:
-                seconds[key] += _seconds(models, key, fit, *stacked(held))
-        if extracted := [key for key in here if key in later]:
-            own = next((models[key] for key in here if key in sums), None)
-            own = averages(n) if own is None else own
+        for key in batch.intersection(here):
+            seconds[key] = _seconds(models, key, fit, *stacked(held))
+        if extracted := later.intersection(here):
+            own = [models[key] for key in here if key in sums] or [averages(n)]
             for key in extracted:
-                seconds[key] += _seconds(models, key, extract, own)
-            own = None  # as large as what comes next
+                seconds[key] = _seconds(models, key, extract, own[0])
+            own.clear()  # as large as what comes next
         yield n, seconds
         for key in here:
             if max(ends[key]) == n:
