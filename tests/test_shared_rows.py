@@ -14,7 +14,7 @@ from pandas.testing import assert_frame_equal
 from sklearn.base import BaseEstimator
 
 import ofslib
-from ofslib.reproduction import experiment, methods, plan
+from ofslib.reproduction import entries, experiment, methods, plan
 from ofslib.reproduction.entries import Setting, _at_once
 from ofslib.simulate import DESIGNS, Equicorrelated
 from ofslib.streams.row_stream import RowStream
@@ -76,7 +76,8 @@ def run(spec):
 
 
 def at_once(parts):
-    return _at_once([Setting(one["name"], one) for one in parts]).spec
+    (one,) = _at_once([Setting(one["name"], one) for one in parts])
+    return one.spec
 
 
 def check_equal(parts):
@@ -113,7 +114,7 @@ def test_what_is_run_at_once_gives_what_each_gives_alone():
     assert counts[1000].tolist() == [3, 3] and counts[3000].tolist() == [1, 1]
     errors = table[(table["metric"] == "RMSE") & (table["replicate"] == 0)]
     errors = errors.set_index(["method", "reading", "n"])["value"]
-    assert errors["OLSth"].nunique() == 3, "the averages of each n are draws of their own"
+    assert errors["OLSth"].nunique() == 3
     assert errors["SFSA"].nunique() == 12 and errors["ridge"].nunique() == 6
     assert errors["SGDT"].nunique() == 3
 
@@ -182,6 +183,24 @@ def test_a_missing_package_and_an_empty_model_are_told_of_each():
         table = check_equal(parts)
     assert table.groupby("n")["empty"].sum().tolist() == [2, 2]
     assert table.groupby("n")["note"].count().tolist() == [2, 2]
+
+
+def test_replicates_divided_among_runs_are_those_of_one_run(monkeypatch):
+    own = {"SGDT": {"class": "SGDTRegressor"}, "absent": mine("Absent")}
+    own["few"] = own["SGDT"] | {"replicates": 2}
+    parts = [part(n, own, replicates=r) for n, r in {2000: 3, 1000: 5}.items()]
+    whole = at_once(parts)
+    monkeypatch.setattr(entries, "LONGEST", 2000 * 40 * 2)
+    runs = [run.spec for run in _at_once([Setting(one["name"], one) for one in parts])]
+    assert [(one["first"], one["replicates"]) for one in runs] == [(0, 2), (2, 4), (4, 5)]
+    assert [one["name"][-4:] for one in runs] == ["_0-1", "_2-3", "_4-4"]
+    by = ["n", "method", "replicate", "metric"]
+    tables = [pd.concat(map(run, specs)).sort_values(by) for specs in ([whole], runs)]
+    tables = [table.reset_index(drop=True) for table in tables]
+    assert_frame_equal(tables[1][list(tables[0])], tables[0], check_exact=True)
+    works = [plan.work_of(one) for one in runs]
+    for kind, amount in plan.work_of(whole).items():
+        assert sum(one[kind] for one in works) == (3 if kind == "start" else amount)
 
 
 # -------------------------------------------------- less work
@@ -260,6 +279,14 @@ def test_fewer_rows_are_the_first_of_more_in_the_same_blocks(own):
             assert_array_equal(y, z)
 
 
+def test_seeds_of_rows_do_not_depend_on_n_and_those_of_averages_do():
+    def first(n, **known):
+        return experiment._seeds(part(n, {}), 0, **known).generate_state(1)[0]
+
+    assert first(1000, rows=True) == first(2000, rows=True)
+    assert len({first(1000), first(2000), first(1000, rows=True)}) == 3
+
+
 def test_a_block_that_goes_on_after_an_end_is_refused():
     X, y = Equicorrelated(p=40, k=3).sample(30, np.random.default_rng(0))
     models = {"it": Counting(), "other": Counting()}
@@ -274,8 +301,16 @@ def test_a_block_that_goes_on_after_an_end_is_refused():
 def test_every_setting_that_a_scale_runs_is_in_one_run(scale):
     work = shipped.load(scale=scale)
     for name, entry in work.entries.items():
-        once = [one["name"] for run in entry.to_run for one in run.parts]
-        assert sorted(once) == sorted(s.name for s in entry.settings if not s.skipped)
+        shown = [
+            (one["name"], replicate)
+            for run in entry.to_run
+            for one in run.parts
+            for replicate in range(run.spec.get("first", 0), run.spec["replicates"])
+            if replicate < one["replicates"]
+        ]
+        asked = [(s.name, r) for s in entry.settings for r in range(s.spec["replicates"])]
+        skipped = {s.name for s in entry.settings if s.skipped}
+        assert sorted(shown) == sorted(pair for pair in asked if pair[0] not in skipped)
         assert len({run.name for run in entry.to_run}) == len(entry.to_run)
         for run in entry.to_run:
             assert work.setting(name, run.name) == run and json.loads(json.dumps(run.spec))
@@ -290,14 +325,15 @@ def test_every_setting_that_a_scale_runs_is_in_one_run(scale):
     }
     assert all(len(run.parts) == 1 for entry in work.entries.values() for run in entry.timed)
     if scale == "paper":
-        assert counts["sfsa_table_1"] == [9, 12] and counts["dissertation_table_4_2"] == [3, 4]
+        assert counts["sfsa_table_1"] == [9, 12, 12]
+        assert counts["dissertation_table_4_2"] == [3, 4, 4]
         assert counts["dissertation_figure_5_4"] == [1, 1, 1]
 
 
 def test_an_entry_that_shows_a_part_of_the_readings_reads_the_runs_that_hold_it():
     work = shipped.load(scale="paper")
     assert work.inputs("dissertation_table_4_1") == work.inputs("sfsa_table_1")
-    assert len(work.inputs("sfsa_table_1")) == 2 and len(work.inputs("dissertation_table_5_1")) == 2
+    assert len(work.inputs("sfsa_table_1")) == 3 and len(work.inputs("dissertation_table_5_1")) == 3
     assert work.inputs("sfsa_table_1", "time") == [
         str(work.result("sfsa_table_1", s.name, "time")) for s in work.entries["sfsa_table_1"].timed
     ]

@@ -49,6 +49,10 @@ NOT_RUN, NOT_TIMED = "not run at this scale", "not timed at this scale"
 # entry of their matrix.
 AVERAGES_COST = 10
 
+# Numbers that a run of several settings draws at most; its replicates are else divided among runs.
+# With 200 penalties, or with averages of 10,000 features, these are half an hour to an hour.
+LONGEST = 5e10
+
 
 class ConfigurationError(Exception):
     """A configuration file says something that is not allowed."""
@@ -142,13 +146,14 @@ class Entry:
     def to_run(self) -> list[Setting]:
         """What this scale runs, each with one file of results.
 
-        A setting, or at once those whose rows are the first of one stream.
+        A setting, or at once those whose rows are the first of one stream; or some replicates of
+        these.
         """
         streams: dict[str, list[Setting]] = {}
         for setting in self.settings:
             if not setting.skipped:
                 streams.setdefault(_stream(setting.spec), []).append(setting)
-        return [_at_once(group) for group in streams.values()]
+        return [run for group in streams.values() for run in _at_once(group)]
 
     @property
     def timed(self) -> list[Setting]:
@@ -321,15 +326,25 @@ def _stream(spec: dict[str, Any]) -> str:
     return json.dumps({name: value for name, value in data.items() if name != "n"}, sort_keys=True)
 
 
-def _at_once(group: list[Setting]) -> Setting:
-    """One run of these settings: that of the most rows, with all of them as `parts`."""
+def _at_once(group: list[Setting]) -> Iterator[Setting]:
+    """The run of these settings: that of the most rows, with all of them as `parts`.
+
+    Or several, each of the replicates from `first` on and before `replicates`.
+    """
     if len(group) == 1:
-        return group[0]
+        yield from group
+        return
     parts = [setting.spec for setting in group]
     most = max(parts, key=lambda part: part["data"]["n"])
-    name = f"{group[0].name}-and-{len(group) - 1}-more"
     replicates = max(part["replicates"] for part in parts)
-    return Setting(name, most | {"name": name, "replicates": replicates, "parts": parts})
+    runs = math.ceil(replicates * most["data"]["n"] * width(most["data"]) / LONGEST)
+    size = math.ceil(replicates / runs)
+    for first in range(0, replicates, size):
+        end = min(first + size, replicates)
+        name = f"{group[0].name}-and-{len(group) - 1}-more"
+        name += f"_{first}-{end - 1}" if runs > 1 else ""
+        own = {"first": first, "replicates": end, "parts": parts}
+        yield Setting(name, most | {"name": name} | own)
 
 
 def _check_numbers(data: dict[str, Any]) -> None:

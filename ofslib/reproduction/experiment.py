@@ -71,6 +71,8 @@ AT_ONCE = 10**7
 def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.DataFrame:
     """All replicates and methods of a setting, or of the settings that are its `parts`.
 
+    Of these, the replicates from `first` on that the setting has.
+
     Parameters
     ----------
     setting : dict
@@ -99,12 +101,12 @@ def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.
         one = _alone(_real(here[0], data))
     else:
         one = partial(_in_blocks, source=data or _Drawn(setting))
-    replicates = tqdm(range(setting["replicates"]), disable=not progress, desc=setting["name"])
-    rows: list[list] = [[] for _ in parts]
-    for replicate in replicates:
+    first, rows = setting.get("first", 0), [[] for _ in parts]
+    replicates = range(first, setting["replicates"])
+    for replicate in tqdm(replicates, disable=not progress, desc=setting["name"]):
         for place, row in one(here, replicate):
             rows[place].append(row)
-    for part, own, reasons in zip(parts, rows, lacking, strict=True):
+    for part, own, reasons in zip(parts, rows, lacking if first == 0 else (), strict=False):
         for label, reason in reasons.items():
             own += _absent({**part, "methods": {label: part["methods"][label]}}, reason)
     return _table(parts, rows)

@@ -47,11 +47,11 @@ def work_of(spec: Mapping[str, Any], row: Mapping[str, Any] | None = None) -> di
     """How much of each kind of work a run is; `row` is its data set in the registry."""
     if spec["study"]:
         return {START: 1, f"{spec['experiment']} {spec['name']}": spec["replicates"]}
-    found, counted = defaultdict(float, {START: 1}), defaultdict(int)
+    found, counted = defaultdict(float, {START: 1}), defaultdict(lambda: spec.get("first", 0))
 
     def more(replicates: int, *key: Any) -> int:
-        """Those that no setting of more rows has shown already."""
-        new = max(0, replicates - counted[key])
+        """Those of this run that no setting of more rows has shown already."""
+        new = max(0, min(replicates, spec["replicates"]) - counted[key])
         counted[key] += new
         return new
 
