@@ -148,10 +148,13 @@ def test_to_be_scored_on_the_way_changes_no_model(task):
     assert {len(each) for each in same} == {1}, "each is learned once"
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_sparse_rows_are_shared_too():
-    own = {"SOFS": {"class": "SOFSClassifier"}, "FOFS": {"class": "FOFSClassifier"}}
-    own["SFSA"] = {"class": "SFSAClassifier"}
-    data = {"simulate": "sparse_rows", "p": 60, "k": 3, "nonzeros": 9}
+    """Where features wait until they occur again, unless the model is read."""
+    own = {"SOFS": {"class": "SOFSClassifier"}, "OPG": {"class": "OPGClassifier"}}
+    own["SFSA"] = {"class": "SFSAClassifier", "maturity": None}
+    own["RDA"] = {"class": "RDAClassifier", "n_penalties": 50}
+    data = {"simulate": "sparse_rows", "p": 400, "k": 3, "nonzeros": 5}
     parts = [part(n, own, data=data | {"n": n}, metrics=["DR", "AUC"]) for n in (1000, 2000)]
     check_equal(parts)
 
@@ -241,9 +244,16 @@ def test_averages_of_equal_n_are_drawn_once(monkeypatch):
     ]
     drawn, wishart = [], experiment._if_needed("wishart")
     sample = wishart.sample_averages
-    monkeypatch.setattr(wishart, "sample_averages", lambda n, *r: drawn.append(n) or sample(n, *r))
+    seeds = set()
+
+    def noted(n, *known):
+        drawn.append(n)
+        seeds.add(known[-1].generate_state(1)[0])
+        return sample(n, *known)
+
+    monkeypatch.setattr(wishart, "sample_averages", noted)
     run(at_once(parts))
-    assert sorted(drawn) == [1000, 1000, 2000, 2000]
+    assert sorted(drawn) == [1000, 1000, 2000, 2000] and len(seeds) == 4
     work = plan.work_of(at_once(parts))
     assert work["averages"] == len(drawn) * 40**2
     assert work["OLSthRegressor on averages"] == len(drawn) * 40**2.5
@@ -295,6 +305,19 @@ def test_a_block_that_goes_on_after_an_end_is_refused():
 
 
 # -------------------------------------------------- what is run at once
+
+
+def test_whose_rows_are_those_of_one_stream():
+    one = entries._stream(part(1000, {"it": {}}))
+    assert one == entries._stream(part(2000, {"another": {}}, "other"))
+    timed = {"metrics": ["time_s"]}
+    others = [part(1500, {"it": {}}), part(1000, {}), part(1000, {"it": {}}, **timed)]
+    others += [part(1000, {"it": {}}, **{key: {"a": 1}}) for key in ("tune", "track", "study")]
+    data = [DATA | {"alpha": 1}, {"dataset": "tiny"}, {"simulate": "drifting", "step_rows": 100}]
+    data += [{"simulate": "url_shaped"}]
+    others += [part(1000, {"it": {}}, data={"n": 1000, **each}) for each in data]
+    assert one not in {entries._stream(other) for other in others}
+    assert [entries._stream(other) == "plain_1000" for other in others[1:]].count(False) == 1
 
 
 @pytest.mark.parametrize("scale", ["smoke", "standard", "paper"])
