@@ -154,7 +154,7 @@ def test_sparse_rows_are_shared_too():
     own = {"SOFS": {"class": "SOFSClassifier"}, "OPG": {"class": "OPGClassifier"}}
     own["SFSA"] = {"class": "SFSAClassifier", "maturity": None}
     own["RDA"] = {"class": "RDAClassifier", "n_penalties": 50}
-    data = {"simulate": "sparse_rows", "p": 400, "k": 3, "nonzeros": 5}
+    data = {"simulate": "sparse_rows", "p": 400, "k": 40, "nonzeros": 40}
     parts = [part(n, own, data=data | {"n": n}, metrics=["DR", "AUC"]) for n in (1000, 2000)]
     check_equal(parts)
 
