@@ -301,10 +301,10 @@ def plan(
 
     That are runs (`measured`), and learning times of single methods (`times`).
 
-    Keys of an entry: entry, settings (runs, those that measure times among them), here (made
-    already, and still right), replicates (the fewest and the most), core_hours, left_hours (of
-    those not here), memory_mb (the most that one of its settings took, or reserves) and unknown
-    (settings of which nothing alike was measured, so that their hours are not counted).
+    Keys of an entry: entry, runs (those that measure times among them), here (made already, and
+    still right), replicates (of its settings: the fewest and the most), core_hours, left_hours (of
+    those not here), memory_mb (the most that one of its runs took, or reserves) and unknown (runs
+    of which nothing alike was measured, so that their hours are not counted).
 
     Raises
     ------
@@ -321,11 +321,11 @@ def plan(
     rate, took = rates(known, single), {one.file: one.memory_mb for one in known}
     rows: dict[str, dict[str, Any]] = {}
     for file, setting in archive.results(work):
-        new = {"settings": 0, "here": 0, "replicates": [], "core_hours": 0.0, "left_hours": 0.0}
+        new = {"runs": 0, "here": 0, "replicates": [], "core_hours": 0.0, "left_hours": 0.0}
         row = rows.setdefault(setting.spec["experiment"], new | {"memory_mb": 0, "unknown": 0})
         there, own = not archive.state(file, setting), _work(work, setting)
         hours = seconds(own, rate) / 3600
-        row["settings"] += 1
+        row["runs"] += 1
         row["unknown"] += not is_known(own, rate)
         row["here"] += there
         row["replicates"] += [part["replicates"] for part in setting.parts]
