@@ -404,9 +404,12 @@ def test_batch_models_and_those_of_averages_that_diverge_have_a_reason():
 
     X, y = few()
     models = {"batch": Batch(), "late": Mad(8, 10, True), "sane": SFSARegressor(k=3)}
-    seconds = learn(models, iter([(X, y)]), RunningAverages(8).update(X, y))
+    averages = RunningAverages(8).update(X, y)
+    told = learn(models, {key: {60} for key in models}, [(X, y)], lambda n: averages)
+    n, seconds = next(told)
     assert models["batch"].reason == models["late"].reason == "Mad diverged"
-    assert models["sane"].n_samples_seen_ == 60 and set(seconds) == set(models)
+    assert models["sane"].n_samples_seen_ == n == 60 and set(seconds) == set(models)
+    assert next(told, None) is None and not models, "what has ended is let go"
 
 
 def test_what_follows_a_stream_says_why_a_model_has_no_value():

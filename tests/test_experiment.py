@@ -271,7 +271,7 @@ def test_train_and_test_rows_are_different():
     (((n, p), _, total, _),) = BatchLasso.shapes
     assert (n, p) == (300, 60)
     design = DESIGNS["equicorrelated"](p=60, k=4, alpha=0.5)
-    train, test, _ = experiment._seeds(setting(), 0).spawn(3)
+    train, test, _ = experiment._seeds(setting(), 0, rows=True).spawn(3)
     X = np.concatenate([X for X, _ in design.stream(300, np.random.default_rng(train))])
     assert X.sum() == pytest.approx(total)
     held_out, _ = design.sample(50, np.random.default_rng(test))
@@ -288,7 +288,7 @@ def test_whole_stream_reaches_a_users_streaming_class():
 def test_users_batch_class_gives_what_it_gives_by_hand():
     table = run(methods={"mine": mine("BatchLasso", alpha=0.1)}, replicates=1)
     design = DESIGNS["equicorrelated"](p=60, k=4, alpha=0.5)
-    train, test, _ = experiment._seeds(setting(), 0).spawn(3)
+    train, test, _ = experiment._seeds(setting(), 0, rows=True).spawn(3)
     model = Lasso(alpha=0.1).fit(*design.sample(300, np.random.default_rng(train)))
     X, y = design.sample(50, np.random.default_rng(test))
     rmse = math.sqrt(np.square(y - model.predict(X)).mean())
@@ -376,7 +376,7 @@ PEERS = ["sfsa_table_1", "sfsa_table_2", "sfsa_table_3"]
 
 @pytest.mark.parametrize("entry", PEERS)
 def test_two_equal_runs_give_equal_bits_of_all_methods_peers_too(entry):
-    spec = shipped.load(scale="smoke").entries[entry].to_run[-1].spec
+    spec = shipped.load(scale="smoke").entries[entry].to_run[-1].parts[-1]
     small = {"p": 60, "k": 4, "n": 600, "warmup": 50, "maturity": 500, "nonzeros": 9}
     few = {
         label: method
@@ -731,7 +731,8 @@ def test_scores_by_hand():
 def test_table_1_strong_5000_is_the_papers():
     """sfsa, Table 1: SGDT 98.05, SFSA 56.75 (the reading that was fitted to the table)."""
     work = shipped.load(scale="paper")
-    spec = copy.deepcopy(work.setting("sfsa_table_1", "reconstructed_strong_5000").spec)
+    names = {s.name: s for s in work.entries["sfsa_table_1"].settings}
+    spec = copy.deepcopy(names["reconstructed_strong_5000"].spec)
     methods = {name: spec["methods"][name] for name in ("SFSA", "SGDT")}
     spec |= {"methods": methods, "replicates": 3, "metrics": ["DR"], "test_rows": 1}
     table = experiment.run(spec, progress=False)
