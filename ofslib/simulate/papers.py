@@ -1,5 +1,7 @@
 """The papers' data generators. A design knows its true coefficients and yields rows in blocks.
 
+What draws them is compiled code, imported where it is used: Snakemake reads the names of designs.
+
 The rows depend on the generator only, not on the size of the blocks. A parameter of the wrong kind
 or out of its range, among them k if 10 k exceeds p, is a ValueError that names it.
 """
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 Blocks: TypeAlias = Iterator[tuple[np.ndarray, np.ndarray]]
 
+# Values of a block, unless its rows are given.
+_BLOCK = 2**21
 
 _PAIR = tuple[float, float]
 _WORDS = {
@@ -140,19 +144,23 @@ class Equicorrelated(_Correlated):
         coef[self.support] = self._values()
         return coef
 
-    def stream(self, n: int, rng: np.random.Generator, block_rows: int = 1000) -> Blocks:
-        """Yield n rows as blocks (X, y) of at most `block_rows` rows."""
+    def stream(self, n: int, rng: np.random.Generator, block_rows: int | None = None) -> Blocks:
+        """Yield n rows as blocks (X, y) of at most `block_rows` rows.
+
+        None: of at most 1000 rows, and about two million values.
+        """
+        from ofslib.kernels.draws import new_words, normals
+
+        # Larger blocks are new pages of memory each time, which takes longer than to fill them.
+        block_rows = max(1, min(1000, _BLOCK // self.p)) if block_rows is None else block_rows
         check_call(n, rng, block_rows)
         features, factor, noise = rng.spawn(3)
-        own = np.flatnonzero(self.coef)
+        words, own = new_words(features), np.flatnonzero(self.coef)
         coef = self.coef[own]
         for start in range(0, n, block_rows):
             rows = min(block_rows, n - start)
-            X = features.standard_normal((rows, self.p))
-            if self.alpha != 0:
-                X += self.alpha * factor.standard_normal((rows, 1))
-            # Row by row: a product of matrices would round by the number of rows.
-            y = (np.ascontiguousarray(X[:, own]) * coef).sum(axis=1)
+            means = self.alpha * factor.standard_normal(rows)
+            X, y = normals(words, means, self.p, own, coef)
             y += self.noise * noise.standard_normal(rows)
             yield X, y if self.task == "regression" else np.where(y > 0, 1.0, -1.0)
 
@@ -252,21 +260,22 @@ class SparseRows(_EveryTenth):
         # Here, because Snakemake reads the names of the designs and should start at once.
         from scipy.sparse import csr_matrix
 
+        from ofslib.kernels.draws import new_words, normals, places
+
         check_call(n, rng, block_rows)
-        places, values = rng.spawn(2)
+        where, values = map(new_words, rng.spawn(2))
         always = self.support if self.dense_support else np.array([], int)
         others = np.setdiff1d(np.arange(self.p), always)
         width = self.nonzeros + len(always)
         for start in range(0, n, block_rows):
             rows = min(block_rows, n - start)
             indices = np.empty((rows, width), np.int32)
-            for row in indices:
-                drawn = places.choice(len(others), self.nonzeros, replace=False, shuffle=False)
-                row[: len(always)], row[len(always) :] = always, others[drawn]
+            indices[:, : len(always)] = always
+            indices[:, len(always) :] = others[places(where, rows, self.nonzeros, len(others))]
             indices.sort(axis=1)
             shape, starts = (rows, self.p), np.arange(rows + 1) * width
-            entries = values.standard_normal((rows, width)).ravel()
-            X = csr_matrix((entries, indices.ravel(), starts), shape=shape)
+            entries, _ = normals(values, np.zeros(rows), width)
+            X = csr_matrix((entries.ravel(), indices.ravel(), starts), shape=shape)
             yield X, np.where(X @ coef > 0, 1.0, -1.0)
 
 
@@ -328,10 +337,13 @@ class Drifting(_EveryTenth):
 
     def stream(self, n: int, rng: np.random.Generator) -> Blocks:
         """Yield n rows as blocks (X, y), one a time step."""
+        from ofslib.kernels.draws import new_words, normals
+
         check_call(n, rng)
+        words = new_words(rng)
         for t, start in enumerate(range(0, n, self.step_rows), 1):
             rows = min(self.step_rows, n - start)
-            X = rng.standard_normal((rows, self.p)) + self.alpha * rng.standard_normal((rows, 1))
+            X, _ = normals(words, self.alpha * rng.standard_normal(rows), self.p)
             if self.price is not None:
                 X[:, 0] = rng.uniform(*self.price, rows)
             y = self.constant + X @ self.coef_at(t) + self.noise * rng.standard_normal(rows)
