@@ -1,6 +1,5 @@
 """Entries of config/experiments, and the settings that their grids and readings multiply to."""
 
-import inspect
 import itertools
 import json
 import math
@@ -320,8 +319,8 @@ def _stream(spec: dict[str, Any]) -> str:
     if single or "simulate" not in data or not spec["methods"]:
         return spec["name"]
     # The last bits of what a method learns may depend on the blocks: all see the same whole ones.
-    block = inspect.signature(DESIGNS[data["simulate"]].stream).parameters.get("block_rows")
-    if block is None or block.default is None or data["n"] % block.default:
+    whole = getattr(DESIGNS[data["simulate"]], "whole", None)
+    if whole is None or data["n"] % whole:
         return spec["name"]
     return json.dumps({name: value for name, value in data.items() if name != "n"}, sort_keys=True)
 
