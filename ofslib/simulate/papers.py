@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Blocks: TypeAlias = Iterator[tuple[np.ndarray, np.ndarray]]
 
 # Values of a block, unless its rows are given.
-_BLOCK = 2**21
+_BLOCK = 4_000_000
 
 _PAIR = tuple[float, float]
 _WORDS = {
@@ -147,11 +147,11 @@ class Equicorrelated(_Correlated):
     def stream(self, n: int, rng: np.random.Generator, block_rows: int | None = None) -> Blocks:
         """Yield n rows as blocks (X, y) of at most `block_rows` rows.
 
-        None: of at most 1000 rows, and about two million values.
+        None: of at most 1000 rows, and four million values.
         """
         from ofslib.kernels.draws import new_words, normals
 
-        # Larger blocks are new pages of memory each time, which takes longer than to fill them.
+        # Beyond 32 MB each block is new pages of memory, which may take as long as to fill them.
         block_rows = max(1, min(1000, _BLOCK // self.p)) if block_rows is None else block_rows
         check_call(n, rng, block_rows)
         features, factor, noise = rng.spawn(3)
