@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 Blocks: TypeAlias = Iterator[tuple[np.ndarray, np.ndarray]]
 
 # Blocks whose rows are not given end at multiples of so many rows, whatever the number of features,
-# and have about so many values: larger ones are new pages of memory each time, which takes longer
-# than to fill them.
-_WHOLE, _BLOCK = 1000, 2**21
+# and have so many values at most: beyond 32 MB each block is new pages of memory, which may take as
+# long as to fill them.
+_WHOLE, _BLOCK = 1000, 4_000_000
 
 _PAIR = tuple[float, float]
 _WORDS = {
@@ -156,7 +156,7 @@ class Equicorrelated(_Correlated):
     def stream(self, n: int, rng: np.random.Generator, block_rows: int | None = None) -> Blocks:
         """Yield n rows as blocks (X, y) of at most `block_rows` rows.
 
-        None: a part of 1000 rows of at most about two million values.
+        None: of 1000, or of a part of these that has at most four million values.
         """
         from ofslib.kernels.draws import new_words, normals
 
