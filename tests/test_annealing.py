@@ -78,6 +78,7 @@ def test_stages_of_several_steps_change_little(monkeypatch):
         ({"warmup": 1000}, "warmup=1000 must be at least 0 and below n=1000"),
         ({"spike": -1.0}, "spike=-1.0 must be at least 0"),
         ({"learning_rate": 0.9}, "learning_rate = 0.9: the squared error grows"),
+        ({"learning_rate": 1.2, "batch_size": 500}, "learning_rate = 1.2 >= 1"),
         ({"k": 40}, "k=40 must be below p=40"),
     ],
 )

@@ -55,7 +55,7 @@ def test_moments_are_drawn_from_the_law_of_copies_made_of_rows():
     S, z = standard.S_xx, standard.S_xy
     rest = standard.S_yy - z @ np.linalg.solve(S, z)
     copies, draw = knockoffs._copies_of(S), np.random.RandomState(1)
-    seen = [knockoffs._of_copies(copies, z, rest, n - 1 - p, draw) for _ in range(600)]
+    seen = [knockoffs._of_copies(copies, z, rest, n - 1 - p, draw)[0] for _ in range(600)]
     by_rows = np.array([selection_by_rows(X, y, rng) for _ in range(600)])
     seen = np.array(seen)
     for direction in (*np.eye(p), np.ones(p)):
@@ -134,6 +134,17 @@ def test_of_noise_nothing_is_chosen_but_for_the_allowed_share_of_runs():
         for run in range(100)
     ]
     assert np.mean(some) <= 0.2 + 2 * np.sqrt(0.2 * 0.8 / 100)
+
+
+@pytest.mark.parametrize(("n", "p"), [(3, 1), (13, 5)])
+def test_a_false_feature_is_as_often_better_than_its_copy_as_worse(n, p):
+    """With as few rows as can be, and two more. (Not so if the penalty knew the features alone.)"""
+    rng, won = np.random.default_rng(14), []
+    for run in range(600):
+        X, y = rng.standard_normal((n, p)), rng.standard_normal(n)
+        chosen = select_by_knockoffs(RunningAverages(p).update(X, y), random_state=run)
+        won.extend(chosen.statistics[chosen.statistics != 0] > 0)
+    assert len(won) > 300 and abs(np.mean(won) - 0.5) < 3.5 * 0.5 / np.sqrt(len(won))
 
 
 def test_units_and_what_is_constant_change_nothing():

@@ -110,6 +110,10 @@ def test_rows_of_the_lasso_by_hand():
     lower, upper = bounds.lasso_rows(120, 20, spike=1.0)
     assert lower == approx(40 * log(100) / (21 * (2 - 1 / 21) ** 2))
     assert upper == approx(40 * log(100) * 22 * 21)
+    # A single true feature of variance 3: its only eigenvalue; incoherence 1 / 3, variance 5 / 3.
+    lower, upper = bounds.lasso_rows(101, 1, spike=2.0)
+    assert lower == approx(2 * log(100) / (3 * (2 - 1 / 3) ** 2))
+    assert upper == approx(2 * log(100) * 5 / 3 * 3**2 / 3)
 
 
 # -------------------------------------------------- SGDT

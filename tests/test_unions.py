@@ -87,6 +87,20 @@ def test_of_equal_scales_both_bounds_are_the_same():
     assert found == approx(pairs)
 
 
+def test_the_coefficient_for_any_covariance_has_units():
+    covariance = decaying(4, 0.5)
+    one = bounds.olsth_beta_min_any_covariance([1, 0, 0, 1], covariance, 30)
+    small = bounds.olsth_beta_min_any_covariance([1, 0, 0, 1], 1e36 * covariance, 30)
+    assert small == approx(1e-18 * one, rel=1e-9, abs=0)
+
+
+def test_where_sets_are_too_many_for_numbers_the_last_step_says_so():
+    with pytest.raises(DoesNotApply, match="exceeds 1e200"):
+        bounds.ofsa_last_step_beta_min(3000, 2000, 10, left=900)
+    with pytest.raises(DoesNotApply, match="exceeds 1e200"):
+        bounds.olsth_beta_min_closed_form(8, 4, 1, delta=1e-300)
+
+
 def first_and_any_miss(beta, start, stop, p, k, runs, seed):
     """Shares of streams of real rows, that OLSth fails at `start` rows, and at any size."""
     rng, true = np.random.default_rng(seed), np.arange(p) < k
@@ -182,6 +196,7 @@ ROUND = np.eye(5)
         ("olsth_failure_bound", ([1, 0, 0, 0, 0], -ROUND, 20), "must be positive definite"),
         ("olsth_failure_bound", ([1, 0, 0], ROUND, 20), r"covariance has shape \(5, 5\), must"),
         ("olsth_failure_bound", ([1, 0, 0, 0, 0], np.triu(ROUND + 1), 20), "must be symmetric"),
+        ("olsth_failure_bound", ([1, 0, 0, 0, 0], 1e-9 * np.triu(ROUND + 1), 20), "be symmetric"),
         ("olsth_failure_bound", ([1, 0, 0, 0, 0], ROUND, 6), "n = 6 <= 6 fitted coefficients"),
     ],
 )

@@ -43,7 +43,8 @@ def select_by_knockoffs(
     """Features of which a share of at most `fdr` is expected to be false.
 
     W of a feature is the size of its coefficient less that of its copy, in the Lasso of y on all
-    features and copies with the penalty sigma sqrt(2 log(2 p) / n), sigma from least squares.
+    features and copies with the penalty sigma sqrt(2 log(2 p) / n), sigma from least squares on
+    these.
 
     The expected share of false ones is at most `fdr`, whatever n >= 2 p + 1 and the rows x are, if
     y = x . coef + noise with independent Gaussian noise of one variance and rows of equal weight.
@@ -254,10 +255,13 @@ def _statistics(S, standard, there, n_free, rng):
     D = np.diag(copies.s)
     G = np.asfortranarray(np.block([[S, S - D], [S - D, S]]))
     rest = max(standard.S_yy - z @ np.linalg.solve(S, z), 0.0)
-    sigma = np.sqrt(rest * n / (n_free - m))
 
     def draw():
-        b = np.append(z, _of_copies(copies, z, rest, n_free - m, rng))
+        of_copies, left = _of_copies(copies, z, rest, n_free - m, rng)
+        # Of features and copies together: where a feature and its copy change places, W may change
+        # its sign only, so that the penalty has to stay.
+        sigma = np.sqrt(left * n / max(n_free - 2 * m, 1))
+        b = np.append(z, of_copies)
         top, last = np.abs(b).max(), sigma * np.sqrt(2.0 * np.log(2 * m) / n)
         if not last < top:
             return np.zeros(m)
@@ -276,12 +280,12 @@ def _of_copies(copies: _Copies, z, rest, n_left, rng):
     """Covariances of copies with y, given those of the features and the residual variance.
 
     The residuals of least squares have a direction that is uniform in n_left dimensions, of which
-    the copies have as many as there are of them.
+    the copies have as many as there are of them. Also what they leave of the variance.
     """
     u = rng.standard_normal(len(z))
     others = rng.chisquare(n_left - len(z)) if n_left > len(z) else 0.0
-    u *= np.sqrt(rest / (u @ u + others))
-    return z - copies.shrink.T @ z + copies.factor @ u
+    part = rest / (u @ u + others)
+    return z - copies.shrink.T @ z + copies.factor @ (np.sqrt(part) * u), part * others
 
 
 # -------------------------------------------------- copies of rows

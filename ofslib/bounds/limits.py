@@ -163,11 +163,12 @@ def lasso_rows(p: int, k: int, spike: float = 0.0) -> Thresholds:
     """
     _check_sizes(2, p, k)
     check_spike(spike)
-    # Of the k true features: extreme eigenvalues. Of the others, given these: variance and half
+    # Of the k true features: eigenvalues. Of the others, given these: variance and half
     # that of a difference. 1 - ||Sigma_(false, true) Sigma_true^-1||_inf: incoherence.
     most, given, incoherence = 1 + spike * k, 1 + spike / (1 + spike * k), 1 / (1 + spike * k)
-    needed = 2 * k * log(p - k)
-    return Thresholds(needed / (most * (2 - incoherence) ** 2), needed * given / incoherence**2)
+    smallest, needed = most if k == 1 else 1, 2 * k * log(p - k)
+    lower = needed / (most * (2 - incoherence) ** 2)
+    return Thresholds(lower, needed * given / (smallest * incoherence**2))
 
 
 def sgdt_recovery_probability(
