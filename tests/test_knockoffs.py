@@ -252,6 +252,7 @@ X, Y = drawn(300, 100, 0.2, 0.3, np.random.default_rng(12))
         (lambda a: select_by_knockoffs(a, 0), "fdr=0 must be"),
         (lambda a: select_by_knockoffs(a, True), "fdr=True must be"),
         (lambda a: select_by_knockoffs(a, draws=0), "draws=0 must be"),
+        (lambda a: select_by_knockoffs(a, draws=True), "draws=True must be"),
         (lambda a: knockoff_filter([[1.0]]), "statistics must be finite and of shape"),
         (lambda a: knockoff_filter([np.nan]), "statistics must be finite"),
         (lambda a: KnockoffCopies([0, 0], np.eye(3)), r"covariance must have the shape \(p, p\)"),

@@ -85,6 +85,17 @@ def test_of_equal_scales_both_bounds_are_the_same():
     found = bounds.olsth_beta_min_any_covariance([1, 0, 0, 0], 4 * np.eye(4), 30, 1.0, 0.01)
     pairs = sqrt(2 / (4 * 26)) * student.isf(0.01 / 6, 26)
     assert found == approx(pairs)
+    size = [1, 0, 0, 0], 4 * np.eye(4), 30, 1.0, 0.02
+    assert bounds.olsth_beta_min_any_covariance(*size, anytime=True) == approx(found)
+
+
+def test_the_last_step_of_all_features_is_the_union_over_pairs():
+    """One set only can be left: that of all. Of one of three false ones there are three sets."""
+    for left, events in ((3, 2 * 2 * 3), (1, 2 * 2 * 3), (2, 2 * 2 * 2 * 3)):
+        found = bounds.ofsa_last_step_beta_min(20, 5, 2, 3.0, 0.5, 0.1, left=left)
+        freedom = 20 - 2 - left
+        wanted = 3 * sqrt(2 / (0.5 * freedom)) * student.isf(0.1 / events, freedom)
+        assert found == approx(wanted)
 
 
 def test_the_coefficient_for_any_covariance_has_units():

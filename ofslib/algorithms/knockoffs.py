@@ -87,7 +87,7 @@ def select_by_knockoffs(
     if not isinstance(averages, RunningAverages):
         raise TypeError(f"averages must be RunningAverages, not {type(averages).__name__}")
     _check_level(fdr)
-    if not isinstance(draws, Integral) or draws < 1:
+    if isinstance(draws, bool) or not isinstance(draws, Integral) or draws < 1:
         raise ValueError(f"draws={draws!r} must be a whole number of at least 1")
     standard = averages.standardized()
     return _selected(standard, averages.weight, True, fdr, draws, random_state)
