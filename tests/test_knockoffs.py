@@ -147,6 +147,19 @@ def test_a_false_feature_is_as_often_better_than_its_copy_as_worse(n, p):
     assert len(won) > 300 and abs(np.mean(won) - 0.5) < 3.5 * 0.5 / np.sqrt(len(won))
 
 
+def test_of_one_draw_the_filter_chooses_and_of_several_their_mean_e_values():
+    X, y = drawn(400, 100, 0.5, 0.25, np.random.default_rng(15))
+    averages, some = RunningAverages(100).update(X, y), []
+    for seed in range(5):
+        one = select_by_knockoffs(averages, 0.2, random_state=seed)
+        assert_array_equal(one.support, knockoff_filter(one.statistics[0], 0.2))
+        some.append(len(one.support))
+    assert 5 <= min(some) < max(some)
+    many = select_by_knockoffs(averages, 0.2, 3, 0)
+    expected = [knockoffs._e_values(W, 0.1) for W in many.statistics]
+    assert_array_equal(many.e_values, np.mean(expected, axis=0))
+
+
 def test_units_and_what_is_constant_change_nothing():
     rng = np.random.default_rng(7)
     X, y = drawn(400, 100, 0.5, 0.35, rng)
@@ -167,6 +180,14 @@ def test_copies_of_rows_have_the_law_that_they_promise():
     D = np.diag(largest_distances(S))
     assert_allclose(both.mean(axis=0), np.tile(mean, 2), atol=0.03)
     assert_allclose(np.cov(both.T), np.block([[S, S - D], [S - D, S]]), atol=0.12)
+
+
+def test_copies_by_averages_are_those_of_their_covariance():
+    rng = np.random.default_rng(16)
+    X = rng.standard_normal((50, 3)) @ rng.standard_normal((3, 3)) * [1e-3, 1.0, 50.0] + 7.0
+    known = KnockoffCopies(X.mean(axis=0), np.cov(X.T, bias=True)).draw(X, 0)
+    learned = KnockoffCopies.from_averages(RunningAverages(3).update(X, X[:, 0])).draw(X, 0)
+    assert_allclose(learned - X.mean(axis=0), known - X.mean(axis=0), rtol=1e-6)
 
 
 @pytest.mark.parametrize("learned", [False, True])
