@@ -75,8 +75,9 @@ def select_by_knockoffs(
     TypeError
         If these are no running averages.
     ValueError
-        If there are too few rows, or weights that differ, or features that depend on each other
-        linearly, or a parameter is not allowed.
+        If there are too few rows, or weights that do not add up to their number (averages do not
+        tell whether they are equal), or features that depend on each other linearly, or a parameter
+        is not allowed.
 
     References
     ----------

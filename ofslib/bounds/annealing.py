@@ -11,7 +11,7 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import ndtr
 
-from ofslib.bounds.limits import least, stable_step
+from ofslib.bounds.limits import least, near_floor, stable_step
 from ofslib.bounds.statements import check, check_numbers, check_sizes, check_spike, require
 
 # Places of the grid; steps that are followed one by one, or as many stages of several.
@@ -123,7 +123,7 @@ def sfsa_beta_min(
     def probability(ratio):
         return _kept(ratio, left, p, k, learning_rate, batch_size, spike)
 
-    return sigma * least(probability, n, p, k, delta)
+    return sigma * least(probability, p, k, delta, near_floor(n, p))
 
 
 def _schedule(n, p, k, learning_rate, batch_size, spike, mu, warmup):
