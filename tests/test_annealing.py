@@ -41,6 +41,12 @@ def test_sfsa_that_drops_all_features_in_its_last_step_is_sgdt(spike):
         assert 0.2 < sgdt < 0.99 and sfsa == approx(sgdt, abs=0.03)
 
 
+def test_errors_of_many_features_are_the_noise_of_large_steps():
+    sgdt = bounds.sgdt_recovery_probability(0.3, 500, 20, 10, 0.3)
+    sfsa = bounds.sfsa_recovery_probability(0.3, 500, 20, 10, 0.3, warmup=475)
+    assert 0.4 < sgdt < 0.5 and sfsa == approx(sgdt, abs=0.03)
+
+
 def test_the_least_coefficient_of_sfsa_has_its_probability_and_the_best_warm_up_is_some():
     """Without one the first rows decide; with a long one all features make noise to the end."""
     size = 4000, 60, 6, 0.02
@@ -78,6 +84,7 @@ def test_stages_of_several_steps_change_little(monkeypatch):
         ({"warmup": 1000}, "warmup=1000 must be at least 0 and below n=1000"),
         ({"spike": -1.0}, "spike=-1.0 must be at least 0"),
         ({"learning_rate": 0.9}, "learning_rate = 0.9: the squared error grows"),
+        ({"learning_rate": 1.2, "batch_size": 500}, "learning_rate = 1.2 >= 1"),
         ({"k": 40}, "k=40 must be below p=40"),
     ],
 )

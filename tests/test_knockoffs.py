@@ -55,7 +55,7 @@ def test_moments_are_drawn_from_the_law_of_copies_made_of_rows():
     S, z = standard.S_xx, standard.S_xy
     rest = standard.S_yy - z @ np.linalg.solve(S, z)
     copies, draw = knockoffs._copies_of(S), np.random.RandomState(1)
-    seen = [knockoffs._of_copies(copies, z, rest, n - 1 - p, draw) for _ in range(600)]
+    seen = [knockoffs._of_copies(copies, z, rest, n - 1 - p, draw)[0] for _ in range(600)]
     by_rows = np.array([selection_by_rows(X, y, rng) for _ in range(600)])
     seen = np.array(seen)
     for direction in (*np.eye(p), np.ones(p)):
@@ -136,6 +136,30 @@ def test_of_noise_nothing_is_chosen_but_for_the_allowed_share_of_runs():
     assert np.mean(some) <= 0.2 + 2 * np.sqrt(0.2 * 0.8 / 100)
 
 
+@pytest.mark.parametrize(("n", "p"), [(3, 1), (13, 5)])
+def test_a_false_feature_is_as_often_better_than_its_copy_as_worse(n, p):
+    """With as few rows as can be, and two more. (Not so if the penalty knew the features alone.)"""
+    rng, won = np.random.default_rng(14), []
+    for run in range(600):
+        X, y = rng.standard_normal((n, p)), rng.standard_normal(n)
+        chosen = select_by_knockoffs(RunningAverages(p).update(X, y), random_state=run)
+        won.extend(chosen.statistics[chosen.statistics != 0] > 0)
+    assert len(won) > 300 and abs(np.mean(won) - 0.5) < 3.5 * 0.5 / np.sqrt(len(won))
+
+
+def test_of_one_draw_the_filter_chooses_and_of_several_their_mean_e_values():
+    X, y = drawn(400, 100, 0.5, 0.25, np.random.default_rng(15))
+    averages, some = RunningAverages(100).update(X, y), []
+    for seed in range(5):
+        one = select_by_knockoffs(averages, 0.2, random_state=seed)
+        assert_array_equal(one.support, knockoff_filter(one.statistics[0], 0.2))
+        some.append(len(one.support))
+    assert 5 <= min(some) < max(some)
+    many = select_by_knockoffs(averages, 0.2, 3, 0)
+    expected = [knockoffs._e_values(W, 0.1) for W in many.statistics]
+    assert_array_equal(many.e_values, np.mean(expected, axis=0))
+
+
 def test_units_and_what_is_constant_change_nothing():
     rng = np.random.default_rng(7)
     X, y = drawn(400, 100, 0.5, 0.35, rng)
@@ -156,6 +180,14 @@ def test_copies_of_rows_have_the_law_that_they_promise():
     D = np.diag(largest_distances(S))
     assert_allclose(both.mean(axis=0), np.tile(mean, 2), atol=0.03)
     assert_allclose(np.cov(both.T), np.block([[S, S - D], [S - D, S]]), atol=0.12)
+
+
+def test_copies_by_averages_are_those_of_their_covariance():
+    rng = np.random.default_rng(16)
+    X = rng.standard_normal((50, 3)) @ rng.standard_normal((3, 3)) * [1e-3, 1.0, 50.0] + 7.0
+    known = KnockoffCopies(X.mean(axis=0), np.cov(X.T, bias=True)).draw(X, 0)
+    learned = KnockoffCopies.from_averages(RunningAverages(3).update(X, X[:, 0])).draw(X, 0)
+    assert_allclose(learned - X.mean(axis=0), known - X.mean(axis=0), rtol=1e-6)
 
 
 @pytest.mark.parametrize("learned", [False, True])
@@ -241,6 +273,7 @@ X, Y = drawn(300, 100, 0.2, 0.3, np.random.default_rng(12))
         (lambda a: select_by_knockoffs(a, 0), "fdr=0 must be"),
         (lambda a: select_by_knockoffs(a, True), "fdr=True must be"),
         (lambda a: select_by_knockoffs(a, draws=0), "draws=0 must be"),
+        (lambda a: select_by_knockoffs(a, draws=True), "draws=True must be"),
         (lambda a: knockoff_filter([[1.0]]), "statistics must be finite and of shape"),
         (lambda a: knockoff_filter([np.nan]), "statistics must be finite"),
         (lambda a: KnockoffCopies([0, 0], np.eye(3)), r"covariance must have the shape \(p, p\)"),

@@ -6,6 +6,8 @@ from math import log, sqrt
 import numpy as np
 import pytest
 from pytest import approx
+from scipy.integrate import quad
+from scipy.stats import norm
 
 from ofslib import OFSARegressor, OnlineLassoRegressor, SGDTRegressor, bounds
 from ofslib.bounds import DoesNotApply
@@ -110,6 +112,10 @@ def test_rows_of_the_lasso_by_hand():
     lower, upper = bounds.lasso_rows(120, 20, spike=1.0)
     assert lower == approx(40 * log(100) / (21 * (2 - 1 / 21) ** 2))
     assert upper == approx(40 * log(100) * 22 * 21)
+    # A single true feature of variance 3: its only eigenvalue; incoherence 1 / 3, variance 5 / 3.
+    lower, upper = bounds.lasso_rows(101, 1, spike=2.0)
+    assert lower == approx(2 * log(100) / (3 * (2 - 1 / 3) ** 2))
+    assert upper == approx(2 * log(100) * 5 / 3 * 3**2 / 3)
 
 
 # -------------------------------------------------- SGDT
@@ -135,6 +141,17 @@ def test_the_moments_of_sgdt_are_those_of_its_errors():
     kept = np.mean(np.abs(w[:, :k]).min(axis=1) > np.abs(w[:, k:]).max(axis=1))
     found = bounds.sgdt_recovery_probability(2 * beta, n, p, k, eta, batch, 2.0, spike)
     assert found == approx(kept, abs=0.03)
+
+
+def test_the_probability_of_normal_errors_is_that_of_an_integral_by_hand():
+    """Two true N(.5, 1), three false N(0, 1 / 4), all independent: no moment is shared."""
+    law = np.array([-0.5, 0.0]), np.array([0, 0, 0.25, 0, 0]), np.array([1, 0.25, 0, 0, 0])
+
+    def found(m):
+        false, density = 2 * norm.cdf(2 * m) - 1, 4 * norm.pdf(2 * m)
+        return 3 * false**2 * density * (norm.sf(m - 0.5) + norm.cdf(-m - 0.5)) ** 2
+
+    assert bounds.limits._kept(1.0, law, 5, 2) == approx(quad(found, 0, 8)[0], abs=1e-7)
 
 
 def test_the_law_of_sgdt_is_that_of_the_estimator():

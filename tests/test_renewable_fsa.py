@@ -65,8 +65,8 @@ def test_of_a_row_that_goes_stays_the_second_order_expansion_of_its_loss():
     (before,) = model._state.models
     before.seen.update(X[299:300], y[299:300])
     full = before._replace(X=X[:300], y=1.0 * y[:300], weight=np.ones(300))
-    margins = renewable_fsa._margins(full, True)
-    left = renewable_fsa._without_the_farthest(full, True)
+    margins = renewable_fsa._margins(full, True, 1.0)
+    left = renewable_fsa._without_the_farthest(full, True, 1.0)
     gone = ~np.isin(X[:300, 0], left.X[:, 0])
     assert gone.sum() == 30 and np.abs(margins[gone]).min() >= np.abs(margins[~gone]).max()
     gone &= expit(margins) * expit(-margins) >= 0.02  # of the others nothing stays
@@ -90,6 +90,16 @@ def test_nearly_separable_classes_need_the_rows_near_the_boundary():
     model = RenewableFSAClassifier(k=30, max_rows=1000).fit(X, y)
     assert share_found(model, true) >= 0.9
     assert share_found(OFSAClassifier(k=30).fit(X, y), true) <= 0.8
+
+
+def test_separable_classes_leave_enough_of_the_rows_that_went():
+    """One feature decides. (Half of the labels were right where nothing stayed of far rows.)"""
+    for n, rows in ((300, 30), (3000, 100)):
+        X = np.random.default_rng(0).standard_normal((n, 6))
+        y = X[:, 2] > 0
+        model = RenewableFSAClassifier(k=1, max_rows=rows).fit(X, y)
+        assert_array_equal(model.support_, [2])
+        assert model.score(X, y) > 0.97
 
 
 def test_noisy_classes_need_the_averages_of_the_rows_that_went():

@@ -85,6 +85,31 @@ def test_of_equal_scales_both_bounds_are_the_same():
     found = bounds.olsth_beta_min_any_covariance([1, 0, 0, 0], 4 * np.eye(4), 30, 1.0, 0.01)
     pairs = sqrt(2 / (4 * 26)) * student.isf(0.01 / 6, 26)
     assert found == approx(pairs)
+    size = [1, 0, 0, 0], 4 * np.eye(4), 30, 1.0, 0.02
+    assert bounds.olsth_beta_min_any_covariance(*size, anytime=True) == approx(found)
+
+
+def test_the_last_step_of_all_features_is_the_union_over_pairs():
+    """One set only can be left: that of all. Of one of three false ones there are three sets."""
+    for left, events in ((3, 2 * 2 * 3), (1, 2 * 2 * 3), (2, 2 * 2 * 2 * 3)):
+        found = bounds.ofsa_last_step_beta_min(20, 5, 2, 3.0, 0.5, 0.1, left=left)
+        freedom = 20 - 2 - left
+        wanted = 3 * sqrt(2 / (0.5 * freedom)) * student.isf(0.1 / events, freedom)
+        assert found == approx(wanted)
+
+
+def test_the_coefficient_for_any_covariance_has_units():
+    covariance = decaying(4, 0.5)
+    one = bounds.olsth_beta_min_any_covariance([1, 0, 0, 1], covariance, 30)
+    small = bounds.olsth_beta_min_any_covariance([1, 0, 0, 1], 1e36 * covariance, 30)
+    assert small == approx(1e-18 * one, rel=1e-9, abs=0)
+
+
+def test_where_sets_are_too_many_for_numbers_the_last_step_says_so():
+    with pytest.raises(DoesNotApply, match="exceeds 1e200"):
+        bounds.ofsa_last_step_beta_min(3000, 2000, 10, left=900)
+    with pytest.raises(DoesNotApply, match="exceeds 1e200"):
+        bounds.olsth_beta_min_closed_form(8, 4, 1, delta=1e-300)
 
 
 def first_and_any_miss(beta, start, stop, p, k, runs, seed):
@@ -182,6 +207,7 @@ ROUND = np.eye(5)
         ("olsth_failure_bound", ([1, 0, 0, 0, 0], -ROUND, 20), "must be positive definite"),
         ("olsth_failure_bound", ([1, 0, 0], ROUND, 20), r"covariance has shape \(5, 5\), must"),
         ("olsth_failure_bound", ([1, 0, 0, 0, 0], np.triu(ROUND + 1), 20), "must be symmetric"),
+        ("olsth_failure_bound", ([1, 0, 0, 0, 0], 1e-9 * np.triu(ROUND + 1), 20), "be symmetric"),
         ("olsth_failure_bound", ([1, 0, 0, 0, 0], ROUND, 6), "n = 6 <= 6 fitted coefficients"),
     ],
 )

@@ -43,7 +43,8 @@ def select_by_knockoffs(
     """Features of which a share of at most `fdr` is expected to be false.
 
     W of a feature is the size of its coefficient less that of its copy, in the Lasso of y on all
-    features and copies with the penalty sigma sqrt(2 log(2 p) / n), sigma from least squares.
+    features and copies with the penalty sigma sqrt(2 log(2 p) / n), sigma from least squares on
+    these.
 
     The expected share of false ones is at most `fdr`, whatever n >= 2 p + 1 and the rows x are, if
     y = x . coef + noise with independent Gaussian noise of one variance and rows of equal weight.
@@ -74,8 +75,9 @@ def select_by_knockoffs(
     TypeError
         If these are no running averages.
     ValueError
-        If there are too few rows, or weights that differ, or features that depend on each other
-        linearly, or a parameter is not allowed.
+        If there are too few rows, or weights that do not add up to their number (averages do not
+        tell whether they are equal), or features that depend on each other linearly, or a parameter
+        is not allowed.
 
     References
     ----------
@@ -86,7 +88,7 @@ def select_by_knockoffs(
     if not isinstance(averages, RunningAverages):
         raise TypeError(f"averages must be RunningAverages, not {type(averages).__name__}")
     _check_level(fdr)
-    if not isinstance(draws, Integral) or draws < 1:
+    if isinstance(draws, bool) or not isinstance(draws, Integral) or draws < 1:
         raise ValueError(f"draws={draws!r} must be a whole number of at least 1")
     standard = averages.standardized()
     return _selected(standard, averages.weight, True, fdr, draws, random_state)
@@ -254,10 +256,13 @@ def _statistics(S, standard, there, n_free, rng):
     D = np.diag(copies.s)
     G = np.asfortranarray(np.block([[S, S - D], [S - D, S]]))
     rest = max(standard.S_yy - z @ np.linalg.solve(S, z), 0.0)
-    sigma = np.sqrt(rest * n / (n_free - m))
 
     def draw():
-        b = np.append(z, _of_copies(copies, z, rest, n_free - m, rng))
+        of_copies, left = _of_copies(copies, z, rest, n_free - m, rng)
+        # Of features and copies together: where a feature and its copy change places, W may change
+        # its sign only, so that the penalty has to stay.
+        sigma = np.sqrt(left * n / max(n_free - 2 * m, 1))
+        b = np.append(z, of_copies)
         top, last = np.abs(b).max(), sigma * np.sqrt(2.0 * np.log(2 * m) / n)
         if not last < top:
             return np.zeros(m)
@@ -276,12 +281,12 @@ def _of_copies(copies: _Copies, z, rest, n_left, rng):
     """Covariances of copies with y, given those of the features and the residual variance.
 
     The residuals of least squares have a direction that is uniform in n_left dimensions, of which
-    the copies have as many as there are of them.
+    the copies have as many as there are of them. Also what they leave of the variance.
     """
     u = rng.standard_normal(len(z))
     others = rng.chisquare(n_left - len(z)) if n_left > len(z) else 0.0
-    u *= np.sqrt(rest / (u @ u + others))
-    return z - copies.shrink.T @ z + copies.factor @ u
+    part = rest / (u @ u + others)
+    return z - copies.shrink.T @ z + copies.factor @ (np.sqrt(part) * u), part * others
 
 
 # -------------------------------------------------- copies of rows

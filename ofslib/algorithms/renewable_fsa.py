@@ -66,7 +66,7 @@ class _Problem(NamedTuple):
 # -------------------------------------------------- rows come and go
 
 
-def _with_rows(rows: _Rows, X, y, weight, max_rows: int, centre: bool) -> _Rows:
+def _with_rows(rows: _Rows, X, y, weight, max_rows: int, centre: bool, l2: float) -> _Rows:
     """The state after a block; it does not depend on how the rows are cut into blocks."""
     at = 0
     while at < len(y):
@@ -80,12 +80,12 @@ def _with_rows(rows: _Rows, X, y, weight, max_rows: int, centre: bool) -> _Rows:
             weight=np.concatenate([rows.weight, weight[part]]),
         )
         if len(rows.y) == max_rows:
-            rows = _without_the_farthest(rows, centre)
+            rows = _without_the_farthest(rows, centre, l2)
     return rows
 
 
-def _without_the_farthest(rows: _Rows, centre: bool) -> _Rows:
-    margins = _margins(rows, centre)
+def _without_the_farthest(rows: _Rows, centre: bool, l2: float) -> _Rows:
+    margins = _margins(rows, centre, l2)
     order = np.argsort(np.abs(margins), kind="stable")
     stay, go = np.split(order, [int(_LEFT * len(order))])
     stay, go = np.sort(stay), np.sort(go)
@@ -98,21 +98,23 @@ def _without_the_farthest(rows: _Rows, centre: bool) -> _Rows:
     return rows._replace(X=rows.X[stay], y=rows.y[stay], weight=rows.weight[stay])
 
 
-def _margins(rows: _Rows, centre: bool) -> np.ndarray:
+def _margins(rows: _Rows, centre: bool, l2: float) -> np.ndarray:
     """Log odds of the kept rows by least squares on the labels of all rows, stretched to fit them.
 
     The direction of least squares is that of logistic regression if the rows are Gaussian; its
-    length is not.
+    length is not. It is fitted under the penalty of the model: without one no length is too much
+    for separable classes, and of no row would anything stay.
     """
     standard = rows.seen.standardized(centre=centre)
     S = standard.S_xx.copy(order="F")
     # Of p / n, as the eigenvalues that n rows cannot tell from 0 are.
     S[np.diag_indices(len(S))] += len(S) / standard.n
-    coef = least_squares(S, standard.S_xy, standard.n, 1e-5) / standard.scale
+    own = least_squares(S, standard.S_xy, standard.n, 1e-5)
+    coef = own / standard.scale
     one = rows.X @ coef + (standard.intercept(coef) if centre else 0.0)
     scale = np.sqrt(np.mean(one**2)) or 1.0
     Z = np.column_stack([one / scale, np.full(len(one), float(centre))])
-    none, weak = np.zeros((2, 2)), np.array([1e-3, 1e-3])
+    none, weak = np.zeros((2, 2)), np.array([max(l2 * (own @ own) / scale**2, 1e-3), 1e-3])
     w, _, _ = _minimum(_Problem(Z, rows.y, rows.weight, none, np.zeros(2), weak), np.arange(1))
     return Z @ w
 
@@ -268,7 +270,7 @@ class RenewableFSAClassifier(Probabilities, Classifier, DeferredModel):
         for c, target in enumerate(one_vs_rest(y, self._n_models)):
             labels, weight = target_and_weight(target)
             weight = np.ones(len(labels)) if weight is None else weight
-            own = int(self.max_rows), self.fit_intercept
+            own = int(self.max_rows), self.fit_intercept, float(self.l2)
             known[c] = _with_rows(known[c], X, labels, weight, *own)
         self._state = _State(tuple(known))
         self.n_samples_seen_ += X.shape[0]

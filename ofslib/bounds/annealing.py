@@ -11,8 +11,8 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import ndtr
 
-from ofslib.bounds.limits import least, stable_step
-from ofslib.bounds.statements import check, check_numbers, check_sizes, check_spike
+from ofslib.bounds.limits import least, near_floor, stable_step
+from ofslib.bounds.statements import check, check_numbers, check_sizes, check_spike, require
 
 # Places of the grid; steps that are followed one by one, or as many stages of several.
 PLACES, STAGES = 601, 300
@@ -62,8 +62,8 @@ def sfsa_recovery_probability(
     Raises
     ------
     DoesNotApply
-        If with all features the mean squared error grows without bound: `learning_rate` is too
-        large.
+        If with all features the mean squared error grows without bound, or `learning_rate` is 1 or
+        more.
     ValueError, TypeError
         If k >= p, spike < 0, mu < 0 or warmup is not in [0, n); and as in `ofslib.bounds`.
 
@@ -123,7 +123,7 @@ def sfsa_beta_min(
     def probability(ratio):
         return _kept(ratio, left, p, k, learning_rate, batch_size, spike)
 
-    return sigma * least(probability, n, p, k, delta)
+    return sigma * least(probability, p, k, delta, near_floor(n, p))
 
 
 def _schedule(n, p, k, learning_rate, batch_size, spike, mu, warmup):
@@ -137,6 +137,7 @@ def _schedule(n, p, k, learning_rate, batch_size, spike, mu, warmup):
     if not 0 <= warmup < n:
         raise ValueError(f"warmup={warmup} must be at least 0 and below n={n}")
     stable_step(learning_rate, batch_size, np.array([k, p - k]), spike)
+    require(learning_rate < 1, f"learning_rate = {learning_rate} >= 1: a step goes past its goal")
     steps, first = -(-n // batch_size), warmup // batch_size
     t = np.maximum(np.arange(1, steps + 1) - first, 0)
     over = steps - first

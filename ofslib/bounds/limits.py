@@ -94,7 +94,8 @@ def information_floor(n: int, p: int, k: int, sigma: float = 1.0, delta: float =
     """
     _check_sizes(n, p, k)
     check(sigma=sigma)
-    return sigma * least(lambda beta: _floor_probability(beta, n, p, k), n, p, k, delta)
+    about = near_floor(n, p)
+    return sigma * least(lambda beta: _floor_probability(beta, n, p, k), p, k, delta, about)
 
 
 def information_floor_asymptotic(n: int, p: int, k: int, sigma: float = 1.0) -> float:
@@ -163,11 +164,12 @@ def lasso_rows(p: int, k: int, spike: float = 0.0) -> Thresholds:
     """
     _check_sizes(2, p, k)
     check_spike(spike)
-    # Of the k true features: extreme eigenvalues. Of the others, given these: variance and half
+    # Of the k true features: eigenvalues. Of the others, given these: variance and half
     # that of a difference. 1 - ||Sigma_(false, true) Sigma_true^-1||_inf: incoherence.
     most, given, incoherence = 1 + spike * k, 1 + spike / (1 + spike * k), 1 / (1 + spike * k)
-    needed = 2 * k * log(p - k)
-    return Thresholds(needed / (most * (2 - incoherence) ** 2), needed * given / incoherence**2)
+    smallest, needed = most if k == 1 else 1, 2 * k * log(p - k)
+    lower = needed / (most * (2 - incoherence) ** 2)
+    return Thresholds(lower, needed * given / (smallest * incoherence**2))
 
 
 def sgdt_recovery_probability(
@@ -266,7 +268,7 @@ def sgdt_beta_min(
     check({"n": n, "batch_size": batch_size}, learning_rate=learning_rate, sigma=sigma)
     check_spike(spike)
     law = _descent_law(n, p, k, learning_rate, batch_size, float(spike))
-    return sigma * least(lambda beta: _kept(beta, law, p, k), n, p, k, delta)
+    return sigma * least(lambda beta: _kept(beta, law, p, k), p, k, delta, near_floor(n, p))
 
 
 def _check_sizes(n, p, k):
@@ -275,7 +277,12 @@ def _check_sizes(n, p, k):
         raise ValueError(f"n={n} must be at least 2")
 
 
-def least(probability, n, p, k, delta):
+def near_floor(n, p):
+    """Where `least` may begin, for errors of the size that n rows give."""
+    return (sqrt(2 * log(p)) + 1) / sqrt(n)
+
+
+def least(probability, p, k, delta, about):
     """The coefficient, over sigma, at which a probability that rises with it is 1 - delta."""
     check_delta(delta)
     chance = 1 / comb(p, k)
@@ -284,7 +291,7 @@ def least(probability, n, p, k, delta):
     def excess(log_beta):
         return probability(exp(log_beta)) - (1 - delta)
 
-    start = lower = upper = log((sqrt(2 * log(p)) + 1) / sqrt(n))
+    start = lower = upper = log(about)
     require(excess(start + 7) > 0, f"no coefficient has a probability of {1 - delta:g}")
     while excess(lower) > 0:
         lower -= 0.5

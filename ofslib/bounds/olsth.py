@@ -1,24 +1,23 @@
 """The law of what OLSth selects, and nearly that of OFSA; of our own: docs/bounds.md."""
 
 from functools import lru_cache
-from math import exp, log, sqrt
+from math import sqrt
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 from numpy.polynomial.legendre import leggauss
 from scipy.interpolate import CubicSpline
-from scipy.optimize import brentq
-from scipy.special import comb, ndtr
+from scipy.special import ndtr
 from scipy.stats import chi2
 from scipy.stats import t as student
 
+from ofslib.bounds.limits import least
 from ofslib.bounds.statements import (
     check,
     check_delta,
     check_sizes,
     check_spike,
     degrees_of_freedom,
-    require,
 )
 
 # Below so many features `_selection_curve` needs more nodes for v, and fewer for m.
@@ -68,17 +67,9 @@ def _selected(ratio, freedom, p, k, spike):
 
 def _least(freedom, p, k, spike, delta):
     """The coefficient, over sigma, with which all are selected with probability 1 - delta."""
-    chance = 1 / comb(p, k)
-    require(1 - delta > chance, f"1 - delta = {1 - delta:g} <= {chance:.3g}, the chance level")
-
-    def excess(log_ratio):
-        return _selected(exp(log_ratio), freedom, p, k, spike) - (1 - delta)
-
-    # Enough by the union bound: half of it for each error.
-    upper = lower = log(2 * sqrt(1 / freedom) * student.isf(delta / (2 * p - k), freedom))
-    while excess(lower) > 0:
-        lower -= 1
-    return exp(brentq(excess, lower, upper + 1e-6, xtol=1e-9))
+    # By the union bound: half of it for each error.
+    enough = 2 * sqrt(1 / freedom) * student.isf(delta / (2 * p - k), freedom)
+    return least(lambda ratio: _selected(ratio, freedom, p, k, spike), p, k, delta, enough)
 
 
 def olsth_recovery_probability(

@@ -13,7 +13,14 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import t as student
 
-from ofslib.bounds.statements import check, check_delta, check_sizes, degrees_of_freedom, read
+from ofslib.bounds.statements import (
+    check,
+    check_delta,
+    check_sizes,
+    degrees_of_freedom,
+    read,
+    require,
+)
 
 
 def olsth_beta_min_closed_form(
@@ -74,7 +81,7 @@ def olsth_beta_min_closed_form(
         return float(student.isf(delta * tails, freedom).sum())
 
     threshold = minimize_scalar(split, bounds=(0, 1), method="bounded").fun
-    pairs = sqrt(2) * float(student.isf(delta / (k * false), freedom))
+    pairs = sqrt(2) * _quantile(delta, k * false, freedom)
     return sigma * min(threshold, pairs) / sqrt(smallest * freedom)
 
 
@@ -185,11 +192,18 @@ def olsth_beta_min_any_covariance(
     freedom, spread = _pairs(true, covariance, n, sigma, fit_intercept)
     delta = delta / (1 + bool(anytime))
     # If all pairs had the least or the largest spread.
-    quantile = max(float(student.isf(delta / spread.size, freedom)), 0.0)
-    least, most = (quantile * float(end) for end in (spread.min(), spread.max()))
+    most = _quantile(delta, spread.size, freedom)
+    ratios, unit = spread / spread.max(), float(spread.max())
+    least = most * float(ratios.min())
     if least * (1 + 1e-9) >= most:
-        return most
-    return brentq(lambda b: student.sf(b / spread, freedom).sum() - delta, least, most, xtol=1e-12)
+        return unit * most
+    return unit * brentq(lambda b: student.sf(b / ratios, freedom).sum() - delta, least, most)
+
+
+def _quantile(delta, events, freedom):
+    """Of Student's t, for each of so many events that have `delta` in all."""
+    require(events < 1e200 * delta, "1 / delta times the number of events exceeds 1e200")
+    return float(student.isf(delta / events, freedom))
 
 
 def _pairs(true, covariance, n, sigma, fit_intercept):
@@ -198,7 +212,7 @@ def _pairs(true, covariance, n, sigma, fit_intercept):
     covariance = read("covariance", covariance, p, p)
     check({"n": n}, sigma=sigma)
     freedom = degrees_of_freedom(n, p, fit_intercept)
-    if not np.allclose(covariance, covariance.T):
+    if np.abs(covariance - covariance.T).max() > 1e-6 * np.abs(covariance).max():
         raise ValueError("covariance must be symmetric")
     try:
         inverse = cho_solve(cho_factor(covariance), np.eye(p))
@@ -249,7 +263,7 @@ def ofsa_last_step_beta_min(
     Raises
     ------
     DoesNotApply
-        Unless n exceeds k + `left` and the intercept.
+        Unless n exceeds k + `left` and the intercept; if the sets are too many to compute with.
     ValueError, TypeError
         If k >= p, left > p - k or delta >= 1; and as in `ofslib.bounds`.
 
@@ -265,4 +279,4 @@ def ofsa_last_step_beta_min(
         raise ValueError(f"left={left} must be at most p - k = {p - k}")
     freedom = degrees_of_freedom(n, k + left, fit_intercept)
     cases = 2 * k * left * comb(p - k, left)
-    return sigma * sqrt(2 / (smallest * freedom)) * float(student.isf(delta / cases, freedom))
+    return sigma * sqrt(2 / (smallest * freedom)) * _quantile(delta, cases, freedom)
