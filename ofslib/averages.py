@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import psutil
 import scipy.sparse as sp
-from scipy.linalg.blas import dsyrk, ssyrk
+from scipy.linalg.blas import ddot, dsyrk, sdot, ssyrk
 from sklearn.utils import assert_all_finite
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_X_y
@@ -36,6 +36,9 @@ from ofslib._sparse import checked, checked_weights
 MAX_BYTES = psutil.virtual_memory().total * 2 // 3
 
 _SYRK = {"float64": dsyrk, "float32": ssyrk}
+# numpy's BLAS has threads of its own, which for a while go on waiting at full speed: scipy's, for
+# the products that follow, would share the cores with them.
+_DOT, _MOST_AT_ONCE = {"float64": ddot, "float32": sdot}, 1 << 30
 _MOST_FEATURES = 1 << 28  # their co-moments would take 2^59 bytes
 # So many rows are folded in at a time that the product, not the reading and writing of the
 # co-moments, takes the time; no more, so that the rows are still in the processor's cache by then.
@@ -273,7 +276,7 @@ class RunningAverages(Saved):
         distances from the mean are summed up: no co-moment can be larger.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            raw = self._raw + float(weights @ (y * y)) + _sum_of_squares(X, weights)
+            raw = self._raw + float((weights * y * y).sum()) + _sum_of_squares(X, weights)
             if raw <= self._limit:
                 return raw
             assert_all_finite(X, estimator_name="RunningAverages", input_name="X")
@@ -741,8 +744,10 @@ def _sum_of_squares(X, weights) -> float:
     if sp.issparse(X):
         return float(weights @ row_norms(X, squared=True))
     if X.flags.forc and (weights == 1).all():
-        flat = X.reshape(-1, order="A")
-        return float(flat @ flat)  # on as many threads as BLAS has
+        flat, dot = X.reshape(-1, order="A"), _DOT[X.dtype.name]
+        starts = range(0, len(flat), _MOST_AT_ONCE)
+        parts = (flat[start : start + _MOST_AT_ONCE] for start in starts)
+        return float(sum(dot(part, part) for part in parts))
     return float(weights @ np.einsum("ij,ij->i", X, X))
 
 

@@ -439,6 +439,16 @@ def test_too_few_rows_and_too_large_values():
     assert a.standardized().S_yy == 1e200 / 4
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_squares_are_summed_in_parts_that_blas_can_count(order, dtype, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_AT_ONCE", 7)
+    X = np.asarray(rows(10)[0], dtype, order)
+    for shown, weights in ((X, np.ones(10)), (X, np.arange(1.0, 11.0)), (X[:0], np.ones(0))):
+        expected = weights @ (shown.astype(float) ** 2).sum(axis=1)
+        assert_allclose(module._sum_of_squares(shown, weights), expected, rtol=1e-5)
+
+
 # -------------------------------------------------- merging, copies
 
 
