@@ -128,7 +128,9 @@ class RunningAverages(Saved):
         self._begin()
 
     @classmethod
-    def from_moments(cls, n: int, mean, comoments, dtype=np.float64, memory_map=None):
+    def from_moments(
+        cls, n: int, mean, comoments, dtype=np.float64, memory_map=None, copy: bool = True
+    ):
         """Running averages of `n` rows of weight 1 whose moments are known.
 
         Parameters
@@ -142,6 +144,9 @@ class RunningAverages(Saved):
             not negative.
         dtype, memory_map
             As in `RunningAverages`.
+        copy : bool, default=True
+            If False, `comoments` become the averages' own, to be changed by them, where they have
+            their dtype and Fortran order, may be written to, and no file is to hold them.
         """
         mean, comoments = np.array(mean, dtype=np.float64), np.asarray(comoments)
         if not isinstance(n, Integral) or n < 1:
@@ -158,8 +163,13 @@ class RunningAverages(Saved):
         new = cls(len(mean) - 1, dtype, memory_map)
         new.n, new._mean = int(n), mean
         new._weight = new._folded = float(n)
-        with np.errstate(over="ignore"):
-            new._C[:] = comoments
+        flags, in_memory = comoments.flags, memory_map is None and new._C.nbytes <= MAX_BYTES
+        suits = comoments.dtype == new.dtype and flags.f_contiguous and flags.writeable
+        if in_memory and suits and not copy:
+            new._C = comoments
+        else:
+            with np.errstate(over="ignore"):
+                new._C[:] = comoments
         if place := not_finite(new._C):
             found = comoments[place]
             raise ValueError(

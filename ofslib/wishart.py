@@ -95,7 +95,7 @@ def sample_averages(
 ) -> RunningAverages:
     """Draw the running averages of n rows: `sample_moments`, whose arguments these are."""
     mean, comoments = sample_moments(n, covariance, beta, noise, task, random_state)
-    return RunningAverages.from_moments(n, mean, comoments)
+    return RunningAverages.from_moments(n, mean, comoments, copy=False)
 
 
 def sample_ols(

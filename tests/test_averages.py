@@ -546,6 +546,25 @@ def test_known_moments():
     assert single.S_xx.dtype == np.float32
 
 
+def test_known_moments_are_taken_over_where_they_can_be(tmp_path):
+    X, y = rows(100)
+    mean, C = np.zeros(5), np.asfortranarray(learned(X, y)._C)
+    fixed = C.copy(order="F")
+    fixed.flags.writeable = False
+    cases = [
+        (C, {}, True),
+        (C, {"copy": True}, False),
+        (C, {"dtype": np.float32}, False),
+        (C, {"memory_map": tmp_path}, False),
+        (C.copy(order="C"), {}, False),
+        (fixed, {}, False),
+    ]
+    for shown, own, taken in cases:
+        a = RunningAverages.from_moments(100, mean, shown, **{"copy": False} | own)
+        assert np.shares_memory(a._C, shown) == taken
+        assert_array_equal(np.triu(a._C), np.triu(shown).astype(a.dtype))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
