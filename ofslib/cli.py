@@ -162,15 +162,14 @@ def select(args) -> Report:
     data["selected"] = [dict(zip(["feature", *head], row, strict=True)) for row in chosen]
     data |= {"resumed_at": resumed, "seconds": seconds, "rows_per_second": speed}
     data |= {name: getattr(args, name) for name in ("out", "model", "checkpoint")}
-    largest = ", ".join(
-        f"{name} ({', '.join(format(value, '+.3g') for value in values)})"
-        for name, *values in chosen[:_SHOWN]
+    largest = _few(
+        [f"{name} ({_few([f'{value:+.3g}' for value in values])})" for name, *values in chosen]
     )
     lines = [
         f"{args.file}: {stream.n_rows:,} rows of {stream.n_features:,} features",
         f"{type(model).__name__}: {len(chosen):,} feature{'s' * (len(chosen) != 1)} selected"
-        + f" for the labels {', '.join(labels)}" * bool(labels),
-        *([f"largest coefficients: {largest}{' ...' * (len(chosen) > _SHOWN)}"] if chosen else []),
+        + f" for the labels {_few(labels)}" * bool(labels),
+        *([f"largest coefficients: {largest}"] if chosen else []),
         f"{duration(seconds)}, {speed:,.0f} rows a second",
     ]
     if hasattr(model, "online_score_"):
@@ -181,6 +180,10 @@ def select(args) -> Report:
     if resumed:
         lines.append(f"went on from {args.checkpoint}, with {resumed:,} rows learned before")
     return Report(lines + _written(args.out, args.model), data)
+
+
+def _few(words: list[str]) -> str:
+    return ", ".join(words[:_SHOWN]) + " ..." * (len(words) > _SHOWN)
 
 
 def _wanted(args) -> tuple[str, dict[str, Any]]:
@@ -323,7 +326,7 @@ def inspect(args) -> Report:
         "disk": disk,
     }
     if names := data["names"]:
-        pairs["names"] = ", ".join(names[:_SHOWN]) + " ..." * (len(names) > _SHOWN)
+        pairs["names"] = _few(names)
     return Report([f"{name:10}{text}" for name, text in pairs.items()], data)
 
 

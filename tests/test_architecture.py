@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "_sparse": set(),
     "_dask": set(),
     "parallel": set(),
-    "simulate": set(),
+    "simulate": {"kernels"},
     "metrics": set(),
     "bounds": set(),
     "averages": {"_dask", "_interrupts", "_model_files", "_sparse"},
@@ -41,7 +41,7 @@ LIBRARY = set(MAY_IMPORT)
 MAY_IMPORT["reproduction"] = LIBRARY
 MAY_IMPORT["cli"] = LIBRARY | {"reproduction"}
 WITH_NUMBA = {"_jit", "kernels", "streams", "algorithms"}
-ONLY_NUMPY_AND_SCIPY = {"simulate", "bounds"}
+ONLY_NUMPY_AND_SCIPY = {"bounds"}
 # What the extra "reproduction" brings, see pyproject.toml.
 EXTRAS = {"snakemake", "papermill", "jupyter_client", "IPython", "matplotlib", "seaborn"}
 EXTRAS |= {"jinja2", "jsonschema", "yaml", "dask", "distributed", "mpi4py", "vowpalwabbit", "river"}
@@ -102,12 +102,17 @@ def dotted(file):
 
 
 def graph():
-    """{module: modules of ofslib that it imports}, each by its dotted name."""
-    known = {dotted(file) for file in MODULES}
-    return {
-        dotted(file): {ofslib.home_of(n.removeprefix("ofslib.")) or n for n in imports(s)} & known
-        for file, s in MODULES.items()
-    }
+    """{module: modules of ofslib that it imports}, each by its dotted name.
+
+    Of a design only what it imports before it draws rows: Snakemake reads the names of designs.
+    """
+    known, edges = {dotted(file) for file in MODULES}, {}
+    for file, source in MODULES.items():
+        names = imports(source, anywhere=part_of(file) != "simulate")
+        edges[dotted(file)] = {
+            ofslib.home_of(n.removeprefix("ofslib.")) or n for n in names
+        } & known
+    return edges
 
 
 def reach(start, edges):

@@ -20,7 +20,7 @@ every_method = pytest.mark.parametrize("cls", METHODS, ids=lambda cls: cls.__nam
 
 def rows(cls, n=300, p=50):
     """Rows of which some are much larger than those before, and a target."""
-    X, y = Equicorrelated(p, 5).sample(n, np.random.default_rng(0))
+    X, y = Equicorrelated(p, 5).sample(n, np.random.default_rng(2))
     X *= np.random.default_rng(1).lognormal(0, 0.7, n)[:, None]
     return X, y > 0 if cls.__name__.endswith("Classifier") else y
 

@@ -409,9 +409,12 @@ def test_batch_models_and_those_of_averages_that_diverge_have_a_reason():
 
     X, y = few()
     models = {"batch": Batch(), "late": Mad(8, 10, True), "sane": SFSARegressor(k=3)}
-    seconds = learn(models, iter([(X, y)]), RunningAverages(8).update(X, y))
+    averages = RunningAverages(8).update(X, y)
+    told = learn(models, {key: {60} for key in models}, [(X, y)], lambda n: averages)
+    n, seconds = next(told)
     assert models["batch"].reason == models["late"].reason == "Mad diverged"
-    assert models["sane"].n_samples_seen_ == 60 and set(seconds) == set(models)
+    assert models["sane"].n_samples_seen_ == n == 60 and set(seconds) == set(models)
+    assert next(told, None) is None and not models, "what has ended is let go"
 
 
 def test_averages_are_standardised_once_and_the_seconds_count_for_each_model(monkeypatch):
@@ -430,7 +433,8 @@ def test_averages_are_standardised_once_and_the_seconds_count_for_each_model(mon
     alone = [cls(k=3).fit_averages(averages).coef_ for cls in classes]
     monkeypatch.setattr(RunningAverages, "standardized", slow)
     models = {cls: cls(k=3) for cls in classes} | {"raw": OLSthRegressor(k=3, fit_intercept=False)}
-    seconds = learn(models, iter([]), averages)
+    told = learn(models, {key: {60} for key in models}, [], lambda n: averages)
+    _, seconds = next(told)
     assert sorted(asked) == [False, True] and min(seconds.values()) >= 0.1
     for cls, coef in zip(classes, alone, strict=True):
         assert_array_equal(models[cls].coef_, coef)

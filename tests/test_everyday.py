@@ -197,6 +197,22 @@ def test_what_is_wrong_is_said_once_for_all_classes():
     assert re.match(named, str(one.message)) and one.filename == __file__
 
 
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [(range(100), False), (range(101), True), ([f"word {i}" for i in range(101)], False)],
+)
+def test_numbers_that_look_like_amounts_are_told(labels, told):
+    y = np.resize(np.array(labels), 300)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        SGDTClassifier(k=2).partial_fit(X, y)
+    said = [str(one.message) for one in caught if "different numbers" in str(one.message)]
+    assert said == told * [
+        "y holds 101 different numbers, each of which SGDTClassifier learns as a label; if they "
+        "are amounts, take regression"
+    ]
+
+
 def test_forgetting_with_three_classes_is_that_of_each():
     own = {"k": 3, "forget": 100, "batch_size": 10}
     model = SFSAClassifier(**own).fit(X, LABELS)

@@ -104,7 +104,7 @@ def test_the_plan_says_what_is_there_and_what_is_not_known(place):
         papers.planned(project.load(scale="paper"))
     small_project.make_all("paper")
     rows, known, _ = plan.plan(project.load(scale="paper"))
-    assert [(row["entry"], row["settings"], row["here"]) for row in rows] == [
+    assert [(row["entry"], row["runs"], row["here"]) for row in rows] == [
         ("one", 2, 2),
         ("two", 1, 1),
     ]

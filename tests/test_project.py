@@ -969,8 +969,9 @@ def test_sources_of_figures_hold_no_algorithm():
     for entry in ("sfsa_table_1", "barda_figure_1", "dissertation_figure_5_4"):
         found = closure(ROOT / SHIPPED.notebook(entry))
         assert package_files("reproduction/tables.py", "reproduction/project.py") <= found
-        # The notebook of barda's figure counts rows of data sets, whose reader has kernels.
-        names = ("text", "words", "names", "rows", "losses") if "barda" in entry else ()
+        # Designs draw with kernels. The notebook of barda's figure counts rows of data sets, whose
+        # reader has kernels, too.
+        names = "draws", "words", *(("text", "names", "rows", "losses") if "barda" in entry else ())
         reading = package_files(*(f"kernels/{name}.py" for name in names))
         kernels = {file for file in found if file.parent.name == "kernels"}
         assert {file for file in kernels if file.name != "__init__.py"} <= reading

@@ -179,7 +179,7 @@ def test_smoke_marks_what_is_missing(smoke):
     for entry in smoke.work.entries.values():
         for setting in entry.to_run:
             table = pd.read_csv(smoke.path(smoke.work.result(entry.name, setting.name)))
-            methods = setting.spec["methods"].items()
+            methods = [method for part in setting.parts for method in part["methods"].items()]
             shown = {n for n, m in methods if m.get("replicates") != 0}
             if setting.dataset in smoke.missing:
                 assert table["value"].isna().all()

@@ -8,7 +8,9 @@ work in the root of the project.
 import hashlib
 import io
 import json
+import lzma
 import re
+import struct
 import subprocess
 import sys
 import zipfile
@@ -28,6 +30,8 @@ MEMBER = r"[a-z][a-z0-9_]*/[A-Za-z0-9_-]+(\.time)?\.csv"
 LARGEST = 2**31  # bytes that an archive may hold, unpacked: far more than all results are
 OWNER = Path(".snakemake/owner.json")
 KINDS = {"spec": dict, "sources": dict, "data": dict, "missing": dict, "sha256": str}
+# What reading a damaged archive may raise; zlib: of one that was packed again.
+_DAMAGED = (zipfile.BadZipFile, lzma.LZMAError, zlib.error, struct.error, EOFError)
 _DATE = (1980, 1, 1, 0, 0, 0)  # of all members, so that equal results make equal archives
 
 
@@ -120,10 +124,11 @@ def pack(work: project.Project, file: str | Path) -> dict[str, str]:
     if not content:
         raise ValueError(f"no results of scale {work.scale} to pack: {_counted(found)}")
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(packed, "w") as archive:
         for name, text in {INDEX: json.dumps(index), **content}.items():
             member = zipfile.ZipInfo(name, _DATE)
-            archive.writestr(member, text, zipfile.ZIP_DEFLATED)
+            # Two thirds of what deflate leaves of values that are followed along a stream.
+            archive.writestr(member, text, zipfile.ZIP_LZMA)
     write_whole(file, packed.getvalue())
     return found
 
@@ -184,8 +189,9 @@ def unpack(file: str | Path) -> tuple[project.Project, dict[str, str]]:
 
 def _opened(file: str | Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     """The index of an archive and the results that it holds, all of it checked."""
+    whole = io.BytesIO(Path(file).read_bytes())
     try:
-        with zipfile.ZipFile(file) as archive:
+        with zipfile.ZipFile(whole) as archive:
             members = archive.infolist()
             names = [member.filename for member in members]
             if wrong := [n for n in names if n != INDEX and not re.fullmatch(MEMBER, n)]:
@@ -206,9 +212,9 @@ def _opened(file: str | Path) -> tuple[dict[str, Any], dict[str, bytes]]:
                 if hashlib.sha256(content[name]).hexdigest() != record["sha256"]:
                     raise CorruptFile(f"{file}: {name} is not what its record says")
             str.strip(index["scale"])
-    except (OSError, CorruptFile, _OtherFormat):
+    except (CorruptFile, _OtherFormat):
         raise
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError) as error:
+    except (*_DAMAGED, OSError, KeyError, ValueError) as error:
         raise CorruptFile(f"{file} is no whole archive of results: {error}") from error
     except (TypeError, AttributeError, NotImplementedError, RuntimeError) as error:
         raise CorruptFile(f"{file} is no archive of results: {error}") from error

@@ -1,6 +1,7 @@
 """Entries of config/experiments, and the settings that their grids and readings multiply to."""
 
 import itertools
+import json
 import math
 import re
 from collections import Counter
@@ -47,6 +48,10 @@ NOT_RUN, NOT_TIMED = "not run at this scale", "not timed at this scale"
 # entry of their matrix.
 AVERAGES_COST = 10
 
+# Numbers that a run of several settings draws at most; its replicates are else divided among runs.
+# With 200 penalties, or with averages of 10,000 features, these are half an hour to an hour.
+LONGEST = 5e10
+
 
 class ConfigurationError(Exception):
     """A configuration file says something that is not allowed."""
@@ -54,11 +59,16 @@ class ConfigurationError(Exception):
 
 @dataclass(frozen=True)
 class Setting:
-    """One grid point of an entry: one run, one file of results."""
+    """One grid point of an entry; or several that are run at once, which `spec` has as `parts`."""
 
     name: str
     spec: dict[str, Any]  # what experiment.run takes
     skipped: str = ""  # why it is not run at this scale
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """The specs of all grid points: its own, if it is one."""
+        return self.spec.get("parts", [self.spec])
 
     @property
     def dataset(self) -> str | None:
@@ -83,7 +93,7 @@ class Setting:
     def needs(self) -> list[str]:
         """What its run is made of, as `sources` takes it."""
         spec, needs = self.spec, {"_files", "reproduction.experiment"}
-        needs |= {method["class"] for method in spec["methods"].values()}
+        needs |= {m["class"] for part in self.parts for m in part["methods"].values()}
         if spec["study"]:
             needs.add(spec["study"]["function"])
         if spec["track"]:
@@ -131,10 +141,18 @@ class Entry:
         grids = self.spec["grid"] if isinstance(self.spec["grid"], list) else [self.spec["grid"]]
         return [point for grid in grids for point in _multiplied(grid)]
 
-    @property
+    @cached_property
     def to_run(self) -> list[Setting]:
-        """The settings that this scale runs."""
-        return [setting for setting in self.settings if not setting.skipped]
+        """What this scale runs, each with one file of results.
+
+        A setting, or at once those whose rows are the first of one stream; or some replicates of
+        these.
+        """
+        streams: dict[str, list[Setting]] = {}
+        for setting in self.settings:
+            if not setting.skipped:
+                streams.setdefault(_stream(setting.spec), []).append(setting)
+        return [run for group in streams.values() for run in _at_once(group)]
 
     @property
     def timed(self) -> list[Setting]:
@@ -292,6 +310,40 @@ class Entry:
                 design(**{key: data[key] for key in parameters & data.keys()})
             except (TypeError, ValueError) as error:
                 raise ConfigurationError(f"data: {error}") from error
+
+
+def _stream(spec: dict[str, Any]) -> str:
+    """What settings have in common whose rows are the first of one stream."""
+    data = spec["data"]
+    single = spec["study"] or spec["track"] or spec["tune"] or "time_s" in spec["metrics"]
+    if single or "simulate" not in data or not spec["methods"]:
+        return spec["name"]
+    # The last bits of what a method learns may depend on the blocks: all see the same whole ones.
+    whole = getattr(DESIGNS[data["simulate"]], "whole", None)
+    if whole is None or data["n"] % whole:
+        return spec["name"]
+    return json.dumps({name: value for name, value in data.items() if name != "n"}, sort_keys=True)
+
+
+def _at_once(group: list[Setting]) -> Iterator[Setting]:
+    """The run of these settings: that of the most rows, with all of them as `parts`.
+
+    Or several, each of the replicates from `first` on and before `replicates`.
+    """
+    if len(group) == 1:
+        yield from group
+        return
+    parts = [setting.spec for setting in group]
+    most = max(parts, key=lambda part: part["data"]["n"])
+    replicates = max(part["replicates"] for part in parts)
+    runs = math.ceil(replicates * most["data"]["n"] * width(most["data"]) / LONGEST)
+    size = math.ceil(replicates / runs)
+    for first in range(0, replicates, size):
+        end = min(first + size, replicates)
+        name = f"{group[0].name}-and-{len(group) - 1}-more"
+        name += f"_{first}-{end - 1}" if runs > 1 else ""
+        own = {"first": first, "replicates": end, "parts": parts}
+        yield Setting(name, most | {"name": name} | own)
 
 
 def _check_numbers(data: dict[str, Any]) -> None:

@@ -1,8 +1,8 @@
-"""One setting of a table or figure -> tidy rows.
+"""One setting of a table or figure, or several whose rows are the same -> tidy rows.
 
 A setting is what `project` makes of an entry of config/experiments: a dict with the data, the
 methods and their parameters, the number of replicates and the seed. Equal settings give equal
-results, whatever else runs and in whatever order.
+results, whatever else runs and in whatever order; several at once give what each gives alone.
 """
 
 import hashlib
@@ -11,6 +11,7 @@ import itertools
 import json
 import math
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import partial
@@ -39,8 +40,10 @@ from ofslib.reproduction.methods import (
     find_class,
     fit,
     guarded,
+    identity,
     installed,
     learn,
+    models_of,
     points,
     stacked,
 )
@@ -66,7 +69,9 @@ AT_ONCE = 10**7
 
 
 def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.DataFrame:
-    """All replicates and methods of a setting.
+    """All replicates and methods of a setting, or of the settings that are its `parts`.
+
+    Of these, the replicates from `first` on that the setting has.
 
     Parameters
     ----------
@@ -86,25 +91,35 @@ def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.
         nothing. Metric time_s is the processor time that learning took, without generating or
         reading data.
     """
-    here, lacking = installed(setting)
+    parts = setting.get("parts", [setting])
+    here, lacking = zip(*map(installed, parts), strict=True)
     if setting["study"]:
-        one = partial(_studied, data=data)
+        one = _alone(partial(_studied, data=data))
     elif setting["track"]:
-        one = _tracked
+        one = _alone(_tracked)
     elif data is not None and not hasattr(data, "train"):
-        one = _real(here, data)
+        one = _alone(_real(here[0], data))
     else:
         one = partial(_in_blocks, source=data or _Drawn(setting))
-    replicates = tqdm(range(setting["replicates"]), disable=not progress, desc=setting["name"])
-    rows = [row for replicate in replicates for row in one(here, replicate)]
-    for label, reason in lacking.items():
-        rows += _absent({**setting, "methods": {label: setting["methods"][label]}}, reason)
-    return _table(setting, rows)
+    first, rows = setting.get("first", 0), [[] for _ in parts]
+    replicates = range(first, setting["replicates"])
+    for replicate in tqdm(replicates, disable=not progress, desc=setting["name"]):
+        for place, row in one(here, replicate):
+            rows[place].append(row)
+    for part, own, reasons in zip(parts, rows, lacking if first == 0 else (), strict=False):
+        for label, reason in reasons.items():
+            own += _absent({**part, "methods": {label: part["methods"][label]}}, reason)
+    return _table(parts, rows)
+
+
+def _alone(one):
+    """As `_in_blocks`, from what makes a replicate of one setting."""
+    return lambda parts, replicate: ((0, row) for row in one(parts[0], replicate))
 
 
 def absent(setting: dict[str, Any], reason: str) -> pd.DataFrame:
     """What stands for the results of a setting whose data could not be had: rows without value."""
-    return _table(setting, _absent(setting, reason))
+    return _table([setting], [_absent(setting, reason)])
 
 
 def _absent(setting: dict[str, Any], reason: str) -> list[dict[str, Any]]:
@@ -116,19 +131,27 @@ def _absent(setting: dict[str, Any], reason: str) -> list[dict[str, Any]]:
     ]
 
 
-def _table(setting: dict[str, Any], rows: list[dict[str, Any]]) -> pd.DataFrame:
-    table = pd.DataFrame(rows)
-    axes = {"experiment": setting["experiment"], **setting["axes"]}
-    for place, (name, value) in enumerate(axes.items()):
-        table.insert(place, name, value)
-    return table
+def _table(parts: list[dict[str, Any]], rows: list[list[dict[str, Any]]]) -> pd.DataFrame:
+    """The rows of each setting, with its axes."""
+    axes = [{"experiment": part["experiment"], **part["axes"]} for part in parts]
+    told = [at | row for at, own in zip(axes, rows, strict=True) for row in own]
+    return pd.DataFrame(told, columns=None if told else [*axes[0]])
 
 
-def _seeds(setting: dict[str, Any], replicate: int) -> np.random.SeedSequence:
-    """Seeds by the data, not by the place in the configuration: equal data in every reading."""
-    text = json.dumps(setting["data"], sort_keys=True)
+def _seeds(setting: dict[str, Any], replicate: int, rows: bool = False) -> np.random.SeedSequence:
+    """Seeds by the data, not by the place in the configuration: equal data in every reading.
+
+    `rows`: those of rows in blocks, which do not depend on n: fewer rows are the first of more.
+    """
+    data = {name: value for name, value in setting["data"].items() if not (rows and name == "n")}
+    text = json.dumps(data, sort_keys=True)
     digest = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
     return np.random.SeedSequence([setting["seed"], digest, replicate])
+
+
+def _generator(seed: np.random.SeedSequence) -> np.random.Generator:
+    """The same for the same seed, also if others have been spawned from it meanwhile."""
+    return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key))
 
 
 def _if_needed(name: str):
@@ -148,21 +171,18 @@ def _design(data: dict[str, Any]):
 
 def _models(setting: dict[str, Any], seed: int, replicate: int = 0) -> dict[tuple, Any]:
     """Untrained models by label and swept parameters, of the methods that this replicate has."""
-    data = setting["data"]
-    design = _design(data) if "simulate" in data else None
-    return {
-        (label, tuple(point.items())): build(
-            {**spec, **point},
-            k=data.get("k"),
-            maturity=data["n"],
-            random_state=seed,
-            n_features=data["p"],
-            design=design,
-        )
+    return {key: cls(**own) for key, (cls, own) in _asked(setting, seed, replicate).items()}
+
+
+def _asked(setting: dict[str, Any], seed: int, replicate: int) -> dict[tuple, tuple[type, dict]]:
+    """Their classes and parameters."""
+    methods = {
+        label: spec
         for label, spec in setting["methods"].items()
         if replicate < spec.get("replicates", np.inf)
-        for point in points(spec.get("sweep", setting["sweep"]))
     }
+    design = _design(setting["data"]) if "simulate" in setting["data"] else None
+    return models_of({**setting, "methods": methods}, random_state=seed, design=design)
 
 
 class _Drawn:
@@ -175,10 +195,10 @@ class _Drawn:
         self.n, self.test_rows = setting["data"].get("n"), setting["test_rows"]
 
     def train(self, seeds):
-        return self.design.stream(self.n, np.random.default_rng(seeds[0]))
+        return self.design.stream(self.n, _generator(seeds[0]))
 
     def tests(self, seeds):
-        rng = np.random.default_rng(seeds[1])
+        rng = _generator(seeds[1])
         if self.test_rows is None:
             return None
         if hasattr(self.design, "test_stream"):
@@ -186,40 +206,64 @@ class _Drawn:
         return [self.design.sample(self.test_rows, rng)]
 
 
-def _in_blocks(setting: dict[str, Any], replicate: int, source) -> Iterator[dict[str, Any]]:
+def _in_blocks(parts, replicate: int, source) -> Iterator[tuple[int, dict[str, Any]]]:
     """One replicate on rows in blocks: of a design, or of a data set that is split by a rule.
 
+    All parts see the same rows, each as many as it has; a model that several ask for learns once.
     `source` has `train` and `tests`, which give the blocks for the seeds of a replicate, `design`
-    or None, and `sizes`, what is known of n and p beyond the setting.
+    or None, and `sizes`, what is known of n and p beyond the setting. Yields the place of a part,
+    and a row of it.
     """
-    data = setting["data"] | source.sizes
-    *seeds, order, moments = _seeds(setting, replicate).spawn(4)
-    if setting["tune"]:
-        tuned = {
-            label: _tuned(setting, _first(source.train(seeds), setting["tune"]), spec)
-            for label, spec in setting["methods"].items()
-            if replicate < spec.get("replicates", np.inf)
-        }
-        yield from _tuning_told(setting, replicate, tuned)
-        methods = {label: spec for label, (spec, found) in tuned.items() if type(found) is dict}
-        setting = {**setting, "methods": methods}
-    setting = {**setting, "data": data}
-    models = _models(setting, int(order.generate_state(1)[0]), replicate)
-    drawn = None
+    *seeds, order, _ = _seeds(parts[0], replicate, rows=True).spawn(4)
+    seed, models, wanted = int(order.generate_state(1)[0]), {}, []
+    for place, part in enumerate(parts):
+        if replicate >= part["replicates"]:
+            continue
+        if part["tune"]:
+            tuned = {
+                label: _tuned(part, _first(source.train(seeds), part["tune"]), spec)
+                for label, spec in part["methods"].items()
+                if replicate < spec.get("replicates", np.inf)
+            }
+            yield from ((place, row) for row in _tuning_told(part, replicate, tuned))
+            methods = {label: spec for label, (spec, found) in tuned.items() if type(found) is dict}
+            part = {**part, "methods": methods}
+        part = {**part, "data": part["data"] | source.sizes}
+        n = part["data"]["n"]
+        for name, (cls, own) in _asked(part, seed, replicate).items():
+            key = identity(cls, own, n)
+            models[key] = models[key] if key in models else cls(**own)
+            wanted.append((place, name, (key, n)))
+    scores = _scores(models, {at for *_, at in wanted}, part, replicate, source, seeds)
+    for place, (label, point), at in wanted:
+        for row in scores[at]:
+            yield place, {"method": label, **dict(point), "replicate": replicate, **row}
+
+
+def _scores(models, wanted, setting, replicate, source, seeds) -> dict[tuple, list[dict[str, Any]]]:
+    """What models score after so many rows, by `wanted`: pairs of a key and a number of rows."""
+    data, averages, found = setting["data"], None, defaultdict(list)
     if data.get("averages") == "sampled":
         wishart, design = _if_needed("wishart"), source.design
         law = wishart.LowRank(*design.low_rank()), design.coef, design.noise, design.task
-        drawn = wishart.sample_averages(data["n"], *law, moments)
+
+        def averages(n):
+            own = {**setting, "data": data | {"n": n}}
+            return wishart.sample_averages(n, *law, _seeds(own, replicate).spawn(4)[3])
+
     wide = data["p"] * len(models) > AT_ONCE
     while models:
         group = {key: models.pop(key) for key in list(models)[: 1 if wide else None]}
-        shown = dict(group)
+        ends = {key: {n for own, n in wanted if own == key} for key in group}
         if source.averages and any(hasattr(model, "fit_averages") for model in group.values()):
-            shown[None] = build(source.averages, n_features=data["p"])
-        seconds = learn(shown, source.train(seeds), drawn)
-        group |= {key: shown[key] for key in group}
-        for (label, point), row in _scored(setting["metrics"], group, source, seeds, seconds):
-            yield {"method": label, **dict(point), "replicate": replicate, **row}
+            ends[None] = set().union(*ends.values())
+            group[None] = build(source.averages, n_features=data["p"])
+        for n, seconds in learn(group, ends, source.train(seeds), averages):
+            here = {key: model for key, model in group.items() if (key, n) in wanted}
+            for key, row in _scored(setting["metrics"], here, source, seeds, seconds):
+                found[key, n].append(row)
+            del here  # the next averages may need its memory
+    return found
 
 
 def _first(blocks, tune: dict[str, Any]) -> SimpleNamespace:
@@ -343,8 +387,10 @@ def warm_up(setting: dict[str, Any]) -> None:
         label: {**spec, "k": 10} if spec.get("k") else spec
         for label, spec in few["methods"].items()
     }
-    rows = _design(few["data"]).stream(50, np.random.default_rng(0))
-    learn(_models(few, 0), rows)
+    models = _models(few, 0)
+    blocks = _design(few["data"]).stream(50, np.random.default_rng(0))
+    for _ in learn(models, {key: {50} for key in models}, blocks):
+        pass
 
 
 def _studied(setting: dict[str, Any], replicate: int, data: Any) -> Iterator[dict[str, Any]]:

@@ -45,7 +45,13 @@ def _method(path: str) -> Any:
 
 
 def build(spec: dict[str, Any], **defaults: Any) -> Any:
-    """A model from {"class": ..., parameter: value, ...}.
+    """A model from {"class": ..., parameter: value, ...}, as `class_of` reads it."""
+    cls, own = class_of(spec, **defaults)
+    return cls(**own)
+
+
+def class_of(spec: dict[str, Any], **defaults: Any) -> tuple[type, dict[str, Any]]:
+    """The class and the parameters that {"class": ..., parameter: value, ...} stands for.
 
     `defaults` are used where the class has such a parameter and the spec does not give it.
     """
@@ -56,7 +62,28 @@ def build(spec: dict[str, Any], **defaults: Any) -> Any:
     unknown = sorted(set(own) - set(known))
     if unknown and not takes_all:
         raise ValueError(f"{spec['class']} has no parameters {unknown}; it has {sorted(known)}")
-    return cls(**{name: value for name, value in defaults.items() if name in known} | own)
+    return cls, {name: value for name, value in defaults.items() if name in known} | own
+
+
+def models_of(setting: dict[str, Any], **defaults: Any) -> dict[tuple, tuple[type, dict]]:
+    """Class and parameters of all models of a setting, by method and swept parameters."""
+    data = setting["data"]
+    defaults |= {"k": data.get("k"), "maturity": data["n"], "n_features": data["p"]}
+    return {
+        (label, tuple(point.items())): class_of({**spec, **point}, **defaults)
+        for label, spec in setting["methods"].items()
+        for point in points(spec.get("sweep", setting["sweep"]))
+    }
+
+
+def identity(cls: type, own: dict[str, Any], n: int) -> tuple:
+    """Equal for models that are one and the same after the first n rows of a stream.
+
+    What learns row by row has its model of n rows on the way to that of more, unless a parameter
+    says how many there are. What learns in the end from all rows, or from averages, has not.
+    """
+    by_rows = hasattr(cls, "partial_fit") and not hasattr(cls, "fit_averages")
+    return cls, repr(sorted(own.items())), None if by_rows or _sums_up(cls) else n
 
 
 def points(sweep: dict[str, list]) -> Iterator[dict[str, Any]]:
@@ -91,34 +118,64 @@ def guarded(models: dict[Any, Any], key: Any, call: Callable, *arguments: Any) -
 
 
 def learn(
-    models: dict[Any, Any], blocks: Iterator[tuple], averages: Any = None
-) -> dict[Any, float]:
-    """Show the same stream to many models; the processor's seconds that each took.
+    models: dict[Any, Any],
+    ends: dict[Any, set[int]],
+    blocks: Iterator[tuple],
+    averages: Callable[[int], Any] | None = None,
+) -> Iterator[tuple[int, dict[Any, float]]]:
+    """Show the same stream to many models, and stop on the way where they are asked for.
 
-    Models that learn from running averages are given `averages`, or those that stand among the
-    models, once the stream has ended. A model without `partial_fit` gets all rows at once then. In
-    the place of one that diverges, `models` has the reason afterwards.
+    Models that learn from running averages are given those that stand among the models and end
+    at the same row, else `averages` of so many rows. A model without `partial_fit` gets all rows
+    at its end. In the place of one that diverges, `models` has the reason afterwards. What has
+    passed its last end is removed from `models`, so that the memory of the next ones is free.
+
+    Parameters
+    ----------
+    models : dict
+    ends : dict
+        After how many rows each model is asked for: each number is the end of a block.
+    blocks : iterator of (X, y)
+    averages : callable, optional
+        Of a number of rows.
+
+    Yields
+    ------
+    tuple
+        The number of rows, and the processor's seconds that each model has taken until then.
     """
     seconds = dict.fromkeys(models, 0.0)
-    for model in models.values():
-        averages = model if _sums_up(model) else averages
-    later = {
-        key for key, m in models.items() if averages is not None and hasattr(m, "fit_averages")
-    }
-    batch = {key for key, m in models.items() if not hasattr(m, "partial_fit")} - later
-    batch = {key for key in batch if models[key] is not averages}
+    sums = {key for key, model in models.items() if _sums_up(model)}
+    summed = set().union(*(ends[key] for key in sums))
+    able = {key for key, model in models.items() if hasattr(model, "fit_averages")}
+    later = able if averages else {key for key in able if ends[key] & summed}
+    batch = {k for k, m in models.items() if not hasattr(m, "partial_fit")} - later - sums
     now = [key for key in models if key not in later | batch]
-    held = []
-    for X, y in blocks if now or batch else ():
-        for key in now:
-            seconds[key] += _seconds(models, key, show, X, y)
-        if batch:
-            held.append((X, y))
-    for key in batch:
-        seconds[key] = _seconds(models, key, fit, *stacked(held))
-    if later:
-        seconds |= _extracted(models, later, averages)
-    return seconds
+    shown, held, blocks = 0, [], iter(blocks)
+    for n in sorted(set().union(*ends.values())):
+        going = [key for key in now if max(ends[key]) >= n]
+        hold = any(max(ends[key]) >= n for key in batch)
+        held = held if hold else []
+        while shown < n and (going or hold):
+            X, y = next(blocks)
+            shown += len(y)
+            for key in going:
+                seconds[key] += _seconds(models, key, show, X, y)
+            if hold:
+                held.append((X, y))
+        if shown > n:
+            raise ValueError(f"a block ends after row {shown}, and none after row {n}")
+        here = [key for key in ends if n in ends[key]]
+        for key in batch.intersection(here):
+            seconds[key] = _seconds(models, key, fit, *stacked(held))
+        if extracted := later.intersection(here):
+            own = [models[key] for key in here if key in sums] or [averages(n)]
+            seconds |= _extracted(models, extracted, own[0])
+            own.clear()  # as large as what comes next
+        yield n, seconds
+        for key in here:
+            if max(ends[key]) == n:
+                del models[key]
 
 
 def _extracted(models, later, averages) -> dict[Any, float]:

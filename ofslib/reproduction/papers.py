@@ -28,13 +28,13 @@ def planned(work: Project) -> Said:
     """What each entry will cost at a scale, what of it is here, and how well that is known."""
     rows, known, times = plan.plan(work)
     factor, ratio = plan.errors(known, times)
-    keys = ("settings", "here", "core_hours", "left_hours", "unknown")
+    keys = ("runs", "here", "core_hours", "left_hours", "unknown")
     total = {"entry": "all"} | {key: sum(row[key] for row in rows) for key in keys}
     total |= {"replicates": "", "memory_mb": max(row["memory_mb"] for row in rows)}
     cells = [
         [
             row["entry"],
-            str(row["settings"]),
+            str(row["runs"]),
             str(row["here"]),
             " to ".join(map(str, dict.fromkeys(row["replicates"]))),
             f"{row['core_hours']:.2f}" + " and more" * (row["unknown"] > 0),
@@ -43,12 +43,12 @@ def planned(work: Project) -> Said:
         ]
         for row in [*sorted(rows, key=lambda row: -row["core_hours"]), total]
     ]
-    head = ["entry", "settings", "here", "replicates", "core hours", "still to run", "memory, MB"]
+    head = ["entry", "runs", "here", "replicates", "core hours", "still to run", "memory, MB"]
     told = f"Told from {len(known)} runs that were measured, and {len(times)} learning times of "
     told += "single methods. Each half of the runs predicted from the other, and from these times: "
     told += f"half within a factor of {factor:.2f}, the sum {ratio:.2f} of what it was."
     if total["unknown"]:
-        told += f" Of {total['unknown']} settings nothing alike was measured: 'and more'."
+        told += f" Of {total['unknown']} runs nothing alike was measured: 'and more'."
     data = {
         "scale": work.scale,
         "entries": rows,

@@ -6,7 +6,6 @@ them; all other words of the page stay.
 
 import functools
 import json
-import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from ofslib._files import write_whole
+from ofslib.reproduction.pages import filled, table_lines
 from ofslib.reproduction.tables import spread
 
 RESULTS, PAGE = Path("benchmarks/results.csv"), Path("docs/performance.md")
@@ -171,7 +171,7 @@ def _listed_lines(table: pd.DataFrame, shown: Table) -> list[str]:
         ratio = f"{short(row['median'])} ({short(row['low'])}–{short(row['high'])})"
         ratio = "" if pd.isna(row.get("median")) else ratio
         lines.append([row["method"], short(row["cost"]), ratio, *(short(row[e]) for e in extra)])
-    return _table(lines)
+    return table_lines(lines)
 
 
 def _pivoted(table: pd.DataFrame, shown: Table) -> list[str]:
@@ -194,17 +194,12 @@ def _pivoted(table: pd.DataFrame, shown: Table) -> list[str]:
                 low, high = short(own.at[column, "low"]), short(own.at[column, "high"])
                 cells.append(f"{short(own.at[column, 'cost'])} ({low}–{high})")
         lines.append([row, *cells])
-    return _table(lines)
+    return table_lines(lines)
 
 
 def _said(shown: Table) -> str:
     named = sorted({shown.reference, *shown.instead.values()})
     return " or ".join(f"*{name}*" for name in named)
-
-
-def _table(lines: list[list[str]]) -> list[str]:
-    rows = [lines[0], ["---"] * len(lines[0]), *lines[1:]]
-    return ["| " + " | ".join(row) + " |" for row in rows]
 
 
 def short(value: float) -> str:
@@ -243,7 +238,7 @@ def choice(results: pd.DataFrame) -> str:
         formed = rows * p**2 / 2 * all_pairs[f"update, p = {p}"]
         cells = [rows * p * one, per_feature * p, formed, _BYTES * p**2 / 1e6]
         lines.append([f"{p:,}", *map(short, cells)])
-    return "\n".join(_table(lines))
+    return "\n".join(table_lines(lines))
 
 
 def where(results: pd.DataFrame) -> str:
@@ -271,12 +266,7 @@ def page(text: str, results: pd.DataFrame) -> str:
     made = {FACTS: where, "choice": choice} | {
         case: functools.partial(markdown, case=case) for case in TABLES
     }
-    mark = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.S)
-    named = [found[2] for found in mark.finditer(text)]
-    if sorted(named) != sorted(made):
-        wrong = sorted({*named} ^ made.keys()) or "one twice"
-        raise ValueError(f"{PAGE}: marks and tables differ: {wrong}")
-    return mark.sub(lambda found: f"{found[1]}{made[found[2]](results)}\n{found[3]}", text)
+    return filled(text, {name: functools.partial(make, results) for name, make in made.items()})
 
 
 if __name__ == "__main__":

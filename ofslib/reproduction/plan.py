@@ -10,7 +10,7 @@ import csv
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from scipy.optimize import nnls
 
 from ofslib.reproduction import archive, project, provenance
 from ofslib.reproduction.entries import Setting, width
-from ofslib.reproduction.methods import find_class
+from ofslib.reproduction.methods import class_of, find_class, identity
 
 START, FIT, DRAWN, SUMMED = "start", "fit", "averages", "averages of rows"
 SUMS = "ofslib.averages:RunningAverages"
@@ -44,25 +44,57 @@ class Measured(NamedTuple):
 
 
 def work_of(spec: Mapping[str, Any], row: Mapping[str, Any] | None = None) -> dict[str, float]:
-    """How much of each kind of work a setting is; `row` is its data set in the registry."""
+    """How much of each kind of work a run is; `row` is its data set in the registry."""
     if spec["study"]:
         return {START: 1, f"{spec['experiment']} {spec['name']}": spec["replicates"]}
-    data, found = spec["data"], defaultdict(float, {START: 1})
+    found, counted = defaultdict(float, {START: 1}), defaultdict(lambda: spec.get("first", 0))
+
+    def more(replicates: int, *key: Any) -> int:
+        """Those of this run that no setting of more rows has shown already."""
+        new = max(0, min(replicates, spec["replicates"]) - counted[key])
+        counted[key] += new
+        return new
+
+    parts = spec.get("parts", [spec])
+    for part in sorted(parts, key=lambda part: -part["data"].get("n", 0)):
+        same = _models(part) if len(parts) > 1 else {}
+        for kind, amount in _work_of(part, row, same, more).items():
+            found[kind] += amount
+    return dict(found)
+
+
+def _models(spec: Mapping[str, Any]) -> dict[str, tuple]:
+    """Equal for methods, of one or several settings, that are the same while rows are shown."""
+    data, found = spec["data"], {}
+    for label, method in spec["methods"].items():
+        cls, own = class_of(method, k=data.get("k"), maturity=data["n"])
+        sweep = repr(method.get("sweep", spec["sweep"]))
+        found[label] = (*identity(cls, own, data["n"]), sweep)
+    return found
+
+
+def _work_of(spec, row, same: dict[str, tuple], more: Callable) -> dict[str, float]:
+    """The same of one setting, as far as others of more rows have not done it already."""
+    data, found = spec["data"], defaultdict(float)
     sampled, split = "averages" in data, data.get("split")
     p = row["n_features"] if row else data["p"]
     n = split["train"] if split else row["n_train"] if row else data["n"]
     values = _row_values(row) if row else width(data)
     if data.get("products"):
         p = values = p + p * (p + 1) // 2
-    tunings, most = _tunings(spec), 0.0
-    for method in spec["methods"].values():
-        replicates = min(spec["replicates"], method.get("replicates", math.inf))
-        runs = replicates * _count(method.get("sweep", spec["sweep"]))
-        found[FIT] += runs + tunings * (1 if row and not split else replicates)
+    tunings, shown = _tunings(spec), 0
+    for label, method in spec["methods"].items():
+        asked = min(spec["replicates"], method.get("replicates", math.inf))
+        key = same.get(label, label)
+        swept = _count(method.get("sweep", spec["sweep"]))
+        found[FIT] += more(asked, FIT, key, n) * swept
+        replicates = more(asked, key)
+        runs = replicates * swept
+        found[FIT] += tunings * (1 if row and not split else replicates)
         summed = split and hasattr(find_class(method["class"]), "fit_averages")
         if method["class"] == SUMS or summed:  # all methods learn from the same
             found[SUMMED] = max(found[SUMMED], n * replicates * p**2)
-            most = max(most, n * replicates)
+            shown = max(shown, asked)
         if summed or (sampled and "replicates" not in method):
             found[f"{method['class']} on averages"] += runs * p**MODEL
         if method["class"] == SUMS or f"{method['class']} on averages" in found:
@@ -72,13 +104,14 @@ def work_of(spec: Mapping[str, Any], row: Mapping[str, Any] | None = None) -> di
             rows += n * tunings * _passes(spec, n, p, values, "tune_values")
         else:  # in blocks: each replicate is tuned on the first rows
             rows = n * runs + replicates * tunings * min(n, spec["tune"].get("rows", 10_000))
-            most = max(most, n * replicates)
+            shown = max(shown, asked)
         found[_kind(method, values < p / 2, bool(row and not split))] += rows * values
     if sampled:
-        found[DRAWN] = spec["replicates"] * p**2
-    if most:
-        found[f"rows of {data.get('simulate') or data['dataset']}"] = most * values
-    return dict(found)
+        found[DRAWN] = more(spec["replicates"], DRAWN, n) * p**2
+    if shown:
+        rows = n * more(shown, "rows") * values
+        found[f"rows of {data.get('simulate') or data['dataset']}"] = rows
+    return found
 
 
 def _row_values(row: Mapping[str, Any]) -> float:
@@ -126,7 +159,14 @@ def measured(work: project.Project) -> list[Measured]:
     scales = {file.split("/")[1] for file in took} & {*project.scales(work.root)}
     found = []
     for scale in sorted(scales):
-        for file, setting in archive.results(project.load(work.root, scale=scale)):
+        made = project.load(work.root, scale=scale)
+        # Those too that were runs of their own when the figures were made
+        each = {
+            made.result(name, setting.name).as_posix(): setting
+            for name, entry in made.entries.items()
+            for setting in entry.settings
+        }
+        for file, setting in (each | dict(archive.results(made))).items():
             if file in took and took[file][0]:
                 found.append(Measured(file, *took[file], _work(work, setting)))
     return found
@@ -261,10 +301,10 @@ def plan(
 
     That are runs (`measured`), and learning times of single methods (`times`).
 
-    Keys of an entry: entry, settings (runs, those that measure times among them), here (made
-    already, and still right), replicates (the fewest and the most), core_hours, left_hours (of
-    those not here), memory_mb (the most that one of its settings took, or reserves) and unknown
-    (settings of which nothing alike was measured, so that their hours are not counted).
+    Keys of an entry: entry, runs (those that measure times among them), here (made already, and
+    still right), replicates (of its settings: the fewest and the most), core_hours, left_hours (of
+    those not here), memory_mb (the most that one of its runs took, or reserves) and unknown (runs
+    of which nothing alike was measured, so that their hours are not counted).
 
     Raises
     ------
@@ -281,14 +321,14 @@ def plan(
     rate, took = rates(known, single), {one.file: one.memory_mb for one in known}
     rows: dict[str, dict[str, Any]] = {}
     for file, setting in archive.results(work):
-        new = {"settings": 0, "here": 0, "replicates": [], "core_hours": 0.0, "left_hours": 0.0}
+        new = {"runs": 0, "here": 0, "replicates": [], "core_hours": 0.0, "left_hours": 0.0}
         row = rows.setdefault(setting.spec["experiment"], new | {"memory_mb": 0, "unknown": 0})
         there, own = not archive.state(file, setting), _work(work, setting)
         hours = seconds(own, rate) / 3600
-        row["settings"] += 1
+        row["runs"] += 1
         row["unknown"] += not is_known(own, rate)
         row["here"] += there
-        row["replicates"] += [setting.spec["replicates"]]
+        row["replicates"] += [part["replicates"] for part in setting.parts]
         row["core_hours"] += hours
         row["left_hours"] += 0.0 if there else hours
         row["memory_mb"] = max(row["memory_mb"], took.get(file) or setting.mem_mb)

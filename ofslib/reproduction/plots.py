@@ -333,6 +333,7 @@ def shade_bounds(ax, verdicts: pd.DataFrame) -> None:
 _BOUNDS = {
     "printed": {"color": COLOURS[3], "linestyle": "--", "zorder": 2.5},
     "corrected": {"color": COLOURS[0], "linestyle": "-"},
+    "at any time": {"color": COLOURS[4], "linestyle": "-"},
     "(3.12), literal": {"color": COLOURS[4], "linestyle": ":", "zorder": 2.5},
     "exact law, all runs": {"color": COLOURS[7], "linestyle": "-."},
     "(3.14), printed": {"color": COLOURS[1], "linestyle": "--", "zorder": 2.5},

@@ -47,7 +47,7 @@ class Project:
         return Path("results", self.scale, entry, setting + (f".{kind}" if kind else "") + ".csv")
 
     def setting(self, entry: str, name: str, kind: str = "") -> Setting:
-        """A setting by its name; kind "time" for what measures its learning times."""
+        """What is run under a name; kind "time" for what measures learning times."""
         settings = self.entries[entry].timed if kind else self.entries[entry].to_run
         return next(s for s in settings if s.name == name)
 
@@ -65,10 +65,13 @@ class Project:
         ]
 
     def inputs(self, entry: str, kind: str = "") -> list[str]:
-        """Files of results that the notebook of an entry reads."""
-        source = self.source(entry).name
-        settings = [s for s in self.shown(entry, kind) if not s.skipped]
-        return [str(self.result(source, s.name, kind)) for s in settings]
+        """Files of results that the notebook of an entry reads, perhaps with more than it shows."""
+        source, shown = self.source(entry), {s.name for s in self.shown(entry, kind)}
+        return [
+            str(self.result(source.name, run.name, kind))
+            for run in (source.timed if kind else source.to_run)
+            if any(part["name"] in shown for part in run.parts)
+        ]
 
     def lacks(self, entry: str) -> list[str]:
         """Those of the results that the notebook of an entry reads which are not there."""

@@ -1,5 +1,7 @@
 """The papers' data generators. A design knows its true coefficients and yields rows in blocks.
 
+What draws them is compiled code, imported where it is used: Snakemake reads the names of designs.
+
 The rows depend on the generator only, not on the size of the blocks. A parameter of the wrong kind
 or out of its range, among them k if 10 k exceeds p, is a ValueError that names it.
 """
@@ -8,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, get_args
 
 import numpy as np
 
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
 
 Blocks: TypeAlias = Iterator[tuple[np.ndarray, np.ndarray]]
 
+# Blocks whose rows are not given end at multiples of so many rows, whatever the number of features,
+# and have so many values at most: beyond 32 MB each block is new pages of memory, which may take as
+# long as to fill them.
+_WHOLE, _BLOCK = 1000, 4_000_000
 
 _PAIR = tuple[float, float]
 _WORDS = {
@@ -112,6 +118,11 @@ class _Correlated(_EveryTenth):
         return np.linspace(*np.broadcast_to(self.beta, 2), self.k)
 
 
+def _rows_of_blocks(p: int) -> int:
+    fitting = [rows for rows in range(1, _WHOLE + 1) if _WHOLE % rows == 0 and rows * p <= _BLOCK]
+    return max(fitting, default=1)
+
+
 @dataclass(frozen=True)
 class Equicorrelated(_Correlated):
     """Equally correlated Gaussian features: sfsa, Section 5.1, (6) and (7); dissertation, 4.1.
@@ -133,6 +144,8 @@ class Equicorrelated(_Correlated):
         Standard deviation of the noise.
     """
 
+    whole: ClassVar[int] = _WHOLE
+
     @property
     def coef(self) -> np.ndarray:
         """True coefficients, shape (p,)."""
@@ -140,19 +153,22 @@ class Equicorrelated(_Correlated):
         coef[self.support] = self._values()
         return coef
 
-    def stream(self, n: int, rng: np.random.Generator, block_rows: int = 1000) -> Blocks:
-        """Yield n rows as blocks (X, y) of at most `block_rows` rows."""
+    def stream(self, n: int, rng: np.random.Generator, block_rows: int | None = None) -> Blocks:
+        """Yield n rows as blocks (X, y) of at most `block_rows` rows.
+
+        None: of 1000, or of a part of these that has at most four million values.
+        """
+        from ofslib.kernels.draws import new_words, normals
+
+        block_rows = _rows_of_blocks(self.p) if block_rows is None else block_rows
         check_call(n, rng, block_rows)
         features, factor, noise = rng.spawn(3)
-        own = np.flatnonzero(self.coef)
+        words, own = new_words(features), np.flatnonzero(self.coef)
         coef = self.coef[own]
         for start in range(0, n, block_rows):
             rows = min(block_rows, n - start)
-            X = features.standard_normal((rows, self.p))
-            if self.alpha != 0:
-                X += self.alpha * factor.standard_normal((rows, 1))
-            # Row by row: a product of matrices would round by the number of rows.
-            y = (np.ascontiguousarray(X[:, own]) * coef).sum(axis=1)
+            means = self.alpha * factor.standard_normal(rows)
+            X, y = normals(words, means, self.p, own, coef)
             y += self.noise * noise.standard_normal(rows)
             yield X, y if self.task == "regression" else np.where(y > 0, 1.0, -1.0)
 
@@ -220,6 +236,7 @@ class SparseRows(_EveryTenth):
         from `coef` in any case.
     """
 
+    whole: ClassVar[int] = _WHOLE
     nonzeros: int = 200
     dense_support: bool = False
     equal_when_training: bool = False
@@ -252,21 +269,22 @@ class SparseRows(_EveryTenth):
         # Here, because Snakemake reads the names of the designs and should start at once.
         from scipy.sparse import csr_matrix
 
+        from ofslib.kernels.draws import new_words, normals, places
+
         check_call(n, rng, block_rows)
-        places, values = rng.spawn(2)
+        where, values = map(new_words, rng.spawn(2))
         always = self.support if self.dense_support else np.array([], int)
         others = np.setdiff1d(np.arange(self.p), always)
         width = self.nonzeros + len(always)
         for start in range(0, n, block_rows):
             rows = min(block_rows, n - start)
             indices = np.empty((rows, width), np.int32)
-            for row in indices:
-                drawn = places.choice(len(others), self.nonzeros, replace=False, shuffle=False)
-                row[: len(always)], row[len(always) :] = always, others[drawn]
+            indices[:, : len(always)] = always
+            indices[:, len(always) :] = others[places(where, rows, self.nonzeros, len(others))]
             indices.sort(axis=1)
             shape, starts = (rows, self.p), np.arange(rows + 1) * width
-            entries = values.standard_normal((rows, width)).ravel()
-            X = csr_matrix((entries, indices.ravel(), starts), shape=shape)
+            entries, _ = normals(values, np.zeros(rows), width)
+            X = csr_matrix((entries.ravel(), indices.ravel(), starts), shape=shape)
             yield X, np.where(X @ coef > 0, 1.0, -1.0)
 
 
@@ -328,10 +346,13 @@ class Drifting(_EveryTenth):
 
     def stream(self, n: int, rng: np.random.Generator) -> Blocks:
         """Yield n rows as blocks (X, y), one a time step."""
+        from ofslib.kernels.draws import new_words, normals
+
         check_call(n, rng)
+        words = new_words(rng)
         for t, start in enumerate(range(0, n, self.step_rows), 1):
             rows = min(self.step_rows, n - start)
-            X = rng.standard_normal((rows, self.p)) + self.alpha * rng.standard_normal((rows, 1))
+            X, _ = normals(words, self.alpha * rng.standard_normal(rows), self.p)
             if self.price is not None:
                 X[:, 0] = rng.uniform(*self.price, rows)
             y = self.constant + X @ self.coef_at(t) + self.noise * rng.standard_normal(rows)

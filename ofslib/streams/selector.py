@@ -48,6 +48,9 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 _INNER = (__name__.partition(".")[0] + ".", "contextlib")
 
 
+# Numbers in y that are more likely amounts than labels, if there are more of them.
+MANY = 100
+
 # What is compared, after reading a file, with an object that has just begun to learn.
 _CHECKED = {"_state", "_online", "_warned", "n_samples_seen_"}
 
@@ -368,6 +371,11 @@ def labels_in(
     if len(classes) < 2:
         raise ValueError(
             f"{owner} needs 2 classes, {name} has 1 class: {classes.tolist()}.{advice}"
+        )
+    if len(classes) > MANY and classes.dtype.kind in "iuf":
+        warn(
+            f"{name} holds {len(classes):,} different numbers, each of which {owner} learns as a "
+            "label; if they are amounts, take regression"
         )
     return classes
 

@@ -113,9 +113,13 @@ def run_parameters(kind):
     return parameters
 
 
-def run_memory(wildcards, attempt):
+def run_memory(kind):
     """Twice as much when it is tried once more: a scheduler may have stopped it for its memory."""
-    return attempt * work.setting(wildcards.entry, wildcards.setting).mem_mb
+
+    def memory(wildcards, attempt):
+        return attempt * work.setting(wildcards.entry, wildcards.setting, kind).mem_mb
+
+    return memory
 
 
 def run_minutes(wildcards):

@@ -1,4 +1,5 @@
-# One setting of an entry: one run of notebooks/run.ipynb, one file of results.
+# One setting of an entry, or those with the same rows: one run of notebooks/run.ipynb, one file of
+# results.
 
 
 rule run:
@@ -18,7 +19,7 @@ rule run:
     threads: 1
     retries: 1
     resources:
-        mem_mb=run_memory,
+        mem_mb=run_memory(""),
         runtime=run_minutes,
         slots=run_slots,
         slurm_extra=run_exclusive,
@@ -46,7 +47,7 @@ rule time:
     threads: 1
     retries: 1
     resources:
-        mem_mb=run_memory,
+        mem_mb=run_memory("time"),
         runtime=run_minutes,
         slots=1,
     message:

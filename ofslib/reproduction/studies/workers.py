@@ -169,15 +169,19 @@ def _on_two_processes(design, seed, n, n_passes, repeats, drawn):
     from distributed import Client, LocalCluster
 
     def lying(rows: int, n_parts: int) -> list[list]:
-        """Blocks of rows and of targets, which each worker draws for itself."""
-        draw = dask.delayed(_drawn, nout=2)
-        blocks = dask.persist(*(tuple(draw(design, rows, seed + i)) for i in range(n_parts)))
+        """Blocks of rows and of targets, which the workers draw in turn, each for itself."""
+        draw, blocks = dask.delayed(_drawn, nout=2), []
+        for i in range(n_parts):
+            # The scheduler may put all on one, as it does not know yet how long these take.
+            with dask.annotate(workers=[workers[i % len(workers)]]):
+                blocks += dask.persist(tuple(draw(design, rows, seed + i)))
         return [list(block) for block in zip(*blocks, strict=True)]
 
     X, y = map(np.concatenate, zip(*drawn, strict=True))
     model, seconds, found = partial(SFSARegressor, k=design.k), {}, {}
     own = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
-    with LocalCluster(n_workers=2, processes=True, **own) as cluster, Client(cluster):
+    with LocalCluster(n_workers=2, processes=True, **own) as cluster, Client(cluster) as client:
+        workers = [*client.scheduler_info()["workers"]]
         cases = {q: (lying(_FEW, q), q, 1) for q in _PARTS}
         cases = {"both": (lying(n // 2, 2), 2, n_passes), **cases}
         for _ in range(1 + repeats):

@@ -1,0 +1,362 @@
+"""Settings with the same rows are run at once: each has what it has alone, and less is done."""
+
+import copy
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import shipped
+from numpy.testing import assert_array_equal
+from pandas.testing import assert_frame_equal
+from sklearn.base import BaseEstimator
+
+import ofslib
+from ofslib.reproduction import entries, experiment, methods, plan
+from ofslib.reproduction.entries import Setting, _at_once
+from ofslib.simulate import DESIGNS, Equicorrelated
+from ofslib.streams.row_stream import RowStream
+
+
+class Counting(BaseEstimator):
+    """A user's method: notes how many rows it is shown, and diverges after so many."""
+
+    shown = []
+
+    def __init__(self, most=10**9, maturity=None):
+        self.most, self.maturity = most, maturity
+        self.seen_ = 0
+
+    def partial_fit(self, X, y, classes=None):
+        self.seen_ += len(y)
+        Counting.shown.append(len(y))
+        if self.seen_ > self.most:
+            raise FloatingPointError("too many rows")
+        self.coef_, self.intercept_ = np.full(X.shape[1], float(self.seen_)), 0.0
+        return self
+
+
+@pytest.fixture(autouse=True)
+def named(monkeypatch):
+    """Make this module importable by name, as a user's module is."""
+    monkeypatch.setitem(sys.modules, "methods_of_the_tests", sys.modules[__name__])
+    Counting.shown.clear()
+
+
+def mine(name, **parameters):
+    return {"class": f"methods_of_the_tests:{name}", **parameters}
+
+
+DATA = {"simulate": "equicorrelated", "p": 40, "k": 3, "alpha": 0.5, "task": "regression"}
+PEER = "ofslib.reproduction.peers:"
+
+
+def part(n, own, reading="plain", replicates=1, **changes):
+    spec = {
+        "experiment": "one",
+        "name": f"{reading}_{n}",
+        "axes": {"reading": reading, "n": n},
+        "data": DATA | {"n": n},
+        "methods": own,
+        "seed": 5,
+        "metrics": ["DR", "RMSE"],
+        "test_rows": 50,
+        "replicates": replicates,
+        "run_values": None,
+        "passes": 1,
+    }
+    empty = {key: {} for key in ("sweep", "track", "study", "tune")}
+    return copy.deepcopy({**spec, **empty, **changes})
+
+
+def run(spec):
+    return experiment.run(spec, progress=False)
+
+
+def at_once(parts):
+    (one,) = _at_once([Setting(one["name"], one) for one in parts])
+    return one.spec
+
+
+def check_equal(parts):
+    """At once as alone, to the last bit; the table, which it returns."""
+    table = run(at_once(parts))
+    alone = pd.concat([run(one) for one in parts], ignore_index=True)
+    assert_frame_equal(table, alone[list(table)], check_exact=True)
+    return table
+
+
+# -------------------------------------------------- the same results
+
+
+def test_what_is_run_at_once_gives_what_each_gives_alone():
+    """Other numbers of rows and replicates, two readings, models of rows, of all rows, of averages,
+    swept, slow and cut at n: so that what else is in the run plays no part."""
+    own = {
+        "SGDT": {"class": "SGDTRegressor", "learning_rate": 1e-3, "maturity": None},
+        "SFSA": {"class": "SFSARegressor", "learning_rate": 1e-3, "sweep": {"mu": [1, 5]}},
+        "OPG": {"class": "OPGRegressor", "k": 3, "learning_rate": 1e-3, "replicates": 2},
+        "scikit-learn": {"class": PEER + "TopKSGDRegressor", "penalty": "l1", "eta0": 1e-3},
+        "ridge": {"class": "sklearn.linear_model:Ridge", "alpha": 1.0},
+        "OLSth": {"class": "OLSthRegressor"},
+    }
+    other = own | {"SFSA": own["SFSA"] | {"warmup": 500}, "ridge": own["ridge"] | {"alpha": 9.0}}
+    del other["OPG"]
+    parts = [
+        part(n, shown, reading, replicates, data=DATA | {"n": n, "averages": "sampled"})
+        for reading, shown in {"plain": own, "other": other}.items()
+        for n, replicates in {3000: 1, 1000: 3, 2000: 2}.items()
+    ]
+    table = check_equal(parts)
+    counts = table.groupby(["n", "reading"])["replicate"].nunique()
+    assert counts[1000].tolist() == [3, 3] and counts[3000].tolist() == [1, 1]
+    errors = table[(table["metric"] == "RMSE") & (table["replicate"] == 0)]
+    errors = errors.set_index(["method", "reading", "n"])["value"]
+    assert errors["OLSth"].nunique() == 3
+    assert errors["SFSA"].nunique() == 12 and errors["ridge"].nunique() == 6
+    assert errors["SGDT"].nunique() == 3
+
+
+CLASSES = sorted(
+    name
+    for name in ofslib.__all__
+    if isinstance(getattr(ofslib, name), type) and issubclass(getattr(ofslib, name), RowStream)
+)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("task", ["Regressor", "Classifier"])
+def test_to_be_scored_on_the_way_changes_no_model(task):
+    """Every method of rows, and a peer: with penalties that wait, with means of iterates."""
+    names = [name for name in CLASSES if name.endswith(task)]
+    known = {name: methods.build({"class": name}).get_params() for name in names}
+    # As where the end is not known, so that they go on
+    own = {name: {"class": name} for name in names}
+    own |= {name: own[name] | {"maturity": None} for name in names if "maturity" in known[name]}
+    grids = [name for name in names if "n_penalties" in known[name]]
+    own |= {f"{name}, one penalty": {"class": name, "k": None} for name in grids}
+    own["peer"] = {"class": f"{PEER}TopKSGD{task}"}
+    assert len(grids) >= 3 and len(own) >= 12
+    data = DATA | {"task": "classification" if task == "Classifier" else "regression"}
+    more = {"test_rows": None, "metrics": ["DR", "AUC" if task == "Classifier" else "RMSE"]}
+    parts = [part(n, own, data=data | {"n": n}, **more) for n in (1000, 2000)]
+    table = check_equal(parts)
+    assert {*table["method"]} == {*own} and table["value"].notna().any()
+    same = [{methods.identity(*methods.class_of(m), n) for n in (1, 2)} for m in own.values()]
+    assert {len(each) for each in same} == {1}, "each is learned once"
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_sparse_rows_are_shared_too():
+    """Where features wait until they occur again, unless the model is read."""
+    own = {"SOFS": {"class": "SOFSClassifier"}, "OPG": {"class": "OPGClassifier"}}
+    own["SFSA"] = {"class": "SFSAClassifier", "maturity": None}
+    own["RDA"] = {"class": "RDAClassifier", "n_penalties": 50}
+    data = {"simulate": "sparse_rows", "p": 400, "k": 40, "nonzeros": 40}
+    parts = [part(n, own, data=data | {"n": n}, metrics=["DR", "AUC"]) for n in (1000, 2000)]
+    check_equal(parts)
+
+
+@pytest.mark.parametrize("at_once_most", [10**7, 0], ids=["narrow", "wide"])
+def test_a_method_that_diverges_has_a_reason_from_then_on(monkeypatch, at_once_most):
+    monkeypatch.setattr(experiment, "AT_ONCE", at_once_most)
+    own = {"mad": mine("Counting", most=1500), "sane": mine("Counting")}
+    parts = [part(n, own, test_rows=None) for n in (1000, 2000, 3000)]
+    table = check_equal(parts)
+    mad = table[(table["method"] == "mad") & (table["metric"] == "DR")].set_index("n")
+    assert mad["value"].notna().tolist() == [True, False, False]
+    assert mad["note"].tolist()[1:] == ["too many rows"] * 2
+
+
+class Absent:
+    """A user's method whose package is not there."""
+
+    requires = "no_such_package"
+
+    def fit(self, X, y):
+        raise NotImplementedError
+
+
+def test_a_missing_package_and_an_empty_model_are_told_of_each():
+    none = {"class": "RDARegressor", "k": 2, "rho": 1e9}
+    parts = [part(n, {"none": none, "absent": mine("Absent")}) for n in (1000, 2000)]
+    with pytest.warns(UserWarning, match="no feature"):
+        table = check_equal(parts)
+    assert table.groupby("n")["empty"].sum().tolist() == [2, 2]
+    assert table.groupby("n")["note"].count().tolist() == [2, 2]
+
+
+def test_replicates_divided_among_runs_are_those_of_one_run(monkeypatch):
+    own = {"SGDT": {"class": "SGDTRegressor"}, "absent": mine("Absent")}
+    own["few"] = own["SGDT"] | {"replicates": 2}
+    parts = [part(n, own, replicates=r) for n, r in {2000: 3, 1000: 5}.items()]
+    whole = at_once(parts)
+    monkeypatch.setattr(entries, "LONGEST", 2000 * 40 * 2)
+    runs = [run.spec for run in _at_once([Setting(one["name"], one) for one in parts])]
+    assert [(one["first"], one["replicates"]) for one in runs] == [(0, 2), (2, 4), (4, 5)]
+    assert [one["name"][-4:] for one in runs] == ["_0-1", "_2-3", "_4-4"]
+    by = ["n", "method", "replicate", "metric"]
+    tables = [pd.concat(map(run, specs)).sort_values(by) for specs in ([whole], runs)]
+    tables = [table.reset_index(drop=True) for table in tables]
+    assert_frame_equal(tables[1][list(tables[0])], tables[0], check_exact=True)
+    works = [plan.work_of(one) for one in runs]
+    for kind, amount in plan.work_of(whole).items():
+        assert sum(one[kind] for one in works) == (3 if kind == "start" else amount)
+
+
+# -------------------------------------------------- less work
+
+
+def test_rows_are_drawn_once_and_models_learn_once_as_the_plan_says(monkeypatch):
+    drawn, stream = [], Equicorrelated.stream
+
+    def counted(*known):
+        for X, y in stream(*known):
+            drawn.append(len(y))
+            yield X, y
+
+    own = {"it": mine("Counting", maturity=7), "by n": mine("Counting")}
+    other = {"it": own["it"], "again": own["it"]}
+    parts = [part(n, own, replicates=r, test_rows=None) for n, r in {3000: 2, 1000: 3}.items()]
+    parts += [part(2000, other, "other", 2, test_rows=None)]
+    spec = at_once(parts)
+    monkeypatch.setattr(Equicorrelated, "stream", counted)
+    run(spec)
+    assert sum(drawn) == 2 * 3000 + 1000, "the third replicate has the fewest rows only"
+    # maturity=7 is the same model everywhere; where it is n there is one for each n.
+    assert sum(Counting.shown) == (2 * 3000 + 1000) + (2 * 3000 + 3 * 1000)
+    work = plan.work_of(spec)
+    assert work["rows of equicorrelated"] == sum(drawn) * 40
+    assert work["methods_of_the_tests:Counting on dense rows"] == sum(Counting.shown) * 40
+    alone = [plan.work_of(one) for one in parts]
+    assert sum(one["rows of equicorrelated"] for one in alone) == (2 * 3 + 3 + 2 * 2) * 40_000
+
+
+def test_averages_of_equal_n_are_drawn_once(monkeypatch):
+    data = DATA | {"averages": "sampled"}
+    own = {"OLSth": {"class": "OLSthRegressor"}}
+    parts = [
+        part(n, own, reading, 2, test_rows=None, data=data | {"n": n})
+        for reading in ("plain", "other")
+        for n in (1000, 2000)
+    ]
+    drawn, wishart = [], experiment._if_needed("wishart")
+    sample = wishart.sample_averages
+    seeds = set()
+
+    def noted(n, *known):
+        drawn.append(n)
+        seeds.add(known[-1].generate_state(1)[0])
+        return sample(n, *known)
+
+    monkeypatch.setattr(wishart, "sample_averages", noted)
+    run(at_once(parts))
+    assert sorted(drawn) == [1000, 1000, 2000, 2000] and len(seeds) == 4
+    work = plan.work_of(at_once(parts))
+    assert work["averages"] == len(drawn) * 40**2
+    assert work["OLSthRegressor on averages"] == len(drawn) * 40**2.5
+
+
+def test_what_has_ended_is_let_go_before_the_next_averages_are_drawn():
+    kept = []
+    X, y = Equicorrelated(p=40, k=3).sample(30, np.random.default_rng(0))
+
+    def averages(n):
+        kept.append(sorted(models))
+        return ofslib.RunningAverages(40).update(X, y)
+
+    models = {n: methods.build({"class": "OLSthRegressor"}, k=3) for n in (10, 20, 30)}
+    for _ in methods.learn(models, {n: {n} for n in models}, [], averages):
+        pass
+    assert kept == [[10, 20, 30], [20, 30], [30]]
+
+
+# -------------------------------------------------- one stream
+
+
+@pytest.mark.parametrize("own", [{}, {"task": "classification", "alpha": 0}, {"nonzeros": 9}])
+def test_fewer_rows_are_the_first_of_more_in_the_same_blocks(own):
+    design = DESIGNS["sparse_rows" if "nonzeros" in own else "equicorrelated"](p=400, k=4, **own)
+    whole = list(design.stream(3000, np.random.default_rng(3)))
+    for n in (1000, 2000):
+        fewer = list(design.stream(n, np.random.default_rng(3)))
+        assert sum(len(y) for _, y in fewer) == n
+        for (X, y), (Z, z) in zip(fewer, whole[: len(fewer)], strict=True):
+            X, Z = ((rows.toarray() if sp.issparse(rows) else rows) for rows in (X, Z))
+            assert_array_equal(X, Z)
+            assert_array_equal(y, z)
+
+
+def test_seeds_of_rows_do_not_depend_on_n_and_those_of_averages_do():
+    def first(n, **known):
+        return experiment._seeds(part(n, {}), 0, **known).generate_state(1)[0]
+
+    assert first(1000, rows=True) == first(2000, rows=True)
+    assert len({first(1000), first(2000), first(1000, rows=True)}) == 3
+
+
+def test_a_block_that_goes_on_after_an_end_is_refused():
+    X, y = Equicorrelated(p=40, k=3).sample(30, np.random.default_rng(0))
+    models = {"it": Counting(), "other": Counting()}
+    with pytest.raises(ValueError, match="a block ends after row 30, and none after row 20"):
+        list(methods.learn(models, {"it": {20, 30}, "other": {30}}, [(X, y)]))
+
+
+# -------------------------------------------------- what is run at once
+
+
+def test_whose_rows_are_those_of_one_stream():
+    one = entries._stream(part(1000, {"it": {}}))
+    assert one == entries._stream(part(2000, {"another": {}}, "other"))
+    timed = {"metrics": ["time_s"]}
+    others = [part(1500, {"it": {}}), part(1000, {}), part(1000, {"it": {}}, **timed)]
+    others += [part(1000, {"it": {}}, **{key: {"a": 1}}) for key in ("tune", "track", "study")]
+    data = [DATA | {"alpha": 1}, {"dataset": "tiny"}, {"simulate": "drifting", "step_rows": 100}]
+    data += [{"simulate": "url_shaped"}]
+    others += [part(1000, {"it": {}}, data={"n": 1000, **each}) for each in data]
+    assert one not in {entries._stream(other) for other in others}
+    assert [entries._stream(other) == "plain_1000" for other in others[1:]].count(False) == 1
+
+
+@pytest.mark.parametrize("scale", ["smoke", "standard", "paper"])
+def test_every_setting_that_a_scale_runs_is_in_one_run(scale):
+    work = shipped.load(scale=scale)
+    for name, entry in work.entries.items():
+        shown = [
+            (one["name"], replicate)
+            for run in entry.to_run
+            for one in run.parts
+            for replicate in range(run.spec.get("first", 0), run.spec["replicates"])
+            if replicate < one["replicates"]
+        ]
+        asked = [(s.name, r) for s in entry.settings for r in range(s.spec["replicates"])]
+        skipped = {s.name for s in entry.settings if s.skipped}
+        assert sorted(shown) == sorted(pair for pair in asked if pair[0] not in skipped)
+        assert len({run.name for run in entry.to_run}) == len(entry.to_run)
+        for run in entry.to_run:
+            assert work.setting(name, run.name) == run and json.loads(json.dumps(run.spec))
+            data = [one["data"] | {"n": 0} for one in run.parts]
+            assert data == data[:1] * len(data)
+            if len(data) > 1:
+                assert run.spec["data"]["n"] == max(one["data"]["n"] for one in run.parts)
+                assert not any(run.spec[key] for key in ("tune", "track", "study"))
+    counts = {
+        name: [len(run.parts) for run in work.entries[name].to_run]
+        for name in ("sfsa_table_1", "dissertation_table_4_2", "dissertation_figure_5_4")
+    }
+    assert all(len(run.parts) == 1 for entry in work.entries.values() for run in entry.timed)
+    if scale == "paper":
+        assert counts["sfsa_table_1"] == [9, 12, 12]
+        assert counts["dissertation_table_4_2"] == [3, 4, 4]
+        assert counts["dissertation_figure_5_4"] == [1, 1, 1]
+
+
+def test_an_entry_that_shows_a_part_of_the_readings_reads_the_runs_that_hold_it():
+    work = shipped.load(scale="paper")
+    assert work.inputs("dissertation_table_4_1") == work.inputs("sfsa_table_1")
+    assert len(work.inputs("sfsa_table_1")) == 3 and len(work.inputs("dissertation_table_5_1")) == 3
+    assert work.inputs("sfsa_table_1", "time") == [
+        str(work.result("sfsa_table_1", s.name, "time")) for s in work.entries["sfsa_table_1"].timed
+    ]
