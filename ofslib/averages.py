@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import psutil
 import scipy.sparse as sp
-from scipy.linalg.blas import dsyrk, ssyrk
+from scipy.linalg.blas import ddot, dsyrk, sdot, ssyrk
 from sklearn.utils import assert_all_finite
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_X_y
@@ -36,6 +36,9 @@ from ofslib._sparse import checked, checked_weights
 MAX_BYTES = psutil.virtual_memory().total * 2 // 3
 
 _SYRK = {"float64": dsyrk, "float32": ssyrk}
+# numpy's BLAS has threads of its own, which for a while go on waiting at full speed: scipy's, for
+# the products that follow, would share the cores with them.
+_DOT, _MOST_AT_ONCE = {"float64": ddot, "float32": sdot}, 1 << 30
 _MOST_FEATURES = 1 << 28  # their co-moments would take 2^59 bytes
 # So many rows are folded in at a time that the product, not the reading and writing of the
 # co-moments, takes the time; no more, so that the rows are still in the processor's cache by then.
@@ -125,7 +128,9 @@ class RunningAverages(Saved):
         self._begin()
 
     @classmethod
-    def from_moments(cls, n: int, mean, comoments, dtype=np.float64, memory_map=None):
+    def from_moments(
+        cls, n: int, mean, comoments, dtype=np.float64, memory_map=None, copy: bool = True
+    ):
         """Running averages of `n` rows of weight 1 whose moments are known.
 
         Parameters
@@ -139,6 +144,9 @@ class RunningAverages(Saved):
             not negative.
         dtype, memory_map
             As in `RunningAverages`.
+        copy : bool, default=True
+            If False, `comoments` become the averages' own, to be changed by them, where they have
+            their dtype and Fortran order, may be written to, and no file is to hold them.
         """
         mean, comoments = np.array(mean, dtype=np.float64), np.asarray(comoments)
         if not isinstance(n, Integral) or n < 1:
@@ -155,8 +163,13 @@ class RunningAverages(Saved):
         new = cls(len(mean) - 1, dtype, memory_map)
         new.n, new._mean = int(n), mean
         new._weight = new._folded = float(n)
-        with np.errstate(over="ignore"):
-            new._C[:] = comoments
+        flags, in_memory = comoments.flags, memory_map is None and new._C.nbytes <= MAX_BYTES
+        suits = comoments.dtype == new.dtype and flags.f_contiguous and flags.writeable
+        if in_memory and suits and not copy:
+            new._C = comoments
+        else:
+            with np.errstate(over="ignore"):
+                new._C[:] = comoments
         if place := not_finite(new._C):
             found = comoments[place]
             raise ValueError(
@@ -273,7 +286,7 @@ class RunningAverages(Saved):
         distances from the mean are summed up: no co-moment can be larger.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            raw = self._raw + float(weights @ (y * y)) + _sum_of_squares(X, weights)
+            raw = self._raw + float((weights * y * y).sum()) + _sum_of_squares(X, weights)
             if raw <= self._limit:
                 return raw
             assert_all_finite(X, estimator_name="RunningAverages", input_name="X")
@@ -741,8 +754,10 @@ def _sum_of_squares(X, weights) -> float:
     if sp.issparse(X):
         return float(weights @ row_norms(X, squared=True))
     if X.flags.forc and (weights == 1).all():
-        flat = X.reshape(-1, order="A")
-        return float(flat @ flat)  # on as many threads as BLAS has
+        flat, dot = X.reshape(-1, order="A"), _DOT[X.dtype.name]
+        starts = range(0, len(flat), _MOST_AT_ONCE)
+        parts = (flat[start : start + _MOST_AT_ONCE] for start in starts)
+        return float(sum(dot(part, part) for part in parts))
     return float(weights @ np.einsum("ij,ij->i", X, X))
 
 

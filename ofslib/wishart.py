@@ -45,8 +45,8 @@ def sample_moments(
 
     Exactly in distribution, for every n >= 1, n <= p included. With `LowRank` it takes p^3 / 3
     operations and one (p + 1, p + 1) matrix; a full covariance p^3 more and two of them, and
-    its Cholesky factorisation. Up to p rows are multiplied out, n p^2 operations and n p more
-    numbers. Classification draws n scalars besides. All functions here raise TypeError or
+    its Cholesky factorisation. Fewer than p / 3 rows are multiplied out, n p^2 operations and n p
+    more numbers. Classification draws n scalars besides. All functions here raise TypeError or
     ValueError if an argument is of the wrong type, shape or range.
 
     Parameters
@@ -95,7 +95,7 @@ def sample_averages(
 ) -> RunningAverages:
     """Draw the running averages of n rows: `sample_moments`, whose arguments these are."""
     mean, comoments = sample_moments(n, covariance, beta, noise, task, random_state)
-    return RunningAverages.from_moments(n, mean, comoments)
+    return RunningAverages.from_moments(n, mean, comoments, copy=False)
 
 
 def sample_ols(
@@ -226,15 +226,16 @@ def _class_coordinates(n, spread, rng):
 def _white_wishart(p, freedom, rng, last):
     """Wishart(freedom, I) matrix of p + 1 coordinates, of which the last is 0 if not `last`."""
     size = p + last
-    if freedom < size:
+    if 3 * freedom < size:  # to multiply them out takes fewer operations
         factor = np.zeros((p + 1, freedom), order="F")
         factor[:size] = rng.standard_normal((freedom, size)).T
         return dsyrk(1.0, factor) if freedom else np.zeros((p + 1, p + 1), order="F")
-    # Bartlett's triangle from the last row up, because its product LAPACK forms in place.
+    # Bartlett's triangle from the last row up, because its product LAPACK forms in place. With
+    # fewer degrees of freedom than coordinates its first columns stay zero.
     factor = np.zeros((p + 1, p + 1), order="F")
-    for j in range(1, size):
+    places = np.arange(max(size - freedom, 0), size)
+    for j in places[places > 0]:
         rng.standard_normal(out=factor[:j, j])
-    places = np.arange(size)
     factor[places, places] = np.sqrt(rng.chisquare(freedom - size + 1 + places))
     return dlauum(factor, overwrite_c=True)[0]
 

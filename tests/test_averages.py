@@ -439,6 +439,16 @@ def test_too_few_rows_and_too_large_values():
     assert a.standardized().S_yy == 1e200 / 4
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_squares_are_summed_in_parts_that_blas_can_count(order, dtype, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_AT_ONCE", 7)
+    X = np.asarray(rows(10)[0], dtype, order)
+    for shown, weights in ((X, np.ones(10)), (X, np.arange(1.0, 11.0)), (X[:0], np.ones(0))):
+        expected = weights @ (shown.astype(float) ** 2).sum(axis=1)
+        assert_allclose(module._sum_of_squares(shown, weights), expected, rtol=1e-5)
+
+
 # -------------------------------------------------- merging, copies
 
 
@@ -534,6 +544,25 @@ def test_known_moments():
     assert_same_averages(both, learned(np.vstack([X, X]), np.append(y, y)))
     single = RunningAverages.from_moments(100, Z.mean(axis=0), upper, dtype=np.float32)
     assert single.S_xx.dtype == np.float32
+
+
+def test_known_moments_are_taken_over_where_they_can_be(tmp_path):
+    X, y = rows(100)
+    mean, C = np.zeros(5), np.asfortranarray(learned(X, y)._C)
+    fixed = C.copy(order="F")
+    fixed.flags.writeable = False
+    cases = [
+        (C, {}, True),
+        (C, {"copy": True}, False),
+        (C, {"dtype": np.float32}, False),
+        (C, {"memory_map": tmp_path}, False),
+        (C.copy(order="C"), {}, False),
+        (fixed, {}, False),
+    ]
+    for shown, own, taken in cases:
+        a = RunningAverages.from_moments(100, mean, shown, **{"copy": False} | own)
+        assert np.shares_memory(a._C, shown) == taken
+        assert_array_equal(np.triu(a._C), np.triu(shown).astype(a.dtype))
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from test_contract import REFUSED, SKIPPED, section
 import ofslib
 from ofslib.algorithms.knockoffs import Knockoffs
 from ofslib.averages import RunningAverages
-from ofslib.kernels.gram import compact, largest_eigenvalue, least_squares
+from ofslib.kernels.gram import compact, dismiss, largest_eigenvalue, least_squares, newton_step
 from ofslib.kernels.penalties import Penalty, proximal
 from ofslib.simulate import Equicorrelated
 from ofslib.streams.average_stream import AverageSelector, AverageStream
@@ -314,6 +314,37 @@ def test_moments_move_together_also_in_place(kept):
     for room in (np.empty(m * m), S.ravel(order="K")):
         compact(S, np.array(kept), room)
         assert_array_equal(np.triu(room[: m * m].reshape(m, m, order="F")), expected)
+
+
+@pytest.mark.parametrize("m", [1, 3, 4, 9])
+def test_a_newton_step_solves_its_piece_or_ends_where_that_does(m):
+    """Lasso: S w = b - level sign(w), as long as no sign changes; zeros stay."""
+    rng = np.random.default_rng(m)
+    X = rng.standard_normal((60, m + 2))
+    S, level, scratch = np.corrcoef(X.T), 0.1, np.empty((4, m + 2))
+    w = np.append(rng.choice([-3.0, 3.0], m), [0.0, 0.0])
+    for size in (0.1, 100.0):
+        new, g = w.copy(), size * rng.standard_normal(m + 2)
+        rest = g - level * np.sign(w)
+        after = g.copy()
+        length = newton_step(S, new, after, 0, 0.0, level, scratch)
+        assert_allclose(after, g - S @ (new - w), atol=1e-12 * size)
+        assert not new[m:].any() and (new * w >= -1e-12).all()
+        left = after - level * np.sign(w) - (1 - length) * rest
+        assert np.linalg.norm(left[:m]) <= 1e-3 * np.linalg.norm(rest[:m])
+        assert length == 1.0 if size < 1 else 0 < length < 1 and np.abs(new[:m]).min() < 1e-12
+
+
+def test_dismissed_features_leave_the_moments_of_the_others():
+    rng = np.random.default_rng(0)
+    S, active = rng.standard_normal((12, 12)), np.array([7, 2, 9, 4, 0, 11, -1])
+    w, inside, K = np.zeros(12), np.zeros(12, bool), np.full((7, 7), np.nan)
+    w[[2, 4, 11]], inside[active[:6]] = 1.0, True
+    K[:6, :6] = S[np.ix_(active[:6], active[:6])]
+    assert dismiss(w, active, 6, inside, K) == 3
+    assert_array_equal(active[:3], [2, 4, 11])
+    assert_array_equal(K[:3, :3], S[np.ix_([2, 4, 11], [2, 4, 11])])
+    assert_array_equal(np.flatnonzero(inside), [2, 4, 11])
 
 
 def test_a_singular_matrix_gets_the_ridge():

@@ -2,12 +2,14 @@
 
 import copy
 import re
+import time
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_array_equal
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
@@ -17,6 +19,9 @@ from ofslib import (
     AdaFobosClassifier,
     ARDAClassifier,
     BARDAClassifier,
+    OFSARegressor,
+    OLSthRegressor,
+    OnlineLassoRegressor,
     OPGClassifier,
     OPGRegressor,
     RDAClassifier,
@@ -410,6 +415,30 @@ def test_batch_models_and_those_of_averages_that_diverge_have_a_reason():
     assert models["batch"].reason == models["late"].reason == "Mad diverged"
     assert models["sane"].n_samples_seen_ == n == 60 and set(seconds) == set(models)
     assert next(told, None) is None and not models, "what has ended is let go"
+
+
+def test_averages_are_standardised_once_and_the_seconds_count_for_each_model(monkeypatch):
+    X, y = few()
+    averages = RunningAverages(8).update(X, y)
+    own, asked = averages.standardized, []
+
+    def slow(self, centre=True):
+        asked.append(centre)
+        end = time.process_time() + 0.1
+        while time.process_time() < end:
+            pass
+        return own(centre)
+
+    classes = OLSthRegressor, OnlineLassoRegressor, OFSARegressor
+    alone = [cls(k=3).fit_averages(averages).coef_ for cls in classes]
+    monkeypatch.setattr(RunningAverages, "standardized", slow)
+    models = {cls: cls(k=3) for cls in classes} | {"raw": OLSthRegressor(k=3, fit_intercept=False)}
+    told = learn(models, {key: {60} for key in models}, [], lambda n: averages)
+    _, seconds = next(told)
+    assert sorted(asked) == [False, True] and min(seconds.values()) >= 0.1
+    for cls, coef in zip(classes, alone, strict=True):
+        assert_array_equal(models[cls].coef_, coef)
+    assert averages.standardized.__func__ is slow
 
 
 def test_what_follows_a_stream_says_why_a_model_has_no_value():

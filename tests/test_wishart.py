@@ -317,7 +317,9 @@ def test_averages_are_those_moments(monkeypatch):
     given = (30, LOW_RANK, BETA, NOISE, "classification", 8)
     handed = []
     monkeypatch.setattr(
-        wishart.RunningAverages, "from_moments", lambda *args: handed.append(args) or "averages"
+        wishart.RunningAverages,
+        "from_moments",
+        lambda *args, **_: handed.append(args) or "averages",
     )
     assert sample_averages(*given) == "averages"
     (n, mean, comoments), moments = handed[0], sample_moments(*given)

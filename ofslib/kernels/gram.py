@@ -17,6 +17,8 @@ from ofslib.kernels.selection import kth_largest
 _KRYLOV = 100
 # Steps of conjugate gradients between two sweeps.
 _NEWTON = 25
+# Of a Newton step that is cut to less than _SHORT the next few, up to _SPARED, are left out.
+_SHORT, _SPARED = 0.1, 3
 # Features that may enter at once, if the model does not have more.
 _ADMITTED = 16
 
@@ -117,12 +119,18 @@ def sweep(K, w, g, penalty, shape, level):
 @kernel
 def product(K, v, out):
     """out = K v."""
+    m, whole = len(v), len(v) // 4 * 4
     out[:] = 0.0
-    for a in range(len(v)):
-        if v[a] != 0.0:
-            row, step = K[a], v[a]
-            for i in range(len(v)):
-                out[i] += step * row[i]
+    # By fours, so that `out` is read and written less often.
+    for a in range(0, whole, 4):
+        k0, k1, k2, k3 = K[a], K[a + 1], K[a + 2], K[a + 3]
+        v0, v1, v2, v3 = v[a], v[a + 1], v[a + 2], v[a + 3]
+        for i in range(m):
+            out[i] += v0 * k0[i] + v1 * k1[i] + v2 * k2[i] + v3 * k3[i]
+    for a in range(whole, m):
+        row, step = K[a], v[a]
+        for i in range(m):
+            out[i] += step * row[i]
 
 
 @kernel
@@ -169,30 +177,29 @@ def newton_direction(K, w, g, penalty, shape, level, scratch):
 
 @kernel
 def newton_step(K, w, g, penalty, shape, level, scratch):
-    """A Newton step, shortened so that no w leaves its piece of P."""
+    """A Newton step, shortened so that no w leaves its piece of P; returns what is left of it."""
     m, used, length = len(w), np.flatnonzero(w), 1.0
     # Those that are zero stay: the many products with K are of the others only.
     own = np.empty((len(used), len(used)), K.dtype)
     for c in range(len(used)):
+        row = K[used[c]]
         for a in range(len(used)):
-            own[c, a] = K[used[c], used[a]]
+            own[c, a] = row[used[a]]
     newton_direction(own, w[used], g[used], penalty, shape, level, scratch)
-    change, d = scratch[1, :m], scratch[2, :m]
-    d[:] = 0.0
+    d = scratch[0, : len(used)]
     for c in range(len(used)):
-        d[used[c]] = scratch[0, c]
-    for a in range(m):
-        if d[a] != 0.0:
-            _, _, least, most = piece(penalty, shape, w[a], level)
-            outwards = d[a] if w[a] > 0.0 else -d[a]
+        if d[c] != 0.0:
+            old = w[used[c]]
+            _, _, least, most = piece(penalty, shape, old, level)
+            outwards = d[c] if old > 0.0 else -d[c]
             end = most if outwards > 0.0 else least
-            length = min(length, (end - abs(w[a])) / outwards)
-    for a in range(m):
-        d[a] *= length
-        w[a] += d[a]
-    product(K, d, change)
-    for a in range(m):
-        g[a] -= change[a]
+            length = min(length, (end - abs(old)) / outwards)
+    for c in range(len(used)):
+        row, step = K[used[c]], length * d[c]
+        w[used[c]] += step
+        for i in range(m):
+            g[i] -= step * row[i]
+    return length
 
 
 @kernel
@@ -231,16 +238,15 @@ def admit(S, g, active, size, inside, K, level, most, gain):
 @kernel
 def dismiss(w, active, size, inside, K):
     """Take the active features out that are zero; returns how many stay."""
-    stay = 0
+    stay = np.flatnonzero(w[active[:size]])
     for a in range(size):
-        if w[active[a]] == 0.0:
-            inside[active[a]] = False
-            continue
-        K[stay, :size] = K[a, :size]
-        K[:size, stay] = K[:size, a]
-        active[stay] = active[a]
-        stay += 1
-    return stay
+        inside[active[a]] = w[active[a]] != 0.0
+    for c in range(len(stay)):
+        row = K[stay[c]]
+        for a in range(len(stay)):
+            K[c, a] = row[stay[a]]
+        active[c] = active[stay[c]]
+    return len(stay)
 
 
 @kernel
@@ -272,11 +278,17 @@ def coordinate_path(S, b, levels, penalty, shape, most, tol, n_iter):
             known, change = size, np.inf
             for a in range(size):
                 part[a], slope[a] = w[active[a]], g[active[a]]
+            spared = wait = 0
             while change > tol and sweeps < n_iter:
                 change = sweep(K, part[:size], slope, penalty, shape, levels[q])
                 sweeps += 1
-                if change > tol:
-                    newton_step(K, part[:size], slope, penalty, shape, levels[q], scratch)
+                if wait > 0:
+                    wait -= 1
+                elif change > tol:
+                    w_now, g_now = part[:size], slope[:size]
+                    length = newton_step(K, w_now, g_now, penalty, shape, levels[q], scratch)
+                    spared = min(2 * spared + 1, _SPARED) if length < _SHORT else 0
+                    wait = spared
             for a in range(size):
                 w[active[a]] = part[a]
             used = gradient(S, b, w, g)
