@@ -173,7 +173,7 @@ def test_committed_tables_are_those_of_the_committed_numbers(tmp_path, monkeypat
         ROOT / "figures", tmp_path / "figures", ignore=shutil.ignore_patterns("*.svg", "*.pdf")
     )
     monkeypatch.chdir(tmp_path)
-    work = project.load(ROOT)
+    work = project.committed(ROOT)
     made = {file for name in work.entries for file in latex.remake(work, name)}
     # Only notebooks lay these out: their CSV files have other columns, or a line more.
     other = {"untuned_one_pass.tex", "ofs_table_1.tex", "barda_table_1.tex"}
@@ -197,7 +197,7 @@ def test_committed_tables_compile_without_an_overfull_box(tmp_path):
 
 def test_a_table_made_from_its_csv_is_the_one_made_before():
     """A CSV file has ten digits, which round to others than all of them may."""
-    work = project.load(ROOT)
+    work = project.committed(ROOT)
     table = pd.read_csv(ROOT / "figures/dissertation_table_5_5.csv")
     exact = table.assign(ours=1.0005 + 1e-15)
     saved = table.assign(ours=float(f"{1.0005 + 1e-15:.10g}"))

@@ -128,6 +128,11 @@ def test_times_of_figures_that_came_with_the_checkout_count(place):
     provenance.update("figures/PROVENANCE.json", {"one": "stamp"})
     known = plan.measured(project.load())
     assert {one.file: one.seconds for one in known} == {f: t for f, (t, _) in took.items()}
+    lacking = facts | {"scale": "paper", "missing": {"ecml18_dexter": "not fetched"}, "took": {}}
+    write_whole("stamp", json.dumps(lacking))
+    provenance.update("figures/PROVENANCE.json", {"two": "stamp"})
+    known = plan.measured(project.load())
+    assert [one.file for one in known] == ["results/smoke/one/100.csv"], "one took no time"
 
 
 def test_learning_times_of_results_and_else_of_figures_tell_of_single_methods(place):

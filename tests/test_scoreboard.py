@@ -44,7 +44,7 @@ def test_the_committed_tables_are_judged_by_the_rule(tmp_path):
         shutil.copytree(
             ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.svg", "*.pdf")
         )
-    files = scoreboard.judge(project.load(tmp_path))
+    files = scoreboard.judge(project.committed(tmp_path))
     assert "figures/sfsa_table_1.csv" in files and "figures/ofs_table_3.csv" in files
     for file in files:
         assert (tmp_path / file).read_text() == (ROOT / file).read_text(), file

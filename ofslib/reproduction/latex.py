@@ -245,6 +245,6 @@ def _width(text) -> float:
 
 if __name__ == "__main__":
     os.chdir(project.find_root())
-    here = project.load()
+    here = project.committed()
     for entry in here.entries:
         sys.stdout.writelines(f"{file}\n" for file in remake(here, entry))

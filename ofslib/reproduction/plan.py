@@ -147,14 +147,16 @@ def _passes(spec: Mapping[str, Any], n: int, p: int, values: float, cap: str) ->
 def measured(work: project.Project) -> list[Measured]:
     """What the runs took whose figures came with the checkout, or whose results are here."""
     took: dict[str, tuple[float, float]] = {}
+    lacking: set[tuple[str, str, str]] = set()
     for file in sorted(Path(work.root, "figures").glob("**/PROVENANCE.json")):
-        for facts in provenance.read(file).values():
+        for entry, facts in provenance.read(file).items():
             took |= facts.get("took", {})
+            lacking |= {(facts["scale"], entry, dataset) for dataset in facts["missing"]}
     for file in sorted(Path(work.root, "results").glob("*/*/*.json")):
         record = json.loads(file.read_text(encoding="utf-8"))
         result = file.relative_to(work.root).with_suffix(".csv").as_posix()
         took[result] = record["cpu_s"], record["memory_mb"]
-        if record["missing"]:  # without its data set it took no time
+        if record["missing"]:
             del took[result]
     scales = {file.split("/")[1] for file in took} & {*project.scales(work.root)}
     found = []
@@ -167,7 +169,9 @@ def measured(work: project.Project) -> list[Measured]:
             for setting in entry.settings
         }
         for file, setting in (each | dict(archive.results(made))).items():
-            if file in took and took[file][0]:
+            # Without its data set a run takes no time
+            absent = (scale, setting.spec["experiment"], setting.dataset) in lacking
+            if file in took and took[file][0] and not absent:
                 found.append(Measured(file, *took[file], _work(work, setting)))
     return found
 

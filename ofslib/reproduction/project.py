@@ -160,6 +160,11 @@ class Project:
         return sorted(used)
 
 
+def committed(root: str | os.PathLike = ".") -> "Project":
+    """The configuration at the scale whose figures stand in figures/; as `load`."""
+    return load(root, scale=load(root).committed)
+
+
 def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
     """Read and check the configuration below `root`; `changes` override config.yaml.
 

@@ -205,7 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--judge", action="store_true", help="first give the tables the verdicts of the rule anew"
     )
     if parser.parse_args(arguments).judge:
-        judge(project.load(project.find_root()))
+        judge(project.committed(project.find_root()))
     rule = textwrap.wrap(tables.RULE, 100)
     lines = [*_shown(scoreboard()), "", *rule, "", *_sharp(agreement())]
     sys.stdout.write("\n".join(lines) + "\n")

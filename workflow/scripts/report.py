@@ -297,6 +297,5 @@ if "snakemake" in globals():
     loaded = project.load(".", **call.params.changes)
     write_whole(call.output[0], page(loaded))
 elif __name__ == "__main__":
-    loaded = project.load(".")
-    loaded = project.load(".", scale=loaded.committed)
+    loaded = project.committed()
     write_whole(loaded.report, page(loaded))
