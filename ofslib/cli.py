@@ -413,6 +413,8 @@ def papers(args) -> Report:
         os.chdir(project.find_root())
         sys.path.append(os.getcwd())  # as Snakemake does, for methods of a user's own
         work = project.load(**{"scale": args.scale} if args.scale else {})
+        if not (args.scale or args.plan) and args.pack is None:  # what is there to be read
+            work = project.committed()
     except project.ConfigurationError as error:
         raise _Misused(f"papers needs a checkout of ofslib's repository: {error}") from error
     if args.unpack:
