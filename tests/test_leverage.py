@@ -339,6 +339,32 @@ def clustered(run_values=None, **methods):
     return {(row.get("method"), row.get("k"), row["metric"]): row["value"] for row in rows}
 
 
+def test_scores_of_a_data_set_are_computed_once_for_all_orders_of_its_features(monkeypatch):
+    setting = {
+        "run_values": None,
+        "methods": {
+            "LapS": {"class": "LaplacianScoreSelector"},
+            "uniform": {"class": "UniformSelector"},
+        },
+    }
+    computed = []
+    whole = ofslib.LaplacianScoreSelector._scores
+    monkeypatch.setattr(
+        ofslib.LaplacianScoreSelector,
+        "_scores",
+        lambda self, X: computed.append(1) or whole(self, X),
+    )
+
+    def shown(replicate, data):
+        return list(clustering.accuracy(setting, np.random.SeedSequence(replicate), data, [3, 5]))
+
+    data = blobs()
+    together = [shown(replicate, data) for replicate in range(4)]
+    assert len(computed) == 1
+    assert together == [shown(replicate, blobs()) for replicate in range(4)]
+    assert len(computed) == 5
+
+
 def test_all_features_are_clustered_as_k_means_does():
     leverage = {"class": "OnlineLeverageSelector", "variant": "ridge", "ridge": 1e-9}
     found = clustered(
