@@ -417,8 +417,8 @@ def papers(args) -> Report:
             work = project.committed()
     except project.ConfigurationError as error:
         raise _Misused(f"papers needs a checkout of ofslib's repository: {error}") from error
-    if args.unpack:
-        return Report(*papers.unpack(args.unpack))
+    if args.unpack is not None:
+        return Report(*papers.unpack(work, args.unpack))
     if args.pack is not None:
         return Report(*papers.pack(work, args.pack))
     return Report(*(papers.planned(work) if args.plan else papers.listed(work)))
@@ -505,7 +505,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--scale", metavar="SCALE", help="of config/scales.yaml, else that of config/config.yaml")
     add("--plan", action="store_true", help="core hours and memory that the scale will take")
     add("--pack", nargs="?", const="", metavar="ZIP", help="pack results: results-SCALE.zip")
-    add("--unpack", metavar="ZIP", help="take those results of an archive that fit this checkout")
+    text = "take those results of an archive that fit this checkout: of ZIP, or that of figures/"
+    add("--unpack", nargs="?", const="", metavar="ZIP", help=text)
     return parser
 
 

@@ -68,8 +68,12 @@ def pack(work: Project, file: str) -> Said:
     return _moved(work, found, f"packed into {file} ({size})", file)
 
 
-def unpack(file: str) -> Said:
-    """The results of an archive that fit this checkout, taken from it."""
+def unpack(work: Project, file: str) -> Said:
+    """The results of an archive that fit this checkout, taken from it.
+
+    By default of the archive that comes with the checkout, of the results that `figures/` shows.
+    """
+    file = file or f"figures/results-{work.committed}.zip"
     return _moved(*archive.unpack(file), f"of {file} are here", file)
 
 
