@@ -24,8 +24,8 @@ from numba.core import caching, cgutils, types
 from numba.core.codegen import JITCodeLibrary, ll
 from numba.core.compiler import Compiler, Flags
 from numba.core.errors import TypingError
-from numba.core.registry import CPUDispatcher
 from numba.core.imputils import impl_ret_borrowed
+from numba.core.registry import CPUDispatcher
 from numba.core.targetconfig import ConfigStack
 from numba.extending import intrinsic, lower_builtin, overload, type_callable
 from numba.np.arrayobj import populate_array
