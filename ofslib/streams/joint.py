@@ -67,7 +67,7 @@ class JointClassifier(RowClassifier):
     def _parts(self):
         # In a file each class has arrays of its own, as in those of other methods.
         parts = super()._parts()
-        return parts | {"_state": self._states} if "_state" in parts else parts
+        return parts | {"_state": self._states} if "_state" in parts and self._joint else parts
 
     def _restore(self, parts):
         super()._restore(parts)
