@@ -24,9 +24,11 @@ from numba.core import caching, cgutils, types
 from numba.core.codegen import JITCodeLibrary, ll
 from numba.core.compiler import Compiler, Flags
 from numba.core.errors import TypingError
+from numba.core.imputils import impl_ret_borrowed
 from numba.core.registry import CPUDispatcher
 from numba.core.targetconfig import ConfigStack
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic, lower_builtin, overload, type_callable
+from numba.np.arrayobj import populate_array
 
 # Sums may be reordered (vector units), but nan and inf keep their meaning.
 REORDERED_SUMS = {"fastmath": {"reassoc", "contract"}}
@@ -307,6 +309,51 @@ def instruction(build: Callable) -> Callable:
         return intrinsic(numbers[function.__code__.co_argcount])
 
     return decorate
+
+
+def nth(stacked, c):
+    """What stands at place c of each array of a nested named tuple, as the same kind of tuple.
+
+    Nothing is copied, and kernels do not test c. It is no `generic`: that would type and compile
+    an index for each array wherever it is used.
+    """
+    if isinstance(stacked, tuple):
+        return type(stacked)(*(nth(part, c) for part in stacked))
+    return stacked[c]
+
+
+@type_callable(nth)
+def _type_of_nth(context):
+    return lambda stacked, c: _nth_type(stacked)
+
+
+def _nth_type(stacked):
+    if isinstance(stacked, types.Array):
+        return stacked.copy(ndim=stacked.ndim - 1)
+    return types.BaseTuple.from_types(map(_nth_type, stacked.types), stacked.instance_class)
+
+
+@lower_builtin(nth, types.Array, types.Integer)
+@lower_builtin(nth, types.BaseNamedTuple, types.Integer)
+def _generate_nth(context, builder, signature, values):
+    stacked, place = values
+    c = context.cast(builder, place, signature.args[1], types.intp)
+    found = _built_nth(context, builder, signature.args[0], stacked, c)
+    return impl_ret_borrowed(context, builder, signature.return_type, found)
+
+
+def _built_nth(context, builder, stacked, value, c):
+    if not isinstance(stacked, types.Array):
+        parts = zip(stacked.types, cgutils.unpack_tuple(builder, value), strict=True)
+        parts = [_built_nth(context, builder, *part, c) for part in parts]
+        return context.make_tuple(builder, _nth_type(stacked), parts)
+    array = context.make_array(stacked)(context, builder, value)
+    one = context.make_array(_nth_type(stacked))(context, builder)
+    shape, strides = (cgutils.unpack_tuple(builder, part) for part in (array.shape, array.strides))
+    first = cgutils.pointer_add(builder, array.data, builder.mul(c, strides[0]), array.data.type)
+    own = {"shape": shape[1:], "strides": strides[1:], "itemsize": array.itemsize}
+    populate_array(one, data=first, meminfo=array.meminfo, parent=array.parent, **own)
+    return one._getvalue()
 
 
 def kind(value) -> type:

@@ -194,6 +194,28 @@ def sgdt(X, y, *, k, loss, learning_rate, batch_size, maturity, importance, inte
     return w[:p], w[p], margins
 
 
+def joint(X, targets, left, *, loss, learning_rate, batch_size, importance):
+    """SFSA and SGDT of several models, of which left(t) features stay after step t: ours.
+
+    Ranked is the l2 norm over the models of a feature's coefficients (docs/algorithms.md).
+    """
+    n, p = X.shape
+    Z, alive = np.column_stack([X, np.ones(n)]), np.ones(p, bool)
+    W, margins = np.zeros((len(targets), p + 1)), [[] for _ in targets]
+    for t, (rows, labels) in enumerate(minibatches(Z, targets.T, batch_size), 1):
+        for w, own, y in zip(W, margins, labels.T, strict=True):
+            own.extend(rows @ w)
+            g = weighted_sum(slope(loss, rows @ w, y), rows) / len(y)
+            w[:p] -= learning_rate * g[:p] * alive
+            w[p] -= own_step(loss, learning_rate, t, own) * g[p]
+        values = measure(importance, np.linalg.norm(W[:, :p], axis=0), X[: t * batch_size])
+        values[~alive] = -1
+        alive[:] = False
+        alive[top(values, left(t))] = True
+        W[:, :p] *= alive
+    return W[:, :p], W[:, p]
+
+
 def siht(X, y, *, k, loss, learning_rate, batch_size, intercept):
     """Fan et al. 2018; dissertation, Section 5.1: Truncate(b + eta (y - x'b) x, k), each step."""
     w, b, margins = np.zeros(X.shape[1]), 0.0, []

@@ -424,7 +424,7 @@ def test_all_classes_keep_the_same_features(own):
 def test_classes_that_tell_the_same_keep_what_one_of_them_does(own, monkeypatch):
     """Three copies of one task: each model is the binary one, bit for bit if of rows."""
     for module in (row_stream, average_stream):
-        same = lambda y, n: [np.where(y == 1, 1.0, -1.0)] * n  # noqa: E731
+        same = lambda y, n: np.tile(np.where(y == 1, 1.0, -1.0), (n, 1))  # noqa: E731
         monkeypatch.setattr(module, "one_vs_rest", same)
     model, one = learned_joint(own)[1].fit(X, LABELS), learned_joint(own)[0]
     monkeypatch.undo()

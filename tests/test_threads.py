@@ -9,7 +9,7 @@ from numpy.testing import assert_equal
 from sklearn.model_selection import GridSearchCV
 
 from ofslib import SFSAClassifier, SGDTClassifier
-from ofslib.streams.row_stream import _blocks
+from ofslib.streams.row_stream import _blocks, _of_each
 
 joblib = pytest.importorskip("joblib", reason="scikit-learn brings it")
 X = np.random.default_rng(0).standard_normal((400, 60))
@@ -20,7 +20,8 @@ Y = np.where(X[:, 0] > 0, 1.0, -1.0)
 def test_python_runs_while_a_kernel_does(form):
     """Predictions are seen half written, which a kernel that held the lock would not let happen."""
     model = SFSAClassifier(k=5).partial_fit(form(X), Y)  # compiles
-    ((block,),) = _blocks(form(X), [Y], np.tile(np.arange(400), 100))
+    (of_all,) = _blocks(form(X), Y[None], np.tile(np.arange(400), 100))
+    (block,) = _of_each(of_all)
     block = block._replace(
         order=np.tile(block.order, 100), margins=np.full(100 * len(block.order), np.nan)
     )

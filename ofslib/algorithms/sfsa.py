@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ofslib._jit import generic, kernel, kind
+from ofslib._jit import generic, kernel, kind, nth
 from ofslib.kernels import rows, step_size
 from ofslib.kernels.losses import Loss, curvature
 from ofslib.kernels.minibatch import gather_with, pace
@@ -236,17 +236,24 @@ def step(state, hp):
 
 @kernel
 def step_together(states, hp):
-    """A step of each model; all keep the same features."""
-    due = False
-    for state in states:
-        due = advance(state, hp)
+    """A step of each of the stacked models; all keep the same features."""
+    _step_together(states, hp, np.empty(states.w.shape[1]))
+
+
+@kernel(allocates=False)
+def _step_together(states, hp, norms):
+    due, n = False, len(states.w)
+    for c in range(n):
+        due = advance(nth(states, c), hp)
     if due:
-        norms = np.zeros(len(states[0].w))
-        for state in states:
+        norms[:] = 0.0
+        for c in range(n):
+            state = nth(states, c)
             add_squares(norms, ranked_by(state, hp), state.active)
-        norms = np.sqrt(norms)
-        for state in states:
-            anneal(state, norms, hp)
+        for j in range(len(norms)):
+            norms[j] = np.sqrt(norms[j])
+        for c in range(n):
+            anneal(nth(states, c), norms, hp)
 
 
 @kernel(allocates=False)
@@ -349,28 +356,35 @@ def _fold(state, block, hp, work):
 
 
 @kernel
-def fold_together(states, blocks, hp):
-    """The same for models that keep the same features."""
-    done, n, work = 0, len(blocks[0].order), np.empty(step_size.FEW)
+def fold_together(states, block, hp):
+    """The same for stacked models, which keep the same features."""
+    return _fold_together(states, block, hp, np.empty(step_size.FEW), np.empty(states.w.shape[1]))
+
+
+@kernel(allocates=False)
+def _fold_together(states, block, hp, work, norms):
+    X, y, order, margins = block
+    done, n, count = 0, len(order), states.batch.count
     while done < n:
         start = done
-        for c in range(len(states)):
-            done = take(states[c], blocks[c], start, hp, work)
-            if done < n and states[c].batch.count[rows.ROWS] < hp.batch_size:
+        for c in range(len(y)):
+            own = rows.Block(X, nth(y, c), order, nth(margins, c))
+            done = take(nth(states, c), own, start, hp, work)
+            if done < n and count[c, rows.ROWS] < hp.batch_size:
                 return done
-        if states[0].batch.count[rows.ROWS] == hp.batch_size:
-            step_together(states, hp)
+        if count[0, rows.ROWS] == hp.batch_size:
+            _step_together(states, hp, norms)
     return n
 
 
 def learn(state, block, hp):
     """Show the rows of the block to one model or to those of a relay, as `RowStream` asks for."""
-    return show((state,), (block,), hp, lambda states, blocks, own: fold(*states, *blocks, own))
+    return show(state, block, hp, fold)
 
 
-def learn_together(states, blocks, hp):
-    """The same for models or relays that keep the same features."""
-    return show(states, blocks, hp, fold_together)
+def learn_together(states, block, hp):
+    """The same for stacked models or relays, which keep the same features."""
+    return show(states, block, hp, fold_together)
 
 
 def mean_iterate(state: State) -> np.ndarray:

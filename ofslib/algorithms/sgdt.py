@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ofslib._jit import kernel
+from ofslib._jit import kernel, nth
 from ofslib.kernels import rows
 from ofslib.kernels.losses import Loss
 from ofslib.kernels.minibatch import gather, pace
@@ -67,15 +67,18 @@ def step(state, hp):
 
 @kernel
 def step_together(states, hp):
-    """A step of each model; all keep the same features."""
-    norms = np.zeros(len(states[0].w))
-    for state in states:
-        descend(state, hp)
-        add_squares(norms, state.w, state.active)
-    if states[0].steps[0] == hp.maturity:
+    """A step of each of the stacked models; all keep the same features."""
+    n, p = states.w.shape
+    for c in range(n):
+        descend(nth(states, c), hp)
+    if states.steps[0, 0] == hp.maturity:
+        norms = np.zeros(p)
+        for c in range(n):
+            state = nth(states, c)
+            add_squares(norms, state.w, state.active)
         norms = np.sqrt(norms)
-        for state in states:
-            truncate(state, norms, hp)
+        for c in range(n):
+            truncate(nth(states, c), norms, hp)
 
 
 @kernel
@@ -102,16 +105,18 @@ def fold(state, block, hp):
 
 
 @kernel
-def fold_together(states, blocks, hp):
-    """The same for models that keep the same features."""
-    done, n = 0, len(blocks[0].order)
+def fold_together(states, block, hp):
+    """The same for stacked models, which keep the same features."""
+    X, y, order, margins = block
+    done, n, count = 0, len(order), states.batch.count
     while done < n:
         start = done
-        for c in range(len(states)):
-            done = take(states[c], blocks[c], start, hp)
-            if done < n and states[c].batch.count[rows.ROWS] < hp.batch_size:
+        for c in range(len(y)):
+            own = rows.Block(X, nth(y, c), order, nth(margins, c))
+            done = take(nth(states, c), own, start, hp)
+            if done < n and count[c, rows.ROWS] < hp.batch_size:
                 return done
-        if states[0].batch.count[rows.ROWS] == hp.batch_size:
+        if count[0, rows.ROWS] == hp.batch_size:
             step_together(states, hp)
     return n
 

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from ofslib.kernels.rows import ROWS
 from ofslib.kernels.selection import best_models
+from ofslib.kernels.together import stack, unstack
 from ofslib.streams.parameters import estimator, one_of, param
 from ofslib.streams.row_stream import RowClassifier
 
@@ -15,7 +16,8 @@ class JointClassifier(RowClassifier):
 
     A family defines `_learners(state)`, the models that learn, each with its hyper-parameters, and
     `_shown(state)`, what `best_model` makes the model of. It sets `fold_together` and
-    `step_together`: as `fold` and `step`, with tuples of states and of blocks.
+    `step_together`: as `fold` and `step`, with the states of all classes stacked, as `_state` then
+    holds them, and a block that has a row of targets and one of predictions for each class.
     """
 
     multiclass: str = param(
@@ -35,20 +37,39 @@ class JointClassifier(RowClassifier):
     def _joint(self) -> bool:
         return self._n_models > 1 and self._frozen["multiclass"] == "joint"
 
+    def _new_states(self, n_features, n_models):
+        if not self._joint:
+            return super()._new_states(n_features, n_models)
+        return stack([self._new_state(n_features)] * n_models)
+
+    @property
+    def _states(self):
+        return unstack(self._state) if self._joint else super()._states
+
     def _models(self):
         if not self.__sklearn_is_fitted__() or not self._joint:
             return super()._models()
-        return best_models([self._shown(state) for state in self._states])
+        held = self._state  # that nobody else writes to it meanwhile; its parts would not tell
+        return best_models([self._shown(state) for state in unstack(held)])
 
-    def _learn_blocks(self, blocks):
+    def _learn_all(self, block):
         if not self._joint:
-            return super()._learn_blocks(blocks)
-        return type(self).fold_together(self._states, tuple(blocks), self._hyper)
+            return super()._learn_all(block)
+        return type(self).fold_together(self._state, block, self._hyper)
 
     def _finish_all(self):
         if not self._joint:
             return super()._finish_all()
-        for learners in zip(*map(self._learners, self._states), strict=True):
-            models, (hyper, *_) = zip(*learners, strict=True)
-            if models[0].batch.count[ROWS]:
+        for models, hyper in self._learners(self._state):
+            if models.batch.count[0, ROWS]:
                 type(self).step_together(models, hyper)
+
+    def _parts(self):
+        # In a file each class has arrays of its own, as in those of other methods.
+        parts = super()._parts()
+        return parts | {"_state": self._states} if "_state" in parts and self._joint else parts
+
+    def _restore(self, parts):
+        super()._restore(parts)
+        if "_state" in parts and self._joint:
+            self._state = stack(self._state)

@@ -11,7 +11,7 @@ class Relay(NamedTuple):
     start: NamedTuple  # where the next one begins: keeps all features, or (forget) stays empty
     following: NamedTuple  # has begun there at the last takeover and is shown from the next one on
     shown: NamedTuple  # is shown, once there was a takeover
-    seen: np.ndarray  # (1,) rows
+    seen: np.ndarray  # (1,) rows; of several stacked ones all the same
 
 
 class AnytimeHyper(NamedTuple):
@@ -34,7 +34,7 @@ class AnytimeHyper(NamedTuple):
 
     def learners(self, state: Relay) -> list[tuple[NamedTuple, Any]]:
         """The models that learn, each with its schedule; the last one is shown."""
-        last, following = self.around(state.seen[0])
+        last, following = self.around(state.seen.flat[0])
         branch = self.start._replace(warmup=last, maturity=following)
         shown = self.start._replace(maturity=last)
         learning = zip(state[:3], (self.start, branch, shown), strict=True)
@@ -51,31 +51,35 @@ class ForgetHyper(NamedTuple):
 
     def learners(self, state: Relay) -> list[tuple[NamedTuple, Any]]:
         """The models that learn, each with its schedule; the last one is shown."""
-        models = (state.following, state.shown)[: 1 + (state.seen[0] >= self.rows)]
+        models = (state.following, state.shown)[: 1 + (state.seen.flat[0] >= self.rows)]
         return [(model, self.schedule) for model in models]
 
 
-def show(states, blocks, hp, fold):
-    """Show the rows of the blocks by `fold` to models, or in turn to those of relays."""
+def show(state, block, hp, fold):
+    """Show the rows of the block by `fold` to a model, or in turn to those of a relay.
+
+    With stacked states the block has a row of targets and one of predictions for each.
+    """
     if not hasattr(hp, "takeover"):
-        return fold(states, blocks, hp)
-    i, seen = 0, states[0].seen
-    while i < len(blocks[0].order):
-        takeover = hp.takeover(seen[0])
-        n = min(takeover - seen[0], len(blocks[0].order) - i)
-        part = slice(i, i + n)
-        pieces = [b._replace(order=b.order[part], margins=b.margins[part]) for b in blocks]
-        for learners in zip(*map(hp.learners, states), strict=True):
-            models, (own, *_) = zip(*learners, strict=True)
-            done = fold(models, tuple(pieces), own)
+        return fold(state, block, hp)
+    i = 0
+    while i < len(block.order):
+        seen = state.seen.flat[0]
+        takeover = hp.takeover(seen)
+        n = min(takeover - seen, len(block.order) - i)
+        part = np.s_[..., i : i + n]
+        margins = np.ascontiguousarray(block.margins[part])  # else a type of its own for kernels
+        piece = block._replace(order=block.order[part], margins=margins)
+        for model, own in hp.learners(state):
+            done = fold(model, piece, own)
             if done < n:
                 return i + done
+        block.margins[part] = margins
         i += n
-        for state in states:
-            state.seen[0] += n
-            if state.seen[0] == takeover:
-                overwrite(state.shown, state.following)
-                overwrite(state.following, state.start)
+        state.seen[...] += n
+        if seen + n == takeover:
+            overwrite(state.shown, state.following)
+            overwrite(state.following, state.start)
     return i
 
 

@@ -84,10 +84,10 @@ def _longest(state) -> int:
     return max(parts, default=0)
 
 
-def _blocks(X, targets: list[np.ndarray], order) -> Iterator[list[Block]]:
+def _blocks(X, targets: np.ndarray, order) -> Iterator[Block]:
     """The rows of validated data in their order, in the layout that kernels read.
 
-    Of each part of them a block with the targets of each model.
+    Each block has a row of targets and one of predictions for each model: see `_of_each`.
     """
     ready, size = True, _VALUES_PER_BLOCK
     if not isinstance(X, np.ndarray):
@@ -103,11 +103,18 @@ def _blocks(X, targets: list[np.ndarray], order) -> Iterator[list[Block]]:
     size = max(1, size)
     for i in range(0, len(order), size):
         part = order[i : i + size]
+        margins = np.empty((len(targets), len(part)))
         if ready:
-            yield [Block(X, y, part, np.empty(len(part))) for y in targets]
+            yield Block(X, targets, part, margins)
         else:
             copied, rows, places = _copied(X, part)
-            yield [Block(copied, y[rows], places, np.empty(len(part))) for y in targets]
+            yield Block(copied, targets.take(rows, axis=1), places, margins)
+
+
+def _of_each(block: Block) -> list[Block]:
+    """The block as each model reads it."""
+    pairs = zip(block.y, block.margins, strict=True)
+    return [block._replace(y=y, margins=margins) for y, margins in pairs]
 
 
 def _by_columns(X) -> bool:
@@ -234,11 +241,11 @@ class RowStream(LinearModel):
         """Whether the order of the rows says which of them count."""
         return False
 
-    def _learn_blocks(self, blocks: list[Block]) -> int:
-        """Take in a block of each model; returns how many rows all have shown."""
-        for state, block in zip(self._states, blocks, strict=True):
-            done = self._learn_block(state, block)
-            if done < len(block.order):
+    def _learn_all(self, block: Block) -> int:
+        """Take in a block of all models; returns how many rows all have shown."""
+        for state, own in zip(self._states, _of_each(block), strict=True):
+            done = self._learn_block(state, own)
+            if done < len(own.order):
                 return done
         return done
 
@@ -331,11 +338,11 @@ class RowStream(LinearModel):
         self._watch(at_end=True)
 
     def _learn_rows(self, X, y, order) -> None:
-        for blocks in _blocks(X, one_vs_rest(y, self._n_models), order):
-            done, n = self._learn_blocks(blocks), len(blocks[0].order)
+        for block in _blocks(X, one_vs_rest(y, self._n_models), order):
+            done, n = self._learn_all(block), len(block.order)
             if done < n:
-                self._refuse(blocks[0].X, blocks[0].order[done])
-            shown = [(block.margins, block.y[block.order]) for block in blocks]
+                self._refuse(block.X, block.order[done])
+            shown = [(own.margins, own.y[own.order]) for own in _of_each(block)]
             before, self.n_samples_seen_ = self.n_samples_seen_, self.n_samples_seen_ + n
             power = 1 << self.n_samples_seen_.bit_length() - 1
             for mark in (power // 2, power):

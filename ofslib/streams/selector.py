@@ -164,8 +164,9 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
         if "classes_" in parts:  # which say how many models there are
             fresh.classes_ = self.classes_
         fresh._begin_like(parts)
-        for name in _CHECKED & vars(fresh).keys():
-            refuse_unlike(parts.get(name), vars(fresh)[name], p, name)
+        kept = fresh._parts()
+        for name in _CHECKED & kept.keys():
+            refuse_unlike(parts.get(name), kept[name], p, name)
         self._frozen = fresh._frozen
         if "_learned_with" in parts:
             self._learned_with |= learned
@@ -380,19 +381,19 @@ def labels_in(
     return classes
 
 
-def one_vs_rest(y: np.ndarray, n_models: int) -> list[np.ndarray]:
-    """The targets of each model: y itself, or of each label +1, and -1 of all others."""
+def one_vs_rest(y: np.ndarray, n_models: int) -> np.ndarray:
+    """A row of targets for each model: y itself, or of each label +1, and -1 of all others."""
     if n_models == 1:
-        return [y]
+        return y[None]
     places, weight = target_and_weight(y)
-    return [weighted(np.where(places == c, 1.0, -1.0), weight) for c in range(n_models)]
+    return weighted(np.where(places == np.arange(n_models)[:, None], 1.0, -1.0), weight)
 
 
 def weighted(target: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """Targets with their weights as kernels read them."""
     if weight is None:
         return target
-    y = np.empty(len(target), WEIGHTED)
+    y = np.empty(target.shape, WEIGHTED)
     y["target"], y["weight"] = target, weight
     return y
 
