@@ -215,7 +215,7 @@ def _times(file: str, setting: Setting, shown: Path) -> Iterator[Measured]:
 
 
 def _work(work: project.Project, setting: Setting) -> dict[str, float]:
-    return work_of(setting.spec, work.row(setting.dataset) if setting.dataset else None)
+    return work_of(setting.spec, work.row_of(setting))
 
 
 # -------------------------------------------------- rates
@@ -336,7 +336,7 @@ def plan(
         row["here"] += here
         row["shipped"] += there and not here
         row["replicates"] += [part["replicates"] for part in setting.parts]
-        row["memory_mb"] = max(row["memory_mb"], took.get(file) or setting.mem_mb)
+        row["memory_mb"] = max(row["memory_mb"], took.get(file) or work.mem_mb(setting))
         if setting.dataset in lacking and not there:
             row["without_data"] += hours
             row["missing"] = sorted({*row["missing"], setting.dataset})

@@ -118,7 +118,7 @@ def run_memory(kind):
     """Twice as much when it is tried once more: a scheduler may have stopped it for its memory."""
 
     def memory(wildcards, attempt):
-        return attempt * work.setting(wildcards.entry, wildcards.setting, kind).mem_mb
+        return attempt * work.mem_mb(work.setting(wildcards.entry, wildcards.setting, kind))
 
     return memory
 
