@@ -1,6 +1,7 @@
 """The configuration as it is shipped: tests read it without what a user has added to it."""
 
 import atexit
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -18,6 +19,16 @@ def leave_out_what_is_added(folder: Path) -> None:
     for file in (folder / "config/experiments").glob("*.yaml"):
         if file.stem not in EXPERIMENTS:
             file.unlink()
+
+
+def at_smoke(folder: Path) -> project.Project:
+    """Make smoke the usual scale of a copy of the project: its `figures/` are of another."""
+    file = folder / "config/config.yaml"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(re.sub(r"(?m)^scale: \w+$", "scale: smoke", text), encoding="utf-8")
+    work = project.load(folder)
+    assert (work.scale, work.folder) == ("smoke", "figures/smoke")
+    return work
 
 
 def load(**changes) -> project.Project:

@@ -38,7 +38,7 @@ def data(kind, n=173, p=31, seed=0, classify=True):
     return X, np.where(f > np.median(f), 1.0, -1.0) if classify else f + 1
 
 
-def agrees(model, expected, X, y):
+def assert_agrees(model, expected, X, y):
     """The model learns what the oracle learns, from dense and sparse rows."""
     coef, intercept, margins = expected
     for form in (X, sp.csr_matrix(X)):
@@ -60,10 +60,10 @@ def test_sfsa(kind, optimizer, importance):
     X, y = data(kind)
     for loss in LOSSES:
         expected = naive.sfsa(X, y, **own, loss=loss, intercept=True)
-        agrees(SFSAClassifier(**own, loss=loss, shuffle=False), expected, X, y)
+        assert_agrees(SFSAClassifier(**own, loss=loss, shuffle=False), expected, X, y)
     X, y = data(kind, classify=False)
     expected = naive.sfsa(X, y, **own, loss="squared_error", intercept=False)
-    agrees(SFSARegressor(**own, fit_intercept=False, shuffle=False), expected, X, y)
+    assert_agrees(SFSARegressor(**own, fit_intercept=False, shuffle=False), expected, X, y)
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "twins"])
@@ -75,10 +75,10 @@ def test_sgdt(kind, maturity, importance):
     X, y = data(kind)
     for loss in LOSSES:
         expected = naive.sgdt(X, y, **own, loss=loss, intercept=True)
-        agrees(SGDTClassifier(**own, loss=loss, shuffle=False), expected, X, y)
+        assert_agrees(SGDTClassifier(**own, loss=loss, shuffle=False), expected, X, y)
     X, y = data(kind, classify=False)
     expected = naive.sgdt(X, y, **own, loss="squared_error", intercept=False)
-    agrees(SGDTRegressor(**own, fit_intercept=False, shuffle=False), expected, X, y)
+    assert_agrees(SGDTRegressor(**own, fit_intercept=False, shuffle=False), expected, X, y)
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "counts"])
@@ -88,7 +88,9 @@ def test_sgdt(kind, maturity, importance):
 def test_fofs(kind, batch_size, alpha, loss):
     own = {"k": 6, "learning_rate": 0.3, "alpha": alpha, "batch_size": batch_size, "loss": loss}
     X, y = data(kind)
-    agrees(FOFSClassifier(**own, shuffle=False), naive.fofs(X, y, **own, intercept=True), X, y)
+    assert_agrees(
+        FOFSClassifier(**own, shuffle=False), naive.fofs(X, y, **own, intercept=True), X, y
+    )
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "counts"])
@@ -99,7 +101,7 @@ def test_barda(kind, alpha, k, loss):
     own = {"k": k, "learning_rate": 0.5, "alpha": alpha, "delta": 0.01, "loss": loss}
     X, y = data(kind)
     with pytest.warns(UserWarning, match="greater") if k > X.shape[1] else nullcontext():
-        agrees(
+        assert_agrees(
             BARDAClassifier(**own, shuffle=False), naive.barda(X, y, **own, intercept=True), X, y
         )
 
@@ -133,10 +135,10 @@ def test_siht(kind, batch_size):
     X, y = data(kind)
     for loss in LOSSES:
         expected = naive.siht(X, y, **own, loss=loss, intercept=True)
-        agrees(SIHTClassifier(**own, loss=loss, shuffle=False), expected, X, y)
+        assert_agrees(SIHTClassifier(**own, loss=loss, shuffle=False), expected, X, y)
     X, y = data(kind, classify=False)
     expected = naive.siht(X, y, **own, loss="squared_error", intercept=False)
-    agrees(SIHTRegressor(**own, fit_intercept=False, shuffle=False), expected, X, y)
+    assert_agrees(SIHTRegressor(**own, fit_intercept=False, shuffle=False), expected, X, y)
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "counts"])
@@ -145,7 +147,9 @@ def test_siht(kind, batch_size):
 def test_bamd(kind, alpha, loss):
     own = {"k": 6, "learning_rate": 0.5, "alpha": alpha, "delta": 0.01, "loss": loss}
     X, y = data(kind)
-    agrees(BAMDClassifier(**own, shuffle=False), naive.bamd(X, y, **own, intercept=True), X, y)
+    assert_agrees(
+        BAMDClassifier(**own, shuffle=False), naive.bamd(X, y, **own, intercept=True), X, y
+    )
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "twins"])
@@ -154,7 +158,9 @@ def test_bamd(kind, alpha, loss):
 def test_sofs(kind, k, gamma):
     own = {"k": k, "gamma": gamma}
     X, y = data(kind)
-    agrees(SOFSClassifier(**own, shuffle=False), naive.sofs(X, y, **own, intercept=True), X, y)
+    assert_agrees(
+        SOFSClassifier(**own, shuffle=False), naive.sofs(X, y, **own, intercept=True), X, y
+    )
 
 
 def test_sofs_of_two_rows_by_hand():

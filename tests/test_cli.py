@@ -452,6 +452,27 @@ def test_inspect_counts(ofs):
     assert "--task regression" in ofs("inspect y.svm")[1]
 
 
+@pytest.mark.parametrize(("count", "told"), [(100, False), (101, True)])
+def test_labels_that_are_many_numbers_are_told_and_not_listed(ofs, count, told):
+    """They may be amounts; of the labels that are learned the first ten are shown."""
+    Path("y.svm").write_text("".join(f"{i % count} {i % 7 + 1}:1\n" for i in range(2 * count)))
+    code, out, err = ofs("select y.svm -k 2 --no-cache --quiet")
+    said = f"holds {count} different numbers, each of which SFSAClassifier learns as a label; if "
+    assert code == 0 and (said in err) == told and len(err.splitlines()) == told
+    assert "selected for the labels 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 ...\n" in out
+    labels = json.loads(ofs("inspect y.svm --json")[1])["labels"]
+    assert labels == (None if told else {str(i): 2 for i in range(count)})
+    assert f"numbers from 0 to {count - 1}, " in ofs("inspect y.svm")[1]
+
+
+def test_as_many_labels_as_are_shown_are_all_shown(ofs):
+    for count, listed in ((10, True), (11, False)):
+        Path("y.svm").write_text("".join(f"{i % count} {i % 7 + 1}:1\n" for i in range(110)))
+        out = ofs("select y.svm -k 2 --no-cache --quiet")[1]
+        assert ("selected for the labels 0, 1, 2, 3, 4, 5, 6, 7, 8, 9\n" in out) == listed
+        assert ("9 (10.0 %)\n" in ofs("inspect y.svm")[1]) == listed
+
+
 def test_the_speed_of_reading_is_not_that_of_compiling(ofs, monkeypatch):
     begun, parse = [], text_module.parse_rows
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import matplotlib
 import pandas as pd
 import pytest
+import shipped
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextToPath
 
@@ -181,6 +182,23 @@ def test_committed_tables_are_those_of_the_committed_numbers(tmp_path, monkeypat
     assert {Path(file).name for file in made} == {file.name for file in COMMITTED} - other
     for file in COMMITTED:
         assert Path("figures", file.name).read_bytes() == file.read_bytes(), file.name
+
+
+def test_the_command_writes_those_of_the_committed_scale(tmp_path, monkeypatch, capsys):
+    """From any folder of the checkout; `figures/<scale>/` of the usual scale is another matter."""
+    for name in ("config", "workflow/schemas", "notebooks"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    shipped.at_smoke(tmp_path)
+    for folder, stems in (("figures", ["sfsa_table_1"]), ("figures/smoke", ["sfsa_table_2"])):
+        (tmp_path / folder).mkdir()
+        for stem in stems:
+            shutil.copy(ROOT / f"figures/{stem}.csv", tmp_path / folder)
+    monkeypatch.chdir(tmp_path / "notebooks")
+    latex.main()
+    assert capsys.readouterr().out.splitlines() == ["figures/sfsa_table_1.tex"]
+    assert [file.name for file in tmp_path.rglob("*.tex")] == ["sfsa_table_1.tex"]
+    made = (tmp_path / "figures/sfsa_table_1.tex").read_bytes()
+    assert made == (ROOT / "figures/sfsa_table_1.tex").read_bytes()
 
 
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="no pdflatex on this machine")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from test_algorithms import LOSSES, agrees, data
+from test_algorithms import LOSSES, assert_agrees, data
 
 import ofslib
 from ofslib import (
@@ -36,7 +36,7 @@ KINDS = pytest.mark.parametrize("kind", ["dense", "sparse", "counts"])
 def test_opg(kind, batch_size, l2, loss):
     own = {"l1": 0.05, "l2": l2, "learning_rate": 0.05, "batch_size": batch_size, "loss": loss}
     X, y = data(kind)
-    agrees(OPGClassifier(**own, shuffle=False), naive.opg(X, y, **own, intercept=True), X, y)
+    assert_agrees(OPGClassifier(**own, shuffle=False), naive.opg(X, y, **own, intercept=True), X, y)
 
 
 @KINDS
@@ -45,7 +45,7 @@ def test_opg(kind, batch_size, l2, loss):
 def test_rda(kind, own, loss):
     own = {"l1": 0.03, "l2": 0.0, "rho": 0.0, "gamma": 3.0, "batch_size": 5, "loss": loss} | own
     X, y = data(kind)
-    agrees(RDAClassifier(**own, shuffle=False), naive.rda(X, y, **own, intercept=True), X, y)
+    assert_agrees(RDAClassifier(**own, shuffle=False), naive.rda(X, y, **own, intercept=True), X, y)
 
 
 @KINDS
@@ -57,7 +57,7 @@ def test_truncated_gradient(kind, theta, period):
     X, y = data(kind)
     bound = {"theta": np.inf if theta is None else theta}
     expected = naive.truncated_gradient(X, y, **own | bound, intercept=True)
-    agrees(TruncatedGradientClassifier(**own, shuffle=False), expected, X, y)
+    assert_agrees(TruncatedGradientClassifier(**own, shuffle=False), expected, X, y)
 
 
 def test_truncated_gradient_of_period_one_is_opg():
@@ -73,7 +73,9 @@ def test_truncated_gradient_of_period_one_is_opg():
 def test_arda(kind, l1, loss):
     own = {"l1": l1, "learning_rate": 0.3, "delta": 0.01, "loss": loss}
     X, y = data(kind)
-    agrees(ARDAClassifier(**own, shuffle=False), naive.arda(X, y, **own, intercept=True), X, y)
+    assert_agrees(
+        ARDAClassifier(**own, shuffle=False), naive.arda(X, y, **own, intercept=True), X, y
+    )
 
 
 @KINDS
@@ -83,7 +85,7 @@ def test_ada_fobos(kind, l1, loss):
     own = {"l1": l1, "learning_rate": 0.3, "delta": 0.01, "loss": loss}
     X, y = data(kind)
     expected = naive.ada_fobos(X, y, **own, intercept=True)
-    agrees(AdaFobosClassifier(**own, shuffle=False), expected, X, y)
+    assert_agrees(AdaFobosClassifier(**own, shuffle=False), expected, X, y)
 
 
 @KINDS
@@ -92,9 +94,9 @@ def test_regression(kind):
     own = {"l1": 0.05, "l2": 0.1, "batch_size": 4}
     expected = naive.opg(X, y, **own, learning_rate=0.01, loss="squared_error", intercept=False)
     model = OPGRegressor(**own, learning_rate=0.01, fit_intercept=False, shuffle=False)
-    agrees(model, expected, X, y)
+    assert_agrees(model, expected, X, y)
     expected = naive.rda(X, y, **own, gamma=30, rho=0, loss="squared_error", intercept=False)
-    agrees(RDARegressor(**own, gamma=30, fit_intercept=False, shuffle=False), expected, X, y)
+    assert_agrees(RDARegressor(**own, gamma=30, fit_intercept=False, shuffle=False), expected, X, y)
 
 
 @KINDS

@@ -13,6 +13,8 @@ from scipy import sparse
 from ofslib._files import write_whole
 from ofslib.reproduction import archive, experiment, papers, plan, project, provenance, records
 
+FACTS = {"scale": "paper", "commit": "c", "date": "d", "with": {}, "missing": {}}
+
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
@@ -118,6 +120,56 @@ def test_the_plan_says_what_is_there_and_what_is_not_known(place):
     shutil.rmtree("results/paper/two")
     (row,) = [r for r in plan.plan(project.load(scale="paper"))[0] if r["entry"] == "two"]
     assert row["unknown"] == 1, "rows in memory were not measured"
+
+
+@pytest.mark.parametrize("state", ["fetched", "never tried for", "not fetched"])
+def test_what_needs_data_that_cannot_be_had_is_told_apart(place, state):
+    """By the record of the last try to fetch them."""
+    small_project.make_all("paper")
+    (file, setting) = list(archive.results(project.load(scale="paper")))[-1]
+    small_project.make(file, setting, cpu_s=3600.0)
+    write_whole("stamp", json.dumps(FACTS | {"took": {file: [3600.0, 200]}}))
+    provenance.update("figures/PROVENANCE.json", {"two": "stamp"})
+    shutil.rmtree("results/paper/two")
+    record = Path(records.path("ecml18_dexter"))
+    record.unlink()
+    if state != "never tried for":
+        gone = {"reason": "offline", "detail": ""} if state == "not fetched" else {}
+        records.write({"name": "ecml18_dexter", "status": state, **gone})
+    lines, said = papers.planned(project.load(scale="paper"))
+    (two,) = [row for row in said["entries"] if row["entry"] == "two"]
+    hours, lacking = two["core_hours"], state == "not fetched"
+    assert (two["runs"], two["here"]) == (1, 0) and two["left_hours"] == hours
+    assert (hours, two["without_data"])[:: -1 if lacking else 1] == pytest.approx((1, 0), abs=0.01)
+    assert said["total"]["missing"] == two["missing"] == ["ecml18_dexter"] * lacking
+    assert said["total"]["left_hours"] == hours
+    note = "Not counted: 1.00 core hours that need data which cannot be had here: ecml18_dexter."
+    assert (note in lines) == lacking and any("Not counted" in line for line in lines) == lacking
+
+
+def test_results_that_come_with_the_checkout_are_not_still_to_run(place):
+    small_project.make_all("paper")
+    work = project.load(scale="paper")
+    Path("figures").mkdir()
+    archive.pack(work, archive.shipped(work))
+    Path("results/paper/one/100.csv").unlink()
+    shutil.rmtree("results/paper/two")
+    write_whole("stamp", json.dumps(FACTS | {"took": {"results/paper/one/100.csv": [60.0, 200]}}))
+    provenance.update("figures/PROVENANCE.json", {"one": "stamp"})
+    records.write({"name": "ecml18_dexter", "status": "not fetched", "reason": "r", "detail": ""})
+    note = "Nor still to run: 2 results that come with the checkout, which ofslib papers --unpack "
+    lines, said = papers.planned(work)
+    assert note + "takes." in lines
+    total = said["total"]
+    assert (total["here"], total["shipped"], total["missing"]) == (1, 2, [])
+    assert total["left_hours"] == total["without_data"] == 0
+    lines, said = papers.planned(project.load(scale="smoke"))
+    assert said["total"]["shipped"] == 0 and not any("Nor still" in line for line in lines)
+    with Path(provenance.NOTEBOOK).open("a") as file:
+        file.write("\n")
+    archive._digest.cache_clear()
+    _, said = papers.planned(work)
+    assert said["total"]["shipped"] == 0, "made by another notebook"
 
 
 def test_times_of_figures_that_came_with_the_checkout_count(place):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import shipped
 
 from ofslib.reproduction import project, scoreboard, tables
 
@@ -48,6 +49,29 @@ def test_the_committed_tables_are_judged_by_the_rule(tmp_path):
     assert "figures/sfsa_table_1.csv" in files and "figures/ofs_table_3.csv" in files
     for file in files:
         assert (tmp_path / file).read_text() == (ROOT / file).read_text(), file
+
+
+def test_the_command_judges_the_figures_of_the_committed_scale(tmp_path, monkeypatch, capsys):
+    """Not those of the usual scale, which stand in a folder of their own."""
+    for name in ("config", "figures", "workflow", "notebooks"):
+        shutil.copytree(
+            ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.svg", "*.pdf")
+        )
+    shipped.at_smoke(tmp_path)
+    table = tmp_path / "figures/sfsa_table_1.csv"
+    right = table.read_text(encoding="utf-8")
+    assert right.count(",better,") and right.count(",worse,")
+    for place in (table, tmp_path / "figures/smoke/sfsa_table_1.csv"):
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(right.replace(",better,", ",worse,"), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    scoreboard.main(["--judge"])
+    assert table.read_text(encoding="utf-8") == right
+    assert place.read_text(encoding="utf-8") != right
+    said = capsys.readouterr().out
+    monkeypatch.chdir(ROOT)
+    scoreboard.main([])
+    assert capsys.readouterr().out == said, "judged before it was counted"
 
 
 def test_a_table_with_more_cells_than_the_list_says_is_refused(tmp_path, monkeypatch):

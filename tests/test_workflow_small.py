@@ -22,6 +22,8 @@ import pytest
 import yaml
 from checkout import CLOSED, MARKS, MIRROR, Copy, is_record, record
 
+from ofslib.reproduction import provenance
+
 pytestmark = MARKS
 
 
@@ -215,6 +217,31 @@ def test_a_data_set_that_was_missing_is_fetched_when_it_can_be(story):
     for name in REAL_PART - {"resources/tiny.json"}:
         assert story.files[name] != story.files_offline[name]
     assert story.plan_after == set()
+
+
+def test_what_a_killed_run_drew_is_noted_by_the_next_one(tiny, story):
+    """Though nothing is to be made; not a figure that was changed since."""
+    file, table = tiny.path("figures/PROVENANCE.json"), tiny.path("figures/tiny_table.csv")
+    before, stamps = file.read_bytes(), {path: path.stat() for path in (file, table)}
+    made = provenance.read(file)
+    try:
+        file.write_text('{"environments": [], "entries": {}}')
+        for entries in ({"tiny_figure"}, {"tiny_figure", "tiny_table"}):
+            if len(entries) == 1:
+                table.touch()
+            else:
+                restore(table, stamps[table])
+            done = tiny.run("figure_tiny_figure", "--cores", "1", mirror=str(tiny.mirror))
+            assert done.code == 0 and "Nothing to be done" in done.said, done.said[-3000:]
+            assert provenance.read(file) == {entry: made[entry] for entry in entries}
+    finally:
+        file.write_bytes(before)
+        for path, stamp in stamps.items():
+            restore(path, stamp)
+
+
+def restore(path, stamp):
+    os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
 
 
 def test_results_of_another_checkout_are_taken_as_made(tiny, story, tmp_path):

@@ -117,7 +117,7 @@ def pack(work: project.Project, file: str | Path) -> dict[str, str]:
     index = {"format": FORMAT, "ofslib": __version__, "scale": work.scale, "results": {}}
     content = {}
     for result in sorted(result for result, why in found.items() if not why):
-        name = result.removeprefix(f"results/{work.scale}/")
+        name = _member(work, result)
         record = Path(provenance.record_of(result)).read_text(encoding="utf-8")
         index["results"][name] = json.loads(record)
         content[name] = Path(result).read_bytes()
@@ -131,6 +131,11 @@ def pack(work: project.Project, file: str | Path) -> dict[str, str]:
             archive.writestr(member, text, zipfile.ZIP_LZMA)
     write_whole(file, packed.getvalue())
     return found
+
+
+def _member(work: project.Project, result: str) -> str:
+    """The name of a result in an archive."""
+    return result.removeprefix(f"results/{work.scale}/")
 
 
 def _counted(found: dict[str, str]) -> str:
@@ -164,17 +169,11 @@ def unpack(file: str | Path) -> tuple[project.Project, dict[str, str]]:
     if index["scale"] not in known:
         raise ValueError(f"{file} is of scale {index['scale']!r}; here are {known}")
     work = project.load(scale=index["scale"])
-    settings, found, new = dict(results(work)), {}, {}
-    for name, record in index["results"].items():
-        result = f"results/{work.scale}/{name}"
-        if result not in settings:
-            found[result] = "no setting of this scale"
-            continue
-        found[result] = differs(settings[result], record)
-        if not found[result] and state(result, settings[result]):
-            new[result] = name
+    settings, found = dict(results(work)), _reasons(work, index)
+    new = [result for result, why in found.items() if not why and state(result, settings[result])]
     with machine.claim(OWNER):
-        for result, name in new.items():
+        for result in new:
+            name = _member(work, result)
             record, dataset = index["results"][name], settings[result].dataset
             if dataset and not _pinned(dataset):
                 records.write({"name": dataset, "status": "fetched", "sha256": record["data"]})
@@ -185,6 +184,32 @@ def unpack(file: str | Path) -> tuple[project.Project, dict[str, str]]:
             write_whole(provenance.record_of(result), json.dumps(record, indent=1) + "\n")
         _let_know(work, [result for result in new if not found[result]])
     return work, found
+
+
+def shipped(work: project.Project) -> str:
+    """The archive that comes with the checkout, of the results that `figures/` shows."""
+    return f"figures/results-{work.committed}.zip"
+
+
+def to_be_had(work: project.Project) -> set[str]:
+    """The results of a scale that come with the checkout and fit; some may be here already."""
+    file = Path(shipped(work))
+    if work.scale != work.committed or not file.is_file():
+        return set()
+    index, _ = _opened(file)
+    return {result for result, why in _reasons(work, index).items() if not why}
+
+
+def _reasons(work: project.Project, index: dict[str, Any]) -> dict[str, str]:
+    """Every result of an archive -> why it does not fit; nothing if it does."""
+    settings = dict(results(work))
+    found = {f"results/{work.scale}/{name}": record for name, record in index["results"].items()}
+    return {
+        result: differs(settings[result], record)
+        if result in settings
+        else "no setting of this scale"
+        for result, record in found.items()
+    }
 
 
 def _opened(file: str | Path) -> tuple[dict[str, Any], dict[str, bytes]]:

@@ -243,8 +243,13 @@ def _width(text) -> float:
     return 1.03 * 72.27 / 72 * TextToPath().get_text_width_height_descent(shown, size, False)[0]
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """What `python -m ofslib.reproduction.latex` does."""
     os.chdir(project.find_root())
-    here = project.committed()
-    for entry in here.entries:
-        sys.stdout.writelines(f"{file}\n" for file in remake(here, entry))
+    work = project.committed()
+    for name in work.entries:
+        sys.stdout.writelines(f"{file}\n" for file in remake(work, name))
+
+
+if __name__ == "__main__":
+    main()

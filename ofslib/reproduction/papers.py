@@ -28,9 +28,10 @@ def planned(work: Project) -> Said:
     """What each entry will cost at a scale, what of it is here, and how well that is known."""
     rows, known, times = plan.plan(work)
     factor, ratio = plan.errors(known, times)
-    keys = ("runs", "here", "core_hours", "left_hours", "unknown")
+    keys = ("runs", "here", "shipped", "core_hours", "left_hours", "without_data", "unknown")
     total = {"entry": "all"} | {key: sum(row[key] for row in rows) for key in keys}
     total |= {"replicates": "", "memory_mb": max(row["memory_mb"] for row in rows)}
+    total["missing"] = sorted({name for row in rows for name in row["missing"]})
     cells = [
         [
             row["entry"],
@@ -49,6 +50,17 @@ def planned(work: Project) -> Said:
     told += f"half within a factor of {factor:.2f}, the sum {ratio:.2f} of what it was."
     if total["unknown"]:
         told += f" Of {total['unknown']} runs nothing alike was measured: 'and more'."
+    notes = []
+    if total["shipped"]:
+        notes.append(
+            f"Nor still to run: {total['shipped']} results that come with the checkout, which "
+            "ofslib papers --unpack takes."
+        )
+    if total["missing"]:
+        notes.append(
+            f"Not counted: {total['without_data']:.2f} core hours that need data which cannot be "
+            f"had here: {', '.join(total['missing'])}."
+        )
     data = {
         "scale": work.scale,
         "entries": rows,
@@ -56,7 +68,7 @@ def planned(work: Project) -> Said:
         "measured": len(known),
         "times": len(times),
     }
-    lines = [f"Scale {work.scale}", *text_table(head, cells), told]
+    lines = [f"Scale {work.scale}", *text_table(head, cells), *notes, told]
     return lines, data | {"factor": factor, "sum_ratio": ratio}
 
 
@@ -71,9 +83,9 @@ def pack(work: Project, file: str) -> Said:
 def unpack(work: Project, file: str) -> Said:
     """The results of an archive that fit this checkout, taken from it.
 
-    By default of the archive that comes with the checkout, of the results that `figures/` shows.
+    By default of the archive that comes with the checkout.
     """
-    file = file or f"figures/results-{work.committed}.zip"
+    file = file or archive.shipped(work)
     return _moved(*archive.unpack(file), f"of {file} are here", file)
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
-from ofslib.reproduction import archive, project, provenance
+from ofslib.reproduction import archive, project, provenance, records
 from ofslib.reproduction.entries import Setting, width
 from ofslib.reproduction.methods import class_of, find_class, identity
 
@@ -215,7 +215,7 @@ def _times(file: str, setting: Setting, shown: Path) -> Iterator[Measured]:
 
 
 def _work(work: project.Project, setting: Setting) -> dict[str, float]:
-    return work_of(setting.spec, work.row(setting.dataset) if setting.dataset else None)
+    return work_of(setting.spec, work.row_of(setting))
 
 
 # -------------------------------------------------- rates
@@ -306,9 +306,12 @@ def plan(
     That are runs (`measured`), and learning times of single methods (`times`).
 
     Keys of an entry: entry, runs (those that measure times among them), here (made already, and
-    still right), replicates (of its settings: the fewest and the most), core_hours, left_hours (of
-    those not here), memory_mb (the most that one of its runs took, or reserves) and unknown (runs
-    of which nothing alike was measured, so that their hours are not counted).
+    still right), shipped (not here, but to be had of the archive that comes with the checkout),
+    replicates (of its settings: the fewest and the most), core_hours, left_hours (of those neither
+    here nor shipped), memory_mb (the most that one of its runs took, or reserves), unknown (runs of
+    which nothing alike was measured, so that their hours are not counted), missing (data sets that
+    could not be had when they were last tried for) and without_data (hours of the runs that need
+    these, which are in no other count of hours; sets that were never tried for are taken as there).
 
     Raises
     ------
@@ -321,21 +324,33 @@ def plan(
             "nothing that was run here or came with the figures says what a run takes: run a part "
             "first, as snakemake --cores 8 --config scale=smoke"
         )
-    single = times(work)
+    single, packed = times(work), archive.to_be_had(work)
+    lacking = {record["name"] for record in records.missing(work.datasets)}
     rate, took = rates(known, single), {one.file: one.memory_mb for one in known}
     rows: dict[str, dict[str, Any]] = {}
     for file, setting in archive.results(work):
-        new = {"runs": 0, "here": 0, "replicates": [], "core_hours": 0.0, "left_hours": 0.0}
-        row = rows.setdefault(setting.spec["experiment"], new | {"memory_mb": 0, "unknown": 0})
-        there, own = not archive.state(file, setting), _work(work, setting)
-        hours = seconds(own, rate) / 3600
+        row = rows.setdefault(setting.spec["experiment"], _new_row())
+        here, own = not archive.state(file, setting), _work(work, setting)
+        there, hours = here or file in packed, seconds(own, rate) / 3600
         row["runs"] += 1
-        row["unknown"] += not is_known(own, rate)
-        row["here"] += there
+        row["here"] += here
+        row["shipped"] += there and not here
         row["replicates"] += [part["replicates"] for part in setting.parts]
+        row["memory_mb"] = max(row["memory_mb"], took.get(file) or work.mem_mb(setting))
+        if setting.dataset in lacking and not there:
+            row["without_data"] += hours
+            row["missing"] = sorted({*row["missing"], setting.dataset})
+            continue
+        row["unknown"] += not is_known(own, rate)
         row["core_hours"] += hours
         row["left_hours"] += 0.0 if there else hours
-        row["memory_mb"] = max(row["memory_mb"], took.get(file) or setting.mem_mb)
     for row in rows.values():
         row["replicates"] = [min(row["replicates"]), max(row["replicates"])]
     return [{"entry": name, **row} for name, row in rows.items()], known, single
+
+
+def _new_row() -> dict[str, Any]:
+    """An entry of which no run is counted yet."""
+    numbers = dict.fromkeys(["runs", "here", "shipped", "memory_mb", "unknown"], 0)
+    hours = dict.fromkeys(["core_hours", "left_hours", "without_data"], 0.0)
+    return {**numbers, "replicates": [], **hours, "missing": []}

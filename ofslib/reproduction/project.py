@@ -51,6 +51,10 @@ class Project:
         settings = self.entries[entry].timed if kind else self.entries[entry].to_run
         return next(s for s in settings if s.name == name)
 
+    def mem_mb(self, setting: Setting) -> int:
+        """Memory to reserve for the run of a setting."""
+        return setting.mem_mb(self.row_of(setting))
+
     def shown(self, entry: str, kind: str = "") -> list[Setting]:
         """Settings that an entry shows: those of its source, at the axes that `only` names.
 
@@ -133,6 +137,10 @@ class Project:
             known = sorted(self._registry)
             raise ConfigurationError(f"config/datasets.csv has no {dataset!r}, only {known}")
         return self._registry[dataset]
+
+    def row_of(self, setting: Setting) -> dict[str, Any] | None:
+        """The same of the data set that a setting reads, if any."""
+        return self.row(setting.dataset) if setting.dataset else None
 
     @cached_property
     def _registry(self) -> dict[str, dict[str, Any]]:

@@ -24,6 +24,8 @@ PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "matplotlib", "
 # What is the same for all that one machine makes between two upgrades.
 COMMON = ("machine", "system", "python", *PACKAGES)
 NOTEBOOK = "notebooks/run.ipynb"
+# Seconds between the last file that a notebook writes and its stamp: the kernel ends meanwhile.
+TOGETHER = 300
 
 
 # -------------------------------------------------- here and now
@@ -176,6 +178,46 @@ def read(file: str | os.PathLike) -> dict[str, dict[str, Any]]:
             f"{file} does not say from what each entry was made; take it from the repository "
             "again, or remove it and draw the figures anew"
         ) from error
+
+
+def later(
+    file: str | os.PathLike,
+    stamps: Mapping[str, str | os.PathLike],
+    figures: Mapping[str, Iterable[str | os.PathLike]],
+) -> dict[str, str | os.PathLike]:
+    """The stamps of what was drawn after a PROVENANCE.json was written: by a run that was killed.
+
+    Of figures only that are those of the stamp, by the times of files: neither changed since, as by
+    git, nor from before, as where the stamp is of a scale that drew into another folder.
+
+    Parameters
+    ----------
+    file : str or path
+        The PROVENANCE.json.
+    stamps, figures : mapping
+        Entry -> its stamp; the files that its notebook makes.
+    """
+    drawn = {e: _date(stamp) for e, stamp in stamps.items() if _is_of(stamp, figures[e])}
+    known = read(file) if any(drawn.values()) else {}
+    dates = {entry: facts["date"] for entry, facts in known.items()}
+    return {entry: stamps[entry] for entry, date in drawn.items() if date > dates.get(entry, "")}
+
+
+def _is_of(stamp: str | os.PathLike, figures: Iterable[str | os.PathLike]) -> bool:
+    """Whether these files are there and were written just before the stamp."""
+    try:
+        last = max(os.stat(file).st_mtime for file in figures)
+        return last <= os.stat(stamp).st_mtime <= last + TOGETHER
+    except FileNotFoundError:
+        return False
+
+
+def _date(stamp: str | os.PathLike) -> str:
+    """When it was drawn, as text that sorts by time; nothing if this is no record."""
+    try:
+        return str(json.loads(Path(stamp).read_text(encoding="utf-8"))["date"])
+    except (ValueError, TypeError, KeyError):
+        return ""
 
 
 def update(file: str | os.PathLike, stamps: Mapping[str, str | os.PathLike]) -> None:

@@ -55,6 +55,7 @@ def before_planning():
             sys.exit(f"Error: {error}")
     if any(LOCKS.glob("*")):
         return  # of another machine
+    note_drawn_before()
     for said in records.mend(work.datasets):
         print(said)
     if work.real_data == "auto":
@@ -117,7 +118,7 @@ def run_memory(kind):
     """Twice as much when it is tried once more: a scheduler may have stopped it for its memory."""
 
     def memory(wildcards, attempt):
-        return attempt * work.setting(wildcards.entry, wildcards.setting, kind).mem_mb
+        return attempt * work.mem_mb(work.setting(wildcards.entry, wildcards.setting, kind))
 
     return memory
 
@@ -199,6 +200,17 @@ def closing():
     for record in records.missing(concerned):
         reason = f"{record['status']} ({record['reason']})"
         yield f"Missing data set {record['name']}: {reason} {record['detail']}"
+
+
+def note_drawn_before():
+    """Take what an earlier run has drawn into PROVENANCE.json, if it was killed before it could.
+
+    Not by a job, nor in the end: where nothing is to be made neither takes place.
+    """
+    stamps = {entry: Path(drawn(entry)) for entry in work.entries}
+    figures = {entry: work.figures(entry) for entry in stamps}
+    if new := provenance.later(work.provenance, stamps, figures):
+        provenance.update(work.provenance, new)
 
 
 def note_drawn():
