@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import small_project
 import yaml
-from small_project import CONTENT
+from small_project import CONTENT, ROOT
 
 from ofslib._files import CorruptFile
 from ofslib.reproduction import archive, machine, project, provenance, records
@@ -221,3 +221,16 @@ def test_beside_a_living_run_nothing_is_unpacked(place, monkeypatch):
     with pytest.raises(machine.FolderInUse):
         archive.unpack("a.zip")
     assert not Path("results").exists()
+
+
+def test_the_archive_of_the_checkout_is_whole_and_of_the_scale_of_its_figures():
+    work, file = (
+        project.committed(ROOT),
+        ROOT / f"figures/results-{project.load(ROOT).committed}.zip",
+    )
+    assert file.stat().st_size < 5e6
+    index, content = archive._opened(file)
+    assert index["scale"] == work.scale
+    known = {result.removeprefix(f"results/{work.scale}/") for result, _ in archive.results(work)}
+    assert content.keys() <= known
+    assert content
