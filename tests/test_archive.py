@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import small_project
 import yaml
-from small_project import CONTENT, ROOT
+from shipped import ROOT
+from small_project import CONTENT
 
 from ofslib._files import CorruptFile
 from ofslib.reproduction import archive, machine, project, provenance, records
