@@ -20,7 +20,7 @@ CASES = [
     (SFSAClassifier(k=5, learning_rate=0.1, optimizer="adam", batch_size=3), 2),
     (AnytimeSFSAClassifier(k=5, first_maturity=20, batch_size=1), 2),
     (BARDAClassifier(k=5), 2),
-    (SFSAClassifier(k=5, multiclass="joint"), 3),
+    (SFSAClassifier(k=5, multiclass="joint", learning_rate=0.1), 3),
 ]
 
 
