@@ -58,6 +58,21 @@ def test_what_others_hold_of_a_state_stays(model, n_classes):
     assert_equal(states(other._state), held)
 
 
+def test_a_state_is_not_written_to_while_its_classes_are_read(monkeypatch):
+    """What is read are parts of its arrays, which do not tell that somebody needs the whole."""
+    model, later = learned(CASES[-1][0], 3, PARTS[:5]), iter(PARTS[5:])
+    coef, shown = model.coef_, SFSAClassifier._shown
+
+    def shown_late(self, state):
+        for part in later:  # as another thread may do
+            self.partial_fit(X[part], Y[part])
+        return shown(self, state)
+
+    monkeypatch.setattr(SFSAClassifier, "_shown", shown_late)
+    assert_equal(model.coef_, coef)
+    assert (model.coef_ != coef).any()
+
+
 @pytest.mark.parametrize("model, n_classes", CASES)
 def test_a_call_that_fails_between_others_leaves_no_trace(model, n_classes):
     whole = learned(model, n_classes, PARTS)

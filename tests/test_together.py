@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_equal
 from sklearn.base import clone
 
 from ofslib import AnytimeSFSAClassifier, SFSAClassifier, SGDTClassifier
-from ofslib._jit import kernel, nth
+from ofslib._jit import _nth_type, kernel, nth
 from ofslib.algorithms import sfsa, sgdt
 from ofslib.kernels.together import stack, unstack
 
@@ -110,9 +110,8 @@ def test_references_are_given_back():
 @compiled
 def test_one_of_them_has_the_type_of_a_state_of_its_own():
     """Else all kernels were compiled once more for it."""
-    kernel(lambda one: scale(one, 1.0))(state(0))
-    kernel(lambda states: scale(nth(states, 1), 1.0))(stack(STATES))
-    assert len(scale.called.signatures) == 1
+    # Not by what was compiled: that may come from the disk.
+    assert _nth_type(numba.typeof(stack(STATES))) == numba.typeof(state(0))
 
 
 # The models
@@ -174,9 +173,11 @@ def test_features_are_ranked_by_their_norm_over_the_classes(cls, importance):
             return naive.schedule(t, 34, 0, 12, 4, model.mu)
         return 12 if t < 34 else 4
 
-    coef, intercept = naive.joint(X, targets, left, **own)
+    # Of several scales: else their squares, times those, would rank features as norms do.
+    rows = X * np.linspace(0.3, 1.5, 12)
+    coef, intercept = naive.joint(rows, targets, left, **own)
     for form in (np.asarray, sp.csr_array):
-        model.fit(form(X), LABELS)
+        model.fit(form(rows), LABELS)
         assert_allclose(model.coef_, coef, rtol=0, atol=1e-12)
         assert_allclose(model.intercept_, intercept, rtol=1e-11)
         assert model.support_.tolist() == np.flatnonzero(coef.any(axis=0)).tolist()
