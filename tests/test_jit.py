@@ -358,7 +358,13 @@ def counted(n):
     return i
 
 
-def test_what_a_kernel_calls_is_compiled_once_and_not_for_python():
+@pytest.fixture
+def fresh(monkeypatch, tmp_path):
+    """Nothing compiled by an earlier run is at hand: what comes from disk compiles nothing."""
+    monkeypatch.setattr(_jit, "_FOLDER", tmp_path)
+
+
+def test_what_a_kernel_calls_is_compiled_once_and_not_for_python(fresh):
     """A literal 0 was a type of its own; and what Python can call takes a quarter longer."""
     assert _jit.kernel(counted)(3) == 3
     assert len(following.called.signatures) == 1 and not following.signatures
@@ -418,7 +424,7 @@ def counted_odd(n):
     return found
 
 
-def test_what_a_kernel_calls_is_optimised_and_translated_as_a_part_of_it(monkeypatch):
+def test_what_a_kernel_calls_is_optimised_and_translated_as_a_part_of_it(fresh, monkeypatch):
     """Each for itself, and then once more in each kernel that calls it, took a third longer."""
     translated, translate = [], JITCodeLibrary._finalize_specific
 
@@ -452,7 +458,7 @@ def in_front(x):
     return halved(x) + behind(x)
 
 
-def test_a_body_is_compiled_once_whoever_calls_it_as_a_part_of_the_whole(monkeypatch):
+def test_a_body_is_compiled_once_whoever_calls_it_as_a_part_of_the_whole(fresh, monkeypatch):
     """How a kernel is called itself was taken for another way to compile what it calls."""
     translated, translate = [], JITCodeLibrary._finalize_specific
 
