@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
+import compiled
 import pytest
 import shipped
 
@@ -35,8 +36,8 @@ class Copy:
     What a user has added to the configuration is left out.
     """
 
-    def __init__(self, folder, cache):
-        self.folder, self.cache = folder, cache
+    def __init__(self, folder):
+        self.folder = folder
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
             cwd=ROOT,
@@ -61,8 +62,9 @@ class Copy:
             for name, value in os.environ.items()
             if name.lower() not in PROXIES and name != MIRROR and not name.startswith("PYTEST")
         }
-        # Not below the copy: what one test compiles, the next one need not.
-        kept |= {"PYTHONPATH": str(self.folder), "NUMBA_CACHE_DIR": str(self.cache)}
+        # The user's code first; what finds compiled code lies beside this file.
+        kept["PYTHONPATH"] = os.pathsep.join([str(self.folder), str(Path(__file__).parent)])
+        kept["NUMBA_CACHE_LOCATOR_CLASSES"] = ",".join(compiled.LOCATORS)
         kept |= {"https_proxy": CLOSED, "HTTPS_PROXY": CLOSED}
         return kept | ({MIRROR: mirror} if mirror else {})
 

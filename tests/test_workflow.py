@@ -49,14 +49,9 @@ class References(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("kernels")
-
-
-@pytest.fixture(scope="module")
-def smoke(tmp_path_factory, cache):
+def smoke(tmp_path_factory):
     """A clean checkout in which `snakemake` was called once."""
-    copy = Copy(tmp_path_factory.mktemp("smoke"), cache)
+    copy = Copy(tmp_path_factory.mktemp("smoke"))
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@y", "-c", "commit.gpgsign=false"]
     for words in (["init", "-q"], ["add", "-A", "-f"], ["commit", "-q", "-m", "x"]):
         subprocess.run([*git, *words], cwd=copy.folder, check=True, stdout=subprocess.DEVNULL)
@@ -77,9 +72,9 @@ def products(work, *entries):
 
 
 @pytest.fixture(scope="module")
-def untouched(tmp_path_factory, cache):
+def untouched(tmp_path_factory):
     """A clean checkout in which nothing was run."""
-    return Copy(tmp_path_factory.mktemp("untouched"), cache)
+    return Copy(tmp_path_factory.mktemp("untouched"))
 
 
 def test_lint(untouched):
@@ -278,9 +273,9 @@ def test_smoke_once_more_does_nothing(smoke):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory, cache):
+def made(tmp_path_factory):
     """A checkout in which all is made, as far as Snakemake knows: files of any content."""
-    copy = Copy(tmp_path_factory.mktemp("made"), cache)
+    copy = Copy(tmp_path_factory.mktemp("made"))
     copy.work = work = project.load(copy.folder, scale="smoke")
     stamps = {f"results/{work.scale}/{entry}.drawn" for entry in work.entries}
     for file in products(work, *work.entries) | results_of(work) | stamps:

@@ -27,11 +27,6 @@ from ofslib.reproduction import provenance
 pytestmark = MARKS
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("kernels")
-
-
 # -------------------------------------------------- a small project of one's own
 
 HELD = '''
@@ -98,8 +93,8 @@ SCALE |= {"timing_repeats": 1, "timing_values": 0}
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory, cache):
-    copy = Copy(tmp_path_factory.mktemp("tiny"), cache)
+def tiny(tmp_path_factory):
+    copy = Copy(tmp_path_factory.mktemp("tiny"))
     shutil.rmtree(copy.path("config/experiments"))
     for name, content in {
         "config": {"scale": "tiny", "real_data": "auto", "seed": 1},
