@@ -450,6 +450,18 @@ def test_other_files_beside_a_living_run(tiny):
     assert process.returncode == 0 and tiny.path(target).is_file(), said[-3000:]
 
 
+def test_snakemake_rests_while_jobs_run(tiny):
+    """With a limit on jobs per second it looked for what to run once a second, and more."""
+    (target,) = TABLE_RUNS
+    with held(tiny, "1", "--verbose", "--prioritize", target) as process:
+        time.sleep(3.5)
+        tiny.path("hold").unlink()
+        process.terminate()
+        said, _ = process.communicate(timeout=300)
+    looked = re.findall(r"Ready jobs: (\d+)", said)
+    assert looked == ["2"]
+
+
 def test_an_empty_scale_is_no_scale(tiny):
     done = tiny.run("-n", mirror=str(tiny.mirror), scale="")
     assert done.code != 0 and "config/config.yaml" in done.said and "scale: None" in done.said

@@ -26,10 +26,6 @@ def bound_by_machine():
         cores = workflow.global_resources["_cores"].value
         if cores is not None and workflow.global_resources.get("slots").value is None:
             workflow.register_resource("_cores", min(cores, machine.cores()))
-        # A limit on jobs per second makes Snakemake look once a second for what to run, and once
-        # more a second after each job that ends: by and by half a core did nothing else.
-        if workflow.scheduling_settings:
-            workflow.scheduling_settings.max_jobs_per_timespan = None
         for name, limit in {"slots": machine.cores(), "mem_mb": machine.memory_mb()}.items():
             if workflow.global_resources.get(name).value is None:
                 workflow.register_resource(name, limit)
@@ -45,6 +41,10 @@ def before_planning():
     # Files that a kill left unfinished are made again, as --rerun-incomplete says. Snakemake reads
     # a default for it from a top-level folder `profiles` or `default` only.
     workflow.dag_settings.force_incomplete = True
+    # A limit on jobs per second makes Snakemake look once a second for what to run, and once more a
+    # second after each job that ends: by and by half a core did nothing else. A cluster may want it.
+    if workflow.nodes is None and workflow.scheduling_settings:
+        workflow.scheduling_settings.max_jobs_per_timespan = None
     to_run = workflow.executor_plugin and not (workflow.dryrun or workflow.touch)
     if not (to_run and workflow.is_main_process):
         return
