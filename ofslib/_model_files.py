@@ -149,8 +149,8 @@ def refuse_unlike(found, fresh, p: int, name: str = "it") -> None:
     """ValueError if what was read is not of the kind of the same part of a fresh object.
 
     Types, and types and shapes of arrays, are to be the same; where a fresh array has the length 0
-    or 1 it may have grown. Kernels check no index: those of features are to be below `p`, and no
-    more in use than there are.
+    or 1 it may have grown, not shrunk. Kernels check no index: those of features are to be below
+    `p`, and no more in use than there are.
     """
     both_numbers = isinstance(found, float) and isinstance(fresh, float)
     if type(found) is not type(fresh) and not both_numbers:
@@ -159,7 +159,7 @@ def refuse_unlike(found, fresh, p: int, name: str = "it") -> None:
     if isinstance(fresh, np.ndarray):
         lengths = zip(found.shape, fresh.shape, strict=False)
         same = found.dtype == fresh.dtype and found.ndim == fresh.ndim
-        if not same or any(a != b and b > 1 for a, b in lengths):
+        if not same or any(a < b or (a > b > 1) for a, b in lengths):
             kinds = [f"{array.dtype} of the shape {array.shape}" for array in (found, fresh)]
             raise ValueError(f"{name} is {kinds[0]}, not {kinds[1]}")
     elif isinstance(fresh, tuple) and fresh:

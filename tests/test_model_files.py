@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -440,6 +441,22 @@ def changed_arrays(path, model, find, change):
 
     model.save(path)
     forged(path, members=members)
+
+
+@pytest.mark.parametrize("cls", [ofslib.SFSAClassifier, ofslib.OPGRegressor, ofslib.SOFSClassifier])
+def test_an_array_without_the_one_element_it_has_is_refused(tmp_path, cls):
+    """Compiled code would write where it should be; of any array of one element."""
+    model = cls(k=K).fit(X, targets(cls()))
+    model.save(tmp_path / "whole")
+    arrays = encoded(model)[1]
+    places = [i for i, array in enumerate(arrays) if array.shape == (1,)]
+    assert places
+    for place in places:
+        empty = io.BytesIO()
+        np.save(empty, arrays[place][:0])
+        path = shutil.copy(tmp_path / "whole", tmp_path / "model")
+        forged(path, members=lambda content, i=place, a=empty: {f"{i}.npy": a.getvalue()})
+        refused(cls, path, "of the shape (0,)")
 
 
 def assign(place, value):

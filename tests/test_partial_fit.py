@@ -1,6 +1,7 @@
 """`partial_fit` learns in a copy of the state, in memory that it finds once, not in each call."""
 
 import copy
+import itertools
 import pickle
 
 import numpy as np
@@ -9,8 +10,10 @@ from numpy.testing import assert_equal
 from sklearn.base import BaseEstimator
 
 from ofslib import AnytimeSFSAClassifier, BARDAClassifier, SFSAClassifier
+from ofslib._model_files import _Writer
 from ofslib.streams import selector
-from ofslib.streams.row_stream import _unused
+from ofslib.streams.memory import _unused
+from ofslib.streams.row_stream import RowStream
 
 X = np.random.default_rng(0).standard_normal((60, 30))
 Y = np.where(X[:, 0] > 0, 1, np.where(X[:, 1] > 0, 2, 3))
@@ -71,6 +74,65 @@ def test_a_state_is_not_written_to_while_its_classes_are_read(monkeypatch):
     monkeypatch.setattr(SFSAClassifier, "_shown", shown_late)
     assert_equal(model.coef_, coef)
     assert (model.coef_ != coef).any()
+
+
+@pytest.mark.parametrize("model, n_classes", CASES)
+def test_what_others_see_meanwhile_is_the_model_before(model, n_classes, monkeypatch, tmp_path):
+    """Threads that predict or save while a third one learns, which needs no lock to do so."""
+    model, sums = learned(model, n_classes, PARTS[:3]), RowStream._sums
+    before, seen = (model.coef_, model.online_loss_, model.n_samples_seen_), []
+
+    def look(self, *block):
+        model.save(tmp_path / "model")
+        saved = type(model).load(tmp_path / "model")
+        for one in (model, saved, pickle.loads(pickle.dumps(model)), copy.copy(model)):
+            seen.append((one.coef_, one.online_loss_, one.n_samples_seen_))
+        return sums(self, *block)
+
+    monkeypatch.setattr(RowStream, "_sums", look)
+    model.partial_fit(X[12:], np.minimum(Y[12:], n_classes))
+    assert seen and (model.coef_ != before[0]).any()
+    for each in seen:
+        assert_equal(each, before)
+
+
+@pytest.mark.parametrize("model, n_classes", CASES)
+def test_a_file_is_of_the_moment_when_it_was_begun(model, n_classes, monkeypatch, tmp_path):
+    """Its arrays are written long after they were gathered."""
+    model, gather = learned(model, n_classes, PARTS[:3]), _Writer.__init__
+    held = [array.copy() for array in states(model._state)]
+
+    def gather_and_learn(self, owner):
+        gather(self, owner)
+        for part in PARTS[3:7]:  # as another thread may do
+            owner.partial_fit(X[part], np.minimum(Y[part], n_classes))
+
+    monkeypatch.setattr(_Writer, "__init__", gather_and_learn)
+    model.save(tmp_path / "model")
+    assert_equal(states(type(model).load(tmp_path / "model")._state), held)
+
+
+FORMS = {
+    "two": ({}, 2),
+    "three": ({}, 3),
+    "three, joint": ({"multiclass": "joint"}, 3),
+    "two, forgetting": ({"forget": 20}, 2),
+    "three, joint, forgetting": ({"multiclass": "joint", "forget": 20}, 3),
+    "two, Adam": ({"optimizer": "adam"}, 2),
+}
+
+
+@pytest.mark.parametrize("one, other", [*itertools.permutations(FORMS, 2)])
+def test_after_a_fit_of_another_form_it_learns_as_if_new(one, other):
+    (before, few), (given, many) = FORMS[one], FORMS[other]
+    plain = {"multiclass": "ovr", "forget": None, "optimizer": "sgd"}
+    new = SFSAClassifier(k=5, learning_rate=0.1, batch_size=3, shuffle=False)
+    model = learned(copy.deepcopy(new).set_params(**before), few, PARTS)
+    for each in (model, new):
+        each.set_params(**plain | given).fit(X, np.minimum(Y, many))
+        for part in PARTS[:4]:
+            each.partial_fit(X[part], np.minimum(Y[part], many))
+    assert_equal(states(model._state), states(new._state))
 
 
 @pytest.mark.parametrize("model, n_classes", CASES)

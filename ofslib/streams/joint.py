@@ -49,8 +49,7 @@ class JointClassifier(RowClassifier):
     def _models(self):
         if not self.__sklearn_is_fitted__() or not self._joint:
             return super()._models()
-        held = self._state  # that nobody else writes to it meanwhile; its parts would not tell
-        return best_models([self._shown(state) for state in unstack(held)])
+        return best_models([self._shown(state) for state in self._states])
 
     def _learn_all(self, block):
         if not self._joint:
@@ -67,7 +66,9 @@ class JointClassifier(RowClassifier):
     def _parts(self):
         # In a file each class has arrays of its own, as in those of other methods.
         parts = super()._parts()
-        return parts | {"_state": self._states} if "_state" in parts and self._joint else parts
+        if "_state" in parts and self._joint:
+            parts["_state"] = unstack(parts["_state"])
+        return parts
 
     def _restore(self, parts):
         super()._restore(parts)

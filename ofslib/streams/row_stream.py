@@ -1,10 +1,8 @@
 """Row streams."""
 
 import copy
-import sys
 from collections.abc import Callable, Iterator
 from typing import ClassVar, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES, LOSSES, Loss, total
 from ofslib.kernels.rows import CSR, ROWS, Block, Moments, copy_rows
+from ofslib.streams.memory import copied, keep
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
     POSITIVE,
@@ -22,7 +21,6 @@ from ofslib.streams.parameters import (
     param,
     read_parameters,
 )
-from ofslib.streams.relay import overwrite
 from ofslib.streams.selector import (
     Classifier,
     LinearModel,
@@ -158,23 +156,6 @@ def _all_finite(state) -> bool:
         # A sum takes no memory; too large a one may be of numbers that are not.
         return state.dtype.kind != "f" or bool(np.isfinite(state.sum()) or np.isfinite(state).all())
     return all(map(_all_finite, state))
-
-
-def _fits(state, memory) -> bool:
-    """Whether the arrays of a state can be copied into others."""
-    if isinstance(state, np.ndarray):
-        return state.shape == memory.shape
-    return all(map(_fits, state, memory))
-
-
-def _references(held: list) -> int:
-    return sys.getrefcount(held[0])
-
-
-_NO_OTHERS = _references([object()])
-# Of each learner the state before the last: to find as much memory anew takes longer than to write
-# to it. It is no attribute, which would be copied and kept with the others.
-_unused: WeakKeyDictionary = WeakKeyDictionary()
 
 
 def _too_large(state) -> bool:
@@ -316,22 +297,14 @@ class RowStream(LinearModel):
         self._end()
 
     def _learn_more(self, X, y) -> None:
-        # What stood before stays, should the rows be refused.
-        before = self._state
-        self._state, self._online = self._copied_state(), self._online.copy()
-        self._plan(self._n_rows_in_all)
-        self._learn_rows(X, y, np.arange(X.shape[0]))
-        self._watch(at_end=False)
-        _unused[self] = before
-
-    def _copied_state(self):
-        memory = [_unused.pop(self, None)]
-        # A copy of the estimator, or who predicts meanwhile, may have it.
-        usable = memory[0] is not None and _references(memory) <= _NO_OTHERS
-        if not (usable and _fits(self._state, memory[0])):
-            return copy.deepcopy(self._state)
-        overwrite(memory[0], self._state)
-        return memory[0]
+        # It stays as it stands, for who predicts or saves meanwhile, and should rows be refused.
+        learner, before = copy.copy(self), self._state
+        learner._state, learner._online = copied(self, before), self._online.copy()
+        learner._plan(self._n_rows_in_all)
+        learner._learn_rows(X, y, np.arange(X.shape[0]))
+        learner._watch(at_end=False)
+        vars(self).update(vars(learner))
+        keep(self, before)
 
     def _end(self):
         self._finish_all()

@@ -386,7 +386,13 @@ def one_vs_rest(y: np.ndarray, n_models: int) -> np.ndarray:
     if n_models == 1:
         return y[None]
     places, weight = target_and_weight(y)
-    return weighted(np.where(places == np.arange(n_models)[:, None], 1.0, -1.0), weight)
+    signs = np.empty((n_models, len(y)), y.dtype)
+    target, own = target_and_weight(signs)
+    for c in range(n_models):  # one by one, as all at once would take half as much memory again
+        target[c] = np.where(places == c, 1.0, -1.0)
+    if own is not None:
+        own[...] = weight
+    return signs
 
 
 def weighted(target: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
