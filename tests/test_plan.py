@@ -172,6 +172,17 @@ def test_results_that_come_with_the_checkout_are_not_still_to_run(place):
     assert said["total"]["shipped"] == 0, "made by another notebook"
 
 
+def test_a_damaged_archive_of_the_checkout_is_said_and_not_counted(place):
+    small_project.make_all("paper")
+    work = project.load(scale="paper")
+    archive.pack(work, archive.shipped(work))
+    assert archive.to_be_had(work)
+    write_whole(archive.shipped(work), b"half of it")
+    with pytest.warns(UserWarning, match=r"results-paper\.zip is no whole archive .* not counted"):
+        rows, _, _ = plan.plan(work)
+    assert rows and not any(row["shipped"] for row in rows)
+
+
 def test_times_of_figures_that_came_with_the_checkout_count(place):
     took = {f"results/smoke/one/100{end}": [50.0, 300] for end in (".csv",)}
     took |= {"results/paper/two/ecml18-dexter.csv": [20.0, 400]}
@@ -185,6 +196,9 @@ def test_times_of_figures_that_came_with_the_checkout_count(place):
     provenance.update("figures/PROVENANCE.json", {"two": "stamp"})
     known = plan.measured(project.load())
     assert [one.file for one in known] == ["results/smoke/one/100.csv"], "one took no time"
+    small_project.make_all("paper")
+    known = {one.file for one in plan.measured(project.load())}
+    assert "results/paper/two/ecml18-dexter.csv" in known, "run here since, with the data set"
 
 
 def test_learning_times_of_results_and_else_of_figures_tell_of_single_methods(place):
@@ -223,7 +237,7 @@ def test_a_run_without_its_data_set_tells_nothing(place):
     assert file in {one.file for one in plan.measured(project.load())}
     small_project.make(file, setting, cpu_s=0.5)
     assert file not in {one.file for one in plan.measured(project.load())}
-    assert provenance.of_figure("paper", [file])["took"] == {}
+    assert provenance.of_figure("paper", [file], [])["took"] == {}
 
 
 def test_averages_of_a_split_set_are_summed_up_once_and_of_all_products():

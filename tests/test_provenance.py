@@ -1,5 +1,6 @@
 """Which figures a PROVENANCE.json lacks: those that a run drew before it was killed."""
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -11,28 +12,35 @@ from ofslib.reproduction import provenance
 FILE, STAMP = "figures/PROVENANCE.json", "results/standard/one.drawn"
 FIGURES = ["figures/one.csv", "figures/one.svg"]
 FACTS = {"scale": "standard", "commit": "c", "with": {}, "missing": {}}
+CONTENTS = {
+    "one.csv": hashlib.sha256(b"a").hexdigest(),
+    "one.svg": hashlib.sha256(b"b").hexdigest(),
+}
 OLD, DRAWN, NEW = (f"2026-01-0{day}T00:00:00+00:00" for day in (1, 2, 3))
-CLOCK = 1_000_000.0
 
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
     """Two figures and their stamp, as a run that was killed leaves them."""
     monkeypatch.chdir(tmp_path)
-    write(FIGURES[0], "a", CLOCK)
-    write(FIGURES[1], "b", CLOCK + 1)
-    write(STAMP, json.dumps(FACTS | {"date": DRAWN}), CLOCK + 2)
+    write(FIGURES[0], "a")
+    write(FIGURES[1], "b")
+    stamp()
 
 
-def write(file, text, at):
+def write(file, text):
     Path(file).parent.mkdir(parents=True, exist_ok=True)
     Path(file).write_text(text)
-    os.utime(file, (at, at))
+
+
+def stamp(without=(), **other):
+    facts = FACTS | {"date": DRAWN, "figures": CONTENTS} | other
+    write(STAMP, json.dumps({name: fact for name, fact in facts.items() if name not in without}))
 
 
 def know(date, entry="one"):
     """A PROVENANCE.json that says when an entry was drawn."""
-    write("known", json.dumps(FACTS | {"date": date, "scale": "paper"}), CLOCK)
+    write("known", json.dumps(FACTS | {"date": date, "scale": "paper"}))
     provenance.update(FILE, {entry: "known"})
 
 
@@ -62,27 +70,42 @@ def test_without_a_file_it_is_taken_too():
     assert not Path(FILE).exists() and later() == {"one": STAMP}
 
 
+def test_times_of_files_do_not_matter():
+    """Copies have others, and `--touch` gives new ones."""
+    os.utime(FIGURES[0], (4e9, 4e9))
+    assert later() == {"one": STAMP}
+    write(FIGURES[0], "of another commit")
+    os.utime(STAMP, (4e9, 4e9))
+    assert later() == {}
+
+
 @pytest.mark.parametrize(
     "change",
     [
-        lambda: os.utime(FIGURES[0], (CLOCK + 3, CLOCK + 3)),
-        lambda: [os.utime(file, (CLOCK - 3600, CLOCK - 3600)) for file in FIGURES],
+        lambda: write(FIGURES[0], "from git since"),
+        lambda: [write(file, "standard") for file in FIGURES],
+        lambda: stamp(figures=CONTENTS | {"one.pdf": "0"}),
         lambda: Path(FIGURES[1]).unlink(),
         lambda: Path(STAMP).unlink(),
-        lambda: write(STAMP, "", CLOCK + 2),
-        lambda: write(STAMP, '{"date": "2026-01', CLOCK + 2),
-        lambda: write(STAMP, "[1]", CLOCK + 2),
-        lambda: write(STAMP, '{"scale": "standard"}', CLOCK + 2),
+        lambda: write(STAMP, ""),
+        lambda: write(STAMP, '{"date": "2026-01'),
+        lambda: write(STAMP, "[1]"),
+        lambda: stamp(without=("date",)),
+        lambda: stamp(without=("with", "missing")),
+        lambda: stamp(without=("figures",)),
     ],
     ids=[
         "one file came from git since",
         "the stamp is of figures in another folder",
+        "the entry had another file",
         "one file is gone",
         "a fresh checkout has no stamp",
         "empty stamp",
         "half a stamp",
         "a stamp that is a list",
         "a stamp without a date",
+        "a stamp with a date only",
+        "a stamp of an early version",
     ],
 )
 def test_what_is_not_surely_of_the_stamp_is_not_taken(change):

@@ -13,6 +13,7 @@ import re
 import struct
 import subprocess
 import sys
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -192,11 +193,18 @@ def shipped(work: project.Project) -> str:
 
 
 def to_be_had(work: project.Project) -> set[str]:
-    """The results of a scale that come with the checkout and fit; some may be here already."""
+    """The results of a scale that come with the checkout and fit; some may be here already.
+
+    A warning, and none, if their archive is damaged or of another format.
+    """
     file = Path(shipped(work))
     if work.scale != work.committed or not file.is_file():
         return set()
-    index, _ = _opened(file)
+    try:
+        index, _ = _opened(file)
+    except (CorruptFile, _OtherFormat) as error:
+        warnings.warn(f"{error}; its results are not counted", stacklevel=2)
+        return set()
     return {result for result, why in _reasons(work, index).items() if not why}
 
 

@@ -24,8 +24,8 @@ PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "matplotlib", "
 # What is the same for all that one machine makes between two upgrades.
 COMMON = ("machine", "system", "python", *PACKAGES)
 NOTEBOOK = "notebooks/run.ipynb"
-# Seconds between the last file that a notebook writes and its stamp: the kernel ends meanwhile.
-TOGETHER = 300
+# What each record of figures has.
+_WHOLE = {"scale", "commit", "date", "with", "missing"}
 
 
 # -------------------------------------------------- here and now
@@ -113,7 +113,9 @@ def of_result(
 # -------------------------------------------------- figures
 
 
-def of_figure(scale: str, results: Iterable[str], **asked: Any) -> dict[str, Any]:
+def of_figure(
+    scale: str, results: Iterable[str], figures: Iterable[str], **asked: Any
+) -> dict[str, Any]:
     """The record of the figures of an entry that were just drawn.
 
     Parameters
@@ -121,12 +123,14 @@ def of_figure(scale: str, results: Iterable[str], **asked: Any) -> dict[str, Any
     scale : str
     results : iterable of str
         The files of results that they show.
+    figures : iterable of str
+        Their own files, of which the names and the sha256 are kept.
     **asked : Any
         What else the configuration was asked for: seed, real_data.
     """
     made = {f: json.loads(Path(record_of(f)).read_text(encoding="utf-8")) for f in results}
     runs = list(made.values())
-    facts = {"scale": scale, **asked, **_split(here())}
+    facts = {"scale": scale, **asked, **_split(here()), "figures": _contents(figures)}
     facts["missing"] = {name: why for run in runs for name, why in run["missing"].items()}
     whole = {file: run for file, run in made.items() if not run["missing"]}
     facts["took"] = {file: [run["cpu_s"], run["memory_mb"]] for file, run in whole.items()}
@@ -145,6 +149,11 @@ def of_figure(scale: str, results: Iterable[str], **asked: Any) -> dict[str, Any
     return facts
 
 
+def _contents(files: Iterable[str | os.PathLike]) -> dict[str, str]:
+    """The sha256 of files, by their names without folders."""
+    return {Path(f).name: hashlib.sha256(Path(f).read_bytes()).hexdigest() for f in files}
+
+
 def _split(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Commit and date, and what is common to many results as one item, "with"."""
     own = {key: facts[key] for key in ("commit", "date")}
@@ -154,9 +163,10 @@ def _split(facts: Mapping[str, Any]) -> dict[str, Any]:
 def read(file: str | os.PathLike) -> dict[str, dict[str, Any]]:
     """The records of all entries in a PROVENANCE.json; none if there is no such file.
 
-    Each has scale, commit and date (of the drawing), with (the machine and the packages), missing
-    (data sets), took (file of results -> seconds of processor and MB) and runs, if it shows any:
-    number, commit (all of theirs), from, to (dates), cpu_hours, memory_mb and with (a list).
+    Each has scale, commit and date (of the drawing), with (the machine and the packages), figures
+    (file -> sha256; not if drawn by an early version), missing (data sets), took (file of results
+    -> seconds of processor and MB) and runs, if it shows any: number, commit (all of theirs), from,
+    to (dates), cpu_hours, memory_mb and with (a list).
 
     Raises
     ------
@@ -187,8 +197,8 @@ def later(
 ) -> dict[str, str | os.PathLike]:
     """The stamps of what was drawn after a PROVENANCE.json was written: by a run that was killed.
 
-    Of figures only that are those of the stamp, by the times of files: neither changed since, as by
-    git, nor from before, as where the stamp is of a scale that drew into another folder.
+    Of figures only whose content is that which the stamp tells: they may have changed since, as by
+    git, and a stamp may be of a scale that drew into another folder.
 
     Parameters
     ----------
@@ -197,27 +207,20 @@ def later(
     stamps, figures : mapping
         Entry -> its stamp; the files that its notebook makes.
     """
-    drawn = {e: _date(stamp) for e, stamp in stamps.items() if _is_of(stamp, figures[e])}
+    drawn = {entry: _drawn(stamp, figures[entry]) for entry, stamp in stamps.items()}
     known = read(file) if any(drawn.values()) else {}
     dates = {entry: facts["date"] for entry, facts in known.items()}
     return {entry: stamps[entry] for entry, date in drawn.items() if date > dates.get(entry, "")}
 
 
-def _is_of(stamp: str | os.PathLike, figures: Iterable[str | os.PathLike]) -> bool:
-    """Whether these files are there and were written just before the stamp."""
+def _drawn(stamp: str | os.PathLike, figures: Iterable[str | os.PathLike]) -> str:
+    """When these figures were drawn, as text that sorts by time; nothing if not by this stamp."""
     try:
-        last = max(os.stat(file).st_mtime for file in figures)
-        return last <= os.stat(stamp).st_mtime <= last + TOGETHER
-    except FileNotFoundError:
-        return False
-
-
-def _date(stamp: str | os.PathLike) -> str:
-    """When it was drawn, as text that sorts by time; nothing if this is no record."""
-    try:
-        return str(json.loads(Path(stamp).read_text(encoding="utf-8"))["date"])
-    except (ValueError, TypeError, KeyError):
+        facts = json.loads(Path(stamp).read_text(encoding="utf-8"))
+        same = facts["figures"] == _contents(figures) and _WHOLE <= facts.keys()
+    except (OSError, ValueError, TypeError, KeyError):
         return ""
+    return facts["date"] if same else ""
 
 
 def update(file: str | os.PathLike, stamps: Mapping[str, str | os.PathLike]) -> None:

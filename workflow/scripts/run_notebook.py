@@ -188,7 +188,8 @@ def write_down(job, **measured: float | None) -> None:
         facts = provenance.of_result(job.output[0], spec, files, record, **measured)
     elif file := job.output.get("drawn"):
         results = [*job.input.results, *job.input.times]
-        facts = provenance.of_figure(given["scale"], results, **given["changes"])
+        figures = [figure for figure in job.output if figure != file]
+        facts = provenance.of_figure(given["scale"], results, figures, **given["changes"])
     else:
         return
     write_whole(file, json.dumps(facts, indent=1) + "\n")
