@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
@@ -18,7 +19,9 @@ from test_experiment import setting
 from ofslib import (
     AdaFobosClassifier,
     ARDAClassifier,
+    BAMDClassifier,
     BARDAClassifier,
+    FOFSClassifier,
     OFSARegressor,
     OLSthRegressor,
     OnlineLassoRegressor,
@@ -29,8 +32,10 @@ from ofslib import (
     SFSARegressor,
     SGDTClassifier,
     SGDTRegressor,
+    SIHTClassifier,
     SIHTRegressor,
     SOFSClassifier,
+    TruncatedGradientClassifier,
 )
 from ofslib.averages import RunningAverages
 from ofslib.datasets import Dataset
@@ -85,6 +90,32 @@ def test_a_run_that_diverges_says_so_once_and_what_to_do():
     advised = 1 / np.square(X).sum(axis=1).mean()
     assert not said(SGDTRegressor(k=10, learning_rate=advised, random_state=0).fit, X, y)
     assert not said(SFSARegressor(k=10, random_state=0).fit, X, y)
+
+
+@pytest.mark.parametrize("rate", [1e3, 1e9])
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(SFSAClassifier(loss=loss) for loss in ("log_loss", "hinge")),
+        SGDTClassifier(),
+        SIHTClassifier(),
+        FOFSClassifier(),
+        OPGClassifier(),
+        TruncatedGradientClassifier(),
+        BARDAClassifier(),
+        BAMDClassifier(),
+    ],
+)
+def test_steps_far_too_large_for_labels_are_said(model, rate):
+    """By chance it is right about more rows than a constant; or it is, with losses of any size."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((4000, 200))
+    for y in (rng.random(4000) < 0.5, X[:, :5].sum(axis=1) + rng.standard_normal(4000) > 0):
+        one, *_ = said(clone(model).set_params(k=10, learning_rate=rate, random_state=0).fit, X, y)
+        assert "than a model without features" in one and f"learning_rate={rate}" in one
+        assert "smaller" in one
+        right = "predicts worse" not in one
+    assert right or isinstance(model, (FOFSClassifier, OPGClassifier, TruncatedGradientClassifier))
 
 
 def test_it_is_an_error_before_anything_is_infinite():

@@ -217,21 +217,19 @@ def test_a_data_set_that_was_missing_is_fetched_when_it_can_be(story):
 def test_what_a_killed_run_drew_is_noted_by_the_next_one(tiny, story):
     """Though nothing is to be made; not a figure that was changed since."""
     file, table = tiny.path("figures/PROVENANCE.json"), tiny.path("figures/tiny_table.csv")
-    before, stamps = file.read_bytes(), {path: path.stat() for path in (file, table)}
+    before = {path: (path.read_bytes(), path.stat()) for path in (file, table)}
     made = provenance.read(file)
     try:
         file.write_text('{"environments": [], "entries": {}}')
         for entries in ({"tiny_figure"}, {"tiny_figure", "tiny_table"}):
-            if len(entries) == 1:
-                table.touch()
-            else:
-                restore(table, stamps[table])
+            table.write_bytes(b"changed" if len(entries) == 1 else before[table][0])
+            restore(table, before[table][1])
             done = tiny.run("figure_tiny_figure", "--cores", "1", mirror=str(tiny.mirror))
             assert done.code == 0 and "Nothing to be done" in done.said, done.said[-3000:]
             assert provenance.read(file) == {entry: made[entry] for entry in entries}
     finally:
-        file.write_bytes(before)
-        for path, stamp in stamps.items():
+        for path, (content, stamp) in before.items():
+            path.write_bytes(content)
             restore(path, stamp)
 
 

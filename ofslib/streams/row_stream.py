@@ -35,6 +35,8 @@ from ofslib.streams.selector import (
 # are not in the layout that kernels read (the copy then stays in the processor's cache).
 _VALUES_PER_BLOCK = 2**24
 _VALUES_PER_COPY = 2**18
+# A loss so many times that of no features says that steps are too large, whatever the score.
+_FAR = 10.0
 # Rows after which it is asked whether the model has been worse than nothing since.
 _WINDOW = 1000
 
@@ -369,11 +371,15 @@ class RowStream(LinearModel):
         """What to say if it was over these rows, or nothing."""
         empty = sums.weight * total(int(Loss[self.loss]), np.zeros(1), np.ones(1))
         constant = max(sums.positive, sums.negative)
-        # The mean of so few losses may be that much off by chance.
-        if sums.loss <= (1.0 + 3.0 / np.sqrt(sums.rows)) * empty or sums.score >= constant:
+        # The mean of so few losses, or the score of a constant, may be that much off by chance.
+        chance = 3.0 * np.sqrt(constant * (1.0 - constant / sums.weight)) if constant else 0.0
+        tells = sums.score >= constant + chance
+        too_large = (_FAR if tells else 1.0 + 3.0 / np.sqrt(sums.rows)) * empty
+        if sums.loss <= too_large:
             return ""
+        what = "has a far larger loss" if tells else "predicts worse"
         return (
-            f"{type(self).__name__} predicts worse than a model without features: over the last "
+            f"{type(self).__name__} {what} than a model without features: over the last "
             f"{sums.rows:.0f} of {self.n_samples_seen_} rows online_loss_ is "
             f"{sums.loss / sums.rows:.3g} against {empty / sums.rows:.3g}, online_score_ "
             f"{sums.score / sums.weight:.3g} against {constant / sums.weight:.3g}. {self._advice()}"
