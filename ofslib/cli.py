@@ -58,14 +58,13 @@ def _methods(wanted: str | None = None) -> dict[str, Method]:
     from sklearn.base import is_classifier, is_regressor
 
     found: dict[str, Method] = {}
-    # By their names, as to import all of them takes longer than to read a small file.
-    streams = {"RowStream": "rows", "AverageStream": "averages", "ScoredSelector": "all at once"}
     for name in sorted(name for names in ofslib.ESTIMATORS.values() for name in names):
         if wanted not in (None, _short(name)):
             continue
         cls = getattr(ofslib, name)
-        bases = [kind.__name__ for kind in cls.__mro__]
-        stream = next((word for base, word in streams.items() if base in bases), "columns")
+        stream = "columns" if hasattr(cls, "partial_fit_columns") else "all at once"
+        if hasattr(cls, "partial_fit"):
+            stream = "averages" if hasattr(cls, "averages_") else "rows"
         tests = {"classification": is_classifier, "regression": is_regressor}
         tasks = [task for task, is_for in tests.items() if is_for(cls())]
         if stream == "columns" and hasattr(cls, "coef_"):  # whose loss decides

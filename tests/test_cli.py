@@ -24,6 +24,7 @@ import ofslib
 from ofslib import cli, fit_stream
 from ofslib.datasets import download, open_stream
 from ofslib.datasets import text as text_module
+from ofslib.reproduction import provenance
 from ofslib.streams import checkpoint as checkpoint_module
 
 ROOT = Path(__file__).parents[1]
@@ -495,6 +496,30 @@ def test_methods_are_all_there(ofs):
     assert head.split() == ["method", "stream", "task", "cost"] and len(rows) == len(found)
 
 
+def test_methods_are_told_with_what_they_read_and_are_for():
+    found = cli._methods()
+    columns = {name for name, method in found.items() if method.stream == "columns"}
+    assert columns == {
+        "alpha-investing",
+        "async-online-substitution",
+        "grafting",
+        "online-coordinate-descent",
+        "online-leverage",
+        "online-proximal",
+        "online-substitution",
+        "projected-gradient",
+    }
+    others = {"laplacian-score", "ridge-leverage", "sparse-embedding", "uniform"}
+    assert {name for name, method in found.items() if method.stream == "all at once"} == others
+    assert found["renewable-fsa"].stream == "rows"
+    assert found["ofsa"].stream == found["knockoffs"].stream == "averages"
+    for name, method in found.items():
+        for task, cls in method.classes.items():
+            ends = {"classification": "Classifier", "regression": "Regressor"}
+            if name not in columns:  # whose loss decides
+                assert cls.endswith(ends.get(task, "")), (name, task)
+
+
 def test_every_method_of_rows_can_be_selected_with():
     for name, method in cli._methods().items():
         for task in method.classes if method.stream in ("rows", "averages") else ():
@@ -535,7 +560,11 @@ def test_papers_are_listed_in_a_checkout_only(ofs, monkeypatch):
         code == 0 and found["figure_sfsa_table_1"]["notebook"] == "notebooks/recovery_table.ipynb"
     )
     made = (ROOT / "figures/barda_figure_1.csv").is_file()
-    assert found["figure_barda_figure_1"]["status"] == ("made" if made else "not made")
+    scale = provenance.read(ROOT / "figures/PROVENANCE.json")["barda_figure_1"]["scale"]
+    one = found["figure_barda_figure_1"]
+    assert one["scale"] == (scale if made else None)
+    expected = "made" if scale == json.loads(out)["scale"] else f"made ({scale})"
+    assert one["status"] == (expected if made else "not made")
     out = ofs("papers")[1]
     assert all(target in out for target in found)
 

@@ -4,22 +4,25 @@ import os
 from typing import Any
 
 from ofslib._printing import text_table
-from ofslib.reproduction import archive, plan
+from ofslib.reproduction import archive, plan, provenance
 from ofslib.reproduction.project import Project
 
 Said = tuple[list[str], dict[str, Any]]
 
 
 def listed(work: Project) -> Said:
-    """Every table and figure: what makes it, and whether it is made."""
-    data = []
+    """Every table and figure: what makes it, and whether it is made, and at which scale."""
+    data, known = [], provenance.read(work.root / work.provenance)
     for name, entry in work.entries.items():
         made = all((work.root / file).is_file() for file in work.figures(name))
         runs = [(work.root / file).is_file() for file in work.inputs(name)]
         row = {"source": entry.spec["source"], "target": f"figure_{name}"}
-        row |= {"notebook": work.notebook(name), "status": "made" if made else "not made"}
+        scale = known.get(name, {}).get("scale", work.scale) if made else None
+        status = "not made" if scale is None else "made" + f" ({scale})" * (scale != work.scale)
+        row |= {"notebook": work.notebook(name), "status": status, "scale": scale}
         data.append(row | {"runs": len(runs), "runs_made": sum(runs)})
-    cells = [[*list(row.values())[:4], f"{row['runs_made']} of {row['runs']}"] for row in data]
+    first = ("source", "target", "notebook", "status")
+    cells = [[*map(row.get, first), f"{row['runs_made']} of {row['runs']}"] for row in data]
     head = ["table or figure", "snakemake target", "notebook", work.scale, "runs here"]
     return text_table(head, cells), {"scale": work.scale, "papers": data}
 

@@ -83,13 +83,18 @@ def _judged(figures: Path, table: str) -> pd.DataFrame:
     files = [figures / f"{table}{end}.csv" for end in ("", "_time")]
     parts = [pd.read_csv(file) for file in files if file.is_file()]
     made = pd.concat(parts) if parts else pd.DataFrame()
-    if "same" in made:  # sizes of data sets
-        same, other = made["same"].eq(True), made["same"].eq(False)
-        made["verdict"] = np.where(same, "agrees", tables.NO_VERDICT)
-        made["why"] = made["why"].where(~other, "another data set")
+    if "same" in made:
+        made = judged_sizes(made)
+        made["why"] = made["why"].where(made["same"].ne(False), "another data set")
     if "verdict" not in made:
         return pd.DataFrame()
     return made[made["reading"] == made["reading"].iloc[-1]] if "reading" in made else made
+
+
+def judged_sizes(table: pd.DataFrame) -> pd.DataFrame:
+    """Sizes of data sets with their verdicts: the same, or not to be compared."""
+    same = table["same"].eq(True)
+    return table.assign(verdict=np.where(same, "agrees", tables.NO_VERDICT))
 
 
 def scoreboard(work: project.Project | None = None) -> pd.DataFrame:

@@ -18,7 +18,7 @@ import pandas as pd
 
 from ofslib._files import write_whole
 from ofslib.reproduction import looks, overview, project, tables
-from ofslib.reproduction.scoreboard import scoreboard
+from ofslib.reproduction.scoreboard import judged_sizes, scoreboard
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 NOT_AXES = {"reading", "method", "metric"}
@@ -55,6 +55,22 @@ def shown_cell(cell: dict[str, Any]) -> dict[str, str]:
     return shown | {"why": why if len(why) > LONG else ""}
 
 
+def unlike(table: pd.DataFrame, caption: str) -> dict[str, Any]:
+    """Cells each of which is of a kind of its own, as orders of growth or sizes of data sets: what
+    they are of a row, the kind a column."""
+    key = "method" if "method" in table else "title"
+    rows = {name: {} for name in table[key]}
+    for cell in table.astype(object).fillna("").astype(str).to_dict("records"):
+        why, paper = cell["why"], cell["paper"] and f"paper {cell['paper']}"
+        below = [paper, why if len(why) <= LONG else tables.reason(why)]
+        shown = {"ours": cell["ours"] or "–", "verdict": cell["verdict"]}
+        shown |= {"paper": "; ".join(filter(None, below)), "why": why if len(why) > LONG else ""}
+        rows[cell[key]][cell["metric"]] = shown
+    kinds = [*dict.fromkeys(table["metric"])]
+    shown = [(name, [row.get(kind) for kind in kinds]) for name, row in rows.items()]
+    return {"caption": caption, "axes": key, "methods": kinds, "rows": shown}
+
+
 def plain(table: pd.DataFrame, caption: str) -> dict[str, Any]:
     """A table without verdicts, as it is."""
     return {"caption": caption, "html": table.to_html(index=False, border=0, na_rep="")}
@@ -70,6 +86,10 @@ def blocks(work: project.Project, name: str, drawn: dict[str, pd.DataFrame]) -> 
                 found.append(plain(tables.tally(table, by), "Verdicts, and how sharp they are"))
             for (*reading, metric), part in table.groupby(by, sort=False):
                 found.append(block(part, ": ".join([*reading, tables.caption(metric)])))
+        elif "measured" in table:
+            found.append(unlike(table.rename(columns={"measured": "ours"}), spec["title"]))
+        elif "same" in table:
+            found.append(unlike(judged_sizes(table), spec["title"]))
         elif "verdict" in table:
             continue
         elif "k" in table and "dataset" in table:
@@ -228,7 +248,8 @@ def section(work: project.Project, row: dict[str, Any], items: list[dict]) -> di
     content = row | {"links": links, "readings": source.spec["readings"], "errata": own}
     content["made"] = told(row["made"]) if row["made"] else ""
     drawn = overview.drawn(work, name)
-    said = [table for table in drawn.values() if "strict" not in table and "verdict" in table]
+    cells = {"strict", "measured"}  # of tables, which are shown one by one
+    said = [table for table in drawn.values() if "verdict" in table and not cells & {*table}]
     content["claims"] = [claim for table in said for claim in claims(table)]
     if not drawn:
         return content
