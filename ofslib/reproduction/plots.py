@@ -16,6 +16,7 @@ import pandas as pd
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from ofslib._files import write_whole
+from ofslib.reproduction import tables
 from ofslib.reproduction.claims import NO_BOUND
 from ofslib.reproduction.legibility import HardToRead, faults
 from ofslib.reproduction.looks import COLOURS, COLUMN, PAGE, TITLES, in_order, look, plain, shades
@@ -290,12 +291,17 @@ def _folded(title: str, letters: int) -> str:
 def bound_curves(ax, results: pd.DataFrame, logarithmic: Mapping | None = None) -> None:
     """Median over the runs against x, one line a curve; the middle 80 % of the runs are marked.
 
+    What a run did not find is larger than all that was found: there is no median where half of the
+    runs did not, and no upper end of the band where a tenth did not.
     `logarithmic`: what is 0 or less, or less than its `lowest`, stands as a mark on the lower edge.
     """
     lowest = -np.inf if logarithmic is None else logarithmic.get("lowest", 0.0)
-    for curve, own in results.groupby("method"):
-        height = own.groupby("x")["value"]
-        low, middle, high = (height.quantile(q).dropna() for q in (0.1, 0.5, 0.9))
+    for curve, own in tables.never_found(results).groupby("method"):
+        # Between a number and infinity there is none.
+        height = own["value"].clip(upper=_HUGE).groupby(own["x"])
+        spread = pd.DataFrame({q: height.quantile(q) for q in (0.1, 0.5, 0.9)}).dropna()
+        spread = spread[spread[0.5] < _HUGE / 1e6]
+        low, middle, high = (spread[q].where(spread[q] < _HUGE / 1e6) for q in spread)
         style, seen = _bound_style(curve), middle.where(middle > lowest)
         few = len(middle) <= 20  # points that can be told from each other
         if "marker" in style and few:
@@ -387,6 +393,7 @@ def log_ticks(axis) -> None:
 
 # -------------------------------------------------- times and speed-up
 
+_HUGE = 1e300  # stands for infinity
 _MARKERS = {"processes": "o", "threads": "s", "model": "D", "model, network": "^"}
 _TASKS = {
     "squared_error": ("Regression", {"ls": "-"}, "mean $y^2$"),
