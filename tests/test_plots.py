@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 from matplotlib.text import Text
 
-from ofslib.reproduction import legibility, looks, plots, project
+from ofslib.reproduction import legibility, looks, plots, project, tables
 
 ROOT = Path(__file__).parents[1]
 matplotlib.use("agg")
-NAN = float("nan")
+NAN, INF = float("nan"), float("inf")
 
 
 @pytest.fixture(autouse=True)
@@ -226,6 +226,7 @@ def test_what_is_not_above_0_is_marked_on_the_edge_of_a_logarithmic_panel():
     heights = {1: 0.5, 10: -1.0, 100: 0.0, 1000: 0.2}
     rows = [("T", x, "printed", r, h) for x, h in heights.items() for r in range(3)]
     results = pd.DataFrame(rows, columns=["panel", "x", "method", "replicate", "value"])
+    results["note"] = None
     fig, ax = plt.subplots()
     plots.bound_curves(ax, results, {})
     line, edge, _ = ax.lines
@@ -233,6 +234,21 @@ def test_what_is_not_above_0_is_marked_on_the_edge_of_a_logarithmic_panel():
     assert edge.get_xydata().tolist() == [[10, 0], [100, 0]] and edge.get_marker() == "v"
     plots.bound_curves(ax, results)
     assert ax.lines[-1].get_xydata()[:, 1].tolist() == list(heights.values())
+    plt.close(fig)
+
+
+def test_what_half_of_the_runs_do_not_find_has_no_median():
+    """By what is left, the method that finds the features once in ten runs would be the best."""
+    never, law = "does not apply: not found in half of the runs up to 4", "does not apply: no law"
+    found = {1: 10, 2: 6, 3: 5, 4: 1, 5: 0}  # of ten runs
+    rows = [(x, r, 1.0 if r < n else NAN, never) for x, n in found.items() for r in range(10)]
+    rows += [(6, r, NAN, law) for r in range(10)]
+    results = pd.DataFrame(rows, columns=["x", "replicate", "value", "note"]).assign(method="a")
+    fig, ax = plt.subplots()
+    plots.bound_curves(ax, results, {})
+    assert ax.lines[0].get_xydata().tolist() == [[1, 1], [2, 1]] and len(ax.lines) == 1
+    heights = tables.summarise(tables.never_found(results)).groupby("x")["median"].first()
+    assert heights.to_dict() == {1: 1, 2: 1, 3: INF, 4: INF, 5: INF}
     plt.close(fig)
 
 
