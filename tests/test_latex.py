@@ -92,6 +92,7 @@ def test_several_tables_have_labels_of_their_own():
         ("a^b", r"a\textasciicircum{}b"),
         ("a~b", r"a\textasciitilde{}b"),
         ("a<b", "a$<$b"),
+        ("±: a", r"$\pm$: a"),
         ("55.0⁺ (0.1)", "55.0$^{+}$ (0.1)"),
         ("55.0⁽⁺⁾", "55.0$^{(+)}$"),
         ("˜ unresolved", r"$^{\sim}$~unresolved"),
@@ -130,10 +131,12 @@ def test_long_words_are_folded_and_what_a_part_lacks_is_left_out():
     )
     table = pd.DataFrame({f"kind {i}": ["a" * 30, "", "b", ""] for i in range(6)}, index=rows)
     table.loc[("A", "ours"), "kind 0"] = "c"
-    first, *others = tabulars(latex.written({"one": table}, "it"))
+    text = latex.written({"one": table}, "it")
+    first, *others = tabulars(text)
     names = [[row[0][0] for row in part[1:]] for part in (first, *others)]
     folded = ["Doe, Roe and Moe", r"\& others (2027)!"]
     assert others and names == [["A", "", *folded]] + [["A", *folded]] * len(others)
+    assert text.count(r"\addlinespace") == 1, "between what has several rows"
     assert latex._lines("O(max(n^2 log(n) log(p), k p) + d)") == [
         "O(max(n^2 log(n) log(p),",
         "k p) + d)",

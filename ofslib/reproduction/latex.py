@@ -34,7 +34,7 @@ PREAMBLE = r"""% In the preamble: \usepackage{booktabs}. This file is UTF-8.
 """
 
 _LETTERS = {"–": "--", "×": r"$\times$", "≤": r"$\leq$", "≥": r"$\geq$", "−": "$-$"}
-_LETTERS |= {"<": "$<$", ">": "$>$", "|": "$|$"}
+_LETTERS |= {"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$"}
 _LETTERS |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 _LETTERS |= {sign: "\\" + sign for sign in "&%$#_{}"}
 _MARK = re.compile(f"([{''.join(map(chr, tables.RAISED.values()))}]+)")
@@ -175,9 +175,10 @@ def _tabular(wide: pd.DataFrame) -> str:
 
 def _rows(wide: pd.DataFrame) -> list[str]:
     """The rows line by line; what stands before a row is said where it changes."""
-    lines, before, levels = [], None, wide.index.nlevels
-    for key, row in zip(_keys(wide), wide.itertuples(index=False), strict=True):
-        if before is not None and levels > 1 and key[0] != before[0]:
+    lines, before, levels, keys = [], None, wide.index.nlevels, _keys(wide)
+    is_grouped = levels > 1 and len({key[0] for key in keys}) < len(keys)
+    for key, row in zip(keys, wide.itertuples(index=False), strict=True):
+        if before is not None and is_grouped and key[0] != before[0]:
             lines.append(r"\addlinespace")
         new = next((i for i in range(levels) if before is None or key[i] != before[i]), levels - 1)
         shown = ["" if i < new else part for i, part in enumerate(key)]
