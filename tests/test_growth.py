@@ -121,9 +121,30 @@ def test_printed_words_stand_beside_what_is_measured():
     assert table["why"].tolist()[2:] == [
         *("a bound", "not one of our methods", "no result at this scale", "dash")
     ]
-    wide = orders.layout(table).droplevel(1, axis=1)
-    assert wide.loc[("X", "time"), "measured"] == "n^1.00 p^2.00 -"
-    assert wide["paper"].tolist() == ["O(n p)", "O(p)", "Slow", "O(n)", "O(n)", "–"]
+    wide = orders.layout(table)
+    assert wide.index.tolist() == [("X", "paper"), ("X", "ours"), ("Y", "paper"), ("Z", "paper")]
+    assert wide.loc[("X", "paper")].tolist() == ["O(n p)", "O(p)", "Slow", "–"]
+    assert wide.loc[("X", "ours")].tolist() == ["n^1.00 p^2.00⁻", "p^1.00", "", ""]
+    assert list(wide) == ["Time", "Memory", "Regret", "Update"]
+    assert orders.caption("It", table) == "It. ⁻ worse, no mark: agrees, or nothing to compare"
+
+
+def test_what_is_measured_of_several_methods_has_its_interval_and_a_row_each():
+    published = pd.DataFrame(
+        [("X", "time", "words", "")], columns=["method", "metric", "value", "note"]
+    )
+    powers = {("A", "time_s", "n"): 1.5, ("B", "time_s", "n"): -0.001}
+    measured = orders.exponents(results(powers, 0.2))
+    columns = {"time": {"metric": "time_s", "sizes": ["n"]}}
+    table = orders.beside(published, measured, {"X": ["A", "B"]}, columns, {})
+    # As above: Student's quantile 12.706 times a standard error of 0.1
+    assert table["measured"].tolist() == ["A: n^1.50±1.27; B: n^0.00±1.27"]
+    assert orders.layout(table)["Time"].to_dict() == {
+        ("X", "paper"): "words",
+        ("X", "A"): "n^1.50±1.27",
+        ("X", "B"): "n^0.00±1.27",
+    }
+    assert orders.caption("It", table) == "It. ±: half of the 95 % interval"
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])

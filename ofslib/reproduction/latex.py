@@ -8,8 +8,8 @@ import re
 import sys
 import textwrap
 from collections.abc import Mapping
-from functools import cache
-from itertools import groupby
+from functools import cache, partial
+from itertools import groupby, zip_longest
 from pathlib import Path
 
 import matplotlib
@@ -20,19 +20,21 @@ from matplotlib.textpath import TextToPath
 
 from ofslib._files import write_whole
 from ofslib.datasets.registry import registry
-from ofslib.reproduction import project, tables
+from ofslib.reproduction import formulas, orders, project, tables
 
 # A text block of 6.5 by 9 inches, in points of TeX; of its height, what a caption leaves.
 WIDTH, HEIGHT = 6.5 * 72.27, 7.5 * 72.27
 SIZE, LINE, SEP, GAP = 9.0, 11.0, 3.0, 10.0
 HEADING = 14  # letters of a line of a heading
+LONGEST = 32  # letters of a line of a cell
+SMALL = 0.8  # width of a letter that is raised beside one that is not
 
 PREAMBLE = r"""% In the preamble: \usepackage{booktabs}. This file is UTF-8.
 % Nine points on a text block of 6.5 in by 9 in; a table that is larger is in parts.
 """
 
 _LETTERS = {"–": "--", "×": r"$\times$", "≤": r"$\leq$", "≥": r"$\geq$", "−": "$-$"}
-_LETTERS |= {"<": "$<$", ">": "$>$", "|": "$|$"}
+_LETTERS |= {"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$"}
 _LETTERS |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 _LETTERS |= {sign: "\\" + sign for sign in "&%$#_{}"}
 _MARK = re.compile(f"([{''.join(map(chr, tables.RAISED.values()))}]+)")
@@ -58,10 +60,13 @@ def remake(work: project.Project, name: str) -> list[str]:
     made, spec = [], work.entries[name].spec
     for stem in (f[:-4] for f in work.figures(name) if f.endswith(".tex")):
         table = pd.read_csv(f"{stem}.csv") if Path(f"{stem}.csv").is_file() else pd.DataFrame()
-        if {"method", "verdict"} <= set(table) and spec["notebook"] != "complexities":
+        title = f"{spec['source']}. {spec['title']}"
+        if spec["notebook"] == "complexities" and len(table):
+            save({orders.caption(title, table): orders.layout(table)}, stem)
+        elif {"method", "verdict"} <= set(table):
             save(cells(work, name, table), stem)
         elif spec["notebook"] == "data_sets" and len(table):
-            save({f"{spec['source']}. {spec['title']}": tables.sizes(table)}, stem)
+            save({title: tables.sizes(table)}, stem)
         else:
             continue
         made.append(f"{stem}.tex")
@@ -94,7 +99,8 @@ def written(layouts: Mapping[str, pd.DataFrame], label: str) -> str:
     ----------
     layouts : mapping
         Caption -> table of texts. Columns may have two levels; those of one name on the first, a
-        method's, stay together.
+        method's, stay together. Formulas in words are set as such (`formulas`), long texts are
+        folded, and rows that are blank in a part are left out of it.
     label : str
         The labels are ``tab:label``, or ``tab:label:1`` and so on if there are several tables.
 
@@ -120,12 +126,29 @@ def written(layouts: Mapping[str, pd.DataFrame], label: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """A text as LaTeX shows it letter by letter; marks of verdicts are raised."""
+    """A text as LaTeX shows it letter by letter; marks of verdicts are raised, formulas are set."""
     parts = _MARK.split(str(text))
-    plain = ["".join(_LETTERS.get(letter, letter) for letter in part) for part in parts[::2]]
+    plain = [_plain(part) for part in parts[::2]]
     marks = [mark.translate(_LOWERED).replace("~", r"\sim") for mark in parts[1::2]]
     after = [re.sub("^ (?=[^(])", "~", part) for part in plain[1:]]
     return plain[0] + "".join(f"$^{{{m}}}${a}" for m, a in zip(marks, after, strict=True))
+
+
+def _plain(text: str) -> str:
+    if formulas.is_formula(text):
+        return formulas.typeset(text)
+    return "".join(_LETTERS.get(letter, letter) for letter in text)
+
+
+def _lines(text: str) -> list[str]:
+    """A long text in as few lines as it takes, of even length; a formula is cut after commas."""
+    if len(text) <= LONGEST:
+        return [text]
+    if formulas.is_formula(_MARK.sub("", text)):
+        return re.split("(?<=,) ", text)
+    cut = partial(textwrap.wrap, text, break_long_words=False, break_on_hyphens=False)
+    few = len(cut(LONGEST))
+    return next(lines for width in range(1, LONGEST + 1) if len(lines := cut(width)) == few)
 
 
 def _tabular(wide: pd.DataFrame) -> str:
@@ -140,21 +163,35 @@ def _tabular(wide: pd.DataFrame) -> str:
         stack = rf"\shortstack{{{stack}}}" if r"\\" in stack else stack
         above += rf" & \multicolumn{{{wide_by}}}{{c}}{{{stack}}}"
         rules += rf"\cmidrule(lr){{{at + 1}-{at + wide_by}}}" if wide_by > 1 else ""
-        form += rf"@{{\hspace{{{GAP:g}pt}}}}" + "r" * wide_by
+        sides = "".join(_aligned(wide.iloc[:, i - levels]) for i in range(at, at + wide_by))
+        form += rf"@{{\hspace{{{GAP:g}pt}}}}{sides}"
         at += wide_by
     lines = [rf"\begin{{tabular}}{{@{{}}{form}@{{}}}}", r"\toprule"]
     below = " & ".join([names, *(escaped(side) for _, side in columns)])
     lines += [rf"{above} \\{rules}"] * any(method for method, _ in columns)
-    lines += [rf"{below} \\"] * (not is_flat) + [r"\midrule"]
-    before = None
-    for key, row in zip(_keys(wide), wide.itertuples(index=False), strict=True):
-        if before is not None and levels > 1 and key[0] != before[0]:
+    lines += [rf"{below} \\"] * (not is_flat) + [r"\midrule", *_rows(wide)]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+
+
+def _rows(wide: pd.DataFrame) -> list[str]:
+    """The rows line by line; what stands before a row is said where it changes."""
+    lines, before, levels, keys = [], None, wide.index.nlevels, _keys(wide)
+    is_grouped = levels > 1 and len({key[0] for key in keys}) < len(keys)
+    for key, row in zip(keys, wide.itertuples(index=False), strict=True):
+        if before is not None and is_grouped and key[0] != before[0]:
             lines.append(r"\addlinespace")
         new = next((i for i in range(levels) if before is None or key[i] != before[i]), levels - 1)
-        shown = ["" if i < new else escaped(part) for i, part in enumerate(key)]
-        lines.append(" & ".join([*shown, *(escaped(cell) for cell in row)]) + r" \\")
+        shown = ["" if i < new else part for i, part in enumerate(key)]
+        for line in zip_longest(*map(_lines, [*shown, *row]), fillvalue=""):
+            lines.append(" & ".join(map(escaped, line)) + r" \\")
         before = key
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+    return lines
+
+
+def _aligned(column: pd.Series) -> str:
+    """Numbers stand at the right, words and formulas at the left."""
+    is_words = any(cell[:1].isalpha() or formulas.is_formula(cell) for cell in column)
+    return "l" if is_words else "r"
 
 
 def _pair(column) -> tuple[str, str]:
@@ -186,15 +223,24 @@ def _pages(wide: pd.DataFrame) -> list[list[pd.DataFrame]]:
     pages, left = [[]], HEIGHT
     for part in _parts(wide):
         top = LINE * (3 + max(len(_heading(_pair(column)[0])) for column in part))
-        fits = int((HEIGHT - top) / LINE)
-        for rows in np.array_split(np.arange(len(part)), max(1, -(-len(part) // fits))):
-            height = top + LINE * len(rows)
+        tall = _heights(part)
+        fits = int((HEIGHT - top) / LINE) - tall.max(initial=1) + 1
+        lines = np.array_split(np.arange(tall.sum()), max(1, -(-tall.sum() // fits)))
+        cuts = np.searchsorted(tall.cumsum() - tall, [own[0] for own in lines[1:]])
+        for rows in np.split(np.arange(len(part)), np.unique(cuts[cuts < len(part)])):
+            height = top + LINE * tall[rows].sum()
             if height > left and pages[-1]:
                 pages.append([])
                 left = HEIGHT
             pages[-1].append(part.iloc[rows])
             left -= height
     return pages
+
+
+def _heights(wide: pd.DataFrame) -> np.ndarray:
+    """Of each row, how many lines it takes."""
+    rows = zip(_keys(wide), wide.itertuples(index=False), strict=True)
+    return np.array([max(len(_lines(text)) for text in (*key, *row)) for key, row in rows], int)
 
 
 def _parts(wide: pd.DataFrame) -> list[pd.DataFrame]:
@@ -214,7 +260,7 @@ def _parts(wide: pd.DataFrame) -> list[pd.DataFrame]:
         else:
             raise ValueError(f"columns wider than a page at 9 points: one of {kind}")
         parts += tried
-    return parts
+    return [part[(part != "").any(axis=1)] for part in parts]
 
 
 def _table_width(wide: pd.DataFrame) -> float:
@@ -233,12 +279,25 @@ def _table_width(wide: pd.DataFrame) -> float:
     return sum(widths) + between
 
 
+def _width(text: str) -> float:
+    """Width of a text in points, of the longest of its lines."""
+    return max(map(_line_width, _lines(text)))
+
+
+def _line_width(line: str) -> float:
+    plain = _MARK.sub("", line)
+    if not formulas.is_formula(plain):
+        return _letters_width(line)
+    base, raised = formulas.outline(plain)
+    return _letters_width(base) + SMALL * _letters_width(raised + line.removeprefix(plain))
+
+
 @cache
-def _width(text) -> float:
-    """Width of a text in points, in Computer Modern at 9: 3 % wider than that at 10, scaled."""
+def _letters_width(text: str) -> float:
+    """Width in points, in Computer Modern at 9: 3 % wider than that at 10, scaled."""
     font = Path(matplotlib.get_data_path(), "fonts/ttf/cmr10.ttf")
     # The font has letters of ASCII where they are looked for, and a digit is as wide as a dash.
-    shown = re.sub("[^ -~]", "0", str(text))
+    shown = re.sub("[^ -~]", "0", text)
     size = FontProperties(fname=font, size=SIZE)
     return 1.03 * 72.27 / 72 * TextToPath().get_text_width_height_descent(shown, size, False)[0]
 

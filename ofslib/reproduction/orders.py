@@ -1,19 +1,19 @@
 """Orders of growth: what the papers print, beside the exponents that are measured."""
 
 import re
-import textwrap
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 from typing import Any
 
 import pandas as pd
 
+from ofslib.reproduction import tables
 from ofslib.reproduction.claims import bound_slopes
 
 # Half-way to the next half power: what caches, small sizes and logarithms do is less.
 TOLERANCE = 0.25
 _ALL = 99  # decades: all sizes count
-_MARKS = {"better": " +", "worse": " -", "unresolved": " ?"}
+_MARKS = {"better": "+", "worse": "-", "unresolved": "~"}
+_MARKS = {word: mark.translate(tables.RAISED) for word, mark in _MARKS.items()}
 
 
 def exponents(results: pd.DataFrame) -> pd.DataFrame:
@@ -85,7 +85,8 @@ def beside(
     Returns
     -------
     DataFrame
-        Columns method, metric, paper, measured, verdict, why.
+        Columns method, metric, paper, measured (powers, ± half of their 95 % interval), verdict,
+        why.
     """
     rows = []
     for cell in published.itertuples():
@@ -111,7 +112,7 @@ def _judged(cell, measured, labels, column):
     for label in labels:
         seen = own.loc[[(label, size) for size in sizes if (label, size) in own.index]]
         name = f"{label}: " if len(labels) > 1 else ""
-        words.append(name + " ".join(f"{at[1]}^{one.slope:.2f}" for at, one in seen.iterrows()))
+        words.append(name + " ".join(_power(at[1], one) for at, one in seen.iterrows()))
         if expected and len(seen) == len(sizes):
             verdicts += [verdict(expected[at[1]], one.low, one.high) for at, one in seen.iterrows()]
     row = {"measured": "; ".join(words)}
@@ -122,16 +123,38 @@ def _judged(cell, measured, labels, column):
     return row | {"verdict": next(word for word in order if word in verdicts), "why": ""}
 
 
+def _power(size: str, one: pd.Series) -> str:
+    """A size with its exponent and half of the interval, which is none where bytes are counted."""
+    half = (one.high - one.low) / 2
+    return f"{size}^{one.slope:z.2f}" + (f"±{half:.2f}" if half > 1e-6 else "")
+
+
 def layout(table: pd.DataFrame) -> pd.DataFrame:
-    """The cells of `beside` line by line, in the order of the paper; long ones in several lines."""
-    rows = []
+    """The cells of `beside` as the paper prints them, ours below, with the marks of `caption`.
+
+    Where several of our methods are of one row of the paper's, each has a row of its own.
+    """
+    rows: dict[tuple[str, str], dict[str, str]] = {}
     for cell in table.itertuples():
-        paper = textwrap.wrap(cell.paper, 24) if isinstance(cell.paper, str) else ["–"]
-        ours = (cell.measured + _MARKS.get(cell.verdict, "")).split("; ")
-        for number, (left, right) in enumerate(zip_longest(paper, ours, fillvalue="")):
-            first = [cell.method, cell.metric] if number == 0 else ["", ""]
-            rows.append([*first, left, right])
-    wide = pd.DataFrame(rows, columns=["method", "column", "paper", "measured"])
-    wide = wide.set_index(["method", "column"])
-    wide.columns = pd.MultiIndex.from_product([wide.columns, [""]])
-    return wide.rename_axis(columns=["", ""])
+        kind = cell.metric[:1].upper() + cell.metric[1:]
+        paper = cell.paper if isinstance(cell.paper, str) else "–"
+        rows.setdefault((cell.method, "paper"), {})[kind] = paper
+        for words in cell.measured.split("; ") if isinstance(cell.measured, str) else []:
+            label, _, shown = words.rpartition(": ")
+            mark = _MARKS.get(cell.verdict, "") if shown else ""
+            rows.setdefault((cell.method, label or "ours"), {})[kind] = shown + mark
+    index = pd.MultiIndex.from_tuples(rows, names=["method", ""])
+    wide = pd.DataFrame(list(rows.values()), index=index, dtype=object).fillna("")
+    return wide[(wide != "").any(axis=1)]
+
+
+def caption(title: str, table: pd.DataFrame) -> str:
+    """What stands above `layout`: the title, and what signs and marks mean that are shown."""
+    shown = table[table["measured"].fillna("") != ""]
+    marked = [word for word in _MARKS if word in set(shown["verdict"])]
+    is_measured = any("±" in words for words in shown["measured"])
+    said = ["±: half of the 95 % interval"] * is_measured
+    if marked:
+        words = [f"{_MARKS[word]} {word}" for word in marked]
+        said.append(", ".join([*words, "no mark: agrees, or nothing to compare"]))
+    return ". ".join([title, *said])
