@@ -12,7 +12,7 @@ from ofslib.reproduction.looks import TITLES, in_order
 # Differences without practical meaning, and whether they are a share of the published value.
 TOLERANCE = {"DR": (5.0, False), "RMSE": (0.05, True), "AUC": (0.02, False)}
 TOLERANCE |= {"accuracy": (2.0, False), "R2": (0.02, False)}
-# How the note begins of a run that found nothing.
+# What the note of a run says that found nothing at any height.
 NOT_FOUND = "not found in"
 LOWER_IS_BETTER = {"RMSE", "time_s"}
 SUMMARY = ("ours", "sd", "median", "replicates", "se")
