@@ -43,7 +43,7 @@ from ofslib.kernels.losses import Loss, value
 from ofslib.reproduction import experiment, tracking
 from ofslib.reproduction.methods import learn
 from ofslib.simulate import Changing, Drifting, Equicorrelated
-from ofslib.streams.row_stream import least_of_constants
+from ofslib.streams.row_stream import Sums, least_of_constants
 
 
 def correlated(n=1000, p=1000):
@@ -116,6 +116,19 @@ def test_steps_far_too_large_for_labels_are_said(model, rate):
         assert "smaller" in one
         right = "predicts worse" not in one
     assert right or isinstance(model, (FOFSClassifier, OPGClassifier, TruncatedGradientClassifier))
+
+
+@pytest.mark.parametrize("right, says", [(1, True), (94, True), (96, False), (-1, True)])
+def test_a_score_that_chance_gives_excuses_no_loss(right, says):
+    """Half of 4000 labels: 95 rows more than these are three standard errors."""
+    model = SGDTClassifier().partial_fit(np.eye(2), [0, 1])
+    sums = Sums._make(np.zeros(len(Sums._fields)))._replace(rows=4000.0, total=4000.0)
+    sums = sums._replace(loss=2 * 4000 * np.log(2), score=2000.0 + right, weight=4000.0)
+    sums = sums._replace(positive=2000.0, negative=2000.0)
+    assert bool(model._worse_than_nothing(sums)) == says
+    assert model._worse_than_nothing(sums._replace(score=4000.0)) == ""
+    far = model._worse_than_nothing(sums._replace(score=4000.0, loss=6 * sums.loss))
+    assert "has a far larger loss than a model without features" in far
 
 
 def test_it_is_an_error_before_anything_is_infinite():
