@@ -4,6 +4,7 @@ from itertools import combinations
 from math import log, sqrt
 
 import numpy as np
+import pandas as pd
 import pytest
 from pytest import approx
 from scipy.integrate import quad
@@ -11,7 +12,7 @@ from scipy.stats import norm
 
 from ofslib import OFSARegressor, OnlineLassoRegressor, SGDTRegressor, bounds
 from ofslib.bounds import DoesNotApply
-from ofslib.reproduction.theory import limits
+from ofslib.reproduction.theory import limits, steps
 from ofslib.wishart import LowRank, sample_averages
 
 
@@ -219,8 +220,56 @@ def test_the_study_has_every_curve_above_the_floor():
     assert missing["value"] is None and "not found in half of the runs" in missing["note"]
 
 
+def test_a_warm_up_and_a_fitting_step_need_smaller_coefficients_as_their_laws_say():
+    """Medians of few runs, on a small design; the floor is below all laws."""
+    sizes = {"n": 1000, "p": 40, "rates": [0.01, 0.1], "shares": [0, 0.5]}
+    runs = [
+        list(steps.descent({}, np.random.SeedSequence(s), None, correlation=0.0, **sizes))
+        for s in range(25)
+    ]
+    middle = {}
+    for same in zip(*runs, strict=True):
+        heights = [np.inf if row["value"] is None else row["value"] for row in same]
+        middle[same[0]["panel"], same[0]["x"], same[0]["method"]] = np.median(heights)
+    step, warmup = "Step, correlation 0", "Warm-up, correlation 0"
+    for rate in sizes["rates"]:
+        for curve in ("SGDT", "SFSA, warm-up of half"):
+            law = middle[step, rate, f"{curve}, law"]
+            assert middle[step, rate, curve] == approx(law, rel=0.15), (rate, curve)
+            assert law > middle[step, rate, "information floor"]
+    assert middle[step, 0.1, "SGDT"] > 1.3 * middle[step, 0.01, "SGDT"]
+    curve = "SFSA, step of SGDT"
+    assert middle[warmup, 0, curve] > 1.5 * middle[warmup, 0.5, curve]
+    assert middle[warmup, 0.5, curve] == middle[step, 0.01, "SFSA, warm-up of half"]
+
+
+@pytest.mark.parametrize(
+    "study",
+    [
+        lambda seeds: limits.recovery(
+            {}, seeds, None, against="n", fixed=20, values=[100, 500], runs=2
+        ),
+        lambda seeds: steps.descent(
+            {}, seeds, None, correlation=0.5, n=500, p=20, rates=[0.01], shares=[0, 0.5]
+        ),
+    ],
+)
+def test_the_same_seed_gives_the_same_heights(study):
+    once, again = (pd.DataFrame(study(np.random.SeedSequence(4))) for _ in range(2))
+    pd.testing.assert_frame_equal(once, again, check_exact=True)
+
+
+def test_a_step_that_diverges_finds_nothing():
+    sizes = {"n": 500, "p": 20, "rates": [0.01, 1.5], "shares": [0.5]}
+    rows = list(steps.descent({}, np.random.SeedSequence(0), None, correlation=0.5, **sizes))
+    found = {(row["x"], row["method"]): row for row in rows}
+    assert "not found" in found[1.5, "SGDT"]["note"]
+    assert "grows" in found[1.5, "SGDT, law"]["note"]
+    assert found[0.01, "SGDT"]["value"] > 0
+
+
 def test_bisection_finds_where_a_method_begins_to_succeed():
     truth = np.array([True, False])
-    found = limits._least(lambda beta: truth * (beta > 0.37), truth, 0.1)
+    found = limits.least_found(lambda beta: truth * (beta > 0.37), truth, 0.1)
     assert 0.37 < found < 0.37 * limits.ACCURACY
-    assert limits._least(lambda beta: ~truth, truth, 0.1) == np.inf
+    assert limits.least_found(lambda beta: ~truth, truth, 0.1) == np.inf

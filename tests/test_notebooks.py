@@ -283,6 +283,12 @@ def test_a_notebook_shows_another_scale_that_is_made_and_says_so(own_project):
     assert not Path("figures/huge").exists()
 
 
+def test_what_explains_an_entry_stands_below_its_title(own_project):
+    shown = {key: value for key, value in OWN.items() if key != "published"}
+    own_project(own={**shown, "explanation": "Lower is better."})
+    assert project.load().heading("own", "tiny").endswith(" tiny.\n\nLower is better.")
+
+
 def test_the_list_of_all_tables_and_figures_runs_with_nothing_made(bare):
     known = show("index")
     assert known["board"]["cells"].sum() == pd.read_csv("config/published.csv")["cells"].sum()

@@ -1007,6 +1007,7 @@ def test_sources_of_figures_hold_no_algorithm():
                 "growth_of_costs",
                 "recovery_limits",
                 "rows_near_the_boundary",
+                "step_and_warmup",
             ],
         ),
     ],

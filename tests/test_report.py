@@ -135,6 +135,14 @@ def test_a_newcomer_finds_a_table_its_verdicts_and_its_notebook(page):
     assert "entry = &#34;dissertation_table_5_1&#34;" in section
 
 
+def test_what_explains_a_figure_stands_beside_it(work, page):
+    for name, entry in work.entries.items():
+        told = report.markdown(entry.spec["explanation"])
+        section = page[page.index(f'<section id="{name}"') :]
+        assert told in section[: section.index("</section>")]
+    assert "<b>information floor</b>" in page
+
+
 def test_a_scale_that_is_not_the_papers_is_said(work, page):
     made = provenance.read(ROOT / "figures/PROVENANCE.json")
     assert {row["entry"] for row in overview.overview(work) if row["drawn"]} == set(made)

@@ -5,7 +5,7 @@ lost where it is below a cut, which leaves as many false features as the schedul
 true and false coefficients, as distribution functions on a grid, follow from step to step.
 """
 
-from math import sqrt
+from math import ceil, sqrt
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
@@ -14,8 +14,9 @@ from scipy.special import ndtr
 from ofslib.bounds.limits import least, near_floor, stable_step
 from ofslib.bounds.statements import check, check_numbers, check_sizes, check_spike, require
 
-# Places of the grid; steps that are followed one by one, or as many stages of several.
-PLACES, STAGES = 601, 300
+# Places of the grid, at least and at most, so that there is one in so many standard deviations of
+# the noise; steps that are followed one by one, or as many stages of several.
+PLACES, MOST_PLACES, APART, STAGES = 601, 40_001, 0.6, 300
 
 
 def sfsa_recovery_probability(
@@ -63,7 +64,7 @@ def sfsa_recovery_probability(
     ------
     DoesNotApply
         If with all features the mean squared error grows without bound, or `learning_rate` is 1 or
-        more.
+        more; if beta / sigma is so large that the grid does not show the noise beside it.
     ValueError, TypeError
         If k >= p, spike < 0, mu < 0 or warmup is not in [0, n); and as in `ofslib.bounds`.
 
@@ -154,7 +155,6 @@ def _kept(ratio, schedule, p, k, eta, batch, spike):
         stops = np.concatenate([np.arange(1, early), stops])
     node, weight = hermegauss(16)
     weight = weight / weight.sum()
-    place = np.linspace(-1, 1, PLACES)
     # The mass of each coefficient that is at or below each place; all are 0 at first.
     x, below, shift, variance = None, None, 0.0, 0.0
     mass, mean, square = np.ones(2), np.zeros(2), ratio**2 * k
@@ -167,7 +167,7 @@ def _kept(ratio, schedule, p, k, eta, batch, spike):
         spread = sqrt(noise * (1 - rest**2) / (1 - (1 - eta) ** 2))
         shift, variance = rest * shift + drift, rest**2 * variance + spread**2
         half = ratio * (1 - (1 - eta) ** t) + abs(shift) + 7 * sqrt(variance)
-        new, last = half * place, below
+        new, last = half * _places(half / sqrt(variance), ratio), below
         centre = (new - drift - (1 - rest) * target[:, None]) / rest
         if x is None:
             below = ndtr(centre * rest / spread)
@@ -181,7 +181,7 @@ def _kept(ratio, schedule, p, k, eta, batch, spike):
             outside = _outside(below)
             share = (schedule[t - 1] - k) / (p - k)
             if share < outside[1, 0]:
-                cut = np.interp(share, outside[1, ::-1], x[PLACES // 2 :][::-1])
+                cut = np.interp(share, outside[1, ::-1], x[len(x) // 2 :][::-1])
                 low, high = (
                     np.array([np.interp(end, x, each) for each in below]) for end in (-cut, cut)
                 )
@@ -197,7 +197,15 @@ def _kept(ratio, schedule, p, k, eta, batch, spike):
     return float(np.clip(found, 0, 1))
 
 
+def _places(reach, ratio):
+    """From -1 to 1, of which one is 0; `reach` is how many standard deviations 1 is."""
+    aside = max(PLACES // 2, ceil(reach / APART))
+    fits = 2 * aside < MOST_PLACES
+    require(fits, f"beta / sigma = {ratio:.3g} is too large: the noise is not seen beside it")
+    return np.linspace(-1, 1, 2 * aside + 1)
+
+
 def _outside(below):
     """The mass that is larger in size, from the place 0 on."""
-    middle = PLACES // 2
+    middle = below.shape[1] // 2
     return below[:, middle::-1] + below[:, -1:] - below[:, middle:]

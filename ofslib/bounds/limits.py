@@ -283,7 +283,7 @@ def near_floor(n, p):
 
 
 def least(probability, p, k, delta, about):
-    """The coefficient, over sigma, at which a probability that rises with it is 1 - delta."""
+    """The smallest coefficient, over sigma, from which on a probability is 1 - delta at least."""
     check_delta(delta)
     chance = 1 / comb(p, k)
     require(1 - delta > chance, f"1 - delta = {1 - delta:g} <= {chance:.3g}, the chance level")
@@ -292,12 +292,12 @@ def least(probability, p, k, delta, about):
         return probability(exp(log_beta)) - (1 - delta)
 
     start = lower = upper = log(about)
-    require(excess(start + 7) > 0, f"no coefficient has a probability of {1 - delta:g}")
     while excess(lower) > 0:
         lower -= 0.5
         require(lower > start - 20, f"any coefficient has a probability of {1 - delta:g}")
     while excess(upper) < 0:
         upper += 0.5
+        require(upper <= start + 7, f"no coefficient has a probability of {1 - delta:g}")
     return exp(brentq(excess, lower, upper, xtol=1e-9))
 
 

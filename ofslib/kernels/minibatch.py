@@ -59,7 +59,9 @@ def gather_with(batch, block, start, hp, point, support, active, slopes):
     while finite and i < len(order) and count[ROWS] < size:
         stop, n = min(i + 4, i + size - count[ROWS], len(order)), i
         for following in range(stop, min(stop + 4, len(order))):
-            expect(X, order[following])
+            # Rows that lie one after the other a processor foresees.
+            if order[following] != order[following - 1] + 1:
+                expect(X, order[following])
         dots(X, order[i:stop], point, support, margins[i:stop])
         while n < stop and finite:
             margins[n] += hp.intercept * point[-1]

@@ -17,6 +17,7 @@ from ofslib.simulate import DESIGNS, check_kinds
 DEFAULTS = {
     "data": {},
     "grid": {},
+    "explanation": "",
     "readings": {},
     "methods": {},
     "sweep": {},

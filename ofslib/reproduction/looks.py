@@ -21,8 +21,8 @@ _COLOUR_OF = {
     "Lasso": 7, "OLasso": 7, "SIHT": 1, "SADMM": 5, "OLSth": 0, "OFSA": 3, "OMCP": 2, "OElnet": 4,
     "RAVE": 8, "with adaptation": 0, "without adaptation": 3, "with adaptation, OFSA": 9,
     "without adaptation, OFSA": 1,
-    "knockoffs": 3, "knockoffs, 10 draws": 4, "least squares, BH": 7, "OLSth, BIC": 0,
-    "OLSth, extended BIC": 9, "RenewableFSA": 4,
+    "knockoffs": 3, "knockoffs, 10 draws": 4, "least squares, BH": 7, "OLSth, AIC": 2,
+    "OLSth, BIC": 0, "OLSth, extended BIC": 9, "RenewableFSA": 4,
     # Streams of columns
     "LapS": 2, "LevS": 0, "Alpha": 5, "SEC": 9, "uniform": 7,
     "OFS (leverage)": 4, "OFS (leverage), unweighted": 3, "OS": 0, "Proj-GD": 2, "L1 batch": 7,

@@ -344,7 +344,8 @@ _BOUNDS = {
     "exact law, all runs": {"color": COLOURS[7], "linestyle": "-."},
     "(3.14), printed": {"color": COLOURS[1], "linestyle": "--", "zorder": 2.5},
     "(3.14), corrected": {"color": COLOURS[9], "linestyle": "-"},
-    # Of recovery_limits: where there is a law it is the line, and runs are points of its colour.
+    # Of recovery_limits and step_and_warmup: where there is a law it is the line, and runs are
+    # points of its colour.
     "information floor": {"color": "black", "linestyle": "-", "lw": 2.0},
     "floor, asymptotic": {"color": "black", "linestyle": ":"},
     "OLSth, law": {"color": COLOURS[0], "linestyle": "-"},
@@ -352,6 +353,10 @@ _BOUNDS = {
     "SGDT, law": {"color": COLOURS[1], "linestyle": "-"},
     "SGDT": {"color": COLOURS[1], "marker": "s"},
     "SFSA": {"color": COLOURS[3], "linestyle": "--"},
+    "SFSA, no warm-up, law": {"color": COLOURS[3], "linestyle": "-"},
+    "SFSA, no warm-up": {"color": COLOURS[3], "marker": "^"},
+    "SFSA, warm-up of half, law": {"color": COLOURS[5], "linestyle": "-"},
+    "SFSA, warm-up of half": {"color": COLOURS[5], "marker": "v"},
     "SFSA, step of SGDT, law": {"color": COLOURS[5], "linestyle": "-"},
     "SFSA, step of SGDT": {"color": COLOURS[5], "marker": "v"},
     "OFSA, law": {"color": COLOURS[2], "linestyle": "-"},

@@ -92,7 +92,8 @@ class Project:
         """What a notebook shows that was asked for `scale`, in Markdown."""
         spec = self.entries[entry].spec
         instead = f", since scale {scale} has not been made" if scale != self.scale else ""
-        return f"**{spec['source']}. {spec['title']}.** Scale {self.scale}{instead}."
+        told = f"**{spec['source']}. {spec['title']}.** Scale {self.scale}{instead}."
+        return "\n\n".join(filter(None, (told, spec["explanation"])))
 
     def time_limit_of(self, entry: str) -> int:
         """Minutes that a notebook of an entry may run."""

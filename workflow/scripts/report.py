@@ -246,6 +246,7 @@ def section(work: project.Project, row: dict[str, Any], items: list[dict]) -> di
     own = [item for item in items if about(item, name, spec["source"])]
     links |= {"errata": link("docs/errata.md")} if own else {}
     content = row | {"links": links, "readings": source.spec["readings"], "errata": own}
+    content["explanation"] = spec["explanation"]
     content["made"] = told(row["made"]) if row["made"] else ""
     drawn = overview.drawn(work, name)
     cells = {"strict", "measured"}  # of tables, which are shown one by one

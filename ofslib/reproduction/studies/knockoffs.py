@@ -73,6 +73,7 @@ def _rules(fdr) -> dict[str, Rule]:
         "knockoffs": lambda a, draw: select_by_knockoffs(a, fdr, 1, draw).support,
         "knockoffs, 10 draws": lambda a, draw: select_by_knockoffs(a, fdr, 10, draw).support,
         "least squares, BH": lambda a, draw: benjamini_hochberg(a.standardized(), fdr),
+        "OLSth, AIC": lambda a, draw: _by("aic", a),
         "OLSth, BIC": lambda a, draw: _by("bic", a),
         "OLSth, extended BIC": lambda a, draw: _by("ebic", a),
     }

@@ -68,7 +68,7 @@ def recovery(
         found = [_found(n, p, k, seed) for seed in child.spawn(runs)]
         for curve in found[0]:
             middle = float(np.median([run[curve] for run in found]))
-            heights[curve] = partial(_within, middle, n, p, k)
+            heights[curve] = partial(within, middle, n, p, k)
         for curve, height in heights.items():
             yield point(panel, x, curve, height)
             yield point(f"Over the floor, {panel}", x, curve, partial(_over, floor, height))
@@ -110,7 +110,7 @@ def _over(floor, height):
     return height() / floor
 
 
-def _within(height, n, p, k):
+def within(height, n, p, k):
     most = MOST * bounds.information_floor_asymptotic(n, p, k)
     bounds.statements.require(height < inf, f"not found in half of the runs up to {most:.3g}")
     return height
@@ -140,26 +140,26 @@ def _found(n, p, k, seed):
         "OFSA": partial(of_averages, OFSARegressor),
         "Lasso": partial(of_averages, OnlineLassoRegressor),
         "MCP": partial(of_averages, OnlineMCPRegressor),
-        "SFSA": partial(of_rows, SFSARegressor(k=k, fit_intercept=False)),
+        "SFSA": partial(of_rows, SFSARegressor(k=k, fit_intercept=False, shuffle=False)),
     }
     try:
         rate = _best_descent(n, p, k)[1]
     except DoesNotApply:
         pass
     else:
-        own = {"k": k, "learning_rate": rate, "fit_intercept": False}
+        own = {"k": k, "learning_rate": rate, "fit_intercept": False, "shuffle": False}
         learners["SGDT"] = partial(of_rows, SGDTRegressor(**own))
         annealing = SFSARegressor(**own, warmup=n // 2)
         learners["SFSA, step of SGDT"] = partial(of_rows, annealing)
     start = bounds.information_floor_asymptotic(n, p, k) / 2
-    found = {name: _least(learn, truth, start) for name, learn in learners.items()}
+    found = {name: least_found(learn, truth, start) for name, learn in learners.items()}
     if n > p + 1:
         errors = sample_ols(n, law, np.zeros(p), 1.0, rng, 1)
         found["OLSth"] = least_beta(errors, k)
     return found
 
 
-def _least(learn: Callable[[float], np.ndarray], truth, start):
+def least_found(learn: Callable[[float], np.ndarray], truth, start):
     """By bisection of the logarithm: a coefficient that is found, and one a little less is not."""
 
     def succeeds(beta):
