@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,9 @@ def sparse(n: int, p: int, nonzeros: int, few: int, fewer: int) -> list[Method]:
     models["SFSA, constant step, shuffled"] = _classifier("SFSA", k=K, **CONSTANT, shuffle=True)
     models["FOFS, mini-batches of 25"] = _classifier("FOFS", k=K, batch_size=25)
     methods = [Method(name, fitting(m, X, y), X.nnz, score) for name, m in models.items()]
+    pair = _in_threads([_classifier("SFSA", k=K, **CONSTANT) for _ in range(2)], X, y)
+    name = "SFSA, constant step, two fits in 2 threads"
+    methods.append(Method(name, pair, 2 * X.nnz, threads=2))
     for penalty in ("l2", "l1", "elasticnet"):
         for passes in (1, 5) if penalty == "l1" else (1,):
             model = SGDClassifier(loss="log_loss", penalty=penalty, shuffle=False, random_state=0)
@@ -113,6 +117,16 @@ def _learning(cls: type, parameters: dict, X, y) -> Callable[[], Callable[[], An
         return lambda: model.learn(examples)
 
     return make
+
+
+def _in_threads(models: list, X, y) -> Callable[[], Callable[[], Any]]:
+    """Each model is fitted in a thread of its own."""
+
+    def run():
+        with ThreadPoolExecutor(len(models)) as pool:
+            list(pool.map(lambda model: model.fit(X, y), models))
+
+    return lambda: run
 
 
 def _cached(options: str, X, y) -> Callable[[], Any]:

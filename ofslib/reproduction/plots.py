@@ -23,6 +23,8 @@ from ofslib.reproduction.looks import COLOURS, COLUMN, PAGE, TITLES, in_order, l
 
 # -------------------------------------------------- figures and panels
 
+LETTERS = 110  # of a legend as wide as a page, six for each sign
+
 
 def panels(n: int) -> tuple:
     """A figure of n panels, up to three a row, over the width of a page; the axes as a list."""
@@ -89,12 +91,13 @@ def budget_axis(ax) -> None:
 
 
 def shared_legend(figure, axes, columns: int | None = None) -> None:
-    """One legend above all panels, of what any of them shows; None: in one line."""
+    """One legend above all panels, of what any of them shows; None: in one line, if it fits."""
     handles = {}
     for ax in np.ravel(axes):
         handles |= dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
     if handles:
-        columns = columns or len(handles)
+        letters = sum(len(handle) + 6 for handle in handles)
+        columns = columns or math.ceil(len(handles) / math.ceil(letters / LETTERS))
         if figure.bbox.width < 0.9 * PAGE * figure.dpi:  # letters of a line, and of a label
             columns = min(columns, max(1, 50 // (max(map(len, handles)) + 6)))
             lines = math.ceil(len(handles) / columns)
@@ -355,8 +358,8 @@ _BOUNDS = {
     "SFSA": {"color": COLOURS[3], "linestyle": "--"},
     "SFSA, no warm-up, law": {"color": COLOURS[3], "linestyle": "-"},
     "SFSA, no warm-up": {"color": COLOURS[3], "marker": "^"},
-    "SFSA, warm-up of half, law": {"color": COLOURS[5], "linestyle": "-"},
-    "SFSA, warm-up of half": {"color": COLOURS[5], "marker": "v"},
+    "SFSA, warm-up of half, law": {"color": COLOURS[9], "linestyle": "-"},
+    "SFSA, warm-up of half": {"color": COLOURS[9], "marker": "P"},
     "SFSA, step of SGDT, law": {"color": COLOURS[5], "linestyle": "-"},
     "SFSA, step of SGDT": {"color": COLOURS[5], "marker": "v"},
     "OFSA, law": {"color": COLOURS[2], "linestyle": "-"},
