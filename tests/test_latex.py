@@ -90,6 +90,8 @@ def test_several_tables_have_labels_of_their_own():
         ("a$b", r"a\$b"),
         ("a\\b", r"a\textbackslash{}b"),
         ("a^b", r"a\textasciicircum{}b"),
+        ("SGD, l1", r"SGD, $\ell_1$"),
+        ("l1-ARDA, nl2", r"$\ell_1$-ARDA, nl2"),
         ("a~b", r"a\textasciitilde{}b"),
         ("a<b", "a$<$b"),
         ("±: a", r"$\pm$: a"),

@@ -137,7 +137,8 @@ def escaped(text: str) -> str:
 def _plain(text: str) -> str:
     if formulas.is_formula(text):
         return formulas.typeset(text)
-    return "".join(_LETTERS.get(letter, letter) for letter in text)
+    shown = "".join(_LETTERS.get(letter, letter) for letter in text)
+    return re.sub(r"\bl([0-2])\b", r"$\\ell_\1$", shown)
 
 
 def _lines(text: str) -> list[str]:
