@@ -194,7 +194,7 @@ def width(text):
     text = re.sub(r"\^\{(.*?)\}", lambda power: power[1][: -(-4 * len(power[1]) // 5)], text)
     text = re.sub(r"\\(epsilon|delta|alpha|pm )", "+", text).replace(r"\|", "|")
     text = re.sub(r"\\(log|min|max|mathrm)|\{(nnz)\}", lambda name: name[1] or name[2], text)
-    text = text.replace("mathrm", "")
+    text = text.replace("mathrm", "").replace(r"\ell_", "l")
     text = text.replace(r"\textasciicircum{}", "^")
     text = re.sub(r"\\([&%$#_{}])", r"\1", text).replace("$", "").replace("~", " ")
     lines = re.sub(r"\\shortstack\{(.*)\}", r"\1", text).split(r"\\")
