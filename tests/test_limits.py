@@ -263,7 +263,7 @@ def test_a_step_that_diverges_finds_nothing():
     sizes = {"n": 500, "p": 20, "rates": [0.01, 1.5], "shares": [0.5]}
     rows = list(steps.descent({}, np.random.SeedSequence(0), None, correlation=0.5, **sizes))
     found = {(row["x"], row["method"]): row for row in rows}
-    assert "not found" in found[1.5, "SGDT"]["note"]
+    assert "not found in this run" in found[1.5, "SGDT"]["note"]
     assert "grows" in found[1.5, "SGDT, law"]["note"]
     assert found[0.01, "SGDT"]["value"] > 0
 

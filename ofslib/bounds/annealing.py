@@ -17,6 +17,8 @@ from ofslib.bounds.statements import check, check_numbers, check_sizes, check_sp
 # Places of the grid, at least and at most, so that there is one in so many standard deviations of
 # the noise; steps that are followed one by one, or as many stages of several.
 PLACES, MOST_PLACES, APART, STAGES = 601, 40_001, 0.6, 300
+# Beyond it squares may exceed the numbers there are.
+MOST_RATIO = 1e100
 
 
 def sfsa_recovery_probability(
@@ -108,8 +110,8 @@ def sfsa_beta_min(
     Raises
     ------
     DoesNotApply
-        If `learning_rate` is too large; if no coefficient suffices; if 1 - `delta` is near the
-        level of chance.
+        If `learning_rate` is too large; if no coefficient suffices, or none below which the grid
+        shows the noise; if 1 - `delta` is near the level of chance.
     ValueError, TypeError
         As `sfsa_recovery_probability`; and if delta >= 1.
 
@@ -147,6 +149,7 @@ def _schedule(n, p, k, learning_rate, batch_size, spike, mu, warmup):
 
 def _kept(ratio, schedule, p, k, eta, batch, spike):
     """P(the k true features stay), the coefficient over sigma being `ratio`."""
+    _see_noise(ratio < MOST_RATIO, ratio)
     steps, count, target = len(schedule), np.array([k, p - k]), np.array([ratio, 0.0])
     stops = np.arange(1, steps + 1)
     if steps > STAGES:
@@ -172,7 +175,9 @@ def _kept(ratio, schedule, p, k, eta, batch, spike):
         if x is None:
             below = ndtr(centre * rest / spread)
         else:
-            from_where = centre[:, :, None] + node * spread / rest
+            # To draw lines between places adds a sixth of their squared distance to the variance.
+            added = (x[1] - x[0]) ** 2 / 6
+            from_where = centre[:, :, None] + node * sqrt(max((spread / rest) ** 2 - added, 0))
             below = np.stack(
                 [np.interp(from_where[i], x, last[i], 0.0, mass[i]) @ weight for i in (0, 1)]
             )
@@ -199,10 +204,13 @@ def _kept(ratio, schedule, p, k, eta, batch, spike):
 
 def _places(reach, ratio):
     """From -1 to 1, of which one is 0; `reach` is how many standard deviations 1 is."""
+    _see_noise(2 * reach < MOST_PLACES * APART, ratio)
     aside = max(PLACES // 2, ceil(reach / APART))
-    fits = 2 * aside < MOST_PLACES
-    require(fits, f"beta / sigma = {ratio:.3g} is too large: the noise is not seen beside it")
     return np.linspace(-1, 1, 2 * aside + 1)
+
+
+def _see_noise(fits, ratio):
+    require(fits, f"beta / sigma = {ratio:.3g} is too large: the noise is not seen beside it")
 
 
 def _outside(below):

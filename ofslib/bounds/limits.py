@@ -283,7 +283,10 @@ def near_floor(n, p):
 
 
 def least(probability, p, k, delta, about):
-    """The smallest coefficient, over sigma, from which on a probability is 1 - delta at least."""
+    """The coefficient, over sigma, at which a probability crosses 1 - delta, nearest to `about`.
+
+    The smallest that has it, where the probability rises with the coefficient.
+    """
     check_delta(delta)
     chance = 1 / comb(p, k)
     require(1 - delta > chance, f"1 - delta = {1 - delta:g} <= {chance:.3g}, the chance level")

@@ -68,7 +68,7 @@ def recovery(
         found = [_found(n, p, k, seed) for seed in child.spawn(runs)]
         for curve in found[0]:
             middle = float(np.median([run[curve] for run in found]))
-            heights[curve] = partial(within, middle, n, p, k)
+            heights[curve] = partial(within, middle, n, p, k, "half of the runs")
         for curve, height in heights.items():
             yield point(panel, x, curve, height)
             yield point(f"Over the floor, {panel}", x, curve, partial(_over, floor, height))
@@ -110,9 +110,10 @@ def _over(floor, height):
     return height() / floor
 
 
-def within(height, n, p, k):
+def within(height: float, n: int, p: int, k: int, where: str) -> float:
+    """The coefficient, if one was found; else DoesNotApply, which says in what none was."""
     most = MOST * bounds.information_floor_asymptotic(n, p, k)
-    bounds.statements.require(height < inf, f"not found in half of the runs up to {most:.3g}")
+    bounds.statements.require(height < inf, f"not found in {where} up to {most:.3g}")
     return height
 
 

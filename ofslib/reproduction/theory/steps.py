@@ -113,4 +113,4 @@ class _Run:
             except FloatingPointError:  # it diverges: nothing is found
                 return np.zeros(len(self.truth))
 
-        return within(least_found(learn, self.truth, start), *self.size)
+        return within(least_found(learn, self.truth, start), *self.size, "this run")
