@@ -52,8 +52,8 @@ def least_squares(
     Features of correlation 1/2 and variance 2, a tenth of them true, noise 1. The experiment looks
     for the smallest beta on the grid from the corrected (3.12) down that finds all true features
     in each of its runs. "exact law, all runs" is where that has probability 1/2: where one run
-    succeeds with 2^(-1 / runs). With less than "information floor" no method, however clever, does
-    so as often: it is for the same probability, and for a method that knows the coefficient too.
+    succeeds with 2^(-1 / runs). With less than "information floor" no method that treats features
+    alike does so as often: it is for the same probability, and for one that knows the coefficient.
 
     (3.12) is drawn literally, and as Remark 2 has it, for standardised features: their smallest
     eigenvalue is half as large, the coefficients are sqrt(2) times, so that it is sqrt(2) times the
