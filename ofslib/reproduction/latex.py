@@ -131,7 +131,10 @@ def escaped(text: str) -> str:
     plain = [_plain(part) for part in parts[::2]]
     marks = [mark.translate(_LOWERED).replace("~", r"\sim") for mark in parts[1::2]]
     after = [re.sub("^ (?=[^(])", "~", part) for part in plain[1:]]
-    return plain[0] + "".join(f"$^{{{m}}}${a}" for m, a in zip(marks, after, strict=True))
+    # Else it reads as a part of the exponent before it.
+    apart = [r"\," if part.endswith("$") else "" for part in plain]
+    marked = zip(apart, marks, after, strict=False)
+    return plain[0] + "".join(rf"{space}$^{{{mark}}}${a}" for space, mark, a in marked)
 
 
 def _plain(text: str) -> str:
