@@ -132,8 +132,8 @@ def escaped(text: str) -> str:
     marks = [mark.translate(_LOWERED).replace("~", r"\sim") for mark in parts[1::2]]
     after = [re.sub("^ (?=[^(])", "~", part) for part in plain[1:]]
     # Else it reads as a part of the exponent before it.
-    apart = [r"\," if part.endswith("$") else "" for part in plain]
-    marked = zip(apart, marks, after, strict=False)
+    apart = [r"\," if part.endswith("$") else "" for part in plain[:-1]]
+    marked = zip(apart, marks, after, strict=True)
     return plain[0] + "".join(rf"{space}$^{{{mark}}}${a}" for space, mark, a in marked)
 
 
