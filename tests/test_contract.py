@@ -586,6 +586,7 @@ REFUSED = {
     "period": [0, 1.5, None],
     "epoch_size": [0, 1.5, None],
     "n_penalties": [0, 1.5, None],
+    "dtype": ["float16", np.float32, None],
     "l1_range": [(1.0,), (0.0, 1.0), (2.0, 1.0), (1.0, np.inf), 3.0],
 }
 

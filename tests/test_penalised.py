@@ -150,6 +150,39 @@ def test_a_path_is_the_models_of_its_penalties(cls, form, rows):
 
 
 @pytest.mark.parametrize("cls", PATHS)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "csr"])
+def test_float32_is_the_same_but_for_its_rounding(cls, form):
+    X, y = data("sparse", n=170, classify=cls.__name__.endswith("Classifier"))
+    own = {"batch_size": 5, "learning_rate": 0.02, "shuffle": False, "period": 1}
+    own = {name: value for name, value in own.items() if name in cls().get_params()}
+    own |= {"k": 6, "n_penalties": 15, "l1_range": (1e-3, 30.0)}
+    exact, single = (cls(**own, dtype=dtype).fit(form(X), y) for dtype in ("float64", "float32"))
+    (_, expected), (penalties, coefs) = exact.path_, single.path_
+    assert coefs.dtype == penalties.dtype == np.float32
+    largest = np.abs(expected).max()
+    assert 0 < np.abs(coefs - expected).max() < 1e-4 * largest
+    assert len(pickle.dumps(single)) < 0.65 * len(pickle.dumps(exact))
+
+
+def test_rows_that_come_densely_into_a_sparse_mini_batch_are_the_same():
+    """Entries of sparse rows are linked until there are too many, then all rows are dense."""
+    rng = np.random.default_rng(1)
+    X = sp.random_array((60, 40), density=0.02, rng=rng).toarray()
+    X[3::7] = rng.standard_normal(X[3::7].shape)  # full rows between nearly empty ones
+    y = np.where(X @ rng.standard_normal(40) + rng.standard_normal(60) > 0, 1.0, -1.0)
+    own = {"k": 9, "n_penalties": 4, "l1_range": (1e-3, 0.1), "shuffle": False, "batch_size": 8}
+    for cls in (OPGClassifier, RDAClassifier):
+        sparse, dense = (cls(**own).fit(form(X), y) for form in (sp.csr_array, np.asarray))
+        assert_allclose(sparse.path_[1], dense.path_[1], rtol=0, atol=1e-13)
+        mixed = cls(**own)
+        for start in range(0, 60, 3):  # mini-batches of rows of both forms
+            form = sp.csr_array if start % 2 else np.asarray
+            mixed.partial_fit(form(X[start : start + 3]), y[start : start + 3], classes=[-1, 1])
+        whole = cls(**own).partial_fit(X, y, classes=[-1, 1])
+        assert_allclose(mixed.path_[1], whole.path_[1], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("cls", PATHS)
 def test_what_waits_on_sparse_rows_is_done_when_it_is_read(cls):
     """Few features occur in a step; the model is the choice among those of single penalties."""
     rng = np.random.default_rng(0)

@@ -20,9 +20,10 @@ from ofslib.kernels.penalty_grid import (
     AdaptiveHyper,
     begin_step,
     choose,
+    copy,
     gradient,
+    like,
     list_known,
-    put,
 )
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import estimator
@@ -87,51 +88,58 @@ def coefficients(state, hp):
     return w
 
 
-@kernel
+@kernel(allocates=False)
 def caught_up(w, square, l1, times, eta, delta, new):
     """Write the coefficients w of a feature after so many shrinkages."""
+    total, delta = like(w, times * eta), like(w, delta)
     for q in range(len(new)):
-        new[q] = shrunk(w[q], times, eta / (delta + np.sqrt(square[q])) * l1[q], 1.0)
+        new[q] = soft(w[q], total / (delta + np.sqrt(square[q])) * l1[q])
 
 
-@kernel
-def late(grid, features, hp, keep):
-    """Make up for the shrinkages of these features; kept in any case, as roots take long."""
-    squares, had, now = grid.memory[0], grid.had, grid.steps[0]
-    for c, j in enumerate(features):
-        times, w, new = float(now - had[j]), grid.W[j], grid.coefs[0 if keep else c]
-        if times > 0.0 and j < len(had) - 1:
-            had[j] = now
+@kernel(allocates=False)
+def settled(grid, features, hp, keep, now):
+    """Make up for the shrinkages of these features, of which there were `now`."""
+    squares, had = grid.memory[0], grid.had
+    for c in range(len(features)):
+        j = features[c]
+        times, w, new = now - had[j], grid.W[j], grid.coefs[0 if keep else c]
+        if times > 0 and j < len(had) - 1:
             caught_up(w, squares[j], grid.l1, times, hp.learning_rate, hp.delta, new)
-            put(w, new, grid.nonzeros)
+            if keep:
+                had[j] = now
+                copy(new, w)
         elif not keep:
-            new[:] = w
+            copy(w, new)
 
 
-@kernel
-def learn_all(w, square, g, l1, eta, delta, new):
+@kernel(allocates=False)
+def late(grid, features, hp, keep):
+    """Make up for the shrinkages of these features."""
+    settled(grid, features, hp, keep, grid.steps[0])
+
+
+@kernel(allocates=False)
+def learn_all(w, square, g, l1, eta, delta):
     """Take in the gradients g by the coefficients w of a feature, and shrink these."""
-    for q in range(len(new)):
+    eta, delta = like(w, eta), like(w, delta)
+    for q in range(len(w)):
         square[q] += g[q] * g[q]
         rate = eta / (delta + np.sqrt(square[q]))
-        new[q] = soft(w[q] - rate * g[q], rate * l1[q])
+        w[q] = soft(w[q] - rate * g[q], rate * l1[q])
 
 
 @kernel
 def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
-    squares, new, last = grid.memory[0], grid.coefs[0], len(grid.w) - 1
+    squares, last, none = grid.memory[0], len(grid.w) - 1, np.zeros_like(grid.l1)
     if not begin_step(grid, hp, True, late):
         return False
     for start in range(0, grid.count[LISTED], TILE):
-        features, gradients = gradient(grid, start)
+        features, gradients = gradient(grid, start, hp.intercept)
+        settled(grid, features, hp, True, grid.steps[0] - 1)
         for i, j in enumerate(features):
-            l1 = grid.l1 if j < last else np.zeros(len(new))
-            learn_all(grid.W[j], squares[j], gradients[i], l1, hp.learning_rate, hp.delta, new)
-            if j < last:
-                put(grid.W[j], new, grid.nonzeros)
-            else:
-                grid.W[j] = new
+            l1 = grid.l1 if j < last else none
+            learn_all(grid.W[j], squares[j], gradients[i], l1, hp.learning_rate, hp.delta)
             grid.had[j] = grid.steps[0]
     if grid.count[DUE]:
         late(grid, list_known(grid), hp, True)

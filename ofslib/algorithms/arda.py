@@ -18,9 +18,10 @@ from ofslib.kernels.penalty_grid import (
     AdaptiveHyper,
     begin_step,
     choose,
+    copy,
     gradient,
+    like,
     list_known,
-    put,
 )
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import estimator
@@ -68,19 +69,21 @@ def learn(sums, j, g, delta):
     sums[j, INVERSE] = 1.0 / (delta + np.sqrt(sums[j, SQUARES]))
 
 
-@kernel
+@kernel(allocates=False)
 def coefs_of(total, square, l1, t, eta, delta, new):
     """Write the coefficients of a feature with these sums."""
+    t, eta, delta = like(total, t), like(total, eta), like(total, delta)
     for q in range(len(new)):
         new[q] = -eta * soft(total[q], t * l1[q]) / (delta + np.sqrt(square[q]))
 
 
-@kernel
+@kernel(allocates=False)
 def late(grid, features, hp, keep):
     """Take the coefficients of these features from their sums of gradients."""
     G, squares, had = grid.memory[0], grid.memory[1], grid.had
     t, last = grid.steps[0], len(had) - 1
-    for c, j in enumerate(features):
+    for c in range(len(features)):
+        j = features[c]
         new = grid.coefs[0 if keep else c]
         if had[j] < t:
             coefs_of(
@@ -88,12 +91,17 @@ def late(grid, features, hp, keep):
             )
             if keep:
                 had[j] = t
-                if j < last:
-                    put(grid.W[j], new, grid.nonzeros)
-                else:
-                    grid.W[j] = new
+                copy(new, grid.W[j])
         elif not keep:
-            new[:] = grid.W[j]
+            copy(grid.W[j], new)
+
+
+@kernel(allocates=False)
+def learn_all(total, square, g):
+    """Take in the gradients g by the coefficients of a feature."""
+    for q in range(len(g)):
+        total[q] += g[q]
+        square[q] += g[q] * g[q]
 
 
 @kernel
@@ -103,12 +111,9 @@ def step_all(grid, hp):
     if not begin_step(grid, hp, True, late):
         return False
     for start in range(0, grid.count[LISTED], TILE):
-        features, gradients = gradient(grid, start)
+        features, gradients = gradient(grid, start, hp.intercept)
         for i, j in enumerate(features):
-            total, square, g = G[j], squares[j], gradients[i]
-            for q in range(len(g)):
-                total[q] += g[q]
-                square[q] += g[q] * g[q]
+            learn_all(G[j], squares[j], gradients[i])
         if grid.count[DUE]:
             late(grid, features, hp, True)
     if grid.count[DUE]:

@@ -19,10 +19,13 @@ from ofslib.kernels.penalty_grid import (
     LISTED,
     TILE,
     begin_step,
+    add,
     choose,
+    copy,
+    expect,
     gradient,
+    like,
     list_known,
-    put,
 )
 from ofslib.streams.parameters import NOT_NEGATIVE, POSITIVE, estimator, param
 from ofslib.streams.penalised import PenalisedBatches
@@ -82,45 +85,55 @@ def step(state, hp):
     rows.clear(batch, state.all_features)
 
 
-@kernel
+@kernel(allocates=False)
 def coefs_of(total, l1, t, scale, more, new):
     """Write the coefficients of a feature with these sums of gradients."""
+    scale, t, more = like(total, scale), like(total, t), like(total, more)
     for q in range(len(new)):
         new[q] = -scale * soft(total[q], t * l1[q] + more)
 
 
-@kernel
+@kernel(allocates=False)
 def late(grid, features, hp, keep):
     """Take the coefficients of these features from their sums of gradients."""
     G, had, t = grid.memory[0], grid.had, grid.steps[0]
     scale, more = scales(t, hp.l2, hp)
-    for c, j in enumerate(features):
+    for c in range(len(features)):
+        j = features[c]
+        expect(G, features, c)
         new = grid.coefs[0 if keep else c]
         if had[j] < t and j < len(had) - 1:
             coefs_of(G[j], grid.l1, t, scale, more, new)
             if keep:
-                put(grid.W[j], new, grid.nonzeros)
                 had[j] = t
+                copy(new, grid.W[j])
         elif not keep:
-            new[:] = grid.W[j]
+            copy(grid.W[j], new)
+
+
+@kernel(allocates=False)
+def learn(grid, features, gradients, hp):
+    """Take in the mean gradients by these features."""
+    G, t, last = grid.memory[0], grid.steps[0], len(grid.w) - 1  # sum of mean gradients
+    for c in range(len(features)):
+        j, g = features[c], gradients[c]
+        expect(G, features, c)
+        if j < last:
+            add(g, like(g, 1.0), G[j])
+            continue
+        for q in range(len(g)):
+            rate = own_step(scales(t, 0.0, hp)[0], t, grid.curvature[:, q])
+            grid.W[j, q] -= rate * g[q]
 
 
 @kernel
 def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
-    G, last = grid.memory[0], len(grid.w) - 1  # sum of mean gradients
     if not begin_step(grid, hp, True, late):
         return False
-    t = grid.steps[0]
     for start in range(0, grid.count[LISTED], TILE):
-        features, gradients = gradient(grid, start)
-        for i, j in enumerate(features):
-            w, total, g = grid.W[j], G[j], gradients[i]
-            for q in range(len(g)):
-                if j == last:
-                    w[q] -= own_step(scales(t, 0.0, hp)[0], t, grid.curvature[:, q]) * g[q]
-                else:
-                    total[q] += g[q]
+        features, gradients = gradient(grid, start, hp.intercept)
+        learn(grid, features, gradients, hp)
         if grid.count[DUE]:
             late(grid, features, hp, True)
     if grid.count[DUE]:

@@ -13,7 +13,16 @@ from ofslib.kernels import rows
 from ofslib.kernels.losses import Loss
 from ofslib.kernels.minibatch import gather, pace
 from ofslib.kernels.penalties import soft
-from ofslib.kernels.penalty_grid import LISTED, TILE, begin_step, choose, gradient, never_late
+from ofslib.kernels.penalty_grid import (
+    DUE,
+    LISTED,
+    TILE,
+    begin_step,
+    choose,
+    gradient,
+    like,
+    never_late,
+)
 from ofslib.streams.parameters import POSITIVE, estimator, param
 from ofslib.streams.penalised import PenalisedBatches
 from ofslib.streams.row_stream import RowRegressor
@@ -47,9 +56,26 @@ SPARSE, DUAL = range(2)
 @kernel
 def update(b, w, u, g, l1, eta, rho):
     """The step of one coefficient with the mean gradient g."""
-    b = (rho * (w + u) + b / eta - g) / (rho + 1.0 / eta)
+    b = (rho * (w + u) + b / eta - g) / (rho + 1 / eta)
     w = soft(b - u, l1 / rho)
     return b, w, u + (w - b)
+
+
+@kernel(allocates=False)
+def update_all(b, w, u, g, l1, eta, rho):
+    """The same for all penalties; g becomes b.
+
+    In loops of a few arrays each: with more of them a compiler makes no vectors.
+    """
+    total, inverse = rho + 1 / eta, like(b, 1 / rho)
+    pull, own, step = like(b, rho / total), like(b, 1 / eta / total), like(b, 1 / total)
+    for q in range(len(b)):
+        g[q] = pull * (w[q] + u[q]) + own * b[q] - step * g[q]
+    for q in range(len(b)):
+        w[q] = soft(g[q] - u[q], inverse * l1[q])
+    for q in range(len(b)):
+        u[q] += w[q] - g[q]
+        b[q] = g[q]
 
 
 @kernel
@@ -68,23 +94,20 @@ def step(state, hp):
 @kernel
 def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
-    eta, rho, l1, nonzeros = hp.learning_rate, hp.rho, grid.l1, grid.nonzeros
-    W, U = grid.memory[SPARSE], grid.memory[DUAL]
+    eta, W, U = hp.learning_rate, grid.memory[SPARSE], grid.memory[DUAL]
     if not begin_step(grid, hp, False, never_late):
         return False
     for start in range(0, grid.count[LISTED], TILE):
-        features, gradients = gradient(grid, start)
+        features, gradients = gradient(grid, start, hp.intercept)
         for i, j in enumerate(features):
             b, w, u, g = grid.W[j], W[j], U[j], gradients[i]
             if j == len(grid.W) - 1:
                 b -= eta * pace(hp, grid.steps[0], grid.curvature[:, 0]) * g
                 w[:] = b
                 continue
-            for q in range(len(l1)):
-                before = w[q]
-                b[q], w[q], u[q] = update(b[q], before, u[q], g[q], l1[q], eta, rho)
-                nonzeros[q] += np.int64(w[q] != 0.0) - np.int64(before != 0.0)
-    choose(grid, W, hp.k)
+            update_all(b, w, u, g, grid.l1, eta, hp.rho)
+    if grid.count[DUE]:
+        choose(grid, W, hp.k)
     return True
 
 

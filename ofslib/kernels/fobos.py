@@ -12,7 +12,7 @@ from ofslib._jit import kernel
 from ofslib.kernels import rows
 from ofslib.kernels.losses import Loss
 from ofslib.kernels.minibatch import gather, pace
-from ofslib.kernels.penalties import shrunk, shrunk_by, soft
+from ofslib.kernels.penalties import shrunk, soft
 from ofslib.kernels.penalty_grid import (
     DUE,
     LISTED,
@@ -20,9 +20,11 @@ from ofslib.kernels.penalty_grid import (
     TILE,
     begin_step,
     choose,
+    copy,
+    expect,
     gradient,
+    like,
     list_known,
-    put,
 )
 
 
@@ -119,39 +121,71 @@ def settle(state, hp):
         late(state, list_known(state), hp, True)
 
 
-@kernel
+@kernel(allocates=False)
 def caught_up(w, l1, times, hp, new):
     """Write the coefficients w of a feature after so many shrinkages."""
-    power, unit = hp.factor**times, hp.period * hp.learning_rate
+    # Of an l2 penalty, and of l1, as in `shrunk`
+    power, total = hp.factor**times, hp.period * hp.learning_rate * times
+    if hp.factor < 1.0:
+        total *= hp.factor * (1.0 - power) / ((1.0 - hp.factor) * times)
+    power, total, theta, zero = like(w, power), like(w, total), like(w, hp.theta), like(w, 0.0)
     for q in range(len(new)):
-        small = shrunk_by(w[q], times, unit * l1[q], hp.factor, power)
-        new[q] = w[q] if abs(w[q]) > hp.theta else small
+        size = max(abs(w[q]) * power - total * l1[q], zero)
+        small = size if w[q] > zero else -size
+        new[q] = w[q] if abs(w[q]) > theta else small
 
 
-@kernel
-def late(grid, features, hp, keep):
-    """Make up for the shrinkages of these features; kept in any case."""
-    had, now = grid.had, grid.steps[0] // hp.period
-    for c, j in enumerate(features):
-        times, w, new = float(now - had[j]), grid.W[j], grid.coefs[0 if keep else c]
-        if times > 0.0 and j < len(had) - 1:
-            had[j] = now
+@kernel(allocates=False)
+def settled(grid, features, hp, keep, now):
+    """Make up for the shrinkages of these features, of which there were `now`."""
+    had = grid.had
+    for c in range(len(features)):
+        j = features[c]
+        expect(grid.W, features, c)
+        times, w, new = now - had[j], grid.W[j], grid.coefs[0 if keep else c]
+        if times > 0 and j < len(had) - 1:
             caught_up(w, grid.l1, times, hp, new)
-            put(w, new, grid.nonzeros)
+            if keep:
+                had[j] = now
+                copy(new, w)
         elif not keep:
-            new[:] = w
+            copy(w, new)
 
 
-@kernel
-def descend(w, g, l1, due, hp, new):
-    """Write the coefficients w of a feature after a step, and a shrinkage if it is due."""
-    rate = hp.learning_rate
-    for q in range(len(new)):
-        new[q] = w[q] - rate * g[q]
-    if due:
-        for q in range(len(new)):
-            small = hp.factor * soft(new[q], hp.period * rate * l1[q])
-            new[q] = new[q] if abs(new[q]) > hp.theta else small
+@kernel(allocates=False)
+def late(grid, features, hp, keep):
+    """Make up for the shrinkages of these features."""
+    settled(grid, features, hp, keep, grid.steps[0] // hp.period)
+
+
+@kernel(allocates=False)
+def descend(w, g, l1, due, hp):
+    """Change the coefficients w of a feature by a step, and a shrinkage if it is due."""
+    rate, factor, theta = like(w, hp.learning_rate), like(w, hp.factor), like(w, hp.theta)
+    unit = like(w, hp.period * hp.learning_rate)
+    if not due:
+        for q in range(len(w)):
+            w[q] -= rate * g[q]
+    else:
+        for q in range(len(w)):
+            moved = w[q] - rate * g[q]
+            small = factor * soft(moved, unit * l1[q])
+            w[q] = moved if abs(moved) > theta else small
+
+
+@kernel(allocates=False)
+def learn(grid, features, G, due, hp):
+    """Let these features, of which none waits, take a step against their gradients."""
+    W, steps, last = grid.W, grid.steps[0], len(grid.W) - 1
+    for c in range(len(features)):
+        j = features[c]
+        w, g, grid.had[j] = W[j], G[c], steps // hp.period
+        if j < last:
+            descend(w, g, grid.l1, due, hp)
+            continue
+        for q in range(len(w)):
+            times = pace(hp, steps, grid.curvature[:, q], hp.least)
+            w[q] -= hp.learning_rate * (g[q] * times)
 
 
 @kernel
@@ -159,25 +193,17 @@ def step_all(grid, hp):
     """One step for each penalty; returns whether all is finite."""
     if not begin_step(grid, hp, True, late):
         return False
-    W, rate, count, new = grid.W, hp.learning_rate, grid.count, grid.coefs[0]
-    due, last, now = grid.steps[0] % hp.period == 0, len(W) - 1, grid.steps[0] // hp.period
+    count, due, before = grid.count, grid.steps[0] % hp.period == 0, grid.steps[0] - 1
     if hp.period > 1:
         # Between two shrinkages there is nothing to choose.
         count[DUE], count[PENDING] = due, 0
     for start in range(0, count[LISTED], TILE):
-        features, G = gradient(grid, start)
-        for i, j in enumerate(features):
-            w, g, grid.had[j] = W[j], G[i], now
-            if j < last:
-                descend(w, g, grid.l1, due, hp, new)
-                put(w, new, grid.nonzeros)
-                continue
-            for q in range(len(w)):
-                g[q] *= pace(hp, grid.steps[0], grid.curvature[:, q], hp.least)
-                w[q] -= rate * g[q]
+        features, G = gradient(grid, start, hp.intercept)
+        settled(grid, features, hp, True, before // hp.period)
+        learn(grid, features, G, due, hp)
     if count[DUE]:
         late(grid, list_known(grid), hp, True)
-        choose(grid, W, hp.k)
+        choose(grid, grid.W, hp.k)
     return True
 
 

@@ -1,10 +1,10 @@
 """Learning with many l1 penalties at once, so that one pass gives a model with at most k features.
 
-Column q of the coefficients belongs to penalty q. Two products of matrices per mini-batch give
-the predictions and the gradients of all columns, of sparse rows sums over their entries. What a
-step does to a feature that does not occur in it waits until it occurs, or until the model is
-chosen. That is after each step, unless few features occur in one: then as often as is less work
-than the steps.
+Column q of the coefficients belongs to penalty q. A mini-batch passes through the coefficients
+twice, for the predictions and for the step, some features at a time, which stay in the processor's
+cache: dense rows by products of matrices, sparse ones by sums over their entries. What a step does
+to a feature that does not occur in it waits until it occurs, or until the model is chosen. That is
+as often as is less work than the steps: choosing looks at all coefficients.
 """
 
 from typing import NamedTuple
@@ -13,14 +13,17 @@ import numpy as np
 
 from ofslib._jit import generic, kernel
 from ofslib.kernels.losses import Loss, curvature_at, slope, target, weight
+from ofslib.kernels.minibatch import prefetch
 from ofslib.kernels.rows import Active, dot, entry, is_sparse, length, new_active, row
 from ofslib.kernels.selection import kth_largest
 
-# Features whose gradients are computed at once: they stay in the processor's cache.
+# Features that are dealt with at once.
 TILE = 64
+# The work of so many steps is a choice of the model worth.
+STEPS_PER_CHOICE = 4
 # Positions in `PenaltyGrid.count`: features of the step; those that may have coefficients; of how
 # many there were steps since the model was chosen; whether it is to be chosen after this step, and
-# whether it should have been; entries of sparse rows that are held; whether the rows count as dense
+# whether it should have been; entries of sparse rows that are held; whether the rows are dense
 LISTED, KNOWN, WORK, DUE, PENDING, ENTRIES, DENSE = range(7)
 
 
@@ -36,66 +39,76 @@ class AdaptiveHyper(NamedTuple):
 
 
 class PenaltyGrid(NamedTuple):
-    """Models of all penalties, and the mini-batch that is being filled."""
+    """Models of all penalties, and the mini-batch that is being filled.
 
-    W: np.ndarray  # (p + 1, m) coefficients; the last row holds the intercepts
-    l1: np.ndarray  # (m,) penalties, descending; all zero until they are set
-    rows: np.ndarray  # (batch_size, p + 1) of the mini-batch, the last column for the intercept
+    `number` is the kind of floating-point number that the models are kept in.
+    """
+
+    W: np.ndarray  # (p + 1, m) number: coefficients; the last row holds the intercepts
+    l1: np.ndarray  # (m,) number: penalties, descending; all zero until they are set
+    # (batch_size, p + 1) number: the mini-batch, if its rows are dense; the last column is the
+    # intercept's
+    rows: np.ndarray
     targets: np.ndarray  # (batch_size,)
     weights: np.ndarray  # (batch_size,)
-    slopes: np.ndarray  # (batch_size, m) predictions, then slopes of the loss / rows
+    # (2, batch_size, m) number: predictions, then slopes of the loss / rows; what some features add
+    slopes: np.ndarray
     # (p + 1,) uint32: the first `n_features[0]` are those that the step is about, ascending
     features: np.ndarray
     count: np.ndarray  # (7,) int64
     met: np.ndarray  # (p + 1,) bool: whether the feature occurs in the mini-batch
     known: np.ndarray  # (p + 1,) bool: whether it may have a coefficient for some penalty
-    # Of the entries of sparse rows, from 1 on, as long as they are so few that the rows do not
-    # count as dense: the last one of each feature, (p + 1,); of each its row, and the one of its
-    # feature before it (0: none), (batch_size * p // 4 + 2, 2)
+    # Of the entries of sparse rows, from 1 on: the last one of each feature, (p + 1,); of each its
+    # row, its feature, and the one of its feature before it (0: none), (batch_size * p // 4 + 2,
+    # 3); and its value. Rows with more entries count as dense.
     newest: np.ndarray
     links: np.ndarray
+    values: np.ndarray
     had: np.ndarray  # (p + 1,) int64: steps, or shrinkages, that its coefficients have had
-    tile: np.ndarray  # (TILE, batch_size) some columns of `rows`
-    g: np.ndarray  # (TILE, m) gradient by the coefficients of these
-    coefs: np.ndarray  # (TILE, m) these coefficients, if they are not kept
+    tile: np.ndarray  # (TILE, batch_size) number: some columns of `rows`
+    g: np.ndarray  # (TILE, m) number: gradient by the coefficients of these
+    coefs: np.ndarray  # (TILE, m) number: these coefficients, if they are not kept
     # (2, m) of the losses of all rows so far, and how many rows these are: the intercepts' pace
     curvature: np.ndarray
-    nonzeros: np.ndarray  # (m,) int64: coefficients that are not zero
     w: np.ndarray  # (p + 1,) the chosen model
     # (2,) int64: how many coefficients the model has whose k largest w holds (0: w holds all of a
     # model's), and the place of its penalty
     truncated: np.ndarray
-    memory: np.ndarray  # (arrays, p + 1, m) what else a method knows of each coefficient
+    memory: np.ndarray  # (arrays, p + 1, m) number: what else a method knows of each coefficient
     all_features: Active
     held: np.ndarray  # (1,) int64: rows held
     steps: np.ndarray  # (1,) int64: begun
     unit: np.ndarray  # (4,) what an automatic step is taken from
 
 
-def new_grid(p: int, batch_size: int, penalties: int, bounds, arrays: int) -> PenaltyGrid:
+def new_grid(
+    p: int, batch_size: int, penalties: int, bounds, arrays: int, number: str
+) -> PenaltyGrid:
     """Models without coefficients; penalties between `bounds`, or to be set by the first step."""
+    l1 = np.zeros(penalties) if bounds is None else np.geomspace(*bounds[::-1], penalties)
+    entries = batch_size * p // 4 + 2
     return PenaltyGrid(
-        W=np.zeros((p + 1, penalties)),
-        l1=np.zeros(penalties) if bounds is None else np.geomspace(*bounds[::-1], penalties),
-        rows=np.zeros((batch_size, p + 1)),
+        W=np.zeros((p + 1, penalties), number),
+        l1=l1.astype(number),
+        rows=np.zeros((batch_size, p + 1), number),
         targets=np.zeros(batch_size),
         weights=np.zeros(batch_size),
-        slopes=np.zeros((batch_size, penalties)),
+        slopes=np.zeros((2, batch_size, penalties), number),
         features=np.zeros(p + 1, np.uint32),
         count=np.zeros(7, np.int64),
         met=np.zeros(p + 1, bool),
         known=np.zeros(p + 1, bool),
         had=np.zeros(p + 1, np.int64),
         newest=np.zeros(p + 1, np.uint32),
-        links=np.zeros((batch_size * p // 4 + 2, 2), np.uint32),
-        tile=np.zeros((TILE, batch_size)),
-        g=np.zeros((TILE, penalties)),
-        coefs=np.zeros((TILE, penalties)),
+        links=np.zeros((entries, 3), np.uint32),
+        values=np.zeros(entries, number),
+        tile=np.zeros((TILE, batch_size), number),
+        g=np.zeros((TILE, penalties), number),
+        coefs=np.zeros((TILE, penalties), number),
         curvature=np.zeros((2, penalties)),
-        nonzeros=np.zeros(penalties, np.int64),
         w=np.zeros(p + 1),
         truncated=np.zeros(2, np.int64),
-        memory=np.zeros((arrays, p + 1, penalties)),
+        memory=np.zeros((arrays, p + 1, penalties), number),
         all_features=new_active(p),
         held=np.zeros(1, np.int64),
         steps=np.zeros(1, np.int64),
@@ -104,25 +117,35 @@ def new_grid(p: int, batch_size: int, penalties: int, bounds, arrays: int) -> Pe
 
 
 @generic
-def link(grid, x, r):
-    """Enter row r of the mini-batch with its features, if it is sparse."""
-    return _link_sparse if is_sparse(x) else _link_dense
+def like(array, value):
+    """A number of the kind of the array's: else all arithmetic with these would be in float64."""
+    single = str(array.dtype) == "float32"
+    return (lambda array, value: np.float32(value)) if single else (lambda array, value: value)
 
 
-def _link_dense(grid, x, r):
+# -------------------------------------------------- rows
+
+
+@generic
+def has_room(grid, x):
+    """Whether the entries of a row can be linked."""
+    return _has_room if is_sparse(x) else lambda grid, x: False
+
+
+def _has_room(grid, x):
+    return grid.count[ENTRIES] + length(x) < len(grid.links)
+
+
+@kernel
+def spread(grid, intercept):
+    """Write the held rows, whose entries were linked, as dense ones."""
+    rows, links = grid.rows, grid.links
     grid.count[DENSE] = 1
-
-
-def _link_sparse(grid, x, r):
-    n, newest, links = grid.count[ENTRIES], grid.newest, grid.links
-    if n + length(x) >= len(links):
-        grid.count[DENSE] = 1
-        return
-    for e in range(length(x)):
-        j, _ = entry(x, e)
-        n += 1
-        links[n, 0], links[n, 1], newest[j] = r, newest[j], n
-    grid.count[ENTRIES] = n
+    for i in range(grid.held[0]):
+        rows[i] = 0
+        rows[i, -1] = intercept
+    for e in range(1, grid.count[ENTRIES] + 1):
+        rows[links[e, 0], links[e, 1]] = grid.values[e]
 
 
 @kernel
@@ -133,24 +156,34 @@ def hold(grid, block, start, intercept):
     reached; stops before a row that has no finite one.
     """
     X, y, order, margins = block
-    rows, held, w, all_features = grid.rows, grid.held, grid.w, grid.all_features
-    stop = min(start + len(rows) - held[0], len(order))
+    held, w, count, links, newest = grid.held, grid.w, grid.count, grid.links, grid.newest
+    stop = min(start + len(grid.rows) - held[0], len(order))
     if held[0] == 0:
         grid.met[:] = False
-        grid.newest[:] = grid.count[ENTRIES] = grid.count[DENSE] = 0
+        newest[:] = count[ENTRIES] = count[DENSE] = 0
     for i in range(start, stop):
         x = row(X, order[i])
-        margins[i] = dot(x, w, all_features) + intercept * w[-1]
+        margins[i] = dot(x, w, grid.all_features) + intercept * w[-1]
         if not np.isfinite(margins[i]):
             return i
-        values = rows[held[0]]
-        values[:] = 0.0
-        for e in range(length(x)):
-            j, v = entry(x, e)
-            values[j] = v
-            grid.met[j] |= v != 0.0
-        link(grid, x, held[0])
-        values[-1] = intercept
+        if not (count[DENSE] or has_room(grid, x)):
+            spread(grid, intercept)
+        if count[DENSE]:
+            values = grid.rows[held[0]]
+            values[:] = 0
+            values[-1] = intercept
+            for e in range(length(x)):
+                j, v = entry(x, e)
+                values[j] = v
+                grid.met[j] |= v != 0.0
+        else:
+            for e in range(length(x)):
+                j, v = entry(x, e)
+                count[ENTRIES] += 1
+                n = count[ENTRIES]
+                links[n, 0], links[n, 1], links[n, 2] = held[0], j, newest[j]
+                grid.values[n], newest[j] = v, n
+                grid.met[j] |= v != 0.0
         grid.targets[held[0]], grid.weights[held[0]] = target(y[order[i]]), weight(y[order[i]])
         held[0] += 1
     return stop
@@ -171,10 +204,7 @@ def list_features(grid, may_rest):
         known[j] |= met[j]
     count[LISTED] = n
     count[WORK] += n
-    # To pass all coefficients through the processor pays only if the rows hold much of them.
-    count[DENSE] |= 4 * count[ENTRIES] > grid.held[0] * len(met)
-    often = count[DENSE] or 2 * n >= count[KNOWN]
-    count[DUE] = often or count[WORK] >= 4 * count[KNOWN]
+    count[DUE] = count[WORK] >= STEPS_PER_CHOICE * count[KNOWN]
     count[PENDING] = not count[DUE]
 
 
@@ -188,44 +218,75 @@ def list_known(grid):
     return grid.features[:n]
 
 
-@kernel(inline=True)
-def predict_all(grid, hp, late):
+@kernel(allocates=False)
+def take_columns(tile, rows, features):
+    """Write the values of some features in the rows that are held, a row for each feature."""
+    for i in range(len(rows)):
+        for c in range(len(features)):
+            tile[c, i] = rows[i, features[c]]
+
+
+@kernel(allocates=False)
+def expect(W, features, c):
+    """The row of a feature a few places on is asked for soon: a processor foresees none of them."""
+    if c + 3 < len(features):
+        w = W[features[c + 3]]
+        for q in range(0, len(w), 64 // W.itemsize):
+            prefetch(w, q)
+
+
+@kernel(allocates=False)
+def copy(values, new):
+    """Write the values over the new ones."""
+    for q in range(len(new)):
+        new[q] = values[q]
+
+
+@kernel(allocates=False)
+def add(values, times, total):
+    """Add the values, so many times each, to the total."""
+    for q in range(len(total)):
+        total[q] += times * values[q]
+
+
+# -------------------------------------------------- steps
+
+
+@kernel(allocates=False)
+def add_linked(grid, features, intercept):
+    """Add to `slopes` what features of sparse rows predict, whose coefficients are in `coefs`."""
+    slopes, coefs, links = grid.slopes[0], grid.coefs, grid.links
+    for c in range(len(features)):
+        e = grid.newest[features[c]]
+        while e > 0:
+            add(coefs[c], grid.values[e], slopes[links[e, 0]])
+            e = links[e, 2]
+    if features[-1] == len(grid.met) - 1:
+        for i in range(grid.held[0]):
+            add(coefs[len(features) - 1], like(slopes, intercept), slopes[i])
+
+
+@kernel
+def predict(grid, hp, late):
     """Write the predictions of all penalties for the held rows into `slopes`."""
-    slopes, links = grid.slopes, grid.links
-    features = grid.features[: grid.count[LISTED]]
-    if grid.count[DENSE]:
-        late(grid, features, hp, True)
-        np.dot(grid.rows, grid.W, slopes)
-        return
-    slopes[:] = 0.0
-    for start in range(0, len(features), TILE):
-        part = features[start : start + TILE]
-        late(grid, part, hp, False)
-        for c in range(len(part)):
-            e = grid.newest[part[c]]
-            while e > 0:
-                i = links[e, 0]
-                v = grid.rows[i, part[c]]
-                for q in range(slopes.shape[1]):
-                    slopes[i, q] += v * grid.coefs[c, q]
-                e = links[e, 1]
-    # The intercept is the last of them.
-    slopes[: grid.held[0]] += grid.rows[0, -1] * grid.coefs[(len(features) - 1) % TILE]
+    slopes, more, tile = grid.slopes[0], grid.slopes[1], grid.tile
+    slopes[:] = 0
+    for start in range(0, grid.count[LISTED], TILE):
+        features = grid.features[start : min(start + TILE, grid.count[LISTED])]
+        late(grid, features, hp, False)
+        if grid.count[DENSE]:
+            take_columns(tile, grid.rows, features)
+            np.dot(tile[: len(features)].T, grid.coefs[: len(features)], more)
+            slopes += more
+        else:
+            add_linked(grid, features, hp.intercept)
 
 
-@kernel
-def put(w, new, nonzeros):
-    """Make `new` the coefficients w of a feature, and count those that are not zero."""
-    for q in range(len(w)):
-        nonzeros[q] += np.int64(new[q] != 0.0) - np.int64(w[q] != 0.0)
-        w[q] = new[q]
-
-
-@kernel
+@kernel(allocates=False)
 def never_late(grid, features, hp, keep):
     """Of a method in which no feature waits."""
     for c in range(0 if keep else len(features)):
-        grid.coefs[c] = grid.W[features[c]]
+        copy(grid.W[features[c]], grid.coefs[c])
 
 
 @kernel(inline=True)
@@ -235,10 +296,14 @@ def begin_step(grid, hp, may_rest, late):
     `may_rest`: whether a feature that does not occur can wait. What it has waited for a kernel
     `late(grid, features, hyper, keep)` does, in W, or, for TILE features, in `coefs` only.
     """
-    n, m, slopes, loss = grid.held[0], len(grid.l1), grid.slopes, hp.loss
+    n, m, slopes, loss = grid.held[0], len(grid.l1), grid.slopes[0], hp.loss
+    # To pass all features through the processor pays only if the rows hold much of them.
+    if not grid.count[DENSE] and 4 * grid.count[ENTRIES] > n * len(grid.met):
+        spread(grid, hp.intercept)
     list_features(grid, may_rest)
-    predict_all(grid, hp, late)
-    slopes[n:] = 0.0
+    if grid.count[DENSE]:
+        grid.rows[n:] = 0
+    predict(grid, hp, late)
     for i in range(n):
         for q in range(m):
             if not np.isfinite(slopes[i, q]):
@@ -248,54 +313,63 @@ def begin_step(grid, hp, may_rest, late):
             slopes[i, q] = w * s / n
     grid.curvature[1] += n
     if grid.l1[0] == 0.0:
-        set_penalties(grid)
+        set_penalties(grid, hp.intercept)
     grid.held[0] = 0
     grid.steps[0] += 1
     return True
 
 
 @kernel
-def set_penalties(grid):
+def set_penalties(grid, intercept):
     """Set the penalties: from the largest gradient of the first mini-batch to 1/1000 of it."""
     high, m, last = 0.0, len(grid.l1), grid.count[LISTED] - 1
     for start in range(0, last, TILE):
-        _, G = gradient(grid, start)
+        _, G = gradient(grid, start, intercept)
         for g in G[: last - start]:
             high = max(high, abs(g[0]))
     for q in range(m):
         grid.l1[q] = (high if high > 0.0 else 1.0) * 1e-3 ** (q / max(m - 1, 1))
 
 
+@kernel(allocates=False)
+def linked_gradient(grid, features, intercept):
+    """Write the gradients by features of sparse rows into `g`."""
+    g, slopes, links = grid.g, grid.slopes[0], grid.links
+    for c in range(len(features)):
+        e = grid.newest[features[c]]
+        for q in range(g.shape[1]):
+            g[c, q] = 0
+        while e > 0:
+            add(slopes[links[e, 0]], grid.values[e], g[c])
+            e = links[e, 2]
+    if features[-1] == len(grid.met) - 1:
+        for i in range(len(slopes)):
+            add(slopes[i], like(g, intercept), g[len(features) - 1])
+
+
 @kernel
-def gradient(grid, start):
+def gradient(grid, start, intercept):
     """The mean gradient of the mini-batch by TILE of the listed features, from place `start` on.
 
     Returns these features, or those that there are, and one row for each of them.
     """
-    rows, features = grid.rows, grid.features[start : min(start + TILE, grid.count[LISTED])]
+    features = grid.features[start : min(start + TILE, grid.count[LISTED])]
     g = grid.g[: len(features)]
-    if not grid.count[DENSE]:
-        slopes, links = grid.slopes, grid.links
-        g[:] = 0.0
-        for c in range(len(features)):
-            e = grid.newest[features[c]]
-            while e > 0:
-                i = links[e, 0]
-                v = rows[i, features[c]]
-                for q in range(g.shape[1]):
-                    g[c, q] += v * slopes[i, q]
-                e = links[e, 1]
-        if features[-1] == len(grid.met) - 1:
-            for i in range(len(rows)):
-                for q in range(g.shape[1]):
-                    g[len(features) - 1, q] += rows[i, -1] * slopes[i, q]
-        return features, g
-    tile = grid.tile[: len(features)]
-    for i in range(len(rows)):
-        for c in range(len(tile)):
-            tile[c, i] = rows[i, features[c]]
-    np.dot(tile, grid.slopes, g)
+    if grid.count[DENSE]:
+        take_columns(grid.tile, grid.rows, features)
+        np.dot(grid.tile[: len(features)], grid.slopes[0], g)
+    else:
+        linked_gradient(grid, features, intercept)
     return features, g
+
+
+@kernel(allocates=False)
+def count_nonzeros(W, features, nonzeros):
+    """Count the coefficients of these features that are not zero, for each penalty."""
+    for c in range(len(features)):
+        w = W[features[c]]
+        for q in range(len(w)):
+            nonzeros[q] += np.int64(w[q] != 0)
 
 
 @kernel
@@ -306,7 +380,9 @@ def choose(grid, W, k):
     coefficients (of equals the lower index) of the column with the fewest more are taken. None of
     the known features may be late.
     """
-    nonzeros, chosen, nearest, w = grid.nonzeros, -1, -1, grid.w
+    features, count, w, chosen, nearest = list_known(grid), grid.count, grid.w, -1, -1
+    nonzeros = np.zeros(len(grid.l1), np.int64)
+    count_nonzeros(W, features[:-1], nonzeros)  # the last one is the intercept
     for q in range(len(grid.l1)):
         if nonzeros[q] <= k:
             if chosen < 0 or nonzeros[q] >= nonzeros[chosen]:
@@ -315,7 +391,6 @@ def choose(grid, W, k):
             nearest = q
     truncate = nearest >= 0 and (chosen < 0 or nonzeros[chosen] == 0)
     grid.truncated[0], grid.truncated[1] = nonzeros[nearest] if truncate else 0, nearest
-    features, count = list_known(grid), grid.count
     count[WORK] = count[PENDING] = 0
     for j in features:
         w[j] = W[j, nearest if truncate else chosen]
