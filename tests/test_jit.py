@@ -610,7 +610,8 @@ def test_python_computes_what_the_compiled_kernels_compute(tmp_path):
             for form in (np.asarray, sp.csr_matrix):
                 m = cls(**own).fit(form(X), target(cls, f))
                 compiled = [*m.coef_, m.intercept_, m.online_loss_]
-                assert_allclose(next(plain), compiled, rtol=1e-12, atol=1e-13)
+                rounding = 1e-6 if own.get("dtype") == "float32" else 1e-12
+                assert_allclose(next(plain), compiled, rtol=rounding, atol=rounding / 10)
     assert next(plain, None) is None
 
 

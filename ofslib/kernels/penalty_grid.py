@@ -266,7 +266,7 @@ def add_linked(grid, features, intercept):
             add(coefs[len(features) - 1], like(slopes, intercept), slopes[i])
 
 
-@kernel
+@kernel(inline=True)
 def predict(grid, hp, late):
     """Write the predictions of all penalties for the held rows into `slopes`."""
     slopes, more, tile = grid.slopes[0], grid.slopes[1], grid.tile
