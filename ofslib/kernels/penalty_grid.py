@@ -4,7 +4,7 @@ Column q of the coefficients belongs to penalty q. A mini-batch passes through t
 twice, for the predictions and for the step, some features at a time, which stay in the processor's
 cache: dense rows by products of matrices, sparse ones by sums over their entries. What a step does
 to a feature that does not occur in it waits until it occurs, or until the model is chosen. That is
-as often as is less work than the steps: choosing looks at all coefficients.
+after each step, unless few features occur in one: then as often as is less work than the steps.
 """
 
 from typing import NamedTuple
@@ -19,8 +19,6 @@ from ofslib.kernels.selection import kth_largest
 
 # Features that are dealt with at once.
 TILE = 64
-# The work of so many steps is a choice of the model worth.
-STEPS_PER_CHOICE = 4
 # Positions in `PenaltyGrid.count`: features of the step; those that may have coefficients; of how
 # many there were steps since the model was chosen; whether it is to be chosen after this step, and
 # whether it should have been; entries of sparse rows that are held; whether the rows are dense
@@ -59,8 +57,8 @@ class PenaltyGrid(NamedTuple):
     met: np.ndarray  # (p + 1,) bool: whether the feature occurs in the mini-batch
     known: np.ndarray  # (p + 1,) bool: whether it may have a coefficient for some penalty
     # Of the entries of sparse rows, from 1 on: the last one of each feature, (p + 1,); of each its
-    # row, its feature, and the one of its feature before it (0: none), (batch_size * p // 4 + 2,
-    # 3); and its value. Rows with more entries count as dense.
+    # row, and the one of its feature before it (0: none), (batch_size * p // 4 + 2, 2); and its
+    # value. Rows with more entries count as dense.
     newest: np.ndarray
     links: np.ndarray
     values: np.ndarray
@@ -100,7 +98,7 @@ def new_grid(
         known=np.zeros(p + 1, bool),
         had=np.zeros(p + 1, np.int64),
         newest=np.zeros(p + 1, np.uint32),
-        links=np.zeros((entries, 3), np.uint32),
+        links=np.zeros((entries, 2), np.uint32),
         values=np.zeros(entries, number),
         tile=np.zeros((TILE, batch_size), number),
         g=np.zeros((TILE, penalties), number),
@@ -144,8 +142,11 @@ def spread(grid, intercept):
     for i in range(grid.held[0]):
         rows[i] = 0
         rows[i, -1] = intercept
-    for e in range(1, grid.count[ENTRIES] + 1):
-        rows[links[e, 0], links[e, 1]] = grid.values[e]
+    for j in range(len(grid.newest)):
+        e = grid.newest[j]
+        while e > 0:
+            rows[links[e, 0], j] = grid.values[e]
+            e = links[e, 1]
 
 
 @kernel
@@ -181,7 +182,7 @@ def hold(grid, block, start, intercept):
                 j, v = entry(x, e)
                 count[ENTRIES] += 1
                 n = count[ENTRIES]
-                links[n, 0], links[n, 1], links[n, 2] = held[0], j, newest[j]
+                links[n, 0], links[n, 1] = held[0], newest[j]
                 grid.values[n], newest[j] = v, n
                 grid.met[j] |= v != 0.0
         grid.targets[held[0]], grid.weights[held[0]] = target(y[order[i]]), weight(y[order[i]])
@@ -204,7 +205,8 @@ def list_features(grid, may_rest):
         known[j] |= met[j]
     count[LISTED] = n
     count[WORK] += n
-    count[DUE] = count[WORK] >= STEPS_PER_CHOICE * count[KNOWN]
+    often = count[DENSE] or 2 * n >= count[KNOWN]
+    count[DUE] = often or count[WORK] >= 4 * count[KNOWN]
     count[PENDING] = not count[DUE]
 
 
@@ -260,7 +262,7 @@ def add_linked(grid, features, intercept):
         e = grid.newest[features[c]]
         while e > 0:
             add(coefs[c], grid.values[e], slopes[links[e, 0]])
-            e = links[e, 2]
+            e = links[e, 1]
     if features[-1] == len(grid.met) - 1:
         for i in range(grid.held[0]):
             add(coefs[len(features) - 1], like(slopes, intercept), slopes[i])
@@ -341,7 +343,7 @@ def linked_gradient(grid, features, intercept):
             g[c, q] = 0
         while e > 0:
             add(slopes[links[e, 0]], grid.values[e], g[c])
-            e = links[e, 2]
+            e = links[e, 1]
     if features[-1] == len(grid.met) - 1:
         for i in range(len(slopes)):
             add(slopes[i], like(g, intercept), g[len(features) - 1])

@@ -15,7 +15,7 @@ from ofslib.streams.row_stream import MiniBatches, RowStream, coef_and_intercept
 from ofslib.streams.selector import one_blas_thread
 
 # What changes in a `PenaltyGrid` when nothing waits any longer.
-_CHANGED = ("W", "w", "had", "known", "features", "count", "truncated")
+_CHANGED = ("W", "w", "had", "coefs", "known", "features", "count", "truncated")
 
 
 @estimator
@@ -115,7 +115,7 @@ class Penalised(RowStream):
         grid = grid._replace(**{name: getattr(grid, name).copy() for name in _CHANGED})
         type(self).late(grid, list_known(grid), self._hyper_at(grid), True)
         if grid.count[PENDING]:
-            choose(grid, self._columns(grid), self.k)
+            choose(grid, self._columns(grid), self._frozen["k"])
         return grid
 
     def _truncated(self, grid: NamedTuple) -> str:
