@@ -53,6 +53,14 @@ def test_the_work_of_a_simulated_setting_by_hand():
     assert averages["SFSAClassifier on averages"] == 10 * 20**2.5
     study = plan.work_of(spec | {"study": {"function": "a:b"}})
     assert study == {"start": 1, "one x": 10}
+    # All penalties of a k at once, a tenth of a model each
+    many = plan.work_of(spec | {"data": spec["data"] | {"k": 4}})
+    assert many["OPGClassifier on dense rows"] == 3 * 2 * 300 * 20 * 200 / 10
+    assert many["SFSAClassifier on dense rows"] == 10 * 300 * 20
+    row = {"n_train": 400, "n_features": 50}
+    study = spec | {"study": {"function": "a:b"}, "run_values": 5000}
+    assert plan.work_of(study, row) == {"start": 1, "one x": 10 / 4}
+    assert plan.work_of(study | {"run_values": None}, row) == {"start": 1, "one x": 10}
 
 
 def test_passes_are_those_of_the_run():
@@ -63,10 +71,10 @@ def test_passes_are_those_of_the_run():
         for cap in (None, 9000.0, 100.0):
             spec = {"passes": asked, "run_values": cap, "tune_values": 100.0, "study": {}}
             spec |= {"data": {"dataset": "x"}, "sweep": {}, "tune": {}, "replicates": 4}
-            spec |= {"methods": {"OFS": {"class": "OFSClassifier"}}}
+            spec |= {"methods": {"OFS": {"class": "FOFSClassifier"}}}
             held = type("Data", (), {"X_train": data[1]})
             passes = experiment.number_of_passes(spec, held, cap)
-            work = plan.work_of(spec, row)["OFSClassifier on sparse rows in memory"]
+            work = plan.work_of(spec, row)["FOFSClassifier on sparse rows in memory"]
             assert work == pytest.approx(4 * passes * data[1].nnz)
 
 

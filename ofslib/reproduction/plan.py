@@ -20,6 +20,7 @@ from scipy.optimize import nnls
 from ofslib.reproduction import archive, project, provenance, records
 from ofslib.reproduction.entries import Setting, width
 from ofslib.reproduction.methods import class_of, find_class, identity
+from ofslib.streams.penalised import Penalised
 
 START, FIT, DRAWN, SUMMED = "start", "fit", "averages", "averages of rows"
 SUMS = "ofslib.averages:RunningAverages"
@@ -46,7 +47,10 @@ class Measured(NamedTuple):
 def work_of(spec: Mapping[str, Any], row: Mapping[str, Any] | None = None) -> dict[str, float]:
     """How much of each kind of work a run is; `row` is its data set in the registry."""
     if spec["study"]:
-        return {START: 1, f"{spec['experiment']} {spec['name']}": spec["replicates"]}
+        cap = spec.get("run_values")
+        # A study of a data set takes as many of its rows as the scale allows.
+        share = min(1.0, cap / (row["n_train"] * row["n_features"])) if row and cap else 1.0
+        return {START: 1, f"{spec['experiment']} {spec['name']}": spec["replicates"] * share}
     found, counted = defaultdict(float, {START: 1}), defaultdict(lambda: spec.get("first", 0))
 
     def more(replicates: int, *key: Any) -> int:
@@ -105,7 +109,8 @@ def _work_of(spec, row, same: dict[str, tuple], more: Callable) -> dict[str, flo
         else:  # in blocks: each replicate is tuned on the first rows
             rows = n * runs + replicates * tunings * min(n, spec["tune"].get("rows", 10_000))
             shown = max(shown, asked)
-        found[_kind(method, values < p / 2, bool(row and not split))] += rows * values
+        learned = rows * values * _models_at_once(method, data)
+        found[_kind(method, values < p / 2, bool(row and not split))] += learned
     if sampled:
         found[DRAWN] = more(spec["replicates"], DRAWN, n) * p**2
     if shown:
@@ -124,6 +129,14 @@ def _row_values(row: Mapping[str, Any]) -> float:
 def _kind(method: Mapping[str, Any], sparse: bool, in_memory: bool) -> str:
     where = " in memory" * in_memory
     return f"{method['class']} on {'sparse' if sparse else 'dense'} rows{where}"
+
+
+def _models_at_once(method: Mapping[str, Any], data: Mapping[str, Any]) -> float:
+    """How many models of other methods take as long: a penalty of many, a tenth of one."""
+    cls, own = class_of(method, k=data.get("k"))
+    if not issubclass(cls, Penalised) or own.get("k") is None:
+        return 1.0
+    return max(1.0, cls(**own).n_penalties / 10)
 
 
 def _count(sweep: Mapping[str, Any]) -> int:
