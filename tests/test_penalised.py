@@ -182,6 +182,55 @@ def test_rows_that_come_densely_into_a_sparse_mini_batch_are_the_same():
         assert_allclose(mixed.path_[1], whole.path_[1], rtol=0, atol=1e-13)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("cls", PATHS)
+def test_a_path_with_weights_cuts_forms_and_files_is_that_of_single_penalties(cls, dtype, tmp_path):
+    """Rows of both forms, a file in the middle of a mini-batch, shrinkage of all kinds."""
+    rng = np.random.default_rng(2)
+    X = sp.random_array((75, 60), density=0.05, rng=rng).toarray()
+    X[5::11] = rng.standard_normal(X[5::11].shape)
+    classifies = cls.__name__.endswith("Classifier")
+    y = X @ rng.standard_normal(60) + rng.standard_normal(75)
+    y, known = (np.sign(y), {"classes": [-1, 1]}) if classifies else (y, {})
+    weights = rng.uniform(0.2, 2.0, 75)
+    own = {"batch_size": 4, "learning_rate": 0.05, "period": 3, "l2": 0.2, "shuffle": False}
+    own = {name: value for name, value in own.items() if name in cls().get_params()}
+    path = cls(**own, k=6, n_penalties=4, l1_range=(1e-3, 0.3), dtype=dtype)
+    for place, start in enumerate(range(0, 75, 5)):
+        part, form = slice(start, start + 5), (sp.csr_array, np.asarray)[place % 2]
+        path.partial_fit(form(X[part]), y[part], sample_weight=weights[part], **known)
+        path.save(tmp_path / "path.npz")
+        path = cls.load(tmp_path / "path.npz")
+    penalties, coefs = path.path_
+    for l1, coef in zip(penalties, coefs, strict=True):
+        single = cls(**own, l1=l1).partial_fit(X, y, sample_weight=weights, **known)
+        rounding = 1e-12 if dtype == "float64" else 1e-5
+        assert_allclose(coef, single.coef_, rtol=0, atol=rounding)
+    assert 0 < np.count_nonzero(coefs) < coefs.size
+
+
+@pytest.mark.parametrize(
+    "cls, own",
+    [
+        (SADMMRegressor, {"learning_rate": 1e-5, "batch_size": 1}),
+        (OPGRegressor, {"learning_rate": 1e-5, "l2": 0.01, "batch_size": 1}),
+        (AdaFobosClassifier, {"learning_rate": 1e-3}),
+    ],
+)
+def test_float32_does_not_lose_what_many_small_steps_add_up_to(cls, own):
+    """A weight that is rounded in each step, as 1 / (1 + eta l2), would shrink by its error."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30_000, 4))
+    y = X @ [1.0, 0.7, 0.5, 0.3] + rng.standard_normal(len(X))
+    y = np.sign(y) if cls is AdaFobosClassifier else y
+    own |= {"k": 4, "n_penalties": 2, "l1_range": (1e-4, 1e-3), "fit_intercept": False}
+    exact, single = (
+        cls(**own, dtype=dtype, shuffle=False).fit(X, y).path_[1]
+        for dtype in ("float64", "float32")
+    )
+    assert_allclose(single, exact, rtol=0, atol=3e-5 * np.abs(exact).max())
+
+
 @pytest.mark.parametrize("cls", PATHS)
 def test_what_waits_on_sparse_rows_is_done_when_it_is_read(cls):
     """Few features occur in a step; the model is the choice among those of single penalties."""
@@ -246,6 +295,9 @@ def test_the_range_of_penalties_comes_from_the_first_mini_batch(cls):
 
 def test_penalties_that_are_refused():
     X, y = data("dense")
+    for wrong in ((1e-3, 1e300), (1e-42, 1.0)):
+        with pytest.raises(ValueError, match=r"l1_range=.*float32 can hold"):
+            OPGClassifier(k=3, l1_range=wrong, dtype="float32").fit(X, y)
     for wrong in ((1.0,), (0.0, 1.0), (2.0, 1.0), (1.0, np.inf)):
         with pytest.raises(ValueError, match=r"l1_range=.*two positive numbers"):
             OPGClassifier(k=3, l1_range=wrong).fit(X, y)

@@ -20,10 +20,10 @@ from ofslib.kernels.penalty_grid import (
     AdaptiveHyper,
     begin_step,
     choose,
-    copy,
     gradient,
     like,
     list_known,
+    settle_features,
 )
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import estimator
@@ -89,43 +89,32 @@ def coefficients(state, hp):
 
 
 @kernel(allocates=False)
-def caught_up(w, square, l1, times, eta, delta, new):
-    """Write the coefficients w of a feature after so many shrinkages."""
-    total, delta = like(w, times * eta), like(w, delta)
+def caught_up(grid, j, times, hp, new):
+    """Write the coefficients of feature j after so many shrinkages."""
+    w, square, l1 = grid.W[j], grid.memory[0, j], grid.l1
+    total, delta = like(w, times * hp.learning_rate), like(w, hp.delta)
     for q in range(len(new)):
         new[q] = soft(w[q], total / (delta + np.sqrt(square[q])) * l1[q])
 
 
 @kernel(allocates=False)
-def settled(grid, features, hp, keep, now):
-    """Make up for the shrinkages of these features, of which there were `now`."""
-    squares, had = grid.memory[0], grid.had
-    for c in range(len(features)):
-        j = features[c]
-        times, w, new = now - had[j], grid.W[j], grid.coefs[0 if keep else c]
-        if times > 0 and j < len(had) - 1:
-            caught_up(w, squares[j], grid.l1, times, hp.learning_rate, hp.delta, new)
-            if keep:
-                had[j] = now
-                copy(new, w)
-        elif not keep:
-            copy(w, new)
-
-
-@kernel(allocates=False)
 def late(grid, features, hp, keep):
     """Make up for the shrinkages of these features."""
-    settled(grid, features, hp, keep, grid.steps[0])
+    settle_features(grid, features, hp, keep, grid.steps[0], caught_up)
 
 
 @kernel(allocates=False)
 def learn_all(w, square, g, l1, eta, delta):
     """Take in the gradients g by the coefficients w of a feature, and shrink these."""
-    eta, delta = like(w, eta), like(w, delta)
+    eta, delta, zero = like(w, eta), like(w, delta), like(w, 0.0)
     for q in range(len(w)):
         square[q] += g[q] * g[q]
         rate = eta / (delta + np.sqrt(square[q]))
-        w[q] = soft(w[q] - rate * g[q], rate * l1[q])
+        # soft(w - rate g, rate l1), the small parts first, as in `fobos.descend`
+        part, cut = rate * g[q], rate * l1[q]
+        moved = w[q] - part
+        new = w[q] - (part + (cut if moved > zero else -cut))
+        w[q] = new if abs(moved) > cut else zero
 
 
 @kernel
@@ -136,7 +125,7 @@ def step_all(grid, hp):
         return False
     for start in range(0, grid.count[LISTED], TILE):
         features, gradients = gradient(grid, start, hp.intercept)
-        settled(grid, features, hp, True, grid.steps[0] - 1)
+        settle_features(grid, features, hp, True, grid.steps[0] - 1, caught_up)
         for i, j in enumerate(features):
             l1 = grid.l1 if j < last else none
             learn_all(grid.W[j], squares[j], gradients[i], l1, hp.learning_rate, hp.delta)

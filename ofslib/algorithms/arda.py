@@ -18,10 +18,10 @@ from ofslib.kernels.penalty_grid import (
     AdaptiveHyper,
     begin_step,
     choose,
-    copy,
     gradient,
     like,
     list_known,
+    overwrite,
 )
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.parameters import estimator
@@ -91,9 +91,9 @@ def late(grid, features, hp, keep):
             )
             if keep:
                 had[j] = t
-                copy(new, grid.W[j])
+                overwrite(grid.W[j], new)
         elif not keep:
-            copy(grid.W[j], new)
+            overwrite(new, grid.W[j])
 
 
 @kernel(allocates=False)

@@ -18,14 +18,14 @@ from ofslib.kernels.penalty_grid import (
     DUE,
     LISTED,
     TILE,
+    add_times,
     begin_step,
-    add,
     choose,
-    copy,
-    expect,
+    foresee,
     gradient,
     like,
     list_known,
+    overwrite,
 )
 from ofslib.streams.parameters import NOT_NEGATIVE, POSITIVE, estimator, param
 from ofslib.streams.penalised import PenalisedBatches
@@ -100,26 +100,26 @@ def late(grid, features, hp, keep):
     scale, more = scales(t, hp.l2, hp)
     for c in range(len(features)):
         j = features[c]
-        expect(G, features, c)
+        foresee(G, features, c)
         new = grid.coefs[0 if keep else c]
         if had[j] < t and j < len(had) - 1:
             coefs_of(G[j], grid.l1, t, scale, more, new)
             if keep:
                 had[j] = t
-                copy(new, grid.W[j])
+                overwrite(grid.W[j], new)
         elif not keep:
-            copy(grid.W[j], new)
+            overwrite(new, grid.W[j])
 
 
 @kernel(allocates=False)
 def learn(grid, features, gradients, hp):
-    """Take in the mean gradients by these features."""
-    G, t, last = grid.memory[0], grid.steps[0], len(grid.w) - 1  # sum of mean gradients
+    """Add the mean gradients by these features to their sums."""
+    G, t, last = grid.memory[0], grid.steps[0], len(grid.w) - 1
     for c in range(len(features)):
         j, g = features[c], gradients[c]
-        expect(G, features, c)
+        foresee(G, features, c)
         if j < last:
-            add(g, like(g, 1.0), G[j])
+            add_times(G[j], g, like(g, 1.0))
             continue
         for q in range(len(g)):
             rate = own_step(scales(t, 0.0, hp)[0], t, grid.curvature[:, q])

@@ -65,12 +65,13 @@ def update(b, w, u, g, l1, eta, rho):
 def update_all(b, w, u, g, l1, eta, rho):
     """The same for all penalties; g becomes b.
 
-    In loops of a few arrays each: with more of them a compiler makes no vectors.
+    In loops of a few arrays each: with more of them a compiler makes no vectors. b moves by what is
+    small beside it: as a mean of b and w + u it would shrink by the rounding of the two weights.
     """
     total, inverse = rho + 1 / eta, like(b, 1 / rho)
-    pull, own, step = like(b, rho / total), like(b, 1 / eta / total), like(b, 1 / total)
+    pull, step = like(b, rho / total), like(b, 1 / total)
     for q in range(len(b)):
-        g[q] = pull * (w[q] + u[q]) + own * b[q] - step * g[q]
+        g[q] = b[q] + (pull * (w[q] + u[q] - b[q]) - step * g[q])
     for q in range(len(b)):
         w[q] = soft(g[q] - u[q], inverse * l1[q])
     for q in range(len(b)):

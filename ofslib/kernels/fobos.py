@@ -12,7 +12,7 @@ from ofslib._jit import kernel
 from ofslib.kernels import rows
 from ofslib.kernels.losses import Loss
 from ofslib.kernels.minibatch import gather, pace
-from ofslib.kernels.penalties import shrunk, soft
+from ofslib.kernels.penalties import shrunk
 from ofslib.kernels.penalty_grid import (
     DUE,
     LISTED,
@@ -20,11 +20,10 @@ from ofslib.kernels.penalty_grid import (
     TILE,
     begin_step,
     choose,
-    copy,
-    expect,
     gradient,
     like,
     list_known,
+    settle_features,
 )
 
 
@@ -122,55 +121,44 @@ def settle(state, hp):
 
 
 @kernel(allocates=False)
-def caught_up(w, l1, times, hp, new):
-    """Write the coefficients w of a feature after so many shrinkages."""
-    # Of an l2 penalty, and of l1, as in `shrunk`
-    power, total = hp.factor**times, hp.period * hp.learning_rate * times
+def caught_up(grid, j, times, hp, new):
+    """Write the coefficients of feature j after so many shrinkages: as `shrunk`."""
+    w, l1, lost, total = grid.W[j], grid.l1, 0.0, hp.period * hp.learning_rate * times
     if hp.factor < 1.0:
-        total *= hp.factor * (1.0 - power) / ((1.0 - hp.factor) * times)
-    power, total, theta, zero = like(w, power), like(w, total), like(w, hp.theta), like(w, 0.0)
+        lost = 1.0 - hp.factor**times
+        total *= hp.factor * lost / ((1.0 - hp.factor) * times)
+    lost, total, theta, zero = like(w, lost), like(w, total), like(w, hp.theta), like(w, 0.0)
     for q in range(len(new)):
-        size = max(abs(w[q]) * power - total * l1[q], zero)
+        size = max(abs(w[q]) - (lost * abs(w[q]) + total * l1[q]), zero)
         small = size if w[q] > zero else -size
         new[q] = w[q] if abs(w[q]) > theta else small
 
 
 @kernel(allocates=False)
-def settled(grid, features, hp, keep, now):
-    """Make up for the shrinkages of these features, of which there were `now`."""
-    had = grid.had
-    for c in range(len(features)):
-        j = features[c]
-        expect(grid.W, features, c)
-        times, w, new = now - had[j], grid.W[j], grid.coefs[0 if keep else c]
-        if times > 0 and j < len(had) - 1:
-            caught_up(w, grid.l1, times, hp, new)
-            if keep:
-                had[j] = now
-                copy(new, w)
-        elif not keep:
-            copy(w, new)
-
-
-@kernel(allocates=False)
 def late(grid, features, hp, keep):
     """Make up for the shrinkages of these features."""
-    settled(grid, features, hp, keep, grid.steps[0] // hp.period)
+    settle_features(grid, features, hp, keep, grid.steps[0] // hp.period, caught_up)
 
 
 @kernel(allocates=False)
 def descend(w, g, l1, due, hp):
     """Change the coefficients w of a feature by a step, and a shrinkage if it is due."""
-    rate, factor, theta = like(w, hp.learning_rate), like(w, hp.factor), like(w, hp.theta)
-    unit = like(w, hp.period * hp.learning_rate)
+    factor, decay, unit = hp.factor, 1.0 - hp.factor, hp.period * hp.learning_rate
     if not due:
+        rate = like(w, hp.learning_rate)
         for q in range(len(w)):
             w[q] -= rate * g[q]
-    else:
-        for q in range(len(w)):
-            moved = w[q] - rate * g[q]
-            small = factor * soft(moved, unit * l1[q])
-            w[q] = moved if abs(moved) > theta else small
+        return
+    # factor * soft(w - rate g, unit l1), in small parts that are summed up first: one after the
+    # other they would be lost in float32, whose digits end with those of w.
+    rate, decay, theta = like(w, factor * hp.learning_rate), like(w, decay), like(w, hp.theta)
+    unit, zero = like(w, factor * unit), like(w, 0.0)
+    for q in range(len(w)):
+        part, cut = rate * g[q] + decay * w[q], unit * l1[q]
+        moved = w[q] - part
+        new = w[q] - (part + (cut if moved > zero else -cut))
+        new = new if abs(moved) > cut else zero
+        w[q] = moved if abs(moved) > theta else new
 
 
 @kernel(allocates=False)
@@ -199,7 +187,7 @@ def step_all(grid, hp):
         count[DUE], count[PENDING] = due, 0
     for start in range(0, count[LISTED], TILE):
         features, G = gradient(grid, start, hp.intercept)
-        settled(grid, features, hp, True, before // hp.period)
+        settle_features(grid, features, hp, True, before // hp.period, caught_up)
         learn(grid, features, G, due, hp)
     if count[DUE]:
         late(grid, list_known(grid), hp, True)

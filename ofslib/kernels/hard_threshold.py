@@ -53,7 +53,7 @@ def step(state, hp):
     for j in support[: size[0]]:
         w[j] = (1.0 - hp.learning_rate * hp.alpha) * w[j] - rate * g[j]
         norm += w[j] * w[j]
-    if radius < np.inf:
+    if radius < np.inf:  # else nobody asks for the norm
         for j in touched:
             if not inside[j]:
                 norm += (rate * g[j]) ** 2

@@ -1,8 +1,8 @@
 """Learning with many l1 penalties at once, so that one pass gives a model with at most k features.
 
-Column q of the coefficients belongs to penalty q. A mini-batch passes through the coefficients
-twice, for the predictions and for the step, some features at a time, which stay in the processor's
-cache: dense rows by products of matrices, sparse ones by sums over their entries. What a step does
+Column q of the coefficients belongs to penalty q. The predictions and the step of a mini-batch deal
+with some features at a time, whose coefficients stay in the processor's cache: of dense rows by
+products of matrices, of sparse ones by sums over their entries. What a step does
 to a feature that does not occur in it waits until it occurs, or until the model is chosen. That is
 after each step, unless few features occur in one: then as often as is less work than the steps.
 """
@@ -51,7 +51,7 @@ class PenaltyGrid(NamedTuple):
     weights: np.ndarray  # (batch_size,)
     # (2, batch_size, m) number: predictions, then slopes of the loss / rows; what some features add
     slopes: np.ndarray
-    # (p + 1,) uint32: the first `n_features[0]` are those that the step is about, ascending
+    # (p + 1,) uint32: the first `count[LISTED]` are those that the step is about, ascending
     features: np.ndarray
     count: np.ndarray  # (7,) int64
     met: np.ndarray  # (p + 1,) bool: whether the feature occurs in the mini-batch
@@ -65,7 +65,7 @@ class PenaltyGrid(NamedTuple):
     had: np.ndarray  # (p + 1,) int64: steps, or shrinkages, that its coefficients have had
     tile: np.ndarray  # (TILE, batch_size) number: some columns of `rows`
     g: np.ndarray  # (TILE, m) number: gradient by the coefficients of these
-    coefs: np.ndarray  # (TILE, m) number: these coefficients, if they are not kept
+    coefs: np.ndarray  # (TILE, m) number: these coefficients, or those of one that are to be kept
     # (2, m) of the losses of all rows so far, and how many rows these are: the intercepts' pace
     curvature: np.ndarray
     w: np.ndarray  # (p + 1,) the chosen model
@@ -229,8 +229,8 @@ def take_columns(tile, rows, features):
 
 
 @kernel(allocates=False)
-def expect(W, features, c):
-    """The row of a feature a few places on is asked for soon: a processor foresees none of them."""
+def foresee(W, features, c):
+    """Fetch the row of a feature a few places on, which no processor foresees."""
     if c + 3 < len(features):
         w = W[features[c + 3]]
         for q in range(0, len(w), 64 // W.itemsize):
@@ -238,14 +238,14 @@ def expect(W, features, c):
 
 
 @kernel(allocates=False)
-def copy(values, new):
+def overwrite(new, values):
     """Write the values over the new ones."""
     for q in range(len(new)):
         new[q] = values[q]
 
 
 @kernel(allocates=False)
-def add(values, times, total):
+def add_times(total, values, times):
     """Add the values, so many times each, to the total."""
     for q in range(len(total)):
         total[q] += times * values[q]
@@ -261,11 +261,11 @@ def add_linked(grid, features, intercept):
     for c in range(len(features)):
         e = grid.newest[features[c]]
         while e > 0:
-            add(coefs[c], grid.values[e], slopes[links[e, 0]])
+            add_times(slopes[links[e, 0]], coefs[c], grid.values[e])
             e = links[e, 1]
     if features[-1] == len(grid.met) - 1:
         for i in range(grid.held[0]):
-            add(coefs[len(features) - 1], like(slopes, intercept), slopes[i])
+            add_times(slopes[i], coefs[len(features) - 1], like(slopes, intercept))
 
 
 @kernel(inline=True)
@@ -288,7 +288,28 @@ def predict(grid, hp, late):
 def never_late(grid, features, hp, keep):
     """Of a method in which no feature waits."""
     for c in range(0 if keep else len(features)):
-        copy(grid.W[features[c]], grid.coefs[c])
+        overwrite(grid.coefs[c], grid.W[features[c]])
+
+
+@kernel(inline=True, allocates=False)
+def settle_features(grid, features, hp, keep, now, caught_up):
+    """Make up for the shrinkages of these features, of which there were `now`.
+
+    A kernel `caught_up(grid, j, times, hyper, new)` writes the coefficients of feature j after so
+    many of them.
+    """
+    had = grid.had
+    for c in range(len(features)):
+        j = features[c]
+        foresee(grid.W, features, c)
+        times, new = now - had[j], grid.coefs[0 if keep else c]
+        if times > 0 and j < len(had) - 1:
+            caught_up(grid, j, times, hp, new)
+            if keep:
+                had[j] = now
+                overwrite(grid.W[j], new)
+        elif not keep:
+            overwrite(new, grid.W[j])
 
 
 @kernel(inline=True)
@@ -342,11 +363,11 @@ def linked_gradient(grid, features, intercept):
         for q in range(g.shape[1]):
             g[c, q] = 0
         while e > 0:
-            add(slopes[links[e, 0]], grid.values[e], g[c])
+            add_times(g[c], slopes[links[e, 0]], grid.values[e])
             e = links[e, 1]
     if features[-1] == len(grid.met) - 1:
         for i in range(len(slopes)):
-            add(slopes[i], like(g, intercept), g[len(features) - 1])
+            add_times(g[len(features) - 1], slopes[i], like(g, intercept))
 
 
 @kernel
