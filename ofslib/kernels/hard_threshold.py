@@ -53,10 +53,9 @@ def step(state, hp):
     for j in support[: size[0]]:
         w[j] = (1.0 - hp.learning_rate * hp.alpha) * w[j] - rate * g[j]
         norm += w[j] * w[j]
-    if radius < np.inf:  # else nobody asks for the norm
-        for j in touched:
-            if not inside[j]:
-                norm += (rate * g[j]) ** 2
+    for j in touched:
+        if not inside[j]:
+            norm += (rate * g[j]) ** 2
     state.steps[0] += 1
     w[-1] -= rate * pace(hp, state.steps[0], batch.curvature, hp.least) * g[-1]
     shrink = 1.0 if norm <= radius * radius else radius / np.sqrt(norm)

@@ -15,7 +15,7 @@ class Penalty(IntEnum):
     scad = 2  # the smoothly clipped absolute deviation (Fan and Li 2001), flat from shape L on
 
 
-@kernel(allocates=False)
+@kernel
 def soft(v, threshold):
     """argmin_w (w - v)**2 / 2 + threshold |w|."""
     return v - min(max(v, -threshold), threshold)
@@ -24,9 +24,15 @@ def soft(v, threshold):
 @kernel
 def shrunk(w, times, threshold, factor):
     """w after `times` repetitions of w <- factor * soft(w, threshold)."""
-    power, total = 1.0, times * threshold
+    power = factor**times if factor < 1.0 else 1.0
+    return shrunk_by(w, times, threshold, factor, power)
+
+
+@kernel
+def shrunk_by(w, times, threshold, factor, power):
+    """The same, where power = factor**times is known."""
+    total = times * threshold
     if factor < 1.0:
-        power = factor**times
         total = threshold * factor * (1.0 - power) / (1.0 - factor)
     size = max(abs(w) * power - total, 0.0)
     return size if w > 0.0 else -size
