@@ -20,7 +20,6 @@ from scipy.optimize import nnls
 from ofslib.reproduction import archive, project, provenance, records
 from ofslib.reproduction.entries import Setting, width
 from ofslib.reproduction.methods import class_of, find_class, identity
-from ofslib.streams.penalised import Penalised
 
 START, FIT, DRAWN, SUMMED = "start", "fit", "averages", "averages of rows"
 SUMS = "ofslib.averages:RunningAverages"
@@ -134,7 +133,7 @@ def _kind(method: Mapping[str, Any], sparse: bool, in_memory: bool) -> str:
 def _models_at_once(method: Mapping[str, Any], data: Mapping[str, Any]) -> float:
     """How many models of other methods take as long: a penalty of many, a tenth of one."""
     cls, own = class_of(method, k=data.get("k"))
-    if not issubclass(cls, Penalised) or own.get("k") is None:
+    if not hasattr(cls, "step_all") or own.get("k") is None:
         return 1.0
     return max(1.0, cls(**own).n_penalties / 10)
 

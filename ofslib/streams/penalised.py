@@ -103,7 +103,7 @@ class Penalised(RowStream):
         if bounds is not None and not (
             len(bounds) == 2
             and all(isinstance(bound, Real) for bound in bounds)
-            and limits.tiny <= bounds[0] <= bounds[1] <= limits.max
+            and float(limits.tiny) <= bounds[0] <= bounds[1] <= float(limits.max)
         ):
             raise ValueError(
                 f"l1_range={bounds} must be two positive numbers that {self.dtype} can hold, the "
