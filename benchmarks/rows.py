@@ -219,13 +219,13 @@ def penalties(n: int, p: int, sparse_n: int, nonzeros: int) -> list[Method]:
         for name in ("OPG", "RDA", "l1-ARDA"):
             own = {} if name == "l1-ARDA" else {"batch_size": 25}
             one = _classifier(PENALISED[name], **L1, **own)
-            grid, single = (
+            double, single = (
                 _classifier(PENALISED[name], k=K, n_penalties=200, dtype=dtype, **own)
                 for dtype in ("float64", "float32")
             )
             for model, times, what in (
                 (one, 1, "1 penalty"),
-                (grid, 200, "200 penalties"),
+                (double, 200, "200 penalties"),
                 (single, 200, "200 penalties in float32"),
             ):
                 line = f"{name}, {form}, {what}"
