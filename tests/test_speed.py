@@ -20,12 +20,14 @@ pytestmark = pytest.mark.skipif(
 # So that half the speed of a kernel is beyond it, which the checks before it make less of, and what
 # a busy machine does is not.
 MARGIN = dict.fromkeys(("sparse", "dense"), 1.7)
-MARGIN |= dict.fromkeys(("one_row", "averages", "columns", "penalties"), 1.8)
+MARGIN |= dict.fromkeys(("one_row", "averages", "columns"), 1.8)
+# One penalty alone takes up to a quarter more in a process that compiled it than in one that
+# loaded it; the ratios are those of the former.
+MARGIN["penalties"] = 1.6
 TURNS = 5
 LOOP, SGD = "limit: predict and add the gradient", "scikit-learn SGD, l2"
 DGEMM, STEP = "limit: dgemm, p = 500", "limit: two products of the kept columns and a vector"
 OMP = "scikit-learn OMP, 500 columns, Gram there"
-IN_FLOAT32 = " in float32"
 # Case -> method -> its least time over that of each reference, on an Intel Xeon with 2 MB of L2.
 RATIOS = {
     "sparse": {
@@ -51,20 +53,15 @@ RATIOS = {
     # Of one penalty in one pass over one that is alone, on an AMD EPYC with 1 MB of L2
     "penalties": {
         f"{name}, {form}, 200 penalties{dtype}": {f"{name}, {form}, 1 penalty": ratio}
-        for name, form, dtype, ratio in (
-            ("OPG", "dense", "", 0.034),
-            ("OPG", "dense", IN_FLOAT32, 0.022),
-            ("OPG", "sparse", "", 0.030),
-            ("OPG", "sparse", IN_FLOAT32, 0.020),
-            ("RDA", "dense", "", 0.050),
-            ("RDA", "dense", IN_FLOAT32, 0.032),
-            ("RDA", "sparse", "", 0.043),
-            ("RDA", "sparse", IN_FLOAT32, 0.032),
-            ("l1-ARDA", "dense", "", 0.48),
-            ("l1-ARDA", "dense", IN_FLOAT32, 0.24),
-            ("l1-ARDA", "sparse", "", 0.15),
-            ("l1-ARDA", "sparse", IN_FLOAT32, 0.084),
+        for name, form, *both in (
+            ("OPG", "dense", 0.040, 0.026),
+            ("OPG", "sparse", 0.056, 0.036),
+            ("RDA", "dense", 0.061, 0.039),
+            ("RDA", "sparse", 0.090, 0.053),
+            ("l1-ARDA", "dense", 0.57, 0.27),
+            ("l1-ARDA", "sparse", 0.28, 0.15),
         )
+        for dtype, ratio in zip(("", " in float32"), both, strict=True)
     },
 }
 
@@ -76,7 +73,7 @@ def made(case):
         "one_row": (rows.one_row, (1000, 50)),
         "averages": (batch.averages, ([500], 2048)),
         "columns": (batch.columns, (500, 500, 50, 500)),
-        "penalties": (rows.penalties, (500, 1000, 500, 200)),
+        "penalties": (rows.penalties, (1000, 1000, 2000, 200)),
     }
     function, own = sizes[case]
     return function(*own)
