@@ -53,6 +53,9 @@ def test_claim_better_compares_what_the_words_name():
     }
     assert len(claims.claim_better(summary, [], ["dataset", "k"])) == 0
     assert set(claims.claim_better(summary, [], ["dataset", "k"])) == set(table)
+    # As read from results without a single data set, of which the names are words all the same.
+    nothing = summary.astype({"dataset": str, "k": int}).iloc[:0]
+    assert len(claims.claim_better(nothing, said[:1], ["dataset", "k"])) == 0
 
 
 def test_claim_whole_is_as_strong_as_its_weakest_comparison():

@@ -64,7 +64,8 @@ def claim_better(
     tables = [claim_highest(summary.iloc[:0], "", by).assign(says="", method="")]
     for claim in claims:
         least = claim.get("least", dict.fromkeys(summary["dataset"], 0))
-        about = summary[summary["k"] >= summary["dataset"].map(least)]
+        # Of no data at all, what is looked up of their names would be words.
+        about = summary[summary["k"] >= summary["dataset"].map(least).astype(float)]
         for best in claim["better"]:
             pairs = about[about["method"].isin([best, *claim["than"]])]
             table = claim_highest(pairs, best, by).assign(says=claim["says"], method=best)
