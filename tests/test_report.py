@@ -124,7 +124,8 @@ def test_links_lead_to_files_of_the_checkout_or_to_logs(read):
     assert lost == set()
     assert {"notebooks/recovery_table.ipynb", "config/experiments/ofs.yaml"} <= files
     assert {"docs/errata.md", "config/published/sfsa_table_1.csv"} <= files
-    assert "logs/paper/sfsa_table_1.txt" in files
+    made = provenance.read(ROOT / "figures/PROVENANCE.json")
+    assert {f"logs/{facts['scale']}/{entry}.txt" for entry, facts in made.items()} <= files
 
 
 def test_a_newcomer_finds_a_table_its_verdicts_and_its_notebook(page):
