@@ -216,6 +216,11 @@ def test_all_errata_are_read_and_those_of_a_table_stand_beside_it(page):
     assert page.count("<summary>Erratum ") > 40
 
 
+def test_a_star_between_spaces_multiplies():
+    assert report.markdown("*x* is **y** in `z`") == "<i>x</i> is <b>y</b> in <code>z</code>"
+    assert report.markdown("a * 2 * b is *small*") == "a * 2 * b is <i>small</i>"
+
+
 def test_errata_are_read_by_what_they_name():
     assert report.labels("Tables 1 to 3, Figure 5.1 and Theorems 2 and A.1") == {
         *("Table 1", "Table 2", "Table 3", "Figure 5.1", "Theorem 2", "Theorem A.1")

@@ -216,7 +216,9 @@ def about(item: dict[str, Any], name: str, source: str) -> bool:
 def markdown(text: str) -> markupsafe.Markup:
     """A paragraph with `code`, **bold** and *slanted* words; links are their words."""
     escaped = str(markupsafe.escape(re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", text)))
-    for pattern, tag in ((r"`([^`]+)`", "code"), (r"\*\*(.+?)\*\*", "b"), (r"\*(.+?)\*", "i")):
+    # A star with a space behind it multiplies.
+    slanted = r"\*(?!\s)(.+?)(?<!\s)\*"
+    for pattern, tag in ((r"`([^`]+)`", "code"), (r"\*\*(.+?)\*\*", "b"), (slanted, "i")):
         escaped = re.sub(pattern, rf"<{tag}>\1</{tag}>", escaped)
     return markupsafe.Markup(escaped)
 
