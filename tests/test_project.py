@@ -556,6 +556,15 @@ def test_replicates_are_capped_by_the_scale(write):
     assert [counts[n] for n in (100, 4000, 5000)] == [9, 2, 2]
 
 
+def test_a_scale_may_leave_out_what_would_get_few_replicates(write):
+    entry = TABLE | {"grid": {"n": [100, 1000, 2000]}}  # within 1e6: 100, 10 and 5 replicates
+    limited = {"small": SMALL | {"replicates": 20, "least_replicates": 8}}
+    skipped = [s.skipped for s in settings_of(write({"one": entry}, scales=limited))]
+    assert skipped == ["", "", "not run at this scale"]
+    five = write({"one": entry | {"replicates": 5}}, scales=limited)
+    assert not any(s.skipped for s in settings_of(five)), "an entry may ask for fewer"
+
+
 def test_replicates_may_depend_on_the_setting(write):
     entry = TABLE | {"replicates": {"by": "n", 100: 30, 200: 4}}
     settings = project.load(write({"one": entry}), scale="free").entries["one"].settings
@@ -1288,11 +1297,11 @@ def test_one_replicate_may_be_all_that_a_scale_wants(write):
     assert [(s.spec["replicates"], s.skipped) for s in settings_of(root)] == [(1, "")] * 2
 
 
-def test_a_slow_method_is_timed_once_and_kept_within_the_limit(write):
+def test_a_slow_method_is_timed_once_and_kept_near_the_limit(write):
     slow = {"class": "SGDTRegressor", "replicates": 3}
     data = {"simulate": "sparse_rows", "p": 100, "k": 5, "nonzeros": 5}
-    grid = {"n": [1000, 5000, 20_000]}  # of 100 features: 10, 2 and no replicates within 1e6
+    grid = {"n": [1000, 5000, 20_000]}  # of 100 features: 10, 2 and not one within 1e6
     entry = TABLE | {"methods": {"slow": slow}, "data": data, "grid": grid, "time": "plain"}
     entry = project.load(write({"one": entry})).entries["one"]
-    assert [s.spec["methods"]["slow"]["replicates"] for s in entry.settings] == [3, 2, 0]
+    assert [s.spec["methods"]["slow"]["replicates"] for s in entry.settings] == [3, 2, 1]
     assert {s.spec["methods"]["slow"]["replicates"] for s in entry.timed} == {1}

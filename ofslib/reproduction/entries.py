@@ -243,13 +243,14 @@ class Entry:
         if _size(spec) and self.scale["values"] is not None:
             most = min(most, int(self.scale["values"] / _size(spec)))
         spec |= {"asked": asked, "replicates": min(asked, most)}
-        # Methods with replicates of their own go through all features for each row, sparse or not.
+        # Methods with replicates of their own are slow: at least one, if the setting is run at all.
         dense = spec["data"].get("n", 0) * spec["data"].get("p", 0)
         for method in methods.values():
             if "replicates" in method and dense and self.scale["values"] is not None:
-                limit = int(self.scale["values"] / dense)
+                limit = max(1, int(self.scale["values"] / dense))
                 method["replicates"] = min(method["replicates"], limit)
-        too_few = spec["replicates"] < min(2, asked, self.scale["replicates"])
+        least = self.scale.get("least_replicates", 2)
+        too_few = spec["replicates"] < min(least, asked, self.scale["replicates"])
         left_out = any(axes[axis] not in run[axis] for axis in run.keys() & axes.keys())
         gaps = self.spec["unavailable"]
         why = next((gaps[axis][axes[axis]] for axis in gaps if axes.get(axis) in gaps[axis]), "")
