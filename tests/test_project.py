@@ -627,6 +627,19 @@ def test_a_scale_may_run_some_values_only(write):
     assert [[*s.spec["methods"]] for s in (small[1], free[1])] == [["SFSA"], ["SFSA", "SGDT"]]
 
 
+def test_a_scale_may_leave_out_a_method_and_runs_those_that_users_add(write):
+    left_out = {"small": {"methods": {"SGDT": None}}}
+    root = write({"one": TABLE | {"at_scale": left_out}})
+    mine = {"mine": {"class": "SIHTRegressor", "entries": ["one"]}}
+    (root / "config/methods.yaml").write_text(yaml.safe_dump(mine))
+    small, free = (settings_of(root, scale=scale)[0] for scale in ("small", "free"))
+    assert [*small.spec["methods"]] == ["SFSA", "mine"]
+    assert [*free.spec["methods"]] == ["SFSA", "SGDT", "mine"]
+    unknown = TABLE | {"at_scale": {"small": {"methods": {"other": None}}}}
+    with pytest.raises(ConfigurationError, match="no method 'other'"):
+        project.load(write({"one": unknown}))
+
+
 def test_a_scale_may_run_some_readings_only(write):
     readings = {name: {"note": "As it is."} for name in ("plain", "other")}
     entry = TABLE | {"readings": readings, "at_scale": {"small": {"reading": ["other"]}}}

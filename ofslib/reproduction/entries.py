@@ -211,8 +211,10 @@ class Entry:
     def _setting(self, reading: str | None, change: dict, point: dict[str, Any]) -> Setting:
         axes = point if reading is None else {"reading": reading, **point}
         run, methods = self.spec["at_scale"], self._methods(axes)
-        kept = run.get("methods", methods)
-        methods = {label: method for label, method in methods.items() if label in kept}
+        # A list says which methods are run, a mapping to null which are not: not those added later.
+        named = run.get("methods", {})
+        only = isinstance(named, list)
+        methods = {label: m for label, m in methods.items() if (label in named) == only}
         data = self.spec["data"] | change.get("data", {}) | run.get("data", {})
         data = point | _resolved(data, axes)
         _check_numbers(data)
