@@ -514,7 +514,8 @@ def test_a_row_of_large_weight_does_not_overshoot():
     model = ofslib.SIHTRegressor(k=5, batch_size=1, fit_intercept=False).partial_fit(rows, y)
     row, target = rows[:1], model.predict(rows[:1]) + 1.0
     model.partial_fit(row, target, sample_weight=[100.0])
-    assert abs(model.predict(row) - target) <= 1.0
+    # It may go as far beyond the target as it was before it, up to rounding.
+    assert abs(model.predict(row) - target) <= 1.0 + 1e-12
 
 
 @pytest.mark.parametrize("multiclass", ["ovr", "joint"])
