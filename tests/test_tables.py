@@ -183,6 +183,22 @@ def test_summary_by_hand():
     assert single["ours"] == 5 and np.isnan(single["sd"]) and np.isnan(single["se"])
 
 
+def test_the_error_of_times_is_that_of_their_median():
+    normal = np.random.default_rng(0).normal(size=(3000, 12))
+    for n in (3, 5, 12):
+        keys = {("plain", i, "SGDT", "time_s"): 5 + row[:n] for i, row in enumerate(normal)}
+        table = tables.summarise(results_of(keys))
+        # With three it is a tenth too large
+        assert table["se"].mean() == pytest.approx(table["median"].std(), rel=0.15)
+    steady, late = (
+        tables.summarise(results_of({("plain", 100, "SGDT", "time_s"): times}))
+        for times in ([1.00, 1.01, 1.02], [1.00, 1.01, 9.0])
+    )
+    assert late["se"].tolist() == steady["se"].tolist() and late["sd"][0] > 100 * steady["sd"][0]
+    single = tables.summarise(results_of({("plain", 100, "SGDT", "time_s"): [5.0]}))
+    assert np.isnan(single["se"][0])
+
+
 def test_compare_puts_our_cell_beside_the_papers():
     table = compared()
     assert len(table) == 3 * 3
