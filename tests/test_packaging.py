@@ -255,7 +255,9 @@ def test_citation():
     assert {"message", "title", "authors", "abstract", "keywords"} <= citation.keys()
     assert citation["version"] == PROJECT["version"]
     assert citation["license"] == PROJECT["license"] == "BSD-3-Clause"
-    datetime.date.fromisoformat(citation["date-released"])
+    # The date of the release stands in both files or in none.
+    (stated,) = re.findall(rf"^## \[{citation['version']}\] - (.+)$", read("CHANGELOG.md"), re.M)
+    assert citation.get("date-released", "Unreleased") == stated
     assert len(citation["references"]) == 5
     for reference in citation["references"]:
         assert {"type", "title", "authors"} <= reference.keys()

@@ -839,6 +839,19 @@ def test_published_words_belong_to_the_entry(name):
     assert table.loc[table["value"].isna(), "note"].astype(str).str.match("dash|lost").all()
 
 
+def test_the_page_for_users_methods_lists_all_tables_that_compare_methods():
+    text = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
+    lists = re.findall(r"  entries:\s+\[(.*?)\]", text, re.S)[1:]  # the first is an example
+    tables = {"Regressor": set(), "Classifier": set()}
+    for name, entry in SHIPPED.entries.items():
+        spec = entry.spec
+        if spec["form"] == "table" and spec["methods"] and not spec["study"]:
+            classes = {method["class"] for method in spec["methods"].values() if method}
+            (task,) = [task for task in tables if any(cls.endswith(task) for cls in classes)]
+            tables[task].add(name)
+    assert [set(re.findall(r"\w+", names)) for names in lists] == [*tables.values()]
+
+
 def test_the_growth_of_every_estimator_is_measured():
     classes = {m["class"] for m in SHIPPED.entries["growth_of_costs"].spec["methods"].values()}
     bare = {re.sub("Classifier$|Regressor$", "", name) for name in classes}
