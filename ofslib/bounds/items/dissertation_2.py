@@ -188,7 +188,7 @@ def gradients_grow() -> bool:
 def theorem_1():
     """True of nothing: the gradient of a strongly convex loss exceeds any G somewhere. Read with G
     at b* only, as its proof does, it is false: in the example of Proposition 1 the error stays at
-    .05 where it says .001. Corrected it holds there if nothing is removed before step 75."""
+    .05 where it says .0008. Corrected it holds there if nothing is removed before step 75."""
     error = np.linalg.norm(annealed(without_noise, 100, mu=1e9) - TRUTH)
     promised = (1.62 * RHO) ** 100 * np.linalg.norm(TRUTH)
     late = np.linalg.norm(annealed(without_noise, 80, mu=1e9, keep=75) - TRUTH)

@@ -77,8 +77,8 @@ OFS.leaves("Eq. (2.1)", "definition", "ridge leverage scores")
 )
 def algorithm_1():
     """A feature orthogonal to the selected ones has the score 0. From e_1, then e_2 a hundred
-    times: none is selected, the deviation is 1. At its rate it keeps all features of each set of
-    Table 2, on average, whatever epsilon is."""
+    times: none is selected, the deviation is 1. At its rate it keeps all features that are not 0
+    everywhere of each set of Table 2, on average, whatever epsilon is."""
     A = np.eye(2)[:, [0] + [1] * 100]
     sample, scores = sampled_in_order(A, 0.5, 0.0)
     mended, _ = sampled_in_order(A, 0.5, 1e-6)
@@ -105,7 +105,7 @@ def algorithm_1():
 def theorem_1():
     """Fails for certain in the example of Algorithm 1. With a ridge of a thousandth of the largest
     that is proved: in no more than the stated share of 40 runs (n = 10, epsilon = .9). At the sizes
-    of Table 2 all features are kept, and it says that all are all."""
+    of Table 2 all features that are not 0 everywhere are kept, and it says that all are all."""
     A = np.eye(2)[:, [0] + [1] * 100]
     sample, _ = sampled_in_order(A, 0.5, 0.0)
     n, epsilon, fails, bound = 10, 0.9, 0, 0.0
