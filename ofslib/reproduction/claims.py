@@ -307,12 +307,13 @@ def claim_times(times: pd.DataFrame, claims: Sequence[dict[str, Any]]) -> pd.Dat
     DataFrame
         Columns says, the axes, what, ours and paper (the ratio or the exponent), se (of the
         logarithm of our ratio, or of our exponent), verdict (holds, fails, unresolved), note.
-        What was timed once is taken to vary as much as what varies most of all in the table.
+        One run is taken to vary by the same share of every time of the table, the root of the mean
+        square over what was timed several times: a few runs tell little of their own error.
     """
     axes = [c for c in times.columns[: times.columns.get_loc("method")] if c != "reading"]
-    error = times["se"] / times["median"]
-    most = (error * np.sqrt(times["replicates"])).max()
-    times = times.assign(log=np.log(times["median"]), error=error.fillna(most))
+    shares = times["se"] / times["median"] * np.sqrt(times["replicates"])
+    error = np.sqrt((shares**2).mean() / times["replicates"])
+    times = times.assign(log=np.log(times["median"]), error=error)
     times["log_paper"] = np.log(times["paper"])
     times = times.set_index("method")[[*axes, "log", "error", "log_paper"]]
     columns = ["says", *axes, "what", "ours", "paper", "se", "verdict", "note"]

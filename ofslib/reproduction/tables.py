@@ -117,7 +117,8 @@ def summarise(results: pd.DataFrame) -> pd.DataFrame:
 def median_error(distance: np.ndarray, n: np.ndarray) -> np.ndarray:
     """Standard error of medians of n values, from the median distance of the values from them.
 
-    That of normal numbers; one slow run of several does not change it. Missing for one value.
+    That of normal numbers; one slow run of three or more cannot make it large. Missing for one
+    value.
     """
     larger = np.where(n < 2 + len(_FEW), _FEW[np.clip(n - 2, 0, len(_FEW) - 1)], n / (n - 0.8))
     error = np.sqrt(np.pi / 2 / n) * 1.4826 * larger * distance
@@ -215,7 +216,8 @@ def compare(
     Returns
     -------
     DataFrame
-        Axes, method, metric; ours, se, median and number of replicates; `runs`, the paper's;
+        Axes, method, metric; ours, se (of the mean; of a time, of the median), median and number
+        of replicates; `runs`, the paper's;
         `empty`, how many of ours select nothing; paper, verdict, strict, why.
     """
     axes = [c for c in table if c not in ("skipped", "runs", "method", "metric")]

@@ -346,7 +346,7 @@ def runs_of_ofsa(moments, T, **schedule):
 )
 def theorem_3():
     """The example of Proposition 1 with 20,000 Gaussian rows, noise 1e-4, removal at once: the
-    error is .05 in 10 of 10 runs, after 100 steps .0008 is claimed with probability 1/3."""
+    error is .05 in 10 of 10 runs, after 100 steps .0009 is claimed with probability 1/3."""
     moments = list(gaussian_rows(10))
     printed = (1.62 * RHO) ** 100 * np.linalg.norm(TRUTH)
     printed += 3.24e-4 * ETA / (1 - 1.62 * RHO) * sqrt(3 * log(3) / 20_000)
