@@ -105,16 +105,17 @@ def summarise(results: pd.DataFrame) -> pd.DataFrame:
     """
     results = results[results["value"].notna()]
     by = [c for c in results if c not in ("experiment", "replicate", "value", "note", "empty")]
-    groups = results.groupby(by, dropna=False, sort=False)["value"]
-    table = groups.agg(ours="mean", sd="std", median="median", replicates="count").reset_index()
-    away = results.assign(value=(results["value"] - groups.transform("median")).abs())
-    distance = away.groupby(by, dropna=False, sort=False)["value"].median().to_numpy()
-    of_median = median_error(distance, table["replicates"].to_numpy())
+    median = results.groupby(by, dropna=False, sort=False)["value"].transform("median")
+    results = results.assign(away=(results["value"] - median).abs())
+    shown = {"ours": "mean", "sd": "std", "median": "median", "replicates": "count"}
+    columns = {name: ("value", how) for name, how in shown.items()} | {"away": ("away", "median")}
+    table = results.groupby(by, dropna=False, sort=False).agg(**columns).reset_index()
+    of_median = median_error(table.pop("away"), table["replicates"])
     of_mean = table["sd"] / np.sqrt(table["replicates"])
     return table.assign(se=np.where(table.get("metric") == "time_s", of_median, of_mean))
 
 
-def median_error(distance: np.ndarray, n: np.ndarray) -> np.ndarray:
+def median_error(distance: Any, n: Any) -> np.ndarray:
     """Standard error of medians of n values, from the median distance of the values from them.
 
     That of normal numbers; one slow run of three or more cannot make it large. Missing for one
