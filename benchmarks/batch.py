@@ -242,6 +242,7 @@ def columns(n: int, p: int, k: int, gram: int) -> list[Method]:
         return {"found": 100 * np.isin(chosen, true).mean()}
 
     models = {"OS": ofslib.OnlineSubstitution(k=k)}
+    models |= {"OS, one scan": ofslib.OnlineSubstitution(k=k, n_scans=1)}
     models |= {f"Grafting, l1 = {l1}": ofslib.Grafting(k=k, l1=l1) for l1 in (0.15, 0.5)}
     methods = [Method(name, fitting(m, X, y), p, score) for name, m in models.items()]
     pursuit = {"n_nonzero_coefs": k}

@@ -405,14 +405,15 @@ def papers(args) -> Report:
     """The papers' tables and figures: what makes each, and whether it is made."""
     from ofslib.reproduction import papers, project
 
-    for option in ("pack", "unpack"):  # before the folder changes
+    for option in ("pack", "unpack", "compare"):  # before the folder changes
         if given := getattr(args, option):
             setattr(args, option, os.path.abspath(given))
     try:
         os.chdir(project.find_root())
         sys.path.append(os.getcwd())  # as Snakemake does, for methods of a user's own
         work = project.load(**{"scale": args.scale} if args.scale else {})
-        if not (args.scale or args.plan) and args.pack is None:  # what is there to be read
+        made_here = args.plan or args.pack is not None or args.compare is not None
+        if not (args.scale or made_here):  # what is there to be read
             work = project.committed()
     except project.ConfigurationError as error:
         raise _Misused(f"papers needs a checkout of ofslib's repository: {error}") from error
@@ -420,6 +421,8 @@ def papers(args) -> Report:
         return Report(*papers.unpack(work, args.unpack))
     if args.pack is not None:
         return Report(*papers.pack(work, args.pack))
+    if args.compare is not None:
+        return Report(*papers.compared(work, args.compare))
     return Report(*(papers.planned(work) if args.plan else papers.listed(work)))
 
 
@@ -506,6 +509,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--pack", nargs="?", const="", metavar="ZIP", help="pack results: results-SCALE.zip")
     text = "take those results of an archive that fit this checkout: of ZIP, or that of figures/"
     add("--unpack", nargs="?", const="", metavar="ZIP", help=text)
+    text = "how many values made here are those of an archive: of ZIP, or that of figures/"
+    add("--compare", nargs="?", const="", metavar="ZIP", help=text)
     return parser
 
 

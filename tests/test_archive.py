@@ -230,7 +230,7 @@ def test_the_archive_of_the_checkout_is_whole_and_of_the_scale_of_its_figures():
         ROOT / f"figures/results-{project.load(ROOT).committed}.zip",
     )
     assert file.stat().st_size < 5e6
-    index, content = archive._opened(file)
+    index, content = archive.opened(file)
     assert index["scale"] == work.scale
     known = {result.removeprefix(f"results/{work.scale}/") for result, _ in archive.results(work)}
     assert content.keys() <= known

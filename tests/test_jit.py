@@ -389,7 +389,7 @@ def second(x):
     return behind_first(x)[0][0]
 
 
-def test_arrays_are_handed_over_only_between_kernels_that_count_references():
+def test_arrays_are_handed_over_only_between_kernels_that_count_references(fresh):
     """Else a reference is counted once and never given back, or given back and never counted."""
     for function, argument, allocates in ((first_made, 2, False), (second, np.ones(2), True)):
         with pytest.raises(TypingError, match="returns arrays: it and what calls it have to"):

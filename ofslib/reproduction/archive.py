@@ -165,7 +165,7 @@ def unpack(file: str | Path) -> tuple[project.Project, dict[str, str]]:
         If the archive is damaged, or is none; ValueError, if it is of another format or of an
         unknown scale; machine.FolderInUse, if a run works here. Nothing is changed then.
     """
-    index, content = _opened(file)
+    index, content = opened(file)
     known = project.scales()
     if index["scale"] not in known:
         raise ValueError(f"{file} is of scale {index['scale']!r}; here are {known}")
@@ -201,7 +201,7 @@ def to_be_had(work: project.Project) -> set[str]:
     if work.scale != work.committed or not file.is_file():
         return set()
     try:
-        index, _ = _opened(file)
+        index, _ = opened(file)
     except (CorruptFile, _OtherFormat) as error:
         warnings.warn(f"{error}; its results are not counted", stacklevel=2)
         return set()
@@ -220,8 +220,11 @@ def _reasons(work: project.Project, index: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _opened(file: str | Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """The index of an archive and the results that it holds, all of it checked."""
+def opened(file: str | Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The index of an archive and the results that it holds, all of it checked.
+
+    CorruptFile if it is damaged, or is none; ValueError if it is of another format.
+    """
     whole = io.BytesIO(Path(file).read_bytes())
     try:
         with zipfile.ZipFile(whole) as archive:

@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from ofslib._printing import text_table
-from ofslib.reproduction import archive, plan, provenance
+from ofslib.reproduction import archive, comparison, plan, provenance
 from ofslib.reproduction.project import Project
 
 Said = tuple[list[str], dict[str, Any]]
@@ -90,6 +90,21 @@ def unpack(work: Project, file: str) -> Said:
     """
     file = file or archive.shipped(work)
     return _moved(*archive.unpack(file), f"of {file} are here", file)
+
+
+def compared(work: Project, file: str) -> Said:
+    """Whether the values that were made here are those of an archive; by default as `unpack`."""
+    file = file or archive.shipped(work)
+    found = comparison.compare(work, file)
+    head = ["entry", "values", "compared", "equal", "rounding", "differ", "largest", "where"]
+    lines = [f"Scale {work.scale}, made here, beside {file}"]
+    lines += text_table(head, comparison.lines(found))
+    lines.append(
+        "compared: with the same setting and replicate there, without times. equal: to the last "
+        f"bit. rounding: up to {comparison.ROUNDING:g} of the larger one. largest: of the "
+        "differences, relative, and where."
+    )
+    return lines, {"scale": work.scale, "file": file, "entries": found.to_dict("records")}
 
 
 def _moved(work: Project, found: dict[str, str], done: str, file: str) -> Said:
