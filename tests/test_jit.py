@@ -526,18 +526,49 @@ def test_garbage_is_looked_for_rarely_while_a_kernel_is_compiled_and_only_then(u
         gc.set_threshold(*before)
 
 
+# Plain numba, of one function for eight kinds of arguments: how fast the machine compiles.
+REFERENCE = """
+    import time
+    import numba
+    import numpy as np
+
+    def typical(a, b, index):
+        total, found = 0.0, np.empty(len(a))
+        for i in range(len(a)):
+            found[i] = np.exp(-abs(a[i])) if a[i] > b[i] else np.sqrt(abs(b[i]))
+        order = np.argsort(found)
+        for i in index:
+            total += found[order[i]] * a[i]
+        return total, found
+
+    def reference():
+        start = None
+        for kind in (np.float32, np.float64, np.int32, np.int64):
+            for whole in (np.uint32, np.int64):
+                numba.njit(typical)(np.ones(3, kind), np.ones(3), np.zeros(2, whole))
+                start = start or time.process_time()  # the first one loads the compiler, too
+        return time.process_time() - start
+
+    def beside_reference(compile):
+        before, start = reference(), time.process_time()
+        compile()
+        taken = time.process_time() - start
+        return taken / ((before + reference()) / 2)
+"""
+
+
 @pytest.mark.slow
-def test_compiling_everything_takes_a_minute_at_most(tmp_path):
-    out = python(
-        EVERYTHING + "\n    import os; t = os.times(); print(t.user + t.system)",
-        tmp_path,
-        NUMBA_CACHE_DIR=tmp_path / "cache",
-    )
+def test_compiling_everything_takes_no_more_than_it_did(tmp_path):
+    """Beside plain numba: of seconds some machines need twice as many as others."""
+    everything = textwrap.indent(textwrap.dedent(EVERYTHING), 8 * " ")
+    code = f"{REFERENCE}\n    def everything():\n{everything}\n"
+    code += "    print(beside_reference(everything))\n"
+    out = python(code, tmp_path, NUMBA_CACHE_DIR=tmp_path / "cache")
     first, last = out.splitlines()
     _, loaded, compiled = json.loads(first)
     for name in kernel_names():
         assert compiled[name] == 2 and loaded[name] == 0
-    assert float(last) <= 60.0
+    assert float(last) <= 1.7 * 24
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
