@@ -640,6 +640,18 @@ def test_a_scale_may_leave_out_a_method_and_runs_those_that_users_add(write):
         project.load(write({"one": unknown}))
 
 
+def test_a_scale_may_change_what_it_runs_of_a_method(write):
+    few = {"replicates": {"by": "n", 100: 2, 200: 0}, "mu": 7}
+    entry = TABLE | {"at_scale": {"small": {"methods": {"SFSA": few, "SGDT": None}}}}
+    root = write({"one": entry})
+    small, free = (settings_of(root, scale=scale) for scale in ("small", "free"))
+    own = TABLE["methods"]["SFSA"]
+    assert [s.spec["methods"] for s in small] == [
+        {"SFSA": own | {"replicates": n, "mu": 7}} for n in (2, 0)
+    ]
+    assert all(s.spec["methods"]["SFSA"] == own for s in free)
+
+
 def test_a_scale_may_run_some_readings_only(write):
     readings = {name: {"note": "As it is."} for name in ("plain", "other")}
     entry = TABLE | {"readings": readings, "at_scale": {"small": {"reading": ["other"]}}}

@@ -34,7 +34,7 @@ DEFAULTS = {
     "unavailable": {},  # axis -> value -> why its cells cannot be had
     "weak_baselines": {},
     "time_claims": [],
-    # Of the scale that is run: axis, swept parameter, methods -> those run; data, study -> changes
+    # Of the scale that is run: axis, swept parameter, methods -> those run; data, study, methods -> changes
     "at_scale": {},
     "alone": False,  # whether a run needs the machine to itself
 }
@@ -211,10 +211,16 @@ class Entry:
     def _setting(self, reading: str | None, change: dict, point: dict[str, Any]) -> Setting:
         axes = point if reading is None else {"reading": reading, **point}
         run, methods = self.spec["at_scale"], self._methods(axes)
-        # A list says which methods are run, a mapping to null which are not: not those added later.
-        named = run.get("methods", {})
-        only = isinstance(named, list)
-        methods = {label: m for label, m in methods.items() if (label in named) == only}
+        # A list says which methods are run; a mapping changes some, or leaves them out: not those
+        # that are added later.
+        changes = run.get("methods", {})
+        if isinstance(changes, list):
+            changes = dict.fromkeys(methods) | dict.fromkeys(changes, {})
+        methods = {
+            label: method | _resolved(changes.get(label, {}), axes)
+            for label, method in methods.items()
+            if changes.get(label, {}) is not None
+        }
         data = self.spec["data"] | change.get("data", {}) | run.get("data", {})
         data = point | _resolved(data, axes)
         _check_numbers(data)
