@@ -503,8 +503,10 @@ def _parser() -> argparse.ArgumentParser:
     add("action", choices=["list", "fetch", "verify"])
     add("names", nargs="*", metavar="NAME")
     command(methods)
-    add = command(papers).add_argument
-    add("--scale", metavar="SCALE", help="of config/scales.yaml, else that of config/config.yaml")
+    sub = command(papers)
+    text = "of config/scales.yaml, else that of config/config.yaml"
+    sub.add_argument("--scale", metavar="SCALE", help=text)
+    add = sub.add_mutually_exclusive_group().add_argument
     add("--plan", action="store_true", help="core hours and memory that the scale will take")
     add("--pack", nargs="?", const="", metavar="ZIP", help="pack results: results-SCALE.zip")
     text = "take those results of an archive that fit this checkout: of ZIP, or that of figures/"

@@ -4,135 +4,244 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import small_project
 import yaml
 
+from ofslib import cli
 from ofslib.reproduction import archive, comparison, experiment, project, provenance
 
+# -------------------------------------------------- what identifies a value
 
-def write_entries(place):
-    """A table of two methods with two numbers of rows."""
-    small_project.build(place)
-    text = Path(place, "config/experiments/tiny.yaml").read_text()
-    entry = yaml.safe_load(text)["one"]
-    entry |= {"replicates": 3, "metrics": ["DR", "RMSE"], "data": {**entry["data"]}}
-    entry["data"] |= {"task": "regression"}
-    entry["grid"] = {"n": [1000, 2000]}
-    entry["methods"] = {"SFSA": {"class": "SFSARegressor"}, "SGDT": {"class": "SGDTRegressor"}}
-    small_project.write(place, {"one": entry})
+PART = {
+    "experiment": "one",
+    "name": "a",
+    "axes": {"n": 100, "signal": None},
+    "data": {"simulate": "equicorrelated", "n": 100, "p": 20},
+    "methods": {"A": {"class": "SFSARegressor", "mu": 5}, "B": {"class": "SGDTRegressor"}},
+    "study": {},
+    "track": {},
+    "tune": {},
+    "sweep": {"k": [5, 10]},
+    "passes": 1,
+    "metrics": ["DR"],
+    "test_rows": 1000,
+    "seed": 1,
+    "replicates": 2,
+    "asked": 9,
+    "run_values": 10,
+    "tune_values": 10,
+}
+TABLE = """method,n,signal,k,replicate,metric,value
+A,100,,5,0,DR,0.5
+A,100,,10,0,DR,0.25
+B,100,,5,0,DR,0.125
+truth,100,,,0,DR,1
+"""
 
 
-def run(scale, change=None):
-    """Run all settings of a scale; `change` is done to the values of each."""
-    work = project.load(scale=scale)
-    for result, setting in archive.results(work):
-        found = experiment.run(setting.spec, progress=False)
-        save(result, setting, found if change is None else change(found))
-    return work
+def rows(part, table=TABLE, data=None):
+    return comparison.identified(part, data or {}, table.encode())
 
 
-def save(result, setting, table):
-    small_project.make(result, setting)
-    Path(result).write_text(table.to_csv(index=False, float_format="%.17g"))
-    files = [*project.sources(*setting.needs), provenance.NOTEBOOK]
-    facts = provenance.of_result(result, setting.spec, files, None, cpu_s=1.0, memory_mb=200)
-    Path(provenance.record_of(result)).write_text(json.dumps(facts))
+def counts(part, other, **tables):
+    """How many of the values of two settings are compared, and how many of these are equal."""
+    found = comparison.compared(rows(part, **tables), rows(other))
+    return found["compared"], found["equal"]
+
+
+REAL = {"data": {"dataset": "ecml18_dexter"}, "tune": {"grid": {"mu": [1, 5]}}, "passes": 3}
+STUDY = {"study": {"function": "a:b", "size": 1}}
+
+
+@pytest.mark.parametrize(
+    ("base", "change", "compared"),
+    [
+        # How often, under which name and for which scores: the same values
+        ({}, {"replicates": 5, "first": 2, "asked": 5, "name": "b", "metrics": ["DR", "RMSE"]}, 4),
+        ({}, {"sweep": {"k": [5]}}, 4),
+        ({}, {"methods": {"A": PART["methods"]["A"] | {"replicates": 3, "timed": False}}}, 3),
+        ({}, {"methods": {"A": PART["methods"]["A"] | {"sweep": {"k": [5]}}}}, 3),
+        # Another method of a name, and the one that is not changed
+        ({}, {"methods": PART["methods"] | {"A": {"class": "SFSARegressor", "mu": 7}}}, 2),
+        # What changes the values, also of what is followed and is no method
+        ({}, {"data": PART["data"] | {"p": 30}}, 0),
+        ({}, {"seed": 2}, 0),
+        ({}, {"test_rows": 10}, 0),
+        ({}, {"track": {"first": 1}}, 0),
+        ({}, {"passes": 2}, 0),
+        # Limits, where they change something
+        ({}, {"run_values": 20, "tune_values": 20, "tune_points": 3}, 4),
+        (REAL, {"run_values": 20}, 0),
+        (REAL, {"tune_values": 20}, 0),
+        (REAL, {"tune_points": 3}, 0),
+        (REAL | {"passes": 1}, {"run_values": 20, "tune_values": 20}, 4),
+        (REAL | {"passes": 1}, {"tune_points": 3}, 0),
+        # Of a study all methods, whatever is swept, and real data with their limit
+        (STUDY, {"replicates": 5, "run_values": 20}, 4),
+        (STUDY, {"study": {"function": "a:b", "size": 2}}, 0),
+        (STUDY, {"methods": {"A": PART["methods"]["A"]}}, 0),
+        (STUDY, {"sweep": {}}, 0),
+        (STUDY | {"data": REAL["data"]}, {"run_values": 20}, 0),
+    ],
+)
+def test_only_values_that_must_be_the_same_are_compared(base, change, compared):
+    part = PART | base
+    assert counts(part, part) == (4, 4)
+    assert counts(part, part | change) == (compared, compared)
+
+
+def test_values_of_other_data_are_not_compared():
+    here, there = (rows(PART, data={"a": digest}) for digest in ("00", "11"))
+    assert comparison.compared(here, there)["compared"] == 0
+    assert comparison.compared(here, here)["compared"] == 4
+
+
+def test_each_part_of_a_run_is_compared_by_itself():
+    later = PART | {"axes": {"n": 200, "signal": None}, "data": PART["data"] | {"n": 200}}
+    both = {**later, "parts": [PART, later]}
+    table = TABLE + TABLE.partition("\n")[2].replace(",100,", ",200,")
+    assert len(rows(both, table)) == 8
+    found = comparison.compared(rows(both, table), rows(PART))
+    assert (found["values"], found["compared"], found["equal"]) == (8, 4, 4)
+    # A row of no part is of no setting
+    assert len(rows(PART, table)) == 4
+
+
+def test_axes_are_the_same_however_they_are_written():
+    part = PART | {"axes": {"n": 100, "signal": "001"}, "methods": {"NA": PART["methods"]["A"]}}
+    table = "method,n,signal,replicate,metric,value\nNA,{},001,0,DR,1\nNA,200,all,0,DR,1\n"
+    here, there = (rows(part, table.format(n)) for n in ("100", "1e+02"))
+    found = comparison.compared(here, there)
+    assert (found["values"], found["compared"]) == (1, 1)
+
+
+def test_a_method_that_is_not_installed_tells_nothing():
+    table = "method,n,signal,replicate,metric,value,note\nA,100,,0,DR,,{}\nB,100,,0,DR,1,\n"
+    for note, left in (("vowpalwabbit is not installed", 1), ("it diverged", 2)):
+        assert len(rows(PART, table.format(note))) == left
+
+
+# -------------------------------------------------- how far values are apart
+
+
+def table_of(values, metric="DR"):
+    lines = [f"A,100,,{i},{metric},{value}" for i, value in enumerate(values)]
+    return "\n".join(["method,n,signal,replicate,metric,value", *lines])
+
+
+def apart(here, there):
+    return comparison.compared(rows(PART, table_of(here)), rows(PART, table_of(there)))
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "verdict", "largest"),
+    [
+        ("0.1", "0.10000000000000001", "equal", 0.0),
+        ("0.1", "0.10000000000000002", "rounding", 1.4e-16),
+        ("1", "1.0000005", "rounding", 5e-7),
+        ("1", "1.000002", "differ", 2e-6),
+        ("2", "1", "differ", 0.5),
+        ("1", "2", "differ", 0.5),
+        ("", "1", "differ", np.inf),
+        ("1", "", "differ", np.inf),
+        ("", "", "equal", 0.0),
+        ("1e-17", "-1e-17", "rounding", 2e-8),  # beside values of 1 they are nothing
+        ("1e-7", "2e-7", "differ", 0.5),
+    ],
+)
+def test_how_far_values_are_apart(here, there, verdict, largest):
+    found = apart([here, "1"], [there, "1"])
+    expected = dict.fromkeys(("equal", "rounding", "differ"), 0) | {"equal": 1}
+    expected[verdict] += 1
+    assert {name: found[name] for name in expected} == expected
+    assert found["largest"] == pytest.approx(largest, rel=0.2)
+
+
+def test_the_largest_difference_is_named():
+    found = apart(["1", "2", "3"], ["1", "2.2", "3.1"])
+    assert found["differ"] == 2
+    assert found["where"] == "method A, metric DR, n 100, replicate 1"
+
+
+def test_values_of_one_name_are_compared_in_their_order():
+    twice = "method,n,signal,replicate,metric,value\nA,100,,0,DR,1\nA,100,,0,DR,2\n"
+    found = comparison.compared(rows(PART, twice), rows(PART, twice))
+    assert (found["compared"], found["equal"]) == (2, 2)
+
+
+# -------------------------------------------------- whole results
 
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    write_entries(tmp_path)
+    """A table of two methods with two numbers of rows, of a small project."""
+    small_project.build(tmp_path)
+    entry = yaml.safe_load((tmp_path / "config/experiments/tiny.yaml").read_text())["one"]
+    entry |= {"replicates": 3, "metrics": ["DR", "RMSE"], "grid": {"n": [1000, 2000]}}
+    entry["data"] |= {"task": "regression"}
+    entry["methods"] = {"SFSA": {"class": "SFSARegressor"}, "SGDT": {"class": "SGDTRegressor"}}
+    timed = entry | {"metrics": ["time_s"], "grid": {"n": [1000]}}
+    # Its name begins like another's; and what has the machine to itself is never the same
+    write = {"one": entry, "one_more": timed, "other": entry | {"alone": True}}
+    small_project.write(tmp_path, write)
     monkeypatch.chdir(tmp_path)
     archive._digest.cache_clear()
     return tmp_path
 
 
-def found_in(work, file="all.zip"):
-    (row,) = comparison.compare(work, file).to_dict("records")
-    return row
+def run(scale):
+    work = project.load(scale=scale)
+    for result, setting in archive.results(work):
+        found = experiment.run(setting.spec, progress=False)
+        Path(result).parent.mkdir(parents=True, exist_ok=True)
+        save(result, setting, found.to_csv(index=False, float_format="%.17g"))
+    return work
 
 
-def test_a_scale_with_fewer_replicates_makes_some_of_the_values_of_one_with_more(place):
-    """Also where one runs a setting alone and the other two of them at once."""
-    archive.pack(run("standard"), "all.zip")
-    (both,) = project.load(scale="standard").entries["one"].to_run
-    work = run("smoke")
-    (alone,) = work.entries["one"].to_run
-    assert (len(both.parts), len(alone.parts)) == (2, 1)
-    row = found_in(work)
-    assert row["values"] == row["compared"] == row["equal"] == 2 * 2 * 2  # replicates
-    assert (row["rounding"], row["differ"], row["largest"], row["where"]) == (0, 0, 0.0, "")
-    row = found_in(project.load(scale="standard"))
-    assert row["values"] == row["equal"] == 3 * 2 * 2 * 2
+def save(result, setting, text):
+    Path(result).write_text(text)
+    files = [*project.sources(*setting.needs), provenance.NOTEBOOK]
+    facts = provenance.of_result(str(result), setting.spec, files, None, cpu_s=1.0, memory_mb=200)
+    Path(provenance.record_of(str(result))).write_text(json.dumps(facts))
 
 
-def test_how_far_values_are_apart_is_said_and_where(place):
-    def changed(found):
-        own = (found["metric"] == "RMSE") & (found["method"] == "SGDT")
-        factor = found["replicate"].map({0: 1 + 1e-9, 1: 1 + 1e-3, 2: 1.0}).where(own, 1.0)
-        return found.assign(value=found["value"].astype(float) * factor)
-
-    archive.pack(run("standard", changed), "all.zip")
-    row = found_in(run("standard"))
-    assert [row[c] for c in ("compared", "equal", "rounding", "differ")] == [24, 20, 2, 2]
-    assert row["largest"] == pytest.approx(1e-3, rel=2e-3)
-    assert row["where"] in [f"method SGDT, metric RMSE, n {n}, replicate 1" for n in (1000, 2000)]
-
-
-def test_a_value_beside_none_differs_and_none_beside_none_is_the_same(place):
-    archive.pack(run("standard", lambda found: found.assign(value=np.nan)), "none.zip")
-    assert found_in(project.load(scale="standard"), "none.zip")["equal"] == 24
-    row = found_in(run("standard"), "none.zip")
-    assert (row["differ"], row["largest"]) == (24, np.inf)
-
-
-@pytest.mark.parametrize(
-    ("changes", "compared"),
-    [
-        ({"methods": {"SFSA": {"class": "SFSARegressor", "mu": 7}}}, 0),
-        ({"methods": {"SFSA": {"class": "SFSARegressor", "replicates": 2}}}, 8),
-        ({"data": {"simulate": "equicorrelated", "p": 20, "k": 2, "alpha": 0.25}}, 0),
-        ({"grid": {"n": [2000, 3000]}}, 12),
-        ({"metrics": ["RMSE"]}, 12),
-        ({"alone": True}, None),
-    ],
-)
-def test_only_what_is_made_by_the_same_setting_is_compared(place, changes, compared):
-    archive.pack(run("standard"), "all.zip")
-    write_entries_again(place, changes)
-    work = run("standard")
-    if compared is None:
-        with pytest.raises(ValueError, match="no results of scale standard to compare"):
-            comparison.compare(work, "all.zip")
-    else:
-        row = found_in(work)
-        assert (row["compared"], row["equal"]) == (compared, compared)
-
-
-def write_entries_again(place, changes):
-    file = Path(place, "config/experiments/tiny.yaml")
-    entries = yaml.safe_load(file.read_text())
-    entries["one"] |= changes
-    small_project.write(place, entries)
-
-
-def test_times_are_not_compared(place):
-    write_entries_again(place, {"metrics": ["DR", "time_s"]})
+def test_a_scale_with_fewer_replicates_makes_some_of_the_values_of_one_with_more(place, capsys):
+    """Also where one runs two settings at once; and a file that was edited is left out."""
     work = run("standard")
     archive.pack(work, "all.zip")
-    assert found_in(work)["values"] == 3 * 2 * 2
+    found, left_out = comparison.compare(work, "all.zip")
+    (row,) = found.to_dict("records")
+    assert row["entry"] == "one" and not left_out
+    assert row["values"] == row["equal"] == 2 * 3 * 2 * 2  # n, replicates, methods, metrics
+    smoke = run("smoke")
+    found, _ = comparison.compare(smoke, "all.zip")
+    (row,) = found.to_dict("records")
+    assert row["values"] == row["compared"] == row["equal"] < 24
+
+    assert cli.main(["papers", "--compare", "all.zip", "--scale", "standard"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Scale standard, made here, beside ") and "all    24" in out
+    (setting,) = work.entries["one"].to_run
+    result = work.result("one", setting.name)
+    text = Path(result).read_text().splitlines()
+    empty = text[1].rsplit(",", 1)[0] + ","
+    save(result, setting, "\n".join([text[0], empty, *text[2:]]))
+    assert cli.main(["papers", "--compare", "all.zip", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert said["scale"] == "standard" and said["entries"][0]["differ"] == 1
+    assert said["entries"][0]["largest"] is None
+    Path(result).write_text("anything")
+    assert cli.main(["papers", "--compare", "all.zip"]) == 1
+    assert "no results of scale standard to compare" in capsys.readouterr().err
+    assert cli.main(["papers", "--compare", "all.zip", "--scale", "smoke"]) == 0
+    (setting,) = smoke.entries["one"].to_run
+    Path(provenance.record_of(str(smoke.result("one", setting.name)))).write_text("[]")
+    with pytest.raises(ValueError, match="no results of scale smoke"):
+        comparison.compare(smoke, "all.zip")
 
 
-def test_lines_end_with_the_sums():
-    rows = [
-        {"entry": "a", "values": 5, "compared": 4, "equal": 3, "rounding": 0, "differ": 1},
-        {"entry": "b", "values": 2, "compared": 2, "equal": 1, "rounding": 1, "differ": 0},
-    ]
-    found = pd.DataFrame(rows).assign(largest=[0.25, 0.0], where=["n 1", ""])
-    assert list(comparison.lines(found)) == [
-        ["a", 5, 4, 3, 0, 1, "2.5e-01", "n 1"],
-        ["b", 2, 2, 1, 1, 0, "", ""],
-        ["all", 7, 6, 4, 1, 1, "", ""],
-    ]
+def test_one_thing_at_a_time_is_done(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["papers", "--compare", "--plan"])
+    assert "not allowed with argument" in capsys.readouterr().err

@@ -568,6 +568,7 @@ def test_compiling_everything_takes_no_more_than_it_did(tmp_path):
     _, loaded, compiled = json.loads(first)
     for name in kernel_names():
         assert compiled[name] == 2 and loaded[name] == 0
+    # 23 to 24 on an AMD EPYC, fast and slow; half as much again and more is a loss.
     assert float(last) <= 1.7 * 24
 
 

@@ -53,7 +53,7 @@ def state(file: str, setting: Setting) -> str:
         return "not made"
     try:
         record = json.loads(Path(provenance.record_of(file)).read_text(encoding="utf-8"))
-        _check_record(record)
+        check_record(record)
     except (OSError, ValueError):
         return "its record is missing or damaged"
     if hashlib.sha256(Path(file).read_bytes()).hexdigest() != record["sha256"]:
@@ -91,7 +91,7 @@ def _pinned(dataset: str) -> dict[str, str]:
         return {}
 
 
-def _check_record(record: Any) -> None:
+def check_record(record: Any) -> None:
     """Raise ValueError if this is no record of a result."""
     for key, kind in KINDS.items():
         if not (isinstance(record, dict) and isinstance(record.get(key), kind)):
@@ -244,7 +244,7 @@ def opened(file: str | Path) -> tuple[dict[str, Any], dict[str, bytes]]:
                 raise CorruptFile(f"{file}: its index names other results than it holds")
             content = {name: archive.read(name) for name in index["results"]}
             for name, record in index["results"].items():
-                _check_record(record)
+                check_record(record)
                 if hashlib.sha256(content[name]).hexdigest() != record["sha256"]:
                     raise CorruptFile(f"{file}: {name} is not what its record says")
             str.strip(index["scale"])

@@ -8,26 +8,29 @@ machine. Times, and what is measured with the machine to itself, are never the s
 import hashlib
 import io
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
 
 from ofslib._printing import cell
 from ofslib.reproduction import archive, provenance
 from ofslib.reproduction.project import Project
 
-# Relative difference up to which two values are the same but for the rounding of sums.
-ROUNDING = 1e-6
-# What says how often, under which name and for which scores a setting is run, not what is run.
+# Relative difference up to which two values are the same but for the rounding of sums; and the
+# share of the largest value of a metric below which a value is nothing but rounding.
+ROUNDING, NOTHING = 1e-6, 1e-9
+# What does not say which values a run has, but how many of them; methods are told one by one.
 _NOT_OF_THE_RUN = {"name", "asked", "replicates", "first", "metrics", "methods", "parts"}
+# No names of a value; the others may be: which method, swept parameter, replicate, metric, place.
 _NO_KEYS = {"value", "note", "empty", "experiment"}
+COUNTS = ("values", "compared", "equal", "rounding", "differ")
 
 
-def compare(work: Project, file: str | Path) -> pd.DataFrame:
+def compare(work: Project, file: str | Path) -> tuple[pd.DataFrame, dict[str, int]]:
     """How many values of a scale, made here, an archive has too, and how many are the same.
 
     Parameters
@@ -41,9 +44,11 @@ def compare(work: Project, file: str | Path) -> pd.DataFrame:
     -------
     DataFrame
         A row for each entry of which something is here: `entry`; `values` here; `compared`, those
-        of equal settings and replicates; of these `equal` to the last bit, `rounding`, up to
-        1e-6 of the larger one, and `differ`; `largest`, the largest of these differences, and
-        `where` it is.
+        of equal settings, data and replicates; of these `equal` to the last bit, `rounding`, up to
+        1e-6 of the larger one, and `differ`; `largest`, the largest of these differences (infinite:
+        one has no value), and `where` it is.
+    dict
+        Why results that are here were left out -> how many.
 
     Raises
     ------
@@ -52,103 +57,149 @@ def compare(work: Project, file: str | Path) -> pd.DataFrame:
     """
     index, content = archive.opened(file)
     there = {
-        name: (record["spec"], content[name])
+        name: (record, content[name])
         for name, record in index["results"].items()
-        if not name.endswith(".time.csv")
+        if not (name.endswith(".time.csv") or record["missing"])
     }
-    rows = []
+    rows, left_out = [], Counter()
     for name, entry in work.entries.items():
         if entry.spec["alone"]:
             continue
-        files = [work.result(name, setting.name) for setting in entry.to_run]
-        made = [_made(file) for file in files if file.is_file()]
-        if here := list(filter(None, made)):
-            own = [pair for member, pair in there.items() if member.startswith(f"{name}/")]
-            rows.append({"entry": name, **_compared(_values(here), _values(own))})
+        here = []
+        for setting in entry.to_run:
+            if (result := work.result(name, setting.name)).is_file():
+                known, why = _made(result)
+                left_out[why] += 1
+                here += [known] * (not why)
+        own = [known for member, known in there.items() if member.startswith(f"{name}/")]
+        if len(values := _values(here)):
+            rows.append({"entry": name, **compared(values, _values(own))})
     if not rows:
         raise ValueError(f"no results of scale {work.scale} to compare: snakemake makes them")
-    return pd.DataFrame(rows)
+    del left_out[""]
+    return pd.DataFrame(rows), dict(left_out)
 
 
-def _made(file: Path) -> tuple[dict[str, Any], bytes] | None:
-    """The setting that made a result, and the result; None if it has no record."""
+def _made(result: Path) -> tuple[tuple[dict[str, Any], bytes], str]:
+    """The record of a result and the result; and why it is not to be compared."""
+    content = result.read_bytes()
     try:
-        record = json.loads(Path(provenance.record_of(str(file))).read_text(encoding="utf-8"))
-        return record["spec"], file.read_bytes()
-    except (OSError, ValueError, KeyError):
-        return None
+        text = Path(provenance.record_of(str(result))).read_text(encoding="utf-8")
+        record = json.loads(text)
+        archive.check_record(record)
+    except (OSError, ValueError):
+        return ({}, content), "its record is missing or damaged"
+    if hashlib.sha256(content).hexdigest() != record["sha256"]:
+        return (record, content), "changed after it was made"
+    return (record, content), "made without its data set" if record["missing"] else ""
 
 
 def _values(results: list[tuple[dict[str, Any], bytes]]) -> pd.DataFrame:
     """All values but times, with what identifies the setting and the method that gave each."""
-    tables = [_identified(*result) for result in results]
+    tables = [identified(record["spec"], record["data"], content) for record, content in results]
     table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=["metric"])
     return table[table["metric"] != "time_s"]
 
 
-def _identified(spec: dict[str, Any], content: bytes) -> pd.DataFrame:
-    table = pd.read_csv(io.BytesIO(content), dtype={"method": str, "metric": str})
-    table["run"] = None
+def identified(spec: dict[str, Any], data: dict[str, str], content: bytes) -> pd.DataFrame:
+    """The rows of a result, and in a column `run` what each is made of.
+
+    Parameters
+    ----------
+    spec, data : dict
+        Of its record: the setting, or several as its parts, and the sha256 of the data set's files.
+    content : bytes
+        The CSV.
+
+    Returns
+    -------
+    DataFrame
+        `value` is a number, all other columns are text: a number in the same form in all files.
+    """
+    table = pd.read_csv(io.BytesIO(content), dtype=str, keep_default_na=False)
+    for column in table.columns.difference(["value"]):
+        table[column] = table[column].map({text: _plain(text) for text in table[column].unique()})
+    table["value"], table["run"] = pd.to_numeric(table["value"]), ""
     for part in spec.get("parts", [spec]):
         own = np.ones(len(table), bool)
-        for axis, value in part["axes"].items():
-            own &= table[axis].isna() if value is None else table[axis] == value
-        # The methods of a study take part together.
-        labels = [None] if part["study"] else part["methods"]
-        for label in labels:
-            mine = own if label is None else own & (table["method"] == label)
-            table.loc[mine, "run"] = _run(part, label)
-    return table
+        for axis, at in part["axes"].items():
+            own &= (table[axis] == _plain("" if at is None else str(at))).to_numpy()
+        # Of a study all methods take part; what is followed besides models has none.
+        table.loc[own, "run"] = _run(part, data, part["methods"] if part["study"] else {})
+        for label, method in ({} if part["study"] else part["methods"]).items():
+            mine = own & (table["method"] == _plain(label)).to_numpy()
+            table.loc[mine, "run"] = _run(part, data, {label: method})
+    # A method that could not be run here tells nothing of its values.
+    lacking = table["note"].str.endswith("is not installed") if "note" in table else False
+    return table[(table["run"] != "") & ~lacking]
 
 
-def _run(part: dict[str, Any], label: str | None) -> str:
+def _plain(text: str) -> str:
+    """A number as it is written in all tables: an axis has gaps, and is not whole, in some."""
+    try:
+        return repr(float(text))
+    except ValueError:
+        return text
+
+
+def _run(part: dict[str, Any], data: dict[str, str], methods: dict[str, Any]) -> str:
     """Equal for runs that are the same but for how often they are repeated."""
-    methods = part["methods"] if label is None else {label: part["methods"][label]}
-    left_out = set(_NOT_OF_THE_RUN)
-    # Limits that mean nothing to it
+    left_out, of_method = set(_NOT_OF_THE_RUN), {"replicates", "timed"}
+    if not part["study"]:
+        # Swept values stand in the rows. Limits change nothing but the passes: see
+        # `experiment.number_of_passes`.
+        left_out, of_method = left_out | {"sweep"}, of_method | {"sweep"}
+        left_out |= {"run_values", "tune_values"} if part["passes"] == 1 else set()
     left_out |= set() if "dataset" in part["data"] else {"run_values"}
     left_out |= set() if part["tune"] else {"tune_values", "tune_points"}
     same = {name: value for name, value in part.items() if name not in left_out}
     same["methods"] = {
-        name: {key: value for key, value in method.items() if key not in ("replicates", "timed")}
-        for name, method in methods.items()
+        label: {name: value for name, value in method.items() if name not in of_method}
+        for label, method in methods.items()
     }
-    return hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()
+    text = json.dumps([same, data], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _compared(here: pd.DataFrame, there: pd.DataFrame) -> dict[str, Any]:
+def compared(here: pd.DataFrame, there: pd.DataFrame) -> dict[str, Any]:
+    """The counts, and the largest difference, of two tables of `identified`: see `compare`."""
     keys = sorted({*here.columns, *there.columns} - _NO_KEYS)
-    here, there = (_numbered(table, keys) for table in (here, there))
-    both = here.merge(there, on=[*keys, "nth"], suffixes=("", "_there"))
-    a, b = both["value"].astype(float), both["value_there"].astype(float)
+    both = _numbered(here, keys).merge(_numbered(there, keys), on=[*keys, "nth"])
+    a, b = both["value_x"], both["value_y"]
     equal = (a == b) | (a.isna() & b.isna())
-    relative = (a - b).abs() / np.maximum(a.abs(), b.abs())
-    relative = relative.mask(equal, 0.0).fillna(np.inf)  # a value beside none
+    size = np.maximum(a.abs(), b.abs())
+    least = NOTHING * size.groupby(both["metric"]).transform("max")
+    relative = ((a - b).abs() / np.maximum(size, least)).fillna(np.inf).mask(equal, 0.0)
     differ, largest = relative > ROUNDING, float(relative.max()) if len(relative) else 0.0
-    found = {"values": len(here), "compared": len(both), "equal": int(equal.sum())}
-    found |= {"rounding": int((~equal & ~differ).sum()), "differ": int(differ.sum())}
+    counts = (len(here), len(both), equal.sum(), (~equal & ~differ).sum(), differ.sum())
+    found = dict(zip(COUNTS, map(int, counts), strict=True))
     return found | {"largest": largest, "where": _named(both, relative, keys) if largest else ""}
 
 
 def _numbered(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """The values by their keys; `nth` tells apart those that share all of them."""
     table = table.reindex(columns=[*keys, "value"])
-    # An axis is of whole numbers in one table, and has gaps in another.
-    table = table.astype({key: float for key in keys if is_numeric_dtype(table[key])})
-    return table.assign(nth=table.groupby(keys, dropna=False, sort=False).cumcount())
+    table = table.fillna(dict.fromkeys(keys, "")).astype({"value": float})
+    return table.assign(nth=table.groupby(keys, sort=False).cumcount())
 
 
 def _named(both: pd.DataFrame, relative: pd.Series, keys: list[str]) -> str:
     """What identifies the value with the largest difference."""
     row = both.loc[relative.idxmax()]
-    told = {key: row[key] for key in keys if key != "run" and not pd.isna(row[key])}
-    return ", ".join(f"{key} {cell(value)}" for key, value in told.items())
+    told = {key: row[key] for key in keys if key != "run" and row[key] != ""}
+    return ", ".join(f"{key} {_short(text)}" for key, text in told.items())
+
+
+def _short(text: str) -> str:
+    try:
+        return cell(float(text))
+    except ValueError:
+        return text
 
 
 def lines(found: pd.DataFrame) -> Iterator[list[Any]]:
     """The cells of each row as they are read, the sums last."""
-    counts = ["values", "compared", "equal", "rounding", "differ"]
     for row in found.to_dict("records"):
         largest = f"{row['largest']:.1e}" if row["largest"] else ""
-        yield [row["entry"], *(row[c] for c in counts), largest, row["where"]]
-    yield ["all", *(int(found[c].sum()) for c in counts), "", ""]
+        yield [row["entry"], *(row[name] for name in COUNTS), largest, row["where"]]
+    yield ["all", *(int(found[name].sum()) for name in COUNTS), "", ""]

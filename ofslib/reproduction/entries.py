@@ -34,7 +34,8 @@ DEFAULTS = {
     "unavailable": {},  # axis -> value -> why its cells cannot be had
     "weak_baselines": {},
     "time_claims": [],
-    # Of the scale that is run: axis, swept parameter, methods -> those run; data, study, methods -> changes
+    # Of the scale that is run: axis, swept parameter, methods -> those run; data, study, methods ->
+    # what it changes
     "at_scale": {},
     "alone": False,  # whether a run needs the machine to itself
 }

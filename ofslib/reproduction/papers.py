@@ -3,6 +3,8 @@
 import os
 from typing import Any
 
+import numpy as np
+
 from ofslib._printing import text_table
 from ofslib.reproduction import archive, comparison, plan, provenance
 from ofslib.reproduction.project import Project
@@ -95,16 +97,19 @@ def unpack(work: Project, file: str) -> Said:
 def compared(work: Project, file: str) -> Said:
     """Whether the values that were made here are those of an archive; by default as `unpack`."""
     file = file or archive.shipped(work)
-    found = comparison.compare(work, file)
-    head = ["entry", "values", "compared", "equal", "rounding", "differ", "largest", "where"]
+    found, left_out = comparison.compare(work, file)
     lines = [f"Scale {work.scale}, made here, beside {file}"]
-    lines += text_table(head, comparison.lines(found))
-    lines.append(
-        "compared: with the same setting and replicate there, without times. equal: to the last "
-        f"bit. rounding: up to {comparison.ROUNDING:g} of the larger one. largest: of the "
-        "differences, relative, and where."
-    )
-    return lines, {"scale": work.scale, "file": file, "entries": found.to_dict("records")}
+    lines += text_table(["entry", *comparison.COUNTS, "largest", "where"], comparison.lines(found))
+    lines += [f"{number} results left out: {why}" for why, number in left_out.items()]
+    lines += [
+        "compared: of the same setting, data and replicate there, without times",
+        f"equal: to the last bit; rounding: up to {comparison.ROUNDING:g} of the larger value",
+        "largest: of the relative differences, and where it is (inf: one has no value)",
+    ]
+    entries = found.to_dict("records")
+    for row in entries:  # JSON has no infinity
+        row["largest"] = row["largest"] if np.isfinite(row["largest"]) else None
+    return lines, {"scale": work.scale, "file": file, "entries": entries, "left_out": left_out}
 
 
 def _moved(work: Project, found: dict[str, str], done: str, file: str) -> Said:
