@@ -59,7 +59,7 @@ def compare(work: Project, file: str | Path) -> tuple[pd.DataFrame, dict[str, in
     there = {
         name: (record, content[name])
         for name, record in index["results"].items()
-        if not (name.endswith(".time.csv") or record["missing"])
+        if not record["missing"]
     }
     rows, left_out = [], Counter()
     for name, entry in work.entries.items():
