@@ -405,24 +405,18 @@ def papers(args) -> Report:
     """The papers' tables and figures: what makes each, and whether it is made."""
     from ofslib.reproduction import papers, project
 
-    for option in ("pack", "unpack", "compare"):  # before the folder changes
-        if given := getattr(args, option):
-            setattr(args, option, os.path.abspath(given))
+    act = next((a for a in ("pack", "unpack", "compare") if getattr(args, a) is not None), "")
+    file = getattr(args, act, "") and os.path.abspath(getattr(args, act))  # the folder changes
     try:
         os.chdir(project.find_root())
         sys.path.append(os.getcwd())  # as Snakemake does, for methods of a user's own
         work = project.load(**{"scale": args.scale} if args.scale else {})
-        made_here = args.plan or args.pack is not None or args.compare is not None
-        if not (args.scale or made_here):  # what is there to be read
+        if not (args.scale or args.plan or act in ("pack", "compare")):  # what there is to read
             work = project.committed()
     except project.ConfigurationError as error:
         raise _Misused(f"papers needs a checkout of ofslib's repository: {error}") from error
-    if args.unpack is not None:
-        return Report(*papers.unpack(work, args.unpack))
-    if args.pack is not None:
-        return Report(*papers.pack(work, args.pack))
-    if args.compare is not None:
-        return Report(*papers.compared(work, args.compare))
+    if act:
+        return Report(*getattr(papers, act)(work, file))
     return Report(*(papers.planned(work) if args.plan else papers.listed(work)))
 
 

@@ -216,7 +216,7 @@ class Entry:
         # that are added later.
         changes = run.get("methods", {})
         if isinstance(changes, list):
-            changes = dict.fromkeys(methods) | dict.fromkeys(changes, {})
+            changes = {label: {} if label in changes else None for label in methods}
         methods = {
             label: method | _resolved(changes.get(label, {}), axes)
             for label, method in methods.items()

@@ -94,7 +94,7 @@ def unpack(work: Project, file: str) -> Said:
     return _moved(*archive.unpack(file), f"of {file} are here", file)
 
 
-def compared(work: Project, file: str) -> Said:
+def compare(work: Project, file: str) -> Said:
     """Whether the values that were made here are those of an archive; by default as `unpack`."""
     file = file or archive.shipped(work)
     found, left_out = comparison.compare(work, file)
