@@ -1,5 +1,6 @@
 """Values made here beside those of an archive: which are comparable, and which are the same."""
 
+import importlib.util
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import yaml
 
 from ofslib import cli
 from ofslib.reproduction import archive, comparison, experiment, project, provenance
+from ofslib.reproduction.methods import installed
 
 # -------------------------------------------------- what identifies a value
 
@@ -116,9 +118,12 @@ def test_axes_are_the_same_however_they_are_written():
     assert (found["values"], found["compared"]) == (1, 1)
 
 
-def test_a_method_that_is_not_installed_tells_nothing():
+def test_a_method_that_is_not_installed_tells_nothing(monkeypatch):
     table = "method,n,signal,replicate,metric,value,note\nA,100,,0,DR,,{}\nB,100,,0,DR,1,\n"
-    for note, left in (("vowpalwabbit is not installed", 1), ("it diverged", 2)):
+    peer = {"class": "ofslib.reproduction.peers:VowpalWabbitRegressor"}
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    _, lacking = installed({"methods": {"A": peer}})
+    for note, left in ((lacking["A"], 1), ("it diverged", 2)):
         assert len(rows(PART, table.format(note))) == left
 
 
@@ -190,26 +195,29 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(scale):
+def run(scale, cpu_s=1.0):
+    """Make all results of a scale; `cpu_s` tells one run from another."""
     work = project.load(scale=scale)
     for result, setting in archive.results(work):
         found = experiment.run(setting.spec, progress=False)
         Path(result).parent.mkdir(parents=True, exist_ok=True)
-        save(result, setting, found.to_csv(index=False, float_format="%.17g"))
+        save(result, setting, found.to_csv(index=False, float_format="%.17g"), cpu_s)
     return work
 
 
-def save(result, setting, text):
+def save(result, setting, text, cpu_s=1.0):
     Path(result).write_text(text)
     files = [*project.sources(*setting.needs), provenance.NOTEBOOK]
-    facts = provenance.of_result(str(result), setting.spec, files, None, cpu_s=1.0, memory_mb=200)
+    facts = provenance.of_result(str(result), setting.spec, files, None, cpu_s=cpu_s, memory_mb=200)
     Path(provenance.record_of(str(result))).write_text(json.dumps(facts))
 
 
 def test_a_scale_with_fewer_replicates_makes_some_of_the_values_of_one_with_more(place, capsys):
     """Also where one runs two settings at once; and a file that was edited is left out."""
-    work = run("standard")
-    archive.pack(work, "all.zip")
+    archive.pack(run("standard"), "all.zip")
+    with pytest.raises(ValueError, match="; 2 left out: it is the one in the archive"):
+        comparison.compare(project.load(scale="standard"), "all.zip")
+    work = run("standard", cpu_s=2.0)
     found, left_out = comparison.compare(work, "all.zip")
     (row,) = found.to_dict("records")
     assert row["entry"] == "one" and not left_out
@@ -233,7 +241,7 @@ def test_a_scale_with_fewer_replicates_makes_some_of_the_values_of_one_with_more
     assert said["entries"][0]["largest"] is None
     Path(result).write_text("anything")
     assert cli.main(["papers", "--compare", "all.zip"]) == 1
-    assert "no results of scale standard to compare" in capsys.readouterr().err
+    assert "1 left out: changed after it was made" in capsys.readouterr().err
     assert cli.main(["papers", "--compare", "all.zip", "--scale", "smoke"]) == 0
     (setting,) = smoke.entries["one"].to_run
     Path(provenance.record_of(str(smoke.result("one", setting.name)))).write_text("[]")

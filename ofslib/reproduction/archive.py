@@ -51,14 +51,19 @@ def state(file: str, setting: Setting) -> str:
     """Why a file of results is not that of its setting as it is now; nothing if it is."""
     if not Path(file).is_file():
         return "not made"
+    record, why = recorded(file)
+    return why or differs(setting, record)
+
+
+def recorded(file: str) -> tuple[dict[str, Any], str]:
+    """The record of a file of results, and why it is not to be trusted; nothing if it is."""
     try:
         record = json.loads(Path(provenance.record_of(file)).read_text(encoding="utf-8"))
-        check_record(record)
+        _check_record(record)
     except (OSError, ValueError):
-        return "its record is missing or damaged"
-    if hashlib.sha256(Path(file).read_bytes()).hexdigest() != record["sha256"]:
-        return "changed after it was made"
-    return differs(setting, record)
+        return {}, "its record is missing or damaged"
+    same = hashlib.sha256(Path(file).read_bytes()).hexdigest() == record["sha256"]
+    return record, "" if same else "changed after it was made"
 
 
 def differs(setting: Setting, record: dict[str, Any]) -> str:
@@ -91,7 +96,7 @@ def _pinned(dataset: str) -> dict[str, str]:
         return {}
 
 
-def check_record(record: Any) -> None:
+def _check_record(record: Any) -> None:
     """Raise ValueError if this is no record of a result."""
     for key, kind in KINDS.items():
         if not (isinstance(record, dict) and isinstance(record.get(key), kind)):
@@ -244,7 +249,7 @@ def opened(file: str | Path) -> tuple[dict[str, Any], dict[str, bytes]]:
                 raise CorruptFile(f"{file}: its index names other results than it holds")
             content = {name: archive.read(name) for name in index["results"]}
             for name, record in index["results"].items():
-                check_record(record)
+                _check_record(record)
                 if hashlib.sha256(content[name]).hexdigest() != record["sha256"]:
                     raise CorruptFile(f"{file}: {name} is not what its record says")
             str.strip(index["scale"])

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ofslib._printing import cell
-from ofslib.reproduction import archive, provenance
+from ofslib.reproduction import archive
 from ofslib.reproduction.project import Project
 
 # Relative difference up to which two values are the same but for the rounding of sums; and the
@@ -48,7 +48,8 @@ def compare(work: Project, file: str | Path) -> tuple[pd.DataFrame, dict[str, in
         1e-6 of the larger one, and `differ`; `largest`, the largest of these differences (infinite:
         one has no value), and `where` it is.
     dict
-        Why results that are here were left out -> how many.
+        Why results that are here were left out -> how many: that they are those of the
+        archive themselves, as after `ofslib papers --unpack`, or are not to be trusted.
 
     Raises
     ------
@@ -56,42 +57,33 @@ def compare(work: Project, file: str | Path) -> tuple[pd.DataFrame, dict[str, in
         As `archive.opened`; ValueError if no result of the scale is here, too.
     """
     index, content = archive.opened(file)
-    there = {
-        name: (record, content[name])
-        for name, record in index["results"].items()
-        if not record["missing"]
-    }
-    rows, left_out = [], Counter()
+    records, rows, left_out = index["results"], [], Counter()
     for name, entry in work.entries.items():
         if entry.spec["alone"]:
             continue
         here = []
         for setting in entry.to_run:
             if (result := work.result(name, setting.name)).is_file():
-                known, why = _made(result)
-                left_out[why] += 1
-                here += [known] * (not why)
-        own = [known for member, known in there.items() if member.startswith(f"{name}/")]
+                record, why = archive.recorded(str(result))
+                if not why and record["missing"]:
+                    why = "made without its data set"
+                elif not why and record == records.get(f"{name}/{result.name}"):
+                    why = "it is the one in the archive"
+                if why:
+                    left_out[why] += 1
+                else:
+                    here.append((record, result.read_bytes()))
+        there = [
+            (record, content[member])
+            for member, record in records.items()
+            if member.startswith(f"{name}/") and not record["missing"]
+        ]
         if len(values := _values(here)):
-            rows.append({"entry": name, **compared(values, _values(own))})
+            rows.append({"entry": name, **compared(values, _values(there))})
     if not rows:
-        raise ValueError(f"no results of scale {work.scale} to compare: snakemake makes them")
-    del left_out[""]
+        why = "".join(f"; {number} left out: {why}" for why, number in left_out.items())
+        raise ValueError(f"no results of scale {work.scale} to compare: snakemake makes them{why}")
     return pd.DataFrame(rows), dict(left_out)
-
-
-def _made(result: Path) -> tuple[tuple[dict[str, Any], bytes], str]:
-    """The record of a result and the result; and why it is not to be compared."""
-    content = result.read_bytes()
-    try:
-        text = Path(provenance.record_of(str(result))).read_text(encoding="utf-8")
-        record = json.loads(text)
-        archive.check_record(record)
-    except (OSError, ValueError):
-        return ({}, content), "its record is missing or damaged"
-    if hashlib.sha256(content).hexdigest() != record["sha256"]:
-        return (record, content), "changed after it was made"
-    return (record, content), "made without its data set" if record["missing"] else ""
 
 
 def _values(results: list[tuple[dict[str, Any], bytes]]) -> pd.DataFrame:
