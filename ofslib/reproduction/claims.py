@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from ofslib.reproduction.tables import spread, times_as_fast
 
@@ -420,6 +420,6 @@ def bound_slopes(results: pd.DataFrame, decades: float = 2) -> pd.DataFrame:
     for curve, runs in slopes(results, by, "x", decades).groupby(by):
         slope = runs["slope"].to_numpy()
         if len(slope) > 1:
-            half = student.ppf(0.975, len(slope) - 1) * slope.std(ddof=1) / np.sqrt(len(slope))
+            half = stdtrit(len(slope) - 1, 0.975) * slope.std(ddof=1) / np.sqrt(len(slope))
             rows.append([*curve, slope.mean(), slope.mean() - half, slope.mean() + half])
     return pd.DataFrame(rows, columns=[*by, "slope", "low", "high"])

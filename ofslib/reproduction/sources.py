@@ -73,7 +73,7 @@ def home(name: str) -> Path:
 def _imports(file: Path) -> list[Path]:
     """Modules of ofslib that a file or a notebook imports by name."""
     found = []
-    for node in ast.walk(ast.parse(_code(file))):
+    for node in ast.walk(_parsed(_code(file))):
         if isinstance(node, ast.ImportFrom) and node.module == "ofslib":
             found += [_module(home_of(a.name) or f"ofslib.{a.name}") for a in node.names]
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ofslib."):
@@ -106,10 +106,16 @@ def is_no_class(name: str) -> bool:
         return False
     nodes = [
         node
-        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        for node in _parsed(file.read_text(encoding="utf-8")).body
         if member in (getattr(node, "name", None), *map(_target, getattr(node, "targets", ())))
     ]
     return bool(nodes) and not isinstance(nodes[-1], ast.ClassDef | ast.Assign)
+
+
+@cache
+def _parsed(code: str) -> ast.Module:
+    """What a file says, which is asked for each method that stands in it."""
+    return ast.parse(code)
 
 
 def _target(node: ast.expr) -> str | None:
