@@ -180,6 +180,27 @@ def test_results_that_come_with_the_checkout_are_not_still_to_run(place):
     assert said["total"]["shipped"] == 0, "made by another notebook"
 
 
+def test_a_run_that_is_here_or_comes_along_counts_with_what_it_took(place):
+    """The rates take two like runs of very different times to be alike."""
+    small_project.make_all("paper")
+    work = project.load(scale="paper")
+    (first, setting), (second, _), *_ = archive.results(work)
+    small_project.make(first, setting, cpu_s=7200.0)
+
+    def hours():
+        return {row["entry"]: row["core_hours"] for row in plan.plan(work)[0]}["one"]
+
+    assert hours() == pytest.approx((7200 + 1) / 3600)
+    Path("figures").mkdir()
+    archive.pack(work, archive.shipped(work))
+    write_whole("stamp", json.dumps(FACTS | {"took": {first: [7200.0, 200], second: [1.0, 200]}}))
+    provenance.update("figures/PROVENANCE.json", {"one": "stamp"})
+    shutil.rmtree("results/paper/one")
+    assert hours() == pytest.approx((7200 + 1) / 3600)
+    Path(archive.shipped(work)).unlink()
+    assert hours() != pytest.approx((7200 + 1) / 3600, rel=0.01), "neither: at the rates"
+
+
 def test_a_damaged_archive_of_the_checkout_is_said_and_not_counted(place):
     small_project.make_all("paper")
     work = project.load(scale="paper")

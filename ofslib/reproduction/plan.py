@@ -321,8 +321,8 @@ def plan(
 
     Keys of an entry: entry, runs (those that measure times among them), here (made already, and
     still right), shipped (not here, but to be had of the archive that comes with the checkout),
-    replicates (of its settings: the fewest and the most), core_hours, left_hours (of those neither
-    here nor shipped), memory_mb (the most that one of its runs took, or reserves), unknown (runs of
+    replicates (of its settings: the fewest and the most), core_hours (what a run took that is here
+    or shipped; else at the rates), left_hours (of those neither here nor shipped), memory_mb (the most that one of its runs took, or reserves), unknown (runs of
     which nothing alike was measured, so that their hours are not counted), missing (data sets that
     could not be had when they were last tried for) and without_data (hours of the runs that need
     these, which are in no other count of hours; sets that were never tried for are taken as there).
@@ -340,17 +340,18 @@ def plan(
         )
     single, packed = times(work), archive.to_be_had(work)
     lacking = {record["name"] for record in records.missing(work.datasets)}
-    rate, took = rates(known, single), {one.file: one.memory_mb for one in known}
+    rate, took = rates(known, single), {one.file: one for one in known}
     rows: dict[str, dict[str, Any]] = {}
     for file, setting in archive.results(work):
         row = rows.setdefault(setting.spec["experiment"], _new_row())
         here, own = not archive.state(file, setting), _work(work, setting)
-        there, hours = here or file in packed, seconds(own, rate) / 3600
+        there, same = here or file in packed, took.get(file)
+        hours = (same.seconds if there and same else seconds(own, rate)) / 3600
         row["runs"] += 1
         row["here"] += here
         row["shipped"] += there and not here
         row["replicates"] += [part["replicates"] for part in setting.parts]
-        row["memory_mb"] = max(row["memory_mb"], took.get(file) or work.mem_mb(setting))
+        row["memory_mb"] = max(row["memory_mb"], same.memory_mb if same else work.mem_mb(setting))
         if setting.dataset in lacking and not there:
             row["without_data"] += hours
             row["missing"] = sorted({*row["missing"], setting.dataset})
