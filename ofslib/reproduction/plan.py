@@ -322,10 +322,11 @@ def plan(
     Keys of an entry: entry, runs (those that measure times among them), here (made already, and
     still right), shipped (not here, but to be had of the archive that comes with the checkout),
     replicates (of its settings: the fewest and the most), core_hours (what a run took that is here
-    or shipped; else at the rates), left_hours (of those neither here nor shipped), memory_mb (the most that one of its runs took, or reserves), unknown (runs of
-    which nothing alike was measured, so that their hours are not counted), missing (data sets that
-    could not be had when they were last tried for) and without_data (hours of the runs that need
-    these, which are in no other count of hours; sets that were never tried for are taken as there).
+    or shipped; else at the rates), left_hours (of those neither here nor shipped), memory_mb (the
+    most that one of its runs took, or reserves), unknown (runs of which nothing alike was measured,
+    so that their hours are not counted), missing (data sets that could not be had when they were
+    last tried for) and without_data (hours of the runs that need these, which are in no other count
+    of hours; sets that were never tried for are taken as there).
 
     Raises
     ------

@@ -73,7 +73,7 @@ def home(name: str) -> Path:
 def _imports(file: Path) -> list[Path]:
     """Modules of ofslib that a file or a notebook imports by name."""
     found = []
-    for node in ast.walk(_parsed(_code(file))):
+    for node in ast.walk(ast.parse(_code(file))):
         if isinstance(node, ast.ImportFrom) and node.module == "ofslib":
             found += [_module(home_of(a.name) or f"ofslib.{a.name}") for a in node.names]
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ofslib."):
@@ -104,18 +104,18 @@ def is_no_class(name: str) -> bool:
     file = home(name)
     if file.suffix != ".py":
         return False
-    nodes = [
-        node
-        for node in _parsed(file.read_text(encoding="utf-8")).body
-        if member in (getattr(node, "name", None), *map(_target, getattr(node, "targets", ())))
-    ]
-    return bool(nodes) and not isinstance(nodes[-1], ast.ClassDef | ast.Assign)
+    return not _may_be_classes(file.read_text(encoding="utf-8")).get(member, True)
 
 
 @cache
-def _parsed(code: str) -> ast.Module:
-    """What a file says, which is asked for each method that stands in it."""
-    return ast.parse(code)
+def _may_be_classes(code: str) -> dict[str, bool]:
+    """Names that a module defines, and whether what each names in the end may be a class."""
+    return {
+        name: isinstance(node, ast.ClassDef | ast.Assign)
+        for node in ast.parse(code).body
+        for name in (getattr(node, "name", None), *map(_target, getattr(node, "targets", ())))
+        if name
+    }
 
 
 def _target(node: ast.expr) -> str | None:
