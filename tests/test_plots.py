@@ -289,3 +289,18 @@ def test_what_is_missing_is_a_line_of_text(missing):
     assert legibility.faults(figure) == []
     assert figure.get_supxlabel() == f"Not shown: {', '.join(missing).upper()}: lost."
     plt.close(figure)
+
+
+@pytest.mark.parametrize("steps", [20, 40, 41, 7])
+def test_rows_of_a_changing_stream_stand_where_their_labels_say(steps):
+    """Whatever the length: ticks at every 2,500 rows are not written as 2, 5, 8, 10."""
+    key = {"reading": "regression", "change": "abrupt", "method": "SFSA"}
+    rates = pd.DataFrame([{**key, "t": t, "ours": 90.0, "se": 1.0} for t in range(1, steps + 1)])
+    recovery = pd.DataFrame([{**key, "t": 3, "rows to recover": 500.0}])
+    skipped = {("regression", "abrupt"): ""}
+    figure = plots.recovery_figure(rates, recovery, skipped, step_rows=500, edge=10_000)
+    figure.draw_without_rendering()
+    for ax in figure.axes:
+        ticks, labels = ax.get_xticks(), [text.get_text() for text in ax.get_xticklabels()]
+        assert [1000 * float(label) for label in labels] == pytest.approx(list(ticks))
+    plt.close(figure)

@@ -238,7 +238,7 @@ def _recovery_points(ax, middle: pd.Series, edge: float) -> None:
 
 
 def _thousands(rows: float, _) -> str:
-    return f"{rows / 1000:.0f}"
+    return f"{rows / 1000:g}"
 
 
 def _shade(ax, x, low, high, colour) -> None:
