@@ -282,7 +282,7 @@ _VALIDATOR = jsonschema.validators.extend(
 )
 
 
-# That of C takes an eighth of the time, which every notebook spends once.
+# That of C takes a fifth to an eighth of the time, which every notebook spends once.
 _PLAIN_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
