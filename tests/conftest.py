@@ -1,7 +1,8 @@
 """The order in which test files begin."""
 
-# With one of them last, other processes would wait for it.
-LONG = ("test_workflow.py", "test_workflow_small.py", "test_contract.py")
+# With one of them last, other processes would wait for it. What the first compiles, all methods for
+# all rows, those after it find, among them the many notebooks of test_workflow.py.
+LONG = ("test_contract.py", "test_workflow_small.py", "test_workflow.py")
 
 
 def pytest_collection_modifyitems(items):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ofslib.reproduction import project, tables
+from ofslib.reproduction import entries, project, tables
 
 ROOT = Path(__file__).parents[1]
 NAN = float("nan")
@@ -357,6 +357,13 @@ def test_a_data_set_is_missing_if_it_has_no_result_at_all():
     rows = [("a", 1.0, None), ("a", None, "accuracy needs predict"), ("b", None, "not fetched")]
     results = pd.DataFrame(rows, columns=["dataset", "value", "note"])
     assert tables.missing(results).to_dict() == {"b": "not fetched"}
+    # Of a data set that one setting of several shows there is a result.
+    settings = [
+        entries.Setting("", {"data": {"dataset": name}}, skipped)
+        for name, skipped in [("a", ""), ("a", "not run"), ("b", ""), ("c", "not run")]
+    ]
+    assert tables.missing(results, settings).to_dict() == {"b": "not fetched", "c": "not run"}
+    assert tables.missing(results[:0], settings[1:2]).to_dict() == {"a": "not run"}
 
 
 # -------------------------------------------------- tables

@@ -145,10 +145,16 @@ def spread(table: pd.DataFrame, by: Sequence[str], column: str) -> pd.DataFrame:
     return pd.DataFrame({**parts, "replicates": groups.count()}).reset_index()
 
 
-def missing(results: pd.DataFrame) -> pd.Series:
-    """The data sets of which there is no result at all -> why."""
+def missing(results: pd.DataFrame, settings: Iterable = ()) -> pd.Series:
+    """The data sets of which there is no result at all -> why.
+
+    `settings` are those of an entry (`entries.Setting`): some are not run at this scale.
+    """
     known = results.groupby("dataset")["value"].transform("count") > 0
-    return results[~known].groupby("dataset")["note"].first()
+    reasons = results[~known].groupby("dataset")["note"].first().to_dict()
+    seen = set(results["dataset"])
+    reasons |= {s.dataset: s.skipped for s in settings if s.skipped and s.dataset not in seen}
+    return pd.Series(reasons, name="note", dtype=object).rename_axis("dataset")
 
 
 def varied(summary: pd.DataFrame, x: str) -> dict[str, pd.DataFrame]:
