@@ -228,8 +228,10 @@ def test_without_any_data_set_nothing_is_claimed(own_project, entry):
     file = ROOT / f"config/experiments/{entry.partition('_')[0]}.yaml"
     given = yaml.safe_load(file.read_text(encoding="utf-8"))
     source = given[entry].get("results", entry)
-    given[entry].pop("at_scale", None)
-    stem = own_project(**{entry: given[entry], source: given[source]})
+    own = {name: given[name] for name in (entry, source)}
+    for spec in own.values():
+        spec.pop("at_scale", None)
+    stem = own_project(**own)
     table = pd.read_csv(f"{stem}.csv")
     assert "verdict" not in table or table["verdict"].isna().all()
     assert "ours" not in table or table["ours"].isna().all()
