@@ -237,6 +237,18 @@ def test_without_any_data_set_nothing_is_claimed(own_project, entry):
     assert "ours" not in table or table["ours"].isna().all()
 
 
+@pytest.mark.parametrize("entry", ["os_figure_4", "barda_figure_1", "barda_figure_3"])
+def test_a_data_set_that_a_scale_leaves_out_is_named(own_project, entry):
+    file = ROOT / f"config/experiments/{entry.partition('_')[0]}.yaml"
+    given = yaml.safe_load(file.read_text(encoding="utf-8"))[entry]
+    first, *others = given["grid"]["dataset"]
+    stem = own_project(**{entry: given | {"at_scale": {"tiny": {"dataset": [first]}}}})
+    why = pd.read_csv(f"{stem}.csv").groupby("dataset")["note"].first()
+    assert why.to_dict() == {first: "not fetched (offline)"} | dict.fromkeys(
+        others, "not run at this scale"
+    )
+
+
 # -------------------------------------------------- opened by hand
 
 
