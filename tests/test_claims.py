@@ -170,7 +170,9 @@ def test_claims_on_substitution():
     recall |= {("OS by scans", 10, k, NAN): near if k > 2 else far for k in range(1, 6)}
     recall |= {("Asy-OS", 10, NAN, q): near if q == 1 else far for q in (1, 12)}
     recall |= {("Asy-OS, not stale", 10, NAN, q): near for q in (1, 12)}
-    table = claims.substitution_claims(columns_of(recall))
+    table = claims.substitution_claims(columns_of(recall), regression=True)
+    other = claims.substitution_claims(columns_of(recall), regression=False)
+    pd.testing.assert_frame_equal(other, table[table["claim"] != "2"].reset_index(drop=True))
     assert table["p"].tolist() == [10] * 5 + [20] * 5 + [10] * 5
     verdicts = table.groupby(["claim", "what"])["verdict"].unique().str.join(", ").to_dict()
     l0 = {("1", f"{a} - {b}") for a in ("OS", "Proj-GD") for b in ("L1 batch", "Grafting")}
