@@ -111,7 +111,8 @@ def words(T=600, d=3289, B=100, eta=0.1, delta=0.01):
     "xi sqrt(2 T sum_i ||g_(1:T,i)||)",
     true=False,
     informative=False,
-    applies="no entry of a gradient exceeds delta",
+    applies="no entry of a gradient exceeds delta; corrected: the regulariser is least at 0 and "
+    "does not grow when entries are set to 0",
     corrected="||w*||_inf squared",
     by=("barda_theorem_1",),
     figure="bounds_barda_theorems",

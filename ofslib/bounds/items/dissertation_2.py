@@ -52,9 +52,9 @@ def without_noise(beta):
     return ROWS.T @ (ROWS @ (beta - TRUTH)) / len(ROWS)
 
 
-def steps_printed(ratio: float) -> int:
+def steps_printed(ratio: float, rho: float = RHO) -> int:
     """[log(ratio) / (1.62 rho)] + 1, Corollaries 1 and 3."""
-    return floor(log(ratio) / (1.62 * RHO)) + 1
+    return floor(log(ratio) / (1.62 * rho)) + 1
 
 
 CHAPTER_2.leaves("Algorithm 1 (SFSA)", "algorithm", "its ridge penalty is not printed")

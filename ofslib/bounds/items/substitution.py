@@ -1,5 +1,6 @@
 """Yang et al. (2016), online substitution (`os`)."""
 
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -18,14 +19,30 @@ OS = Paper("os")
 N, P, S = 1316, 2000, 100
 
 
+@cache
 def curvatures() -> tuple[float, float]:
-    """Smallest and largest curvature of half the mean square loss on S independent features.
+    """Smallest and largest curvature of half the mean square loss that a search finds.
 
-    Those of the restricted constants are not smaller apart: rho <= the one, L_F >= the other.
+    On 2 S of P independent features (the difference of two S-sparse vectors) and on S + 1, by
+    truncated power iterations from five random sets: rho <= the one, L_F >= the other.
     """
-    X = np.random.default_rng(0).normal(size=(N, S))
-    ends = np.linalg.eigvalsh(X.T @ X / N)
-    return float(ends[0]), float(ends[-1])
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, P))
+    moments = X.T @ X / N
+    below = (1 + np.sqrt(P / N)) ** 2 * np.eye(P) - moments
+
+    def ends(matrix, size):
+        for _ in range(5):
+            kept = rng.permutation(P)[:size]
+            v = np.linalg.eigh(matrix[np.ix_(kept, kept)])[1][:, -1]
+            for _ in range(40):
+                image = v @ matrix[kept]
+                kept = np.argpartition(-np.abs(image), size)[:size]
+                v = image[kept] / np.linalg.norm(image[kept])
+            yield np.linalg.eigvalsh(moments[np.ix_(kept, kept)])
+
+    smallest = min(each[0] for each in ends(below, 2 * S))
+    return float(smallest), float(max(each[-1] for each in ends(moments, S + 1)))
 
 
 OS.leaves("Algorithm 1 (OS)", "algorithm", "c in [0, 1]; Theorem 1 needs c > 0")
@@ -115,24 +132,24 @@ OS.leaves("Assumption 2", "assumption", "u_C changes at most tau_max times in an
     figure="bounds_os_theorems",
 )
 def theorem_2():
-    """The last line of the proof loses c. f = ((w_1 - .79)^2 + (w_2 - 1)^2) / 2, s = 1, m = 3,
-    eta = 1/4, c = .1, one worker: the first column gives w = (.1975, 0), the second replaces it by
-    (0, .25); the loss falls by .0822, where c asks for .0152; left 1.62, printed 1.32, with c 13.2.
-    With 8 workers, whose staleness the paper sets to 8, the largest step is a hundredth of the
-    1 / L_F that descent allows, and the experiments leave out the check that the proof uses."""
-    eta, c, n, target = 0.25, 0.1, 2, np.array([0.79, 1.0])
+    """The last line of the proof loses c. f = |w - a|^2 / 2, a = (1, 1.26, 1.26^2, 1.26^3, 1.26^4),
+    s = 1, m = 3, eta = 1/4, c = .1, one worker: each column, in this order, replaces the last one;
+    left 4.91, printed 4.45, with c 44.5. With 8 workers, whose staleness the paper sets to 8, and
+    m = 1 the largest step is a fortieth of the 1 / L_F that descent allows (m = 10: two fifths),
+    and the experiments leave out the check that the proof uses."""
+    eta, c, m, n = 0.25, 0.1, 3.0, 5
     X = np.sqrt(n) * np.eye(n)
-    weights, losses, L_F = substitution(X, X @ target, 1, eta, 1, c, m=3)
-    losses, change = losses[1:], np.sum((weights[2] - weights[1]) ** 2)
-    replaced = weights[1, 0] != 0 and weights[2, 0] == 0 and weights[2, 1] != 0
-    left, right = change / eta**2, (losses[0] - losses[1]) / (eta**2 * (1 / (2 * eta) - L_F))
-    ours = os_theorem_2([change], losses, eta, L_F, L_F, c, 3.0, 1, 2, 1, 0)
+    weights, losses, L_F = substitution(X, X @ 1.26 ** np.arange(n), 1, eta, 1, c, m)
+    squared = np.sum(np.diff(weights, axis=0) ** 2, axis=1)
+    left = squared.mean() / eta**2
+    right = (losses[0] - losses[-1]) / (n * eta**2 * (1 / (2 * eta) - L_F))
+    ours = os_theorem_2(squared, losses, eta, L_F, L_F, c, m, 1, n, 1, 0)
     _, largest = curvatures()
     # L_f of all features of N rows is (1 + sqrt(P / N))^2, nearly.
     whole = (1 + np.sqrt(P / N)) ** 2
     step = os_theorem_2_step_size(largest, whole, 1.0, 1.0, 8, P, S, 8)
     return shown(
-        true=left <= right or not replaced,
+        true=left <= right,
         informative=step * largest > 0.1,
         corrected=ours.holds,
         left=left,
@@ -157,7 +174,8 @@ OS.leaves("Assumption 3 (RSC)", "assumption", "restricted strong convexity on s-
 )
 def lemma_4():
     """f = ||w - (1, 0)||^2 / 2, w = (0, 1), s = 1: the best is 0, the printed lower bound 1/2.
-    At a local optimum, its only use, s is right: there it excludes something."""
+    At a local optimum, its only use, s is right: there it excludes something, if rho is near the
+    .23 that a search finds at p = 2000, s = 100 (that it is above 0 at all is not proved)."""
     printed = 1 - 1 / 2 * 1.0
     ours = os_lemma_4(1.0, [0.0, 1.0], [-1.0, 1.0], 1, 1.0)
     smallest, _ = curvatures()
@@ -176,17 +194,22 @@ def lemma_4():
     "theorem",
     "f(local optimum) - f(w*) <= alpha / (1 + alpha) (f(0) - f(w*)), alpha = (rho eta)^-2",
     true=True,
-    informative=True,
+    informative=False,
     applies="gradients of selected features are 0, no step of another exceeds the least weight",
     by=("os_theorem_3",),
     figure="bounds_os_theorems",
 )
 def theorem_3():
-    """At the end of a run, against the best pair of all 28. As rho <= L_F < 1 / eta the factor
-    alpha / (1 + alpha) is never below 1/2; at p = 2000, s = 100 it is at least .90: at most
-    a tenth of the gain is promised."""
-    X, y, eta, weights, losses, _ = a_run()
-    n, w = len(X), weights[-1]
+    """At the end of a run that stands still with .47 of the gain of the best pair of 28 missed; the
+    factor is .998. As rho <= L_F < 1 / eta, alpha / (1 + alpha) is never below 1/2; at p = 2000,
+    s = 100 it is at least .99 (a search finds rho <= .23, L_F >= 2.36): less than a hundredth of
+    the gain is promised."""
+    rng, n, p = np.random.default_rng(0), 40, 8
+    X = rng.normal(size=(n, p)) + 0.8 * rng.normal(size=(n, 1))
+    y = X[:, 1::2].sum(axis=1) + rng.normal(size=n)
+    eta = 0.5 * n / np.linalg.norm(X, 2) ** 2
+    weights, losses, _ = substitution(X, y, 2, eta, 400, 0.5)
+    w = weights[-1]
     pairs = combinations(range(X.shape[1]), 2)
     best = min(np.linalg.lstsq(X[:, list(pair)], y)[1][0] / (2 * n) for pair in pairs)
     gradient, rho = X.T @ (X @ w - y) / n, np.linalg.eigvalsh(X.T @ X / n)[0]
@@ -201,5 +224,6 @@ def theorem_3():
         corrected=abs(ours.right - right) < 1e-9,
         left=losses[-1] - best,
         right=right,
+        missed=(losses[-1] - best) / (losses[0] - best),
         factor_at_papers_size=factor,
     )

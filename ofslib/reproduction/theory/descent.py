@@ -41,6 +41,11 @@ def _errors(rng, start, noise, T, eta):
     yield None, None, error
 
 
+def _largest_gradient(R, p, noise):
+    """Of x (x'error - noise) with |error| <= R and entries 1 or -1 of x (p,)."""
+    return sqrt(p) * (sqrt(p) * R + noise)
+
+
 def steps_by_length(
     setting: dict[str, Any],
     seeds: np.random.SeedSequence,
@@ -54,8 +59,8 @@ def steps_by_length(
 ) -> Iterator[dict[str, Any]]:
     """Both sides of Theorem 4.1 in a run; Corollary 4.1 and the smallest coefficient that is found.
 
-    The latter is that on a grid that is found in each of many runs. R and G are the largest values
-    in the runs.
+    The latter is that on a grid that is found in each of many runs. R is the largest distance from
+    the truth in the runs, G the largest gradient that rows can have within it.
 
     Parameters
     ----------
@@ -79,7 +84,7 @@ def _theorem(T, alpha, p, rng):
     steps = list(_errors(rng, -truth[None, None], np.ones(1), T, T**-alpha))
     errors = np.array([error[0, 0] for _, _, error in steps])
     gradients = np.array([slope[0, 0] * x[0] for x, slope, _ in steps[:-1]])
-    G = float(np.max(np.linalg.norm(gradients, axis=1)))
+    G = float(_largest_gradient(np.max(np.linalg.norm(errors, axis=1)), p, 1.0))
     panel = f"Theorem 4.1, α = {alpha}"
     for variant in VARIANTS:
         sides = bounds.sfsa_theorem_4_1(
@@ -93,11 +98,10 @@ def _corollary(T, alpha, p, runs, omega, rng):
     # The error is linear in the coefficient: per unit of it without noise, and of noise alone.
     start = np.zeros((2, runs, p))
     start[0, :, 0] = -1
-    R, G = np.zeros(2), np.zeros(2)
-    for _, slope, error in _errors(rng, start, np.array([0.0, 1.0]), T, T**-alpha):
+    R, noise = np.zeros(2), np.array([0.0, 1.0])
+    for _, _, error in _errors(rng, start, noise, T, T**-alpha):
         R = np.maximum(R, np.linalg.norm(error, axis=2).max(axis=1))
-        if slope is not None:
-            G = np.maximum(G, sqrt(p) * np.abs(slope).max(axis=1))
+    G = _largest_gradient(R, p, noise)
     grid = GRID ** np.arange(80.0, -80, -1)
     panel = f"Corollary 4.1, α = {alpha}"
     for variant in VARIANTS:

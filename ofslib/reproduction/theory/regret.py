@@ -64,7 +64,8 @@ def _regret(rows, rng):
     scale = None
     for end in rows:
         sides = bounds.dissertation_proposition_5(X[:end], y[:end], path[: end + 1], FIRST)
-        yield point("Proposition 5", end, "printed", sides.right)
+        # The proof has log(n) for log(n / n_0).
+        yield point("Proposition 5", end, "corrected", sides.right)
         yield point("Proposition 5", end, "experiment", sides.left)
         # What the rate is of, with the same value at the first end.
         scale = scale or sides.left * end / log(end)
