@@ -553,40 +553,53 @@ def partial_step(loss, X, S, j, slopes, L, m, step):
     return step / L * whole, L
 
 
+def smallest(w, S, j):
+    """k* of lines 10 and 11 of Algorithm 1, of S and the arrival j.
+
+    Ours, as no line says which of equals: the arrival, else that in the first place of S.
+    """
+    return min([j, *S], key=lambda i: abs(w[i]))
+
+
 def online_substitution(X, y, *, k, m, c, step, loss, orders):
-    """OS: os, Algorithm 1."""
+    """OS: os, Algorithm 1; and the arrivals that only the check of lines 12 to 16 refuses.
+
+    Ours: what is selected takes the place of what it is substituted for.
+    """
     n, p = X.shape
-    w, S, L = np.zeros(p), [], lipschitz(loss, k, n)
+    w, S, L, refused = np.zeros(p), [], lipschitz(loss, k, n), []
     for j in (j for order in orders for j in order):
         if j in S:  # Not in the pool, line 3
             continue
         previous = w
         d, L = partial_step(loss, X, S, j, mean_slopes(loss, X @ w, y), L, m, step)
-        w, S = w + d, [*S, j]
-        if len(S) > k:
-            worst = min(S, key=lambda i: abs(w[i]))
-            following = np.where(np.arange(p) == worst, 0, w)
-            rise = mean_loss(loss, X @ following, y) - mean_loss(loss, X @ previous, y)
-            squared = np.sum((following - previous) ** 2)
-            if rise <= c * (L / 2 - L / (2 * step)) * squared:
-                w = following
-            else:
-                worst, w = j, np.where(np.arange(p) == j, 0, w)
-            S = [i for i in S if i != worst]
-    return w
+        w = w + d
+        if len(S) < k:
+            S = [*S, j]
+            continue
+        worst = smallest(w, S, j)
+        following = np.where(np.arange(p) == worst, 0, w)
+        rise = mean_loss(loss, X @ following, y) - mean_loss(loss, X @ previous, y)
+        squared = np.sum((following - previous) ** 2)
+        if rise <= c * (L / 2 - L / (2 * step)) * squared:
+            w, S = following, [j if i == worst else i for i in S]
+        else:
+            w = np.where(np.arange(p) == j, 0, w)
+            refused += [j] if worst != j else []
+    return w, refused
 
 
 def asynchronous_substitution(X, y, *, capacities, tau, m, c, step, loss, orders, rng):
-    """Asy-OS: os, Algorithms 2 and 3; each arrival goes to a random worker.
+    """Asy-OS: os, Algorithms 2 and 3; each arrival goes to a random worker; and what is refused.
 
     What it reads of u_C lacks what the others pushed in the last tau iterations (Assumption 2).
     With c > 0 the worker checks as in Algorithm 1, with the u_C that it has read; and ours: what
     has missed something and makes f larger is not added (Section 3.2 says "a check"): the worker
-    reads u_C as it is, and tries once more.
+    reads u_C as it is, and tries once more. Of equals as in `online_substitution`.
     """
     n, p = X.shape
     q = len(capacities)
-    w, S, pushed = np.zeros(p), [[] for _ in range(q)], []
+    w, S, pushed, refused = np.zeros(p), [[] for _ in range(q)], [], []
     L = [lipschitz(loss, sum(capacities), n)] * q
     for j in (j for order in orders for j in order):
         if any(j in kept for kept in S):
@@ -598,19 +611,20 @@ def asynchronous_substitution(X, y, *, capacities, tau, m, c, step, loss, orders
             d, L[t] = partial_step(loss, X, S[t], j, mean_slopes(loss, read, y), L[t], m, step)
             following, kept = w + d, [*S[t], j]
             if len(kept) > capacities[t]:
-                worst = min(kept, key=lambda i: abs(following[i]))
+                worst = smallest(following, S[t], j)
                 trial = np.where(np.arange(p) == worst, 0, following)
                 rise = mean_loss(loss, read + X @ (trial - w), y) - mean_loss(loss, read, y)
                 if c and rise > c * (L[t] / 2 - L[t] / (2 * step)) * np.sum((trial - w) ** 2):
+                    refused += [j] if worst != j else []
                     worst = j
                 following[worst] = 0
-                kept.remove(worst)
+                kept = [j if i == worst else i for i in S[t]]
             late = any(du.any() for du in missed)
             if not (c and late and mean_loss(loss, X @ following, y) > mean_loss(loss, X @ w, y)):
                 break
         pushed.append((t, X @ (following - w)))
         w, S[t] = following, kept
-    return w
+    return w, refused
 
 
 def proximal_coordinates(X, y, *, k, l1, loss, orders):

@@ -7,6 +7,7 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.linalg
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -103,9 +104,47 @@ def test_substitution_is_algorithm_1(loss, own):
     X, y = columns(common=1.5)
     X, y = scaled(X), target(loss, y)
     printed = {"m": 1.0, "c": 0.1, "step": 0.98} | own
-    expected = naive.online_substitution(X, y, k=5, loss=loss, orders=[range(24)] * 3, **printed)
+    expected, _ = naive.online_substitution(X, y, k=5, loss=loss, orders=[range(24)] * 3, **printed)
     model = raw(ofslib.OnlineSubstitution, k=5, loss=loss, n_scans=3, shuffle=False, **own)
     assert_allclose(model.fit(X, y).coef_, expected, rtol=1e-8, atol=1e-12)
+
+
+@every_loss
+@pytest.mark.parametrize(
+    ("k", "common", "own"),
+    [
+        (3, 3.0, {"m": 20.0, "c": 1.0, "step": 0.3}),
+        (3, 3.0, {"m": 100.0, "c": 0.5, "step": 0.3}),
+        (5, 1.5, {"m": 100.0, "c": 1.0, "step": 0.5}),
+    ],
+)
+def test_what_does_not_lower_the_objective_by_enough_is_refused(loss, k, common, own):
+    """Lines 12 to 16: small steps of kept features, so that a larger newcomer may be no gain."""
+    X, y = columns(common=common)
+    X, y = scaled(X), target(loss, y)
+    own = own | {"k": k, "loss": loss}
+    expected, refused = naive.online_substitution(X, y, orders=[range(24)] * 3, **own)
+    assert refused
+    model = raw(ofslib.OnlineSubstitution, n_scans=3, shuffle=False, **own).fit(X, y)
+    assert_allclose(model.coef_, expected, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("weights", "support"),
+    [
+        ([8, 4, 1, 1.75], [0, 1, 2]),  # that of 2 is 1 - .75^2 = .4375 when 3 comes, with 1.75 / 4
+        ([16, 3.5, 4.625, 16], [0, 2, 3]),  # those of 1 and 2 are equal then, after 3 and 2 steps
+    ],
+)
+def test_of_equal_coefficients_the_newcomer_goes_or_the_one_in_the_first_place(weights, support):
+    """Orthogonal columns, and eta = step / L_F = 1/4: no number is rounded."""
+    X = scipy.linalg.hadamard(16)[:, 1:].astype(float)
+    y = X[:, :4] @ weights
+    own = {"k": 3, "step": 0.5625, "m": 1.0, "c": 0.1, "loss": "squared_error"}
+    expected, _ = naive.online_substitution(X, y, orders=[range(15)], **own)
+    model = raw(ofslib.OnlineSubstitution, n_scans=1, shuffle=False, **own).fit(X, y)
+    assert_array_equal(model.coef_, expected)
+    assert_array_equal(model.support_, support)
 
 
 @every_loss
@@ -275,13 +314,22 @@ def test_warnings_name_the_callers_line_and_say_that_places_are_empty(show):
 
 
 @every_loss
-@pytest.mark.parametrize(("tau", "c"), [(0, 0.0), (1, 0.0), (5, 0.0), (None, 0.0), (5, 0.5)])
-def test_the_simulation_is_algorithms_2_and_3(loss, tau, c):
-    X, y = columns(p=60)
-    X, y = scaled(X), target(loss, y)
-    own = {"loss": loss, "step": 0.9, "m": 2.0, "c": c}
+@pytest.mark.parametrize(
+    ("tau", "common", "own"),
+    [
+        *((tau, 0.5, {"step": 0.9, "m": 2.0, "c": 0.0}) for tau in (0, 1, 5, None)),
+        (5, 0.5, {"step": 0.9, "m": 2.0, "c": 0.5}),
+        # Here the check of Algorithm 1 refuses some that are larger than what they would replace.
+        (0, 1.5, {"step": 0.3, "m": 100.0, "c": 1.0}),
+        (5, 1.5, {"step": 0.3, "m": 100.0, "c": 1.0}),
+        (5, 1.5, {"step": 1.6, "m": 20.0, "c": 0.5}),
+    ],
+)
+def test_the_simulation_is_algorithms_2_and_3(loss, tau, common, own):
+    X, y = columns(p=60, common=common)
+    X, y, own = scaled(X), target(loss, y), own | {"loss": loss}
     seed = np.random.RandomState(0).randint(2**31)
-    expected = naive.asynchronous_substitution(
+    expected, refused = naive.asynchronous_substitution(
         X,
         y,
         capacities=[3, 2, 2],
@@ -290,6 +338,7 @@ def test_the_simulation_is_algorithms_2_and_3(loss, tau, c):
         rng=np.random.default_rng(seed),
         **own,
     )
+    assert refused or common == 0.5
     model = raw(
         ofslib.AsyncOnlineSubstitution, k=7, n_workers=3, tau=tau, shuffle=False, **own
     ).fit(X, y)
