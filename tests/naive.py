@@ -1,8 +1,9 @@
 """Slow references of the methods, each written from the page of its source and not from ofslib.
 
-The docstring of a method names the source. What no source has is the same everywhere: a mini-batch
-steps with the mean of its gradients; the intercept is the coefficient of a feature of ones that
-is neither penalised nor truncated; of equally important features the lower index stays.
+The docstring of a method names the source; `spectral_sfsa`, `joint` and `own_step` have no other
+than our own description. What no source has is the same everywhere: a mini-batch steps with the
+mean of its gradients; the intercept is the coefficient of a feature of ones that is neither
+penalised nor truncated; of equally important features the lower index stays, but for OS.
 docs/oracle.md has the readings, and how far ofslib agrees.
 """
 
@@ -23,7 +24,7 @@ def loss(name, m, y):
 
 
 def slope(name, m, y):
-    """The derivative of `loss` by m; of the hinge -y where y m < 1."""
+    """The derivative of `loss` by m; of the hinge -y where y m < 1 (Wang et al.: y m <= 1)."""
     if name == "squared_error":
         return m - y
     if name == "log_loss":
@@ -88,9 +89,24 @@ def measure(importance, w, rows):
     return np.sqrt(variance * np.abs(w)) if importance == "scaled_root" else np.abs(w)
 
 
-def sfsa(X, y, *, k, loss, learning_rate, batch_size, optimizer, mu, warmup, importance, intercept):
+def sfsa(
+    X,
+    y,
+    *,
+    k,
+    loss,
+    learning_rate,
+    batch_size,
+    optimizer,
+    mu,
+    warmup,
+    importance,
+    intercept,
+    maturity=None,
+):
     """SFSA: sfsa, Algorithm 1; dissertation, Algorithm 1.
 
+    T is `maturity` (all rows) in mini-batches, of which a part counts; of the warm-up it does not.
     Momentum is (1)-(2) of Sutskever et al. 2013, which sfsa cites; SFSA-AG is their (3)-(4) with
     the gradient times 1 - m (reading of Table 1) and predicts where it takes the gradient; Adam is
     Kingma and Ba 2015, Algorithm 1.
@@ -99,7 +115,7 @@ def sfsa(X, y, *, k, loss, learning_rate, batch_size, optimizer, mu, warmup, imp
     Z = np.column_stack([X, np.full(n, float(intercept))])
     w, v, s, margins = np.zeros(p + 1), np.zeros(p + 1), np.zeros(p + 1), []
     alive = np.ones(p + 1, bool)
-    T, q, m = -(-n // batch_size), warmup // batch_size, 0.9
+    T, q, m = -(-(maturity or n) // batch_size), warmup // batch_size, 0.9
     for t, (rows, labels) in enumerate(minibatches(Z, y, batch_size), 1):
         at = w + m * v if optimizer == "nesterov" else w
         margins.extend(rows @ at)
@@ -124,7 +140,9 @@ def sfsa(X, y, *, k, loss, learning_rate, batch_size, optimizer, mu, warmup, imp
 
 
 def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity, rare=False):
-    """SFSA by its own step, which is ours: docs/algorithms.md, A step size without tuning.
+    """SFSA by its own step, a transcription of docs/algorithms.md, A step size without tuning.
+
+    It is ours, without an intercept, and some of its constants (.2, 1e-3) are those of the code.
 
     `rare`: rows are shown as sparse ones, which touch few features.
     """
@@ -178,7 +196,11 @@ def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity, rare=False
 
 
 def sgdt(X, y, *, k, loss, learning_rate, batch_size, maturity, importance, intercept):
-    """SGDT: sfsa, Algorithm 2; dissertation, Algorithm 2 (TSGD). One truncation, at maturity."""
+    """SGDT: sfsa, Algorithm 2; dissertation, Algorithm 2 (TSGD).
+
+    One truncation, after step T, as the text and the dissertation have it; sfsa prints "if t >= T +
+    1", after the update of step t.
+    """
     n, p = X.shape
     Z = np.column_stack([X, np.full(n, float(intercept))])
     w, alive, margins = np.zeros(p + 1), np.ones(p + 1, bool), []
@@ -409,14 +431,15 @@ def radar(X, y, *, k, l1, radius, learning_rate, epoch_size, batch_size, interce
     In an epoch around c: mu += g + l1 sign(theta), and theta minimises alpha_t <mu, theta> +
     |theta - c|_p^2 / (2 (p - 1) R^2) where |theta - c|_p <= R, p = 2 log d / (2 log d - 1). The
     next has c = the mean of its iterates, R^2 / 2, l1 / sqrt(2) and twice as many steps.
-    Ours: alpha_t = eta / sqrt(t), and the start of an epoch counts among its iterates.
+    Ours: alpha_t = eta / sqrt(t), and the start of an epoch counts among its iterates. Returned is
+    also in how many steps the ball binds.
     """
     Z = np.column_stack([X, np.ones(len(y))]) if intercept else X
     d = Z.shape[1]
     penalised = np.arange(d) < X.shape[1]
     p = 2 * np.log(d) / (2 * np.log(d) - 1)
     q = p / (p - 1)
-    centre, mu, iterates = np.zeros(d), np.zeros(d), [np.zeros(d)]
+    centre, mu, iterates, bound = np.zeros(d), np.zeros(d), [np.zeros(d)], 0
     for rows, labels in minibatches(Z, y, batch_size):
         theta, t = iterates[-1], len(iterates)
         g = weighted_sum(rows @ theta - labels, rows) / len(labels)
@@ -424,6 +447,7 @@ def radar(X, y, *, k, l1, radius, learning_rate, epoch_size, batch_size, interce
         norm = np.sum(np.abs(mu) ** q) ** (1 / q)
         direction = np.sign(mu) * (np.abs(mu) / norm) ** (q - 1)  # of length 1 in the norm p
         length = min(radius, learning_rate / np.sqrt(t) * norm * (p - 1) * radius**2)
+        bound += length == radius
         iterates.append(centre - length * direction)
         if t == epoch_size:
             centre, mu = np.mean(iterates, axis=0), np.zeros(d)
@@ -431,7 +455,7 @@ def radar(X, y, *, k, l1, radius, learning_rate, epoch_size, batch_size, interce
             radius, l1, epoch_size = radius / np.sqrt(2), l1 / np.sqrt(2), 2 * epoch_size
     w = np.mean(iterates, axis=0)
     coef = w[penalised]
-    return truncated(coef, np.abs(coef), k), w[-1] if intercept else 0.0
+    return truncated(coef, np.abs(coef), k), w[-1] if intercept else 0.0, bound
 
 
 # Running averages, on the rows themselves (Proposition 2 of the dissertation)

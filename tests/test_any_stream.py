@@ -103,6 +103,9 @@ def made(draw, cls, p):
     """A method with 1, p, or any number of features, and few penalties."""
     own = {"random_state": 0, "n_penalties": 5, "maturity": 6, "batch_size": 3, "n_workers": 1}
     own["k"] = draw(st.sampled_from([1, p, max(1, p - 1)]))
+    if cls is ofslib.OnlineLeverageSelector:
+        # With k the rate is found by `fit` only; with this one features are sampled, and not all.
+        own |= {"k": None, "rate": draw(st.sampled_from([0.5, 2.0]))}
     return cls(**{name: value for name, value in own.items() if name in cls().get_params()})
 
 
@@ -148,7 +151,8 @@ def outcome(show, model, *how):
         try:
             model = show(model, *how)
             facts = [model.support_.tolist(), model.n_samples_seen_]
-            facts += [model.coef_.tobytes(), model.intercept_] if hasattr(model, "coef_") else []
+            for name in ("coef_", "intercept_", "scores_", "weights_", "wealth_"):
+                facts += [np.array(getattr(model, name)).tobytes()] if hasattr(model, name) else []
             return facts
         except (FloatingPointError, ValueError) as error:
             return type(error)
@@ -169,30 +173,41 @@ def _no_crash_of_the_machine(monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda number: None)
 
 
+def most_are_models(check):
+    """Two that refuse to learn agree as well, which says nothing."""
+    models = []
+    examples()(given(st.data())(lambda drawn: models.append(isinstance(check(drawn), list))))()
+    assert 2 * sum(models) > len(models) > 0
+
+
 @every([*ROWS, *AVERAGES])
-@examples()
-@given(st.data())
-def test_rows_in_any_cuts_and_saved_between_them_give_the_same_bits(cls, drawn):
-    rows = drawn.draw(data())
-    n, p = rows.X.shape
-    model, forms = made(drawn.draw, cls, p), FORMS["rows"]
-    kinds = drawn.draw(st.sampled_from([("sparse", "wide"), ("dense", "dense")]))
-    whole = outcome(show_rows, model, rows, [(0, n)], forms[kinds[0]])
-    parts = outcome(show_rows, model, rows, cuts(drawn.draw, n), forms[kinds[1]])
-    assert parts == whole
+def test_rows_in_any_cuts_and_saved_between_them_give_the_same_bits(cls):
+    def check(drawn):
+        rows = drawn.draw(data())
+        n, p = rows.X.shape
+        model, forms = made(drawn.draw, cls, p), FORMS["rows"]
+        kinds = drawn.draw(st.sampled_from([("sparse", "wide"), ("dense", "dense")]))
+        whole = outcome(show_rows, model, rows, [(0, n)], forms[kinds[0]])
+        parts = outcome(show_rows, model, rows, cuts(drawn.draw, n), forms[kinds[1]])
+        assert parts == whole
+        return whole
+
+    most_are_models(check)
 
 
 @every(COLUMNS)
-@examples()
-@given(st.data())
-def test_columns_in_any_cuts_and_saved_between_them_give_the_same_bits(cls, drawn):
-    columns = drawn.draw(data())
-    p = columns.X.shape[1]
-    model, forms = made(drawn.draw, cls, p), FORMS["columns"]
-    kinds = drawn.draw(st.sampled_from([("sparse", "wide"), ("dense", "dense")]))
-    whole = outcome(show_columns, model, columns, [(0, p)], forms[kinds[0]])
-    parts = outcome(show_columns, model, columns, cuts(drawn.draw, p), forms[kinds[1]])
-    assert parts == whole
+def test_columns_in_any_cuts_and_saved_between_them_give_the_same_bits(cls):
+    def check(drawn):
+        columns = drawn.draw(data())
+        p = columns.X.shape[1]
+        model, forms = made(drawn.draw, cls, p), FORMS["columns"]
+        kinds = drawn.draw(st.sampled_from([("sparse", "wide"), ("dense", "dense")]))
+        whole = outcome(show_columns, model, columns, [(0, p)], forms[kinds[0]])
+        parts = outcome(show_columns, model, columns, cuts(drawn.draw, p), forms[kinds[1]])
+        assert parts == whole
+        return whole
+
+    most_are_models(check)
 
 
 # -------------------------------------------------- merges

@@ -872,12 +872,12 @@ def test_both_labels_may_be_told_beforehand(cls, own):
 
 @only_classifiers
 def test_the_second_label_is_the_positive_one(cls, own):
+    if cls.__name__ in DO_NOT_RANK:
+        pytest.skip("which feature it keeps is not promised")
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 6))
     y = np.where(X[:, 2] > 0, "up", "down")
     model = cls(**own | {"k": 1}).fit(X, y)
-    if cls.__name__ in DO_NOT_RANK:
-        return
     assert model.support_.tolist() == [2] and model.coef_[2] > 0
     assert_equal(model.predict(X), np.where(model.decision_function(X) > 0, "up", "down"))
     assert model.score(X, y) > 0.7
@@ -888,13 +888,15 @@ def test_the_second_label_is_the_positive_one(cls, own):
 
 @every_case
 def test_the_strong_features_are_found(cls, own):
+    if cls.__name__ in DO_NOT_RANK:
+        pytest.skip("which features it keeps is not promised")
+    if own.get("warmup", 0) is None:
+        pytest.skip("with a constant step and no warm-up features leave before they are learned")
     rng = np.random.default_rng(3)
     X = rng.standard_normal((3000, 20))
     f = X[:, [3, 8, 15]] @ [2.0, -2.0, 2.0] + 0.1 * rng.standard_normal(3000)
     own = own | {"k": 3} | {name: 1000 for name in ("maturity",) if own.get(name)}
     model = cls(**own).fit(X, target(cls, f))
-    if cls.__name__ in DO_NOT_RANK or own.get("warmup", 0) is None:
-        return
     largest = np.sort(np.argsort(np.abs(model.coef_))[-3:])
     assert largest.tolist() == [3, 8, 15]
     assert len(model.support_) == 3 or not has_budget(cls, own)
@@ -905,14 +907,14 @@ def test_the_strong_features_are_found(cls, own):
 def test_the_online_loss_is_that_of_the_model_before_each_row(cls, own):
     """Row by row, with mini-batches of one row: the loss of coef_ as it stood. Holds while no
     feature but the k most important is used, which is so from maturity on."""
+    if cls.__name__ in AVERAGED:
+        pytest.skip("rows are predicted by the iterate, and coef_ is the mean of many")
     X, f = rows()
     y = target(cls, f)
     one = {"batch_size": 1} if "batch_size" in own else {}
     model = show(cls(**own | one), X[:70], y[:70])
     start, losses = model.online_loss_ * 70, []
     name = model.loss
-    if cls.__name__ in AVERAGED:
-        return
     for x, t in zip(X[70:], y[70:], strict=True):
         m = x @ model.coef_ + model.intercept_
         s = (2 * t - 1) * m

@@ -200,6 +200,20 @@ def test_wealth_and_choice_are_those_of_the_paper(n, p):
     assert {2, 11} <= set(expected) or n < p
 
 
+def test_no_more_is_accepted_than_leave_a_degree_of_freedom():
+    """Four rows: a constant and two features leave one, a third would leave none."""
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((4, 8))
+    y = 1e3 * X[:, 1] + X[:, 3] + 1e-6 * rng.standard_normal(4)
+    expected, course = naive.alpha_investing(X, y)
+    assert expected == [1, 3]
+    model = ofslib.AlphaInvesting()
+    for j in range(8):
+        model.partial_fit_columns(X[:, [j]], y)
+        assert model.wealth_ == pytest.approx(course[j + 1], rel=1e-12)
+    assert_array_equal(model.support_, expected)
+
+
 # Batch baselines
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from test_algorithms import LOSSES, assert_agrees, data
+from test_algorithms import BOTH, LOSSES, assert_agrees, data
 
 import ofslib
 from ofslib import (
@@ -20,6 +20,7 @@ from ofslib import (
     RDARegressor,
     SADMMRegressor,
     TruncatedGradientClassifier,
+    TruncatedGradientRegressor,
 )
 from ofslib._jit import kernel
 from ofslib.algorithms.radar import powers
@@ -33,94 +34,113 @@ KINDS = pytest.mark.parametrize("kind", ["dense", "sparse", "counts"])
 @pytest.mark.parametrize("batch_size", [1, 5])
 @pytest.mark.parametrize("l2", [0.0, 0.3])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_opg(kind, batch_size, l2, loss):
+@BOTH
+def test_opg(kind, batch_size, l2, loss, intercept):
     own = {"l1": 0.05, "l2": l2, "learning_rate": 0.05, "batch_size": batch_size, "loss": loss}
     X, y = data(kind)
-    assert_agrees(OPGClassifier(**own, shuffle=False), naive.opg(X, y, **own, intercept=True), X, y)
+    model = OPGClassifier(**own, fit_intercept=intercept, shuffle=False)
+    assert_agrees(model, naive.opg(X, y, **own, intercept=intercept), X, y)
 
 
 @KINDS
 @pytest.mark.parametrize("own", [{}, {"l2": 0.2}, {"rho": 0.02}, {"l2": 0.2, "rho": 0.02}])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_rda(kind, own, loss):
+@BOTH
+def test_rda(kind, own, loss, intercept):
     own = {"l1": 0.03, "l2": 0.0, "rho": 0.0, "gamma": 3.0, "batch_size": 5, "loss": loss} | own
     X, y = data(kind)
-    assert_agrees(RDAClassifier(**own, shuffle=False), naive.rda(X, y, **own, intercept=True), X, y)
+    model = RDAClassifier(**own, fit_intercept=intercept, shuffle=False)
+    assert_agrees(model, naive.rda(X, y, **own, intercept=intercept), X, y)
 
 
 @KINDS
 @pytest.mark.parametrize("theta", [0.04, None])
 @pytest.mark.parametrize("period", [1, 4])
-def test_truncated_gradient(kind, theta, period):
+@BOTH
+def test_truncated_gradient(kind, theta, period, intercept):
     own = {"l1": 0.1, "theta": theta, "period": period, "learning_rate": 0.05}
     own |= {"batch_size": 3, "loss": "log_loss"}
     X, y = data(kind)
     bound = {"theta": np.inf if theta is None else theta}
-    expected = naive.truncated_gradient(X, y, **own | bound, intercept=True)
-    assert_agrees(TruncatedGradientClassifier(**own, shuffle=False), expected, X, y)
+    expected = naive.truncated_gradient(X, y, **own | bound, intercept=intercept)
+    model = TruncatedGradientClassifier(**own, fit_intercept=intercept, shuffle=False)
+    assert_agrees(model, expected, X, y)
 
 
 def test_truncated_gradient_of_period_one_is_opg():
     X, y = data("sparse")
     own = {"l1": 0.02, "learning_rate": 0.05, "batch_size": 3, "shuffle": False}
     one = TruncatedGradientClassifier(**own, period=1).fit(X, y)
-    assert_allclose(one.coef_, OPGClassifier(**own).fit(X, y).coef_, atol=1e-14)
+    assert_allclose(one.coef_, OPGClassifier(**own).fit(X, y).coef_, rtol=0, atol=1e-14)
 
 
 @KINDS
 @pytest.mark.parametrize("l1", [0.0, 0.02])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_arda(kind, l1, loss):
+@BOTH
+def test_arda(kind, l1, loss, intercept):
     own = {"l1": l1, "learning_rate": 0.3, "delta": 0.01, "loss": loss}
     X, y = data(kind)
-    assert_agrees(
-        ARDAClassifier(**own, shuffle=False), naive.arda(X, y, **own, intercept=True), X, y
-    )
+    model = ARDAClassifier(**own, fit_intercept=intercept, shuffle=False)
+    assert_agrees(model, naive.arda(X, y, **own, intercept=intercept), X, y)
 
 
 @KINDS
 @pytest.mark.parametrize("l1", [0.0, 0.02])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_ada_fobos(kind, l1, loss):
+@BOTH
+def test_ada_fobos(kind, l1, loss, intercept):
     own = {"l1": l1, "learning_rate": 0.3, "delta": 0.01, "loss": loss}
     X, y = data(kind)
-    expected = naive.ada_fobos(X, y, **own, intercept=True)
-    assert_agrees(AdaFobosClassifier(**own, shuffle=False), expected, X, y)
+    model = AdaFobosClassifier(**own, fit_intercept=intercept, shuffle=False)
+    assert_agrees(model, naive.ada_fobos(X, y, **own, intercept=intercept), X, y)
 
 
 @KINDS
-def test_regression(kind):
+@BOTH
+def test_regression(kind, intercept):
     X, y = data(kind, classify=False)
-    own = {"l1": 0.05, "l2": 0.1, "batch_size": 4}
-    expected = naive.opg(X, y, **own, learning_rate=0.01, loss="squared_error", intercept=False)
-    model = OPGRegressor(**own, learning_rate=0.01, fit_intercept=False, shuffle=False)
+    own = {"l1": 0.05, "l2": 0.1, "batch_size": 4, "loss": "squared_error"}
+    same = {"fit_intercept": intercept, "shuffle": False}
+    expected = naive.opg(X, y, **own, learning_rate=0.01, intercept=intercept)
+    assert_agrees(OPGRegressor(**own, learning_rate=0.01, **same), expected, X, y)
+    expected = naive.rda(X, y, **own, gamma=30, rho=0, intercept=intercept)
+    assert_agrees(RDARegressor(**own, gamma=30, **same), expected, X, y)
+    del own["l2"]
+    expected = naive.truncated_gradient(
+        X, y, **own, learning_rate=0.01, theta=np.inf, period=2, intercept=intercept
+    )
+    model = TruncatedGradientRegressor(**own, learning_rate=0.01, period=2, **same)
     assert_agrees(model, expected, X, y)
-    expected = naive.rda(X, y, **own, gamma=30, rho=0, loss="squared_error", intercept=False)
-    assert_agrees(RDARegressor(**own, gamma=30, fit_intercept=False, shuffle=False), expected, X, y)
 
 
 @KINDS
-def test_sadmm(kind):
+@BOTH
+def test_sadmm(kind, intercept):
     X, y = data(kind, classify=False)
     own = {"l1": 0.4, "rho": 0.7, "learning_rate": 0.01, "batch_size": 4}
-    coef, intercept = naive.sadmm(X, y, **own, intercept=True)
-    assert 0 < np.count_nonzero(coef) < len(coef)
+    coef, constant = naive.sadmm(X, y, **own, intercept=intercept)
+    assert 0 < np.count_nonzero(coef) < len(coef) and (constant != 0) == intercept
     for form in (X, sp.csr_array(X)):
-        model = SADMMRegressor(**own, shuffle=False).fit(form, y)
-        assert_allclose(model.coef_, coef, atol=1e-12)
-        assert_allclose(model.intercept_, intercept, rtol=1e-12)
+        model = SADMMRegressor(**own, fit_intercept=intercept, shuffle=False).fit(form, y)
+        assert_allclose(model.coef_, coef, rtol=0, atol=1e-12)
+        assert_allclose(model.intercept_, constant, rtol=1e-12)
 
 
 @KINDS
-def test_radar(kind):
+@pytest.mark.parametrize(("radius", "rate", "least"), [(3.0, 0.2, 0), (1.0, 5.0, 12)])
+@BOTH
+def test_radar(kind, radius, rate, least, intercept):
+    """Within the ball, and on it in many of the 44 steps."""
     X, y = data(kind, classify=False)
-    own = {"k": 7, "l1": 0.1, "radius": 3.0, "learning_rate": 0.2}
+    own = {"k": 7, "l1": 0.1, "radius": radius, "learning_rate": rate}
     own |= {"epoch_size": 3, "batch_size": 4}
-    coef, intercept = naive.radar(X, y, **own, intercept=True)
+    coef, constant, bound = naive.radar(X, y, **own, intercept=intercept)
+    assert bound >= least and (constant != 0) == intercept
     for form in (X, sp.csr_array(X)):
-        model = RADARRegressor(**own, shuffle=False).fit(form, y)
-        assert_allclose(model.coef_, coef, atol=1e-12)
-        assert_allclose(model.intercept_, intercept, rtol=1e-12)
+        model = RADARRegressor(**own, fit_intercept=intercept, shuffle=False).fit(form, y)
+        assert_allclose(model.coef_, coef, rtol=0, atol=1e-12)
+        assert_allclose(model.intercept_, constant, rtol=1e-12)
 
 
 # All penalties at once
