@@ -275,6 +275,14 @@ def test_times_are_judged_by_ratios_of_the_same_run():
     pd.testing.assert_frame_equal(again, table)
 
 
+@pytest.mark.parametrize("way", [{"fast": "A", "than": ["B", "C"]}, {"grows": ["A"]}])
+def test_of_what_was_not_timed_no_claim_is_judged(way):
+    """As at a small scale: no column of times is a number then."""
+    nothing = TIMES.assign(median=None, se=None, replicates=None)
+    table = claims.claim_times(nothing, [{"says": "so it is", **way}])
+    assert len(table) == 0 and "verdict" in table
+
+
 def test_growth_is_an_exponent_in_n():
     said = [
         {"says": "grow", "grows": ["A", "B", "C"], "note": "why"},

@@ -313,6 +313,8 @@ def claim_times(times: pd.DataFrame, claims: Sequence[dict[str, Any]]) -> pd.Dat
         square over what was timed several times: a few runs tell little of their own error.
     """
     axes = [c for c in times.columns[: times.columns.get_loc("method")] if c != "reading"]
+    # Where nothing was timed, as at a small scale, they are no numbers.
+    times = times.astype(dict.fromkeys(["median", "se", "replicates", "paper"], float))
     shares = times["se"] / times["median"] * np.sqrt(times["replicates"])
     error = np.sqrt((shares**2).mean() / times["replicates"])
     times = times.assign(log=np.log(times["median"]), error=error)
