@@ -44,12 +44,14 @@ def test_claim_better_compares_what_the_words_name():
     said = [
         {"says": "both", "better": ["A", "C"], "than": ["B"]},
         {"says": "later", "better": ["A"], "than": ["C"], "least": {"one": 15}},
+        {"says": "late everywhere", "better": ["A"], "than": ["C"], "least": 20},
     ]
     table = claims.claim_better(summary, said, ["dataset", "k"])
     made = table[["says", "dataset", "k", "method", "against", "verdict"]]
     assert set(made.itertuples(index=False, name=None)) == {
         *(("both", d, k, m, "B", "holds") for d, k in places for m in "AC"),
         ("later", "one", 20, "A", "C", "unresolved"),
+        *(("late everywhere", d, 20, "A", "C", "unresolved") for d in ("one", "two")),
     }
     assert len(claims.claim_better(summary, [], ["dataset", "k"])) == 0
     assert set(claims.claim_better(summary, [], ["dataset", "k"])) == set(table)

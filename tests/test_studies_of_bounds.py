@@ -128,6 +128,17 @@ def test_theorem_4_1_holds_and_its_printed_form_fails():
     assert any(fails)
 
 
+def test_theorem_4_1_is_drawn_with_the_largest_gradient_that_rows_can_have():
+    """Not with that of the path. In the mean the noise adds nothing to (1 - 2 eta)^T + eta G^2 / 2;
+    G = sqrt(p) (sqrt(p) R + 1) for rows and noise of signs, and R is 1, where the path begins."""
+    steps = np.arange(100, 130)
+    found = heights(descent.steps_by_length, alpha=0.9, values=steps.tolist(), p=3, runs=2, omega=3)
+    bounds_drawn = [*found["Theorem 4.1, α = 0.9", "corrected"].values()]
+    eta, G = steps**-0.9, 3 + np.sqrt(3)
+    expected = (1 - 2 * eta) ** steps + eta * G**2 / 2
+    assert np.mean(bounds_drawn) == approx(np.mean(expected), rel=0.12)
+
+
 def test_least_coefficient_of_descent_falls_with_more_steps():
     found = heights(descent.steps_by_length, alpha=0.9, values=[100, 3000], p=3, runs=50, omega=3)
     seen = found["Corollary 4.1, α = 0.9", "experiment"]

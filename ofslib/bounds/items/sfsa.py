@@ -220,9 +220,10 @@ def remark_4_1():
 
 
 def own_promise(p, noise, threshold):
-    """The coefficient that equals its own threshold, and R and G of it.
+    """The coefficient that equals its own threshold, which R and G make grow with it.
 
-    Rows are signs, and the path stays within twice the coefficient and noise sqrt(p), R_2.
+    Rows are signs; R_2, within which the path has to stay, is twice the coefficient and
+    noise sqrt(p).
     """
     norm = 0.0
     for _ in range(200):
