@@ -52,10 +52,12 @@ def test_proposition_3_by_hand():
 
 
 def test_theorem_2_by_hand():
-    # sqrt(lambda) = 0.8 * 1 - rho sqrt(1 / 16): rho = sqrt 2 corrected, 2 printed
-    printed, corrected = both(bounds.dissertation_theorem_2, 1600, 100, 1.0, 1.0, 2.0)
-    assert printed.beta_min == approx(2 / 0.3**2 * sqrt(log(100) / 1600))
-    root = 0.8 - sqrt(2) / 4
+    # sqrt(lambda) = 0.8 * 1 - rho sqrt(1 / 16): rho = sqrt 1.5 corrected, 1.5 printed; C1 = 4 / 3
+    printed, corrected = both(bounds.dissertation_theorem_2, 1600, 100, 1.0, 1.0, 1.5, 1.0, 4 / 3)
+    assert printed.beta_min == approx(2 / 0.425**2 * sqrt(log(100) / 1600))
+    assert printed.probability == approx(1 - 2 * 100 ** (-1 / 3) - exp(-32))
+    root = 0.8 - sqrt(1.5) / 4
+    corrected = bounds.dissertation_theorem_2(1600, 100, 1.0, 1.0, 1.5)
     assert corrected.beta_min == approx(2 / root * sqrt(4 * log(100) / 1600))
     assert corrected.probability == approx(1 - 0.02 - exp(-32))
 
@@ -97,6 +99,11 @@ def test_proposition_6_by_hand():
             "dissertation_corollary_1",
             (3, 1.0, 1.0, 1.0, 1.0, 2.0, "printed"),
             "1.62 rho = 0 divides",
+        ),
+        (
+            "dissertation_theorem_2",
+            (1600, 100, 1.0, 1.0, 2.0, 1.0, 2.0, "printed"),
+            "C1 = 2 > 2 / variance = 1",
         ),
         ("sfsa_limit_4_1", (100, 0.5, 1.0), "alpha = 0.5"),
         ("sfsa_corollary_4_1", (100, 0.6, 10.0, 1.0, 1.0, 1.0, 1.0), "2 lambda eta = 1.26"),
