@@ -52,10 +52,12 @@ def test_proposition_3_by_hand():
 
 
 def test_theorem_2_by_hand():
-    # sqrt(lambda) = 0.8 * 1 - rho sqrt(1 / 16): rho = sqrt 2 corrected, 2 printed
-    printed, corrected = both(bounds.dissertation_theorem_2, 1600, 100, 1.0, 1.0, 2.0)
-    assert printed.beta_min == approx(2 / 0.3**2 * sqrt(log(100) / 1600))
-    root = 0.8 - sqrt(2) / 4
+    # sqrt(lambda) = 0.8 * 1 - rho sqrt(1 / 16): rho = sqrt 1.5 corrected, 1.5 printed; C1 = 4 / 3
+    printed, corrected = both(bounds.dissertation_theorem_2, 1600, 100, 1.0, 1.0, 1.5, 1.0, 4 / 3)
+    assert printed.beta_min == approx(2 / 0.425**2 * sqrt(log(100) / 1600))
+    assert printed.probability == approx(1 - 2 * 100 ** (-1 / 3) - exp(-32))
+    root = 0.8 - sqrt(1.5) / 4
+    corrected = bounds.dissertation_theorem_2(1600, 100, 1.0, 1.0, 1.5)
     assert corrected.beta_min == approx(2 / root * sqrt(4 * log(100) / 1600))
     assert corrected.probability == approx(1 - 0.02 - exp(-32))
 
@@ -93,6 +95,16 @@ def test_proposition_6_by_hand():
         ("dissertation_theorem_1", (1, 5, 1.0, 1.0, 1e-4, 1.0, 1069.0), r"M/m = 1069 >= 1.26"),
         ("dissertation_theorem_1", (1, 5, 1.0, 1.0, 2.1, 1.0, 1.0), "eta = 2.1 >= 2 m / M"),
         ("dissertation_theorem_1", (1, 5, 1.0, 1.0, 0.1, 1.0, 1.0), r"1.62 rho = 1.458 >= 1"),
+        (
+            "dissertation_corollary_1",
+            (3, 1.0, 1.0, 1.0, 1.0, 2.0, "printed"),
+            "1.62 rho = 0 divides",
+        ),
+        (
+            "dissertation_theorem_2",
+            (1600, 100, 1.0, 1.0, 2.0, 1.0, 2.0, "printed"),
+            "C1 = 2 > 2 / variance = 1",
+        ),
         ("sfsa_limit_4_1", (100, 0.5, 1.0), "alpha = 0.5"),
         ("sfsa_corollary_4_1", (100, 0.6, 10.0, 1.0, 1.0, 1.0, 1.0), "2 lambda eta = 1.26"),
         ("os_theorem_1", ([1.0], [1.0, 0.0], 0.5, 2.0, 1.0), "eta = 0.5 >= 1 / L_F"),
@@ -530,6 +542,14 @@ def test_proposition_4_1_by_hand_and_along_a_run():
         bounds.sfsa_proposition_4_1(*record, [1.0], 0.1, 1.1, 1.5)
 
 
+def test_corollary_4_1_where_nothing_contracts():
+    """1 - q^(2 T) over 1 - q^2 is T as lambda eta goes to 0; G^2 / lambda is then all."""
+    T, eta = 10**4, 1e-3
+    found = bounds.sfsa_corollary_4_1(T, 0.75, 1e-15, 1.0, 1.0, 1.0, 3.0)
+    rest = 1 + 4 * eta * np.sqrt(2 * 3 * T)
+    assert found.beta_min == approx(np.sqrt(2 * (eta / 2e-15 + rest)), rel=1e-12)
+
+
 def test_corollary_4_1_by_hand():
     # T = 16, alpha = 3/4: eta = 1/8, 1 - 2 lambda eta = 3/4
     printed, corrected = both(bounds.sfsa_corollary_4_1, 16, 0.75, 1.0, 2.0, 3.0, 1.0, 0.5)
@@ -613,7 +633,7 @@ def test_ofs_by_hand():
     )
     printed, corrected = both(bounds.ofs_selected_features, 2, 2.0, 0.5, 0.5, 10)
     assert printed == approx(8 * log(10) * log(2))
-    assert corrected == approx(32 * log(2) * (16 + 16 * log(13)))
+    assert corrected == approx(32 * log(2) * 16 * log(9))
 
 
 # barda
@@ -730,7 +750,7 @@ def test_records_that_cannot_be_are_refused(name, args, match):
         ("sfsa_theorem_4_1", ([[0.5], [0.6]], [[-0.5]], [[-0.5]], [1.0], 0.75, 0.5, 1.0), {},
          "beta_1 is not 0"),
         ("os_theorem_3", ((1.0, 0.5, 0.2), [1.0, 0], [0, 0], 2.0, 1.0), {}, "rho eta = 2 > 1"),
-        ("os_theorem_2", ([1.0], [1.0, 0], 0.2, 1.0, 1.0, 0.5, 3.74, 1, 9, 1, 0), {},
+        ("os_theorem_2", ([1.0], [1.0, 0], 0.2, 1.0, 1.0, 0.5, 3.74, 1, 9, 1, 1), {},
          r"m = 3.74 > 2 \+ sqrt\(3\)"),
         ("ofs_lemma_1", ([0.5], 1, 0.5), {}, "n = 1 <= 1"),
         # rho = .9: 1.62 rho > 1, and 1 - 1.62 rho in the denominator

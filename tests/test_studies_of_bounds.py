@@ -67,9 +67,9 @@ def test_the_grid_of_the_figures_goes_down_by_a_tenth():
 def test_figures_5_2_and_5_3_share_their_points():
     by_n = heights(recovery.least_squares, {"p": 100}, against="n", values=[150, 3000], runs=50)
     by_p = heights(recovery.least_squares, {"n": 3000}, against="p", values=[100], runs=50)
-    for curve in ("(3.14), printed", "(3.14), corrected", "exact law, all runs"):
+    for curve in ("(3.14), literal", "(3.14), corrected", "exact law, all runs"):
         assert by_n["p = 100", curve][3000] == by_p["n = 3,000", curve][100]
-    assert by_n["p = 100", "(3.14), printed"][150] is None
+    assert by_n["p = 100", "(3.14), literal"][150] is None
     seen = by_n["p = 100", "experiment"]
     for n in (150, 3000):
         assert seen[n] < by_n["p = 100", "(3.12), corrected"][n]

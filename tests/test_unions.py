@@ -6,6 +6,7 @@ from math import sqrt
 import numpy as np
 import pytest
 from pytest import approx
+from scipy.stats import norm as normal
 from scipy.stats import t as student
 
 from ofslib import OFSARegressor, bounds
@@ -41,6 +42,18 @@ def test_the_closed_form_takes_the_better_of_two_unions():
         assert (pairs < split) == (p == 1000)
         twice = bounds.olsth_beta_min_closed_form(n, p, k, 3.0, 0.25, 2 * delta, anytime=True)
         assert twice == approx(found)
+
+
+@pytest.mark.parametrize("p", [1001, 10_001])
+def test_the_closed_form_holds_where_a_miss_is_likelier_than_not(p):
+    """The true feature's error is nearly 0: the largest scale, taken for all, helps nothing.
+
+    p - 1 independent false ones have errors of sigma / chi; the exact probability over chi.
+    """
+    n, delta = 10 * p, 0.9
+    beta = bounds.olsth_beta_min_closed_form(n, p, 1, delta=delta)
+    chi = np.sqrt(np.random.default_rng(0).chisquare(n - p, 4000))
+    assert np.mean((2 * normal.cdf(beta * chi) - 1) ** (p - 1)) >= 1 - delta
 
 
 def test_the_closed_form_is_within_a_few_percent_of_the_sharp_one():

@@ -289,6 +289,7 @@ def _check_norm_ratio(norm_ratio):
 
 def _iterations(ratio, factor, printed):
     """Steps until factor^t ratio < 1; as printed, with 1 / factor for 1 / log(1 / factor)."""
+    require(not printed or factor > 0, "1.62 rho = 0 divides the printed number of steps")
     if factor == 0:
         return 1
     return floor(log(ratio) / (factor if printed else -log(factor))) + 1

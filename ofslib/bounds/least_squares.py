@@ -248,7 +248,7 @@ def dissertation_theorem_2(
         As in `dissertation_proposition_3`.
     variant : {"corrected", "printed"}, default="corrected"
         The spread rho of the features is the root of `variance`, or (printed) `variance` itself;
-        and as in Proposition 3.
+        and as in Proposition 3. Printed, C1 is 2 / C, where C is at least `variance`.
 
     Returns
     -------
@@ -258,7 +258,8 @@ def dissertation_theorem_2(
     Raises
     ------
     DoesNotApply
-        Unless Proposition 3 does, n > p and n / p > (rho / (0.8 sqrt(smallest)))^2.
+        Unless Proposition 3 does, n > p and n / p > (rho / (0.8 sqrt(smallest)))^2; printed, if
+        C1 > 2 / variance.
     ValueError, TypeError
         If smallest > variance; and as in `ofslib.bounds`.
 
@@ -269,8 +270,10 @@ def dissertation_theorem_2(
     (0.298, 0.998)
     """
     _check_covariance(n, p, sigma, smallest, variance)
-    spread = variance if is_printed(variant) else sqrt(variance)
-    eigenvalue = _eigenvalue_bound(n, p, smallest, spread)
+    printed = is_printed(variant)
+    most = 2 / variance
+    require(not printed or C1 <= most, f"C1 = {C1:g} > 2 / variance = {most:g}, as printed")
+    eigenvalue = _eigenvalue_bound(n, p, smallest, variance if printed else sqrt(variance))
     found = dissertation_proposition_3(n, p, sigma, eigenvalue, alpha, C1, variant)
     return Recovery(found.beta_min, found.probability - exp(-n / 50))
 

@@ -1,6 +1,6 @@
 """Stochastic gradient descent without annealing (`sfsa`): Section 4."""
 
-from math import exp, sqrt
+from math import exp, expm1, log1p, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -227,7 +227,9 @@ def sfsa_corollary_4_1(
     check(G=G, R=R, norm=norm, omega=omega)
     printed = is_printed(variant)
     eta, shrink = _sfsa_step(T, alpha, convexity, printed)
-    squares = T if printed else (1 - shrink ** (2 * T)) / (1 - shrink**2)
+    decay = 2 * convexity * eta  # 1 - shrink, exactly
+    sums = -expm1(2 * T * log1p(-decay)) if decay < 1 else 1.0
+    squares = T if printed else sums / (decay * (2 - decay))
     noise = 4 * eta * G * R * sqrt(2 * omega * squares)
     bound = shrink**T * norm**2 + eta * G**2 / (2 * convexity) + noise
     return Recovery(bound if printed else sqrt(2 * bound), 1 - exp(-omega))

@@ -145,7 +145,7 @@ def os_theorem_2(
     ------
     DoesNotApply
         Unless eta is below `os_theorem_2_step_size`, where that applies; corrected, if
-        m > 2 + sqrt(3), up to which it is proved (docs/bounds.md).
+        something is stale and m > 2 + sqrt(3), up to which it is proved (docs/bounds.md).
     ValueError, TypeError
         As `os_theorem_1`.
 
@@ -158,7 +158,7 @@ def os_theorem_2(
     largest = os_theorem_2_step_size(L_F, L_f, c, m, q, p, s, staleness)
     require(eta < largest, f"eta = {eta:.4g} >= {largest:.4g}, where Delta is 0")
     printed = is_printed(variant)
-    proved = printed or m <= LARGEST_DIVISOR
+    proved = printed or staleness == 0 or m <= LARGEST_DIVISOR
     require(proved, f"m = {m:g} > 2 + sqrt(3): the corrected form is proved up to there only")
     slack = 1 / (2 * eta) - 1 / (2 * largest)
     step, decrease = _mean_square(squared_steps, losses)

@@ -80,7 +80,10 @@ def olsth_beta_min_closed_form(
         tails = np.array([share / k, (1 - share) / false])
         return float(student.isf(delta * tails, freedom).sum())
 
-    threshold = minimize_scalar(split, bounds=(0, 1), method="bounded").fun
+    # A quantile below zero is no bound: of the errors only the largest scale is known, which there
+    # counts the other way round.
+    most = min(1.0, k / (2 * delta))
+    threshold = minimize_scalar(split, bounds=(0, most), method="bounded").fun
     pairs = sqrt(2) * _quantile(delta, k * false, freedom)
     return sigma * min(threshold, pairs) / sqrt(smallest * freedom)
 

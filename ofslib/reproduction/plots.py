@@ -345,7 +345,7 @@ _BOUNDS = {
     "at any time": {"color": COLOURS[4], "linestyle": "-"},
     "(3.12), literal": {"color": COLOURS[4], "linestyle": ":", "zorder": 2.5},
     "exact law, all runs": {"color": COLOURS[7], "linestyle": "-."},
-    "(3.14), printed": {"color": COLOURS[1], "linestyle": "--", "zorder": 2.5},
+    "(3.14), literal": {"color": COLOURS[1], "linestyle": ":", "zorder": 2.5},
     "(3.14), corrected": {"color": COLOURS[9], "linestyle": "-"},
     # Of recovery_limits and step_and_warmup: where there is a law it is the line, and runs are
     # points of its colour.

@@ -257,7 +257,7 @@ def theorem_2():
     root = 0.8 * sqrt(variance) - variance * sqrt(p / n)
     missed = 1 - recovery(2 / root**2 * sqrt(log(p) / n), n, p, k, variance, 300)
     claimed = 2 * p ** (1 - 2 / variance) + exp(-n / 50)
-    ours = dissertation_theorem_2(n, p, 1.0, variance, variance)
+    ours = dissertation_theorem_2(n, p, 1.0, variance, variance, C1=2 / variance)
     found = recovery(ours.beta_min, n, p, k, variance, 300)
     root = 0.8 * 2 - 4 * sqrt(100 / 10**7)
     large = 1 - recovery(2 / root**2 * sqrt(log(100) / 10**7), 10**7, 100, 10, 4.0)

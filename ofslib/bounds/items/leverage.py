@@ -195,7 +195,7 @@ def lemma_2():
     "O(n log(d) log(||A||) / epsilon^2); log(n) for log(d) in Table 1",
     true=False,
     informative=False,
-    corrected="8 log(n) / epsilon^2 times Lemma 2",
+    corrected="64 n log(n) log(1 + ||A||^2 / lambda) / epsilon^2 in expectation",
     by=("ofs_selected_features",),
     figure="bounds_ofs_theorems",
 )

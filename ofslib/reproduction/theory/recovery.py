@@ -114,11 +114,20 @@ def _heights(n, p, runs, rng):
         "Remark 2, printed": standard["printed"].beta_min / sqrt(2),
         "(3.12), corrected": start,
     }
-    for variant in VARIANTS:
-        unit = {"sigma": 1.0, "smallest": 1.0, "variance": 2.0}
-        theorem = partial(bounds.dissertation_theorem_2, n, p, **unit, variant=variant)
-        heights[f"(3.14), {variant}"] = number(theorem, "beta_min")
-    return heights
+    unit = {"sigma": 1.0, "smallest": 1.0, "variance": 2.0}
+    theorem = partial(bounds.dissertation_theorem_2, n, p, **unit)
+    return heights | {
+        "(3.14), literal": partial(_literal_3_14, n, p),
+        "(3.14), corrected": number(theorem, "beta_min"),
+    }
+
+
+def _literal_3_14(n, p):
+    """(3.12) with the eigenvalue that (3.14) has for a covariance I + 11'."""
+    root = 0.8 - 2 * sqrt(p / n)
+    if root <= 0:
+        raise bounds.DoesNotApply(f"does not apply: n/p = {n / p:.4g} <= 6.25")
+    return bounds.dissertation_corollary_2(n, p, 1.0, root**2, variant="printed").beta_min
 
 
 @cache
