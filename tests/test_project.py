@@ -565,6 +565,17 @@ def test_a_scale_may_leave_out_what_would_get_few_replicates(write):
     assert not any(s.skipped for s in settings_of(five)), "an entry may ask for fewer"
 
 
+def test_an_entry_may_have_fewer_replicates_at_a_scale(write):
+    fewer = TABLE | {"replicates": 10, "at_scale": {"small": {"replicates": 5}}}
+    scales = {name: SMALL | {"replicates": 20, "least_replicates": 8} for name in ("small", "free")}
+    root = write({"one": fewer}, scales=scales)
+    for scale, replicates in (("small", 5), ("free", 10)):
+        found = settings_of(root, scale=scale)
+        assert [(s.spec["replicates"], s.skipped) for s in found] == [(replicates, "")] * 2
+    root = write({"one": fewer | {"at_scale": {"small": {"replicates": 30}}}}, scales=scales)
+    assert {s.spec["replicates"] for s in settings_of(root)} == {10}, "not more than it asks for"
+
+
 def test_replicates_may_depend_on_the_setting(write):
     entry = TABLE | {"replicates": {"by": "n", 100: 30, 200: 4}}
     settings = project.load(write({"one": entry}), scale="free").entries["one"].settings

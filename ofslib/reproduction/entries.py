@@ -34,12 +34,15 @@ DEFAULTS = {
     "unavailable": {},  # axis -> value -> why its cells cannot be had
     "weak_baselines": {},
     "time_claims": [],
-    # Of the scale that is run: axis, swept parameter, methods -> those run; data, study, methods ->
-    # what it changes
+    # Of the scale that is run: axis, swept parameter, methods -> those run; replicates -> at most;
+    # data, study, methods -> what it changes
     "at_scale": {},
     "alone": False,  # whether a run needs the machine to itself
 }
 
+
+# Under `at_scale`, what is no axis.
+CHANGED_AT_SCALE = {"methods", "data", "study", "replicates"}
 
 # What a setting may say of the rows of a data set, see `splits.Split`.
 RULE = {"split", "products", "standardized"}
@@ -251,6 +254,7 @@ class Entry:
             most = self.scale.get("study_replicates", most)
         if _size(spec) and self.scale["values"] is not None:
             most = min(most, int(self.scale["values"] / _size(spec)))
+        most = min(most, run.get("replicates", asked))
         spec |= {"asked": asked, "replicates": min(asked, most)}
         # Methods with replicates of their own are slow: at least one, if the setting is run at all.
         dense = spec["data"].get("n", 0) * spec["data"].get("p", 0)
@@ -259,7 +263,8 @@ class Entry:
                 limit = max(1, int(self.scale["values"] / dense))
                 method["replicates"] = min(method["replicates"], limit)
         least = self.scale.get("least_replicates", 2)
-        too_few = spec["replicates"] < min(least, asked, self.scale["replicates"])
+        least = min(least, asked, self.scale["replicates"], run.get("replicates", asked))
+        too_few = spec["replicates"] < least
         left_out = any(axes[axis] not in run[axis] for axis in run.keys() & axes.keys())
         gaps = self.spec["unavailable"]
         why = next((gaps[axis][axes[axis]] for axis in gaps if axes.get(axis) in gaps[axis]), "")
@@ -272,7 +277,7 @@ class Entry:
             raise ConfigurationError(f"time={spec['time']!r} is no reading")
         axes = {*spec["sweep"], *(axis for point in self.points for axis in point)}
         axes |= {"reading"} if spec["readings"] else set()
-        for name in {*spec["at_scale"]} - {"methods", "data", "study"} | {*spec["unavailable"]}:
+        for name in {*spec["at_scale"]} - CHANGED_AT_SCALE | {*spec["unavailable"]}:
             if name not in axes:
                 raise ConfigurationError(f"at_scale, unavailable: {name!r} is no axis, nor swept")
         for label in {*spec["at_scale"].get("methods", [])} - spec["methods"].keys():
