@@ -177,6 +177,61 @@ def test_stopped_before_any_block_it_goes_on_to_the_same_bits(model, cache, fold
         assert learned(again) == learned(undisturbed)
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        ofslib.SFSARegressor(k=2, n_passes=2),
+        ofslib.SFSAClassifier(k=2, class_weight={1: 0.0, 2: 3.0}),
+        ofslib.OFSAClassifier(k=2),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_rows_of_weight_zero_are_passed_over_wherever_it_stops(model, folder):
+    """Also blocks of such rows alone, the first, one in the middle and the last of which are."""
+    rng = np.random.default_rng(0)
+    X, weight = rng.normal(size=(180, 6)), rng.integers(0, 3, 180).astype(float)
+    weight[:20] = weight[100:120] = weight[170:] = 0
+    y = (X[:, 0] + rng.normal(size=180) > 0) + (X[:, 3] > 1).astype(float)
+    if "Regressor" in type(model).__name__:
+        y = X[:, 0] - X[:, 3]
+    frame = pd.DataFrame(X, columns=[*"abcdef"]).assign(label=y, w=weight)
+    stream = open_stream(frame, 20, label="label", weight="w")
+    expected = model.__sklearn_clone__()
+    if "shuffle" in expected.get_params():
+        expected.set_params(shuffle=False)
+    expected.fit(sp.csr_array(X), y, sample_weight=weight)
+    classes = None if "Regressor" in type(model).__name__ else np.unique(y)
+    for stop in range(1, 9 * getattr(model, "n_passes", 1)):
+        stopped, path = model.__sklearn_clone__(), folder / f"{stop}.ckpt"
+        interrupted = Stopped(stream, stop)
+        # Steps go by the number of rows, which is found in a pass of its own.
+        interrupted.left[0] += 9
+        with pytest.raises(KeyboardInterrupt):
+            fit_stream(stopped, interrupted, path, classes=classes)
+        fit_stream(stopped, stream, path)
+        assert stopped.n_samples_seen_ == expected.n_samples_seen_
+        np.testing.assert_allclose(stopped.coef_, expected.coef_, rtol=1e-9)
+        if not hasattr(model, "averages_"):
+            assert stopped.coef_.tobytes() == expected.coef_.tobytes()
+
+
+def test_a_stream_of_weights_of_zero_alone_is_refused():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "label": [0, 1], "w": [0.0, 0.0]})
+    stream, model = open_stream(frame, label="label", weight="w"), ofslib.SFSAClassifier(k=1)
+    with pytest.raises(ValueError, match="class_weight, is zero for all rows"):
+        fit_stream(model, stream)
+    assert not hasattr(model, "n_features_in_")
+
+
+def test_other_classes_than_it_began_with_are_refused_also_when_all_is_learned():
+    stream = open_stream("rows.svm")
+    fit_stream(ofslib.SFSAClassifier(k=5), stream, "run.ckpt")
+    model = fit_stream(ofslib.SFSAClassifier(k=5), stream, "run.ckpt", classes=[1, -1])
+    assert model.classes_.tolist() == [-1, 1]
+    with pytest.raises(ValueError, match=r"run\.ckpt: classes=\[-1, 1, 7\] differs from classes="):
+        fit_stream(ofslib.SFSAClassifier(k=5), stream, "run.ckpt", classes=[-1, 1, 7])
+
+
 def test_what_else_it_learned_is_forgotten_and_partial_fit_goes_on():
     stream = open_stream("rows.svm", block_rows=500)
     X, y = whole(stream)

@@ -19,25 +19,34 @@ _DELAY = 0.5  # seconds until progress is shown
 
 
 class Checkpoint(Saved):
-    """A learner half-way, and what tells the stream that it learns from.
-
-    How far it is, its `n_samples_seen_` says: an interruption then finds both as they belong.
-    """
+    """A learner half-way, and what tells the stream that it learns from, and how far it is."""
 
     def __init__(self, learner, stream: dict[str, Any], finished: bool = False):
         self.learner, self.stream, self.finished = learner, stream, finished
+        self._last_block = 0, 0, 0
+
+    def _parts(self):
+        kept = {name: vars(self)[name] for name in ("learner", "stream", "finished")}
+        return kept | {"rows": self.rows}
 
     def _restore(self, parts):
-        if set(parts) != set(vars(Checkpoint(None, {}))) or type(parts["stream"]) is not dict:
+        rows = parts.get("rows")
+        if set(parts) != set(Checkpoint(None, {})._parts()) or type(parts["stream"]) is not dict:
             raise ValueError(f"it holds {', '.join(parts)}: no checkpoint")
-        super()._restore(parts)
+        if type(rows) is not int or rows < self._learned(parts["learner"]):
+            raise ValueError(f"it is at row {rows} of those that it learned from")
+        super()._restore({name: part for name, part in parts.items() if name != "rows"})
+        self._last_block = rows, 0, self._learned(self.learner)
 
-    def refuse_other(self, path, model, stream: dict[str, Any]) -> None:
+    def refuse_other(self, path, model, stream: dict[str, Any], classes=None) -> None:
         """ValueError, naming what differs, unless `model` learning from `stream` made this."""
         kinds = {"class": type(self.learner).__name__}, {"class": type(model).__name__}
         pairs = [kinds, (self.stream, stream)]
         if kinds[0] == kinds[1]:
             pairs.append((self.learner.get_params(), model.get_params()))
+        if classes is not None and hasattr(self.learner, "classes_"):
+            asked, began = (np.unique(given).tolist() for given in (classes, self.learner.classes_))
+            pairs.append(({"classes": began}, {"classes": asked}))
         for old, new in pairs:
             for name in new:
                 # These say in what order `fit` shows rows; here they come as they are.
@@ -53,8 +62,24 @@ class Checkpoint(Saved):
 
     @property
     def rows(self) -> int:
-        """Rows shown so far, in all passes."""
-        return getattr(self.learner, "n_samples_seen_", 0)
+        """Rows shown so far, in all passes; those of weight 0 too, which no learner counts."""
+        before, size, learned = self._last_block
+        return before + size * (self._learned(self.learner) != learned)
+
+    def show(self, size: int) -> None:
+        """A block of so many rows is shown next: they count as soon as the learner has some of it.
+
+        So an interruption finds the learner and the rows as they belong.
+        """
+        self._last_block = self.rows, size, self._learned(self.learner)
+
+    def pass_over(self, size: int) -> None:
+        """So many rows are not shown, as their weights are 0."""
+        self._last_block = self.rows + size, 0, self._learned(self.learner)
+
+    @staticmethod
+    def _learned(learner) -> int:
+        return getattr(learner, "n_samples_seen_", 0)
 
 
 def fit_stream(
@@ -68,7 +93,8 @@ def fit_stream(
     """`fit` on the rows of a stream, in constant memory; after a kill, the same call goes on.
 
     The rows are shown in their order, `n_passes` times: the model is that of `fit` with
-    shuffle=False, bit for bit (running averages: up to rounding). What the model had learned before
+    shuffle=False, bit for bit (running averages: up to rounding). If some may have the weight 0,
+    one more pass counts the others, as steps go by their number. What the model had learned before
     is forgotten. If an error is raised, the model is as it was. Returns the model.
 
     Parameters
@@ -106,12 +132,14 @@ def fit_stream(
         if n < 1:
             where = f" from row {stream.start_row} on" * bool(stream.start_row)
             raise ValueError(f"{stream.name}: expected a row{where}, got none")
-        work = _begun(model, stream, checkpoint)
+        work = _begun(model, stream, checkpoint, classes)
         if classes is None and is_classifier(model) and not work.rows:
             classes = _labels(stream, type(model).__name__)
-    total = n * int(getattr(model, "n_passes", 1))
+        passes = int(getattr(model, "n_passes", 1))
+        if not (work.finished or work.rows):
+            work.learner._n_rows_in_all = passes * _used_rows(model, stream, n)
+    total = n * passes
     if not work.finished:
-        work.learner._n_rows_in_all = total
         with _bar(total, " rows", "learning", progress, work.rows) as bar:
             _learn(work, stream, n, total, checkpoint, every, classes, bar)
     vars(model).clear()
@@ -157,7 +185,25 @@ def _labels(stream, owner) -> np.ndarray:
     return found
 
 
-def _begun(model, stream, path) -> Checkpoint:
+def _used(model, y, sample_weight=None) -> np.ndarray | bool:
+    """Of each row, or of all, whether its weight is not 0."""
+    given = getattr(model, "class_weight", None)
+    zero = [label for label, weight in given.items() if not weight] if type(given) is dict else []
+    used = np.isin(y, zero, invert=True) if zero else np.ones(len(y), bool)
+    return used if sample_weight is None else used & (np.asarray(sample_weight) > 0)
+
+
+def _used_rows(model, stream, n: int) -> int:
+    """Rows of which the weight is not 0; ValueError if there is none."""
+    if not stream.weighted and all(_used(model, [*(getattr(model, "class_weight", None) or [])])):
+        return n
+    used = int(sum(np.sum(_used(model, *rest)) for _, *rest in stream))
+    if not used:
+        raise ValueError(f"{stream.name}: sample_weight, times class_weight, is zero for all rows")
+    return used
+
+
+def _begun(model, stream, path, classes) -> Checkpoint:
     """What is learned already."""
     if path is None:
         return Checkpoint(clone(model), {})
@@ -165,7 +211,7 @@ def _begun(model, stream, path) -> Checkpoint:
     if not os.path.exists(path):
         return Checkpoint(clone(model), identity)
     work = read(Checkpoint, path)
-    work.refuse_other(path, model, identity)
+    work.refuse_other(path, model, identity, classes)
     return work
 
 
@@ -178,7 +224,11 @@ def _learn(work, stream, n, total, path, every, classes, bar):
             last = work.rows
             for X, y, *weight in stream.skip(last % n):
                 weights = {"sample_weight": weight[0]} if weight else {}
-                learner.partial_fit(X, y, **known, **weights)
+                if _used(learner, y, *weight).any():
+                    work.show(len(y))
+                    learner.partial_fit(X, y, **known, **weights)
+                else:
+                    work.pass_over(len(y))
                 del X, y, weight, weights  # before there is memory for the next block
                 bar.update(work.rows - bar.n)
                 now = time.monotonic()
