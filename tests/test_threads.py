@@ -7,9 +7,11 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_equal
 from sklearn.model_selection import GridSearchCV
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from ofslib import SFSAClassifier, SGDTClassifier
+from ofslib import OPGClassifier, SFSAClassifier, SGDTClassifier
 from ofslib.streams.row_stream import _blocks, _of_each
+from ofslib.streams.selector import one_blas_thread
 
 joblib = pytest.importorskip("joblib", reason="scikit-learn brings it")
 X = np.random.default_rng(0).standard_normal((400, 60))
@@ -34,7 +36,27 @@ def test_python_runs_while_a_kernel_does(form):
     assert half_written and np.isfinite(block.margins).all()
 
 
-@pytest.mark.parametrize("cls", [SFSAClassifier, SGDTClassifier])
+def test_blas_has_one_thread_as_long_as_any_fit_needs_it():
+    """The limit is one of the process: of two fits that overlap, neither may end it early."""
+
+    def limits():
+        return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
+
+    with threadpool_limits(2, "blas"):
+        first, second = one_blas_thread(), one_blas_thread()
+        first.__enter__()
+        assert limits() == {1}
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert limits() == {1}, "the second one is still learning"
+        second.__exit__(None, None, None)
+        assert limits() == {2}
+        with pytest.raises(KeyboardInterrupt), one_blas_thread():
+            raise KeyboardInterrupt
+        assert limits() == {2}
+
+
+@pytest.mark.parametrize("cls", [SFSAClassifier, SGDTClassifier, OPGClassifier])
 def test_a_grid_searched_in_threads_is_that_of_one(cls):
     found = []
     for n_jobs in (1, 4):

@@ -3,7 +3,9 @@
 import contextlib
 import copy
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
 from functools import cache
 from numbers import Integral
 from typing import Any, ClassVar
@@ -32,9 +34,33 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
-def one_blas_thread() -> contextlib.AbstractContextManager:
-    """While it lasts, BLAS uses one thread: how it rounds may depend on the number of threads."""
-    return _blas().limit(limits=1)
+class _OneThread:
+    """The limit of BLAS, which is one of the whole process, and who needs it now."""
+
+    def __init__(self):
+        self.lock, self.users, self.limit = threading.Lock(), 0, None
+
+
+_one_thread = _OneThread()
+
+
+@contextlib.contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """While it lasts, BLAS uses one thread: how it rounds may depend on the number of threads.
+
+    Of several that overlap, in threads of Python, the last one to end takes the limit back.
+    """
+    with _one_thread.lock:
+        if not _one_thread.users:
+            _one_thread.limit = _blas().limit(limits=1)
+        _one_thread.users += 1
+    try:
+        yield
+    finally:
+        with _one_thread.lock:
+            _one_thread.users -= 1
+            if not _one_thread.users:
+                _one_thread.limit.restore_original_limits()
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
