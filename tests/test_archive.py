@@ -1,5 +1,7 @@
 """Results in an archive: what fits is taken, what does not is left, what is damaged is refused."""
 
+import csv
+import hashlib
 import json
 import shutil
 import warnings
@@ -23,6 +25,7 @@ def place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(archive, "_let_know", lambda work, made: None)
     archive._digest.cache_clear()
+    archive._edits.cache_clear()
     small_project.make_all()
     return tmp_path
 
@@ -104,6 +107,62 @@ def test_a_source_that_changed_is_named(place):
     _, found = archive.unpack("a.zip")
     assert set(found.values()) == {f"made by another {provenance.NOTEBOOK}"}
     assert there() == before
+
+
+def test_an_edit_that_is_declared_to_change_no_result_is_passed_over(place):
+    """One after the other; also a source that another one imports since."""
+    archive.pack(project.load(scale="smoke"), "a.zip")
+    shutil.rmtree("results")
+    edits, notebook = ["source,before,after,why"], Path(provenance.NOTEBOOK)
+    for _ in range(2):
+        before = hashlib.sha256(notebook.read_bytes()).hexdigest()
+        notebook.write_text(notebook.read_text() + "\n")
+        after = hashlib.sha256(notebook.read_bytes()).hexdigest()
+        edits.append(f"{provenance.NOTEBOOK},{before},{after},an empty line")
+    for known, fits in ((edits[:2], False), (edits, True)):
+        Path(archive.EDITS).write_text("\n".join(known) + "\n")
+        archive._digest.cache_clear()
+        archive._edits.cache_clear()
+        _, found = archive.unpack("a.zip")
+        assert set(found.values()) == ({""} if fits else {f"made by another {provenance.NOTEBOOK}"})
+    assert archive._alike("new.py", "") == [""]
+    Path(archive.EDITS).write_text("source,before,after,why\nnew.py,,1,a part\nnew.py,1,2,words\n")
+    archive._edits.cache_clear()
+    assert archive._alike("new.py", "") == ["", "1", "2"]
+
+
+def test_every_declared_edit_leads_to_the_source_as_it_is():
+    """One that leads elsewhere trusts nothing any more, and is to be removed."""
+    with (ROOT / archive.EDITS).open(newline="", encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    for row in rows:
+        assert row["why"] and row["before"] != row["after"], row
+    after = {(row["source"], row["before"]): row["after"] for row in rows}
+    assert len(after) == len(rows)
+    for name, digest in after.items():
+        while (name[0], digest) in after:
+            digest = after[name[0], digest]
+        file = ROOT / name[0]
+        assert digest == (hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else "")
+
+
+def test_what_the_table_says_of_a_data_set_is_a_part_of_its_results(place):
+    archive.pack(project.load(scale="smoke"), "a.zip")
+    for column, fits in (("citation", True), ("notes", True), ("label", False), ("task", False)):
+        row = records._row("ecml18_dexter")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(records, "_row", lambda name, row=row | {column: "2"}: row)
+            why = archive.pack(project.load(scale="smoke"), "b.zip")[TWO]
+        assert why == "" if fits else "another row of ecml18_dexter" in why, column
+
+
+def test_numbers_that_are_equal_but_drawn_from_otherwise_are_two_settings(place):
+    work = project.load(scale="smoke")
+    (setting,) = [s for result, s in archive.results(work) if result == ONE]
+    record, _ = archive.recorded(ONE)
+    assert archive.differs(setting, record) == ""
+    record["spec"]["data"]["p"] = float(record["spec"]["data"]["p"])
+    assert archive.differs(setting, record) == "of another setting"
 
 
 @pytest.mark.parametrize(

@@ -207,8 +207,9 @@ def run(scale, cpu_s=1.0):
 
 def save(result, setting, text, cpu_s=1.0):
     Path(result).write_text(text)
-    files = [*project.sources(*setting.needs), provenance.NOTEBOOK]
-    facts = provenance.of_result(str(result), setting.spec, files, None, cpu_s=cpu_s, memory_mb=200)
+    sources = provenance.digests([*archive.sources_of(setting), provenance.NOTEBOOK])
+    took = {"cpu_s": cpu_s, "memory_mb": 200}
+    facts = provenance.of_result(str(result), setting.spec, sources, None, **took)
     Path(provenance.record_of(str(result))).write_text(json.dumps(facts))
 
 

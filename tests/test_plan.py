@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import shipped
 import small_project
+import yaml
 from scipy import sparse
 
 from ofslib._files import write_whole
@@ -199,6 +200,15 @@ def test_a_run_that_is_here_or_comes_along_counts_with_what_it_took(place):
     assert hours() == pytest.approx((7200 + 1) / 3600)
     Path(archive.shipped(work)).unlink()
     assert hours() != pytest.approx((7200 + 1) / 3600, rel=0.01), "neither: at the rates"
+
+
+def test_what_a_run_took_tells_of_its_own_work_not_of_the_setting_as_it_is_now(place):
+    small_project.make_all("paper")
+    before = {one.file: one.work for one in plan.measured(project.load())}
+    entries = yaml.safe_load(Path("config/experiments/tiny.yaml").read_text())
+    entries["one"]["data"]["p"] *= 50
+    small_project.write(place, entries)
+    assert {one.file: one.work for one in plan.measured(project.load())} == before
 
 
 def test_a_damaged_archive_of_the_checkout_is_said_and_not_counted(place):

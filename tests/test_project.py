@@ -16,8 +16,9 @@ import yaml
 
 import ofslib
 from ofslib.metrics import METRICS
-from ofslib.reproduction import looks, project, tables
+from ofslib.reproduction import archive, looks, project, records, tables
 from ofslib.reproduction.experiment import EXPECTED
+from ofslib.reproduction.entries import Setting
 from ofslib.reproduction.methods import build
 from ofslib.reproduction.project import ConfigurationError
 from ofslib.streams.row_stream import RowStream
@@ -1101,6 +1102,42 @@ def test_a_users_class_that_cannot_be_found_is_named(write):
     root = write({"one": changed(TABLE, "methods/SFSA", {"class": "no_such_module:Mine"})})
     with pytest.raises(ConfigurationError, match="no_such_module"):
         use(root)
+
+
+def test_what_a_users_module_imports_from_beside_it_is_a_source(monkeypatch, tmp_path):
+    """A module, a package, by name or relative; of what is installed only what is named."""
+    files = {
+        "mine_a.py": "import helper_a, numpy\nfrom kit_a import part\nfrom ofslib import metrics\n",
+        "helper_a.py": "import json\n",
+        "kit_a/__init__.py": "",
+        "kit_a/part.py": "from . import base\nfrom .deep.low import x\n",
+        "kit_a/base.py": "import helper_b_that_is_not_there\n",
+        "kit_a/deep/__init__.py": "",
+        "kit_a/deep/low.py": "from ..base import y\n",
+        "kit_a/unused.py": "",
+        "unused_a.py": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = closure("mine_a:Mine")
+    own = {tmp_path / name for name in files if "unused" not in name}
+    assert {file for file in found if file.is_relative_to(tmp_path)} == own
+    assert found - own == closure("metrics")
+
+
+def test_a_users_reader_is_a_source_of_what_it_reads(monkeypatch, tmp_path):
+    (tmp_path / "reads_a.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(records, "_row", lambda name: {"reader": name})
+    spec = {"data": {"dataset": "reads_a:read"}, "study": {}, "track": {}, "methods": {}}
+    setting = Setting("x", spec)
+    assert os.path.relpath(tmp_path / "reads_a.py") in archive.sources_of(setting)
+    csv = Setting("x", spec | {"data": {"dataset": "csv"}})
+    assert {*archive.sources_of(setting)} - {*archive.sources_of(csv)} == {
+        os.path.relpath(tmp_path / "reads_a.py")
+    }
 
 
 def test_sources_do_not_depend_on_the_order_or_the_folder(monkeypatch, tmp_path):

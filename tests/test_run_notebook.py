@@ -48,7 +48,9 @@ import json, runpy, sys
 from types import SimpleNamespace as N
 notebook, executed, text, parameters, script = sys.argv[1:]
 parameters = json.loads(parameters)
-job = N(input=N(notebook=notebook), output={}, log=N(notebook=executed, text=text), threads=1,
+library, output = parameters.pop("library", []), parameters.pop("output", {})
+job = N(input=N(notebook=notebook, library=library), output=output, threads=1,
+        log=N(notebook=executed, text=text),
         params=N(parameters=parameters), resources=N(runtime=parameters.pop("minutes", 60)))
 runpy.run_path(script, init_globals={"snakemake": job})
 """
@@ -248,6 +250,18 @@ def test_script_reports_a_failure(write, tmp_path):
     assert "ZeroDivisionError: division by zero" in message
     assert "x.log" in message
     assert "Traceback" not in message
+
+
+def test_what_was_made_while_a_source_was_edited_is_not_taken(write, tmp_path):
+    """Nobody knows whether the old source made it, or the new one, or both."""
+    source = tmp_path / "mine.py"
+    source.write_text("a = 1\n")
+    edit = f"open({str(source)!r}, 'a').write('a = 2\\n')"
+    given = {"library": [str(source)], "output": {"made": str(tmp_path / "record.json")}}
+    job = start(write(edit), tmp_path, "x", **given)
+    message = job.communicate()[1]
+    assert job.returncode == 1 and "mine.py: edited while it ran; run it again" in message
+    assert not (tmp_path / "record.json").exists()
 
 
 @needs_posix

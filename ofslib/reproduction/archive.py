@@ -5,6 +5,7 @@ setting, sources and data are those of this checkout; times of files play no par
 work in the root of the project.
 """
 
+import csv
 import hashlib
 import io
 import json
@@ -27,6 +28,7 @@ from ofslib.reproduction import machine, project, provenance, records
 from ofslib.reproduction.entries import Setting
 
 INDEX, FORMAT = "index.json", 1
+EDITS = "config/edits.csv"
 MEMBER = r"[a-z][a-z0-9_]*/[A-Za-z0-9_-]+(\.time)?\.csv"
 LARGEST = 2**31  # bytes that an archive may hold, unpacked: far more than all results are
 OWNER = Path(".snakemake/owner.json")
@@ -68,19 +70,49 @@ def recorded(file: str) -> tuple[dict[str, Any], str]:
 
 def differs(setting: Setting, record: dict[str, Any]) -> str:
     """Why a result with this record is not that of a setting as it is now; nothing if it is."""
-    if json.loads(json.dumps(setting.spec)) != record["spec"]:
+    # As text, as seeds are drawn from it: 1 and 1.0 are two settings.
+    asked, had = (json.dumps(spec, sort_keys=True) for spec in (setting.spec, record["spec"]))
+    if asked != had:
         return "of another setting"
     here = {}
-    for file in (*project.sources(*setting.needs), provenance.NOTEBOOK):
+    for file in (*sources_of(setting), provenance.NOTEBOOK):
         here |= _digest(file)
     there = record["sources"]
-    if changed := sorted(n for n in here.keys() | there.keys() if here.get(n) != there.get(n)):
+    names = sorted(here.keys() | there.keys())
+    if changed := [n for n in names if here.get(n, "") not in _alike(n, there.get(n, ""))]:
         return f"made by another {changed[0]}" + ", and others" * (len(changed) > 1)
     if record["missing"]:
         return "made without its data set"
-    if setting.dataset and _pinned(setting.dataset) not in ({}, record["data"]):
+    if setting.dataset and record["data"].get(records.ROW) != records.row_digest(setting.dataset):
+        return f"read by another row of {setting.dataset} in the table of data sets"
+    if setting.dataset and _pinned(setting.dataset) not in ({}, _files(record["data"])):
         return f"made from another file of {setting.dataset}"
     return ""
+
+
+def sources_of(setting: Setting) -> list[str]:
+    """The files that a run of a setting is made of, the notebook aside."""
+    return project.sources(*setting.needs, *records.own_readers(setting.dataset))
+
+
+def _alike(name: str, digest: str) -> list[str]:
+    """The digest of a source, and those that declared edits, which change no result, made of it."""
+    found = [digest]
+    while (digest := _edits().get((name, digest))) not in [None, *found]:
+        found.append(digest)
+    return found
+
+
+@cache
+def _edits() -> dict[tuple[str, str], str]:
+    """Sources, and their sha256 before an edit that changes no result -> that after it.
+
+    Nothing stands for the digest of a source that was not there before, or is not any more.
+    """
+    if not Path(EDITS).is_file():
+        return {}
+    with open(EDITS, newline="", encoding="utf-8") as lines:
+        return {(row["source"], row["before"]): row["after"] for row in csv.DictReader(lines)}
 
 
 @cache
@@ -91,9 +123,13 @@ def _digest(file: str) -> dict[str, str]:
 def _pinned(dataset: str) -> dict[str, str]:
     """The files of a data set that was fetched here, and their sha256."""
     try:
-        return records.read(records.path(dataset)).get("sha256", {})
+        return _files(records.read(records.path(dataset)).get("sha256", {}))
     except FileNotFoundError:
         return {}
+
+
+def _files(data: dict[str, str]) -> dict[str, str]:
+    return {name: digest for name, digest in data.items() if name != records.ROW}
 
 
 def _check_record(record: Any) -> None:
@@ -183,7 +219,7 @@ def unpack(file: str | Path) -> tuple[project.Project, dict[str, str]]:
             record, dataset = index["results"][name], settings[result].dataset
             if dataset and not _pinned(dataset):
                 records.write({"name": dataset, "status": "fetched", "sha256": record["data"]})
-            elif dataset and _pinned(dataset) != record["data"]:
+            elif dataset and _pinned(dataset) != _files(record["data"]):
                 found[result] = f"made from another file of {dataset}"
                 continue
             write_whole(result, content[name])

@@ -159,7 +159,7 @@ def _passes(spec: Mapping[str, Any], n: int, p: int, values: float, cap: str) ->
 def measured(work: project.Project) -> list[Measured]:
     """What the runs took whose figures came with the checkout, or whose results are here."""
     took: dict[str, tuple[float, float]] = {}
-    whole: set[str] = set()
+    ran: dict[str, dict[str, Any]] = {}
     lacking: set[tuple[str, str, str]] = set()
     for file in sorted(Path(work.root, "figures").glob("**/PROVENANCE.json")):
         for entry, facts in provenance.read(file).items():
@@ -169,7 +169,7 @@ def measured(work: project.Project) -> list[Measured]:
         record = json.loads(file.read_text(encoding="utf-8"))
         result = file.relative_to(work.root).with_suffix(".csv").as_posix()
         took[result] = record["cpu_s"], record["memory_mb"]
-        whole.add(result)
+        ran[result] = record["spec"]
         if record["missing"]:
             del took[result]
     scales = {file.split("/")[1] for file in took} & {*project.scales(work.root)}
@@ -185,8 +185,10 @@ def measured(work: project.Project) -> list[Measured]:
         for file, setting in (each | dict(archive.results(made))).items():
             # Without its data set a run takes no time
             absent = (scale, setting.spec["experiment"], setting.dataset) in lacking
-            if file in took and took[file][0] and (file in whole or not absent):
-                found.append(Measured(file, *took[file], _work(work, setting)))
+            if file in took and took[file][0] and (file in ran or not absent):
+                # The work of the run as it was, which the setting may not be any more
+                of_run = work_of(ran.get(file, setting.spec), work.row_of(setting))
+                found.append(Measured(file, *took[file], of_run))
     return found
 
 

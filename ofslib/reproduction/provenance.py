@@ -80,7 +80,11 @@ def digests(files: Iterable[str | os.PathLike]) -> dict[str, str]:
 
 
 def of_result(
-    result: str, spec: dict[str, Any], files: Iterable[str], record: str | None, **measured: float
+    result: str,
+    spec: dict[str, Any],
+    sources: dict[str, str],
+    record: str | None,
+    **measured: float,
 ) -> dict[str, Any]:
     """The record of a result that was just made.
 
@@ -90,8 +94,8 @@ def of_result(
         Its file.
     spec : dict
         The setting, as `entries.Setting.spec`.
-    files : iterable of str
-        The sources and the notebook that it depends on.
+    sources : dict
+        The sources and the notebook that it was made of, as `digests`.
     record : str or None
         The record of the data set that it reads, if any.
     **measured : float
@@ -101,7 +105,7 @@ def of_result(
     missing = {r["name"]: f"{r['status']} ({r['reason']})" for r in [data] if "reason" in r}
     return {
         "spec": spec,
-        "sources": digests(files),
+        "sources": sources,
         "data": data.get("sha256", {}),
         "missing": missing,
         "sha256": hashlib.sha256(Path(result).read_bytes()).hexdigest(),

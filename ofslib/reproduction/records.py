@@ -12,6 +12,13 @@ from ofslib._files import CorruptFile, write_whole
 
 FOLDER = Path("resources")
 TABLE = "config/datasets.csv"
+# Beside the files of a data set: the sha256 of what the table says of how they are read, which is
+# all but these columns.
+ROW = "row of the table"
+_WHENCE = """
+name title repository commit train_checksum train_bytes test_checksum test_bytes licence citation
+notes
+""".split()
 
 
 def path(name: str) -> str:
@@ -34,6 +41,24 @@ def read(file: str | os.PathLike) -> dict[str, Any]:
     except (ValueError, TypeError, KeyError):
         pass
     raise CorruptFile(f"{file} is no whole record of a data set; remove it to fetch the set again")
+
+
+def row_digest(name: str) -> str:
+    """The sha256 of what the table of data sets says of how the files of one are read."""
+    row = {column: cell for column, cell in _row(name).items() if column not in _WHENCE}
+    return hashlib.sha256(json.dumps(row, sort_keys=True).encode()).hexdigest()
+
+
+def own_readers(name: str | None) -> list[str]:
+    """The reader of a data set, if it is a module:function of the user's."""
+    return [_row(name)["reader"]] * (":" in _row(name)["reader"]) if name else []
+
+
+def _row(name: str) -> dict[str, Any]:
+    # Slow to import, and not needed to plan a run.
+    from ofslib.datasets.registry import find_row
+
+    return find_row(name, TABLE)
 
 
 def missing(names: Iterable[str]) -> list[dict[str, Any]]:
@@ -95,7 +120,7 @@ def obtain(name: str, mode: str) -> dict[str, Any]:
         reason = "what came is not the pinned file" if damaged else "not to be had from its sources"
         return {"name": name, "status": "not fetched", "reason": reason, "detail": str(error)}
     sums = {str(file): _sha256(file) for file in files}
-    return {"name": name, "status": "fetched", "sha256": sums}
+    return {"name": name, "status": "fetched", "sha256": sums | {ROW: row_digest(name)}}
 
 
 def write(record: dict[str, Any]) -> None:

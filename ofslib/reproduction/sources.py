@@ -71,9 +71,10 @@ def home(name: str) -> Path:
 
 @cache
 def _imports(file: Path) -> list[Path]:
-    """Modules of ofslib that a file or a notebook imports by name."""
+    """Modules of ofslib that a file or a notebook imports by name, and those beside a user's."""
     found = []
     for node in ast.walk(ast.parse(_code(file))):
+        found += _beside(file, node)
         if isinstance(node, ast.ImportFrom) and node.module == "ofslib":
             found += [_module(home_of(a.name) or f"ofslib.{a.name}") for a in node.names]
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ofslib."):
@@ -81,6 +82,33 @@ def _imports(file: Path) -> list[Path]:
         elif isinstance(node, ast.Import):
             found += [_module(alias.name) for alias in node.names]
     return [path for path in found if path]
+
+
+def _beside(file: Path, node: ast.AST) -> Iterator[Path]:
+    """The modules that an import names in the folder of a user's module, or in that of its package.
+
+    Packages that are installed are taken as they are: their files are not followed.
+    """
+    inside = file.is_relative_to(PACKAGE) or file.suffix != ".py" or "site-packages" in file.parts
+    if inside or not isinstance(node, ast.Import | ast.ImportFrom):
+        return
+    folder = file.resolve().parent
+    if level := getattr(node, "level", 0):
+        folder = [folder, *folder.parents][level - 1]
+    else:
+        while (folder / "__init__.py").is_file():
+            folder = folder.parent
+    names = [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        module = node.module or ""
+        names = [module, *(f"{module}.{name}".strip(".") for name in names)]
+    for name in filter(None, names):
+        parts = name.split(".")
+        for i in range(len(parts)):
+            path = folder.joinpath(*parts[: i + 1])
+            for found in (path.with_suffix(".py"), path / "__init__.py"):
+                if found.is_file() and not found.is_relative_to(PACKAGE):
+                    yield found
 
 
 def _is_pythons_own(module: str) -> bool:

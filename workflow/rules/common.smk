@@ -6,7 +6,7 @@ import time
 from functools import cache
 from pathlib import Path
 
-from ofslib.reproduction import machine, progress, provenance, records
+from ofslib.reproduction import archive, machine, progress, provenance, records
 
 OWNER, LOCKS = Path(".snakemake/owner.json"), Path(".snakemake/locks")
 DURATIONS = Path(".snakemake/durations.json")
@@ -87,7 +87,7 @@ def run_inputs(kind):
     def inputs(wildcards):
         before_planning()
         setting = work.setting(wildcards.entry, wildcards.setting, kind)
-        inputs = {"library": project.sources(*setting.needs)}
+        inputs = {"library": archive.sources_of(setting)}
         if setting.dataset:
             inputs["record"] = records.path(setting.dataset)
         return inputs

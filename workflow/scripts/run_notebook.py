@@ -154,6 +154,7 @@ def main(job) -> None:
     parameters = dict(job.params.parameters)
     log, minutes = job.log, job.resources.runtime
     options = {"threads": job.threads, "log": log.text, "seconds": 60 * minutes}
+    sources = made_of(job)
     try:
         execute(job.input.notebook, log.notebook, parameters, **options)
     except TimeLimit:
@@ -166,7 +167,15 @@ def main(job) -> None:
     except Exception as error:
         reason = str(error).strip().splitlines()[-1:]
         sys.exit("\n".join([f"{job.input.notebook} failed, see {log.text}:", *reason]))
-    write_down(job, **taken())
+    if changed := [name for name, digest in made_of(job).items() if digest != sources[name]]:
+        sys.exit(f"{', '.join(changed)}: edited while it ran; run it again, to tell what made it")
+    write_down(job, sources, **taken())
+
+
+def made_of(job) -> dict[str, str]:
+    """The sha256 of what a result is made of, sources and notebook; nothing of a figure."""
+    files = [*job.input.library, job.input.notebook] if job.output.get("made") else []
+    return provenance.digests(files)
 
 
 def taken() -> dict[str, float | None]:
@@ -179,13 +188,12 @@ def taken() -> dict[str, float | None]:
     return {"cpu_s": seconds, "memory_mb": math.ceil(used.ru_maxrss / unit)}
 
 
-def write_down(job, **measured: float | None) -> None:
+def write_down(job, sources: dict[str, str], **measured: float | None) -> None:
     """Write the record of what a job has made, a result or the figures of an entry."""
     given = dict(job.params.parameters)
     if file := job.output.get("made"):
-        files = [*job.input.library, job.input.notebook]
         spec, record = given["spec"], given["record"]
-        facts = provenance.of_result(job.output[0], spec, files, record, **measured)
+        facts = provenance.of_result(job.output[0], spec, sources, record, **measured)
     elif file := job.output.get("drawn"):
         results = [*job.input.results, *job.input.times]
         figures = [figure for figure in job.output if figure != file]
