@@ -480,6 +480,17 @@ def test_save_csv_has_ten_digits(tmp_path):
 # -------------------------------------------------- columns and workers
 
 
+def test_a_run_that_does_not_get_so_far_takes_for_ever():
+    """Left out it would make a method faster, the fewer of its runs arrive."""
+    times = pd.DataFrame({"method": "a", "value": [1.0, 2.0] + [np.nan] * 3, "note": ""})
+    times.loc[2:, "note"] = "not reached"
+    table = tables.spread(tables.never_found(times), ["method"], "value")
+    assert table.loc[0, ["median", "high", "replicates"]].tolist() == [np.inf, np.inf, 5]
+    assert tables.spread(times, ["method"], "value").loc[0, "median"] == 1.5
+    ratios = tables.times_as_fast(tables.never_found(times), times.assign(value=1.0), ["method"])
+    assert ratios["ratio"].iloc[-1] == 0
+
+
 def test_spread_is_the_middle_80_percent():
     table = pd.DataFrame({"q": 1, "value": [*range(11), NAN]})
     (row,) = tables.spread(table, ["q"], "value").to_dict("records")

@@ -12,8 +12,8 @@ from ofslib.reproduction.looks import TITLES, in_order
 # Differences without practical meaning, and whether they are a share of the published value.
 TOLERANCE = {"DR": (5.0, False), "RMSE": (0.05, True), "AUC": (0.02, False)}
 TOLERANCE |= {"accuracy": (2.0, False), "R2": (0.02, False)}
-# What the note of a run says that found nothing at any height.
-NOT_FOUND = "not found in"
+# What the note of a run says that found nothing at any height, or did not get so far.
+NOT_FOUND = "not found in|^not reached$"
 LOWER_IS_BETTER = {"RMSE", "time_s"}
 SUMMARY = ("ours", "sd", "median", "replicates", "se")
 # How much farther 2, 3, ... numbers lie from the median of all than from their own (Croux and
@@ -90,7 +90,7 @@ def save_csv(table: pd.DataFrame, stem: str) -> None:
 
 
 def never_found(results: pd.DataFrame) -> pd.DataFrame:
-    """The results with infinity for what a run did not find at any height, as its note tells.
+    """The results with infinity for what a run did not find or reach, as its note tells.
 
     Left out it would make a method better, the fewer of its runs succeed.
     """
@@ -141,8 +141,10 @@ def spread(table: pd.DataFrame, by: Sequence[str], column: str) -> pd.DataFrame:
     Columns: `by`, low, median, high, replicates.
     """
     groups = table.dropna(subset=column).groupby(list(by), sort=False)[column]
-    parts = {"low": groups.quantile(0.1), "median": groups.median(), "high": groups.quantile(0.9)}
-    return pd.DataFrame({**parts, "replicates": groups.count()}).reset_index()
+    # Between two infinite values pandas finds none.
+    low, high = (groups.quantile(share).fillna(np.inf) for share in (0.1, 0.9))
+    parts = {"low": low, "median": groups.median(), "high": high, "replicates": groups.count()}
+    return pd.DataFrame(parts).reset_index()
 
 
 def missing(results: pd.DataFrame, settings: Iterable = ()) -> pd.Series:
