@@ -154,8 +154,7 @@ def select(args) -> Report:
     if args.out:
         with csv_table(args.out, "feature", *head) as writer:
             writer.writerows(chosen)
-    shown = (stream.n_rows - stream.start_row) * args.passes
-    speed = (shown - resumed) / seconds
+    speed = ((stream.n_rows - stream.start_row) * args.passes - resumed) / seconds
     data = {"file": args.file, "rows": stream.n_rows, "features": stream.n_features}
     data |= {"estimator": type(model).__name__, **given}
     data["intercept"] = getattr(model.intercept_, "tolist", lambda: model.intercept_)()

@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "_jit": set(),
     "_files": set(),
     "_interrupts": set(),
+    "_blas": set(),
     "_model_files": {"_files"},
     "_printing": {"_files"},
     "_sparse": set(),
@@ -34,9 +35,10 @@ MAY_IMPORT = {
     "kernels": {"_jit"},
     "datasets": {"_files", "_sparse", "kernels"},
     "wishart": {"averages"},
-    "streams": {"_dask", "_interrupts", "_model_files", "_sparse", "kernels", "averages"},
-    "algorithms": {"_jit", "_model_files", "_sparse", "kernels", "averages", "parallel", "streams"},
+    "streams": {"_blas", "_dask", "_interrupts", "_model_files", "_sparse", "kernels", "averages"},
 }
+MAY_IMPORT["algorithms"] = {"_blas", "_jit", "_model_files", "_sparse"}
+MAY_IMPORT["algorithms"] |= {"kernels", "averages", "parallel", "streams"}
 LIBRARY = set(MAY_IMPORT)
 MAY_IMPORT["reproduction"] = LIBRARY
 MAY_IMPORT["cli"] = LIBRARY | {"reproduction"}

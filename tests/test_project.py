@@ -17,8 +17,8 @@ import yaml
 import ofslib
 from ofslib.metrics import METRICS
 from ofslib.reproduction import archive, looks, project, records, tables
-from ofslib.reproduction.experiment import EXPECTED
 from ofslib.reproduction.entries import Setting
+from ofslib.reproduction.experiment import EXPECTED
 from ofslib.reproduction.methods import build
 from ofslib.reproduction.project import ConfigurationError
 from ofslib.streams.row_stream import RowStream

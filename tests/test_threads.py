@@ -10,8 +10,8 @@ from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ofslib import OPGClassifier, SFSAClassifier, SGDTClassifier
+from ofslib._blas import one_blas_thread
 from ofslib.streams.row_stream import _blocks, _of_each
-from ofslib.streams.selector import one_blas_thread
 
 joblib = pytest.importorskip("joblib", reason="scikit-learn brings it")
 X = np.random.default_rng(0).standard_normal((400, 60))

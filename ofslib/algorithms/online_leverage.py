@@ -14,6 +14,7 @@ from scipy.linalg.blas import dger
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ofslib._blas import one_blas_thread
 from ofslib.streams.column_stream import ColumnStream
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
@@ -24,7 +25,7 @@ from ofslib.streams.parameters import (
     one_of,
     param,
 )
-from ofslib.streams.selector import one_blas_thread, warn
+from ofslib.streams.selector import warn
 
 # A feature is in the span if no more than this share of it is outside: the square of a smaller one
 # would be lost in the moments.

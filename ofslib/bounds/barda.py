@@ -37,9 +37,7 @@ def barda_theorem_1(
     delta: float,
     variant: str = "corrected",
 ) -> Sides:
-    """Regret of B-ARDA, whose penalty is least at 0 and does not grow when entries are set to 0.
-
-    So are l1 and squared l2 penalties; of others neither form is proved.
+    """Regret of B-ARDA with a penalty least at 0 that no entry set to 0 makes larger, as l1 or l2.
 
     Parameters
     ----------

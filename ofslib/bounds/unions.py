@@ -36,8 +36,8 @@ def olsth_beta_min_closed_form(
     """A coefficient that suffices for any covariance and any signs: quantiles of Student's t.
 
     The smaller of two union bounds: over all pairs of a true and a false feature, or over all
-    errors, of which true and false ones have the shares of `delta` that are best. The other
-    arguments are those of `olsth_recovery_probability`.
+    errors, of which true and false ones have the best shares of `delta` without quantiles below 0
+    (of scales only the largest is known). Other arguments: as `olsth_recovery_probability`.
 
     Parameters
     ----------
@@ -80,10 +80,7 @@ def olsth_beta_min_closed_form(
         tails = np.array([share / k, (1 - share) / false])
         return float(student.isf(delta * tails, freedom).sum())
 
-    # A quantile below zero is no bound: of the errors only the largest scale is known, which there
-    # counts the other way round.
-    most = min(1.0, k / (2 * delta))
-    threshold = minimize_scalar(split, bounds=(0, most), method="bounded").fun
+    threshold = minimize_scalar(split, bounds=(0, min(1.0, k / (2 * delta))), method="bounded").fun
     pairs = sqrt(2) * _quantile(delta, k * false, freedom)
     return sigma * min(threshold, pairs) / sqrt(smallest * freedom)
 

@@ -93,14 +93,14 @@ def fit_stream(
     """`fit` on the rows of a stream, in constant memory; after a kill, the same call goes on.
 
     The rows are shown in their order, `n_passes` times: the model is that of `fit` with
-    shuffle=False, bit for bit (running averages: up to rounding). If some may have the weight 0,
-    one more pass counts the others, as steps go by their number. What the model had learned before
+    shuffle=False, bit for bit (running averages: up to rounding); rows with weights are counted in
+    a pass before, as steps go by the number of those above 0. What the model had learned before
     is forgotten. If an error is raised, the model is as it was. Returns the model.
 
     Parameters
     ----------
     model : estimator
-        One that learns from rows or from running averages.
+        Of rows or of running averages.
     stream : ofslib.datasets.Stream
         From `ofslib.datasets.open_stream`. Without a cache, to go on parses again what was shown.
         Weights are handed on as `sample_weight`, names of columns become `feature_names_in_`.
@@ -128,23 +128,27 @@ def fit_stream(
         raise ValueError(f"every: expected at least 0 seconds, got {every}")
     model._validate_params()
     with reading(stream, progress):
-        n = stream.n_rows - stream.start_row
-        if n < 1:
-            where = f" from row {stream.start_row} on" * bool(stream.start_row)
-            raise ValueError(f"{stream.name}: expected a row{where}, got none")
+        n = _rows_to_show(stream)
         work = _begun(model, stream, checkpoint, classes)
         if classes is None and is_classifier(model) and not work.rows:
             classes = _labels(stream, type(model).__name__)
-        passes = int(getattr(model, "n_passes", 1))
         if not (work.finished or work.rows):
-            work.learner._n_rows_in_all = passes * _used_rows(model, stream, n)
-    total = n * passes
+            work.learner._n_rows_in_all = _passes(model) * _used_rows(model, stream, n)
     if not work.finished:
+        total = n * _passes(model)
         with _bar(total, " rows", "learning", progress, work.rows) as bar:
             _learn(work, stream, n, total, checkpoint, every, classes, bar)
     vars(model).clear()
     vars(model).update(vars(work.learner))
     return model
+
+
+def _rows_to_show(stream) -> int:
+    """Rows of one pass; ValueError if there is none."""
+    if (n := stream.n_rows - stream.start_row) < 1:
+        where = f" from row {stream.start_row} on" * bool(stream.start_row)
+        raise ValueError(f"{stream.name}: expected a row{where}, got none")
+    return n
 
 
 def _refuse_others(model, stream) -> None:
@@ -183,6 +187,10 @@ def _labels(stream, owner) -> np.ndarray:
             "takes classes: numbers are for a regressor (--task regression)"
         )
     return found
+
+
+def _passes(model) -> int:
+    return int(getattr(model, "n_passes", 1))
 
 
 def _used(model, y, sample_weight=None) -> np.ndarray | bool:

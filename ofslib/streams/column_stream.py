@@ -23,6 +23,7 @@ from sklearn.utils._tags import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from ofslib._blas import one_blas_thread
 from ofslib._model_files import refuse_unlike
 from ofslib._sparse import checked
 from ofslib.kernels.columns import copy_columns, standardise
@@ -49,7 +50,6 @@ from ofslib.streams.selector import (
     Probabilities,
     Selector,
     labels_and_signs,
-    one_blas_thread,
 )
 
 # Values that are copied at a time, so that a block of columns stays in the processor's cache.

@@ -7,11 +7,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ofslib._blas import one_blas_thread
 from ofslib.kernels.penalty_grid import PENDING, PenaltyGrid, choose, hold, list_known, new_grid
 from ofslib.kernels.rows import Block
 from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, estimator, number, one_of, param
 from ofslib.streams.row_stream import MiniBatches, RowStream, coef_and_intercept
-from ofslib.streams.selector import one_blas_thread
 
 # What changes in a `PenaltyGrid` when nothing waits any longer.
 _CHANGED = ("W", "w", "had", "coefs", "known", "features", "count", "truncated")

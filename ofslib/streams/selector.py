@@ -3,10 +3,7 @@
 import contextlib
 import copy
 import sys
-import threading
 import warnings
-from collections.abc import Iterator
-from functools import cache
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -18,7 +15,6 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import ThreadpoolController
 
 from ofslib._model_files import Saved, refuse_unlike
 from ofslib._sparse import checked, checked_weights, validated
@@ -26,41 +22,6 @@ from ofslib.kernels.losses import WEIGHTED
 from ofslib.kernels.rows import ascend
 from ofslib.streams.bases import BaseEstimator, ClassifierMixin, RegressorMixin, SelectorMixin
 from ofslib.streams.parameters import estimator, one_of, param
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """The loaded libraries, numpy's and scipy's among them; to find them takes 2 ms."""
-    return ThreadpoolController().select(user_api="blas")
-
-
-class _OneThread:
-    """The limit of BLAS, which is one of the whole process, and who needs it now."""
-
-    def __init__(self):
-        self.lock, self.users, self.limit = threading.Lock(), 0, None
-
-
-_one_thread = _OneThread()
-
-
-@contextlib.contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """While it lasts, BLAS uses one thread: how it rounds may depend on the number of threads.
-
-    Of several that overlap, in threads of Python, the last one to end takes the limit back.
-    """
-    with _one_thread.lock:
-        if not _one_thread.users:
-            _one_thread.limit = _blas().limit(limits=1)
-        _one_thread.users += 1
-    try:
-        yield
-    finally:
-        with _one_thread.lock:
-            _one_thread.users -= 1
-            if not _one_thread.users:
-                _one_thread.limit.restore_original_limits()
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
