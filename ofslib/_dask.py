@@ -1,8 +1,8 @@
 """Rows that lie in collections of dask; the only place that imports it, when it is asked for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 
 def dask_for(caller: str) -> ModuleType:
@@ -29,13 +29,16 @@ def blocks_of(X: Any, y: Any) -> list[tuple[Any, Any]]:
     TypeError
         If X or y is nothing of this.
     ValueError
-        If there is no block, or if X and y have different numbers of them.
+        If there is no block, if X and y have different numbers of them, or an array other axes.
     """
+    of_array = hasattr(y, "rechunk")
+    if of_array and y.ndim != 1:
+        raise ValueError(f"y must have the shape (n,), got {y.ndim} axes: take one column, y[:, 0]")
     if hasattr(X, "rechunk"):
         if X.ndim != 2:
             raise ValueError(f"X must have the shape (n, p), got {X.ndim} axes")
         X = X.rechunk({1: -1})
-        if hasattr(y, "rechunk") and sum(X.chunks[0]) == sum(y.chunks[0]):  # not if unknown
+        if of_array and sum(X.chunks[0]) == sum(y.chunks[0]):  # not if unknown
             y = y.rechunk((X.chunks[0],))
     X, y = _listed("X", X), _listed("y", y)
     if len(X) != len(y) or not X:
@@ -55,6 +58,41 @@ def _listed(name: str, given: Any) -> list:
         f"{name} must be a dask array or data frame, or a list of delayed blocks, not "
         f"{type(given).__name__}"
     )
+
+
+class Columns(NamedTuple):
+    """Of a block of rows; None: not known."""
+
+    width: int | None
+    names: list[str] | None
+
+
+def columns_of(X: Any, y: Any) -> Columns:
+    """Those of a block; ValueError if X and y do not have as many rows."""
+    n, *width = getattr(X, "shape", None) or [len(X)]
+    if n != len(y):
+        raise ValueError(f"X and y must have as many rows in each block, got {n} and {len(y)}")
+    names = getattr(X, "feature_names", None)
+    names = list(getattr(X, "columns", ()) if names is None else names)
+    named = names and all(isinstance(name, str) for name in names)
+    return Columns(width[0] if len(width) == 1 else None, names if named else None)
+
+
+def alike(blocks: Iterable[Columns]) -> Columns:
+    """What is known of the columns of all blocks; ValueError if two have others."""
+    width, names = None, None
+    for own in blocks:
+        if None not in (width, own.width) and own.width != width:
+            raise ValueError(f"X must have as many columns in each block, got {width}, {own.width}")
+        if None not in (names, own.names) and own.names != names:
+            pair = next(pair for pair in zip(names, own.names, strict=True) if len(set(pair)) > 1)
+            raise ValueError(
+                "X must have the same columns in the same order in each block, got "
+                f"{pair[0]!r} and {pair[1]!r} in one place"
+            )
+        width = own.width if width is None else width
+        names = own.names if names is None else names
+    return Columns(width, names)
 
 
 def lying_together(blocks: list[tuple[Any, Any]]) -> list[list[tuple[Any, Any]]]:

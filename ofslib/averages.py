@@ -27,7 +27,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_X_y
 
-from ofslib._dask import blocks_of, dask_for
+from ofslib._dask import Columns, alike, blocks_of, columns_of, dask_for
 from ofslib._interrupts import interrupts_held
 from ofslib._model_files import Saved, read, refuse_unlike
 from ofslib._sparse import checked, checked_weights
@@ -736,17 +736,24 @@ class RunningAverages(Saved):
             As in `RunningAverages`.
         """
         dask, blocks = dask_for("from_dask"), blocks_of(X, y)
-        learn, merge = dask.delayed(_averages_of), dask.delayed(sum)
+        learn, merge = dask.delayed(_averages_of), dask.delayed(_merged)
         parts = [learn(*block, dtype) for block in blocks]
         while len(parts) > 1:
             parts = [merge(parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
-        return parts[0].compute()
+        averages, _ = parts[0].compute()
+        return averages
 
 
-def _averages_of(X, y, dtype) -> RunningAverages:
-    averages = RunningAverages(X.shape[1], dtype)
+def _averages_of(X, y, dtype) -> tuple[RunningAverages, Columns]:
+    columns, averages = columns_of(X, y), RunningAverages(X.shape[1], dtype)
     # Merged rows do not wait: a copy would be made of all co-moments to add them.
-    return averages.update(X, y)._settled(spend=True) if len(y) else averages
+    return averages.update(X, y)._settled(spend=True) if len(y) else averages, columns
+
+
+def _merged(parts: list[tuple[RunningAverages, Columns]]) -> tuple[RunningAverages, Columns]:
+    averages, columns = zip(*parts, strict=True)
+    columns = alike(columns)
+    return sum(averages), columns
 
 
 def _sum_of_squares(X, weights) -> float:

@@ -1,17 +1,22 @@
 """Rows in several parts: what `fit_parts` and `fit_dask` make of them, on which scheduler ever."""
 
+import contextlib
 import os
 import random
+import signal
 from functools import partial
 from itertools import pairwise
 
 import dask
 import distributed
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from dask import array, dataframe
+from distributed.client import FutureCancelledError, FuturesCancelledError
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import is_classifier
 from test_averages import assert_same_averages, learned
 from test_averages import rows as averaged_rows
 
@@ -20,6 +25,7 @@ from ofslib import RunningAverages, SFSAClassifier, SFSARegressor, fit_dask, fit
 from ofslib.simulate import Equicorrelated
 from ofslib.streams import parts as module
 from ofslib.streams.parts import InTurn, Message
+from ofslib.streams.row_stream import RowStream
 
 N, P, K = 1200, 40, 4
 
@@ -46,17 +52,32 @@ def assert_same(one, other, compare=assert_array_equal):
 # -------------------------------------------------- one part
 
 
-@pytest.mark.parametrize("cls", [SFSAClassifier, SFSARegressor, ofslib.SOFSClassifier])
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def lazily(blocks, form=np.asarray):
+    """X and y as lists of delayed blocks."""
+    return [dask.delayed(form)(x) for x, _ in blocks], [dask.delayed(y) for _, y in blocks]
+
+
+ON_ROWS = [
+    cls
+    for cls in (getattr(ofslib, name) for name in ofslib.__all__)
+    if isinstance(cls, type) and issubclass(cls, RowStream)
+]
+SPARSE_TOO = (SFSAClassifier, SFSARegressor, ofslib.SOFSClassifier)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "cls, form",
+    [(cls, np.asarray) for cls in ON_ROWS] + [(cls, sp.csr_array) for cls in SPARSE_TOO],
+)
 def test_one_part_is_the_method_itself(cls, form):
-    X, y = rows(task="regression" if cls is SFSARegressor else "classification")
-    alone = cls(k=K, n_passes=2, shuffle=False).fit(form(X), y)
-    model = fit_parts(cls(k=K, n_passes=2), [(form(X), y)])
+    X, y = rows(task="classification" if is_classifier(cls()) else "regression")
+    own = {"k": K, "n_passes": 2, "random_state": 0}
+    alone = cls(**own, shuffle=False).fit(form(X), y)
+    model = fit_parts(cls(**own), [(form(X), y)])
     assert_same(model, alone)
-    blocks = cut(X, y, 300, 301, 900)
-    lazy = [[dask.delayed(form)(x) for x, _ in blocks], [dask.delayed(t) for _, t in blocks]]
     with dask.config.set(scheduler="sync"):
-        model = fit_dask(cls(k=K, n_passes=2), *lazy)
+        model = fit_dask(cls(**own), *lazily(cut(X, y, 300, 301, 301, 900), form))
     assert_array_equal(model.coef_, alone.coef_)
     assert_array_equal(model.intercept_, alone.intercept_)
     assert_allclose(model.online_loss_, alone.online_loss_, rtol=1e-12)
@@ -73,14 +94,15 @@ def test_averages_learn_from_one_part():
 # -------------------------------------------------- several parts
 
 
-def plainly(parts, k, rate, size, mu):
+def plainly(parts, k, rate, size, mu, warm):
     """Rounds of descent on half the squared error, as the module says, in plain steps."""
     p, rows = parts[0][0].shape[1], [len(y) for _, y in parts]
     mean, weights = sum(rows) // len(rows), np.array(rows) / sum(rows)
     w, left, t, T = np.zeros(p), np.arange(p), 0, -(-mean // size)
 
     def features(t):
-        return k + round((p - k) * (T - t) / (t * mu + T)) if t < T else k
+        s, S = t - warm, T - warm
+        return p if s <= 0 else k + round((p - k) * (S - s) / (s * mu + S)) if s < S else k
 
     while t < T:
         goal = max(k, 0.75 * len(left)) if len(left) > k else 0
@@ -99,13 +121,13 @@ def plainly(parts, k, rate, size, mu):
     return w
 
 
-def test_several_parts_are_rounds_of_descent_and_averages():
+@pytest.mark.parametrize("warm", [0, 5])
+def test_several_parts_are_rounds_of_descent_and_averages(warm):
+    """The warm-up counts the rows of all three."""
     parts = cut(*rows(task="regression"), 210, 790)  # 210, 580 and 410 rows
-    model = SFSARegressor(
-        k=K, learning_rate=0.01, fit_intercept=False, warmup=0, batch_size=20, mu=3.0
-    )
-    fit_parts(model, parts)
-    assert_allclose(model.coef_, plainly(parts, K, 0.01, 20, 3.0), rtol=1e-9)
+    own = {"k": K, "learning_rate": 0.01, "fit_intercept": False, "batch_size": 20, "mu": 3.0}
+    model = fit_parts(SFSARegressor(**own, warmup=3 * 20 * warm), parts)
+    assert_allclose(model.coef_, plainly(parts, K, 0.01, 20, 3.0, warm), rtol=1e-9)
 
 
 def test_maturity_counts_the_rows_of_all_parts():
@@ -220,6 +242,7 @@ def test_a_model_in_parts_is_kept_and_goes_on(tmp_path):
 
 
 DIVERGES = SFSARegressor(learning_rate=9.0, batch_size=1)
+LEARNED = ofslib.OLSthRegressor(k=K).fit(*rows(task="regression"))
 
 
 @pytest.mark.parametrize(
@@ -227,6 +250,8 @@ DIVERGES = SFSARegressor(learning_rate=9.0, batch_size=1)
     [
         (SFSAClassifier(), lambda X, y: [], ValueError, "parts must be one or more"),
         (SFSAClassifier(), lambda X, y: [X, y], TypeError, r"parts\[0\] must be a pair"),
+        (SFSAClassifier(), lambda X, y: [(X, y), (X, y, y)], TypeError,
+         r"parts\[1\] must be a pair \(X, y\), got 3 items: weights are not taken"),
         (ofslib.Grafting(), lambda X, y: [(X, y)], TypeError, "learns from rows or averages"),
         (ofslib.SGDTClassifier(), lambda X, y: cut(X, y, 9), TypeError, "learn in parts, got SGDT"),
         (ofslib.AnytimeSFSAClassifier(), lambda X, y: cut(X, y, 9), TypeError, "got AnytimeSFSA"),
@@ -234,9 +259,14 @@ DIVERGES = SFSARegressor(learning_rate=9.0, batch_size=1)
         (SFSAClassifier(k=0), lambda X, y: cut(X, y, 9), ValueError, "'k' parameter"),
         (SFSAClassifier(class_weight="balanced"), lambda X, y: cut(X, y, 9), ValueError, "bala"),
         (SFSAClassifier(), lambda X, y: cut(X, y, 9, 9), ValueError, "part 1 has none"),
+        (SFSAClassifier(), lambda X, y: cut(X, y, 0), ValueError, "parts: each .* part 0 has none"),
+        (SFSAClassifier(), lambda X, y: [(X[:0], y[:0])], ValueError, "part 0 has none"),
+        (SFSARegressor(), lambda X, y: [(X[:0], y[:0])], ValueError, "part 0 has none"),
+        (LEARNED, lambda X, y: [(X[:0], y[:0])], ValueError, "part 0 has none"),
         (SFSAClassifier(), lambda X, y: cut(X, 0 * y, 9), ValueError, "y has 1 class"),
         (SFSAClassifier(), lambda X, y: [(X, y), (X[:, 1:], y)], ValueError, "features"),
-        (SFSAClassifier(), lambda X, y: [(X, y), (X[1:], y)], ValueError, "inconsistent numbers"),
+        (SFSAClassifier(), lambda X, y: [(X, y), (X[1:], y)], ValueError, "as many rows"),
+        (SFSAClassifier(), lambda X, y: [(X, y[:0])], ValueError, "as many rows"),
         (SFSARegressor(), lambda X, y: cut(X, y * np.inf, 9), ValueError, "infinity"),
         (SFSARegressor(), lambda X, y: cut(X + np.nan, y, 9), ValueError, "NaN"),
         (DIVERGES, lambda X, y: cut(X, y, 9), FloatingPointError, "diverged"),
@@ -252,7 +282,7 @@ def test_what_cannot_be_is_refused_and_the_model_stays(model, parts, error, mess
 def test_collections_that_cannot_be_are_refused():
     X, y = rows()
     chunks, targets = array.from_array(X, chunks=(300, P)), array.from_array(y, chunks=300)
-    for n_parts in (0, 5, 1.5):
+    for n_parts in (0, 5, 1.5, True):
         with pytest.raises(
             ValueError, match=r"n_parts must be None or an int of 1 to 4 \(blocks\)"
         ):
@@ -267,8 +297,49 @@ def test_collections_that_cannot_be_are_refused():
         fit_dask(SFSAClassifier(), chunks, targets[:600].to_delayed().tolist())
     with pytest.raises(ValueError, match=r"X must have the shape \(n, p\), got 1 axes"):
         fit_dask(SFSAClassifier(), targets, targets)
+    with pytest.raises(ValueError, match=r"y must have the shape \(n,\), got 2 axes: .* y\[:, 0\]"):
+        fit_dask(SFSAClassifier(), chunks, targets[:, None])
     with pytest.raises(ValueError, match="class_weight"):
         fit_dask(SFSAClassifier(class_weight="balanced"), chunks, targets)
+
+
+AND_AVERAGES = [
+    partial(fit_dask, SFSARegressor(k=2)),
+    lambda X, y: fit_dask(SFSARegressor(k=2), 2 * X, 2 * y, n_parts=2),
+    RunningAverages.from_dask,
+]
+
+
+@pytest.mark.parametrize("learn", AND_AVERAGES, ids=["alone", "together", "averages"])
+def test_blocks_that_cannot_be_of_the_same_rows_are_refused(learn):
+    X, y = rows(task="regression")
+    frame, none = pd.DataFrame(X[:, :2], columns=["a", "b"]), slice(0)
+    refused = {
+        "as many rows in each block, got 200 and 0": [(X[:200], y[none]), (X[:200], y[:200])],
+        "as many rows in each block, got 0 and 200": [(X[:200], y[:200]), (X[none], y[:200])],
+        "as many columns in each block, got 5, 40": [(X[none, :5], y[none]), (X, y)],
+        "as many columns in each block": [(X, y), (X[none, :5], y[none])],
+        "in the same order in each block": [
+            (frame, y), (frame[none][["b", "a"]], y[none])
+        ],
+    }  # fmt: skip
+    with dask.config.set(scheduler="sync"):
+        for message, blocks in refused.items():
+            with pytest.raises(ValueError, match=message):
+                learn(*lazily(blocks, lambda x: x))
+        learn(*lazily([(X[none], y[none]), (X, y), (X[none], y[none])]))
+
+
+@pytest.mark.parametrize("learn", [AND_AVERAGES[0], AND_AVERAGES[2]], ids=["alone", "averages"])
+def test_columns_in_another_order_are_refused(learn):
+    X, y = rows(task="regression")
+    frame, labels = pd.DataFrame(X[:, :2], columns=["a", "b"]), pd.Series(y)
+    blocks, targets = lazily([(frame, labels), (frame[["b", "a"]], labels)], lambda x: x)
+    whole = dataframe.from_delayed(blocks, meta=frame[:0], verify_meta=False)
+    with dask.config.set(scheduler="sync"):
+        for given in (blocks, whole):
+            with pytest.raises(ValueError, match="same order"):
+                learn(given, targets)
 
 
 def test_without_dask_the_error_names_the_group(monkeypatch):
@@ -354,6 +425,32 @@ class Mortal(SFSAClassifier):
         return SFSAClassifier.ranked_by(state, hyper)
 
 
+@contextlib.contextmanager
+def processes():
+    """A client of two."""
+    own = {"processes": True, "n_workers": 2, "threads_per_worker": 1}
+    cluster = distributed.LocalCluster(**own, dashboard_address=None, host="127.0.0.1")
+    with cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills")
+def test_rows_scattered_to_a_worker_that_dies_are_lost_and_dask_says_so():
+    X, y = rows()
+    with processes() as client:
+        at, halves = list(client.scheduler_info()["workers"]), np.split(X, 2)
+        lying = [client.scatter(x, workers=[w]) for x, w in zip(halves, at, strict=True)]
+        blocks = [*map(dask.delayed, lying)], [*map(dask.delayed, np.split(y, 2))]
+        for n_parts in (1, 2, None):
+            assert fit_dask(SFSAClassifier(k=K), *blocks, n_parts).n_samples_seen_ == N
+        (process,) = client.run(os.getpid, workers=at[:1]).values()
+        os.kill(process, signal.SIGKILL)
+        for n_parts in (1, 2, None):
+            with pytest.raises((FutureCancelledError, FuturesCancelledError)):
+                fit_dask(SFSAClassifier(k=K), *blocks, n_parts)
+
+
 @pytest.mark.slow
 def test_processes_one_of_which_dies(tmp_path, monkeypatch):
     death = tmp_path / "died"
@@ -361,14 +458,7 @@ def test_processes_one_of_which_dies(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__), prepend=os.pathsep)
     X, y = rows()
     expected = fit_parts(SFSAClassifier(k=K), cut(X, y, 600))
-    cluster = distributed.LocalCluster(
-        processes=True,
-        n_workers=2,
-        threads_per_worker=1,
-        dashboard_address=None,
-        host="127.0.0.1",
-    )
-    with cluster, distributed.Client(cluster) as client:
+    with processes() as client:
         chunked = array.from_array(X, chunks=(300, 7)), array.from_array(y, chunks=200)
         assert_same(fit_dask(Mortal(k=K), *chunked, 2), expected)
         assert death.exists()

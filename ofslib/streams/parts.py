@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
-from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils import _safe_indexing
 
-from ofslib._dask import Dask, blocks_of, lying_together
+from ofslib._dask import Dask, alike, blocks_of, columns_of, lying_together
 from ofslib.kernels.selection import annealed
 from ofslib.streams.row_stream import kernel_csr
 from ofslib.streams.selector import LinearModel, Selector, labels_in
@@ -98,8 +98,11 @@ def fit_parts(model, parts: Sequence[tuple[Any, Any]], classes=None, scheduler=N
         If a parameter or the data are not allowed; the message names it and says what is.
     """
     for i, part in enumerate(parts):
-        if not (isinstance(part, tuple | list) and len(part) == 2):
+        if not isinstance(part, tuple | list):
             raise TypeError(f"parts[{i}] must be a pair (X, y), got {type(part).__name__}")
+        if len(part) != 2:
+            items = f"{len(part)} items: weights are not taken"
+            raise TypeError(f"parts[{i}] must be a pair (X, y), got {items}")
     return _fit(model, [[part] for part in parts], classes, scheduler or InTurn())
 
 
@@ -141,7 +144,8 @@ def fit_dask(model, X, y, n_parts: int | None = 1, classes=None):
     scheduler, blocks = Dask("fit_dask"), blocks_of(X, y)
     if n_parts is None:
         return _fit(model, lying_together(blocks), classes, scheduler)
-    if not isinstance(n_parts, Integral) or not 1 <= n_parts <= len(blocks):
+    wrong = isinstance(n_parts, bool) or not isinstance(n_parts, Integral)
+    if wrong or not 1 <= n_parts <= len(blocks):
         allowed = f"None or an int of 1 to {len(blocks)} (blocks)"
         raise ValueError(f"n_parts must be {allowed}, got {n_parts!r}")
     ends = [len(blocks) * i // n_parts for i in range(n_parts + 1)]
@@ -172,6 +176,11 @@ def _refuse_others(model, n_parts: int) -> None:
         raise ValueError(f"class_weight={model.class_weight!r}: give {{label: weight}}")
 
 
+def _refuse_empty(rows: Sequence[int]) -> None:
+    if not all(rows):
+        raise ValueError(f"parts: each needs a row, part {np.argmin(rows)} has none")
+
+
 # -------------------------------------------------- one part
 
 
@@ -179,23 +188,28 @@ def _learn_alone(learner, parts, classes, scheduler):
     """The learner goes from block to block."""
     (blocks,) = parts
     known, passes = {}, int(getattr(learner, "n_passes", 1))
+    rows = scheduler.get([scheduler.call(len, y) for _, y in blocks])
+    # Of the others X is read once: in learning.
+    empty = [block for block, n in zip(blocks, rows, strict=True) if not n]
+    columns = alike(scheduler.get([scheduler.call(columns_of, *block) for block in empty]))
+    _refuse_empty([sum(rows)])
     if is_classifier(learner):
         found = scheduler.get([scheduler.call(_distinct, y) for _, y in blocks])
         known["classes"] = _labels(learner, found, classes)
-    rows = scheduler.get([scheduler.call(len, y) for _, y in blocks])
     learner._n_rows_in_all = passes * sum(rows)
     for _ in range(passes):
         for block, n in zip(blocks, rows, strict=True):
             if n:
-                learner = scheduler.call(partial(_shown, **known), learner, *block)
+                learner = scheduler.call(partial(_shown, columns, **known), learner, *block)
     (learner,) = scheduler.get([learner])
     learner._end()
     del learner._n_rows_in_all
     return learner
 
 
-def _shown(learner, X, y, **known):
+def _shown(columns, learner, X, y, **known):
     """A learner that has seen these rows, too; the one that is given stays."""
+    alike([columns, columns_of(X, y)])
     return copy.deepcopy(learner).partial_fit(X, y, **known)
 
 
@@ -219,6 +233,8 @@ def _labels(learner, found: list[np.ndarray], classes) -> np.ndarray:
 def _learn_together(learner, parts, classes, scheduler):
     """All that is computed is a graph of pure functions: what is lost can be made again."""
     parts, known = scheduler.keep([scheduler.call(list, blocks) for blocks in parts]), {}
+    rows = np.array(scheduler.get([scheduler.call(_count, part) for part in parts]))
+    _refuse_empty(rows)
     heads = scheduler.get([scheduler.call(_head, part) for part in parts])
     if is_classifier(learner):
         found = scheduler.get([scheduler.call(_labels_of, part) for part in parts])
@@ -227,9 +243,6 @@ def _learn_together(learner, parts, classes, scheduler):
     Selector._read(learner, *heads[0], reset=True, **known)
     learner._begin(learner.n_features_in_)
     parts = scheduler.keep([scheduler.call(partial(_checked, learner, **known), p) for p in parts])
-    rows = np.array(scheduler.get([scheduler.call(_count, part) for part in parts]))
-    if not rows.all():
-        raise ValueError(f"parts: each needs a row, part {np.argmin(rows)} has none")
     rows *= int(learner.n_passes)
     mean = round(rows.mean())
     _plan(learner, mean, len(parts))
@@ -252,7 +265,7 @@ def _learn_together(learner, parts, classes, scheduler):
 
 def _head(blocks) -> tuple[Any, Any]:
     """The first row of a part."""
-    first = next((block for block in blocks if len(block[1])), blocks[0])
+    first = next(block for block in blocks if len(block[1]))
     return tuple(_safe_indexing(values, slice(1)) for values in first)
 
 
@@ -261,6 +274,8 @@ def _labels_of(blocks) -> np.ndarray:
 
 
 def _count(blocks) -> int:
+    """Rows of a part; ValueError if its blocks cannot be of the same rows."""
+    alike(columns_of(*block) for block in blocks)
     return sum(len(y) for _, y in blocks)
 
 
@@ -268,7 +283,6 @@ def _checked(learner, blocks, **known) -> list[tuple[Any, np.ndarray]]:
     """The rows as they are learned; sparse ones in the layout that kernels read, once for all."""
     learner, found = copy.copy(learner), []
     for X, y in blocks:
-        check_consistent_length(X, y)
         if len(y):
             X, y = learner._read(X, y, reset=False, **known)
             found.append((kernel_csr(X) if sp.issparse(X) else X, y))
