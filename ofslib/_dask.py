@@ -98,9 +98,9 @@ def alike(blocks: Iterable[Columns]) -> Columns:
 def lying_together(blocks: list[tuple[Any, Any]]) -> list[list[tuple[Any, Any]]]:
     """The blocks, computed, by the worker of the current client that holds their rows.
 
-    ValueError if there is no client.
+    ValueError if there is no client; the error of a block that cannot be computed.
     """
-    from dask import persist
+    from dask import compute, delayed, persist
     from distributed import default_client, wait
 
     try:
@@ -110,6 +110,9 @@ def lying_together(blocks: list[tuple[Any, Any]]) -> list[list[tuple[Any, Any]]]
     lying = persist(*(rows for rows, _ in blocks))
     wait(lying)
     holders, found = client.who_has(), {}
+    while lost := [rows for rows in lying if not holders.get(rows.key)]:
+        compute(*map(delayed(type), lost))  # once more, or raises why not; nothing large comes here
+        holders = client.who_has()
     for rows, (_, targets) in zip(lying, blocks, strict=True):
         found.setdefault(min(holders[rows.key]), []).append((rows, targets))
     return list(found.values())

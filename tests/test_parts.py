@@ -434,6 +434,28 @@ def processes():
         yield client
 
 
+def no_block():
+    raise OSError("no such block")
+
+
+def test_blocks_that_nobody_holds_are_computed_again_or_say_why(monkeypatch):
+    X, y = rows()
+    (*blocks, _), targets = lazily(cut(X, y, 300, 900))
+    who_has, asked = distributed.Client.who_has, []
+
+    def forgetful(client):
+        """As after the death of a worker."""
+        asked.append(client)
+        return who_has(client) if len(asked) > 1 else {}
+
+    with distributed.Client(processes=False, n_workers=1, dashboard_address=None):
+        with pytest.raises(OSError, match="no such block"):
+            fit_dask(SFSAClassifier(k=K), [*blocks, dask.delayed(no_block)()], targets, None)
+        monkeypatch.setattr(distributed.Client, "who_has", forgetful)
+        found = fit_dask(SFSAClassifier(k=K), blocks, targets[:2], None)
+    assert found.n_samples_seen_ == 900 and len(asked) == 2
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills")
 def test_rows_scattered_to_a_worker_that_dies_are_lost_and_dask_says_so():
