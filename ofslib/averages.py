@@ -734,6 +734,11 @@ class RunningAverages(Saved):
             Responses, in as many blocks; one array is cut as the other.
         dtype
             As in `RunningAverages`.
+
+        Raises
+        ------
+        ValueError
+            As `update`; and if a block has other columns than the others, or y another length.
         """
         dask, blocks = dask_for("from_dask"), blocks_of(X, y)
         learn, merge = dask.delayed(_averages_of), dask.delayed(_merged)
