@@ -342,6 +342,19 @@ def test_compare_has_one_row_for_a_cell_that_several_replicates_lack():
     assert list(cells["why"]) == ["lost"]
 
 
+@pytest.mark.parametrize(
+    ("published", "said"),
+    [
+        (PUBLISHED.rename(columns={"n": "m"}), r"\['m'\].* allowed .*'reading', 'n', 'method'"),
+        (PUBLISHED[["n", "method", "value", "note"]], "'metric'.*needed"),
+        (pd.concat([PUBLISHED, PUBLISHED.tail(2)]), "several numbers of n 300, method SGDT"),
+    ],
+)
+def test_a_published_number_is_of_one_cell(published, said):
+    with pytest.raises(ValueError, match=said):
+        compare(results_of(CELLS), published, SETTINGS)
+
+
 def test_compare_survives_a_file(tmp_path):
     for n in (100, 200):
         part = results_of({key: v for key, v in CELLS.items() if key[1] == n})

@@ -276,11 +276,27 @@ def beside_paper(
     """
     paper = published.rename(columns={"value": "paper", "note": "paper_note"})
     on = [c for c in paper if c in key]
+    _check_cells(published, on, key)
     table = table.merge(paper[[*on, "paper", "paper_note"]], "left", on)
     table["why"] = [_why_not(r) for r in table.itertuples()]
     lost = ["no_value"] if (table["no_value"] > 0).any() else []
     columns = [*key, "ours", "se", "median", "replicates", "runs", "empty", *lost, "paper"]
     return _judged(table, weak or {})[[*columns, "verdict", "strict", "why"]]
+
+
+def _check_cells(published: pd.DataFrame, on: Sequence[str], key: Sequence[str]) -> None:
+    """Raise ValueError if numbers do not say of which cell they are, or several are of one."""
+    needed = {"method", "metric", "value", "note"}
+    wrong = [*needed.difference(published), *published.columns.difference([*on, "value", "note"])]
+    if wrong:
+        raise ValueError(
+            f"published: {wrong} are wrong or missing; needed are {sorted(needed)}, and allowed "
+            f"{[*key, 'value', 'note']}"
+        )
+    twice = published.loc[published.duplicated(on), on]
+    if len(twice):
+        cell = ", ".join(f"{axis} {value}" for axis, value in twice.iloc[0].items())
+        raise ValueError(f"published: several numbers of {cell}")
 
 
 def _why_not(cell) -> str:
