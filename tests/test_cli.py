@@ -626,7 +626,7 @@ def test_papers_are_listed_in_a_checkout_only(ofs, monkeypatch):
 
 def test_papers_knows_a_method_that_stands_beside_the_snakefile(ofs, folder, monkeypatch):
     """As docs/extending.md says; the folder of a console script is not where it is called."""
-    for part in ("Snakefile", "notebooks", "ofslib", "workflow", "docs"):
+    for part in ("Snakefile", "notebooks", "ofslib", "workflow", "docs", "benchmarks"):
         (folder / part).symlink_to(ROOT / part)
     shutil.copytree(ROOT / "config", folder / "config")
     own = "mine: {class: my_own_method:Mine, entries: [sfsa_table_1]}"

@@ -278,7 +278,7 @@ def test_a_notebook_without_results_says_in_one_line_what_makes_them(notebook, b
 @pytest.fixture
 def bare(tmp_path, monkeypatch):
     """A checkout in which nothing was run."""
-    for folder in ("workflow/schemas", "notebooks", "config"):
+    for folder in ("workflow/schemas", "notebooks", "config", "benchmarks"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     monkeypatch.chdir(tmp_path)
     return project.load()

@@ -173,7 +173,32 @@ def test_a_wrong_change_is_refused_too(write):
         ("data/beta", {"by": "n", "100": 1}, "beta"),
         ("time", "plian", "plian"),
         ("at_scale", {"smal": {"n": [100]}}, "smal"),
-        ("at_scale", {"small": {"m": [100]}}, "'m' is no axis"),
+        ("at_scale", {"small": {"m": [100]}}, "at_scale: 'm' is none of the axes ['n', 'reading']"),
+        ("at_scale", {"small": {"n": [1001]}}, "at_scale: n=1001 is none of 100, 200"),
+        ("at_scale", {"small": {"n": ["100"]}}, "at_scale: n='100' is none of 100, 200"),
+        ("unavailable", {"m": {"100": "lost"}}, "unavailable: 'm' is none of the axes"),
+        ("unavailable", {"n": {"100": "lost"}}, "unavailable: n='100' is none of 100, 200"),
+        ("weak_baselines", {"SFSAA": "why"}, "weak_baselines: 'SFSAA' is none of the methods"),
+        ("time_claims", [{"says": "x", "fast": "SGTD", "than": ["SFSA"]}], "time_claims: 'SGTD'"),
+        ("time_claims", [{"says": "x", "grows": ["SFSA", "SGTD"]}], "time_claims: 'SGTD'"),
+        ("grid", {"n": []}, "one.grid.n: []"),
+        ("sweep", {"mu": []}, "one.sweep.mu: []"),
+        ("only", {"n": []}, "one.only.n: []"),
+        ("tune", {"score": "online", "at": {}, "grid": {"mu": []}}, "one.tune.grid.mu: []"),
+        (
+            "tune",
+            {"score": "online", "at": {}, "grid": {"learning_rte": [1]}},
+            "tune.grid: no method has 'learning_rte', only ['",
+        ),
+        ("readings/plain/tune", {"grid": {"learning_rte": [1]}}, "tune.grid: no method has"),
+        ("data/beta", {"by": "n", 100: 1, 200: 1, 300: 1}, "by: n: n=300 is none of 100, 200"),
+        ("methods/SFSA/mu", {"by": "reading", "plain": 1, "plian": 2}, "reading='plian' is none"),
+        ("parameters", {"measured": "rows.csv"}, "there is no rows.csv"),
+        (
+            "study",
+            {"function": "ofslib.reproduction.studies.shapes:shap"},
+            "its functions are ['shape'], not 'shap'",
+        ),
         ("at_scale", {"small": {"methods": ["other"]}}, "no method 'other'"),
         ("results", "two", "two"),
         ("notebook", "recovery_tabel", "recovery_tabel"),
@@ -200,6 +225,46 @@ def test_wrong_entry_names_file_entry_and_key(write, place, value, key):
     with pytest.raises(ConfigurationError) as error:
         use(root)
     assert [n for n in ("tiny.yaml", "one", key) if n not in str(error.value)] == []
+
+
+def test_what_other_entries_and_users_share_is_no_slip(write):
+    """What a method of several entries is `by` n; the parameters of classes that are not ours."""
+    mine = {"class": "sklearn.linear_model:SGDRegressor", "entries": ["one", "two"]}
+    mine |= {"eta0": {"by": "n", 100: 1, 200: 1, 300: 1}}
+    tuned = TABLE | {"tune": {"score": "online", "at": {}, "grid": {"eta0": [1]}}}
+    entries = {"one": tuned, "two": TABLE | {"grid": {"n": [300]}}}
+    assert len(use(write(entries, methods={"mine": mine})).entries) == 2
+    with pytest.raises(ConfigurationError, match="one: by: n: n=400 is none of 100, 200, 300"):
+        use(write(entries, methods={"mine": mine | {"eta0": mine["eta0"] | {400: 1}}}))
+
+
+def test_values_that_are_numbers_may_be_unavailable(write):
+    settings = settings_of(write({"one": TABLE | {"unavailable": {"n": {200: "lost"}}}}))
+    assert [s.skipped for s in settings] == ["", "lost"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("m,method,metric,value,note\n100,SFSA,DR,1,\n", "'m' is wrong or missing"),
+        ("n,method,value,note\n100,SFSA,1,\n", "'metric' is wrong or missing"),
+        ("n,metric,value,note\n100,DR,1,\n", "'method' is wrong or missing"),
+        (
+            "n,method,metric,value,note\n100,SFSA,DR,1,\n100,SFSA,DR,2,x\n",
+            "2 lines are of the cell 100, SFSA, DR",
+        ),
+    ],
+)
+def test_printed_numbers_say_of_which_cell_they_are(write, text, said):
+    root = write({"one": TABLE | {"published": "mine"}})
+    file = root / "config/published/mine.csv"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigurationError) as error:
+        project.load(root)
+    assert "tiny.yaml, one: config/published/mine.csv: " in str(error.value)
+    assert said in str(error.value)
+    file.write_text("n,method,metric,value,note\n100,SFSA,DR,1,\n", encoding="utf-8-sig")
+    project.load(root)
 
 
 LABELS = [

@@ -161,7 +161,7 @@ def test_a_scale_that_is_not_the_papers_is_said(work, page):
 
 def test_each_table_is_judged_at_the_scale_at_which_it_was_made(work, tmp_path):
     """Figures of two scales in one folder: as a run that goes from one to the other leaves them."""
-    for name in ("config", "figures", "workflow", "notebooks", "docs"):
+    for name in ("config", "figures", "workflow", "notebooks", "docs", "benchmarks"):
         ignored = shutil.ignore_patterns("*.pdf", "*.tex")
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
     file = tmp_path / "figures/PROVENANCE.json"

@@ -41,7 +41,7 @@ def test_every_entry_with_published_numbers_is_in_the_list():
 
 def test_the_committed_tables_are_judged_by_the_rule(tmp_path):
     """Judging them anew changes no file."""
-    for name in ("config", "figures", "workflow", "notebooks"):
+    for name in ("config", "figures", "workflow", "notebooks", "benchmarks"):
         shutil.copytree(
             ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.svg", "*.pdf")
         )
@@ -53,7 +53,7 @@ def test_the_committed_tables_are_judged_by_the_rule(tmp_path):
 
 def test_the_command_judges_the_figures_of_the_committed_scale(tmp_path, monkeypatch, capsys):
     """Not those of the usual scale, which stand in a folder of their own."""
-    for name in ("config", "figures", "workflow", "notebooks"):
+    for name in ("config", "figures", "workflow", "notebooks", "benchmarks"):
         shutil.copytree(
             ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.svg", "*.pdf")
         )

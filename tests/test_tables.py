@@ -244,6 +244,50 @@ def test_models_that_select_nothing_are_counted_and_shown():
     assert tables.tally(table, ["metric"])["select nothing"].tolist() == [1, 1]
 
 
+LOST = [([53, 54, NAN], "agrees"), ([53, NAN, NAN, 54], "not comparable")]
+LOST += [([53, 54, *[NAN] * 18], "not comparable"), ([90, 90, *[NAN] * 18], "not comparable")]
+
+
+@pytest.mark.parametrize(("values", "word"), LOST)
+def test_runs_without_a_value_are_counted_and_a_few_values_are_no_verdict(values, word):
+    results = results_of({("plain", 100, "SGDT", "DR"): values}).astype({"note": object})
+    results.loc[results["value"].isna(), "note"] = "DR is not finite (nan)"
+    (row,) = compare(results, PUBLISHED, SETTINGS.head(1)).to_dict("records")
+    lost = f"{np.isnan(values).sum()} of {len(values)} runs without a value"
+    assert row["verdict"] == word and row["why"].endswith(lost)
+    assert (row["strict"] == "not comparable") == (word == "not comparable")
+    assert tables.reason(row["why"]) == "runs without a value"
+    assert row["no_value"] + row["replicates"] == len(values)
+
+
+def test_no_column_counts_runs_without_a_value_where_each_has_one():
+    assert "no_value" not in compared()
+
+
+def test_what_is_judged_anew_is_told_once():
+    results = results_of({("plain", 100, "mine", "DR"): [0, 3, 5, NAN, NAN, NAN]})
+    results["empty"] = np.where(results["value"] == 0, 1, np.nan)
+    first = compare(results, PUBLISHED, SETTINGS.head(1))
+    assert first["why"].tolist() == [
+        "not in the paper's table; 3 of 6 runs without a value; 1 of 3 runs select nothing"
+    ]
+    again = first.drop(columns="paper").assign(note=first["why"], skipped="")
+    again = tables.beside_paper(again, PUBLISHED, ["reading", "n", "method", "metric"])
+    pd.testing.assert_frame_equal(again, first)
+
+
+def test_of_a_sweep_a_point_that_lost_runs_is_not_chosen():
+    points = {0.1: [99.0, 99.0, *[NAN] * 18], 0.2: [60.0, 70.0] * 10}
+    parts = [
+        results_of({("plain", 100, "SGDT", "DR"): values}).assign(rate=rate)
+        for rate, values in points.items()
+    ]
+    (row,) = compare(pd.concat(parts), PUBLISHED, SETTINGS.head(1)).to_dict("records")
+    assert (row["ours"], row["replicates"], row["verdict"]) == (65, 20, "better")
+    (row,) = compare(parts[0], PUBLISHED, SETTINGS.head(1)).to_dict("records")
+    assert (row["ours"], row["no_value"], row["verdict"]) == (99, 18, "not comparable")
+
+
 def test_wrong_pairs_tell_how_sharp_a_table_is():
     """A and B may be exchanged, C not: of the six wrong pairs two agree."""
     results = results_of(
@@ -268,6 +312,8 @@ def test_wrong_pairs_tell_how_sharp_a_table_is():
         ("not fetched (offline)", "not to be had"),
         ("one run; 1 of 1 runs select nothing", "one run"),
         ("2 of 3 runs select nothing", "runs that select nothing"),
+        ("not in the paper's table; 2 of 3 runs without a value", "our own method"),
+        ("RMSE is not finite (inf); 2 of 3 runs without a value", "runs without a value"),
         ("", ""),
         (NAN, ""),
     ],
@@ -294,6 +340,19 @@ def test_compare_has_one_row_for_a_cell_that_several_replicates_lack():
     settings = pd.DataFrame({"n": [1], "skipped": [""]})
     cells = compare(pd.DataFrame(lost).assign(value=np.nan, empty=np.nan), PUBLISHED, settings)
     assert list(cells["why"]) == ["lost"]
+
+
+@pytest.mark.parametrize(
+    ("published", "said"),
+    [
+        (PUBLISHED.rename(columns={"n": "m"}), r"\['m'\].* allowed .*'reading', 'n', 'method'"),
+        (PUBLISHED[["n", "method", "value", "note"]], "'metric'.*needed"),
+        (pd.concat([PUBLISHED, PUBLISHED.tail(2)]), "several numbers of n 300, method SGDT"),
+    ],
+)
+def test_a_published_number_is_of_one_cell(published, said):
+    with pytest.raises(ValueError, match=said):
+        compare(results_of(CELLS), published, SETTINGS)
 
 
 def test_compare_survives_a_file(tmp_path):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
-from ofslib.reproduction.sources import home, is_no_class
+from ofslib.reproduction.sources import PACKAGE, home, is_no_class
 from ofslib.simulate import DESIGNS, check_kinds
 
 # What is left of an entry's keys, if it does not give them.
@@ -150,6 +150,14 @@ class Entry:
         return [point for grid in grids for point in _multiplied(grid)]
 
     @cached_property
+    def values(self) -> dict[str, list]:
+        """Its axes, and the values that each has."""
+        values = {"reading": [*self.spec["readings"]]} if self.spec["readings"] else {}
+        for axis, value in (pair for point in self.points for pair in point.items()):
+            values.setdefault(axis, []).append(value)
+        return values
+
+    @cached_property
     def to_run(self) -> list[Setting]:
         """What this scale runs, each with one file of results.
 
@@ -275,16 +283,28 @@ class Entry:
         spec = self.spec
         if spec["time"] and spec["time"] not in spec["readings"]:
             raise ConfigurationError(f"time={spec['time']!r} is no reading")
-        axes = {*spec["sweep"], *(axis for point in self.points for axis in point)}
-        axes |= {"reading"} if spec["readings"] else set()
-        for name in {*spec["at_scale"]} - CHANGED_AT_SCALE | {*spec["unavailable"]}:
-            if name not in axes:
-                raise ConfigurationError(f"at_scale, unavailable: {name!r} is no axis, nor swept")
+        run = {axis: v for axis, v in spec["at_scale"].items() if axis not in CHANGED_AT_SCALE}
+        check_values("at_scale", run, self.values | spec["sweep"])
+        check_values("unavailable", spec["unavailable"], self.values)
         for label in {*spec["at_scale"].get("methods", [])} - spec["methods"].keys():
             raise ConfigurationError(f"at_scale: there is no method {label!r}")
         for reading, change in spec["readings"].items():
             for label in change.get("methods", {}).keys() - spec["methods"].keys():
                 raise ConfigurationError(f"reading {reading!r} changes no method {label!r}")
+        self._check_homes()
+        self._check_tuned()
+        names = Counter(setting.name for setting in self.settings)
+        for name, count in names.items():
+            if count > 1:
+                raise ConfigurationError(f"grid has {count} points that are called {name!r}")
+        for setting in self.settings:
+            self._check_data(setting)
+            if not setting.skipped and setting.spec["replicates"] < 1:
+                raise ConfigurationError(f"replicates of {setting.name!r} must be at least 1")
+
+    def _check_homes(self) -> None:
+        """Raise ConfigurationError if a class or function is not where it is said to be."""
+        spec = self.spec
         named = {label: method["class"] for label, method in spec["methods"].items()}
         if spec["study"]:
             named["study"] = spec["study"]["function"]
@@ -295,14 +315,25 @@ class Entry:
                 raise ConfigurationError(f"{label}: {error}") from error
             if label in spec["methods"] and is_no_class(name):
                 raise ConfigurationError(f"{label}: {name!r} is no class, and a method must be one")
-        names = Counter(setting.name for setting in self.settings)
-        for name, count in names.items():
-            if count > 1:
-                raise ConfigurationError(f"grid has {count} points that are called {name!r}")
-        for setting in self.settings:
-            self._check_data(setting)
-            if not setting.skipped and setting.spec["replicates"] < 1:
-                raise ConfigurationError(f"replicates of {setting.name!r} must be at least 1")
+        if spec["study"]:
+            _check_function(spec["study"]["function"])
+
+    def _check_tuned(self) -> None:
+        """Raise ConfigurationError if a tuning grid names a parameter that no method has.
+
+        Only where all are of ofslib: of others the parameters may stand anywhere.
+        """
+        tunes = [self.spec["tune"], *(r.get("tune", {}) for r in self.spec["readings"].values())]
+        tuned = {name for tune in tunes for name in tune.get("grid", {})}
+        classes = {method["class"] for method in self.spec["methods"].values()}
+        if not tuned or any(":" in name for name in classes):
+            return
+        files = {*map(home, classes), *(PACKAGE / "streams").glob("*.py")}  # of the base classes
+        text = "".join(file.read_text(encoding="utf-8") for file in files)
+        known = sorted(set(re.findall(r"^    (\w+): .* = (?:param\(|STEP$)", text, re.M)))
+        for name in sorted(tuned):
+            if name not in known:
+                raise ConfigurationError(f"tune.grid: no method has {name!r}, only {known}")
 
     def _check_data(self, setting: Setting) -> None:
         data, axes = setting.spec["data"], setting.spec["axes"]
@@ -315,7 +346,7 @@ class Entry:
                 raise ConfigurationError(f"{key} needs data with `simulate` one of {able}")
         parameters = {f.name for f in fields(design)} if design else set()
         known = {"simulate", "n", "averages", *parameters} if design else {"dataset", "k", *RULE}
-        used = {axis for value in _values(self.spec) if (axis := _axis(value))}
+        used = {axis for value in mappings(self.spec) if (axis := _axis(value))}
         for key in data.keys() - known - (axes.keys() & used):
             raise ConfigurationError(f"{key!r} is no part of the data, and nothing is `by` it")
         if "split" in data:
@@ -329,6 +360,26 @@ class Entry:
                 design(**{key: data[key] for key in parameters & data.keys()})
             except (TypeError, ValueError) as error:
                 raise ConfigurationError(f"data: {error}") from error
+
+
+def check_values(key: str, asked: Mapping[str, Iterable], values: Mapping[str, list]) -> None:
+    """Raise ConfigurationError if `key` names what is no axis, or no value of one."""
+    for axis, chosen in asked.items():
+        if axis not in values:
+            raise ConfigurationError(f"{key}: {axis!r} is none of the axes {sorted(values)}")
+        for value in chosen:
+            if value not in values[axis]:
+                able = ", ".join(dict.fromkeys(map(repr, values[axis])))
+                raise ConfigurationError(f"{key}: {axis}={value!r} is none of {able}")
+
+
+def _check_function(name: str) -> None:
+    """Raise ConfigurationError if a study is not in its module, as far as its source tells."""
+    file, function = home(name), name.rpartition(":")[2]
+    text = file.read_text(encoding="utf-8") if file.suffix == ".py" else function
+    if not re.search(rf"\b{function}\b|import \*|__getattr__", text):
+        able = re.findall(r"^def ([A-Za-z]\w*)", text, re.M)
+        raise ConfigurationError(f"study: {name!r}: its functions are {able}, not {function!r}")
 
 
 def _stream(spec: dict[str, Any]) -> str:
@@ -454,12 +505,12 @@ def _axis(value: Any) -> str | None:
     return name if isinstance(name, str) and len(value) == 1 else None
 
 
-def _values(spec: Any) -> Iterator[dict[str, Any]]:
+def mappings(spec: Any) -> Iterator[dict[str, Any]]:
     """All dicts within a specification."""
     if isinstance(spec, dict):
         yield spec
         for inner in spec.values():
-            yield from _values(inner)
+            yield from mappings(inner)
 
 
 def _slug(values: Iterable[Any]) -> str:

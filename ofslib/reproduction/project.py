@@ -3,8 +3,12 @@
 The Snakefile and the notebooks both read the project through this module, which imports no numba.
 """
 
+import csv
+import io
 import math
 import os
+import re
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -14,7 +18,14 @@ import jsonschema
 import yaml
 
 from ofslib.datasets.registry import read_rows
-from ofslib.reproduction.entries import DEFAULTS, ConfigurationError, Entry, Setting
+from ofslib.reproduction.entries import (
+    DEFAULTS,
+    ConfigurationError,
+    Entry,
+    Setting,
+    check_values,
+    mappings,
+)
 from ofslib.reproduction.sources import home, sources
 
 __all__ = ["ConfigurationError", "Entry", "NotMade", "Project", "Setting", "find_root", "load"]
@@ -315,11 +326,12 @@ def _read(root: Path, file: str, schema: str) -> dict[str, Any]:
 def _check_plain(value: Any, file: str, place: str) -> None:
     """Raise ConfigurationError at what YAML makes of a word that was meant as one.
 
-    The keys beside `by` are values of an axis, and may be numbers.
+    The keys beside `by`, and those of `unavailable`, are values of an axis, and may be numbers.
     """
     if isinstance(value, dict):
+        of_axis = "by" in value or re.search(r"^\w+\.unavailable\.\w+$", place)
         for key, inner in value.items():
-            if not (isinstance(key, str) or "by" in value):
+            if not (isinstance(key, str) or of_axis):
                 raise ConfigurationError(
                     f"{file}, {place or 'top level'}: the name {key!r} is no text: YAML reads "
                     "numbers, dates, null, yes, no, on and off as something else; put it in quotes"
@@ -363,11 +375,15 @@ def _check_entry(project: Project, name: str) -> None:
         able = sorted(known for known, s in specs.items() if s["methods"] or s["study"])
         if entry.spec["results"] not in able:
             raise ConfigurationError(f"results={entry.spec['results']!r} is none of {able}")
-    for file in (project.notebook(name), project.published(name)):
-        if file and not (project.root / file).is_file():
+    measured = entry.spec["parameters"].get("measured")
+    for file in (project.notebook(name), project.published(name), measured):
+        if isinstance(file, str) and not (project.root / file).is_file():
             raise ConfigurationError(f"there is no {file}")
     entry.check()
-    _check_only(project, name)
+    _check_axes(project, name)
+    _check_methods(project, name)
+    if project.published(name):
+        _check_published(project, name)
     for setting in entry.settings:
         if setting.dataset:
             _check_rows(setting, project.row(setting.dataset))
@@ -386,14 +402,57 @@ def _check_rows(setting: Setting, row: dict[str, Any]) -> None:
         )
 
 
-def _check_only(project: Project, name: str) -> None:
-    points = [setting.spec["axes"] for setting in project.source(name).settings]
-    axes = {axis for point in points for axis in point}
-    for axis, values in project.entries[name].spec["only"].items():
-        if axis not in axes:
-            raise ConfigurationError(f"only: {axis!r} is none of the axes {sorted(axes)}")
-        known = [point[axis] for point in points if axis in point]
-        for value in values:
-            if value not in known:
-                able = ", ".join(dict.fromkeys(map(repr, known)))
-                raise ConfigurationError(f"only: {axis}={value!r} is none of {able}")
+def _check_axes(project: Project, name: str) -> None:
+    """Raise ConfigurationError at a value that no axis has, in `only` or beside a `by`.
+
+    Entries share what is `by` an axis: what it says of a value that another entry has is no slip.
+    """
+    spec = project.entries[name].spec
+    check_values("only", spec["only"], project.source(name).values)
+    for parts in mappings({key: part for key, part in spec.items() if key != "parameters"}):
+        # A method or a study may have a parameter of this name.
+        if "by" in parts and not parts.keys() & {"class", "function"}:
+            axis, others = parts["by"], project.entries.values()
+            values = {axis: [v for other in others for v in other.values.get(axis, ())]}
+            check_values(f"by: {axis}", {axis: parts.keys() - {"by"}}, values)
+
+
+def _check_methods(project: Project, name: str) -> None:
+    """Raise ConfigurationError if something is said of a method that is not shown.
+
+    The methods of a study are known to its function only.
+    """
+    spec, source = project.entries[name].spec, project.source(name).spec
+    said = {"weak_baselines": [*spec["weak_baselines"]], "time_claims": []}
+    for claim in spec["time_claims"]:
+        named = [one for key in ("than", "grows", "constant") for one in claim.get(key, [])]
+        said["time_claims"] += [*named, claim.get("fast", named[0])]
+    for key, labels in said.items():
+        for label in [] if source["study"] else labels:
+            if label not in source["methods"]:
+                able = sorted(source["methods"])
+                raise ConfigurationError(f"{key}: {label!r} is none of the methods {able}")
+
+
+def _check_published(project: Project, name: str) -> None:
+    """Raise ConfigurationError if printed numbers do not say, once each, of which cell they are."""
+    file, source = project.published(name), project.source(name)
+    try:
+        text = (project.root / file).read_text("utf-8-sig")
+        table = csv.DictReader(io.StringIO(text, newline=""))
+        rows, columns = list(table), table.fieldnames or []
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ConfigurationError(f"{file}: {error}") from error
+    # A table of data sets has no methods.
+    needed = [*([] if source.spec["study"] else ["method"]), "metric", "value", "note"]
+    able = [*source.values, "method", "metric", "value", "note"]
+    if wrong := [c for c in needed if c not in columns] + [c for c in columns if c not in able]:
+        raise ConfigurationError(
+            f"{file}: the columns are {columns}, where {wrong[0]!r} is wrong or missing; needed "
+            f"are {needed}, and allowed {able}"
+        )
+    names = [c for c in columns if c not in ("value", "note")]
+    cells = Counter(", ".join(row[c] or "" for c in names) for row in rows)
+    for cell, count in cells.items():
+        if count > 1:
+            raise ConfigurationError(f"{file}: {count} lines are of the cell {cell}")

@@ -1,6 +1,6 @@
 """Results beside the published numbers, as tables."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ TOLERANCE |= {"accuracy": (2.0, False), "R2": (0.02, False)}
 # What the note of a run says that found nothing at any height, or did not get so far.
 NOT_FOUND = "not found in|^not reached$"
 LOWER_IS_BETTER = {"RMSE", "time_s"}
-SUMMARY = ("ours", "sd", "median", "replicates", "se")
+SUMMARY = ("ours", "sd", "median", "replicates", "se", "no_value")
 # How much farther 2, 3, ... numbers lie from the median of all than from their own (Croux and
 # Rousseeuw 1992)
 _FEW = np.array([1.196, 1.495, 1.363, 1.206, 1.2, 1.14, 1.129, 1.107])
@@ -31,10 +31,12 @@ RULE = (
     "or if it rests on one run. Else it agrees if it differs by no more than the tolerance, and is "
     "better (+) or worse (-) if by more; the reason says where it is better because the paper's "
     "baseline is weaker than a correct one. Without a number on either side, or for times, "
-    "which belong to a machine, it is not comparable (?). The stricter verdict (column strict) "
+    "which belong to a machine, or if half of our runs or more have no value, it is not comparable "
+    "(?); of fewer such runs the reason says how many. The stricter verdict (column strict) "
     "asks the same of two standard errors alone, and allows for the rounding of the printed digits."
 )
 
+_NO_VALUE = "runs without a value"
 # How a reason begins -> its kind.
 _WEAK = "weaker baseline"
 _REASONS = {
@@ -104,7 +106,7 @@ def summarise(results: pd.DataFrame) -> pd.DataFrame:
     The standard error is that of the mean, for times that of the median.
     """
     results = results[results["value"].notna()]
-    by = [c for c in results if c not in ("experiment", "replicate", "value", "note", "empty")]
+    by = _what_is_repeated(results)
     median = results.groupby(by, dropna=False, sort=False)["value"].transform("median")
     results = results.assign(away=(results["value"] - median).abs())
     shown = {"ours": "mean", "sd": "std", "median": "median", "replicates": "count"}
@@ -113,6 +115,17 @@ def summarise(results: pd.DataFrame) -> pd.DataFrame:
     of_median = median_error(table.pop("away"), table["replicates"])
     of_mean = table["sd"] / np.sqrt(table["replicates"])
     return table.assign(se=np.where(table.get("metric") == "time_s", of_median, of_mean))
+
+
+def _what_is_repeated(results: pd.DataFrame) -> list[str]:
+    """The columns that are equal in all replicates of a cell, at one point of a sweep."""
+    return [c for c in results if c not in ("experiment", "replicate", "value", "note", "empty")]
+
+
+def _without_value(results: pd.DataFrame) -> pd.Series:
+    """How many replicates of what each row repeats have no value."""
+    lost, by = results["value"].isna(), _what_is_repeated(results)
+    return lost.groupby([results[c] for c in by], dropna=False).transform("sum")
 
 
 def median_error(distance: Any, n: Any) -> np.ndarray:
@@ -127,11 +140,14 @@ def median_error(distance: Any, n: Any) -> np.ndarray:
 
 
 def best_of_sweep(summary: pd.DataFrame, cell: Sequence[str]) -> pd.DataFrame:
-    """Of the points of a sweep the one with the best mean, in each cell that `cell` names."""
+    """Of the points of a sweep the one with the best mean, in each cell that `cell` names.
+
+    Of those whose runs have a value the most: a mean of the few that did not diverge says little.
+    """
     if set(summary) <= {*cell, *SUMMARY}:
         return summary
     worse = summary["ours"].where(summary["metric"].isin(LOWER_IS_BETTER), -summary["ours"])
-    ranked = summary.assign(worse=worse).sort_values("worse", kind="stable")
+    ranked = summary.assign(worse=worse).sort_values(["no_value", "worse"], kind="stable")
     return ranked.drop_duplicates(list(cell)).sort_index()[list(summary)]
 
 
@@ -227,11 +243,13 @@ def compare(
     DataFrame
         Axes, method, metric; ours, se (of the mean; of a time, of the median), median and number
         of replicates; `runs`, the paper's;
-        `empty`, how many of ours select nothing; paper, verdict, strict, why.
+        `empty`, how many of ours select nothing; `no_value`, how many have no value, if any has
+        none; paper, verdict, strict, why.
     """
     axes = [c for c in table if c not in ("skipped", "runs", "method", "metric")]
     key = [*axes, "method", "metric"]
     missing = results[results["value"].isna()]
+    results = results.assign(no_value=_without_value(results))
     best = best_of_sweep(summarise(results), [c for c in key if c in results])
     empty = results[results["empty"] == 1].reindex(columns=key).value_counts(dropna=False)
     empty = empty.rename("empty").reset_index()
@@ -253,15 +271,32 @@ def beside_paper(
 ) -> pd.DataFrame:
     """The last step of `compare`: our cells, which `key` names, with the paper's and the verdicts.
 
-    `table` has the columns of `cells`, ours, se, median, replicates, empty, and note, why a value
-    is missing.
+    `table` has the columns of `cells`, ours, se, median, replicates, empty, no_value, and note, why
+    a value is missing.
     """
     paper = published.rename(columns={"value": "paper", "note": "paper_note"})
     on = [c for c in paper if c in key]
+    _check_cells(published, on, key)
     table = table.merge(paper[[*on, "paper", "paper_note"]], "left", on)
     table["why"] = [_why_not(r) for r in table.itertuples()]
-    columns = [*key, "ours", "se", "median", "replicates", "runs", "empty", "paper"]
+    lost = ["no_value"] if (table["no_value"] > 0).any() else []
+    columns = [*key, "ours", "se", "median", "replicates", "runs", "empty", *lost, "paper"]
     return _judged(table, weak or {})[[*columns, "verdict", "strict", "why"]]
+
+
+def _check_cells(published: pd.DataFrame, on: Sequence[str], key: Sequence[str]) -> None:
+    """Raise ValueError if numbers do not say of which cell they are, or several are of one."""
+    needed = {"method", "metric", "value", "note"}
+    wrong = [*needed.difference(published), *published.columns.difference([*on, "value", "note"])]
+    if wrong:
+        raise ValueError(
+            f"published: {wrong} are wrong or missing; needed are {sorted(needed)}, and allowed "
+            f"{[*key, 'value', 'note']}"
+        )
+    twice = published.loc[published.duplicated(on), on]
+    if len(twice):
+        cell = ", ".join(f"{axis} {value}" for axis, value in twice.iloc[0].items())
+        raise ValueError(f"published: several numbers of {cell}")
 
 
 def _why_not(cell) -> str:
@@ -282,17 +317,28 @@ def _judged(table: pd.DataFrame, weak: Mapping[str, str]) -> pd.DataFrame:
         known = r.metric, r.ours, sd, r.replicates, r.paper, r.runs
         word = verdict(*known)
         strict = strict_verdict(*known, step.get(r.metric, 0.0))
+        if r.no_value >= r.replicates:
+            word = strict = NO_VERDICT
         why = [r.why] if word == NO_VERDICT else []
         if word == "better" and r.method in weak:
             why = [f"{_WEAK}: {weak[r.method]}"]
         if word == "unresolved":
             noise = two_errors(sd, r.replicates, r.runs)
             why = ["one run" if np.isnan(noise) else f"two standard errors are {noise:.3g}"]
-        if r.empty > 0:
-            why += [f"{r.empty:.0f} of {r.replicates:.0f} runs select nothing"]
+        # What is judged anew may say so already.
+        why += [said for said in _counted(r) if said not in "; ".join(why)]
         words.append((word, strict, "; ".join(why)))
     words = pd.DataFrame(words, index=table.index, columns=["verdict", "strict", "why"])
     return table.assign(**words)
+
+
+def _counted(cell) -> Iterator[str]:
+    """How many runs of a cell tell less than the others."""
+    if cell.no_value > 0:
+        runs = cell.replicates + cell.no_value
+        yield f"{cell.no_value:.0f} of {runs:.0f} {_NO_VALUE}"
+    if cell.empty > 0:
+        yield f"{cell.empty:.0f} of {cell.replicates:.0f} runs select nothing"
 
 
 def _printed_step(table: pd.DataFrame) -> dict[str, float]:
@@ -339,9 +385,12 @@ def reason(why: Any) -> str:
     """The kind of the reason for a verdict; none for none."""
     if not isinstance(why, str) or not why:
         return ""
-    if why[0].isdigit():
-        return "runs that select nothing"
-    return next((k for start, k in _REASONS.items() if why.startswith(start)), "not to be had")
+    for start, kind in _REASONS.items():
+        if why.startswith(start):
+            return kind
+    if _NO_VALUE in why:
+        return _NO_VALUE
+    return "runs that select nothing" if why[0].isdigit() else "not to be had"
 
 
 def sharpness(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -352,8 +401,7 @@ def sharpness(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     Columns: `by`, wrong pairs, agreeing (how many of these).
     """
     axes = [c for c in table.columns[: table.columns.get_loc("method")]]
-    known = table.dropna(subset=["ours", "paper"])
-    known = known[known["metric"].isin(TOLERANCE)]
+    known = table[table["verdict"] != NO_VERDICT]
     known = known.assign(sd=known["se"] * np.sqrt(known["replicates"]))
     pairs = known.merge(known, on=[*axes, "metric"], suffixes=("", "_other"))
     pairs = pairs[pairs["method"] != pairs["method_other"]]
