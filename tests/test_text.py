@@ -22,6 +22,7 @@ from fuzz_text import assert_exact, random_doubles
 from ofslib import _files, datasets
 from ofslib.datasets import stream as stream_module
 from ofslib.datasets import text as text_module
+from ofslib.datasets.packed import open_text
 from ofslib.kernels.text import PADDING, RIGHT, digest, parse_rows
 
 
@@ -188,6 +189,65 @@ def test_texts_that_are_packed(tmp_path, end, pack):
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(datasets.CorruptFile, match=r"a\.svm\..*expected a whole file"):
         list(datasets.open_stream(path, cache=False))
+
+
+STREAMS = [("bz2", bz2.compress), ("xz", lzma.compress), ("gz", gzip.compress)]
+DAMAGED = {  # what follows the first stream -> that, damaged
+    "its first bit": lambda more: bytes([more[0] ^ 1]) + more[1:],
+    "a bit in its middle": lambda more: (
+        more[: len(more) // 2] + bytes([more[len(more) // 2] ^ 1]) + more[len(more) // 2 + 1 :]
+    ),
+    "its first bytes only": lambda more: more[:2],
+    "its last byte": lambda more: more[:-1],
+    "garbage behind": lambda more: more + b"garbage",
+    "a text that is not packed": lambda more: b"1 1:2\n" * 1000,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+@pytest.mark.parametrize("end, pack", STREAMS)
+def test_a_damaged_later_stream_is_no_end_of_the_file(tmp_path, end, pack, damage):
+    path = tmp_path / f"a.svm.{end}"
+    first, more = pack(b"1 1:2\n" * 1000), pack(b"2 1:3\n" * 1000)
+    path.write_bytes(first + more)
+    assert read(path)[0].sum() == 5000
+    path.write_bytes(first + DAMAGED[damage](more))
+    for cache in (False, True):
+        with pytest.raises(datasets.CorruptFile, match=r"a\.svm\..*expected a whole file"):
+            list(datasets.open_stream(path, cache=cache))
+
+
+def test_zeros_may_fill_up_what_is_packed(tmp_path):
+    for end, pack in STREAMS[1:]:
+        path, one = tmp_path / f"a.svm.{end}", pack(b"1 1:2\n" * 10)
+        for zeros in (4, 12, 1 << 18):  # also more than are read at once
+            path.write_bytes(one + bytes(zeros) + one + bytes(zeros))
+            assert read(path, cache=False)[0].sum() == 40
+    path = tmp_path / "a.svm.xz"
+    for rest in (b"", STREAMS[1][1](b"1 1:2\n")):
+        path.write_bytes(STREAMS[1][1](b"1 1:2\n") + bytes(6) + rest)
+        with pytest.raises(datasets.CorruptFile, match="6 zeros follow a stream, no multiple of 4"):
+            read(path, cache=False)
+
+
+def test_a_stream_of_bz2_may_be_read_in_any_parts(tmp_path):
+    """Also in smaller ones than it unpacks to; the file that was given stays open."""
+    raw = np.random.default_rng(0).bytes(300_000)
+    for name, pack in (("a.bz2", bz2.compress), ("a.XZ", lzma.compress)):
+        (tmp_path / name).write_bytes(pack(raw[:200_000]) + pack(b"") + pack(raw[200_000:]))
+        with open_text(tmp_path / name) as file:
+            assert file.read() == raw
+        with open(tmp_path / name, "rb") as packed:
+            with open_text(tmp_path / name, packed) as file:
+                assert b"".join(iter(lambda: file.read1(999), b"")) == raw
+            assert packed.read() == b""
+
+
+def test_endings_in_capitals_are_unpacked_too(tmp_path):
+    for name, options in (("a.svm.GZ", {}), ("a.CSV.Gz", {"label": "y"})):
+        text = b"y,a\n1,2\n" if options else b"1 1:2\n"
+        (tmp_path / name).write_bytes(gzip.compress(text))
+        assert read(tmp_path / name, cache=False, **options)[0].sum() == 2
 
 
 def test_without_its_package_zst_says_what_to_install(tmp_path, monkeypatch):

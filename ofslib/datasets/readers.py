@@ -14,9 +14,10 @@ import scipy.sparse as sp
 
 from ofslib.datasets.download import fetch
 from ofslib.datasets.formats import ArrayRows, BlockRows, as_rows
+from ofslib.datasets.packed import open_text
 from ofslib.datasets.registry import LABELLED, find_row, splits
 from ofslib.datasets.tables import TEXTS, open_table
-from ofslib.datasets.text import TextRows, as_matrix, joined, open_text
+from ofslib.datasets.text import TextRows, as_matrix, joined
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,8 @@ from ofslib.datasets.formats import (
     refuse_narrow,
     rows_at_once,
 )
-from ofslib.datasets.text import FileRows, _unreadable, open_text
+from ofslib.datasets.packed import open_text, unreadable
+from ofslib.datasets.text import FileRows
 
 # Ending of a file -> format; a packed text has one more ending.
 ENDINGS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet"}
@@ -111,7 +112,7 @@ class DelimitedRows(_Columns, FileRows):
             raise ValueError(f"{self.path}: expected UTF-8, got other bytes ({error})") from error
         except csv.Error as error:
             raise ValueError(f"{self.path}: {error}") from error
-        except _unreadable() as error:
+        except unreadable() as error:
             message = f"{self.path}: expected a whole file, got an unreadable one ({error})"
             raise CorruptFile(f"{message}; get it again") from error
 

@@ -1,20 +1,13 @@
 """Rows of LIBSVM and Vowpal Wabbit texts."""
 
-import bz2
-import gzip
 import hashlib
-import lzma
 import os
 import re
-import sys
 import time
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from functools import cached_property
-from importlib import import_module
 from numbers import Integral
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ofslib._files import CorruptFile
+from ofslib.datasets.packed import open_text, unreadable
 from ofslib.kernels.text import (
     HARD,
     INDEX,
@@ -43,36 +37,9 @@ _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _WORD = re.compile(rb"[^ \t\r\f\v\n]*")
 
 
-def open_text(path, packed=None):
-    """Open a text for reading bytes, unpacked if it is compressed.
-
-    `packed` is the file of this path, if it is open already; it is then left open.
-    """
-    openers = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _open_zst}
-    if opener := openers.get(Path(path).suffix):
-        return opener(packed or path, "rb")
-    return nullcontext(packed) if packed else open(path, "rb")
-
-
 def state_of(found: os.stat_result) -> list[int]:
     """What changes when a file does: size, times of content and of any change, number."""
     return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
-
-
-def _open_zst(path, mode):
-    try:
-        zstd = import_module("backports.zstd")
-    except ImportError as error:
-        raise ImportError(
-            f"{path}: to read .zst, install the package backports.zstd, or unpack the file"
-        ) from error
-    return zstd.open(path, mode)
-
-
-def _unreadable():
-    """What is raised of a compressed file that is damaged or cut short."""
-    zstd = sys.modules.get("backports.zstd")
-    return EOFError, OSError, zlib.error, lzma.LZMAError, *([zstd.ZstdError] if zstd else [])
 
 
 class Piece(NamedTuple):
@@ -282,7 +249,7 @@ class TextRows(FileRows):
     def _read(self, file, buffer):
         try:
             return file.readinto(buffer)
-        except _unreadable() as error:
+        except unreadable() as error:
             message = f"{self.path}: expected a whole file, got an unreadable one ({error})"
             raise CorruptFile(f"{message}; get it again") from error
 
