@@ -506,6 +506,12 @@ def table(text, said, name="bad.csv", error=ValueError, **options):
         table("a,y\n1,2,3\n1,2\n", r"row 1: expected 2 cells, got 3"),
         table("a,b,y\n1,2,3\n1,2\n", r"row 2: expected 3 cells, got 2"),
         table("a,y\n" + "1,2\n" * 200 + "1,2;\n", r"row 201, column of labels: .*'2;'"),
+        table("y,a,b\n1,True,3\n0,False,x\n", r"row 2, column 'b': .*'x'"),
+        table("y,a,b\n1,True,3\n0,4,5\n", r"row 1, column 'a': .*'True'"),
+        table("\n \ny,a\n1,3\n\n  \n0,x\n", r"row 2, column 'a': .*'x'"),
+        table("\ny,a\n1,3\n  \n0,5,6\n", r"row 2: expected 2 cells, got 3"),
+        table("y,a\n1,3\n0,1_000\n", r"row 2, column 'a': .*'1_000'"),
+        table("y,a\n1,3\n0,\uff11\n".encode().decode("latin-1"), r"row 2, column 'a': .*'\uff11'"),
         table("", r"expected rows, got an empty file"),
         table("a,b\n1,2\n", r"label='y' is no column; there are 'a', 'b'"),
         table("a,a,y\n1,2,3\n", r"two columns have the name 'a'"),
@@ -543,6 +549,20 @@ def test_a_table_without_rows_has_none():
     assert (list(stream), stream.n_rows, stream.n_features) == ([], 0, 1)
     with pytest.raises(ValueError, match="expected a row"):
         fit_stream(ofslib.SGDTClassifier(k=1), stream)
+
+
+@pytest.mark.parametrize("blank", ["\n", " \n", "\n\t\r\n  \n", "\ufeff\n"])
+@pytest.mark.parametrize("header", [True, False])
+def test_blank_lines_are_no_rows_wherever_they_stand(blank, header):
+    names = "y,1,2\n" if header else ""
+    for labels in ("ab", "34"):
+        lines = blank + names + f"{labels[0]},3,4\n \n{labels[1]},5,6\n\n"
+        Path("a.csv").write_text(lines, encoding="utf-8")
+        stream = open_stream("a.csv", cache=False, label=0, header=header)
+        block, y = whole(stream)
+        assert block.toarray().tolist() == [[3, 4], [5, 6]]
+        assert [str(label)[0] for label in y.tolist()] == list(labels)
+        assert stream.n_rows == 2
 
 
 FRAMES = {"pandas": lambda frame: frame, "polars": polars, "arrow": pa.table}
