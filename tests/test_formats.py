@@ -633,6 +633,28 @@ def test_an_iterator_is_gone_through_once():
         fit_stream(ofslib.SGDTClassifier(k=2), open_stream(iter(blocks())))
 
 
+def test_blocks_without_rows_do_not_say_what_labels_are():
+    """Nor how many columns there are, wherever they stand."""
+    none = (np.empty((0, 0)), np.array([]))
+    own = [none, none, (X[:100], WORDS[:100]), none, (X[100:], WORDS[100:])]
+    for source in (own, lambda: iter(own), iter(own)):
+        got, labels = whole(open_stream(source, 50))
+        assert labels.tolist() == WORDS.tolist() and (got != sp.csr_array(X)).nnz == 0
+    with pytest.raises(ValueError, match="block 4: worded: expected True as in block 3, got False"):
+        list(open_stream([*own[:3], (X, Y)]))
+    assert list(open_stream([none, none])) == []
+
+
+def test_more_columns_than_an_int32_counts_are_refused(text):
+    Path("a.vw").write_text("1 |f a b\n")
+    for width in (2**31, 2**40, 2**70):
+        for source, options in ((text, {}), ("a.vw", {"hashed": True}), ((X, Y), {})):
+            with pytest.raises(ValueError, match=r"n_features: expected at most 2\*\*31 - 1, got"):
+                open_stream(source, n_features=width, **options)
+    ((block, _),) = open_stream("a.vw", n_features=2**31 - 1, hashed=True)
+    assert block.indices.dtype == np.int32
+
+
 def test_a_file_that_is_not_there_says_where_it_was_looked_for(folder):
     for name in ("none.csv", "sub/none.svm"):
         with pytest.raises(FileNotFoundError, match=re.escape(str(folder / name))):

@@ -170,6 +170,25 @@ def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
         list(datasets.open_stream(path))
 
 
+@pytest.mark.parametrize("line", [b"1 | 1:2\n", b"1| 1:2\n", b"1 2.5 |f 1:2\n"])
+def test_a_bar_that_comes_late_hints_at_the_format(tmp_path, line):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"# a comment\n" * 6000 + line)
+    with pytest.raises(ValueError, match=r"line 6001: .* is not .*see format \(vw\)"):
+        list(datasets.open_stream(path))
+    weight = True if b"2.5" in line else None
+    ((X, *_),) = datasets.open_stream(path, format="vw", weight=weight)
+    assert X.toarray().tolist() == [[2]]
+
+
+def test_rows_that_are_left_out_are_counted_from_0(rows):
+    stream = datasets.open_stream(rows, start_row=3)
+    for wrong in (-1, 1.5, "2"):
+        with pytest.raises(ValueError, match="rows: expected a whole number from 0, got"):
+            stream.skip(wrong)
+    assert stream.skip(0).start_row == 3 and list(stream.skip(500)) == []
+
+
 def test_impossible_options_are_named(tmp_path):
     path = tmp_path / "a.svm"
     path.write_bytes(b"1 1:2\n")

@@ -125,7 +125,7 @@ open_stream.__doc__ += """
     dtype : float64 or float32
         Of the values; labels are float64, or words.
     start_row : int
-        Begin here, to go on where an earlier run stopped.
+        Begin here, to go on where an earlier run stopped; behind the last row there are no blocks.
     zero_based : bool
         Whether the smallest index is 0. It is never guessed; an unexpected 0 is an error.
     n_jobs : int
@@ -248,6 +248,8 @@ class Stream:
     def __init__(self, source, block_rows: int, n_features: int | None = None, start_row: int = 0):
         width = 1 if n_features is None else n_features
         check_whole(block_rows=(block_rows, 1), start_row=(start_row, 0), n_features=(width, 1))
+        if width > np.iinfo(np.int32).max:
+            raise ValueError(f"n_features: expected at most 2**31 - 1, got {width}")
         self.block_rows, self.start_row = block_rows, start_row
         names, columns = source.names, source.columns
         if names is not None and n_features not in (None, columns):
@@ -318,7 +320,11 @@ class Stream:
             self._text.saw = None
 
     def skip(self, rows: int) -> "Stream":
-        """The same stream without its first rows: to go on where an earlier run stopped."""
+        """The same stream without its first rows: to go on where an earlier run stopped.
+
+        If there are no more rows than are left out, there are no blocks.
+        """
+        check_whole(rows=(rows, 0))
         return Stream(self._source, self.block_rows, self._n_features, self.start_row + rows)
 
     def __iter__(self) -> Iterator[tuple]:

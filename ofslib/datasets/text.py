@@ -264,7 +264,7 @@ class TextRows(FileRows):
         n, nnz, ascend, rows, (fault, begin, line) = self._kernel(array, stop, *limits)
         try:
             if fault > HARD:
-                raise _Wrong(_complaint(text, fault, begin, lowest, highest), line)
+                raise _Wrong(_complaint(text, fault, begin, self.is_vw, lowest, highest), line)
             for place, begin in rows.hard[1 : rows.hard[0, 0] + 1].tolist():
                 number = float(_NUMBER.match(text, begin)[0])
                 (rows.data if place >= 0 else rows.y)[place if place >= 0 else -1 - place] = number
@@ -320,11 +320,13 @@ def _line_of(text, row):
     return [number for number, line in lines if line.split(b"#")[0].strip()][row]
 
 
-def _complaint(text, fault, begin, lowest, highest):
+def _complaint(text, fault, begin, is_vw, lowest, highest):
     whole = _WORD.match(text, begin)[0]
     word = whole[:50].decode(errors="replace")
+    rest = text[begin : text.index(b"\n", begin)].partition(b"#")[0]
+    late = b"|" in rest and not is_vw  # a bar, and the first line was not seen to have one
     if fault == LABEL:
-        return f"the label {word!r} is not a number; see word_labels"
+        return f"the label {word!r} is not a number; see {'format (vw)' if late else 'word_labels'}"
     if fault == LONG:
         return f"a number of {word[:20]!r}... is longer than {LONGEST_NUMBER} characters"
     if fault == INDEX:
@@ -333,4 +335,5 @@ def _complaint(text, fault, begin, lowest, highest):
         return f"feature index {index} is not {allowed}"
     if word.startswith("qid:"):
         return f"{word!r} names a query of a ranking, which is not read"
-    return f"{word!r} is not `index:value` with finite numbers; see hashed and weight"
+    hint = "format (vw)" if late else "hashed and weight"
+    return f"{word!r} is not `index:value` with finite numbers; see {hint}"
