@@ -162,6 +162,58 @@ def test_the_same_rows_are_the_same_bits_and_the_same_model(form, text):
     assert (None if names is None else names.tolist()) == (NAMES if form in NAMED else None)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("cache", [True, False])
+def test_zeros_that_a_text_writes_out_are_those_that_it_leaves_out(text, cache, dtype):
+    """Also those that single precision makes of small numbers, and of what only Python can read."""
+    noughts = ["0", "0.0", "-0", "1e-400", "0." + "0" * 30]
+    full = [[f"{v!r}" if v else noughts[(i + j) % 5] for j, v in enumerate(row)]
+            for i, row in enumerate(X.tolist())]  # fmt: skip
+    words = [" ".join(f"{j}:{v}" for j, v in enumerate(row, 1)) for row in full]
+    for name, bar in (("full.svm", ""), ("full.vw", "|f ")):
+        Path(name).write_text("".join(f"{y} {bar}{w}\n" for y, w in zip(Y, words, strict=True)))
+    Path("full.csv").write_text(csv_text())
+    given = {"block_rows": 50, "cache": cache, "dtype": dtype}
+    expected = open_stream(text, **given)
+    for name, options in (("full.svm", {}), ("full.vw", {}), ("full.svm", {"word_labels": True}),
+                          ("full.csv", {"label": "label"})):  # fmt: skip
+        stream = open_stream(name, **given, **options)
+        assert stream.n_features == P
+        got, want = whole(stream), whole(expected)
+        assert (got[0].data != 0).all()
+        assert_same((got[0], got[1].astype(float)), want)
+        if not options:
+            models = [fit_stream(ofslib.SFSAClassifier(k=2), s) for s in (stream, expected)]
+            assert learned(models[0]) == learned(models[1])
+
+
+@pytest.mark.parametrize("cache", [True, False])
+@pytest.mark.parametrize("options", [{}, {"word_labels": True}, {"n_jobs": 2}])
+def test_the_index_of_a_zero_counts(cache, options, capsys):
+    Path("a.svm").write_text("1 2:3 9:0.0\n2 3:0 1:4\n")
+    stream = open_stream("a.svm", cache=cache, **options)
+    assert (stream.n_rows, stream.n_features) == (2, 9)
+    ((block, _),) = stream
+    assert block.shape == (2, 9) and stream.n_features == 9
+    assert (block.indices.tolist(), block.data.tolist()) == ([1, 0], [3, 4])
+    assert block.indptr.tolist() == [0, 1, 2]
+    for own in ({"start_row": 1}, {"block_rows": 1}):
+        assert {X.shape[1] for X, _ in open_stream("a.svm", cache=cache, **own, **options)} == {9}
+    with pytest.raises(ValueError, match=r"at least 9, got 8|from 1 to 8"):
+        list(open_stream("a.svm", cache=cache, n_features=8, **options))
+    assert cli.main(["inspect", "a.svm", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["features"] == 9
+    Path("a.svm").write_text("1 2:0 2:3\n")
+    with pytest.raises(ValueError, match="a feature index occurs twice"):
+        list(open_stream("a.svm", cache=cache, **options))
+
+
+def test_names_whose_values_add_up_to_zero_leave_no_entry():
+    Path("a.vw").write_text("1 |f a:2 a:-2 b\n1 |f c:0\n")
+    ((block, _),) = open_stream("a.vw", n_features=2**20, hashed=True)
+    assert block.data.tolist() == [1] and block.indptr.tolist() == [0, 1, 1]
+
+
 def test_what_single_precision_cannot_hold_is_named():
     frame = pd.DataFrame({"a": [0.1, 1e300], "y": [1.0, 2.0]})
     frame.to_csv("a.csv", index=False)

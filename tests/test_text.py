@@ -371,6 +371,20 @@ def test_the_width_that_is_too_small_is_said_with_the_file(rows):
             list(datasets.open_stream(rows, cache=cache, n_features=3))
 
 
+def test_a_cache_of_a_version_before_is_made_anew(rows):
+    """Those up to version 4 hold zeros, and texts that were cut."""
+    read(rows)
+    path = datasets.open_stream(rows).cache_path
+    right = path.read_bytes()
+    pieces, table = parts_of(path)
+    assert table[0][0] == 5
+    table[0][0] = 4
+    forge(path, pieces, table)
+    assert path.read_bytes() != right
+    read(rows)
+    assert path.read_bytes() == right
+
+
 def test_a_text_that_is_only_touched_is_read_once_more_and_not_parsed(rows, monkeypatch):
     read(rows)
     os.utime(rows)

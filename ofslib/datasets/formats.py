@@ -169,10 +169,10 @@ def _weights(cells, where: str, first: int) -> np.ndarray:
 
 def _sparse(table: np.ndarray, y, weight, dtype, where: str, first: int) -> Piece:
     """Rows of an array without their zeros."""
-    table = np.ascontiguousarray(table)
-    places = np.flatnonzero(table)
     with np.errstate(over="ignore"):
-        data = table.reshape(-1)[places].astype(dtype)
+        table = np.ascontiguousarray(table, dtype)
+    places = np.flatnonzero(table)
+    data = table.reshape(-1)[places]
     rows, columns = np.divmod(places, table.shape[1])
     _refuse_large(data, rows, where, first)
     indptr = np.zeros(len(table) + 1, np.int32)

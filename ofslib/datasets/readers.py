@@ -97,7 +97,7 @@ def _arrays(row, paths):
     if not pieces:
         raise ValueError(f"{paths[0]}: expected rows, got a text without any")
     whole = joined(pieces)
-    width = row["n_features"] or rows.columns or int(whole.indices.max(initial=-1)) + 1
+    width = row["n_features"] or rows.columns or whole.columns
     X, y = as_matrix(whole, width)
     dense = row["reader"] in LABELLED or not sp.issparse(getattr(rows, "X", X))
     return (X.toarray() if dense else X), y

@@ -257,6 +257,7 @@ class Stream:
         self.feature_names, self.weighted = names, source.weighted
         self.n_columns = n_features or columns
         self._source, self._n_features = source, n_features
+        self.reached = 0  # columns up to the last 0 that was read of a text and is not in a block
 
     @property
     def n_rows(self) -> int:
@@ -330,7 +331,7 @@ class Stream:
     def __iter__(self) -> Iterator[tuple]:
         width, parts, missing = self.n_features, [], self.block_rows
         for piece in self._source.pieces(self.start_row, width):
-            at = 0
+            at, self.reached = 0, max(self.reached, piece.zeros)
             while at < len(piece.y):
                 part = piece.rows(at, at + missing)
                 parts.append(part)
@@ -368,7 +369,7 @@ class CachedRows:
     they are the same, the state in which they were found is noted in a file beside (`.state`).
     """
 
-    TRAILER, VERSION = struct.Struct("<II"), 4
+    TRAILER, VERSION = struct.Struct("<II"), 5
     shared = True
     maps = weakref.WeakSet()  # those of which blocks are still in use
 
@@ -531,7 +532,7 @@ class CachedRows:
                     gathered, size = [], 0
                 if piece is not None:
                     gathered.append(piece)
-                    size += sum(array.nbytes for array in piece if array is not None)
+                    size += sum(array.nbytes for array in piece.arrays)
             if state_of(self.text.path.stat()) != state:
                 raise self._changing()
             raw = json.dumps([self._options(), state, content, index, [*words]]).encode()
@@ -544,12 +545,10 @@ class CachedRows:
             whole = whole._replace(y=np.array(numbers, np.float64))
         rows, nnz = len(whole.y), len(whole.data)
         raw = np.zeros(sum(self._lengths(rows, nnz)), np.uint8)
-        for target, array in zip(self._piece(raw, rows, nnz), whole, strict=True):
-            if array is not None:
-                target[...] = array
+        for target, array in zip(self._piece(raw, rows, nnz).arrays, whole.arrays, strict=True):
+            target[...] = array
         file.write(raw)
-        columns = int(whole.indices.max(initial=-1)) + 1
-        return [rows, columns, nnz, _digest(raw)]
+        return [rows, whole.columns, nnz, _digest(raw)]
 
 
 @np.errstate(over="ignore")  # of a kernel that is not compiled

@@ -50,13 +50,35 @@ class Piece(NamedTuple):
     indptr: np.ndarray  # int32; it may begin anywhere, `data` and `indices` with the first row
     y: np.ndarray  # float64, or words
     weight: np.ndarray | None = None  # float64
+    zeros: int = 0  # columns up to the last 0 of a text, for it is not stored but counts
+
+    @property
+    def arrays(self) -> list[np.ndarray]:
+        """Those that it has, in their order."""
+        return [array for array in self[:5] if array is not None]
+
+    @property
+    def columns(self) -> int:
+        """How many columns the rows need."""
+        return max(self.zeros, int(self.indices.max(initial=-1)) + 1)
+
+    def without_zeros(self) -> "Piece":
+        """The same rows, with values only that are not 0."""
+        kept = self.data != 0
+        if kept.all():
+            return self
+        ends = np.zeros(len(kept) + 1, np.int32)
+        np.cumsum(kept, out=ends[1:])
+        data, indices, indptr = self.data[kept], self.indices[kept], ends[self.indptr]
+        return self._replace(data=data, indices=indices, indptr=indptr, zeros=self.columns)
 
     def rows(self, start: int, stop: int) -> "Piece":
         """Some of the rows, in the same memory."""
         ends = self.indptr[start : stop + 1]
         entries = slice(ends[0] - self.indptr[0], ends[-1] - self.indptr[0])
         weight = None if self.weight is None else self.weight[start:stop]
-        return Piece(self.data[entries], self.indices[entries], ends, self.y[start:stop], weight)
+        parts = self.data[entries], self.indices[entries], ends, self.y[start:stop], weight
+        return Piece(*parts, self.zeros)
 
 
 def joined(pieces: list[Piece]) -> Piece:
@@ -68,9 +90,9 @@ def joined(pieces: list[Piece]) -> Piece:
             f"a block has {indptr[-1]} entries, more than an int32 counts: read fewer rows at once "
             "(open_stream, block_rows)"
         )
-    columns = zip(*pieces, strict=True)
+    *columns, zeros = zip(*pieces, strict=True)
     data, indices, _, y, weight = (a[0] if a[0] is None else np.concatenate(a) for a in columns)
-    return Piece(data, indices, indptr.astype(np.int32), y, weight)
+    return Piece(data, indices, indptr.astype(np.int32), y, weight, max(zeros))
 
 
 def as_matrix(piece: Piece, width: int) -> tuple[sp.csr_array, np.ndarray]:
@@ -121,10 +143,10 @@ class FileRows:
     @cached_property
     def size(self):
         """Number of rows and of columns: one pass over the file."""
-        rows, largest = 0, -1
+        rows = columns = 0
         for piece in self.pieces():
-            rows, largest = rows + len(piece.y), int(piece.indices.max(initial=largest))
-        return rows, self.columns or largest + 1
+            rows, columns = rows + len(piece.y), max(columns, piece.columns)
+        return rows, self.columns or columns
 
     def pieces(self, start: int = 0, width: int | None = None) -> Iterator[Piece]:
         """The rows from `start` on; an index beyond the width is an error."""
@@ -272,7 +294,7 @@ class TextRows(FileRows):
             piece = Piece(data, rows.indices[:nnz], rows.indptr[: n + 1], rows.y[:n])
             if rows.hard[0, 0] or self.dtype != np.float64:
                 self._check_finite(piece, text)
-            piece = self._finished(piece, ascend, rows, text)
+            piece = self._finished(piece, ascend, rows, text).without_zeros()
         except _Wrong as wrong:
             begin = text.split(b"\n", wrong.line + 1)[wrong.line][:50]
             said = f"The line begins {begin.decode(errors='replace').strip()!r}"
