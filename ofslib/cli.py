@@ -298,7 +298,7 @@ def inspect(args) -> Report:
             values, width = values + X.nnz, max(width, int(X.indices.max(initial=-1)) + 1)
             labels.append(y)
     seconds, y = time.monotonic() - began, np.concatenate(labels or [[]])
-    rows, size = len(y), stream.text_bytes
+    rows, size, width = len(y), stream.text_bytes, max(width, stream.reached)
     if not rows:
         raise ValueError(f"{args.file}: expected rows, got none")
     density = values / max(1, rows * width)

@@ -162,6 +162,58 @@ def test_the_same_rows_are_the_same_bits_and_the_same_model(form, text):
     assert (None if names is None else names.tolist()) == (NAMES if form in NAMED else None)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("cache", [True, False])
+def test_zeros_that_a_text_writes_out_are_those_that_it_leaves_out(text, cache, dtype):
+    """Also those that single precision makes of small numbers, and of what only Python can read."""
+    noughts = ["0", "0.0", "-0", "1e-400", "0." + "0" * 30]
+    full = [[f"{v!r}" if v else noughts[(i + j) % 5] for j, v in enumerate(row)]
+            for i, row in enumerate(X.tolist())]  # fmt: skip
+    words = [" ".join(f"{j}:{v}" for j, v in enumerate(row, 1)) for row in full]
+    for name, bar in (("full.svm", ""), ("full.vw", "|f ")):
+        Path(name).write_text("".join(f"{y} {bar}{w}\n" for y, w in zip(Y, words, strict=True)))
+    Path("full.csv").write_text(csv_text())
+    given = {"block_rows": 50, "cache": cache, "dtype": dtype}
+    expected = open_stream(text, **given)
+    for name, options in (("full.svm", {}), ("full.vw", {}), ("full.svm", {"word_labels": True}),
+                          ("full.csv", {"label": "label"})):  # fmt: skip
+        stream = open_stream(name, **given, **options)
+        assert stream.n_features == P
+        got, want = whole(stream), whole(expected)
+        assert (got[0].data != 0).all()
+        assert_same((got[0], got[1].astype(float)), want)
+        if not options:
+            models = [fit_stream(ofslib.SFSAClassifier(k=2), s) for s in (stream, expected)]
+            assert learned(models[0]) == learned(models[1])
+
+
+@pytest.mark.parametrize("cache", [True, False])
+@pytest.mark.parametrize("options", [{}, {"word_labels": True}, {"n_jobs": 2}])
+def test_the_index_of_a_zero_counts(cache, options, capsys):
+    Path("a.svm").write_text("1 2:3 9:0.0\n2 3:0 1:4\n")
+    stream = open_stream("a.svm", cache=cache, **options)
+    assert (stream.n_rows, stream.n_features) == (2, 9)
+    ((block, _),) = stream
+    assert block.shape == (2, 9) and stream.n_features == 9
+    assert (block.indices.tolist(), block.data.tolist()) == ([1, 0], [3, 4])
+    assert block.indptr.tolist() == [0, 1, 2]
+    for own in ({"start_row": 1}, {"block_rows": 1}):
+        assert {X.shape[1] for X, _ in open_stream("a.svm", cache=cache, **own, **options)} == {9}
+    with pytest.raises(ValueError, match=r"at least 9, got 8|from 1 to 8"):
+        list(open_stream("a.svm", cache=cache, n_features=8, **options))
+    assert cli.main(["inspect", "a.svm", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["features"] == 9
+    Path("a.svm").write_text("1 2:0 2:3\n")
+    with pytest.raises(ValueError, match="a feature index occurs twice"):
+        list(open_stream("a.svm", cache=cache, **options))
+
+
+def test_names_whose_values_add_up_to_zero_leave_no_entry():
+    Path("a.vw").write_text("1 |f a:2 a:-2 b\n1 |f c:0\n")
+    ((block, _),) = open_stream("a.vw", n_features=2**20, hashed=True)
+    assert block.data.tolist() == [1] and block.indptr.tolist() == [0, 1, 1]
+
+
 def test_what_single_precision_cannot_hold_is_named():
     frame = pd.DataFrame({"a": [0.1, 1e300], "y": [1.0, 2.0]})
     frame.to_csv("a.csv", index=False)
@@ -506,6 +558,12 @@ def table(text, said, name="bad.csv", error=ValueError, **options):
         table("a,y\n1,2,3\n1,2\n", r"row 1: expected 2 cells, got 3"),
         table("a,b,y\n1,2,3\n1,2\n", r"row 2: expected 3 cells, got 2"),
         table("a,y\n" + "1,2\n" * 200 + "1,2;\n", r"row 201, column of labels: .*'2;'"),
+        table("y,a,b\n1,True,3\n0,False,x\n", r"row 2, column 'b': .*'x'"),
+        table("y,a,b\n1,True,3\n0,4,5\n", r"row 1, column 'a': .*'True'"),
+        table("\n \ny,a\n1,3\n\n  \n0,x\n", r"row 2, column 'a': .*'x'"),
+        table("\ny,a\n1,3\n  \n0,5,6\n", r"row 2: expected 2 cells, got 3"),
+        table("y,a\n1,3\n0,1_000\n", r"row 2, column 'a': .*'1_000'"),
+        table("y,a\n1,3\n0,\uff11\n".encode().decode("latin-1"), r"row 2, column 'a': .*'\uff11'"),
         table("", r"expected rows, got an empty file"),
         table("a,b\n1,2\n", r"label='y' is no column; there are 'a', 'b'"),
         table("a,a,y\n1,2,3\n", r"two columns have the name 'a'"),
@@ -543,6 +601,20 @@ def test_a_table_without_rows_has_none():
     assert (list(stream), stream.n_rows, stream.n_features) == ([], 0, 1)
     with pytest.raises(ValueError, match="expected a row"):
         fit_stream(ofslib.SGDTClassifier(k=1), stream)
+
+
+@pytest.mark.parametrize("blank", ["\n", " \n", "\n\t\r\n  \n", "\ufeff\n"])
+@pytest.mark.parametrize("header", [True, False])
+def test_blank_lines_are_no_rows_wherever_they_stand(blank, header):
+    names = "y,1,2\n" if header else ""
+    for labels in ("ab", "34"):
+        lines = blank + names + f"{labels[0]},3,4\n \n{labels[1]},5,6\n\n"
+        Path("a.csv").write_text(lines, encoding="utf-8")
+        stream = open_stream("a.csv", cache=False, label=0, header=header)
+        block, y = whole(stream)
+        assert block.toarray().tolist() == [[3, 4], [5, 6]]
+        assert [str(label)[0] for label in y.tolist()] == list(labels)
+        assert stream.n_rows == 2
 
 
 FRAMES = {"pandas": lambda frame: frame, "polars": polars, "arrow": pa.table}
@@ -611,6 +683,28 @@ def test_an_iterator_is_gone_through_once():
         list(stream)
     with pytest.raises(ValueError, match=r"gives its blocks once.*partial_fit"):
         fit_stream(ofslib.SGDTClassifier(k=2), open_stream(iter(blocks())))
+
+
+def test_blocks_without_rows_do_not_say_what_labels_are():
+    """Nor how many columns there are, wherever they stand."""
+    none = (np.empty((0, 0)), np.array([]))
+    own = [none, none, (X[:100], WORDS[:100]), none, (X[100:], WORDS[100:])]
+    for source in (own, lambda: iter(own), iter(own)):
+        got, labels = whole(open_stream(source, 50))
+        assert labels.tolist() == WORDS.tolist() and (got != sp.csr_array(X)).nnz == 0
+    with pytest.raises(ValueError, match="block 4: worded: expected True as in block 3, got False"):
+        list(open_stream([*own[:3], (X, Y)]))
+    assert list(open_stream([none, none])) == []
+
+
+def test_more_columns_than_an_int32_counts_are_refused(text):
+    Path("a.vw").write_text("1 |f a b\n")
+    for width in (2**31, 2**40, 2**70):
+        for source, options in ((text, {}), ("a.vw", {"hashed": True}), ((X, Y), {})):
+            with pytest.raises(ValueError, match=r"n_features: expected at most 2\*\*31 - 1, got"):
+                open_stream(source, n_features=width, **options)
+    ((block, _),) = open_stream("a.vw", n_features=2**31 - 1, hashed=True)
+    assert block.indices.dtype == np.int32
 
 
 def test_a_file_that_is_not_there_says_where_it_was_looked_for(folder):

@@ -22,6 +22,7 @@ from fuzz_text import assert_exact, random_doubles
 from ofslib import _files, datasets
 from ofslib.datasets import stream as stream_module
 from ofslib.datasets import text as text_module
+from ofslib.datasets.packed import open_text
 from ofslib.kernels.text import PADDING, RIGHT, digest, parse_rows
 
 
@@ -169,6 +170,25 @@ def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
         list(datasets.open_stream(path))
 
 
+@pytest.mark.parametrize("line", [b"1 | 1:2\n", b"1| 1:2\n", b"1 2.5 |f 1:2\n"])
+def test_a_bar_that_comes_late_hints_at_the_format(tmp_path, line):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"# a comment\n" * 6000 + line)
+    with pytest.raises(ValueError, match=r"line 6001: .* is not .*see format \(vw\)"):
+        list(datasets.open_stream(path))
+    weight = True if b"2.5" in line else None
+    ((X, *_),) = datasets.open_stream(path, format="vw", weight=weight)
+    assert X.toarray().tolist() == [[2]]
+
+
+def test_rows_that_are_left_out_are_counted_from_0(rows):
+    stream = datasets.open_stream(rows, start_row=3)
+    for wrong in (-1, 1.5, "2"):
+        with pytest.raises(ValueError, match="rows: expected a whole number from 0, got"):
+            stream.skip(wrong)
+    assert stream.skip(0).start_row == 3 and list(stream.skip(500)) == []
+
+
 def test_impossible_options_are_named(tmp_path):
     path = tmp_path / "a.svm"
     path.write_bytes(b"1 1:2\n")
@@ -188,6 +208,65 @@ def test_texts_that_are_packed(tmp_path, end, pack):
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(datasets.CorruptFile, match=r"a\.svm\..*expected a whole file"):
         list(datasets.open_stream(path, cache=False))
+
+
+STREAMS = [("bz2", bz2.compress), ("xz", lzma.compress), ("gz", gzip.compress)]
+DAMAGED = {  # what follows the first stream -> that, damaged
+    "its first bit": lambda more: bytes([more[0] ^ 1]) + more[1:],
+    "a bit in its middle": lambda more: (
+        more[: len(more) // 2] + bytes([more[len(more) // 2] ^ 1]) + more[len(more) // 2 + 1 :]
+    ),
+    "its first bytes only": lambda more: more[:2],
+    "its last byte": lambda more: more[:-1],
+    "garbage behind": lambda more: more + b"garbage",
+    "a text that is not packed": lambda more: b"1 1:2\n" * 1000,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+@pytest.mark.parametrize("end, pack", STREAMS)
+def test_a_damaged_later_stream_is_no_end_of_the_file(tmp_path, end, pack, damage):
+    path = tmp_path / f"a.svm.{end}"
+    first, more = pack(b"1 1:2\n" * 1000), pack(b"2 1:3\n" * 1000)
+    path.write_bytes(first + more)
+    assert read(path)[0].sum() == 5000
+    path.write_bytes(first + DAMAGED[damage](more))
+    for cache in (False, True):
+        with pytest.raises(datasets.CorruptFile, match=r"a\.svm\..*expected a whole file"):
+            list(datasets.open_stream(path, cache=cache))
+
+
+def test_zeros_may_fill_up_what_is_packed(tmp_path):
+    for end, pack in STREAMS[1:]:
+        path, one = tmp_path / f"a.svm.{end}", pack(b"1 1:2\n" * 10)
+        for zeros in (4, 12, 1 << 18):  # also more than are read at once
+            path.write_bytes(one + bytes(zeros) + one + bytes(zeros))
+            assert read(path, cache=False)[0].sum() == 40
+    path = tmp_path / "a.svm.xz"
+    for rest in (b"", STREAMS[1][1](b"1 1:2\n")):
+        path.write_bytes(STREAMS[1][1](b"1 1:2\n") + bytes(6) + rest)
+        with pytest.raises(datasets.CorruptFile, match="6 zeros follow a stream, no multiple of 4"):
+            read(path, cache=False)
+
+
+def test_a_stream_of_bz2_may_be_read_in_any_parts(tmp_path):
+    """Also in smaller ones than it unpacks to; the file that was given stays open."""
+    raw = np.random.default_rng(0).bytes(300_000)
+    for name, pack in (("a.bz2", bz2.compress), ("a.XZ", lzma.compress)):
+        (tmp_path / name).write_bytes(pack(raw[:200_000]) + pack(b"") + pack(raw[200_000:]))
+        with open_text(tmp_path / name) as file:
+            assert file.read() == raw
+        with open(tmp_path / name, "rb") as packed:
+            with open_text(tmp_path / name, packed) as file:
+                assert b"".join(iter(lambda: file.read1(999), b"")) == raw
+            assert packed.read() == b""
+
+
+def test_endings_in_capitals_are_unpacked_too(tmp_path):
+    for name, options in (("a.svm.GZ", {}), ("a.CSV.Gz", {"label": "y"})):
+        text = b"y,a\n1,2\n" if options else b"1 1:2\n"
+        (tmp_path / name).write_bytes(gzip.compress(text))
+        assert read(tmp_path / name, cache=False, **options)[0].sum() == 2
 
 
 def test_without_its_package_zst_says_what_to_install(tmp_path, monkeypatch):
@@ -290,6 +369,20 @@ def test_the_width_that_is_too_small_is_said_with_the_file(rows):
     for cache, said in ((True, r"at least 300, got 3"), (False, r"line \d+: .*from 1 to 3")):
         with pytest.raises(ValueError, match=rf"rows\.svm.*{said}"):
             list(datasets.open_stream(rows, cache=cache, n_features=3))
+
+
+def test_a_cache_of_a_version_before_is_made_anew(rows):
+    """Those up to version 4 hold zeros, and texts that were cut."""
+    read(rows)
+    path = datasets.open_stream(rows).cache_path
+    right = path.read_bytes()
+    pieces, table = parts_of(path)
+    assert table[0][0] == 5
+    table[0][0] = 4
+    forge(path, pieces, table)
+    assert path.read_bytes() != right
+    read(rows)
+    assert path.read_bytes() == right
 
 
 def test_a_text_that_is_only_touched_is_read_once_more_and_not_parsed(rows, monkeypatch):

@@ -21,7 +21,7 @@ def of(row: dict[str, Any], paths: list[Path]) -> dict[str, Any]:
         if not rows and len(piece.y):
             first = _begin(piece)
         rows, nonzeros = rows + len(piece.y), nonzeros + len(piece.data)
-        columns = max(columns, int(piece.indices.max(initial=-1)) + 1)
+        columns = max(columns, piece.columns)
         if labels is not None:
             for label, count in zip(*np.unique(piece.y, return_counts=True), strict=True):
                 labels[_word(label)] = labels.get(_word(label), 0) + int(count)

@@ -169,10 +169,10 @@ def _weights(cells, where: str, first: int) -> np.ndarray:
 
 def _sparse(table: np.ndarray, y, weight, dtype, where: str, first: int) -> Piece:
     """Rows of an array without their zeros."""
-    table = np.ascontiguousarray(table)
-    places = np.flatnonzero(table)
     with np.errstate(over="ignore"):
-        data = table.reshape(-1)[places].astype(dtype)
+        table = np.ascontiguousarray(table, dtype)
+    places = np.flatnonzero(table)
+    data = table.reshape(-1)[places]
     rows, columns = np.divmod(places, table.shape[1])
     _refuse_large(data, rows, where, first)
     indptr = np.zeros(len(table) + 1, np.int32)
@@ -390,15 +390,17 @@ class BlockRows(Rows):
     def __init__(self, blocks: Iterable | Callable[[], Iterable], dtype):
         self.blocks, self.dtype = blocks, np.dtype(dtype)
         self.once = not callable(blocks) and iter(blocks) is blocks
-        opening = self._opened()
-        try:
-            first = next(opening)
-        except StopIteration:
-            raise ValueError("blocks: expected at least one block (X, y), got none") from None
-        found = self._source(first, 1)
-        self.columns, self.names = found.columns, found.names
+        opening, begun, found = self._opened(), [], None
+        for block in opening:
+            begun.append(block)
+            found = self._source(block, len(begun))
+            if found.size[0]:  # labels of no rows are neither words nor numbers
+                break
+        if found is None:
+            raise ValueError("blocks: expected at least one block (X, y), got none")
+        self.begun, self.columns, self.names = len(begun), found.columns, found.names
         self.weighted, self.worded = found.weighted, found.worded
-        self.left = itertools.chain([first], opening) if self.once else None
+        self.left = itertools.chain(begun, opening) if self.once else None
 
     def _opened(self):
         return iter(self.blocks() if callable(self.blocks) else self.blocks)
@@ -438,8 +440,8 @@ class BlockRows(Rows):
             for what in ("columns", "weighted", "worded", "names"):
                 is_now, was = getattr(source, what), getattr(self, what)
                 if source.size[0] and not np.array_equal(is_now, was):
-                    raise ValueError(f"block {number}: {what}: expected {was} as in block 1, got "
-                                     f"{is_now}")  # fmt: skip
+                    raise ValueError(f"block {number}: {what}: expected {was} as in block "
+                                     f"{self.begun}, got {is_now}")  # fmt: skip
             if start < source.size[0]:
                 yield from source.pieces(start)
             start = max(0, start - source.size[0])

@@ -14,9 +14,10 @@ import scipy.sparse as sp
 
 from ofslib.datasets.download import fetch
 from ofslib.datasets.formats import ArrayRows, BlockRows, as_rows
+from ofslib.datasets.packed import open_text
 from ofslib.datasets.registry import LABELLED, find_row, splits
 from ofslib.datasets.tables import TEXTS, open_table
-from ofslib.datasets.text import TextRows, as_matrix, joined, open_text
+from ofslib.datasets.text import TextRows, as_matrix, joined
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +97,7 @@ def _arrays(row, paths):
     if not pieces:
         raise ValueError(f"{paths[0]}: expected rows, got a text without any")
     whole = joined(pieces)
-    width = row["n_features"] or rows.columns or int(whole.indices.max(initial=-1)) + 1
+    width = row["n_features"] or rows.columns or whole.columns
     X, y = as_matrix(whole, width)
     dense = row["reader"] in LABELLED or not sp.issparse(getattr(rows, "X", X))
     return (X.toarray() if dense else X), y

@@ -125,7 +125,7 @@ open_stream.__doc__ += """
     dtype : float64 or float32
         Of the values; labels are float64, or words.
     start_row : int
-        Begin here, to go on where an earlier run stopped.
+        Begin here, to go on where an earlier run stopped; behind the last row there are no blocks.
     zero_based : bool
         Whether the smallest index is 0. It is never guessed; an unexpected 0 is an error.
     n_jobs : int
@@ -248,6 +248,8 @@ class Stream:
     def __init__(self, source, block_rows: int, n_features: int | None = None, start_row: int = 0):
         width = 1 if n_features is None else n_features
         check_whole(block_rows=(block_rows, 1), start_row=(start_row, 0), n_features=(width, 1))
+        if width > np.iinfo(np.int32).max:
+            raise ValueError(f"n_features: expected at most 2**31 - 1, got {width}")
         self.block_rows, self.start_row = block_rows, start_row
         names, columns = source.names, source.columns
         if names is not None and n_features not in (None, columns):
@@ -255,6 +257,7 @@ class Stream:
         self.feature_names, self.weighted = names, source.weighted
         self.n_columns = n_features or columns
         self._source, self._n_features = source, n_features
+        self.reached = 0  # columns up to the last 0 that was read of a text and is not in a block
 
     @property
     def n_rows(self) -> int:
@@ -318,13 +321,17 @@ class Stream:
             self._text.saw = None
 
     def skip(self, rows: int) -> "Stream":
-        """The same stream without its first rows: to go on where an earlier run stopped."""
+        """The same stream without its first rows: to go on where an earlier run stopped.
+
+        If there are no more rows than are left out, there are no blocks.
+        """
+        check_whole(rows=(rows, 0))
         return Stream(self._source, self.block_rows, self._n_features, self.start_row + rows)
 
     def __iter__(self) -> Iterator[tuple]:
         width, parts, missing = self.n_features, [], self.block_rows
         for piece in self._source.pieces(self.start_row, width):
-            at = 0
+            at, self.reached = 0, max(self.reached, piece.zeros)
             while at < len(piece.y):
                 part = piece.rows(at, at + missing)
                 parts.append(part)
@@ -362,7 +369,7 @@ class CachedRows:
     they are the same, the state in which they were found is noted in a file beside (`.state`).
     """
 
-    TRAILER, VERSION = struct.Struct("<II"), 4
+    TRAILER, VERSION = struct.Struct("<II"), 5
     shared = True
     maps = weakref.WeakSet()  # those of which blocks are still in use
 
@@ -525,7 +532,7 @@ class CachedRows:
                     gathered, size = [], 0
                 if piece is not None:
                     gathered.append(piece)
-                    size += sum(array.nbytes for array in piece if array is not None)
+                    size += sum(array.nbytes for array in piece.arrays)
             if state_of(self.text.path.stat()) != state:
                 raise self._changing()
             raw = json.dumps([self._options(), state, content, index, [*words]]).encode()
@@ -538,12 +545,10 @@ class CachedRows:
             whole = whole._replace(y=np.array(numbers, np.float64))
         rows, nnz = len(whole.y), len(whole.data)
         raw = np.zeros(sum(self._lengths(rows, nnz)), np.uint8)
-        for target, array in zip(self._piece(raw, rows, nnz), whole, strict=True):
-            if array is not None:
-                target[...] = array
+        for target, array in zip(self._piece(raw, rows, nnz).arrays, whole.arrays, strict=True):
+            target[...] = array
         file.write(raw)
-        columns = int(whole.indices.max(initial=-1)) + 1
-        return [rows, columns, nnz, _digest(raw)]
+        return [rows, whole.columns, nnz, _digest(raw)]
 
 
 @np.errstate(over="ignore")  # of a kernel that is not compiled

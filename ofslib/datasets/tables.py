@@ -24,7 +24,8 @@ from ofslib.datasets.formats import (
     refuse_narrow,
     rows_at_once,
 )
-from ofslib.datasets.text import FileRows, _unreadable, open_text
+from ofslib.datasets.packed import open_text, unreadable
+from ofslib.datasets.text import FileRows
 
 # Ending of a file -> format; a packed text has one more ending.
 ENDINGS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet"}
@@ -32,6 +33,7 @@ ENDINGS |= {".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".npy": "np
 TEXTS, TABLES = ("libsvm", "vw"), ("csv", "tsv", "parquet", "arrow", "npy")
 FORMATS = (*TEXTS, *TABLES, "npz")
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
+_TRUTHS = {"true": 1.0, "false": 0.0}
 
 
 def format_of(path: Path, wanted: str | None = None) -> str | None:
@@ -70,8 +72,10 @@ class DelimitedRows(_Columns, FileRows):
         if not isinstance(header, bool | np.bool_):
             raise ValueError(f"header: expected True or False, got {header!r}")
         with self._cells() as cells:
-            rows = list(itertools.islice(filter(None, cells), 2))
-        names = rows.pop(0) if header and rows else None
+            found = list(itertools.islice(cells, 2))
+        # Blank lines before the names count among those that pandas is told to leave out.
+        self.before, names = found.pop(0) if header and found else (-1, None)
+        rows = [row for _, row in found]
         if names and all(map(_is_number, names)):
             raise ValueError(f"{path}: the first line holds numbers only: with header=False it is "
                              "a row")  # fmt: skip
@@ -98,10 +102,11 @@ class DelimitedRows(_Columns, FileRows):
 
     @contextmanager
     def _cells(self):
-        """Its rows as lists of words, by a slow reader."""
+        """Its rows that are not blank as (place, words), by a slow reader."""
         with self._named(), open_text(self.path) as file:
             text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-            yield csv.reader(text, delimiter=self.delimiter, skipinitialspace=True)
+            rows = csv.reader(text, delimiter=self.delimiter, skipinitialspace=True)
+            yield ((i, row) for i, row in enumerate(rows) if len(row) > 1 or "".join(row).strip())
 
     @contextmanager
     def _named(self):
@@ -111,7 +116,7 @@ class DelimitedRows(_Columns, FileRows):
             raise ValueError(f"{self.path}: expected UTF-8, got other bytes ({error})") from error
         except csv.Error as error:
             raise ValueError(f"{self.path}: {error}") from error
-        except _unreadable() as error:
+        except unreadable() as error:
             message = f"{self.path}: expected a whole file, got an unreadable one ({error})"
             raise CorruptFile(f"{message}; get it again") from error
 
@@ -127,7 +132,7 @@ class DelimitedRows(_Columns, FileRows):
         with self._named(), open(self.path, "rb") as packed, open_text(self.path, packed) as file:
             try:
                 chunks = pd.read_csv(
-                    file, sep=self.delimiter, header=None, skiprows=int(self.header),
+                    file, sep=self.delimiter, header=None, skiprows=self.before + 1,
                     names=range(self.width), index_col=False, dtype=types, chunksize=step,
                     engine="c", na_filter=False, **_exact(pd),
                     skipinitialspace=True, encoding="utf-8",
@@ -164,19 +169,20 @@ class DelimitedRows(_Columns, FileRows):
             raise error
         begin = first + int(self.header)
         with self._cells() as rows:
-            rows = list(itertools.islice(filter(None, rows), begin, begin + step))
+            rows = [row for _, row in itertools.islice(rows, begin, begin + step)]
         whole = list(itertools.takewhile(lambda row: len(row) == self.width, rows))
         columns = [np.array(column, object) for column in zip(*whole, strict=True)]
         own = self.roles.label if self.worded else None
         for j, column in enumerate(columns):
-            column[:] = column if j == own else [_read(cell) for cell in column]
+            column[:] = column if j == own else _read(column)
         if columns:
             self._piece(columns, first)
         if len(whole) < len(rows):
             got, row = len(rows[len(whole)]), first + len(whole) + 1
             message = f"{self.path}, row {row}: expected {self.width} cells, got {got}"
             raise ValueError(message) from error
-        raise ValueError(f"{self.path}: {error}") from error
+        where = f"rows {first + 1} to {first + len(rows)}"
+        raise ValueError(f"{self.path}, {where}: {error}") from error
 
 
 def _exact(pd) -> dict:
@@ -185,16 +191,20 @@ def _exact(pd) -> dict:
     return {"float_precision": "round_trip"} if version < (3, 1) else {}
 
 
-def _read(cell):
-    return float(cell) if _is_number(cell) else cell
+def _read(cells) -> list:
+    """Cells of a column as the fast parser takes them: truth values are numbers where all are."""
+    if all(cell.lower() in _TRUTHS for cell in cells):
+        return [_TRUTHS[cell.lower()] for cell in cells]
+    return [float(cell) if _is_number(cell) else cell for cell in cells]
 
 
-def _is_number(cell) -> bool:
+def _is_number(cell: str) -> bool:
+    """Whether the fast parser takes it for one; Python reads 1_000 and other digits, too."""
     try:
         float(cell)
-    except (TypeError, ValueError):
+    except ValueError:
         return False
-    return True
+    return cell.isascii() and "_" not in cell
 
 
 # -------------------------------------------------- Parquet and Arrow

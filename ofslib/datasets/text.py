@@ -1,20 +1,13 @@
 """Rows of LIBSVM and Vowpal Wabbit texts."""
 
-import bz2
-import gzip
 import hashlib
-import lzma
 import os
 import re
-import sys
 import time
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from functools import cached_property
-from importlib import import_module
 from numbers import Integral
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ofslib._files import CorruptFile
+from ofslib.datasets.packed import open_text, unreadable
 from ofslib.kernels.text import (
     HARD,
     INDEX,
@@ -43,36 +37,9 @@ _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _WORD = re.compile(rb"[^ \t\r\f\v\n]*")
 
 
-def open_text(path, packed=None):
-    """Open a text for reading bytes, unpacked if it is compressed.
-
-    `packed` is the file of this path, if it is open already; it is then left open.
-    """
-    openers = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _open_zst}
-    if opener := openers.get(Path(path).suffix):
-        return opener(packed or path, "rb")
-    return nullcontext(packed) if packed else open(path, "rb")
-
-
 def state_of(found: os.stat_result) -> list[int]:
     """What changes when a file does: size, times of content and of any change, number."""
     return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
-
-
-def _open_zst(path, mode):
-    try:
-        zstd = import_module("backports.zstd")
-    except ImportError as error:
-        raise ImportError(
-            f"{path}: to read .zst, install the package backports.zstd, or unpack the file"
-        ) from error
-    return zstd.open(path, mode)
-
-
-def _unreadable():
-    """What is raised of a compressed file that is damaged or cut short."""
-    zstd = sys.modules.get("backports.zstd")
-    return EOFError, OSError, zlib.error, lzma.LZMAError, *([zstd.ZstdError] if zstd else [])
 
 
 class Piece(NamedTuple):
@@ -83,13 +50,35 @@ class Piece(NamedTuple):
     indptr: np.ndarray  # int32; it may begin anywhere, `data` and `indices` with the first row
     y: np.ndarray  # float64, or words
     weight: np.ndarray | None = None  # float64
+    zeros: int = 0  # columns up to the last 0 of a text, for it is not stored but counts
+
+    @property
+    def arrays(self) -> list[np.ndarray]:
+        """Those that it has, in their order."""
+        return [array for array in self[:5] if array is not None]
+
+    @property
+    def columns(self) -> int:
+        """How many columns the rows need."""
+        return max(self.zeros, int(self.indices.max(initial=-1)) + 1)
+
+    def without_zeros(self) -> "Piece":
+        """The same rows, with values only that are not 0."""
+        kept = self.data != 0
+        if kept.all():
+            return self
+        ends = np.zeros(len(kept) + 1, np.int32)
+        np.cumsum(kept, out=ends[1:])
+        data, indices, indptr = self.data[kept], self.indices[kept], ends[self.indptr]
+        return self._replace(data=data, indices=indices, indptr=indptr, zeros=self.columns)
 
     def rows(self, start: int, stop: int) -> "Piece":
         """Some of the rows, in the same memory."""
         ends = self.indptr[start : stop + 1]
         entries = slice(ends[0] - self.indptr[0], ends[-1] - self.indptr[0])
         weight = None if self.weight is None else self.weight[start:stop]
-        return Piece(self.data[entries], self.indices[entries], ends, self.y[start:stop], weight)
+        parts = self.data[entries], self.indices[entries], ends, self.y[start:stop], weight
+        return Piece(*parts, self.zeros)
 
 
 def joined(pieces: list[Piece]) -> Piece:
@@ -101,9 +90,9 @@ def joined(pieces: list[Piece]) -> Piece:
             f"a block has {indptr[-1]} entries, more than an int32 counts: read fewer rows at once "
             "(open_stream, block_rows)"
         )
-    columns = zip(*pieces, strict=True)
+    *columns, zeros = zip(*pieces, strict=True)
     data, indices, _, y, weight = (a[0] if a[0] is None else np.concatenate(a) for a in columns)
-    return Piece(data, indices, indptr.astype(np.int32), y, weight)
+    return Piece(data, indices, indptr.astype(np.int32), y, weight, max(zeros))
 
 
 def as_matrix(piece: Piece, width: int) -> tuple[sp.csr_array, np.ndarray]:
@@ -154,10 +143,10 @@ class FileRows:
     @cached_property
     def size(self):
         """Number of rows and of columns: one pass over the file."""
-        rows, largest = 0, -1
+        rows = columns = 0
         for piece in self.pieces():
-            rows, largest = rows + len(piece.y), int(piece.indices.max(initial=largest))
-        return rows, self.columns or largest + 1
+            rows, columns = rows + len(piece.y), max(columns, piece.columns)
+        return rows, self.columns or columns
 
     def pieces(self, start: int = 0, width: int | None = None) -> Iterator[Piece]:
         """The rows from `start` on; an index beyond the width is an error."""
@@ -282,7 +271,7 @@ class TextRows(FileRows):
     def _read(self, file, buffer):
         try:
             return file.readinto(buffer)
-        except _unreadable() as error:
+        except unreadable() as error:
             message = f"{self.path}: expected a whole file, got an unreadable one ({error})"
             raise CorruptFile(f"{message}; get it again") from error
 
@@ -297,7 +286,7 @@ class TextRows(FileRows):
         n, nnz, ascend, rows, (fault, begin, line) = self._kernel(array, stop, *limits)
         try:
             if fault > HARD:
-                raise _Wrong(_complaint(text, fault, begin, lowest, highest), line)
+                raise _Wrong(_complaint(text, fault, begin, self.is_vw, lowest, highest), line)
             for place, begin in rows.hard[1 : rows.hard[0, 0] + 1].tolist():
                 number = float(_NUMBER.match(text, begin)[0])
                 (rows.data if place >= 0 else rows.y)[place if place >= 0 else -1 - place] = number
@@ -305,7 +294,7 @@ class TextRows(FileRows):
             piece = Piece(data, rows.indices[:nnz], rows.indptr[: n + 1], rows.y[:n])
             if rows.hard[0, 0] or self.dtype != np.float64:
                 self._check_finite(piece, text)
-            piece = self._finished(piece, ascend, rows, text)
+            piece = self._finished(piece, ascend, rows, text).without_zeros()
         except _Wrong as wrong:
             begin = text.split(b"\n", wrong.line + 1)[wrong.line][:50]
             said = f"The line begins {begin.decode(errors='replace').strip()!r}"
@@ -353,11 +342,13 @@ def _line_of(text, row):
     return [number for number, line in lines if line.split(b"#")[0].strip()][row]
 
 
-def _complaint(text, fault, begin, lowest, highest):
+def _complaint(text, fault, begin, is_vw, lowest, highest):
     whole = _WORD.match(text, begin)[0]
     word = whole[:50].decode(errors="replace")
+    rest = text[begin : text.index(b"\n", begin)].partition(b"#")[0]
+    late = b"|" in rest and not is_vw  # a bar, and the first line was not seen to have one
     if fault == LABEL:
-        return f"the label {word!r} is not a number; see word_labels"
+        return f"the label {word!r} is not a number; see {'format (vw)' if late else 'word_labels'}"
     if fault == LONG:
         return f"a number of {word[:20]!r}... is longer than {LONGEST_NUMBER} characters"
     if fault == INDEX:
@@ -366,4 +357,5 @@ def _complaint(text, fault, begin, lowest, highest):
         return f"feature index {index} is not {allowed}"
     if word.startswith("qid:"):
         return f"{word!r} names a query of a ranking, which is not read"
-    return f"{word!r} is not `index:value` with finite numbers; see hashed and weight"
+    hint = "format (vw)" if late else "hashed and weight"
+    return f"{word!r} is not `index:value` with finite numbers; see {hint}"

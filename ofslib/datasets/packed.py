@@ -1,0 +1,96 @@
+"""Texts that are compressed, read as bytes; what is damaged or cut short is an error."""
+
+import bz2
+import gzip
+import io
+import lzma
+import sys
+import zlib
+from contextlib import nullcontext
+from importlib import import_module
+from pathlib import Path
+
+_AT_ONCE = 1 << 16  # bytes of a compressed file
+
+
+def open_text(path, packed=None):
+    """Open a text for reading bytes, unpacked if it is compressed.
+
+    `packed` is the file of this path, if it is open already; it is then left open.
+    """
+    openers = {".gz": gzip.open, ".bz2": _open_bz2, ".xz": _open_xz, ".zst": _open_zst}
+    if opener := openers.get(Path(path).suffix.lower()):
+        return opener(packed or path, "rb")
+    return nullcontext(packed) if packed else open(path, "rb")
+
+
+def unreadable() -> tuple:
+    """What is raised of a compressed file that is damaged or cut short."""
+    zstd = sys.modules.get("backports.zstd")
+    return EOFError, OSError, zlib.error, lzma.LZMAError, *([zstd.ZstdError] if zstd else [])
+
+
+def _open_bz2(source, mode):
+    return io.BufferedReader(_Streams(source, bz2.BZ2Decompressor))
+
+
+def _open_xz(source, mode):
+    return io.BufferedReader(_Streams(source, lzma.LZMADecompressor, padding=4))
+
+
+def _open_zst(source, mode):
+    try:
+        zstd = import_module("backports.zstd")
+    except ImportError as error:
+        raise ImportError(
+            f"{source}: to read .zst, install the package backports.zstd, or unpack the file"
+        ) from error
+    return zstd.open(source, mode)
+
+
+class _Streams(io.RawIOBase):
+    """What the streams in a file hold, one after the other, as parallel compressors write them.
+
+    The readers of Python's bz2 and lzma take whatever begins no stream for the end of the file: a
+    bit that flips behind the first stream would cut the rows, and nobody would know.
+    """
+
+    def __init__(self, source, decompressor, padding=0):
+        self.owned = False  # also if there is no such file
+        self.file = source if hasattr(source, "read") else open(source, "rb")
+        self.owned = self.file is not source
+        self.decompressor, self.padding = decompressor, padding
+        self.current = decompressor()  # None at the end
+
+    def readable(self):
+        return True
+
+    def close(self):
+        if self.owned:
+            self.file.close()
+        super().close()
+
+    def readinto(self, buffer):
+        data = b""
+        while not data and self.current:
+            more = b""
+            if self.current.eof:
+                more = self._behind()
+                self.current = self.decompressor() if more else None
+            elif self.current.needs_input and not (more := self.file.read(_AT_ONCE)):
+                raise EOFError("it ends within a stream")
+            if self.current:
+                data = self.current.decompress(more, len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _behind(self):
+        """What follows a stream, without zeros that may fill it up; nothing at the end."""
+        more, zeros = self.current.unused_data or self.file.read(_AT_ONCE), 0
+        while self.padding and more.startswith(b"\0"):
+            rest = more.lstrip(b"\0")
+            zeros += len(more) - len(rest)
+            more = rest or self.file.read(_AT_ONCE)
+        if zeros % (self.padding or 1):
+            raise lzma.LZMAError(f"{zeros} zeros follow a stream, no multiple of {self.padding}")
+        return more
