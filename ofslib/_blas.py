@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import weakref
 from collections.abc import Iterator
 from functools import cache
 
@@ -18,7 +19,12 @@ class _OneThread:
     """The limit of BLAS, which is one of the whole process, and who needs it now."""
 
     def __init__(self):
-        self.lock, self.users, self.limit = threading.Lock(), 0, None
+        # Weak: one that Ctrl-C kept from taking itself out holds the limit until the next use only.
+        self.lock, self.users, self.limit = threading.Lock(), weakref.WeakSet(), None
+
+
+class _User:
+    """One that needs the limit."""
 
 
 _one_thread = _OneThread()
@@ -30,14 +36,16 @@ def one_blas_thread() -> Iterator[None]:
 
     Of several that overlap, in threads of Python, the last one to end takes the limit back.
     """
-    with _one_thread.lock:
-        if not _one_thread.users:
-            _one_thread.limit = _blas().limit(limits=1)
-        _one_thread.users += 1
+    user = _User()
     try:
+        with _one_thread.lock:
+            _one_thread.users.add(user)
+            if _one_thread.limit is None:
+                _one_thread.limit = _blas().limit(limits=1)
         yield
     finally:
         with _one_thread.lock:
-            _one_thread.users -= 1
-            if not _one_thread.users:
+            _one_thread.users.discard(user)
+            if not _one_thread.users and _one_thread.limit is not None:
                 _one_thread.limit.restore_original_limits()
+                _one_thread.limit = None

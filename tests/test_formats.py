@@ -603,7 +603,7 @@ def test_a_table_without_rows_has_none():
         fit_stream(ofslib.SGDTClassifier(k=1), stream)
 
 
-@pytest.mark.parametrize("blank", ["\n", " \n", "\n\t\r\n  \n", "\ufeff\n"])
+@pytest.mark.parametrize("blank", ["\n", " \n", "\n\t\r\n  \n", "\ufeff\n", "\r", "\n\r"])
 @pytest.mark.parametrize("header", [True, False])
 def test_blank_lines_are_no_rows_wherever_they_stand(blank, header):
     names = "y,1,2\n" if header else ""

@@ -1178,8 +1178,10 @@ def test_what_a_users_module_imports_from_beside_it_is_a_source(monkeypatch, tmp
         "kit_a/part.py": "from . import base\nfrom .deep.low import x\n",
         "kit_a/base.py": "import helper_b_that_is_not_there\n",
         "kit_a/deep/__init__.py": "",
-        "kit_a/deep/low.py": "from ..base import y\n",
+        "kit_a/deep/low.py": "from ..base import y\nfrom spaces_a.far import z\n",
         "kit_a/unused.py": "",
+        "spaces_a/far.py": "from spaces_a import near\n",
+        "spaces_a/near.py": "import spaces_a.far\n",
         "unused_a.py": "",
     }
     for name, text in files.items():
@@ -1190,6 +1192,8 @@ def test_what_a_users_module_imports_from_beside_it_is_a_source(monkeypatch, tmp
     own = {tmp_path / name for name in files if "unused" not in name}
     assert {file for file in found if file.is_relative_to(tmp_path)} == own
     assert found - own == closure("metrics")
+    deep = {tmp_path / "kit_a" / name for name in ("__init__.py", "deep/__init__.py")}
+    assert deep < closure("kit_a.deep.low:x"), "the packages that it stands in are run before it"
 
 
 def test_a_users_reader_is_a_source_of_what_it_reads(monkeypatch, tmp_path):

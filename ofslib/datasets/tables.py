@@ -72,10 +72,8 @@ class DelimitedRows(_Columns, FileRows):
         if not isinstance(header, bool | np.bool_):
             raise ValueError(f"header: expected True or False, got {header!r}")
         with self._cells() as cells:
-            found = list(itertools.islice(cells, 2))
-        # Blank lines before the names count among those that pandas is told to leave out.
-        self.before, names = found.pop(0) if header and found else (-1, None)
-        rows = [row for _, row in found]
+            rows = list(itertools.islice(cells, 2))
+        names = rows.pop(0) if header and rows else None
         if names and all(map(_is_number, names)):
             raise ValueError(f"{path}: the first line holds numbers only: with header=False it is "
                              "a row")  # fmt: skip
@@ -102,11 +100,11 @@ class DelimitedRows(_Columns, FileRows):
 
     @contextmanager
     def _cells(self):
-        """Its rows that are not blank as (place, words), by a slow reader."""
+        """Its rows that are not blank, as lists of words, by a slow reader."""
         with self._named(), open_text(self.path) as file:
             text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
             rows = csv.reader(text, delimiter=self.delimiter, skipinitialspace=True)
-            yield ((i, row) for i, row in enumerate(rows) if len(row) > 1 or "".join(row).strip())
+            yield (row for row in rows if len(row) > 1 or "".join(row).strip())
 
     @contextmanager
     def _named(self):
@@ -132,7 +130,7 @@ class DelimitedRows(_Columns, FileRows):
         with self._named(), open(self.path, "rb") as packed, open_text(self.path, packed) as file:
             try:
                 chunks = pd.read_csv(
-                    file, sep=self.delimiter, header=None, skiprows=self.before + 1,
+                    file, sep=self.delimiter, header=0 if self.header else None,
                     names=range(self.width), index_col=False, dtype=types, chunksize=step,
                     engine="c", na_filter=False, **_exact(pd),
                     skipinitialspace=True, encoding="utf-8",
@@ -169,7 +167,7 @@ class DelimitedRows(_Columns, FileRows):
             raise error
         begin = first + int(self.header)
         with self._cells() as rows:
-            rows = [row for _, row in itertools.islice(rows, begin, begin + step)]
+            rows = list(itertools.islice(rows, begin, begin + step))
         whole = list(itertools.takewhile(lambda row: len(row) == self.width, rows))
         columns = [np.array(column, object) for column in zip(*whole, strict=True)]
         own = self.roles.label if self.worded else None

@@ -85,7 +85,7 @@ def differs(setting: Setting, record: dict[str, Any]) -> str:
         return "made without its data set"
     if setting.dataset and record["data"].get(records.ROW) != records.row_digest(setting.dataset):
         return f"read by another row of {setting.dataset} in the table of data sets"
-    if setting.dataset and _pinned(setting.dataset) not in ({}, _files(record["data"])):
+    if setting.dataset and _pinned(setting.dataset) not in ({}, records.files_of(record["data"])):
         return f"made from another file of {setting.dataset}"
     return ""
 
@@ -123,13 +123,9 @@ def _digest(file: str) -> dict[str, str]:
 def _pinned(dataset: str) -> dict[str, str]:
     """The files of a data set that was fetched here, and their sha256."""
     try:
-        return _files(records.read(records.path(dataset)).get("sha256", {}))
+        return records.files_of(records.read(records.path(dataset)).get("sha256", {}))
     except FileNotFoundError:
         return {}
-
-
-def _files(data: dict[str, str]) -> dict[str, str]:
-    return {name: digest for name, digest in data.items() if name != records.ROW}
 
 
 def _check_record(record: Any) -> None:
@@ -219,7 +215,7 @@ def unpack(file: str | Path) -> tuple[project.Project, dict[str, str]]:
             record, dataset = index["results"][name], settings[result].dataset
             if dataset and not _pinned(dataset):
                 records.write({"name": dataset, "status": "fetched", "sha256": record["data"]})
-            elif dataset and _pinned(dataset) != _files(record["data"]):
+            elif dataset and _pinned(dataset) != records.files_of(record["data"]):
                 found[result] = f"made from another file of {dataset}"
                 continue
             write_whole(result, content[name])

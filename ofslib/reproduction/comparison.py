@@ -19,6 +19,7 @@ import pandas as pd
 from ofslib._printing import cell
 from ofslib.reproduction import archive
 from ofslib.reproduction.project import Project
+from ofslib.reproduction.records import files_of
 
 # Relative difference up to which two values are the same but for the rounding of sums; and the
 # share of the largest value of a metric below which a value is nothing but rounding.
@@ -88,7 +89,9 @@ def compare(work: Project, file: str | Path) -> tuple[pd.DataFrame, dict[str, in
 
 def _values(results: list[tuple[dict[str, Any], bytes]]) -> pd.DataFrame:
     """All values but times, with what identifies the setting and the method that gave each."""
-    tables = [identified(record["spec"], record["data"], content) for record, content in results]
+    tables = [
+        identified(record["spec"], files_of(record["data"]), content) for record, content in results
+    ]
     table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=["metric"])
     return table[table["metric"] != "time_s"]
 

@@ -102,11 +102,13 @@ def of_result(
         What it took: cpu_s, memory_mb.
     """
     data = records.read(record) if record else {}
+    sums = data.get("sha256", {})
     missing = {r["name"]: f"{r['status']} ({r['reason']})" for r in [data] if "reason" in r}
     return {
         "spec": spec,
         "sources": sources,
-        "data": data.get("sha256", {}),
+        # Of the row as it is now, where the record is one of an earlier version
+        "data": {records.ROW: records.row_digest(data["name"])} | sums if sums else {},
         "missing": missing,
         "sha256": hashlib.sha256(Path(result).read_bytes()).hexdigest(),
         **measured,

@@ -49,6 +49,11 @@ def row_digest(name: str) -> str:
     return hashlib.sha256(json.dumps(row, sort_keys=True).encode()).hexdigest()
 
 
+def files_of(sums: dict[str, str]) -> dict[str, str]:
+    """The sums of a record that are those of files."""
+    return {name: digest for name, digest in sums.items() if name != ROW}
+
+
 def own_readers(name: str | None) -> list[str]:
     """The reader of a data set, if it is a module:function of the user's."""
     return [_row(name)["reader"]] * (":" in _row(name)["reader"]) if name else []
@@ -89,7 +94,7 @@ def mend(names: Iterable[str]) -> list[str]:
         if damaged:
             now = obtain(name, "auto")
             outcome = "fetched again" if now["status"] == "fetched" else now["detail"]
-            if now.get("sha256", pinned) != pinned:
+            if files_of(now.get("sha256", pinned)) != files_of(pinned):
                 write(now)
                 outcome = "a file of your own, whose runs are made again"
             said.append(f"{', '.join(damaged)}: not what was fetched any more; {outcome}")

@@ -8,6 +8,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from functools import cache
+from itertools import product, takewhile
 from pathlib import Path
 
 from ofslib import ESTIMATORS, home_of
@@ -72,7 +73,7 @@ def home(name: str) -> Path:
 @cache
 def _imports(file: Path) -> list[Path]:
     """Modules of ofslib that a file or a notebook imports by name, and those beside a user's."""
-    found = []
+    found = _packages(file)
     for node in ast.walk(ast.parse(_code(file))):
         found += _beside(file, node)
         if isinstance(node, ast.ImportFrom) and node.module == "ofslib":
@@ -89,26 +90,37 @@ def _beside(file: Path, node: ast.AST) -> Iterator[Path]:
 
     Packages that are installed are taken as they are: their files are not followed.
     """
-    inside = file.is_relative_to(PACKAGE) or file.suffix != ".py" or "site-packages" in file.parts
-    if inside or not isinstance(node, ast.Import | ast.ImportFrom):
+    if not (_is_users(file) and isinstance(node, ast.Import | ast.ImportFrom)):
         return
-    folder = file.resolve().parent
-    if level := getattr(node, "level", 0):
-        folder = [folder, *folder.parents][level - 1]
-    else:
-        while (folder / "__init__.py").is_file():
-            folder = folder.parent
+    level, above = getattr(node, "level", 0), file.resolve().parents
+    folders = [above[level - 1]] if level else [top for top in above if _is_searched(top)]
     names = [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom):
         module = node.module or ""
         names = [module, *(f"{module}.{name}".strip(".") for name in names)]
     for name in filter(None, names):
         parts = name.split(".")
-        for i in range(len(parts)):
+        for folder, i in product(folders, range(len(parts))):
             path = folder.joinpath(*parts[: i + 1])
             for found in (path.with_suffix(".py"), path / "__init__.py"):
                 if found.is_file() and not found.is_relative_to(PACKAGE):
                     yield found
+
+
+def _packages(file: Path) -> list[Path]:
+    """What is run before a user's module: the packages that it stands in."""
+    inits = [folder / "__init__.py" for folder in file.resolve().parents] if _is_users(file) else []
+    return list(takewhile(Path.is_file, inits))
+
+
+def _is_users(file: Path) -> bool:
+    installed = file.is_relative_to(PACKAGE) or "site-packages" in file.parts
+    return file.suffix == ".py" and not installed
+
+
+def _is_searched(folder: Path) -> bool:
+    """Whether Python looks for modules here."""
+    return any(folder == Path(place).resolve() for place in ("", *sys.path))
 
 
 def _is_pythons_own(module: str) -> bool:
