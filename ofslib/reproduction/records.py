@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ofslib._files import CorruptFile, write_whole
+from ofslib.datasets.registry import find_row
 
 FOLDER = Path("resources")
 TABLE = "config/datasets.csv"
@@ -60,9 +61,6 @@ def own_readers(name: str | None) -> list[str]:
 
 
 def _row(name: str) -> dict[str, Any]:
-    # Slow to import, and not needed to plan a run.
-    from ofslib.datasets.registry import find_row
-
     return find_row(name, TABLE)
 
 

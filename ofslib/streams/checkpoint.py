@@ -193,8 +193,8 @@ def _passes(model) -> int:
     return int(getattr(model, "n_passes", 1))
 
 
-def _used(model, y, sample_weight=None) -> np.ndarray | bool:
-    """Of each row, or of all, whether its weight is not 0."""
+def _used(model, y, sample_weight=None) -> np.ndarray:
+    """Whether the weight of each row is not 0."""
     given = getattr(model, "class_weight", None)
     zero = [label for label, weight in given.items() if not weight] if type(given) is dict else []
     used = np.isin(y, zero, invert=True) if zero else np.ones(len(y), bool)
