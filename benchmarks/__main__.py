@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import batch, files, measure, programs, rows
 from ofslib._files import write_whole
-from ofslib.reproduction import machine, performance
+from ofslib.reproduction import machine, performance, provenance
 
 HERE = Path(__file__).parent
 PART = Path("results/benchmarks.csv")
@@ -34,6 +34,7 @@ CASES = {
         *(files.text, programs.select, programs.imports, programs.compile),
     )
 }
+_REST = 0.5  # load of a machine that does nothing else
 PACKAGES = ("ofslib", "numpy", "scipy", "numba", "scikit-learn", "pandas")
 
 
@@ -44,7 +45,8 @@ def facts(scale: str, sizes: dict) -> list[dict[str, str]]:
         "scale": scale,
         "date": now.isoformat(timespec="minutes"),
         "machine": machine.kind(),
-        "load": f"{os.getloadavg()[2]:.1f} on {machine.cores()} cores",
+        "load": f"{os.getloadavg()[0]:.1f} on {machine.cores()} cores",
+        "commit": provenance.here()["commit"],
         "python": sys.version.split()[0],
     }
     pinned = re.findall(r"^([\w-]+)==", (HERE / "requirements.txt").read_text(), re.M)
@@ -83,6 +85,8 @@ def main(argv: list[str] | None = None) -> None:
     out = Path(given.out or (HERE / "results.csv" if whole else PART))
     PART.parent.mkdir(exist_ok=True)
     said, lines = facts(given.scale, sizes), []
+    if os.getloadavg()[0] > _REST:
+        sys.stderr.write("something else is running: what is measured beside it says little\n")
     for case, own in sizes.items():
         sys.stdout.write(f"{case}: {inspect.getdoc(CASES[case]).splitlines()[0]}\n")
         new = measured(case, own)

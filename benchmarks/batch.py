@@ -1,6 +1,7 @@
 """Methods on running averages, on all rows at once and on columns, beside others that are."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,14 @@ from sklearn.linear_model import (
 )
 
 import ofslib
-from benchmarks.measure import Method, fitting, megabytes
+from benchmarks.measure import Method, calling, fitting, found, largest, megabytes
 from ofslib.averages import RunningAverages
 from ofslib.simulate import Equicorrelated
 from ofslib.wishart import LowRank, sample_averages
 
 DRAWN = 10**6  # rows, of averages that are drawn
 PENALTIES = 50  # of a path
-LASSO, MCP = 0.5, 0.01  # the last penalty as a part of the first, where all true features are in
+LASSO, MCP = 0.5, 0.01  # the last penalty as a part of the first
 GAMMA = 3.0  # of MCP
 
 
@@ -77,21 +78,19 @@ def _averages(p: int, rows: int) -> list[Method]:
 def regression(n: int, p: int, k: int) -> list[Method]:
     """From dense rows to k features: time, true features found (%), and RMSE on new rows.
 
-    The features of a path are refitted. The noise is 1, and all features correlate by 1/2. A value
+    The features of a path are refitted. The noise is 1, and all features correlate by 1/2. The
+    columns are standardised beforehand: a Lasso of ours and glmnet's do so, others' do not. A value
     is a number of the rows.
     """
-    design = Equicorrelated(p, k, beta=0.5)
-    X, y = design.sample(n, np.random.default_rng(0))
+    design, X, y, scale = _standardised(n, p, k)
 
     def score(model):
-        coef = np.asarray(getattr(model, "coef_", model)).ravel()
-        kept = np.argsort(-np.abs(coef), kind="stable")[:k]
+        kept, coef = largest(model, k)
         few = np.zeros(p)
-        few[kept] = coef[kept]
-        found = 100 * np.isin(kept[few[kept] != 0.0], design.support).mean()
+        few[kept] = coef[kept] / scale[kept]
         own = type(model).__module__.startswith("ofslib")
         memory = {"mb": megabytes(model)} if own else {}
-        return {"score": design.rmse(few), "found": found} | memory
+        return {"score": design.rmse(few), "found": found(kept, design.support)} | memory
 
     own, step = {"k": k, "maturity": n, "shuffle": False}, {"learning_rate": 1e-4}
     models: dict[str, Any] = {
@@ -105,23 +104,33 @@ def regression(n: int, p: int, k: int) -> list[Method]:
     }
     for penalty, passes in (("l2", 1), ("l1", 1), ("elasticnet", 1), ("l1", 5)):
         model = SGDRegressor(penalty=penalty, eta0=1e-4, learning_rate="constant", random_state=0)
-        model.set_params(max_iter=passes, tol=None)
+        model.set_params(max_iter=passes, tol=None, shuffle=False)
         models[f"scikit-learn SGD, {penalty}" + f", {passes} passes" * (passes > 1)] = model
     methods = [Method(name, fitting(m, X, y), X.size, score) for name, m in models.items()]
     for name in ("SFSA", "scikit-learn SGD, l1"):
-        make = functools.partial(functools.partial, _refitted, models[name], X, y, k)
+        make = calling(_refitted, models[name], X, y, k)
         methods.append(Method(f"{name}, refitted", make, X.size, score))
     held = functools.cache(lambda: RunningAverages(p).update(X, y))
     for label in ("OFSA", "Online MCP"):
         make = functools.partial(_extracting, models[label], held)
         methods.append(Method(f"{label}, averages there", make, X.size, score))
-    make = functools.partial(functools.partial, _abess, X, y, k)
-    methods.append(Method("abess", make, X.size, score, needs="abess"))
+    methods.append(Method("abess", calling(_abess, X, y, k), X.size, score, needs="abess"))
+    by_columns = np.asfortranarray(X)
     for name, (solve, needs) in PATHS.items():
         if name != "skglm, MCP":  # minutes; see `path`
-            make = functools.partial(functools.partial, _selected, solve, X, y, k)
+            make = calling(_selected, solve, by_columns, y, k)
             methods.append(Method(f"{name} path", make, X.size, score, needs=needs, turns=1))
     return methods
+
+
+def _standardised(n: int, p: int, k: int):
+    """A design, rows of it with standardised columns, y, and the units of the columns."""
+    design = Equicorrelated(p, k, beta=0.5)
+    X, y = design.sample(n, np.random.default_rng(0))
+    scale = X.std(axis=0)
+    X -= X.mean(axis=0)
+    X /= scale
+    return design, X, y, scale
 
 
 def _least_squares(kept: np.ndarray, X, y) -> np.ndarray:
@@ -201,25 +210,49 @@ PATHS = {
 def path(n: int, p: int, k: int) -> list[Method]:
     """A path of 50 penalties: ours from averages that are there, others from rows.
 
-    A value is a penalty.
+    Others are given the rows column by column, as they like them. Of a Lasso the largest duality
+    gap of the path, relative to the objective, says how accurate it is. A value is a penalty.
     """
-    design = Equicorrelated(p, k, beta=0.5)
-    X, y = design.sample(n, np.random.default_rng(0))
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    _, X, y, _ = _standardised(n, p, k)
+    by_columns = np.asfortranarray(X)
     held = RunningAverages(p).update(X, y)
     own = {"n_penalties": PENALTIES, "k": p}
     ours = {"Online Lasso": ofslib.OnlineLassoRegressor(**own, penalty_ratio=LASSO)}
     ours["Online MCP"] = ofslib.OnlineMCPRegressor(**own, penalty_ratio=MCP, b=GAMMA)
     methods = []
     for name, model in ours.items():
-        there = functools.partial(functools.partial, model.solution_path, held)
-        methods.append(Method(f"{name}, from averages", there, PENALTIES))
-        formed = functools.partial(functools.partial, _formed_path, model, X, y)
-        methods.append(Method(f"{name}, from rows", formed, PENALTIES))
+        own = {"score": _gap_of(X, y, lambda path: path[1].T) if "Lasso" in name else None}
+        there = calling(model.solution_path, held)
+        methods.append(Method(f"{name}, from averages", there, PENALTIES, **own))
+        formed = calling(_formed_path, model, X, y)
+        methods.append(Method(f"{name}, from rows", formed, PENALTIES, **own))
     for name, (solve, needs) in PATHS.items():
-        make = functools.partial(functools.partial, solve, X, y)
-        methods.append(Method(name, make, PENALTIES, needs=needs))
+        own = {"score": _gap_of(X, y, np.asarray) if "Lasso" in name else None}
+        make = calling(solve, by_columns, y)
+        methods.append(Method(name, make, PENALTIES, needs=needs, **own))
     return methods
+
+
+def _gap_of(X, y, coefs_of: Callable) -> Callable[[Any], dict[str, float]]:
+    """The score of the path of a Lasso: its largest relative duality gap."""
+
+    def score(result):
+        coefs, target = coefs_of(result), y - y.mean()
+        top = np.abs(X.T @ target).max() / len(y)
+        alphas = np.geomspace(top, LASSO * top, PENALTIES)
+        pairs = zip(alphas, coefs.T, strict=True)
+        return {"score": max(_duality_gap(X, target, alpha, coef) for alpha, coef in pairs)}
+
+    return score
+
+
+def _duality_gap(X, y, alpha: float, coef: np.ndarray) -> float:
+    """Of |y - X b|^2 / (2 n) + alpha |b|_1 at these coefficients, as a part of it."""
+    n, rest = len(y), y - X @ coef
+    primal = rest @ rest / (2 * n) + alpha * np.abs(coef).sum()
+    feasible = rest * min(1.0, alpha * n / np.abs(X.T @ rest).max())
+    dual = (y @ y - (y - feasible) @ (y - feasible)) / (2 * n)
+    return (primal - dual) / primal
 
 
 def _formed_path(model, X, y):
@@ -237,9 +270,7 @@ def columns(n: int, p: int, k: int, gram: int) -> list[Method]:
     y = X[:, true].sum(axis=1) + rng.standard_normal(n)
 
     def score(model):
-        coef = np.asarray(getattr(model, "coef_", model)).ravel()
-        chosen = np.argsort(-np.abs(coef), kind="stable")[:k]
-        return {"found": 100 * np.isin(chosen, true).mean()}
+        return {"found": found(largest(model, k)[0], true)}
 
     models = {"OS": ofslib.OnlineSubstitution(k=k)}
     models |= {"OS, one scan": ofslib.OnlineSubstitution(k=k, n_scans=1)}
@@ -259,8 +290,7 @@ def columns(n: int, p: int, k: int, gram: int) -> list[Method]:
         f"OMP, {gram} columns, Gram there": (functools.partial(of_gram, made), gram),
     }
     for name, (run, values) in others.items():
-        make = functools.partial(functools.partial, run)
-        methods.append(Method(f"scikit-learn {name}", make, values, score))
+        methods.append(Method(f"scikit-learn {name}", calling(run), values, score))
     kept, w, u = np.asfortranarray(X[:, :k]), np.ones(k), np.ones(n)
 
     def steps():
@@ -275,15 +305,14 @@ def columns(n: int, p: int, k: int, gram: int) -> list[Method]:
 def leverage(n: list[int], p: int) -> list[Method]:
     """Online leverage: one feature more, beside the pseudo-inverse of the moments anew.
 
-    A value is a feature.
+    That is what a feature that is kept would cost without it; of those that are not, neither
+    changes anything. A value is a feature.
     """
     methods = []
     for rows in n:
         X = np.random.default_rng(0).standard_normal((rows, p))
-        model = ofslib.OnlineLeverageSelector(rate=1.0, k=None)
-        moments = X @ X.T
-        fit = functools.partial(functools.partial, model.fit, X)
-        invert = functools.partial(functools.partial, np.linalg.pinv, moments)
-        methods.append(Method(f"online leverage, n = {rows}", fit, p))
-        methods.append(Method(f"limit: one pinv, n = {rows}", invert, 1))
+        model = ofslib.OnlineLeverageSelector(rate=1.0, k=None, random_state=0)
+        invert = functools.partial(np.linalg.pinv, hermitian=True)
+        methods.append(Method(f"online leverage, n = {rows}", calling(model.fit, X), p))
+        methods.append(Method(f"numpy, one pinv, n = {rows}", calling(invert, X @ X.T), 1))
     return methods

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import load_svmlight_file
 
-from benchmarks.measure import Method, scratch
+from benchmarks.measure import Method, calling, scratch
 from ofslib.datasets import open_stream
 
 FORMS = {
@@ -61,7 +61,7 @@ def _reading(form: str, megabytes: float, nonzeros: int) -> list[Method]:
         "Vowpal Wabbit, --noop": (lambda: _wabbit(vw), "vowpalwabbit"),
     }
     return methods + [
-        Method(f"{name}: {form}", functools.partial(functools.partial, read), values, needs=needs)
+        Method(f"{name}: {form}", calling(read), values, needs=needs)
         for name, (read, needs) in peers.items()
     ]
 

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import gc
+import importlib
 import importlib.util
 import os
 import pickle
@@ -18,6 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
+
+# Idle threads of BLAS wait for work at full speed for some time, which is on the processor's clock.
+_IDLE = 0.3  # s
 
 
 class Usage(NamedTuple):
@@ -78,25 +82,31 @@ def turns(methods: list[Method], repeats: int, limit=contextlib.nullcontext) -> 
             here.append(method)
     rng = np.random.default_rng(0)
     gc.freeze()  # what is there by now is not looked through before each turn
-    for turn in range(repeats + 1):
-        for place in rng.permutation(len(here)):
-            method = here[place]
-            most = repeats if method.turns is None else method.turns
-            if turn > most or (turn == 0 and method.turns == 1):
-                continue
-            row = _timed(method, limit, scored=turn == 1)
-            if turn:
-                yield {"method": method.name, "turn": turn, "values": method.values} | row
-    gc.unfreeze()
+    try:
+        for turn in range(repeats + 1):
+            for place in rng.permutation(len(here)):
+                method = here[place]
+                most = repeats if method.turns is None else method.turns
+                if turn > most or (turn == 0 and method.turns == 1):
+                    continue
+                row = _timed(method, limit, scored=turn == 1)
+                if turn:
+                    yield {"method": method.name, "turn": turn, "values": method.values} | row
+    finally:
+        gc.unfreeze()
 
 
 def _timed(method: Method, limit, scored: bool) -> dict[str, float]:
     with warnings.catch_warnings(action="ignore"), limit(method.threads):
+        if method.needs:  # no part of the only turn of a method
+            importlib.import_module(method.needs)
         run = method.make()
         gc.collect()
         wall, cpu = time.perf_counter(), time.process_time()
         result = run()
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        if method.threads > 1:
+            time.sleep(_IDLE)
         if isinstance(result, Usage):
             return result._asdict()
         own = method.score(result) if method.score and scored else {}
@@ -117,6 +127,26 @@ def fitting(model: Any, X, y) -> Callable[[], Callable[[], Any]]:
         return run
 
     return make
+
+
+def calling(function: Callable, *arguments: Any) -> Callable[[], Callable[[], Any]]:
+    """What calls a function with these, and prepares nothing."""
+    return lambda: functools.partial(function, *arguments)
+
+
+def largest(model: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The features of the k largest coefficients of a model, but for zeros, and all coefficients.
+
+    The model may be the coefficients themselves.
+    """
+    coef = np.asarray(getattr(model, "coef_", model)).ravel()
+    chosen = np.argsort(-np.abs(coef), kind="stable")[:k]
+    return chosen[coef[chosen] != 0.0], coef
+
+
+def found(chosen: np.ndarray, true: np.ndarray) -> float:
+    """How many of the true features are among the chosen, in percent."""
+    return 100.0 * np.isin(true, chosen).mean()
 
 
 def megabytes(model: Any) -> float:

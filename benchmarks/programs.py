@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measure import Method, program, scratch
+from benchmarks.measure import Method, calling, program, scratch
 
 IMPORTS = {
     "python": "pass",
@@ -38,8 +38,7 @@ def imports() -> list[Method]:
     for name, code in IMPORTS.items():
         module = code.split()[1].partition(".")[0] if " " in code else ""
         needs = module if module not in ("", "numpy", "ofslib", "sklearn") else ""
-        make = functools.partial(functools.partial, program, code)
-        methods.append(Method(name, make, 1, needs=needs))
+        methods.append(Method(name, calling(program, code), 1, needs=needs))
     return methods
 
 
@@ -77,12 +76,11 @@ def select(rows: int, nonzeros: int) -> list[Method]:
     theirs = "import sys, vowpalwabbit as v; v.Workspace(sys.argv[1]).finish()"
     coin = f"--coin --loss_function logistic --quiet -d {vw} -f {model}"
     own = ["select", svm, "-k", "1000", "--quiet", "--model", model, "--out", model + ".csv"]
-    programs = {"ofslib select": (ours, own, "")}
-    programs["Vowpal Wabbit coin"] = (theirs, [coin], "vowpalwabbit")
+    programs = {"ofslib select": ((ours, *own), "")}
+    programs["Vowpal Wabbit coin"] = ((theirs, coin), "vowpalwabbit")
     return [
-        Method(name, functools.partial(functools.partial, program, *command), values, needs=needs)
-        for name, (code, arguments, needs) in programs.items()
-        for command, values in [((code, *arguments), rows * nonzeros)]
+        Method(name, calling(program, *command), rows * nonzeros, needs=needs)
+        for name, (command, needs) in programs.items()
     ]
 
 

@@ -12,8 +12,9 @@ from sklearn.metrics import roc_auc_score
 
 import ofslib
 from benchmarks.limits import bare_loop, read
-from benchmarks.measure import Method, fitting, megabytes, scratch
+from benchmarks.measure import Method, fitting, found, largest, megabytes, scratch
 from ofslib.reproduction import peers
+from ofslib.reproduction.performance import LOOP, READ
 from ofslib.simulate import Equicorrelated
 
 K = 100
@@ -22,6 +23,7 @@ BUDGETED |= {"SOFS": "SOFS", "B-ARDA": "BARDA", "B-AMD": "BAMD"}
 PENALISED = {"OPG": "OPG", "RDA": "RDA", "l1-ARDA": "ARDA", "Ada-Fobos": "AdaFobos"}
 L1 = {"k": None, "l1": 1e-3}
 OWN = {"fit_intercept": False, "shuffle": False}
+ONE_PASS = OWN | {"max_iter": 1, "tol": None, "random_state": 0}  # of scikit-learn
 CONSTANT = {"learning_rate": 0.01}
 
 
@@ -47,17 +49,16 @@ def sparse(n: int, p: int, nonzeros: int, few: int, fewer: int) -> list[Method]:
     X, y, new = rows[:n], labels[:n], rows[n:]
 
     def score(model):
-        coef = np.asarray(model.coef_).ravel()
-        chosen = np.argsort(-np.abs(coef), kind="stable")[:K]
+        chosen, coef = largest(model, K)
         auc = roc_auc_score(labels[n:], new[:, chosen] @ coef[chosen])
-        found = 100 * np.isin(chosen[coef[chosen] != 0.0], true).sum() / len(true)
         memory = {"mb": megabytes(model)} if type(model).__module__.startswith("ofslib.a") else {}
-        return {"score": auc, "found": found} | memory
+        return {"score": auc, "found": found(chosen, true)} | memory
 
     models = {label: _classifier(name, k=K) for label, name in BUDGETED.items()}
     models |= {label: _classifier(name, **L1) for label, name in PENALISED.items()}
     models["SFSA, constant step"] = _classifier("SFSA", k=K, **CONSTANT)
-    models["SFSA, constant step, shuffled"] = _classifier("SFSA", k=K, **CONSTANT, shuffle=True)
+    shuffled = {"shuffle": True, "random_state": 0}
+    models["SFSA, constant step, shuffled"] = _classifier("SFSA", k=K, **CONSTANT, **shuffled)
     models["FOFS, mini-batches of 25"] = _classifier("FOFS", k=K, batch_size=25)
     methods = [Method(name, fitting(m, X, y), X.nnz, score) for name, m in models.items()]
     pair = _in_threads([_classifier("SFSA", k=K, **CONSTANT) for _ in range(2)], X, y)
@@ -65,8 +66,8 @@ def sparse(n: int, p: int, nonzeros: int, few: int, fewer: int) -> list[Method]:
     methods.append(Method(name, pair, 2 * X.nnz, threads=2))
     for penalty in ("l2", "l1", "elasticnet"):
         for passes in (1, 5) if penalty == "l1" else (1,):
-            model = SGDClassifier(loss="log_loss", penalty=penalty, shuffle=False, random_state=0)
-            model.set_params(max_iter=passes, tol=None)
+            model = SGDClassifier(loss="log_loss", penalty=penalty, **ONE_PASS)
+            model.set_params(max_iter=passes)
             name = f"scikit-learn SGD, {penalty}" + f", {passes} passes" * (passes > 1)
             methods.append(Method(name, fitting(model, X, y), X.nnz, score))
     methods += _limits(X, y)
@@ -103,8 +104,8 @@ def _limits(X, y) -> list[Method]:
     sizes = {"values": X.nnz if sp.issparse(X) else X.size}
     arrays = (X.data, X.indices) if sp.issparse(X) else (X.ravel(),)
     return [
-        Method("limit: read the rows", lambda: lambda: [read(each) for each in arrays], **sizes),
-        Method("limit: predict and add the gradient", lambda: bare_loop(X, y), **sizes),
+        Method(READ, lambda: lambda: [read(each) for each in arrays], **sizes),
+        Method(LOOP, lambda: bare_loop(X, y), **sizes),
     ]
 
 
@@ -170,23 +171,26 @@ def dense(n: int, p: int) -> list[Method]:
     for name, form in forms.items():
         methods.append(Method(f"SFSA, constant step, {name}", fitting(held, form, y), X.size))
     for penalty in ("l2", "l1", "elasticnet"):
-        model = SGDRegressor(penalty=penalty, eta0=1e-4, learning_rate="constant", shuffle=False)
-        model.set_params(max_iter=1, tol=None, random_state=0)
+        model = SGDRegressor(penalty=penalty, eta0=1e-4, learning_rate="constant", **ONE_PASS)
         methods.append(Method(f"scikit-learn SGD, {penalty}", fitting(model, X, y), X.size))
     return methods + _limits(X, y)
 
 
 def one_row(p: int, calls: int) -> list[Method]:
-    """`partial_fit` of one dense row after the other."""
+    """`partial_fit` of one dense row after the other.
+
+    Peers are given the row as an array, as a user has it; what they make of it is timed.
+    """
     X, y = Equicorrelated(p, p // 10).sample(calls, np.random.default_rng(0))
     y = np.where(y > 0, 1.0, -1.0)
     known = {"classes": [-1.0, 1.0]}
+    own = {"k": p // 10, "maturity": calls, "batch_size": 25}
     models = {
-        "SFSA": lambda: _classifier("SFSA", k=p // 10, maturity=calls),
-        "SFSA, constant step": lambda: _classifier("SFSA", k=p // 10, maturity=calls, **CONSTANT),
-        "SGDT": lambda: _classifier("SGDT", k=p // 10, maturity=calls),
+        "SFSA": lambda: _classifier("SFSA", **own),
+        "SFSA, constant step": lambda: _classifier("SFSA", **own, **CONSTANT),
+        "SGDT": lambda: _classifier("SGDT", **own),
         "FOFS": lambda: _classifier("FOFS", k=p // 10),
-        "scikit-learn SGD, l2": lambda: SGDClassifier(loss="log_loss", random_state=0),
+        "scikit-learn SGD, l2": lambda: SGDClassifier(loss="log_loss", **ONE_PASS),
         "river LogisticRegression": lambda: peers.RiverClassifier(p, model="LogisticRegression"),
         "Vowpal Wabbit coin": lambda: peers.VowpalWabbitClassifier(p),
     }
@@ -194,7 +198,7 @@ def one_row(p: int, calls: int) -> list[Method]:
     needs |= {name: "vowpalwabbit" for name in models if "Vowpal" in name}
 
     def begun(make):
-        model = make().partial_fit(X[:2], y[:2] * [1.0, -1.0], **known)
+        model = make().partial_fit(X[:2], y[:2], **known)
 
         def run():
             for i in range(calls):

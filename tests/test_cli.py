@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
 from test_datasets import cells, write_table
 
 import ofslib
@@ -746,7 +747,7 @@ def test_progress_is_shown_on_a_terminal_only(ofs, monkeypatch):
 
 def blocks(kind):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    [block] = re.findall(rf"<!-- {kind}: own data -->\n```\w+\n(.*?)```", readme, re.S)
+    [block] = re.findall(rf"<!-- {kind} -->\n```\w+\n(.*?)```", readme, re.S)
     return block, [line for line in block.splitlines() if line.strip()]
 
 
@@ -758,7 +759,7 @@ def test_the_readmes_own_data_is_five_lines_of_shell_and_ten_of_python(folder, o
         cells[:, 0] = cells[:, 1:6].sum(axis=1) > 0
         names = ["clicked", *(f"ad {j}" for j in range(1200))]
         pd.DataFrame(cells, columns=names).to_csv(f"{name}.csv.gz", index=False)
-    _, lines = blocks("shell")
+    _, lines = blocks("shell: own data")
     assert len(lines) == 5
     for line in lines:
         name, *words = line.split()
@@ -767,10 +768,28 @@ def test_the_readmes_own_data_is_five_lines_of_shell_and_ten_of_python(folder, o
     assert len(Path("features.csv").read_text().splitlines()) == 1001
     assert pd.read_csv("features.csv")["feature"].str.startswith("ad ").all()
     assert len(Path("predictions.csv").read_text().splitlines()) == 1 + 400
-    program, lines = blocks("python")
+    program, lines = blocks("python: own data")
     assert len(lines) == 10
     names: dict = {}
     exec(compile(program, "README.md", "exec"), names)
     assert names["model"].n_samples_seen_ == 2 * 400
     assert names["model"].feature_names_in_[7] == "ad 7"
     assert np.mean(names["predicted"] == names["y"]) > 0.7
+
+
+def test_the_readmes_averages_give_models_of_every_size(folder):
+    """With fewer features; the rows do not tell of the last one."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 40))
+    X[:, 39] = 0.0
+    X[:, 38] *= rng.random(400) < 0.5
+    dump_svmlight_file(X, X[:, :5].sum(axis=1), "songs.svm", zero_based=False)
+    program, _ = blocks("python: averages")
+    names: dict = {}
+    for words in (("5000", "40"), ("[10, 100, 1000]", "[2, 5, 20]")):
+        assert words[0] in program
+        program = program.replace(*words)
+    exec(compile(program, "README.md", "exec"), names)
+    assert [np.count_nonzero(coef) for coef in names["models"]] == [2, 5, 20]
+    assert np.flatnonzero(names["models"][1]).tolist() == [0, 1, 2, 3, 4]
+    assert len(names["intercepts"]) == 3 and Path("songs.npz").is_file()

@@ -134,7 +134,7 @@ def test_maturity_counts_the_rows_of_all_parts():
     parts = cut(*rows(), N // 2)
     own = {"k": K, "batch_size": 10}
     whole = fit_parts(SFSAClassifier(**own, maturity=N, warmup=40), parts)
-    assert_same(whole, fit_parts(SFSAClassifier(**own, warmup=40), parts))
+    assert_same(whole, fit_parts(SFSAClassifier(**own, warmup=40), iter(parts)))
     early = fit_parts(SFSAClassifier(**own, maturity=N // 2, warmup=40), parts)
     assert not np.array_equal(early.coef_, whole.coef_)
 

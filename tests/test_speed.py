@@ -103,12 +103,14 @@ def slow(methods, ratios, margin):
 
 @pytest.mark.parametrize("case", RATIOS)
 def test_no_method_has_lost_half_of_its_speed(case):
-    methods = made(case)
+    """What is late in each of three tries: what else runs makes now one, now another late."""
+    methods, late = made(case), dict.fromkeys(RATIOS[case])
     for _ in range(3):
         found = slow(methods, RATIOS[case], MARGIN[case])
-        if not found:
+        late = {name: found[name] for name in late if name in found}
+        if not late:
             return
-    assert not found
+    assert not late
 
 
 @pytest.mark.parametrize(("factor", "seen"), [(1.0, False), (2.0, True)])

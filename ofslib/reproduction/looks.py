@@ -43,9 +43,9 @@ COLUMN, PAGE = 3.35, 6.9  # inches: one column, and the full width, of a journal
 
 TITLES = {
     "DR": "Detection rate (%)",
-    "RMSE": "RMSE on test data",
-    "R2": "R2 on test data",
-    "AUC": "AUC on test data",
+    "RMSE": "RMSE on new rows",
+    "R2": "R2 on new rows",
+    "AUC": "AUC on new rows",
     "accuracy": "Test accuracy (%)",
     "selected": "Features selected",
     "regret": "Regret per row",

@@ -20,10 +20,11 @@ RESULTS, PAGE = Path("benchmarks/results.csv"), Path("docs/performance.md")
 FACTS = "facts"  # the case of the lines that say where, when and how much
 UNITS = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0}
 HEADS = {"wall_s": "s by the clock", "score": "", "found": "true features found (%)", "mb": "MB"}
-LOOP = "limit: predict and add the gradient"
+LOOP, READ = "limit: predict and add the gradient", "limit: read the rows"
 OTHERS = ("scikit-learn", "Vowpal Wabbit", "river", "abess", "celer", "glmnet", "skglm", "pandas")
 OTHERS += ("pyarrow", "numpy")  # how their lines begin
-_BYTES = 8  # of a number
+COLUMNS_HELD_AGAINST = ("1 penalty", "warm")
+_BUSY = 1.15  # processors, from which on a line says how many
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class Table:
     unit : str
         A word of `UNITS`, and of what.
     reference : str
-        The method that others are held against, of the same column; or the column that others are
-        held against, of the same method.
+        The method that others are held against, of the same column if it has one there; or the
+        column that others are held against, of the same method.
     instead : dict
         Method -> another reference.
     split : str
@@ -57,24 +58,27 @@ class Table:
 
 _BLAS = {"update, float32": "limit: sgemm", "update, 2 threads": "limit: dgemm, 2 threads"}
 _PATHS = dict.fromkeys(("Online Lasso, from averages", "Online Lasso, from rows"), "glmnet, Lasso")
-_PATHS |= dict.fromkeys(("Online MCP, from averages", "Online MCP, from rows"), "skglm, MCP")
+_MCP = ("Online MCP, from averages", "Online MCP, from rows", "skglm, MCP")
+_PATHS |= dict.fromkeys(_MCP, "skglm, MCP")
 TABLES = {
     "sparse": Table("ns per nonzero", LOOP, columns=("score", "found", "mb"), score="AUC"),
     "budgets": Table("ns per nonzero", LOOP, split=", k = "),
-    "dense": Table("ns per value", "limit: read the rows"),
+    "dense": Table("ns per value", READ),
     "one_row": Table("ns per value", "scikit-learn SGD, l2"),
     "penalties": Table("ns per value and penalty", "1 penalty", split=", "),
     "averages": Table("ns per product", "limit: dgemm", _BLAS, split=", p = "),
     "regression": Table(
         "ns per value", "SFSA", columns=("cpu_s", "wall_s", "score", "found", "mb"), score="RMSE"
     ),
-    "path": Table("ms per penalty", "glmnet, Lasso", _PATHS),
+    "path": Table(
+        "ms per penalty", "glmnet, Lasso", _PATHS, columns=("score",), score="duality gap"
+    ),
     "columns": Table(
         "us per column",
         "limit: two products of the kept columns and a vector",
         columns=("found",),
     ),
-    "leverage": Table("us", "limit: one pinv", split=", n = "),
+    "leverage": Table("us", "numpy, one pinv", split=", n = "),
     "text": Table("ns per value", "blocks of rows", split=": "),
     "select": Table("ns per value", "Vowpal Wabbit coin", columns=("cpu_s", "wall_s", "mb")),
     "imports": Table("s", "scikit-learn, linear_model", columns=("mb",)),
@@ -96,36 +100,34 @@ def facts(results: pd.DataFrame) -> dict[str, str]:
 def compared(results: pd.DataFrame, case: str) -> pd.DataFrame:
     """The cost of each method, and its ratio to that of its reference in the same turn.
 
-    Processor time is compared, of methods with two threads that of the clock.
+    Both are times by the clock: of the processor, what has threads of its own takes more.
 
     Returns
     -------
     DataFrame
-        method, cost (in the unit of the case), low, median and high of the ratio, and medians of
-        what else was measured; note, where a peer is missing. The cheapest comes first.
+        method, cost (in the unit of the case), turns, low, median and high of the ratio (missing
+        where the reference is), busy (how many processors were) and medians of what else was
+        measured; note, where a peer is missing. The cheapest comes first.
     """
     shown = TABLES[case]
     turns = results[(results["case"] == case)].copy()
     known = turns["note"] if "note" in turns else pd.Series(dtype=object)
     missing = dict(zip(turns["method"], known, strict=False)) if len(known) else {}
     turns = turns.dropna(subset="cpu_s") if "cpu_s" in turns else turns[:0]
-    threads = turns["method"].str.contains("2 threads")
-    clocks = {name: turns[name] / turns["values"] for name in ("cpu_s", "wall_s")}
-    turns["cost"] = clocks["cpu_s"].where(~threads, clocks["wall_s"])
-    by = turns.set_index(["method", "turn"])
-    own = pd.DataFrame(clocks).set_index(by.index)
+    turns["cost"] = turns["wall_s"] / turns["values"]
+    turns["busy"] = turns["cpu_s"] / turns["wall_s"]
+    cost = turns.set_index(["method", "turn"])["cost"]
     there = set(turns["method"])
-    ratios = []
-    for name in turns["method"].unique():
-        other = reference(shown, name)
-        other = other if other in there else shown.reference
-        if other in there:
-            clock = "wall_s" if "2 threads" in name else "cpu_s"
-            ratio = own.loc[name, clock] / own.loc[other, clock]
-            ratios.append(pd.DataFrame({"method": name, "ratio": ratio}))
-    table = turns.groupby("method", sort=False)[_numbers(turns)].median().reset_index()
-    if ratios:
-        table = table.merge(spread(pd.concat(ratios), ["method"], "ratio"), "left", "method")
+    ratios = [
+        (name, ratio)
+        for name in turns["method"].unique()
+        for other in there.intersection(references(shown, name))
+        for ratio in (cost[name] / cost[other]).dropna()
+    ]
+    by = turns.groupby("method", sort=False)
+    table = by[_numbers(turns)].median().assign(turns=by.size()).reset_index()
+    held = pd.DataFrame(ratios, columns=["method", "ratio"]).astype({"ratio": float})
+    table = table.merge(spread(held, ["method"], "ratio"), "left", "method")
     table["cost"] *= UNITS[shown.unit.split()[0]]
     table = table.sort_values("cost", kind="stable")
     absent = [name for name in missing if name not in there]
@@ -134,15 +136,17 @@ def compared(results: pd.DataFrame, case: str) -> pd.DataFrame:
 
 
 def _numbers(turns: pd.DataFrame) -> list[str]:
-    return [name for name in ("cost", "cpu_s", "wall_s", "score", "found", "mb") if name in turns]
+    known = ("cost", "busy", "cpu_s", "wall_s", "score", "found", "mb")
+    return [name for name in known if name in turns]
 
 
-def reference(shown: Table, method: str) -> str:
-    """What a method is held against."""
+def references(shown: Table, method: str) -> tuple[str, ...]:
+    """What a method is held against: the line of this name, or of the other; one is there."""
     row, split, column = method.rpartition(shown.split) if shown.split else (method, "", "")
-    if shown.reference in ("1 penalty", "warm"):
-        return row + split + shown.reference
-    return shown.instead.get(row, shown.reference) + split + column
+    if shown.reference in COLUMNS_HELD_AGAINST:
+        return (row + split + shown.reference,)
+    other = shown.instead.get(row, shown.reference)
+    return other + split + column, other
 
 
 def markdown(results: pd.DataFrame, case: str) -> str:
@@ -151,7 +155,9 @@ def markdown(results: pd.DataFrame, case: str) -> str:
     sizes = json.loads(facts(results)[f"sizes of {case}"])
     turns = sizes.pop("turns")
     said = [f"{name} = {_listed(value)}" for name, value in sizes.items()]
-    caption = f"{', '.join(said)}{'; ' * bool(said)}{turns} turn{'s' * (turns > 1)}."
+    caption = f"{', '.join(said)}{'; ' * bool(said)}{turns} turn{'s' * (turns > 1)}"
+    fewer = table.loc[table["turns"] < turns, ["method", "turns"]].itertuples(index=False)
+    caption += "".join(f", {n:.0f} of *{name}*" for name, n in fewer) + "."
     lines = _pivoted(table, shown) if shown.split else _listed_lines(table, shown)
     return "\n".join([caption, "", *lines])
 
@@ -168,9 +174,9 @@ def _listed_lines(table: pd.DataFrame, shown: Table) -> list[str]:
         if pd.isna(row["cost"]):
             lines.append([row["method"], row["note"], *[""] * (1 + len(extra))])
             continue
-        ratio = f"{short(row['median'])} ({short(row['low'])}–{short(row['high'])})"
-        ratio = "" if pd.isna(row.get("median")) else ratio
-        lines.append([row["method"], short(row["cost"]), ratio, *(short(row[e]) for e in extra)])
+        ratio = f"{short(row['median'])} {_range(row)}".strip()
+        name = _name(row["method"], row["busy"])
+        lines.append([name, short(row["cost"]), ratio, *(short(row[e]) for e in extra)])
     return table_lines(lines)
 
 
@@ -191,10 +197,21 @@ def _pivoted(table: pd.DataFrame, shown: Table) -> list[str]:
             elif pd.isna(own.at[column, "cost"]):
                 cells.append(own.at[column, "note"])
             else:
-                low, high = short(own.at[column, "low"]), short(own.at[column, "high"])
-                cells.append(f"{short(own.at[column, 'cost'])} ({low}–{high})")
-        lines.append([row, *cells])
+                cells.append(f"{short(own.at[column, 'cost'])} {_range(own.loc[column])}".strip())
+        lines.append([_name(row, own["busy"].max()), *cells])
     return table_lines(lines)
+
+
+def _name(method: str, busy: float) -> str:
+    """A method, and how many processors it kept busy, if it was more than one."""
+    return f"{method} ({busy:.1f} processors)" if busy > _BUSY else method
+
+
+def _range(row) -> str:
+    """The middle of the ratios; their only one, where there was one turn."""
+    if pd.isna(row["median"]):
+        return ""
+    return f"({short(row['low'])}" + f"–{short(row['high'])}" * (row["turns"] > 1) + ")"
 
 
 def _said(shown: Table) -> str:
@@ -226,17 +243,18 @@ def kind(method: str) -> str:
 def choice(results: pd.DataFrame) -> str:
     """What 1e6 dense rows of p features take by SFSA and by running averages, from the rates.
 
-    Memory is that of the model, 82 bytes a feature as measured or p^2 numbers.
+    Memory is that of the model, as measured: so much a feature, or a pair of features.
     """
     lines = [["p", "SFSA, s", "SFSA, MB", "running averages, s", "running averages, MB"]]
     rows = 10**6
     one = compared(results, "dense").set_index("method").at["SFSA", "cost"] * 1e-9
-    memory = compared(results, "sparse").set_index("method").at["SFSA", "mb"]
-    per_feature = memory / json.loads(facts(results)["sizes of sparse"])["p"]
+    memory = compared(results, "regression").set_index("method")["mb"]
+    p = json.loads(facts(results)["sizes of regression"])["p"]
+    per_feature, per_pair = memory["SFSA"] / p, memory["OFSA"] / p**2
     all_pairs = compared(results, "averages").set_index("method")["cost"] * 1e-9
     for p in json.loads(facts(results)["sizes of averages"])["p"]:
         formed = rows * p**2 / 2 * all_pairs[f"update, p = {p}"]
-        cells = [rows * p * one, per_feature * p, formed, _BYTES * p**2 / 1e6]
+        cells = [rows * p * one, per_feature * p, formed, per_pair * p**2]
         lines.append([f"{p:,}", *map(short, cells)])
     return "\n".join(table_lines(lines))
 
@@ -245,8 +263,8 @@ def where(results: pd.DataFrame) -> str:
     """On which machine, when, with what."""
     said = facts(results)
     first = [f"{said['date'][:10]}, {said['machine']}, load average before {said['load']}"]
-    first.append(f"scale {said['scale']}")
-    skipped = {"date", "machine", "load", "scale"}
+    first += [f"scale {said['scale']}", f"commit {said['commit']}"]
+    skipped = {"date", "machine", "load", "scale", "commit"}
     versions = [
         f"{name} {version}"
         for name, version in said.items()

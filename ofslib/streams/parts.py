@@ -13,7 +13,7 @@ processes and machines of dask, `fit_dask`.
 
 import copy
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import cycle, pairwise
 from numbers import Integral
@@ -67,7 +67,7 @@ class InTurn:
     get = keep
 
 
-def fit_parts(model, parts: Sequence[tuple[Any, Any]], classes=None, scheduler=None):
+def fit_parts(model, parts: Iterable[tuple[Any, Any]], classes=None, scheduler=None):
     """`fit` on rows in several parts, as by so many workers, one after the other.
 
     What the model had learned before is forgotten. If an error is raised, it is as it was.
@@ -78,7 +78,7 @@ def fit_parts(model, parts: Sequence[tuple[Any, Any]], classes=None, scheduler=N
         Rows are shown in their order, `n_passes` times; `maturity` and `warmup` are rows of all
         parts together. Of one part it may be any that learns from rows or averages: it becomes
         that of `fit` with shuffle=False, bit for bit (running averages: up to rounding).
-    parts : list of (X, y)
+    parts : iterable of (X, y)
         The rows of each worker, at least one; X and y as for `fit`. Each part should look like a
         sample of all rows: averages over parts with one label each mean little.
     classes : array-like, default=None
@@ -97,6 +97,7 @@ def fit_parts(model, parts: Sequence[tuple[Any, Any]], classes=None, scheduler=N
     ValueError
         If a parameter or the data are not allowed; the message names it and says what is.
     """
+    parts = list(parts)
     for i, part in enumerate(parts):
         if not isinstance(part, tuple | list):
             raise TypeError(f"parts[{i}] must be a pair (X, y), got {type(part).__name__}")

@@ -141,7 +141,9 @@ def _statements(which, n, p, k, draw, rest):
 def _moments(n, p, runs, rng):
     """Second moments (runs, p, p) of n rows and the moments (runs, p) of features and noise."""
     design = LowRank(np.ones(p), np.zeros((p, 1)))
-    drawn = [sample_moments(n, design, np.zeros(p), 1.0, "regression", rng)[1] for _ in range(runs)]
+    # About their mean those of one row more have the law of these, which are about 0.
+    own = (n + 1, design, np.zeros(p), 1.0, "regression", rng)
+    drawn = [sample_moments(*own)[1] for _ in range(runs)]
     upper = np.triu(np.array(drawn)) / n
     whole = upper + np.triu(upper, 1).transpose(0, 2, 1)
     return whole[:, :-1, :-1], whole[:, :-1, -1]
