@@ -220,8 +220,9 @@ class SparseRows(_EveryTenth):
     """Sparse rows with standard normal entries; y = sign(x . coef): sfsa, Section 5.2.
 
     The text has `nonzeros` entries at random places, those of the k true features among them
-    (`dense_support` False); a row without a true feature, x . coef = 0, has y = -1. The other form,
-    which gives the paper's numbers, has the true features in every row and `nonzeros` of the others.
+    (`dense_support` False); a row without one, whose x . coef is 0, has y = -1. The other form,
+    which gives the paper's numbers, has the true features in every row and `nonzeros` of the
+    others.
 
     Parameters
     ----------
