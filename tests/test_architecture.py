@@ -1,6 +1,7 @@
 """The house rules, read from the sources: who may import whom, and what may not stay behind."""
 
 import ast
+import functools
 import json
 import re
 import sys
@@ -55,6 +56,7 @@ def part_of(file):
     return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+@functools.cache
 def imports(source, anywhere=True):
     """Dotted names of what a source imports; `from a import b` gives a and a.b.
 
@@ -68,7 +70,7 @@ def imports(source, anywhere=True):
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports inside the package are absolute"
             found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+    return frozenset(found)
 
 
 def own_parts(source):
@@ -103,6 +105,7 @@ def dotted(file):
     return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
+@functools.cache
 def graph():
     """{module: modules of ofslib that it imports}, each by its dotted name.
 
