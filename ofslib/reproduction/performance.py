@@ -211,7 +211,7 @@ def _range(row) -> str:
     """The middle of the ratios; their only one, where there was one turn."""
     if pd.isna(row["median"]):
         return ""
-    return f"({short(row['low'])}" + f"–{short(row['high'])}" * (row["turns"] > 1) + ")"
+    return f"({short(row['low'])}" + f"–{short(row['high'])}" * bool(row["turns"] > 1) + ")"
 
 
 def _said(shown: Table) -> str:
