@@ -16,6 +16,8 @@ from ofslib.bounds.statements import check, check_delta, check_sizes, check_spik
 
 # Of the quadratures of `_kept`: good to 1e-8, but for runs of so few steps that 0 is not forgotten.
 NODES = 10
+# Found once for each number of nodes: they take as long as all else of a quadrature.
+_legendre, _hermite = lru_cache(leggauss), lru_cache(hermegauss)
 
 
 class Thresholds(NamedTuple):
@@ -331,7 +333,7 @@ def _floor_probability(ratio, n, p, k):
 @lru_cache(maxsize=32)
 def _chi_square(freedom):
     """Nodes and weights for the law of chi^2."""
-    node, weight = leggauss(96)
+    node, weight = _legendre(96)
     low, high = np.log(chi2.ppf(1e-12, freedom)), np.log(chi2.isf(1e-12, freedom))
     log_square = low + (high - low) * (node + 1) / 2
     weight = weight * np.exp(chi2.logpdf(np.exp(log_square), freedom) + log_square)
@@ -389,12 +391,12 @@ def _kept(ratio, law, p, k):
     # As in olsth.py: what all errors share is averaged over, an imaginary shift where the
     # covariance is negative; then the integral is over the largest false coefficient.
     values, vectors = np.linalg.eigh(shared)
-    node, weight = hermegauss(NODES)
+    node, weight = _hermite(NODES)
     root = vectors * np.sqrt(values if values[0] >= 0 else values.astype(complex))
     shifts = [each.ravel() for each in np.meshgrid(node, node)]
     true, false = (mean[:, None] + root @ shifts)[:, :, None]
     weight = np.outer(weight, weight).ravel() / (2 * np.pi)
-    m, dm = leggauss(10 * NODES)
+    m, dm = _legendre(10 * NODES)
     half = 9 * sqrt(moments[1] + max(shared[1, 1], 0.0))
     low, high = max(0.0, abs(mean[1]) - half), abs(mean[1]) + half
     m, dm = low + (high - low) * (m + 1) / 2, (high - low) * dm / 2

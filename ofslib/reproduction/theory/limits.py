@@ -92,9 +92,16 @@ def _annealed(n, p, k):
     return bounds.sfsa_beta_min(n, p, k, rate, spike=SPIKE, warmup=n // 2, delta=0.5)
 
 
-@cache
 def _best_descent(n, p, k):
     """The least coefficient of SGDT, and the step with which it has it."""
+    found = _descents(n, p, k)
+    bounds.statements.require(bool(found), "no step of SGDT finds the features")
+    return min(found)
+
+
+@cache
+def _descents(n, p, k):
+    """The least coefficients of SGDT, each with its step; none where no step will do."""
     found = []
     for rate in RATES:
         try:
@@ -102,8 +109,7 @@ def _best_descent(n, p, k):
         except DoesNotApply:
             continue
         found.append((beta, float(rate)))
-    bounds.statements.require(bool(found), "no step of SGDT finds the features")
-    return min(found)
+    return found
 
 
 def _over(floor, height):
