@@ -1,4 +1,7 @@
-"""What no method can be faster than: to read the rows, and to predict each and add its gradient.
+"""What is measured beside methods: to read the rows, and to predict each and add its gradient.
+
+No method is faster than to read float64 rows. The loop takes one row at a time; a method that takes
+several dense rows together may be faster than it.
 
 Sums are in any order, as in `ofslib.kernels.rows.dot`: one after the other they would wait for
 each addition, and would be slower than what they limit.

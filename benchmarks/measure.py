@@ -4,7 +4,6 @@ import contextlib
 import functools
 import gc
 import importlib
-import importlib.util
 import os
 import pickle
 import subprocess
@@ -76,8 +75,13 @@ def turns(methods: list[Method], repeats: int, limit=contextlib.nullcontext) -> 
     """
     here = []
     for method in methods:
-        if method.needs and importlib.util.find_spec(method.needs) is None:
-            yield {"method": method.name, "note": f"{method.needs} is not installed"}
+        try:
+            if method.needs:  # which is then no part of the only turn of a method
+                importlib.import_module(method.needs)
+        except ImportError as error:
+            absent = isinstance(error, ModuleNotFoundError) and error.name == method.needs
+            note = "is not installed" if absent else f"cannot be imported: {error}"
+            yield {"method": method.name, "note": f"{method.needs} {note}"}
         else:
             here.append(method)
     rng = np.random.default_rng(0)
@@ -98,8 +102,6 @@ def turns(methods: list[Method], repeats: int, limit=contextlib.nullcontext) -> 
 
 def _timed(method: Method, limit, scored: bool) -> dict[str, float]:
     with warnings.catch_warnings(action="ignore"), limit(method.threads):
-        if method.needs:  # no part of the only turn of a method
-            importlib.import_module(method.needs)
         run = method.make()
         gc.collect()
         wall, cpu = time.perf_counter(), time.process_time()

@@ -208,10 +208,10 @@ def _name(method: str, busy: float) -> str:
 
 
 def _range(row) -> str:
-    """The middle of the ratios; their only one, where there was one turn."""
+    """The middle of the ratios; their only one, where there is one."""
     if pd.isna(row["median"]):
         return ""
-    return f"({short(row['low'])}" + f"–{short(row['high'])}" * bool(row["turns"] > 1) + ")"
+    return f"({short(row['low'])}" + f"–{short(row['high'])}" * bool(row["replicates"] > 1) + ")"
 
 
 def _said(shown: Table) -> str:
