@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import yaml
 
 import benchmarks.__main__ as command
-from benchmarks import limits, measure
+from benchmarks import batch, limits, measure
 from benchmarks.measure import Method
 from ofslib.reproduction import looks, peers, performance, plots
 from ofslib.reproduction.legibility import faults
@@ -257,3 +257,25 @@ def test_the_figure_is_readable_in_a_column_and_says_whose_each_method_is():
     kinds = parts["sparse"].set_index("method")["kind"]
     assert kinds["SFSA"] == "ofslib" and kinds["scikit-learn SGD, l2"] == "others"
     assert set(kinds) == {"ofslib", "others", "limit"}
+
+
+def test_what_is_found_is_a_share_of_all_true_features():
+    """Not of those that a method keeps: one true feature alone is no complete answer."""
+    chosen, coef = measure.largest(np.array([0.0, 3.0, 0.0, -4.0, 0.5]), 2)
+    assert chosen.tolist() == [3, 1] and coef[4] == 0.5
+    alone, _ = measure.largest(np.array([0.0, 3.0, 0.0, 0.0, 0.0]), 2)
+    assert alone.tolist() == [1]  # a coefficient of 0 keeps nothing
+    true = np.array([1, 3, 0, 2])
+    assert (measure.found(chosen, true), measure.found(alone, true)) == (50.0, 25.0)
+
+
+def test_the_duality_gap_is_zero_at_the_solution_of_the_lasso_only():
+    """Of orthogonal columns with |x|^2 = n it is soft thresholding of X'y / n."""
+    rng = np.random.default_rng(0)
+    X = np.linalg.qr(rng.standard_normal((50, 6)))[0] * np.sqrt(50)
+    y, alpha = rng.standard_normal(50) + X[:, 0], 0.1
+    moments = X.T @ y / 50
+    solution = np.sign(moments) * np.maximum(np.abs(moments) - alpha, 0.0)
+    assert batch._duality_gap(X, y, alpha, solution) == pytest.approx(0.0, abs=1e-12)
+    assert batch._duality_gap(X, y, alpha, 0.9 * solution) > 1e-4
+    assert batch._duality_gap(X, y, 1.1 * alpha, solution) > 1e-4

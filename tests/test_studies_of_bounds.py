@@ -379,3 +379,13 @@ def test_shading_names_the_curve_and_what_is_wrong():
     assert spans["printed: is violated"] == approx((10**0.5, 10**1.5))
     assert spans["printed: does not apply"] == approx((10**1.5, 100))
     plt.close()
+
+
+def test_moments_of_mini_batches_are_about_zero_not_about_their_mean():
+    """Of two rows: the diagonal has the law of chi^2_2 / 2, where about the mean it is halved."""
+    squares, noise = annealing._moments(2, 3, 4000, np.random.default_rng(0))
+    diagonal = squares[:, range(3), range(3)]
+    assert np.abs(diagonal.mean(axis=0) - 1.0).max() < 5 * diagonal.std() / np.sqrt(4000)
+    assert diagonal.var() == approx(1.0, rel=0.15)
+    assert np.abs(noise.mean(axis=0)).max() < 5 * noise.std() / np.sqrt(4000)
+    assert noise.var() == approx(0.5, rel=0.1)
