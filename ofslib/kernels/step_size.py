@@ -176,20 +176,21 @@ def measure(step_size, active):
 
 
 @kernel(allocates=False)
-def drop_features(step_size, active, dropped):
-    """The features `dropped` leave the model."""
-    for j in dropped:
-        step_size.direction[j] = 0.0
-        step_size.inside[j] = False
-    step_size.norm[0] *= measure(step_size, active)
-
-
-@kernel(allocates=False)
 def settle(step_size, active):
     """Give the direction length one, as `drop_features` and dense rows ask for."""
     for j in active.index[: active.size[0]]:
         step_size.direction[j] /= step_size.size[0]
     step_size.size[0] = 1.0
+
+
+@kernel(allocates=False)
+def drop_features(step_size, active, dropped):
+    """The features `dropped` leave the model."""
+    settle(step_size, active)
+    for j in dropped:
+        step_size.direction[j] = 0.0
+        step_size.inside[j] = False
+    step_size.norm[0] *= measure(step_size, active)
 
 
 @kernel(allocates=False)
