@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import generic, kernel, kind, nth
-from ofslib.kernels import rows, step_size
+from ofslib.kernels import leaving, rows, step_size
 from ofslib.kernels.losses import Loss, curvature
 from ofslib.kernels.minibatch import gather_with, pace
 from ofslib.kernels.selection import Importance, add_squares, annealed, best_model, prune
@@ -234,6 +234,46 @@ def step(state, hp):
         anneal(state, ranked_by(state, hp), hp)
 
 
+@generic
+def step_in_stream(state, hp, X, queue):
+    """`step`, after rows of X; where these touch few features, who leaves waits in a queue."""
+    return _step_with_queue if _may_queue(X, hp) else lambda state, hp, X, queue: step(state, hp)
+
+
+def _may_queue(X, hp):
+    """Whether steps after rows of X may change few coefficients."""
+    return rows.is_sparse(X) and kind(hp) is Hyper
+
+
+def _step_with_queue(state, hp, X, queue):
+    batch, active = state.batch, state.active
+    n = batch.count[rows.TOUCHED]
+    due = advance(state, hp)
+    few = ROUND * batch.count[rows.ENTRIES_BEFORE] < active.size[0] - queue.count[leaving.LEFT]
+    if few and len(queue.heap) > 0:
+        leaving.tell(queue, state.w, batch.touched[:n])
+        if due:
+            leaving.leave(queue, state.w, active, features_left(state, hp), state.scratch[0])
+        return
+    leaving.close(queue, active)
+    if due:
+        anneal(state, ranked_by(state, hp), hp)
+
+
+@generic(allocates=True)
+def queue_for(state, X, n, hp):
+    """For those who leave in the course of n rows of X."""
+    return _queue_for if _may_queue(X, hp) else lambda state, X, n, hp: leaving.new_queue(0)
+
+
+def _queue_for(state, X, n, hp):
+    queued = hp.maturity > 0 and not hp.spectral and hp.importance == Importance.coef
+    # To see all features once or twice is no more than some steps without a queue.
+    return leaving.new_queue(
+        len(state.active.index) if queued and n >= ROUND * hp.batch_size else 0
+    )
+
+
 @kernel
 def step_together(states, hp):
     """A step of each of the stacked models; all keep the same features."""
@@ -341,17 +381,20 @@ def take(state, block, start, hp, work):
 @kernel
 def fold(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
-    return _fold(state, block, hp, np.empty(step_size.FEW))
+    return _fold(
+        state, block, hp, np.empty(step_size.FEW), queue_for(state, block.X, len(block.order), hp)
+    )
 
 
 @kernel(allocates=False)
-def _fold(state, block, hp, work):
+def _fold(state, block, hp, work, queue):
     i = 0
     while i < len(block.order):
         i = take(state, block, i, hp, work)
         if state.batch.count[rows.ROWS] < hp.batch_size:
             break
-        step(state, hp)
+        step_in_stream(state, hp, block.X, queue)
+    leaving.close(queue, state.active)
     return i
 
 

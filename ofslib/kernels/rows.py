@@ -46,7 +46,7 @@ class Active(NamedTuple):
     cut: np.ndarray  # (1,) the importance at which the last pruning cut
 
 
-TILE = 64  # columns that are copied at once
+COLUMNS, LENGTH = 8, 512  # that are copied at once
 # Positions in `Batch.count`
 TOUCHED, ROWS, DENSE_ROWS, ENTRIES, ENTRIES_BEFORE, REACH = range(6)
 
@@ -116,12 +116,15 @@ def ascend(indptr, indices, width):
 @kernel(allocates=False)
 def copy_rows(columns, rows, target):
     """Write row rows[i] of a matrix, given by its transpose, to target[i]."""
-    # Some columns at a time, whose next values are then in the processor's cache.
-    for start in range(0, len(columns), TILE):
-        stop = min(start + TILE, len(columns))
-        for i in range(len(rows)):
+    # A column is read for long, as a processor foresees; as many columns as a line of the cache
+    # holds fill the target's lines before these leave it.
+    for start in range(0, len(columns), COLUMNS):
+        stop = min(start + COLUMNS, len(columns))
+        for first in range(0, len(rows), LENGTH):
+            last = min(first + LENGTH, len(rows))
             for j in range(start, stop):
-                target[i, j] = columns[j, rows[i]]
+                for i in range(first, last):
+                    target[i, j] = columns[j, rows[i]]
 
 
 @generic(inline=True, allocates=True)

@@ -99,11 +99,15 @@ def keep_top(index, value, m, k, work, guess):
         tied += work[i] == cut
     last = -1.0
     if tied > leaving - below:
-        tied = 0
+        tied, ordered = 0, True
         for i in range(m):
             work[tied] = index[i]
+            ordered = ordered and (tied == 0 or work[tied] >= work[tied - 1])
             tied += value[i] == cut
-        last = kth_largest(work, tied, leaving - below) - 1.0
+        if ordered:
+            last = work[tied - (leaving - below)] - 1.0
+        else:
+            last = kth_largest(work, tied, leaving - below) - 1.0
     kept, dropped = 0, 0
     for i in range(m):
         j, v = index[i], value[i]

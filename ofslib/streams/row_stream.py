@@ -95,19 +95,23 @@ def _blocks(X, targets: np.ndarray, order) -> Iterator[Block]:
         size = size * len(order) // max(1, len(X.data))
     else:
         ready = X.flags.c_contiguous and X.flags.writeable
-        # Rows here and there of columns that lie together cost a line of the cache for each value,
-        # unless most rows are read at once.
-        if not ready and not (_by_columns(X) and (np.diff(order) != 1).any()):
+        # Of columns that lie together a row takes a line of the cache for each value: then most
+        # rows are read at once.
+        if not ready and not _by_columns(X):
             size = _VALUES_PER_COPY
         size //= X.shape[1]
     size = max(1, size)
+    # One for all blocks: to get new memory takes about as long as to copy the rows.
+    space = None
+    if not ready and _by_columns(X):
+        space = np.empty((min(size, len(order)), X.shape[1]), X.dtype)
     for i in range(0, len(order), size):
         part = order[i : i + size]
         margins = np.empty((len(targets), len(part)))
         if ready:
             yield Block(X, targets, part, margins)
         else:
-            copied, rows, places = _copied(X, part)
+            copied, rows, places = _copied(X, part, space)
             yield Block(copied, targets.take(rows, axis=1), places, margins)
 
 
@@ -121,13 +125,16 @@ def _by_columns(X) -> bool:
     return abs(X.strides[0]) < abs(X.strides[1])
 
 
-def _copied(X, part) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows of X in C order, ascending where that is faster; which they are; each one's place."""
-    if not _by_columns(X):
+def _copied(X, part, space) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of X in C order; which they are; each one's place.
+
+    With `space`, of columns that lie together, they ascend, and lie there until the next call.
+    """
+    if space is None:
         return np.ascontiguousarray(X[part]), part, np.arange(len(part))
     ascending, places = np.argsort(part), np.empty_like(part)
     places[ascending] = np.arange(len(part))
-    copied = np.empty((len(part), X.shape[1]), X.dtype)
+    copied = space[: len(part)]
     copy_rows(X.T, part[ascending], copied)
     return copied, part[ascending], places
 
