@@ -1,4 +1,4 @@
-"""Who leaves next from a queue is who ranks last among all, after any changes of coefficients."""
+"""The features that leave from a queue are those that rank last among all."""
 
 import time
 
@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
-from ofslib import SFSAClassifier, SFSARegressor
+from ofslib import AnytimeSFSAClassifier, SFSAClassifier, SFSARegressor
 from ofslib.kernels import leaving
 from ofslib.kernels.rows import new_active
 
@@ -24,7 +25,7 @@ def test_the_least_important_leave_first(values):
     """Many equals, what is not a number, or no two alike; often closed and begun again."""
     draw, p = np.random.default_rng(0), 300
     for _ in range(5):
-        w, active, queue = np.zeros(p + 1), new_active(p), leaving.new_queue(p)
+        w, active, queue = np.zeros(p + 1), new_active(p), leaving.new_queue(p, np.empty(p))
         alive, work, keep = set(range(p)), np.empty(p), p
         while keep > 3:
             changed = draw.choice(sorted(alive), min(len(alive), draw.integers(1, 40)), False)
@@ -49,13 +50,16 @@ def test_the_least_important_leave_first(values):
         assert_array_equal(np.sort(active.index), np.arange(p))
 
 
-def long_rows(loss):
-    """Of 3000 features each row has 4; half of the entries are of 40 features, some of equals."""
-    draw, n, p = np.random.default_rng(1), 240, 3000
+def long_rows(loss, n=240, p=3000):
+    """Of p features a row has 2 of the first 40, some of equal columns, and none to 30 others.
+
+    So some mini-batches touch few of the features that are left, and others many.
+    """
+    draw = np.random.default_rng(1)
     X = sp.lil_array((n, p))
     for i in range(n):
         X[i, draw.choice(40, 2, False)] = draw.choice([1.0, 2.0], 2)
-        X[i, 40 + draw.choice(p - 40, 2, False)] = 1.0
+        X[i, 40 + draw.choice(p - 40, draw.integers(0, 31), False)] = 1.0
     y = X[:, [1, 3, 5]].sum(axis=1) - X[:, [2, 4, 6]].sum(axis=1) + 0.1 * draw.standard_normal(n)
     return X.tocsr(), y if loss == "squared_error" else np.where(y > 0.0, 1.0, -1.0)
 
@@ -72,7 +76,7 @@ def long_rows(loss):
 )
 @pytest.mark.parametrize("loss", ["squared_error", "log_loss", "hinge"])
 def test_the_model_is_that_of_the_page(loss, mu, maturity, importance):
-    """Rows in one block, which leave a queue, and one at a time, for which there is none."""
+    """Rows in one block, for which there is a queue, and one at a time, for which there is none."""
     X, y = long_rows(loss)
     own = {"k": 6, "learning_rate": 0.05, "batch_size": 2, "mu": mu, "warmup": 20}
     own |= {"maturity": maturity, "importance": importance}
@@ -97,6 +101,46 @@ def test_the_model_is_that_of_the_page(loss, mu, maturity, importance):
         mine, its = at_once._state.active, other._state.active
         assert_array_equal(mine.index[: mine.size[0]], its.index[: its.size[0]])
         assert mine.cut == its.cut
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SFSAClassifier(k=4, mu=0.0, learning_rate=0.05, batch_size=4, maturity=800),
+        SFSAClassifier(k=4, learning_rate=0.05, batch_size=2, forget=300),
+        AnytimeSFSAClassifier(k=4, learning_rate=0.05, batch_size=2),
+    ],
+)
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("several", [False, True])
+def test_blocks_with_a_queue_and_without_give_the_same_model(model, kind, several):
+    """Rows with weights, also after maturity."""
+    X, y = long_rows("log_loss", n=1000, p=20_000)
+    X, draw = X.astype(kind), np.random.default_rng(3)
+    y = y + 3.0 * (draw.random(len(y)) < 0.3) if several else y
+    weight, known = 0.5 + draw.random(len(y)), {"classes": np.unique(y)}
+    at_once, in_parts = clone(model), clone(model)
+    at_once.partial_fit(X, y, sample_weight=weight, **known)
+    for i in range(0, len(y), 30):
+        part = slice(i, i + 30)
+        in_parts.partial_fit(X[part], y[part], sample_weight=weight[part], **known)
+    assert np.all(np.count_nonzero(np.atleast_2d(at_once.coef_), axis=1) <= 4)
+    assert_array_equal(at_once.coef_, in_parts.coef_)
+    assert_array_equal(at_once.intercept_, in_parts.intercept_)
+
+
+def test_nothing_that_has_left_moves_where_most_leave_at_once():
+    """At maturity 400 of 410 features, so that the next mini-batch touches more than are left."""
+    draw, n, p = np.random.default_rng(4), 400, 20_000
+    X = sp.lil_array((n, p))
+    for i in range(n):
+        X[i, draw.choice(40, 5, False)] = draw.standard_normal(5)
+    X, y = X.tocsr(), draw.standard_normal(n)
+    own = {"k": 10, "learning_rate": 0.05, "batch_size": 4, "mu": 0.0, "maturity": 200}
+    model = SFSARegressor(**own).partial_fit(X, y)
+    page = {"loss": "squared_error", "optimizer": "sgd", "importance": "coef", "intercept": True}
+    coef, _, _ = naive.sfsa(X.toarray(), y, warmup=0, **page, **own)
+    assert_allclose(model.coef_, coef, rtol=1e-11, atol=1e-14)
 
 
 def test_steps_do_not_go_through_all_features():

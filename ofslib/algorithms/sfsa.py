@@ -236,7 +236,7 @@ def step(state, hp):
 
 @generic
 def step_in_stream(state, hp, X, queue):
-    """`step`, after rows of X; where these touch few features, who leaves waits in a queue."""
+    """`step`, after rows of X; where these touch few features, those that leave wait in a queue."""
     return _step_with_queue if _may_queue(X, hp) else lambda state, hp, X, queue: step(state, hp)
 
 
@@ -249,11 +249,13 @@ def _step_with_queue(state, hp, X, queue):
     batch, active = state.batch, state.active
     n = batch.count[rows.TOUCHED]
     due = advance(state, hp)
-    few = ROUND * batch.count[rows.ENTRIES_BEFORE] < active.size[0] - queue.count[leaving.LEFT]
-    if few and len(queue.heap) > 0:
+    m, left = active.size[0] - queue.count[leaving.LEFT], features_left(state, hp)
+    # Of so many features left the next mini-batch, with as many entries as this one, does not take
+    # all as touched: it would move those, too, that have left and still stand among the others.
+    few = len(queue.heap) > 0 and ROUND * batch.count[rows.ENTRIES_BEFORE] < left
+    if few and ROUND * (m - left) <= m:
         leaving.tell(queue, state.w, batch.touched[:n])
-        if due:
-            leaving.leave(queue, state.w, active, features_left(state, hp), state.scratch[0])
+        leaving.leave(queue, state.w, active, left, state.scratch[0])
         return
     leaving.close(queue, active)
     if due:
@@ -262,16 +264,19 @@ def _step_with_queue(state, hp, X, queue):
 
 @generic(allocates=True)
 def queue_for(state, X, n, hp):
-    """For those who leave in the course of n rows of X."""
-    return _queue_for if _may_queue(X, hp) else lambda state, X, n, hp: leaving.new_queue(0)
+    """For the features that leave in the course of n rows of X; empty if it is of no use."""
+    if _may_queue(X, hp):
+        return _queue_for
+    return lambda state, X, n, hp: leaving.new_queue(0, state.scratch[1])
 
 
 def _queue_for(state, X, n, hp):
-    queued = hp.maturity > 0 and not hp.spectral and hp.importance == Importance.coef
-    # To see all features once or twice is no more than some steps without a queue.
-    return leaving.new_queue(
-        len(state.active.index) if queued and n >= ROUND * hp.batch_size else 0
-    )
+    t, active, steps = state.steps[0], state.active, n // hp.batch_size
+    by_coef = not hp.spectral and hp.importance == Importance.coef
+    some_leave = hp.maturity > 0 and hp.k < active.size[0] and t + steps > hp.warmup
+    # To rank all features once or twice is no more than some steps without a queue.
+    used = by_coef and some_leave and steps >= ROUND
+    return leaving.new_queue(len(active.index) if used else 0, state.scratch[1])
 
 
 @kernel

@@ -1,7 +1,7 @@
 """Features that leave the model a few at a time, where steps change the coefficients of few.
 
-To look at all features after each step would cost more than the step. The least important ones
-wait in a heap instead: who leaves next is at hand, and a step tells the heap what it has changed.
+To rank all features after each step would cost more than the step. The least important ones wait
+in a heap instead: the next to leave is at hand, and a step tells the heap what it has changed.
 """
 
 from typing import NamedTuple
@@ -19,20 +19,23 @@ GONE = -1
 
 
 class Queue(NamedTuple):
-    """Who leaves next by |coefficient|. Who has left stands among the active ones until `close`."""
+    """The features that leave next, by |coefficient|.
+
+    Those that have left stand among the active ones, at 0, until `close`.
+    """
 
     heap: np.ndarray  # (p,) uint32; `count[WAITING]` features, the first to leave on top
     place: np.ndarray  # (p,) int32: 0 does not wait; i + 1 at heap[i]; GONE has left
-    key: np.ndarray  # (p,) minus the importance of those that wait
+    key: np.ndarray  # (p + 1,) minus the importance of those that wait
     count: np.ndarray  # (2,) int64: of those that wait, of those that have left
-    bound: np.ndarray  # (1,) all with an importance up to it wait; below 0 nobody does
+    bound: np.ndarray  # (1,) all with an importance up to it wait; below 0 none does
 
 
 @kernel
-def new_queue(p):
-    """Nobody waits; p = 0 for one that is not used."""
+def new_queue(p, key):
+    """None waits; p = 0 for one that is not used. `key` is memory for as many numbers."""
     heap, place = np.empty(p, np.uint32), np.zeros(p, np.int32)
-    return Queue(heap, place, np.empty(p), np.zeros(2, np.int64), np.full(1, -1.0))
+    return Queue(heap, place, key, np.zeros(2, np.int64), np.full(1, -1.0))
 
 
 @kernel(allocates=False)
@@ -96,7 +99,7 @@ def _open(queue, w, active, keep, work):
 
 @kernel(allocates=False)
 def close(queue, active):
-    """Nobody waits any longer; those that have left are no longer among the active ones."""
+    """None waits any longer; those that have left are no longer among the active ones."""
     heap, place, count = queue.heap, queue.place, queue.count
     for i in range(count[WAITING]):
         place[heap[i]] = 0

@@ -40,13 +40,15 @@ class Block(NamedTuple):
 class Active(NamedTuple):
     """The features that are still in the model."""
 
-    index: np.ndarray  # (p,) uint32; the first `size[0]` are in the model, in ascending order
+    index: (
+        np.ndarray
+    )  # (p,) uint32; the first `size[0]` are in the model, in ascending order; see `leaving`
     size: np.ndarray  # (1,) int64
     fresh: np.ndarray  # (p,) bool: in the model and not yet touched by the open mini-batch
     cut: np.ndarray  # (1,) the importance at which the last pruning cut
 
 
-COLUMNS, LENGTH = 8, 512  # that are copied at once
+COLUMNS, ROWS_OF_EACH = 8, 512  # as many as are copied at once
 # Positions in `Batch.count`
 TOUCHED, ROWS, DENSE_ROWS, ENTRIES, ENTRIES_BEFORE, REACH = range(6)
 
@@ -116,12 +118,12 @@ def ascend(indptr, indices, width):
 @kernel(allocates=False)
 def copy_rows(columns, rows, target):
     """Write row rows[i] of a matrix, given by its transpose, to target[i]."""
-    # A column is read for long, as a processor foresees; as many columns as a line of the cache
-    # holds fill the target's lines before these leave it.
+    # Of one column after the other many values, which a processor fetches ahead; of as many columns
+    # as fill a line of the cache in the target.
     for start in range(0, len(columns), COLUMNS):
         stop = min(start + COLUMNS, len(columns))
-        for first in range(0, len(rows), LENGTH):
-            last = min(first + LENGTH, len(rows))
+        for first in range(0, len(rows), ROWS_OF_EACH):
+            last = min(first + ROWS_OF_EACH, len(rows))
             for j in range(start, stop):
                 for i in range(first, last):
                     target[i, j] = columns[j, rows[i]]
