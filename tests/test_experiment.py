@@ -82,8 +82,11 @@ class Absent:
 class Screen(BaseEstimator):
     """A user's method that has `support_` and `predict` only."""
 
+    def __init__(self, keep=4):
+        self.keep = keep
+
     def fit(self, X, y):
-        self.support_ = np.argsort(-abs(y @ X))[:4]
+        self.support_ = np.argsort(-abs(y @ X))[: self.keep]
         return self
 
     def predict(self, X):
@@ -534,6 +537,13 @@ def test_accuracy_is_that_of_the_test_rows():
 
 def test_sparse_and_dense_agree():
     assert_frame_equal(real(dataset(sparse=True)), real(dataset(sparse=False)))
+
+
+def test_tuning_by_an_online_score_needs_one():
+    screened = {"class": "methods_of_the_tests:Screen"}
+    tune = {"score": "online", "at": {}, "grid": {"keep": [2, 3]}}
+    with pytest.raises(TypeError, match=r"online_score_, which .*:Screen does not have .* final"):
+        real(dataset(), methods={"it": screened}, tune=tune)
 
 
 @pytest.mark.parametrize(

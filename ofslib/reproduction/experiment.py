@@ -468,7 +468,12 @@ def _tuned(setting: dict[str, Any], data, spec: dict[str, Any]) -> tuple[dict, d
             return model.fit(X, y).score(X, y)
         if is_classifier(model) and hasattr(model, "_learn_rows"):
             _stop_below(model, best[0], passes * len(y))
-        return model.fit(X, y).online_score_
+        if not hasattr(model.fit(X, y), "online_score_"):
+            raise TypeError(
+                f"tune: score: online is the largest online_score_, which {spec['class']} does not "
+                "have after fit; score: final is the largest score(X, y)"
+            )
+        return model.online_score_
 
     # One of a few neighbours first, so that a good score is known soon.
     for i in sorted(range(len(grid)), key=lambda i: i % _NEIGHBOURS):
