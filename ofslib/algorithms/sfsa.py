@@ -250,10 +250,10 @@ def _step_with_queue(state, hp, X, queue):
     n = batch.count[rows.TOUCHED]
     due = advance(state, hp)
     m, left = active.size[0] - queue.count[leaving.LEFT], features_left(state, hp)
-    # Of so many features left the next mini-batch, with as many entries as this one, does not take
-    # all as touched: it would move those, too, that have left and still stand among the others.
-    few = len(queue.heap) > 0 and ROUND * batch.count[rows.ENTRIES_BEFORE] < left
-    if few and ROUND * (m - left) <= m:
+    # Where a mini-batch has few entries the next one lists the features that it touches, see
+    # `rows.add`; else it would move those, too, that have left and still stand among the active.
+    few = len(queue.heap) > 0 and leaving.SHARE * batch.count[rows.ENTRIES_BEFORE] < left
+    if few and leaving.SHARE * (m - left) <= m:
         leaving.tell(queue, state.w, batch.touched[:n])
         leaving.leave(queue, state.w, active, left, state.scratch[0])
         return
@@ -274,8 +274,8 @@ def _queue_for(state, X, n, hp):
     t, active, steps = state.steps[0], state.active, n // hp.batch_size
     by_coef = not hp.spectral and hp.importance == Importance.coef
     some_leave = hp.maturity > 0 and hp.k < active.size[0] and t + steps > hp.warmup
-    # To rank all features once or twice is no more than some steps without a queue.
-    used = by_coef and some_leave and steps >= ROUND
+    # To fill and to close a queue takes as long as some steps without one.
+    used = by_coef and some_leave and steps >= leaving.SHARE
     return leaving.new_queue(len(active.index) if used else 0, state.scratch[1])
 
 

@@ -12,7 +12,8 @@ from ofslib._jit import kernel
 from ofslib.kernels.heap import sift, sink
 from ofslib.kernels.selection import kth_largest
 
-SHARE = 16  # one of so many features of the model waits at least
+# Less than one of so many features of the model is few; at least one of so many waits.
+SHARE = 16
 # Positions in `Queue.count`, and the place of a feature that has left
 WAITING, LEFT = range(2)
 GONE = -1

@@ -40,15 +40,15 @@ class Block(NamedTuple):
 class Active(NamedTuple):
     """The features that are still in the model."""
 
-    index: (
-        np.ndarray
-    )  # (p,) uint32; the first `size[0]` are in the model, in ascending order; see `leaving`
+    # (p,) uint32; the first `size[0]` are in the model, in ascending order. While a queue is open
+    # (`leaving`) features that have left it stand among them.
+    index: np.ndarray
     size: np.ndarray  # (1,) int64
     fresh: np.ndarray  # (p,) bool: in the model and not yet touched by the open mini-batch
     cut: np.ndarray  # (1,) the importance at which the last pruning cut
 
 
-COLUMNS, ROWS_OF_EACH = 8, 512  # as many as are copied at once
+COLUMNS, ROWS_OF_EACH = 8, 512  # so many are copied at once
 # Positions in `Batch.count`
 TOUCHED, ROWS, DENSE_ROWS, ENTRIES, ENTRIES_BEFORE, REACH = range(6)
 
@@ -118,8 +118,8 @@ def ascend(indptr, indices, width):
 @kernel(allocates=False)
 def copy_rows(columns, rows, target):
     """Write row rows[i] of a matrix, given by its transpose, to target[i]."""
-    # Of one column after the other many values, which a processor fetches ahead; of as many columns
-    # as fill a line of the cache in the target.
+    # Long runs of a column, which a processor fetches ahead; and so many columns that they fill a
+    # line of the target in the cache.
     for start in range(0, len(columns), COLUMNS):
         stop = min(start + COLUMNS, len(columns))
         for first in range(0, len(rows), ROWS_OF_EACH):
