@@ -593,6 +593,8 @@ class RunningAverages(Saved):
 
         def take_in():
             self._fold()
+            if not self._folded:
+                self._mean, self._rest = mean.copy(), rest.copy()  # with what it was rounded by
             total = self._folded + weight
             share = weight / total
             distance = (mean - self._mean) + (rest - self._rest)

@@ -83,13 +83,14 @@ def test_it_is_the_inverse_of_curvature_and_mean_square(loss):
 @pytest.mark.parametrize("batch_size", [1, 7])
 def test_it_is_its_definition(batch_size):
     """The mean at the last power of two; in a mini-batch with a heavy row the step of that row."""
-    X, y = rows(ofslib.SIHTRegressor)
+    X, y = rows(ofslib.SIHTRegressor, n=299)
+    X[-1] *= 5
     sizes, w, steps = (X**2).sum(axis=1), np.zeros(50), []
     for start in range(0, len(X), batch_size):
         batch = slice(start, start + batch_size)
         seen = len(X[batch]) + start - 1  # when the last of its rows came
         mean = sizes[: 2 ** (seen.bit_length() - 1) if seen else 1].mean()
-        heaviest = sizes[batch].max() / (2 * batch_size)
+        heaviest = sizes[batch].max() / (2 * len(X[batch]))  # the last one has fewer
         steps.append(heaviest if heaviest > mean else mean)
         w -= (X[batch] @ w - y[batch]) @ X[batch] / len(X[batch]) / steps[-1]
     model = ofslib.SIHTRegressor(k=50, batch_size=batch_size, fit_intercept=False, shuffle=False)

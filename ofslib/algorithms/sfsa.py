@@ -600,13 +600,17 @@ class SFSA(Annealing):
         one = super()._new_state
         return one(n_features) if self.forget is None else new_relay(one, n_features)
 
+    def rows_until_mature(self, n_rows: int | None) -> int | None:
+        """The maturity of a stream of so many rows; None: of one whose end is not known."""
+        if self.maturity is not None or n_rows is None:
+            return self.maturity
+        # A label tells little: to find the features takes all rows.
+        refine = self._spectral and self.loss == "squared_error"
+        return 3 * n_rows // 4 if refine else n_rows
+
     def _read_hyper(self, n_rows):
-        maturity, warmup, spectral = self.maturity, self.warmup, self._spectral
-        n_rows = n_rows if self.forget is None else self.forget
-        if maturity is None and n_rows is not None:
-            # A label tells little: to find the features takes all rows.
-            refine = spectral and self.loss == "squared_error"
-            maturity = 3 * n_rows // 4 if refine else n_rows
+        warmup, spectral = self.warmup, self._spectral
+        maturity = self.rows_until_mature(n_rows if self.forget is None else self.forget)
         if warmup is None:
             warmup = (maturity or 0) // 3 if spectral else 0
         if maturity is not None and warmup >= max(maturity, 1):

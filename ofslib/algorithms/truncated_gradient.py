@@ -16,6 +16,7 @@ from ofslib.kernels.fobos import (
     step,
     step_all,
 )
+from ofslib.kernels.penalty_grid import PenaltyGrid
 from ofslib.streams.automatic import STEP, Automatic
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, param
 from ofslib.streams.penalised import PenalisedBatches
@@ -45,6 +46,14 @@ class TruncatedGradient(Automatic, PenalisedBatches):
     def _read_hyper(self, n_rows):
         theta = np.inf if self.theta is None else self.theta
         return super()._read_hyper(n_rows, factor=1.0, theta=theta)
+
+    def _advice_if_empty(self, state):
+        if isinstance(state, PenaltyGrid) and state.steps[0] < self.period:
+            steps = f"every period={self.period} mini-batches, and there were {state.steps[0]}"
+            return (
+                f"Of several penalties a model is chosen where coefficients move to zero: {steps}."
+            )
+        return super()._advice_if_empty(state)
 
     def _settle(self, state, mean):
         settle(state, self._hyper_at(state))

@@ -36,7 +36,7 @@ def least_squares(S, b, n_free: int, ridge: float) -> np.ndarray:
     potrf, potrs, pocon, lange = get_lapack_funcs(("potrf", "potrs", "pocon", "lange"), (S,))
     if n_free > m:
         factor, failed = potrf(S, clean=False)
-        if not failed and pocon(factor, lange("1", S))[0] > eps:
+        if not failed and pocon(factor, lange("1", S))[0] > m * eps:
             return potrs(factor, b)[0].astype(np.float64)
     S = np.array(S, order="F")
     S[np.diag_indices(m)] += max(ridge, m * eps)

@@ -344,14 +344,17 @@ def begin_step(grid, hp, may_rest, late):
 
 @kernel
 def set_penalties(grid, intercept):
-    """Set the penalties: from the largest gradient of the first mini-batch to 1/1000 of it."""
+    """Set the penalties: from the largest gradient of the mini-batch to 1/1000 of it.
+
+    Without a gradient, which moves nothing, they are left to the next one.
+    """
     high, m, last = 0.0, len(grid.l1), grid.count[LISTED] - 1
     for start in range(0, last, TILE):
         _, G = gradient(grid, start, intercept)
         for g in G[: last - start]:
             high = max(high, abs(g[0]))
     for q in range(m):
-        grid.l1[q] = (high if high > 0.0 else 1.0) * 1e-3 ** (q / max(m - 1, 1))
+        grid.l1[q] = high * 1e-3 ** (q / max(m - 1, 1))
 
 
 @kernel(allocates=False)

@@ -4,8 +4,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ofslib.kernels import rows
 from ofslib.kernels.losses import curvature
-from ofslib.kernels.rows import row_sizes
+from ofslib.kernels.penalty_grid import PenaltyGrid
 from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
 from ofslib.streams.row_stream import Adaptive
 from ofslib.streams.selector import target_and_weight
@@ -20,7 +21,7 @@ STEP = param(
 )
 
 # Positions in the array `unit` of a state: rows, the sum of their |x|^2, its mean as it is in use,
-# and the largest |x|^2 / (2 b) of the open mini-batch of b rows
+# and the largest |x|^2 / (2 b) of the rows of the open mini-batch of b rows; it counts if larger
 ROWS, SUM, MEAN, HEAVIEST = range(4)
 # Rows that are searched at once for a heavy one.
 _MOST = 1024
@@ -32,8 +33,9 @@ class Automatic:
     With c the largest curvature of the loss, descent with single rows is stable below a step of
     2 / (c T), T the mean of |x|^2; half of this limit is taken. T is taken anew at 1, 2, 4, 8, ...
     rows. Where a mini-batch of b rows has one so heavy that its own loss could rise, as c |x|^2 / b
-    times the step is above 2, the step is the largest at which it cannot. A row x of weight w
-    counts as sqrt(w) x, as in the squared error: the scale of all weights does not matter then.
+    times the step is above 2, the step is the largest at which it cannot; the last one of `fit` may
+    have fewer rows. A row x of weight w counts as sqrt(w) x, as in the squared error: the scale of
+    all weights does not matter then.
     """
 
     # Whether the mean is that of |x|^2, else of |x|_1.
@@ -73,7 +75,7 @@ class Automatic:
     def _learn_block(self, state, block):
         if not self._automatic:
             return super()._learn_block(state, block)
-        sizes, done = row_sizes(block.X, block.order, self.squared), 0
+        sizes, done = rows.row_sizes(block.X, block.order, self.squared), 0
         _, weight = target_and_weight(block.y[block.order])
         if weight is not None and self.squared:
             sizes *= weight
@@ -92,26 +94,50 @@ class Automatic:
 
         It depends on the rows alone, not on the blocks that they come in.
         """
-        unit, batch = state.unit, int(getattr(self, "batch_size", 1))
+        unit, batch, held = state.unit, self._rows_of_a_batch, _held(state)
         seen, total, mean, heaviest = int(unit[ROWS]), *unit[SUM:]
+        before = mean, heaviest * (heaviest > mean)
         if seen & (seen - 1) == 0:
             mean = total / seen if seen else sizes[start]
-        open_rows = seen % batch
-        heaviest = heaviest if open_rows else 0.0
-        own = sizes[start] / (self.heavy * batch)
-        heaviest = own if own > max(mean, heaviest) else heaviest
-        if (mean, heaviest) != tuple(unit[MEAN:]):
+        heaviest = max(heaviest if held else 0.0, sizes[start] / (self.heavy * batch))
+        binds = heaviest > mean
+        if (mean, heaviest * binds) != before:
             self._settle(state, mean)
         stop = start + min((1 << seen.bit_length()) - seen, _MOST)
-        if heaviest:
-            stop = min(stop, start + batch - open_rows)
+        if binds:
+            stop = min(stop, start + batch - held)
         heavier = sizes[start + 1 : stop] > self.heavy * batch * max(mean, heaviest)
         if heavier.any():
             stop = start + 1 + int(np.argmax(heavier))
         stop = min(stop, len(sizes))
+        if not binds:  # so far: the rest of a mini-batch may be missing
+            held_then = (held + stop - start) % batch
+            new = sizes[max(stop - held_then, start) : stop].max(initial=0.0) / (self.heavy * batch)
+            heaviest = min(mean, max(new, heaviest if held_then > stop - start else 0.0))
         # One after the other, so that blocks do not change a bit
         unit[:] = seen + stop - start, np.cumsum([total, *sizes[start:stop]])[-1], mean, heaviest
         return stop
+
+    @property
+    def _rows_of_a_batch(self) -> int:
+        return int(getattr(self, "batch_size", 1))
+
+    def _finish(self, state):
+        if self._automatic and (held := _held(state)):
+            # Each of these rows has a larger share in the step.
+            unit = state.unit
+            heaviest = unit[HEAVIEST] * self._rows_of_a_batch / held
+            if heaviest > max(unit[MEAN:]):
+                self._settle(state, unit[MEAN])
+                unit[HEAVIEST] = heaviest
+        super()._finish(state)
+
+
+def _held(state: NamedTuple) -> int:
+    """The rows of the open mini-batch."""
+    if isinstance(state, PenaltyGrid):
+        return int(state.held[0])
+    return int(state.batch.count[rows.ROWS]) if hasattr(state, "batch") else 0
 
 
 @estimator

@@ -261,6 +261,8 @@ class AverageSelector(AverageStream):
         half, wanted = int(min(standard.n, weight) // 2), min(int(self.max_k), p)
         most = half if self.k == "ebic" else standard.n - 1 - self.fit_intercept
         coefs = self._coefs(standard, range(1, max(1, min(wanted, most)) + 1))
+        some = coefs.any(axis=1)  # a path may leap from no feature to several
+        coefs = coefs[some] if some.any() else coefs
         best = coefs[int(np.argmin([self._criterion(standard, weight, coef) for coef in coefs]))]
         chosen = np.count_nonzero(best)
         if chosen >= half and chosen > 1:

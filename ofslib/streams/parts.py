@@ -246,7 +246,9 @@ def _learn_together(learner, parts, classes, scheduler):
     parts = scheduler.keep([scheduler.call(partial(_checked, learner, **known), p) for p in parts])
     rows *= int(learner.n_passes)
     mean = round(rows.mean())
-    _plan(learner, mean, len(parts))
+    total = int(rows.sum())
+    learner._plan(total)  # refuses what cannot be
+    _share(learner, mean, len(parts))
     del learner._state  # each task begins its own
     common, size = Common([], learner._online[0], 0), learner._hyper.batch_size
     for start, stop in pairwise(_rounds(learner)):
@@ -259,6 +261,7 @@ def _learn_together(learner, parts, classes, scheduler):
         common = scheduler.call(partial(_pooled, learner, stop, rows / rows.sum()), common, told)
     (common,) = scheduler.get([common])
     learner, learner.n_samples_seen_ = _at(learner, stop, common), common.rows
+    learner._n_rows = total  # for who loads it from a file
     learner._online[:2] = common.online
     learner._end()
     return learner
@@ -290,15 +293,15 @@ def _checked(learner, blocks, **known) -> list[tuple[Any, np.ndarray]]:
     return found
 
 
-def _plan(learner, rows: int, n_parts: int) -> None:
-    """The schedule of a worker with so many rows."""
-    learner._plan(rows)
+def _share(learner, rows: int, n_parts: int) -> None:
+    """Give the learner the schedule of a worker with so many rows."""
     own = copy.copy(learner)
     if own.maturity is not None:
         own.maturity = -(-own.maturity // n_parts)
     if own.warmup is not None:
-        own.warmup //= n_parts  # less than the maturity still
-    learner._hyper = own._read_hyper(rows)
+        # Less than the maturity still, which may have been rounded down.
+        own.warmup = min(own.warmup // n_parts, max(own.rows_until_mature(rows) - 1, 0))
+    learner._n_rows, learner._hyper = rows, own._read_hyper(rows)
 
 
 def _rounds(learner) -> list[int]:

@@ -45,7 +45,7 @@ class Penalised(RowStream):
     )
     l1_range: tuple[float, float] | list[float] | None = param(
         "Least and largest of these penalties, which are evenly spaced in the logarithm. None: "
-        "from 1/1000 of the largest gradient of the first mini-batch to this gradient.",
+        "from 1/1000 of the largest gradient of the first mini-batch that has one, to this one.",
         tuple,
         list,
         None,
@@ -133,6 +133,8 @@ class Penalised(RowStream):
         )
 
     def _advice_if_empty(self, state):
+        if isinstance(state, PenaltyGrid) and not state.l1[-1]:
+            return "No mini-batch had a gradient by its coefficients: X or y is zero."
         if isinstance(state, PenaltyGrid):
             return f"Its penalties are too large: give an l1_range below {state.l1[-1]:.3g}."
         return f"Its penalty l1={self.l1:.3g} is too large, or X is zero."
@@ -145,13 +147,18 @@ class Penalised(RowStream):
         super()._watch(at_end)
         # A few rows tell nothing yet.
         if at_end or self.n_samples_seen_ >= 10 * getattr(self, "batch_size", 1):
-            self._say("truncated", [self._truncated(state) for state in self._states])
+            shown = [self._newest(state) if at_end else state for state in self._states]
+            self._say("truncated", [self._truncated(state) for state in shown])
             self._say("empty", self._empty())
+
+    def _newest(self, state: NamedTuple) -> NamedTuple:
+        """The state with the model that is shown."""
+        pending = isinstance(state, PenaltyGrid) and state.count[PENDING]
+        return self._up_to_date(state) if pending else state
 
     def _model(self, state):
         if isinstance(state, PenaltyGrid):
-            state = self._up_to_date(state) if state.count[PENDING] else state
-            return coef_and_intercept(state.w)
+            return coef_and_intercept(self._newest(state).w)
         return coef_and_intercept(type(self).coefficients(state, self._hyper_at(state)))
 
 

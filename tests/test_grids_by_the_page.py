@@ -1,0 +1,245 @@
+"""The penalties that `k` learns at once are what docs/algorithms.md says, in plain numpy.
+
+A slow reference of the whole mode: the penalties, the model of each (as in naive.py), which of them
+is chosen when and predicts meanwhile, weights, steps in units of the rows. Its source is the page
+("k instead of a penalty", "Details that the papers leave open") and naive.py; [code] marks what
+only the code told. It uses nothing of ofslib.
+"""
+
+import warnings
+
+import naive
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+
+import ofslib
+
+LARGEST = {"squared_error": 1.0, "log_loss": 0.25, "hinge": 1.0, "squared_hinge": 2.0}
+METHODS = {
+    "OPG": ({"learning_rate": 0.02, "l2": 0.1}, {"learning_rate": "auto"}),
+    "TruncatedGradient": (
+        {"learning_rate": 0.02, "theta": 0.2, "period": 3},
+        {"learning_rate": "auto", "period": 1},
+    ),
+    "RDA": ({"gamma": 8.0, "rho": 0.01, "l2": 0.1}, {"gamma": 20.0, "rho": 0.0, "l2": 0.0}),
+    "SADMM": ({"learning_rate": 0.03, "rho": 0.5},),
+    "ARDA": ({"learning_rate": 0.3, "delta": 0.1},),
+    "AdaFobos": ({"learning_rate": 0.3, "delta": 0.1},),
+}
+
+
+class Grid:
+    """Models of all penalties, one a row of W; `sparse`: rows are shown as sparse ones."""
+
+    def __init__(self, name, p, sparse, *, k, m, loss, intercept, b=1, bounds=None, **own):
+        self.name, self.p, self.sparse, self.k, self.m, self.loss = name, p, sparse, k, m, loss
+        self.intercept, self.b, self.own = intercept, b, own
+        # Descending; one penalty is the largest [code]
+        self.l1 = None if bounds is None else np.geomspace(*bounds[::-1], m)
+        self.W, self.G, self.S, self.B, self.U = np.zeros((5, m, p))
+        self.w0, self.GI, self.SI, self.curvature = np.zeros((4, m))
+        self.t = self.rows = self.work = self.entries = 0
+        self.norms = self.unit = self.heaviest = self.loss_sum = self.weight = 0.0
+        self.known, self.batch, self.model, self.cut = (
+            np.zeros(p, bool),
+            [],
+            (np.zeros(p), 0.0),
+            False,
+        )
+
+    def show(self, x, y, weight=1.0, entries=0):
+        """A row; `entries`: how many a sparse row has, zeros too."""
+        if weight == 0.0:
+            return
+        self.loss_sum += weight * naive.loss(self.loss, self.model[0] @ x + self.model[1], y)
+        self.weight += weight
+        square = weight * (x @ x)
+        if self.rows & (self.rows - 1) == 0:  # the mean before this row, but for the first [code]
+            self.unit = self.norms / self.rows if self.rows else square
+        self.heaviest = max(self.heaviest if self.batch else 0.0, square)
+        self.rows, self.norms = self.rows + 1, self.norms + square
+        self.entries += entries
+        # More entries than this count as dense rows [code]
+        self.dense = not self.sparse or self.entries >= self.b * self.p // 4 + 2
+        self.batch.append((x, y, weight))
+        if len(self.batch) == self.b:
+            self.step()
+
+    def step(self):
+        if not self.batch:
+            return
+        (X, y, w), own = (np.array(part) for part in zip(*self.batch, strict=True)), self.own
+        self.batch, n, loss, self.t = [], len(y), self.loss, (t := self.t + 1)
+        high = np.abs((w * naive.slope(loss, np.full(n, self.w0[0]), y)) @ X / n).max()
+        if self.l1 is None and high > 0:
+            self.l1 = np.geomspace(high, high / 1000, self.m)
+        l1 = np.zeros((self.m, 1)) if self.l1 is None else self.l1[:, None]
+        M = X @ (self.B if self.name == "SADMM" else self.W).T + self.w0
+        slopes = naive.slope(loss, M, y[:, None]) * w[:, None]
+        g, gi = slopes.T @ X / n, slopes.mean(axis=0) * self.intercept
+        a = 1 / (2 + np.exp(M) + np.exp(-M)) if loss == "log_loss" else LARGEST[loss] + 0 * M
+        self.curvature += w @ a  # with the weights [code]
+        eta = own.get("learning_rate")
+        scale = own.get("gamma", np.inf) / np.sqrt(t)
+        least = 1 / scale / t if self.name == "RDA" else 0.0 if eta == "auto" else eta
+        if eta == "auto":
+            eta = 1 / (LARGEST[loss] * max(self.unit, self.heaviest / (2 * n)))
+        w0 = self.w0 - np.maximum(least, self.rows / (self.curvature * t)) * gi
+        if self.name == "OPG":
+            self.W = naive.soft(self.W - eta * g, eta * l1) / (1 + eta * own.get("l2", 0.0))
+        elif self.name == "TruncatedGradient":
+            self.W, K, theta = self.W - eta * g, own["period"], own.get("theta", np.inf)
+            if t % K == 0:
+                small = np.abs(self.W) <= theta
+                self.W = np.where(small, naive.soft(self.W, eta * K * l1), self.W)
+        elif self.name == "RDA":
+            self.G = self.G + g
+            self.W = -naive.soft(self.G / t, l1 + scale * own["rho"]) / (own["l2"] + scale)
+        elif self.name == "SADMM":
+            rho = own["rho"]
+            self.B = (rho * (self.W + self.U) + self.B / eta - g) / (rho + 1 / eta)
+            self.W = naive.soft(self.B - self.U, l1 / rho)
+            self.U = self.U - (self.B - self.W)
+        else:
+            self.S, self.SI, self.G, self.GI = (
+                self.S + g**2, self.SI + gi**2, self.G + g, self.GI + gi
+            )  # fmt: skip
+            rate, rate_i = (eta / (own["delta"] + np.sqrt(s)) for s in (self.S, self.SI))
+            if self.name == "ARDA":
+                self.W, w0 = -rate * t * naive.soft(self.G / t, l1), -rate_i * self.GI
+            else:
+                self.W, w0 = naive.soft(self.W - rate * g, rate * l1), self.w0 - rate_i * gi
+        self.w0 = w0
+        if self.due((X != 0).any(axis=0), n):
+            self.model = self.choice()
+            # What has no coefficient for any penalty is not known any more [code]
+            self.known, self.work = (self.W != 0).any(axis=0), 0
+        self.entries = 0
+
+    def due(self, occurs, n):
+        """Whether the model is chosen after this step: half of what is known, or four times."""
+        self.known |= occurs
+        known = self.known.sum() + 1  # and the constant, also where there is none [code]
+        touched = known if self.name == "SADMM" else occurs.sum() + 1
+        self.work += touched
+        if self.name == "TruncatedGradient" and self.own["period"] > 1:
+            return self.t % self.own["period"] == 0  # only what was shrunk is chosen from [code]
+        dense = self.dense or 4 * self.entries > n * (self.p + 1)  # [code]
+        return dense or 2 * touched >= known or self.work >= 4 * known
+
+    def choice(self):
+        sizes, penalties = np.count_nonzero(self.W, axis=1), range(self.m)
+        right, more = ([q for q in penalties if low < sizes[q] <= high]
+                       for low, high in ((0, self.k), (self.k, self.p)))  # fmt: skip
+        self.cut = not right and bool(more)
+        q = max(right or penalties, key=lambda q: (sizes[q], -self.l1[q]))
+        if self.cut:  # of equals the largest penalty [code]
+            q = min(more, key=lambda q: (sizes[q], -self.l1[q]))
+        return naive.truncated(self.W[q], np.abs(self.W[q]), self.k), self.w0[q]
+
+    def shown(self):
+        rests = self.name == "TruncatedGradient" and self.own["period"] > 1  # [code]
+        return self.model if rests else self.choice()
+
+
+def rows(kind, n, p, seed):
+    """X, y; rare features, one that never occurs, one that comes late, empty rows."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    if kind != "dense":
+        X *= rng.random((n, p)) < (0.1 if kind == "rare" else 0.5)
+        X[:, 1], X[: n // 2, 2], X[rng.random(n) < 0.1], X[0, 3] = 0, 0, 0, 1
+    return X, X[:, 3:6] @ [2, -1, 1] + 0.7 + 0.5 * rng.standard_normal(n)
+
+
+def with_zeros(X, seed):
+    """As CSR, with some zeros as entries."""
+    mask = (X != 0) | (np.random.default_rng(seed).random(X.shape) < 0.05)
+    _, column = np.nonzero(mask)
+    return sp.csr_array((X[mask], column, np.r_[0, mask.sum(axis=1).cumsum()]), X.shape)
+
+
+def settings():
+    for name, owns in METHODS.items():
+        for seed in range(14):
+            task = "squared_error" if name == "SADMM" else ["log_loss", "squared_hinge"][seed % 2]
+            if name in ("OPG", "RDA", "TruncatedGradient") and seed % 3 == 0:
+                task = "squared_error"
+            yield name, owns[seed // 2 % len(owns)], task, seed
+
+
+@pytest.mark.parametrize(("name", "own", "loss", "seed"), list(settings()))
+def test_a_grid_is_that_of_the_page(name, own, loss, seed):
+    rng = np.random.default_rng(seed)
+    kind, p = ["dense", "rare", "half", "rare"][seed % 4], [12, 40, 9][seed % 3]
+    X, y = rows(kind, n := 83, p, seed)
+    k, m, b = int(rng.integers(1, p + 1)), [1, 2, 7, 50][seed // 2 % 4], [3, 1, 25][seed % 3]
+    bounds, intercept = (None, (1e-3, 1.0))[seed // 3 % 2], seed % 5 > 0
+    A = X if kind == "dense" or seed == 2 else with_zeros(X, seed)
+    entries = np.diff(A.indptr) if sp.issparse(A) else np.zeros(n, int)
+    w = rng.choice([0.0, 0.5, 2.0], n) if seed % 4 > 1 else np.ones(n)
+    w[0] = 1.0
+    regression = loss == "squared_error"
+    labels = y if regression else np.digitize(y, [0.0, 1.5] if seed % 3 == 2 else [0.7])
+    classes = np.unique(labels)[1 if len(np.unique(labels)) == 2 else 0 :]
+    targets = [y] if regression else [np.where(labels == c, 1.0, -1.0) for c in classes]
+    cls = getattr(ofslib, name + ("Regressor" if regression else "Classifier"))
+    batch = {} if name in ("ARDA", "AdaFobos") else {"batch_size": b}
+    shuffle, cuts = seed % 7 == 5, seed % 7 == 6
+    model = cls(
+        k=k, n_penalties=m, l1_range=bounds, fit_intercept=intercept, loss=loss, n_passes=2,
+        shuffle=shuffle, random_state=seed, **batch, **own
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if cuts:
+            known = {} if regression else {"classes": np.unique(labels)}
+            for i, j in ((0, 1), (1, 30), (30, 31), (31, n)):
+                model.partial_fit(A[i:j], labels[i:j], sample_weight=w[i:j], **known)
+                _ = model.coef_  # changes nothing
+        else:
+            model.fit(A, labels, sample_weight=w)
+    order, random = np.flatnonzero(w), np.random.RandomState(seed)
+    passes = [order[random.permutation(len(order))] if shuffle else order for _ in range(2 - cuts)]
+    grids = []
+    for y in targets:
+        grid = Grid(name, p, sp.issparse(A), k=k, m=m, b=batch.get("batch_size", 1), loss=loss,
+                    intercept=float(intercept), bounds=bounds, **own)  # fmt: skip
+        for i in np.concatenate(passes):
+            grid.show(X[i], y[i], w[i], entries[i])
+        if not cuts:
+            grid.step()
+        grids.append(grid)
+    l1, coefs = (part if len(grids) > 1 else [part] for part in model.path_)
+    assert_allclose(l1, [grid.l1 for grid in grids], rtol=1e-12)
+    assert_allclose(coefs, [grid.W for grid in grids], rtol=0, atol=1e-10)
+    shown, constants = zip(*(grid.shown() for grid in grids), strict=True)
+    assert_allclose(np.atleast_2d(model.coef_), shown, rtol=0, atol=1e-10)
+    assert_allclose(np.atleast_1d(model.intercept_), constants, rtol=0, atol=1e-10)
+    assert_allclose(model.online_loss_, np.mean([g.loss_sum / g.weight for g in grids]), rtol=1e-9)
+
+
+def said_of_a_cut(model, X, y):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    return any("has no penalty that leaves" in str(one.message) for one in said)
+
+
+def test_what_is_said_of_a_cut_is_said_of_the_model_that_is_shown():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        X, y = rng.standard_normal((6, 6)) * (rng.random((6, 6)) < 0.2), np.tile([1, -1], 3)
+        model = ofslib.ARDAClassifier(k=1, n_penalties=2, l1_range=(0.01, 0.3), shuffle=False)
+        said, sizes = said_of_a_cut(model, sp.csr_array(X), y), np.count_nonzero(model.path_[1], 1)
+        assert said == (1 not in sizes and sizes.max() > 1)
+
+
+def test_a_heavy_row_in_the_last_mini_batch_is_not_made_worse():
+    X = np.random.default_rng(0).standard_normal((26, 50))
+    X[25] *= 4
+    model = ofslib.OPGRegressor(l1=1e-6, shuffle=False, fit_intercept=False)
+    before = model.partial_fit(X, X[:, 0]).predict(X[25:]) - X[25, 0]
+    assert abs(model.fit(X, X[:, 0]).predict(X[25:]) - X[25, 0]) <= 1.01 * abs(before)
