@@ -440,8 +440,9 @@ class RunningAverages(Saved):
         ----------
         rate : float in (0, 1] or None
             Adaptation rate: the least share alpha = max(rate, 1 / (W + 1)) of a new observation
-            in the averages. None: all further rows have equal weights, beside the weight (at most
-            1 / rate) of what is known by then.
+            in the averages; of a row of weight w it is max(min(1, w rate), w / (W + w)), and W is
+            at most 1 / rate from the next row on. None: all further rows have equal weights, beside
+            the weight W of what is known by then.
         per : {"observation", "block"}, default="observation"
             What enters with that share: each row, or the average of all rows of one call of
             `update`, whatever their number. Then `weight` counts calls.

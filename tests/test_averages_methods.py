@@ -374,7 +374,7 @@ def test_fewer_rows_than_features_are_ridge_regression():
 
 @pytest.mark.parametrize("centre", [True, False])
 def test_centring_costs_a_row(centre):
-    """31 rows determine 30 coefficients, but not a constant as well."""
+    """Averages of 31 rows have rank 31, or centred 30: these count as too few for 30 features."""
     X, y = rows(n=31, p=30)
     Z, t, scale = naive.standardise(X, y, centre)
     expected = np.linalg.solve(Z.T @ Z / 31 + 1e-2 * centre * np.eye(30), Z.T @ t / 31)

@@ -26,7 +26,7 @@ _ADMITTED = 16
 def least_squares(S, b, n_free: int, ridge: float) -> np.ndarray:
     """Solve S w = b by Cholesky: dissertation (3.6), S the standardised moments, shape (m, m).
 
-    Where least squares has no unique solution, it is made unique by `ridge` on the diagonal, but at
+    Where least squares has no unique solution, or just one, `ridge` is added to the diagonal, but at
     least m times the precision of S: if n_free <= m, or if S is singular to that precision. n_free
     are the rows, less one if they were centred: the greatest rank that S can have. Raises
     LinAlgError if S is not a matrix of moments: it has a negative eigenvalue below -ridge.
