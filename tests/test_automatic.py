@@ -1,5 +1,7 @@
 """Steps that follow the size of the rows: the unit of X, and of y, does not matter."""
 
+import itertools
+
 import naive
 import numpy as np
 import pytest
@@ -96,6 +98,37 @@ def test_it_is_its_definition(batch_size):
     model = ofslib.SIHTRegressor(k=50, batch_size=batch_size, fit_intercept=False, shuffle=False)
     assert_allclose(model.fit(X, y).coef_, w, rtol=1e-9)
     assert len(set(steps)) > 8
+
+
+@every_method
+def test_rows_of_zeros_tell_no_unit(cls):
+    """Nothing is known before the first row that is not zero."""
+    X, y = rows(cls)
+    X[:3], target = 0.0, y[:4] if cls.__name__.endswith("Regressor") else [0, 1, 0, 1]
+    own = {"k": 5, "fit_intercept": False, "shuffle": False}
+    own |= {"delta": 1e-12, "alpha": 0.0} if issubclass(cls, AutomaticAdaptive) else {}
+    one, other = (cls(**own).fit(unit * X[:4], target) for unit in (1.0, 1e-3))
+    assert_allclose(other.coef_ * 1e-3, one.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "ends"),
+    [(25, 7, [0, 20, *range(27, 80, 7)]), (7, 25, [0, 7, 14, 39, 64])],
+)
+def test_a_mini_batch_may_become_another_while_it_is_open(before, after, ends):
+    """Rows that are more than a mini-batch has now are one of their own."""
+    X, y = rows(ofslib.SIHTRegressor, n=80)
+    X[[5, 18]] *= 30
+    model = ofslib.SIHTRegressor(k=50, batch_size=before, fit_intercept=False)
+    model.partial_fit(X[:20], y[:20])
+    model.set_params(batch_size=after).partial_fit(X[20:], y[20:])
+    sizes, w = (X**2).sum(axis=1), np.zeros(50)
+    for start, stop in itertools.pairwise(ends):
+        batch, n = slice(start, stop), stop - start
+        mean = sizes[: 2 ** ((stop - 1).bit_length() - 1)].mean()
+        step = max(mean, sizes[batch].max() / (2 * n))
+        w -= (X[batch] @ w - y[batch]) @ X[batch] / n / step
+    assert_allclose(model.coef_, w, rtol=1e-9)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])

@@ -543,7 +543,7 @@ class Annealing(RowStream):
 
     def _shown(self, state):
         model, hp = self._learners(state)[-1]
-        if hp.spectral and model.steps[0] <= hp.burn_in:
+        if hp.spectral and model.steps[0] <= hp.burn_in and not model.w[:-1].any():
             observed = (hp.burn_in + 1) * hp.batch_size
             self._say_once("only observed", _ONLY_OBSERVED.format(self, observed))
         w = mean_iterate(model) if hp.spectral else model.w

@@ -48,10 +48,11 @@ class TruncatedGradient(Automatic, PenalisedBatches):
         return super()._read_hyper(n_rows, factor=1.0, theta=theta)
 
     def _advice_if_empty(self, state):
-        if isinstance(state, PenaltyGrid) and state.steps[0] < self.period:
-            steps = f"every period={self.period} mini-batches, and there were {state.steps[0]}"
+        if isinstance(state, PenaltyGrid) and state.l1[-1]:
             return (
-                f"Of several penalties a model is chosen where coefficients move to zero: {steps}."
+                f"With k a model is chosen after each truncation, every period={self.period} "
+                f"mini-batches; there were {state.steps[0]}. Give a smaller period or batch_size, "
+                f"more rows, or an l1_range below {state.l1[-1]:.3g}."
             )
         return super()._advice_if_empty(state)
 

@@ -21,7 +21,7 @@ STEP = param(
 )
 
 # Positions in the array `unit` of a state: rows, the sum of their |x|^2, its mean as it is in use,
-# and the largest |x|^2 / (2 b) of the rows of the open mini-batch of b rows; it counts if larger
+# and the largest |x|^2 of the open mini-batch
 ROWS, SUM, MEAN, HEAVIEST = range(4)
 # Rows that are searched at once for a heavy one.
 _MOST = 1024
@@ -33,9 +33,9 @@ class Automatic:
     With c the largest curvature of the loss, descent with single rows is stable below a step of
     2 / (c T), T the mean of |x|^2; half of this limit is taken. T is taken anew at 1, 2, 4, 8, ...
     rows. Where a mini-batch of b rows has one so heavy that its own loss could rise, as c |x|^2 / b
-    times the step is above 2, the step is the largest at which it cannot; the last one of `fit` may
-    have fewer rows. A row x of weight w counts as sqrt(w) x, as in the squared error: the scale of
-    all weights does not matter then.
+    times the step is above 2, the step is the largest at which it cannot; b is the number of rows
+    that it has, in the last one of `fit` too. A row x of weight w counts as sqrt(w) x, as in the
+    squared error: the scale of all weights does not matter then.
     """
 
     # Whether the mean is that of |x|^2, else of |x|_1.
@@ -68,13 +68,19 @@ class Automatic:
 
     def _hyper_at(self, state):
         hyper = super()._hyper_at(state)
+        if not self._automatic:
+            return hyper
+        mean, heaviest = state.unit[MEAN:]
+        binds = heaviest > self._limit(mean)
+        share = heaviest / (self.heavy * self._rows_of_a_batch) if binds else 0.0
         # Before the first row that is not zero any mean will do.
-        mean, heaviest = state.unit[MEAN] or 1.0, state.unit[HEAVIEST]
-        return self._in_units(hyper, mean, heaviest) if self._automatic else hyper
+        return self._in_units(hyper, mean or 1.0, share)
 
     def _learn_block(self, state, block):
         if not self._automatic:
             return super()._learn_block(state, block)
+        if _held(state) >= self._rows_of_a_batch:  # it had more rows before
+            self._finish(state)
         sizes, done = rows.row_sizes(block.X, block.order, self.squared), 0
         _, weight = target_and_weight(block.y[block.order])
         if weight is not None and self.squared:
@@ -96,41 +102,45 @@ class Automatic:
         """
         unit, batch, held = state.unit, self._rows_of_a_batch, _held(state)
         seen, total, mean, heaviest = int(unit[ROWS]), *unit[SUM:]
-        before = mean, heaviest * (heaviest > mean)
-        if seen & (seen - 1) == 0:
-            mean = total / seen if seen else sizes[start]
-        heaviest = max(heaviest if held else 0.0, sizes[start] / (self.heavy * batch))
-        binds = heaviest > mean
+        before = mean, heaviest * (heaviest > self._limit(mean))
+        if seen & (seen - 1) == 0 or mean == 0.0:
+            mean = total / seen if total else sizes[start]
+        heaviest, limit = max(heaviest if held else 0.0, sizes[start]), self._limit(mean)
+        binds = heaviest > limit
         if (mean, heaviest * binds) != before:
             self._settle(state, mean)
         stop = start + min((1 << seen.bit_length()) - seen, _MOST)
         if binds:
             stop = min(stop, start + batch - held)
-        heavier = sizes[start + 1 : stop] > self.heavy * batch * max(mean, heaviest)
+        heavier = sizes[start + 1 : stop] > max(limit, heaviest)
         if heavier.any():
             stop = start + 1 + int(np.argmax(heavier))
         stop = min(stop, len(sizes))
-        if not binds:  # so far: the rest of a mini-batch may be missing
-            held_then = (held + stop - start) % batch
-            new = sizes[max(stop - held_then, start) : stop].max(initial=0.0) / (self.heavy * batch)
-            heaviest = min(mean, max(new, heaviest if held_then > stop - start else 0.0))
+        if not binds:  # the rest of a mini-batch may be missing
+            last = (held + stop - start) % batch
+            heaviest = heaviest if last > stop - start else 0.0
+            heaviest = max(heaviest, sizes[max(stop - last, start) : stop].max(initial=0.0))
         # One after the other, so that blocks do not change a bit
         unit[:] = seen + stop - start, np.cumsum([total, *sizes[start:stop]])[-1], mean, heaviest
         return stop
 
-    @property
-    def _rows_of_a_batch(self) -> int:
-        return int(getattr(self, "batch_size", 1))
+    def _limit(self, mean: float) -> float:
+        """The |x|^2 beyond which a row of a full mini-batch binds its step."""
+        return self.heavy * self._rows_of_a_batch * mean if mean > 0.0 else 0.0
 
     def _finish(self, state):
         if self._automatic and (held := _held(state)):
-            # Each of these rows has a larger share in the step.
-            unit = state.unit
+            # Each of these rows has another share in the step than one of a full mini-batch.
+            unit, limit = state.unit, self._limit(state.unit[MEAN])
             heaviest = unit[HEAVIEST] * self._rows_of_a_batch / held
-            if heaviest > max(unit[MEAN:]):
+            if max(limit, heaviest) != max(limit, unit[HEAVIEST]):
                 self._settle(state, unit[MEAN])
-                unit[HEAVIEST] = heaviest
+            unit[HEAVIEST] = heaviest
         super()._finish(state)
+
+    @property
+    def _rows_of_a_batch(self) -> int:
+        return int(getattr(self, "batch_size", 1))
 
 
 def _held(state: NamedTuple) -> int:

@@ -45,7 +45,7 @@ class Penalised(RowStream):
     )
     l1_range: tuple[float, float] | list[float] | None = param(
         "Least and largest of these penalties, which are evenly spaced in the logarithm. None: "
-        "from 1/1000 of the largest gradient of the first mini-batch that has one, to this one.",
+        "from g / 1000 to g, the largest gradient of the first mini-batch in which it is not zero.",
         tuple,
         list,
         None,
@@ -68,8 +68,9 @@ class Penalised(RowStream):
     @property
     def path_(self) -> tuple[np.ndarray, np.ndarray]:
         """tuple of ndarray
-        The penalties, shape (n_penalties,), and the coefficients of their models, shape
-        (n_penalties, n_features_in_); learned if `k` is given. With more than two classes both
+        The penalties, shape (n_penalties,), the largest first (0 before a mini-batch had a
+        gradient), and the coefficients of their models, shape (n_penalties, n_features_in_);
+        learned if `k` is given. With more than two classes both
         have a first axis for these."""
         check_is_fitted(self)
         if self._frozen["k"] is None:
@@ -134,7 +135,9 @@ class Penalised(RowStream):
 
     def _advice_if_empty(self, state):
         if isinstance(state, PenaltyGrid) and not state.l1[-1]:
-            return "No mini-batch had a gradient by its coefficients: X or y is zero."
+            return (
+                "No mini-batch had a gradient by its coefficients: X is zero, or a constant fits y."
+            )
         if isinstance(state, PenaltyGrid):
             return f"Its penalties are too large: give an l1_range below {state.l1[-1]:.3g}."
         return f"Its penalty l1={self.l1:.3g} is too large, or X is zero."
@@ -147,8 +150,7 @@ class Penalised(RowStream):
         super()._watch(at_end)
         # A few rows tell nothing yet.
         if at_end or self.n_samples_seen_ >= 10 * getattr(self, "batch_size", 1):
-            shown = [self._newest(state) if at_end else state for state in self._states]
-            self._say("truncated", [self._truncated(state) for state in shown])
+            self._say("truncated", [self._truncated(self._newest(one)) for one in self._states])
             self._say("empty", self._empty())
 
     def _newest(self, state: NamedTuple) -> NamedTuple:

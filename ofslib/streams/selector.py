@@ -111,7 +111,7 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
     def _begin(self, n_features: int) -> None:
         k = getattr(self, "k", None)
         if isinstance(k, Integral) and k > n_features:
-            warn(f"k={k} is greater than n_features={n_features}, and no more can be kept.")
+            warn(f"k={k} is greater than n_features={n_features}: at most these can be kept.")
         self._begin_anew(n_features)
 
     def _begin_anew(self, n_features: int) -> None:
