@@ -4,9 +4,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ofslib.kernels import rows
 from ofslib.kernels.losses import curvature
-from ofslib.kernels.penalty_grid import PenaltyGrid
+from ofslib.kernels.rows import row_sizes
 from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
 from ofslib.streams.row_stream import Adaptive
 from ofslib.streams.selector import target_and_weight
@@ -79,9 +78,9 @@ class Automatic:
     def _learn_block(self, state, block):
         if not self._automatic:
             return super()._learn_block(state, block)
-        if _held(state) >= self._rows_of_a_batch:  # it had more rows before
+        if self._held(state) >= self._rows_of_a_batch:  # it had more rows before
             self._finish(state)
-        sizes, done = rows.row_sizes(block.X, block.order, self.squared), 0
+        sizes, done = row_sizes(block.X, block.order, self.squared), 0
         _, weight = target_and_weight(block.y[block.order])
         if weight is not None and self.squared:
             sizes *= weight
@@ -100,7 +99,7 @@ class Automatic:
 
         It depends on the rows alone, not on the blocks that they come in.
         """
-        unit, batch, held = state.unit, self._rows_of_a_batch, _held(state)
+        unit, batch, held = state.unit, self._rows_of_a_batch, self._held(state)
         seen, total, mean, heaviest = int(unit[ROWS]), *unit[SUM:]
         before = mean, heaviest * (heaviest > self._limit(mean))
         if seen & (seen - 1) == 0 or mean == 0.0:
@@ -129,7 +128,7 @@ class Automatic:
         return self.heavy * self._rows_of_a_batch * mean if mean > 0.0 else 0.0
 
     def _finish(self, state):
-        if self._automatic and (held := _held(state)):
+        if self._automatic and (held := self._held(state)):
             # Each of these rows has another share in the step than one of a full mini-batch.
             unit, limit = state.unit, self._limit(state.unit[MEAN])
             heaviest = unit[HEAVIEST] * self._rows_of_a_batch / held
@@ -141,13 +140,6 @@ class Automatic:
     @property
     def _rows_of_a_batch(self) -> int:
         return int(getattr(self, "batch_size", 1))
-
-
-def _held(state: NamedTuple) -> int:
-    """The rows of the open mini-batch."""
-    if isinstance(state, PenaltyGrid):
-        return int(state.held[0])
-    return int(state.batch.count[rows.ROWS]) if hasattr(state, "batch") else 0
 
 
 @estimator

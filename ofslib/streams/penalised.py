@@ -172,6 +172,9 @@ class PenalisedBatches(Penalised, MiniBatches):
 
     frozen = ("batch_size",)
 
+    def _held(self, state):
+        return int(state.held[0]) if isinstance(state, PenaltyGrid) else super()._held(state)
+
     def _finish(self, state):
         if not isinstance(state, PenaltyGrid):
             super()._finish(state)

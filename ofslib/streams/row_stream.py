@@ -227,6 +227,10 @@ class RowStream(LinearModel):
     def _finish(self, state: NamedTuple) -> None:
         """Take in what is still held back when the stream of `fit` ends."""
 
+    def _held(self, state: NamedTuple) -> int:
+        """How many rows wait until their mini-batch is full."""
+        return 0
+
     def _forgets(self) -> bool:
         """Whether the order of the rows says which of them count."""
         return False
@@ -512,8 +516,11 @@ class MiniBatches(RowStream):
 
     step: ClassVar[Callable]
 
+    def _held(self, state):
+        return int(state.batch.count[ROWS])
+
     def _finish(self, state):
-        if state.batch.count[ROWS]:
+        if self._held(state):
             type(self).step(state, self._hyper_at(state))
 
 
