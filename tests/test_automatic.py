@@ -100,6 +100,21 @@ def test_it_is_its_definition(batch_size):
     assert len(set(steps)) > 8
 
 
+def test_a_row_may_be_heavy_for_fewer_rows_only():
+    """Of the last nine rows, among which the mean is taken anew, one binds; of 25 it would not."""
+    X, y = rows(ofslib.SIHTRegressor, n=134)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    X[126] *= 6
+    w, sizes = np.zeros(50), (X**2).sum(axis=1)
+    for start, known in zip(range(0, 134, 25), (16, 32, 64, 64, 64, 128), strict=True):
+        batch, T = slice(start, start + 25), sizes[:known].mean()
+        A, step = X[batch], max(T, sizes[batch].max() / (2 * len(X[batch])))
+        assert (step > T) == (start == 125) and sizes[batch].max() < 2 * 25
+        w -= (A @ w - y[batch]) @ A / len(A) / step
+    model = ofslib.SIHTRegressor(k=50, batch_size=25, fit_intercept=False, shuffle=False)
+    assert_allclose(model.fit(X, y).coef_, w, rtol=1e-9)
+
+
 @every_method
 def test_rows_of_zeros_tell_no_unit(cls):
     """Nothing is known before the first row that is not zero."""
@@ -194,14 +209,18 @@ def test_a_row_of_weight_w_is_that_times_its_root(cls):
 
 @pytest.mark.parametrize("cls", [ofslib.OPGRegressor, ofslib.TruncatedGradientRegressor])
 def test_shrinkages_that_wait_are_those_of_the_steps_that_were(cls):
-    """Sparse rows, of which each feature has few; the steps change at every larger row."""
+    """Sparse rows, of which half of the features have few; the steps change at every larger row.
+
+    The last mini-batch is of three rows, which are heavy for so few.
+    """
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((200, 30)) * (rng.random((200, 30)) < 0.2)
-    X *= np.geomspace(1, 9, 200)[:, None]
+    X = rng.standard_normal((203, 30)) * (rng.random((203, 30)) < np.repeat([0.2, 0.02], 15))
+    X *= np.geomspace(1, 9, 203)[:, None]
     y = X[:, :3].sum(axis=1)
-    path = cls(k=9, n_penalties=3, l1_range=(0.03, 3.0), shuffle=False).fit(X, y)
+    own = {"shuffle": False, "batch_size": 25}
+    path = cls(k=9, n_penalties=3, l1_range=(0.03, 3.0), **own).fit(X, y)
     for l1, coef in zip(*path.path_, strict=True):
-        single = cls(l1=l1, shuffle=False).fit(sp.csr_matrix(X), y)
+        single = cls(l1=l1, **own).fit(sp.csr_matrix(X), y)
         assert_allclose(single.coef_, coef, rtol=0, atol=1e-12)
 
 

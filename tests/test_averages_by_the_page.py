@@ -239,3 +239,14 @@ def test_exact_twins_have_the_ridge():
         X[:, 7], y = X[:, 0], X[:, 0] + X[:, 1] + draw.standard_normal(60)
         coef = ofslib.OLSRegressor().fit(X, y).coef_
         assert_allclose(coef[7], coef[0], rtol=1e-6)
+
+
+def test_correlated_features_have_no_ridge_in_single_precision():
+    """Correlations .99 ** |i - j|: the ridge, or more, would be off by a hundredth."""
+    draw, p, n = np.random.default_rng(0), 400, 4000
+    X = draw.standard_normal((n, p))
+    for j in range(1, p):
+        X[:, j] = 0.99 * X[:, j - 1] + np.sqrt(1 - 0.99**2) * X[:, j]
+    y = X @ draw.standard_normal(p)
+    one, other = (ofslib.OLSRegressor(dtype=t).fit(X, y).coef_ for t in ("float64", "float32"))
+    assert_allclose(other, one, atol=1e-3 * np.abs(one).max())

@@ -134,9 +134,9 @@ class Grid:
         right, more = ([q for q in penalties if low < sizes[q] <= high]
                        for low, high in ((0, self.k), (self.k, self.p)))  # fmt: skip
         self.cut = not right and bool(more)
-        q = max(right or penalties, key=lambda q: (sizes[q], -self.l1[q]))
+        q = max(right or penalties, key=lambda q: (sizes[q], q))
         if self.cut:  # of equals the largest penalty [code]
-            q = min(more, key=lambda q: (sizes[q], -self.l1[q]))
+            q = min(more, key=lambda q: (sizes[q], q))
         return naive.truncated(self.W[q], np.abs(self.W[q]), self.k), self.w0[q]
 
     def shown(self):
@@ -221,20 +221,58 @@ def test_a_grid_is_that_of_the_page(name, own, loss, seed):
     assert_allclose(model.online_loss_, np.mean([g.loss_sum / g.weight for g in grids]), rtol=1e-9)
 
 
-def said_of_a_cut(model, X, y):
+def said_of_a_cut(learn, *known, **more):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        model.fit(X, y)
+        learn(*known, **more)
     return any("has no penalty that leaves" in str(one.message) for one in said)
 
 
-def test_what_is_said_of_a_cut_is_said_of_the_model_that_is_shown():
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_what_is_said_of_a_cut_is_said_of_the_model_that_is_shown(method):
+    """`partial_fit` says so from ten mini-batches on."""
+    rng, more = np.random.default_rng(0), {} if method == "fit" else {"classes": [-1, 1]}
+    n, cuts = 6 if method == "fit" else 11, 0
     for _ in range(300):
-        X, y = rng.standard_normal((6, 6)) * (rng.random((6, 6)) < 0.2), np.tile([1, -1], 3)
+        X, y = rng.standard_normal((n, 6)) * (rng.random((n, 6)) < 0.2), np.resize([1, -1], n)
         model = ofslib.ARDAClassifier(k=1, n_penalties=2, l1_range=(0.01, 0.3), shuffle=False)
-        said, sizes = said_of_a_cut(model, sp.csr_array(X), y), np.count_nonzero(model.path_[1], 1)
+        said = said_of_a_cut(getattr(model, method), sp.csr_array(X), y, **more)
+        sizes = np.count_nonzero(model.path_[1], 1)
         assert said == (1 not in sizes and sizes.max() > 1)
+        cuts += said
+    assert 0 < cuts < 300
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("name", METHODS)
+def test_penalties_wait_for_a_gradient(name, form):
+    """Rows of zeros say nothing: neither of the penalties nor, without an intercept, of a model."""
+    X, y = rows("dense", 60, 12, 1)
+    X[:8], own = 0, METHODS[name][0] | {"fit_intercept": False, "shuffle": False}
+    own |= {} if name in ("ARDA", "AdaFobos") else {"batch_size": 4}
+    regression = name == "SADMM"
+    cls = getattr(ofslib, name + ("Regressor" if regression else "Classifier"))
+    target, known = (y, {}) if regression else (y > 0, {"classes": [False, True]})
+    early = cls(k=3, n_penalties=5, **own).partial_fit(form(X[:8]), target[:8], **known)
+    assert not early.path_[0].any() and not early.path_[1].any()
+    model = cls(k=3, n_penalties=5, **own).fit(form(X), target)
+    signs = target if regression else np.where(target, 1.0, -1.0)
+    grid = Grid(name, 12, form is sp.csr_array, k=3, m=5, b=own.get("batch_size", 1),
+                loss=model.loss if hasattr(model, "loss") else "squared_error", intercept=0.0,
+                **METHODS[name][0])  # fmt: skip
+    for x, t in zip(X, signs, strict=True):
+        grid.show(x, t, entries=np.count_nonzero(x))
+    grid.step()
+    assert_allclose(model.path_[0], grid.l1, rtol=1e-12)
+    assert_allclose(model.path_[1], grid.W, rtol=0, atol=1e-10)
+
+
+def test_what_is_said_of_a_model_without_features():
+    X, own = rows("dense", 40, 12, 1)[0], {"k": 3, "shuffle": False, "batch_size": 10}
+    with pytest.warns(match="No mini-batch had a gradient"):
+        ofslib.OPGRegressor(**own).fit(0 * X, X[:, 0])
+    with pytest.warns(match="after each truncation, every period=9 mini-batches; there were 4"):
+        ofslib.TruncatedGradientRegressor(**own, period=9).fit(X, X[:, 0])
 
 
 def test_a_heavy_row_in_the_last_mini_batch_is_not_made_worse():

@@ -118,9 +118,31 @@ def test_parts_descend_apart_and_are_averaged_where_a_quarter_leaves(loss):
     assert_shown(fit_parts(cls(**GIVEN, loss=loss, warmup=90), parts), common)
 
 
-def test_a_warmup_counts_the_rows_of_all_parts_also_by_default():
+def test_a_warmup_counts_the_rows_of_all_parts_also_by_default(tmp_path):
     X, y, _ = stream(600, "squared_error")
     parts = [(X[i : i + 120], y[i : i + 120]) for i in range(0, 600, 120)]
     own = {"k": 3, "learning_rate": 0.02, "warmup": 150}
     given = fit_parts(ofslib.SFSARegressor(**own, maturity=600), parts)
-    assert_array_equal(fit_parts(ofslib.SFSARegressor(**own), parts).coef_, given.coef_)
+    model = fit_parts(ofslib.SFSARegressor(**own), parts)
+    assert_array_equal(model.coef_, given.coef_)
+    # A file holds the parameters, of all parts, and how many rows these had.
+    model.save(tmp_path / "model.ofs")
+    again = ofslib.SFSARegressor.load(tmp_path / "model.ofs")
+    assert_array_equal(again.partial_fit(X, y).coef_, model.partial_fit(X, y).coef_)
+
+
+def test_a_warmup_may_take_all_rows_but_one_whatever_the_parts():
+    X, y, _ = stream(5, "squared_error")
+    model = ofslib.SFSARegressor(k=3, learning_rate=0.02, warmup=4)
+    assert len(fit_parts(model, [(X[:2], y[:2]), (X[2:], y[2:])]).support_) == 3
+    with pytest.raises(ValueError, match="warmup=5 rows must be less than maturity=5 rows"):
+        fit_parts(model.set_params(warmup=5), [(X[:2], y[:2]), (X[2:], y[2:])])
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_model_of_few_rows_a_part_is_loaded_without_a_word(tmp_path):
+    X, y, _ = stream(240, "log_loss")
+    parts = [(X[i : i + 6], y[i : i + 6]) for i in range(0, 240, 6)]
+    model = fit_parts(ofslib.SFSAClassifier(k=2), parts, classes=[-1, 1])
+    model.save(tmp_path / "model.ofs")
+    assert_array_equal(ofslib.SFSAClassifier.load(tmp_path / "model.ofs").coef_, model.coef_)
