@@ -106,6 +106,34 @@ def test_fofs(kind, batch_size, alpha, loss, intercept):
     assert_agrees(model, naive.fofs(X, y, **own, intercept=intercept), X, y)
 
 
+@pytest.mark.parametrize("batch_size", [1, 5])
+@pytest.mark.parametrize("alpha", [0.0, 1e-3, 0.1, 1.0])
+@pytest.mark.parametrize("k", [1, 20, 150])
+def test_fofs_and_siht_on_wide_rows(k, alpha, batch_size):
+    """Of most of many features the step alone tells that they do not come to the k.
+
+    The first row takes the coefficients almost exactly to the edge of the ball; later ones have all
+    features, or few; a feature may have the one large value of its neighbourhood.
+    """
+    rng = np.random.default_rng(k)
+    X = rng.standard_normal((80, 333)) * (
+        rng.random((80, 333)) < rng.choice([0.01, 0.3, 1], (80, 1))
+    )
+    X[::7, 200] = 9.0
+    X[20:23] = 0.0
+    y = np.where(X[:, :30].sum(axis=1) + rng.standard_normal(80) > 0, 1.0, -1.0)
+    own = {"k": k, "learning_rate": 0.1, "batch_size": batch_size, "loss": "hinge"}
+    for edge in (1 - 1e-7, 1 + 1e-7, 1 + 1e-9, 1.5):
+        X[:batch_size] = rng.standard_normal(333)
+        X[:batch_size] *= edge * max(alpha, 0.01) ** -0.5 / 0.1 / np.linalg.norm(X[0])
+        y[:batch_size] = 1.0
+        expected = naive.fofs(X, y, **own, alpha=alpha, intercept=False)
+        model = FOFSClassifier(**own, alpha=alpha, fit_intercept=False, shuffle=False)
+        assert_agrees(model, expected, X, y)
+        model = SIHTClassifier(**own, fit_intercept=False, shuffle=False)
+        assert_agrees(model, naive.siht(X, y, **own, intercept=False), X, y)
+
+
 @pytest.mark.parametrize("kind", ["dense", "sparse", "counts"])
 @pytest.mark.parametrize("alpha", [0.0, 1e-3, 0.3])
 @pytest.mark.parametrize("k", [1, 6, 100])

@@ -10,8 +10,21 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels.losses import Loss
 from ofslib.kernels.minibatch import gather, pace
-from ofslib.kernels.rows import ROWS, Active, Batch, clear, in_batch, new_active, new_batch
+from ofslib.kernels.rows import (
+    ROWS,
+    Active,
+    Batch,
+    clear,
+    dot,
+    in_batch,
+    new_active,
+    new_batch,
+    swept,
+)
 from ofslib.kernels.selection import keep_top
+
+SUMS_DIFFER = 1e-6  # at most so much, relatively, by the order that they are added in
+TOGETHER = 64  # so many features are looked at together, as vectors
 
 
 class Hyper(NamedTuple):
@@ -53,26 +66,46 @@ def step(state, hp):
     for j in support[: size[0]]:
         w[j] = (1.0 - hp.learning_rate * hp.alpha) * w[j] - rate * g[j]
         norm += w[j] * w[j]
-    for j in touched:
-        if not inside[j]:
-            norm += (rate * g[j]) ** 2
+    every = swept(batch)
+    # A sum that is quick, of more features and in another order, tells whether the ball is far.
+    far = radius == np.inf
+    if every and not far:
+        squares = dot(g[:-1], g[:-1], state.all_features)
+        far = norm + rate * rate * squares < (1.0 - SUMS_DIFFER) * radius * radius
+    if not far:
+        for j in touched:
+            if not inside[j]:
+                norm += (rate * g[j]) ** 2
     state.steps[0] += 1
     w[-1] -= rate * pace(hp, state.steps[0], batch.curvature, hp.least) * g[-1]
-    shrink = 1.0 if norm <= radius * radius else radius / np.sqrt(norm)
+    shrink = 1.0 if far or norm <= radius * radius else radius / np.sqrt(norm)
     for j in support[: size[0]]:
         w[j] *= shrink
         value[j] = abs(w[j])
     least = least_value(value, support, size[0], hp.k)
     m = size[0]
-    for j in touched:
-        if not inside[j]:
-            new = -rate * g[j] * shrink
-            # What is not a number stays, so that it is seen.
-            if not abs(new) < least and new != 0.0:
-                support[m], value[j], w[j] = j, abs(new), new
-                m += 1
+    for start in range(0, len(touched), TOGETHER):
+        stop = min(start + TOGETHER, len(touched))
+        if every and few(g, start, stop, -rate, shrink, least) == 0:
+            continue
+        for j in touched[start:stop]:
+            if not inside[j]:
+                new = -rate * g[j] * shrink
+                # What is not a number stays, so that it is seen.
+                if not abs(new) < least and new != 0.0:
+                    support[m], value[j], w[j] = j, abs(new), new
+                    m += 1
     keep_largest(w, value, support, inside, size, m, hp.k, state.scratch)
     clear(batch, state.all_features)
+
+
+@kernel(allocates=False)
+def few(g, start, stop, factor, shrink, least):
+    """How many of these features of a dense gradient can come to the k, without a look at each."""
+    count = 0
+    for j in range(start, stop):
+        count += not abs(factor * g[j] * shrink) < least
+    return count
 
 
 @kernel
