@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from ofslib.streams.column_stream import ColumnStream
 from ofslib.streams.parameters import POSITIVE, estimator, param
 
-# A feature with a smaller share outside of the span of the accepted ones tells nothing new.
-_OUTSIDE = 1e-6
+# A feature that varies by a smaller share outside of the span of the accepted ones tells nothing
+# new; what rounding may leave, relative to lengths.
+_OUTSIDE, _ROUNDING = 1e-6, 1e-14
 
 
 class State(NamedTuple):
@@ -23,6 +24,7 @@ class State(NamedTuple):
 
     basis: np.ndarray  # (n, 1 + accepted) orthonormal basis of the constant and these features
     residual: np.ndarray  # (n,) of the targets
+    least: float  # length of residuals that rounding may leave
     wealth: float  # w_i
     tested: int  # i - 1
     index: tuple[int, ...]  # the accepted features
@@ -34,7 +36,10 @@ def p_value(state: State, x) -> tuple[float, np.ndarray]:
     outside = x - Q @ (Q.T @ x)
     outside -= Q @ (Q.T @ outside)
     length, freedom = np.linalg.norm(outside), len(x) - Q.shape[1] - 1
-    if freedom < 1 or length <= _OUTSIDE * np.linalg.norm(x):
+    varies = _OUTSIDE * np.linalg.norm(x - x.mean())
+    if freedom < 1 or length <= max(varies, _ROUNDING * np.linalg.norm(x)):
+        return 1.0, outside
+    if np.linalg.norm(residual) <= state.least:  # a perfect fit: nothing is left to test
         return 1.0, outside
     outside /= length
     gain = (outside @ residual) ** 2
@@ -83,7 +88,8 @@ class AlphaInvesting(ColumnStream):
     def _new_state(self, n):
         constant = np.full((n, 1), n**-0.5)
         residual = self._y - self._y.mean()
-        return State(constant, residual, float(self.initial_wealth), 0, ())
+        least = 100 * _ROUNDING * float(np.linalg.norm(self._y))
+        return State(constant, residual, least, float(self.initial_wealth), 0, ())
 
     def _learn_block(self, state, block):
         for x, j in zip(block.values, block.index, strict=True):

@@ -26,6 +26,7 @@ from ofslib.streams.parameters import AT_LEAST_ONE, estimator, number, param
 from ofslib.streams.selector import Classifier, Regressor, target_and_weight, warn
 
 _LEVELS = 20  # penalties on the way to the one that decides, each begun with the one before
+EPS = float(np.finfo(np.float64).eps)
 _TOL, _SWEEPS = 1e-9, 1000  # of the Lasso, in units of the largest covariance
 
 
@@ -44,7 +45,7 @@ def select_by_knockoffs(
 
     W of a feature is the size of its coefficient less that of its copy, in the Lasso of y on all
     features and copies with the penalty sigma sqrt(2 log(2 p) / n), sigma from least squares on
-    these.
+    these, but at least 1/1000 of the largest covariance with y.
 
     The expected share of false ones is at most `fdr`, whatever n >= 2 p + 1 and the rows x are, if
     y = x . coef + noise with independent Gaussian noise of one variance and rows of equal weight.
@@ -68,7 +69,8 @@ def select_by_knockoffs(
     Returns
     -------
     KnockoffSelection
-        `support`, `statistics` of shape (draws, p), `e_values` of shape (p,).
+        `support`, `statistics` of shape (draws, p), `e_values` of shape (p,). If none is chosen,
+        `support` is empty.
 
     Raises
     ------
@@ -76,8 +78,8 @@ def select_by_knockoffs(
         If these are no running averages.
     ValueError
         If there are too few rows, or weights that do not add up to their number (averages do not
-        tell whether they are equal), or features that depend on each other linearly, or a parameter
-        is not allowed.
+        tell whether they are equal), or features that depend on each other linearly, as far as
+        the precision of the averages tells, or a parameter is not allowed.
 
     References
     ----------
@@ -117,8 +119,8 @@ def knockoff_filter(statistics: np.ndarray, fdr: float = 0.1) -> np.ndarray:
         If the statistics are not finite numbers in one dimension, or `fdr` is not allowed.
     """
     _check_level(fdr)
-    W = np.asarray(statistics, dtype=np.float64)
-    if W.ndim != 1 or not np.isfinite(W).all():
+    W = _numbers("statistics", statistics)
+    if W.ndim != 1:
         raise ValueError(f"statistics must be finite and of shape (p,), got shape {W.shape}")
     return np.flatnonzero(W >= _threshold(W, fdr))
 
@@ -133,7 +135,7 @@ def _threshold(W, fdr):
     losses, wins = np.sort(-W[W < 0]), np.sort(W[W > 0])
     false = 1 + len(losses) - np.searchsorted(losses, sizes)
     found = len(wins) - np.searchsorted(wins, sizes)
-    fitting = sizes[false <= fdr * found]
+    fitting = sizes[false <= fdr * found * (1 + 1e-12)]  # also a share that is the bound
     return fitting[0] if len(fitting) else np.inf
 
 
@@ -152,18 +154,21 @@ def _discoveries(e_values, fdr):
 # -------------------------------------------------- moments of the copies
 
 
-def largest_distances(S: np.ndarray) -> np.ndarray:
+def largest_distances(S: np.ndarray, eps: float = EPS) -> np.ndarray:
     """How far the copies may be from their features: s with 2 S - diag(s) positive definite.
 
     A copy has the covariance S_jj - s_j with its feature. The s are at most the diagonal of S, and
     maximise log det of the covariance of features and copies (Gimenez and Zou 2019), that is
     sum log s_j + log det(2 S - diag(s)): the best value of each s_j given the others is the mean
-    of itself and 1 / [(2 S - diag(s))^-1]_jj.
+    of itself and 1 / [(2 S - diag(s))^-1]_jj. The ascent ends where a step adds less
+    than p / 10,000, some percent from the largest: the law of the copies is right with any.
 
     Parameters
     ----------
     S : ndarray of shape (p, p)
         Positive definite.
+    eps : float
+        Relative precision of S.
 
     Returns
     -------
@@ -175,8 +180,8 @@ def largest_distances(S: np.ndarray) -> np.ndarray:
         If S is singular to its precision.
     """
     p, diagonal = len(S), np.diagonal(S)
-    least = np.linalg.eigvalsh(S / np.sqrt(np.outer(diagonal, diagonal)))[0]
-    if not least > 10 * p * np.finfo(np.float64).eps:
+    least = np.linalg.eigvalsh(S / _products(np.sqrt(diagonal)))[0]
+    if not least > 10 * p * eps:
         raise ValueError(
             "features depend on each other linearly: the least eigenvalue of their correlations is "
             f"{least:.2g}; leave out what the others make up"
@@ -217,8 +222,12 @@ class _Copies(NamedTuple):
     s: np.ndarray  # (p,)
 
 
-def _copies_of(S):
-    s = largest_distances(S)
+def _products(v):
+    return np.outer(v, v)
+
+
+def _copies_of(S, eps=EPS):
+    s = largest_distances(S, eps)
     L = cholesky(S, lower=True)
     half = solve_triangular(L, np.diag(s), lower=True)
     shrink = solve_triangular(L, half, lower=True, trans=1)
@@ -229,7 +238,7 @@ def _copies_of(S):
 
 
 def _selected(standard: Standardized, weight, centred, fdr, draws, random_state):
-    p, rng = len(standard.scale), check_random_state(random_state)
+    p, rng = len(standard.scale), _generator(random_state)
     there = np.flatnonzero(np.isfinite(standard.scale))
     statistics = np.zeros((draws, p))
     n, m = standard.n, len(there)
@@ -238,8 +247,7 @@ def _selected(standard: Standardized, weight, centred, fdr, draws, random_state)
             f"n_samples={n} is too few for knockoffs of {m} features: at least {2 * m + centred} "
             "rows are needed; choose among fewer features"
         )
-    if abs(weight - n) > 1e-9 * n:
-        raise ValueError(f"sample_weight sums up to {weight:.6g} for {n} rows; they must weigh 1")
+    _check_weight(weight, n)
     if m and standard.S_yy > 0:
         S = np.asarray(standard.S_xx[np.ix_(there, there)], dtype=np.float64)
         drawn = _statistics(S, standard, there, n - centred, rng)
@@ -249,10 +257,23 @@ def _selected(standard: Standardized, weight, centred, fdr, draws, random_state)
     return KnockoffSelection(_discoveries(e_values, fdr), statistics, e_values)
 
 
+def _check_weight(weight, n):
+    if abs(weight - n) > 1e-9 * n:
+        raise ValueError(f"sample_weight sums up to {weight:.6g} for {n} rows; they must weigh 1")
+
+
+def _generator(random_state):
+    try:
+        return check_random_state(random_state)
+    except ValueError as error:
+        allowed = "a whole number of at least 0, a RandomState or None"
+        raise ValueError(f"random_state={random_state!r} must be {allowed}") from error
+
+
 def _statistics(S, standard, there, n_free, rng):
     """What draws the moments of copies, and gives the statistics W of the Lasso on them."""
     n, m, z = standard.n, len(there), standard.S_xy[there]
-    copies = _copies_of(S)
+    copies = _copies_of(S, np.finfo(standard.S_xx.dtype).eps)
     D = np.diag(copies.s)
     G = np.asfortranarray(np.block([[S, S - D], [S - D, S]]))
     rest = max(standard.S_yy - z @ np.linalg.solve(S, z), 0.0)
@@ -314,34 +335,49 @@ class KnockoffCopies:
     """
 
     def __init__(self, mean, covariance):
-        self.mean, S = np.array(mean, dtype=np.float64), np.array(covariance, dtype=np.float64)
-        if self.mean.ndim != 1 or S.shape != 2 * self.mean.shape:
+        self.mean, S = _numbers("mean", mean), _numbers("covariance", covariance)
+        if self.mean.ndim != 1 or not self.mean.size or S.shape != 2 * self.mean.shape:
             raise ValueError(
-                f"covariance must have the shape (p, p) of mean, got {S.shape} and "
-                f"{self.mean.shape}"
+                "covariance must have the shape (p, p) of mean, p at least 1, got "
+                f"{S.shape} and {self.mean.shape}"
             )
-        if not (np.isfinite(self.mean).all() and np.isfinite(S).all() and np.allclose(S, S.T)):
-            raise ValueError("mean and covariance must be finite, the covariance symmetric")
         if not (np.diagonal(S) > 0).all():
             raise ValueError("covariance must have a diagonal above 0: leave out what is constant")
+        if (abs(S - S.T) > 1e-5 * _products(np.sqrt(np.diagonal(S)))).any():
+            raise ValueError("covariance must be symmetric")
         self._copies = _copies_of(S)
 
     @classmethod
     def from_averages(cls, averages: RunningAverages) -> "KnockoffCopies":
         """Of the mean and covariance of the rows that averages have seen."""
+        if not isinstance(averages, RunningAverages):
+            raise TypeError(f"averages must be RunningAverages, not {type(averages).__name__}")
         standard = averages.standardized()
         if not np.isfinite(standard.scale).all():
             j = int(np.flatnonzero(~np.isfinite(standard.scale))[0])
             raise ValueError(f"averages: feature {j} is constant and has no copy")
-        return cls(standard.mean_x, standard.S_xx * np.outer(standard.scale, standard.scale))
+        return cls(standard.mean_x, standard.S_xx * _products(standard.scale))
 
     def draw(self, X, random_state=None) -> np.ndarray:
         """Copies of rows, of the shape of X."""
-        X = X.toarray() if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+        X = _numbers("X", X.toarray() if sp.issparse(X) else X)
         if X.ndim != 2 or X.shape[1] != len(self.mean):
             raise ValueError(f"X must have {len(self.mean)} features, got shape {X.shape}")
-        noise = check_random_state(random_state).standard_normal(X.shape)
+        noise = _generator(random_state).standard_normal(X.shape)
         return X - (X - self.mean) @ self._copies.shrink + noise @ self._copies.factor.T
+
+
+def _numbers(name, given) -> np.ndarray:
+    """As finite float64; ValueError, with the name, if it is none."""
+    try:
+        if np.iscomplexobj(given) or sp.issparse(given):
+            raise TypeError
+        found = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be an array of numbers, not {given!r}") from error
+    if not np.isfinite(found).all():
+        raise ValueError(f"{name} must be finite")
+    return found
 
 
 def doubled(
@@ -366,9 +402,22 @@ def doubled(
     ------
     (X, y)
         X of shape (b, 2 p), sparse if it was and `copies` is None.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not allowed; where a block comes, if it is no matrix of the features.
     """
-    rng = check_random_state(random_state)
+    if not (copies is None or isinstance(copies, KnockoffCopies)):
+        raise TypeError(f"copies must be KnockoffCopies or None, not {type(copies).__name__}")
+    return _doubled(blocks, copies, _generator(random_state))
+
+
+def _doubled(blocks, copies, rng):
     for X, *more in blocks:
+        X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+        if X.ndim != 2:
+            raise ValueError(f"X must be of shape (rows, features), got {X.shape}")
         made = X[rng.permutation(X.shape[0])] if copies is None else copies.draw(X, rng)
         X = X.toarray() if sp.issparse(X) and copies is not None else X
         stack = partial(sp.hstack, format="csr") if sp.issparse(X) else np.hstack
@@ -385,7 +434,8 @@ class Knockoffs(AverageStream):
     about = (
         "As many features as a bound on the share of false ones allows: `select_by_knockoffs`, "
         "which says on what conditions; it needs n >= 2 p + 1 rows, and chooses none or at least "
-        "1 / fdr features. Those of `path` are the k with the largest statistics. "
+        "1 / fdr features, 2 / fdr with several draws. Those of `path` are the k with the largest "
+        "statistics, by their means over the draws. "
         "Cost: O(p^3) per model."
     )
 
@@ -398,6 +448,17 @@ class Knockoffs(AverageStream):
     random_state: int | np.random.RandomState | None = param(
         "What the copies follow from.", "random_state", default=None
     )
+
+    def _validate_params(self):
+        super()._validate_params()
+        if self.adaptation:
+            raise ValueError(
+                f"adaptation={self.adaptation!r} must be 0: knockoffs are of rows of equal weight"
+            )
+
+    def _accept(self, averages):
+        super()._accept(averages)
+        _check_weight(averages.weight, averages.n)
 
     def _learn_block(self, state, block):
         _, weight = target_and_weight(block[1])
@@ -414,9 +475,10 @@ class Knockoffs(AverageStream):
     def _chosen_coef(self, standard, weight):
         support = self._selection(standard, weight).support
         if not len(support):
+            least = int(np.ceil((1 if self.draws == 1 else 2) / self.fdr * (1 - 1e-12)))
             warn(
-                f"no feature stands out at fdr={self.fdr}: the model has none. At least "
-                f"{int(np.ceil(1 / self.fdr))} have to be better than their copies."
+                f"no feature stands out at fdr={self.fdr}: the model has none. At least {least} "
+                "have to be better than their copies."
             )
         return self._refit(standard, support)
 

@@ -18,7 +18,8 @@ class LaplacianScoreSelector(ScoredSelector):
     With weights S_ij = exp(-|x_i - x_j|^2 / bandwidth) between rows of which one is a nearest
     neighbour of the other, D = diag(S 1), L = D - S and f a feature minus its mean under the
     weights D, the Laplacian score is f' L f / f' D f; it is smallest for the best feature.
-    `scores_` holds it with the opposite sign; a constant feature has -inf.
+    `scores_` holds it with the opposite sign; a constant feature has -inf. A bandwidth that makes
+    all weights 0 is refused, and so is a single row.
 
     Cost: that of the neighbours, O(n^2 p) at most, and O(n p n_neighbors); memory
     O(n n_neighbors + n p).
@@ -34,6 +35,12 @@ class LaplacianScoreSelector(ScoredSelector):
     def _scores(self, X):
         S = self._weights(X)
         degrees = np.asarray(S.sum(axis=1)).ravel()
+        if not degrees.any():
+            raise ValueError(
+                f"bandwidth={self.bandwidth} is too small for these rows: the weights "
+                "exp(-|x_i - x_j|^2 / bandwidth) of all neighbours are 0; None takes the mean "
+                "squared distance of neighbours"
+            )
         means = safe_sparse_dot(X.T, degrees) / degrees.sum()
         F = (X.toarray() if sp.issparse(X) else X) - means
         spread = degrees @ F**2
@@ -48,7 +55,7 @@ class LaplacianScoreSelector(ScoredSelector):
         """S, shape (n, n)."""
         n_neighbors = min(self.n_neighbors, X.shape[0] - 1)
         if not n_neighbors:
-            return sp.csr_array((1, 1))
+            raise ValueError("n_samples=1 is too few: a row needs a neighbour")
         near = sp.csr_array(kneighbors_graph(X, n_neighbors, mode="distance"))
         squares = near.data**2
         bandwidth = self.bandwidth or squares.mean() or 1.0
