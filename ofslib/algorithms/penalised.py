@@ -61,8 +61,9 @@ class OnlinePenalised(AverageSelector):
         default=1e-7,
     )
     learning_rate: float | None = param(
-        "Step size eta (tisp). None: 1 / lambda, lambda the largest eigenvalue of the standardised "
-        "second moments.",
+        "Step size eta (tisp), to be below 2 / lambda, lambda the largest eigenvalue of the "
+        "standardised second moments. None: 1 / lambda, up to a percent that lambda is taken too "
+        "small by.",
         number(Real, 0, 1, closed="right"),
         None,
         default=None,
@@ -124,12 +125,21 @@ class OnlinePenalised(AverageSelector):
             return np.zeros((1, len(b)))
         own = (levels, int(self.penalty), self._shape(), most, self.tol * top, int(self.n_iter))
         if self.solver == "tisp":
-            rate = self.learning_rate or 1.0 / max(1.0, largest_eigenvalue(S))
-            return threshold_path(S, b, *own, rate, self.threshold == "printed")
-        W, converged = coordinate_path(S, b, *own)
+            curvature = max(1.0, largest_eigenvalue(S))
+            rate = self.learning_rate or 1.0 / curvature
+            W, converged = threshold_path(S, b, *own, rate, self.threshold == "printed")
+            if not (converged or rate * curvature < 2.0) or not np.isfinite(W).all():
+                raise FloatingPointError(
+                    f"{type(self).__name__} diverged: its steps are too large with "
+                    f"learning_rate={rate:.3g}, which has to be below {2.0 / curvature:.3g}, "
+                    "2 / lambda"
+                )
+        else:
+            W, converged = coordinate_path(S, b, *own)
         if not converged:
+            each = "sweeps" if self.solver == "coordinate" else "steps"
             few = (
-                f"n_iter={self.n_iter} sweeps were too few to solve each penalty to tol={self.tol}"
+                f"n_iter={self.n_iter} {each} were too few to solve each penalty to tol={self.tol}"
             )
             warn(few, ConvergenceWarning)
         return W

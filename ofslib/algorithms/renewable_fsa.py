@@ -70,6 +70,8 @@ def _with_rows(rows: _Rows, X, y, weight, max_rows: int, centre: bool, l2: float
     """The state after a block; it does not depend on how the rows are cut into blocks."""
     at = 0
     while at < len(y):
+        if len(rows.y) == max_rows:
+            rows = _without_the_farthest(rows, centre, l2)
         part = slice(at, at + max_rows - len(rows.y))
         at = part.stop
         new = X[part].toarray() if sp.issparse(X) else np.asarray(X[part], dtype=np.float64)
@@ -79,8 +81,6 @@ def _with_rows(rows: _Rows, X, y, weight, max_rows: int, centre: bool, l2: float
             y=np.concatenate([rows.y, y[part]]),
             weight=np.concatenate([rows.weight, weight[part]]),
         )
-        if len(rows.y) == max_rows:
-            rows = _without_the_farthest(rows, centre, l2)
     return rows
 
 

@@ -306,14 +306,16 @@ def threshold_path(S, b, levels, penalty, shape, most, tol, n_iter, rate, printe
 
     A gradient step, then the proximal map for a step of that size, or, if `printed`,
     Theta(w; rate level) as the algorithm has it; `n_iter` times, or until nothing changes by more
-    than `tol`. Returns the models of the first m levels, shape (m, p).
+    than `tol`. Returns the models of the first m levels, shape (m, p), and whether each was
+    reached.
     """
-    p = len(b)
+    p, converged = len(b), True
     W, g = np.zeros((len(levels), p)), np.empty(p)
     for q in range(len(levels)):
         w, level, step = W[q], levels[q], rate
         if printed:
             level, step = rate * level, 1.0
+        solved = False
         for _ in range(n_iter):
             gradient(S, b, w, g)
             largest = 0.0
@@ -321,8 +323,10 @@ def threshold_path(S, b, levels, penalty, shape, most, tol, n_iter, rate, printe
                 new = proximal(penalty, shape, w[j] + rate * g[j], level, step)
                 largest = max(largest, abs(new - w[j]))
                 w[j] = new
-            if not largest > tol:
+            if largest <= tol:
+                solved = True
                 break
+        converged = converged and solved
         if gradient(S, b, w, g) > most:
-            return W[: q + 1]
-    return W
+            return W[: q + 1], converged
+    return W, converged

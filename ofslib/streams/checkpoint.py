@@ -193,7 +193,7 @@ def _passes(model) -> int:
     return int(getattr(model, "n_passes", 1))
 
 
-def _used(model, y, sample_weight=None) -> np.ndarray:
+def has_weight(model, y, sample_weight=None) -> np.ndarray:
     """Whether the weight of each row is not 0."""
     given = getattr(model, "class_weight", None)
     zero = [label for label, weight in given.items() if not weight] if type(given) is dict else []
@@ -203,9 +203,11 @@ def _used(model, y, sample_weight=None) -> np.ndarray:
 
 def _used_rows(model, stream, n: int) -> int:
     """Rows of which the weight is not 0; ValueError if there is none."""
-    if not stream.weighted and all(_used(model, [*(getattr(model, "class_weight", None) or [])])):
+    if not stream.weighted and all(
+        has_weight(model, [*(getattr(model, "class_weight", None) or [])])
+    ):
         return n
-    used = int(sum(np.sum(_used(model, *rest)) for _, *rest in stream))
+    used = int(sum(np.sum(has_weight(model, *rest)) for _, *rest in stream))
     if not used:
         raise ValueError(f"{stream.name}: sample_weight, times class_weight, is zero for all rows")
     return used
@@ -232,7 +234,7 @@ def _learn(work, stream, n, total, path, every, classes, bar):
             last = work.rows
             for X, y, *weight in stream.skip(last % n):
                 weights = {"sample_weight": weight[0]} if weight else {}
-                if _used(learner, y, *weight).any():
+                if has_weight(learner, y, *weight).any():
                     work.show(len(y))
                     learner.partial_fit(X, y, **known, **weights)
                 else:

@@ -26,6 +26,7 @@ from sklearn.utils import _safe_indexing
 
 from ofslib._dask import Dask, alike, blocks_of, columns_of, lying_together
 from ofslib.kernels.selection import annealed
+from ofslib.streams.checkpoint import has_weight
 from ofslib.streams.row_stream import kernel_csr
 from ofslib.streams.selector import LinearModel, Selector, labels_in
 
@@ -177,9 +178,12 @@ def _refuse_others(model, n_parts: int) -> None:
         raise ValueError(f"class_weight={model.class_weight!r}: give {{label: weight}}")
 
 
-def _refuse_empty(rows: Sequence[int]) -> None:
+def _refuse_empty(rows: Sequence[int], which: str = "a row") -> None:
     if not all(rows):
-        raise ValueError(f"parts: each needs a row, part {np.argmin(rows)} has none")
+        raise ValueError(f"parts: each needs {which}, part {np.argmin(rows)} has none")
+
+
+_WEIGHED = "a row whose class_weight is not 0"
 
 
 # -------------------------------------------------- one part
@@ -197,7 +201,10 @@ def _learn_alone(learner, parts, classes, scheduler):
     if is_classifier(learner):
         found = scheduler.get([scheduler.call(_distinct, y) for _, y in blocks])
         known["classes"] = _labels(learner, found, classes)
-    learner._n_rows_in_all = passes * sum(rows)
+    weighed = [scheduler.call(partial(_weighed, learner), y) for _, y in blocks]
+    used = sum(scheduler.get(weighed))
+    _refuse_empty([used], _WEIGHED)
+    learner._n_rows_in_all = passes * used
     for _ in range(passes):
         for block, n in zip(blocks, rows, strict=True):
             if n:
@@ -212,6 +219,11 @@ def _shown(columns, learner, X, y, **known):
     """A learner that has seen these rows, too; the one that is given stays."""
     alike([columns, columns_of(X, y)])
     return copy.deepcopy(learner).partial_fit(X, y, **known)
+
+
+def _weighed(learner, y) -> int:
+    """Rows of which the weight is not 0."""
+    return int(np.sum(has_weight(learner, np.asarray(y))))
 
 
 def _distinct(*targets) -> np.ndarray:
@@ -244,6 +256,9 @@ def _learn_together(learner, parts, classes, scheduler):
     Selector._read(learner, *heads[0], reset=True, **known)
     learner._begin(learner.n_features_in_)
     parts = scheduler.keep([scheduler.call(partial(_checked, learner, **known), p) for p in parts])
+    # Those that are left: without the rows that weigh nothing.
+    rows = np.array(scheduler.get([scheduler.call(_length, part) for part in parts]))
+    _refuse_empty(rows, _WEIGHED)
     rows *= int(learner.n_passes)
     mean = round(rows.mean())
     total = int(rows.sum())
@@ -280,6 +295,10 @@ def _labels_of(blocks) -> np.ndarray:
 def _count(blocks) -> int:
     """Rows of a part; ValueError if its blocks cannot be of the same rows."""
     alike(columns_of(*block) for block in blocks)
+    return _length(blocks)
+
+
+def _length(blocks) -> int:
     return sum(len(y) for _, y in blocks)
 
 
@@ -290,7 +309,7 @@ def _checked(learner, blocks, **known) -> list[tuple[Any, np.ndarray]]:
         if len(y):
             X, y = learner._read(X, y, reset=False, **known)
             found.append((kernel_csr(X) if sp.issparse(X) else X, y))
-    return found
+    return [block for block in found if len(block[1])]
 
 
 def _share(learner, rows: int, n_parts: int) -> None:
@@ -435,7 +454,8 @@ def _average(state: NamedTuple, models: list[list[np.ndarray]], weights: np.ndar
     """The weighted means."""
     for array, values in zip(_means(state), zip(*models, strict=True), strict=True):
         if array is state.step_size.direction:
-            values = [v if v @ values[0] >= 0.0 else -v for v in values]
+            first = next((v for v in values if v.any()), values[0])  # a part without rows has none
+            values = [v if v @ first >= 0.0 else -v for v in values]
         mean = sum(weight * v for weight, v in zip(weights, values, strict=True))
         if array is state.step_size.direction and (length := np.linalg.norm(mean)) > 0.0:
             mean /= length

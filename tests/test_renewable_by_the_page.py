@@ -1,0 +1,220 @@
+"""`RenewableFSAClassifier` and Algorithm 5 are what the page says, in slow steps.
+
+The pages are docs/algorithms.md ("Two classes that are nearly separable", "Methods on running
+averages"), the docstrings and the dissertation, 3.2.5. [code] marks what, when this was written,
+only the code told.
+"""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
+
+import ofslib
+from ofslib import RenewableFSAClassifier, RunningAverages
+
+# Logistic regression on rows near the boundary and on expansions of the others
+
+
+def minimum(Z, y, weight, Q, r, ridge):
+    """Of the rows' losses, w'Qw / 2 - r'w and w'diag(ridge)w / 2, by Newton's method."""
+
+    def loss(w):
+        return weight @ np.logaddexp(0, -y * (Z @ w)) + w @ (Q + np.diag(ridge)) @ w / 2 - r @ w
+
+    w = np.zeros(Z.shape[1])
+    for _ in range(100):
+        p = expit(Z @ w)
+        slope = Z.T @ (weight * (p - (y > 0))) + Q @ w - r + ridge * w
+        step = np.linalg.solve((Z.T * (weight * p * (1 - p))) @ Z + Q + np.diag(ridge), slope)
+        while loss(w - step) > loss(w) and np.abs(step).max() > 1e-9:
+            step /= 2
+        w = w - step
+        if np.abs(step).max() <= 1e-9 * np.abs(w).max():
+            break
+    return w
+
+
+def standard(X, weight, centre):
+    mean = weight @ X / weight.sum() * centre
+    scale = np.sqrt(weight @ (X - mean) ** 2 / weight.sum())
+    return mean, np.where(scale < 1e-9, np.inf, scale)
+
+
+def margins(near, X, y, weight, l2, centre):
+    """Of kept rows, by least squares on the labels of all so far, its length fitted to the kept.
+
+    To the standardised moments p / n is added, and a ridge of a thousandth to the fit [code].
+    """
+    mean, scale = standard(X, weight, centre)
+    Z, share, n, p = (X - mean) / scale, weight / weight.sum(), *X.shape
+    level = share @ y * centre
+    S = (
+        (Z.T * share) @ Z
+        + np.diag(np.isinf(scale))
+        + np.eye(p) * (p / n + 1e-5 * (n - centre <= p))
+    )
+    w = np.linalg.solve(S, Z.T @ (share * (y - level)))
+    one = (X[near] - mean) / scale @ w + level
+    size = np.sqrt(np.mean(one**2))
+    A = np.column_stack([one / size, np.full(len(one), float(centre))])
+    ridge = np.array([max(l2 * w @ w / size**2, 1e-3), 1e-3])
+    return A @ minimum(A, y[near], weight[near], np.zeros((2, 2)), np.zeros(2), ridge)
+
+
+def renewable(X, y, weight, max_rows, l2, centre):
+    """Coefficients and intercept; of `max_rows` that are kept a tenth goes before another comes."""
+    X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
+    near, far = np.arange(0), []
+    for i in range(len(y)):
+        if len(near) == max_rows:
+            m = margins(near, X[:i], y[:i], weight[:i], l2, centre)
+            order = np.argsort(np.abs(m), kind="stable")
+            stay, go = np.split(order, [int(0.9 * max_rows)])
+            for j in go:
+                p = expit(m[j])
+                if p * (1 - p) >= 0.02:
+                    response = m[j] + ((y[near[j]] > 0) - p) / (p * (1 - p))
+                    far.append((near[j], weight[near[j]] * p * (1 - p), response))
+            near = near[np.sort(stay)]
+        near = np.append(near, i)
+    mean, scale = standard(X, weight, centre)
+    Z = np.column_stack([(X - mean) / scale, np.full(len(X), float(centre))])
+    Q, r = np.zeros((2, Z.shape[1], Z.shape[1]))[0], np.zeros(Z.shape[1])
+    for i, working, response in far:
+        Q, r = Q + working * np.outer(Z[i], Z[i]), r + working * response * Z[i]
+    ridge = np.append(np.full(X.shape[1], l2), 1e-9)
+    w = minimum(Z[near], y[near], weight[near], Q, r, ridge)
+    return w[:-1] / scale, centre * (w[-1] - mean @ (w[:-1] / scale))
+
+
+@pytest.mark.parametrize("kind", ["plain", "weights", "constant", "shifted", "separable", "one"])
+@pytest.mark.parametrize("centre", [True, False])
+@pytest.mark.parametrize("max_rows", [8, 15, 30])
+def test_rows_near_the_boundary_and_expansions_of_the_others(kind, centre, max_rows, tmp_path):
+    """All features are kept; blocks of several sizes, and a file in the middle."""
+    for seed in range(2):
+        draw = np.random.default_rng(seed)
+        n, p = 40, 2 + seed
+        X = draw.standard_normal((n, p)) * draw.uniform(0.1, 10, p) + (kind == "shifted") * 20
+        X = np.column_stack([X, np.full(n, 3.0)]) if kind == "constant" else X
+        noise = (kind != "separable") * draw.standard_normal(n)
+        y = np.where((X[:, 0] - X[:, 0].mean()) / X[:, 0].std() + noise > 0, 1.0, -1.0)
+        if kind == "one":
+            y[:10] = 1.0
+        weight = draw.choice([0, 0.5, 1, 3], n) if kind == "weights" else np.ones(n)
+        own = {"k": X.shape[1], "max_rows": max_rows, "l2": 0.5, "fit_intercept": centre}
+        model = RenewableFSAClassifier(**own)
+        for i, j in ((0, 9), (9, 10), (10, 32), (32, n)):
+            model.partial_fit(X[i:j], y[i:j], [-1.0, 1.0], weight[i:j])
+            if j == 32:
+                model.save(tmp_path / "model.ofs")
+                model = RenewableFSAClassifier.load(tmp_path / "model.ofs")
+        coef, intercept = renewable(X, y, weight, max_rows, 0.5, centre)
+        size = np.abs(X).max(axis=0)
+        tol = 1e-5 * max(1, np.abs(coef * size).max(), abs(intercept))  # of its Newton's method
+        assert_allclose(model.coef_ * size, coef * size, atol=tol)
+        assert_allclose(model.intercept_, intercept, atol=tol)
+
+
+@pytest.mark.parametrize("more", [0, 1, 1000])
+def test_with_as_many_rows_as_are_shown_it_is_logistic_regression_on_all(more):
+    draw = np.random.default_rng(0)
+    X = draw.standard_normal((40, 3))
+    y = np.where(X[:, 0] + draw.standard_normal(40) > 0, 1.0, -1.0)
+    model = RenewableFSAClassifier(k=3, max_rows=40 + more).fit(X, y)
+    coef, intercept = renewable(X, y, np.ones(40), 10**6, 1.0, True)
+    assert_allclose(model.coef_, coef, atol=1e-5)
+    assert_allclose(model.intercept_, intercept, atol=1e-5)
+
+
+# Algorithm 5
+
+
+def soft(v, level):
+    return np.sign(v) * np.maximum(np.abs(v) - level, 0)
+
+
+def proximal(penalty, v, level, shape, eta):
+    """The w that minimises (w - v)^2 / 2 + eta P(w); MCP: Zhang 2010; SCAD: Fan and Li 2001."""
+    small, size = soft(v, eta * level), np.abs(v)
+    if penalty == "ElasticNet":
+        return small / (1 + eta * shape)
+    if penalty == "MCP":
+        return np.where(size <= shape * level, small / (1 - eta / shape), v)
+    if penalty == "SCAD":
+        middle = ((shape - 1) * v - np.sign(v) * eta * shape * level) / (shape - 1 - eta)
+        middle = np.where(size <= (1 + eta) * level, small, middle)
+        return np.where(size <= shape * level, middle, v)
+    return small
+
+
+def printed(penalty, v, level, shape, eta):
+    """Theta(v; eta lambda): (3.10), and for SCAD Fan and Li 2001, (2.8): the map of a step 1."""
+    return proximal(penalty, v, eta * level, shape, 1.0)
+
+
+SHAPES = {"Lasso": [{}], "ElasticNet": [{"l2": 0.0}, {"l2": 0.5}],
+          "MCP": [{"b": 1.001}, {"b": 3.0}, {"b": 1e6}],
+          "SCAD": [{"a": 2.001}, {"a": 3.7}, {"a": 1e6}]}  # fmt: skip
+MAPS = [(p, s, m) for p in SHAPES for s in SHAPES[p] for m in (proximal, printed)
+        if m is proximal or p in ("MCP", "SCAD")]  # fmt: skip
+
+
+@pytest.mark.parametrize("penalty, shape, threshold", MAPS)
+@pytest.mark.parametrize("kind", ["plain", "p > n", "constant", "equal", "weights"])
+def test_tisp_takes_each_penalty_from_zero(penalty, shape, threshold, kind):
+    """The path ends with the first model of more than k features."""
+    cls, given = getattr(ofslib, f"Online{penalty}Regressor"), dict(shape)
+    if penalty in ("MCP", "SCAD"):
+        given["threshold"] = {proximal: "proper", printed: "printed"}[threshold]
+    for seed in range(6):
+        draw, centre = np.random.default_rng(seed), bool(seed % 2)
+        n, p = (9, 15) if kind == "p > n" else (40, 7)
+        X = draw.standard_normal((n, p)) @ (np.eye(p) + 0.3) * draw.uniform(0.1, 10, p) + 2
+        y = (X / X.std(axis=0))[:, :3] @ [1, -1, 2] + draw.standard_normal(n)
+        if kind in ("constant", "equal"):
+            X[:, 5] = 3.0 if kind == "constant" else X[:, 0]
+        weight = draw.choice([0, 0.5, 1, 3], n) if kind == "weights" else np.ones(n)
+        mean, scale = standard(X, weight, centre)
+        Z, share = (X - mean) / scale, weight / weight.sum()
+        S, c = (Z.T * share) @ Z, Z.T @ (share * (y - centre * share @ y))
+        eta, paths = draw.choice([0.02, 0.1]), []
+        for level in np.abs(c).max() * np.geomspace(1, 0.01, 6):
+            w = np.zeros(p)
+            for _ in range(30):
+                v = w - eta * (S @ w - c)
+                w = threshold(penalty, v, level, next(iter(shape.values()), 0.0), eta)
+            paths.append(w / scale)
+        sizes = np.count_nonzero(paths, axis=1)
+        own = {"n_iter": 30, "n_penalties": 6, "penalty_ratio": 0.01, "tol": 1e-300}
+        model = cls(solver="tisp", k=4, learning_rate=eta, fit_intercept=centre, **own, **given)
+        averages = RunningAverages(p).update(X, y, weight)
+        levels, coefs = model.solution_path(averages)
+        end = np.argmax(sizes > 4) + 1 if (sizes > 4).any() else 6
+        assert len(levels) == end
+        size = np.where(np.isinf(scale), 0, scale)
+        tol = 1e-9 * max(1, np.abs(np.array(paths) * size).max())
+        assert_allclose(coefs * size, np.array(paths[:end]) * size, atol=tol)
+        assert_array_equal(coefs != 0, np.array(paths[:end]) != 0)
+
+
+@pytest.mark.parametrize("n_iter", [50, 1000])
+def test_a_step_beyond_the_limit_is_said(n_iter):
+    """As OFSA says it; a path of 1e60, or of what is no number, is no model."""
+    draw = np.random.default_rng(0)
+    X = draw.standard_normal((200, 20)) @ (np.eye(20) + 0.9)
+    own = {"solver": "tisp", "learning_rate": 1.0, "n_iter": n_iter, "n_penalties": 5}
+    model = ofslib.OnlineLassoRegressor(k=20, refit=False, **own).fit(X, X[:, 0])
+    with pytest.raises(FloatingPointError, match="diverged"):
+        _ = model.coef_
+
+
+def test_steps_that_were_too_few_are_said():
+    """As coordinate descent says it."""
+    draw = np.random.default_rng(0)
+    X = draw.standard_normal((200, 20)) @ (np.eye(20) + 0.9)
+    model = ofslib.OnlineLassoRegressor(k=5, solver="tisp", n_iter=5).fit(X, X[:, 0])
+    with pytest.warns(ConvergenceWarning, match="too few"):
+        _ = model.coef_
