@@ -126,7 +126,8 @@ class OnlineLeverageSelector(ColumnStream):
 
     `variant` says how the inverse is meant. "printed": the pseudo-inverse. A feature outside of the
     span of A~ then has the score of its projection, 0 where A~ is empty, and may never be sampled,
-    however much it differs: Theorem 1 does not hold. "span": such a feature has l_i = 1. "ridge":
+    however much it differs: Theorem 1 does not hold. "span": such a feature has l_i = 1, if
+    more than a millionth of its length is outside. "ridge":
     (A~ A~' + ridge I)^-1, as in the proof of Lemma 2. With more rows than features that are
     linearly independent, "span" is uniform sampling; the ridge still tells them apart.
 
