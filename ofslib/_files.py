@@ -1,8 +1,11 @@
 """Writing files so that they are whole or not there."""
 
+import itertools
 import os
 import re
 import secrets
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,9 +30,39 @@ def refuse_places(*paths: str | os.PathLike | None) -> None:
     for path in map(Path, filter(None, paths)):
         if path.is_dir():
             raise IsADirectoryError(f"{path} is a folder: give a file")
+        if _is_device(path):
+            continue
         folder = next(parent for parent in path.absolute().parents if parent.exists())
         if not (folder.is_dir() and os.access(folder, os.W_OK)):
             raise OSError(f"{path}: {folder} is no folder that may be written to")
+
+
+def shared_file(
+    written: dict[str, str | os.PathLike | None], read: dict[str, str | os.PathLike | None]
+) -> tuple[str, str] | None:
+    """Names of the first two places that are one file, of which one is written; else None.
+
+    A device, as /dev/null, may be given several times.
+    """
+    there = [(name, Path(path)) for name, path in (read | written).items() if path]
+    there = [(name, path) for name, path in there if not _is_device(path)]
+    for (one, path), (other, place) in itertools.combinations(there, 2):
+        if {one, other} & set(written) and _is_same(path, place):
+            return one, other
+    return None
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    if path.exists() and other.exists():
+        return os.path.samefile(path, other)
+    return os.path.realpath(path) == os.path.realpath(other)
+
+
+def _is_device(path: Path) -> bool:
+    """Whether it is there and neither a file nor a folder, as /dev/null or a pipe."""
+    return os.path.realpath(path) == os.path.realpath(os.devnull) or (
+        path.exists() and not (path.is_file() or path.is_dir())
+    )
 
 
 @contextmanager
@@ -38,11 +71,19 @@ def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
 
     The name ends in ``.part``, and nothing is left of it if something fails. Whoever reads
     `path` sees the old file or the new one, even if the machine stops in between. Such files of
-    processes that were killed are removed by the next process that writes into the folder.
+    processes that were killed are removed by the next process that writes into the folder. A
+    device is written to and stays what it is.
     """
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: give a file")
+    if _is_device(path):  # to rename something to its name would remove it
+        with tempfile.TemporaryFile() as file:
+            yield file
+            file.seek(0)
+            with open(path, "wb") as device:
+                shutil.copyfileobj(file, device)
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     if (folder := os.path.abspath(path.parent)) not in _CLEANED:
         _CLEANED.add(folder)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import ofslib
-from ofslib._files import refuse_places
+from ofslib._files import refuse_places, shared_file
 from ofslib._printing import cell, csv_table, duration, memory_size, text_table
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
@@ -131,13 +131,27 @@ def _once(args, **own):
     return stream if stream.n_columns else _opened(args, cache=False, n_features=_ANY_WIDTH)
 
 
+def _refuse_places(args, *options: str) -> None:
+    """Say, before any row is read, which files could not be written or would undo each other."""
+    from ofslib.datasets.stream import cache_of
+
+    cache = cache_of(Path(args.file), getattr(args, "cache", None) or True)
+    read = {"FILE": args.file, "the cache of FILE": cache, "--registry": args.registry}
+    places = {f"--{name}": getattr(args, name) for name in ("model", *options)}
+    written = {f"--{name}": places[f"--{name}"] for name in options}
+    if pair := shared_file(written, read | places):
+        path = (read | places)[pair[1]]
+        raise _Misused(f"{pair[0]} and {pair[1]}: both are the file {path}; give each its own")
+    refuse_places(*written.values())
+
+
 def select(args) -> Report:
     """The k best features of a file, or as many as a bound on false ones allows, and a model."""
     method, given = _wanted(args)
     if options := [name for name, _ in args.set if name in given]:
         raise _Misused(f"--set {options[0]}: give it by its own option")
     model = _estimator(method, args.task, given | dict(args.set))
-    refuse_places(args.out, args.model, args.checkpoint)
+    _refuse_places(args, "out", "model", "checkpoint")
     from ofslib._model_files import read
     from ofslib.streams.checkpoint import Checkpoint, fit_stream
 
@@ -222,7 +236,7 @@ def predict(args) -> Report:
     from ofslib.datasets.formats import refuse_columns
     from ofslib.streams.checkpoint import reading
 
-    refuse_places(args.out)
+    _refuse_places(args, "out")
     name = class_of(args.model)
     if ofslib.home_of(name) is None or not hasattr(getattr(ofslib, name), "predict"):
         raise ValueError(f"{args.model}: it holds a {name}, which predicts nothing")

@@ -415,6 +415,37 @@ def test_select_takes_methods_tasks_passes_and_parameters(ofs):
     assert json.loads(out)["warnings"] == [err.strip().removeprefix("ofslib: warning: ")] != [""]
 
 
+SAME = [
+    ("select rows.svm -k 5 --out rows.svm", "FILE and --out"),
+    ("select rows.svm -k 5 --model ./rows.svm", "FILE and --model"),
+    ("select rows.svm -k 5 --out linked.svm", "FILE and --out"),
+    ("select rows.svm -k 5 --model new --out new", "--model and --out"),
+    ("select rows.svm -k 5 --checkpoint new --model x/../new", "--model and --checkpoint"),
+    ("select rows.svm -k 5 --out rows.svm.ofscache", "the cache of FILE and --out"),
+    ("predict rows.svm --model model.npz --out rows.svm", "FILE and --out"),
+    ("predict rows.svm --model model.npz --out model.npz", "--model and --out"),
+]
+
+
+@pytest.mark.parametrize(("line", "named"), SAME, ids=lambda text: text)
+def test_no_file_is_written_over_what_is_read_or_written_beside_it(line, named, ofs, folder):
+    Path("model.npz").write_text("")
+    Path("linked.svm").symlink_to("rows.svm")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    code, out, err = ofs(line)
+    assert (code, out) == (2, "") and err.startswith(f"ofslib: {named}: both are the file ")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_device_may_be_given_several_times_and_stays_one(ofs):
+    Path("sink").symlink_to("/dev/zero")
+    code, _, err = ofs("select rows.svm -k 5 --no-cache --out sink --model sink")
+    assert (code, err) == (0, "") and Path("sink").is_symlink()
+    null = os.stat(os.devnull).st_ino
+    assert ofs(f"predict rows.svm --model {os.devnull} --out {os.devnull}")[0] == 1
+    assert os.stat(os.devnull).st_ino == null
+
+
 def test_select_goes_on_from_a_checkpoint_and_says_so(ofs):
     first = ofs("select rows.svm -k 5 --checkpoint run.ckpt --json")[1]
     code, out, err = ofs("select rows.svm -k 5 --checkpoint run.ckpt --json")
