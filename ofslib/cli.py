@@ -229,10 +229,10 @@ def _written(*paths: str | None) -> list[str]:
 
 def predict(args) -> Report:
     """What a model says of the rows of a file, and how often it is right."""
-    import numpy as np
     from sklearn.base import is_classifier
 
     from ofslib._model_files import class_of, read
+    from ofslib._scores import Scores
     from ofslib.datasets.formats import refuse_columns
     from ofslib.streams.checkpoint import reading
 
@@ -248,7 +248,7 @@ def predict(args) -> Report:
     labels = model.classes_.tolist() if is_classifier(model) else []
     decisions = [f"decision of {cell(label)}" for label in labels] if len(labels) > 2 else []
     head = ["prediction", *(decisions or ["decision"] * bool(labels))]
-    unknown, parts = 0, [(np.empty(0), np.empty(0), np.empty((0, max(1, len(decisions)))))]
+    unknown, n, scores = 0, 0, Scores(model.classes_ if labels else None)
     shown = nullcontext() if args.json and not args.out else csv_table(args.out, *head)
     with shown as writer, reading(stream, not args.quiet):
         for X, y, *_ in stream:
@@ -263,14 +263,15 @@ def predict(args) -> Report:
             if writer:
                 columns = [map(cell, said.tolist()), *margins.T.tolist()][: len(head)]
                 writer.writerows(zip(*columns, strict=True))
-            parts.append((y, said, margins))
-    y, said, margins = map(np.concatenate, zip(*parts, strict=True))
+            n += len(y)
+            scores.add(y, said, margins)
+    found = scores.found()
     seconds = time.monotonic() - began
-    data = {"file": args.file, "rows": len(y), "estimator": name, "seconds": seconds}
-    data |= {"unknown_values": unknown, "out": args.out, **_scores(model, y, said, margins)}
-    lines = [f"{args.file}: {len(y):,} rows, {duration(seconds)}"]
-    scores = [f"{score} {data[score]:.4f}" for score in ("accuracy", "auc", "r2") if score in data]
-    lines.append(", ".join(scores) or "no score: the labels of the file are not those of the model")
+    data = {"file": args.file, "rows": n, "estimator": name, "seconds": seconds}
+    data |= {"unknown_values": unknown, "out": args.out, **found}
+    lines = [f"{args.file}: {n:,} rows, {duration(seconds)}"]
+    told = [f"{score} {value:.4f}" for score, value in found.items()]
+    lines.append(", ".join(told) or f"no score: {scores.reason}")
     if unknown:
         lines.append(f"not read: {unknown:,} values of features beyond the {p:,} of the model")
     lines += _written(args.out)
@@ -279,21 +280,6 @@ def predict(args) -> Report:
             _say(line)
         lines = []
     return Report(lines, data)
-
-
-def _scores(model, y, said, margins) -> dict[str, float]:
-    import numpy as np
-    from sklearn.metrics import r2_score, roc_auc_score
-
-    if y.dtype.kind == "f" and np.isnan(y).any():
-        return {}
-    if not hasattr(model, "classes_"):
-        return {"r2": float(r2_score(y, said))} if len(y) > 1 else {}
-    if not (len(y) and np.isin(y, model.classes_).all()):
-        return {}
-    both = len(np.unique(y)) == len(model.classes_) == 2
-    scores = {"accuracy": float((said == y).mean())}
-    return scores | ({"auc": float(roc_auc_score(y, margins.ravel()))} if both else {})
 
 
 def inspect(args) -> Report:
