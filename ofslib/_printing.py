@@ -1,8 +1,9 @@
-"""Sizes, durations and tables as the command line shows them."""
+"""Sizes, durations, tables and warnings as the command line shows them."""
 
 import csv
 import io
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -55,3 +56,26 @@ def csv_table(path: str | None, *head: str) -> Iterator[Any]:
         writer.writerow(head)
         yield writer
         text.detach()
+
+
+def say(text: str) -> None:
+    """A line of the command on stderr."""
+    from tqdm import tqdm
+
+    tqdm.write(f"ofslib: {text}", file=sys.stderr)  # above a bar, if there is one
+
+
+@contextmanager
+def warnings_told() -> Iterator[list[str]]:
+    """Warnings as lines on stderr; gives them as a list, too."""
+    told: list[str] = []
+
+    def show(message, *where):
+        if str(message) not in told:  # one for each block, if it is of the columns
+            told.append(str(message))
+            say(f"warning: {message}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = show
+        yield told

@@ -7,7 +7,6 @@ import os
 import re
 import sys
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
@@ -16,7 +15,15 @@ from typing import Any, NamedTuple
 
 import ofslib
 from ofslib._files import refuse_places, shared_file
-from ofslib._printing import cell, csv_table, duration, memory_size, text_table
+from ofslib._printing import (
+    cell,
+    csv_table,
+    duration,
+    memory_size,
+    say,
+    text_table,
+    warnings_told,
+)
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 _ANY_WIDTH = 2**31 - 1  # with it, no pass over the file looks for its largest index
@@ -160,7 +167,8 @@ def select(args) -> Report:
     if args.checkpoint and os.path.exists(args.checkpoint):
         resumed = read(Checkpoint, args.checkpoint).rows
     stream, began = _opened(args, cache=cache), time.monotonic()
-    fit_stream(model, stream, args.checkpoint, args.every, not args.quiet, args.classes)
+    with _stray_index_told(stream):
+        fit_stream(model, stream, args.checkpoint, args.every, not args.quiet, args.classes)
     seconds = time.monotonic() - began
     labels, head, chosen = _chosen(model, int(not (args.zero_based or args.hashed)))
     if args.model:
@@ -178,21 +186,35 @@ def select(args) -> Report:
     largest = _few(
         [f"{name} ({_few([f'{value:+.3g}' for value in values])})" for name, *values in chosen]
     )
+    intercepts = data["intercept"] if labels else [data["intercept"]]
     lines = [
         f"{args.file}: {stream.n_rows:,} rows of {stream.n_features:,} features",
         f"{type(model).__name__}: {len(chosen):,} feature{'s' * (len(chosen) != 1)} selected"
         + f" for the labels {_few(labels)}" * bool(labels),
         *([f"largest coefficients: {largest}"] if chosen else []),
+        f"intercept: {_few([f'{value:+.3g}' for value in intercepts])}",
         f"{duration(seconds)}, {speed:,.0f} rows a second",
     ]
     if hasattr(model, "online_score_"):
         data |= {"online_score": float(model.online_score_), "online_loss": model.online_loss_}
-        what = "of the labels" if args.task == "classification" else "of the variance of y"
+        what = "of the labels" if args.task == "classification" else "of the mean square of y"
         share = f"{100 * model.online_score_:.1f} % {what} predicted"
-        lines.insert(2, f"{share}, each row before it was learned")
+        around = " (around 0, not around its mean)" * (args.task == "regression")
+        lines.insert(2, f"{share}{around}, each row before it was learned")
     if resumed:
         lines.append(f"went on from {args.checkpoint}, with {resumed:,} rows learned before")
     return Report(lines + _written(args.out, args.model), data)
+
+
+@contextmanager
+def _stray_index_told(stream) -> Iterator[None]:
+    try:
+        yield
+    except MemoryError as error:
+        raise MemoryError(
+            f"{stream.name}: {error}: it has {stream.n_features:,} features, as many as its "
+            "largest index says (or --n-features); a single stray index makes them so many"
+        ) from error
 
 
 def _few(words: list[str]) -> str:
@@ -277,7 +299,7 @@ def predict(args) -> Report:
     lines += _written(args.out)
     if not (args.out or args.json):  # stdout is for the predictions
         for line in lines:
-            _say(line)
+            say(line)
         lines = []
     return Report(lines, data)
 
@@ -529,28 +551,6 @@ def _options_of_select(sub) -> None:
     add("--no-cache", dest="cache", action="store_false", help="parse in each pass")
 
 
-def _say(text: str) -> None:
-    from tqdm import tqdm
-
-    tqdm.write(f"ofslib: {text}", file=sys.stderr)  # above a bar, if there is one
-
-
-@contextmanager
-def _warnings_told() -> Iterator[list[str]]:
-    """Warnings as lines on stderr; gives them as a list, too."""
-    told: list[str] = []
-
-    def show(message, *where):
-        if str(message) not in told:  # one for each block, if it is of the columns
-            told.append(str(message))
-            _say(f"warning: {message}")
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = show
-        yield told
-
-
 def _import_all(*modules: str) -> None:
     """Import what stays: to search it for garbage would take a quarter of the time."""
     if set(modules) <= set(sys.modules) or not gc.isenabled():
@@ -567,10 +567,10 @@ def _import_all(*modules: str) -> None:
 def main(argv: list[str] | None = None) -> int:
     """Run a command; returns 0, 1 if it failed, 2 if it was misused, 130 after Ctrl-C."""
     args = _parser().parse_args(argv)
-    if args.command in (select, predict, inspect):
-        _import_all("ofslib.datasets.stream", "ofslib.streams.checkpoint")
     try:
-        with _warnings_told() as told:
+        if args.command in (select, predict, inspect):
+            _import_all("ofslib.datasets.stream", "ofslib.streams.checkpoint")
+        with warnings_told() as told:
             report = args.command(args)
         text = "\n".join(report.lines)
         if args.json:
@@ -579,7 +579,7 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         path = getattr(args, "checkpoint", None)
-        _say("stopped" + (f"; the same command goes on from {path}" if path else ""))
+        say("stopped" + (f"; the same command goes on from {path}" if path else ""))
         return INTERRUPTED
     except BrokenPipeError:  # as `head` does it; Python itself must not find it at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -591,7 +591,7 @@ def main(argv: list[str] | None = None) -> int:
         bug = LookupError, AttributeError, TypeError, AssertionError
         if isinstance(error, bug) and not isinstance(error, ValueError):
             said = f"{type(error).__name__}: {said} (--debug shows where)"
-        _say(said)
+        say(said)
         return MISUSED if isinstance(error, _Misused) else FAILED
     return report.code
 

@@ -405,6 +405,19 @@ def test_select_writes_the_features_and_the_model(ofs):
     assert [(int(row["feature"]), row["coefficient"]) for row in data["selected"]] == chosen
 
 
+def test_select_says_what_share_of_what_is_predicted_and_the_intercept(ofs):
+    """Of numbers far from 0 nearly all of the mean square, though nothing of the variance, is."""
+    rng = np.random.default_rng(0)
+    rows = [f"{100 + rng.standard_normal()} 1:{rng.standard_normal()}\n" for _ in range(2000)]
+    Path("far.svm").write_text("".join(rows))
+    code, out, _ = ofs("select far.svm -k 1 --task regression --model far.npz")
+    assert code == 0 and "% of the mean square of y predicted (around 0, not around" in out
+    model = ofslib.SFSARegressor.load("far.npz")
+    assert f"intercept: {model.intercept_:+.3g}" in out
+    X, y = whole(open_stream("far.svm"))
+    assert model.score(X, y) < 0.1 < 0.9 < model.online_score_
+
+
 def test_select_takes_methods_tasks_passes_and_parameters(ofs):
     code, out, _ = ofs("select rows.svm -k 3 --method olsth --task regression --json")
     assert code == 0 and json.loads(out)["estimator"] == "OLSthRegressor"

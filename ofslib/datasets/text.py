@@ -35,6 +35,7 @@ _TICK = 0.02  # seconds: file systems count time in steps, of 0.01 at most where
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _WORD = re.compile(rb"[^ \t\r\f\v\n]*")
+_UNLABELLED = re.compile(rb"\||[0-9]+:")  # what a row begins with that has features only
 
 
 def state_of(found: os.stat_result) -> list[int]:
@@ -286,6 +287,8 @@ class TextRows(FileRows):
         n, nnz, ascend, rows, (fault, begin, line) = self._kernel(array, stop, *limits)
         try:
             if fault > HARD:
+                if not self.n_features:  # the width is what another pass has found
+                    highest = np.iinfo(np.int32).max + lowest - 1
                 raise _Wrong(_complaint(text, fault, begin, self.is_vw, lowest, highest), line)
             for place, begin in rows.hard[1 : rows.hard[0, 0] + 1].tolist():
                 number = float(_NUMBER.match(text, begin)[0])
@@ -347,6 +350,8 @@ def _complaint(text, fault, begin, is_vw, lowest, highest):
     word = whole[:50].decode(errors="replace")
     rest = text[begin : text.index(b"\n", begin)].partition(b"#")[0]
     late = b"|" in rest and not is_vw  # a bar, and the first line was not seen to have one
+    if fault == LABEL and _UNLABELLED.match(whole):
+        return "the row has no label: write one in front, 0 if it is to be predicted"
     if fault == LABEL:
         return f"the label {word!r} is not a number; see {'format (vw)' if late else 'word_labels'}"
     if fault == LONG:

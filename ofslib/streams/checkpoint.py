@@ -182,8 +182,9 @@ def _labels(stream, owner) -> np.ndarray:
             "classes (--classes) can name labels of rows to come"
         )
     if type_of_target(found) == "continuous":
+        odd = found[found != np.round(found)][0]
         raise ValueError(
-            f"{stream.name}: the labels are continuous, such as {found[0]}, and {owner} "
+            f"{stream.name}: the labels are continuous, such as {odd}, and {owner} "
             "takes classes: numbers are for a regressor (--task regression)"
         )
     return found
