@@ -280,6 +280,16 @@ X, Y = drawn(300, 100, 0.2, 0.3, np.random.default_rng(12))
         (lambda a: KnockoffCopies([0, 0], [[1, 1], [1, 1]]), "depend on each other linearly"),
         (lambda a: KnockoffCopies([0], [[0]]), "leave out what is constant"),
         (lambda a: KnockoffCopies([0], [[1]]).draw(np.ones((2, 2))), "X must have 1 features"),
+        (lambda a: KnockoffCopies([], np.zeros((0, 0))), "p at least 1"),
+        (lambda a: KnockoffCopies([0, 0], [[1e-9, 5e-10], [0, 1e-9]]), "must be symmetric"),
+        (lambda a: KnockoffCopies([0], [[1j]]), "covariance must be an array of numbers"),
+        (lambda a: KnockoffCopies(["a"], [[1]]), "mean must be an array of numbers"),
+        (lambda a: KnockoffCopies([0], [[1]]).draw([[np.nan]]), "X must be finite"),
+        (lambda a: KnockoffCopies([0], [[1]]).draw([[1]], "a"), "random_state='a' must be"),
+        (lambda a: select_by_knockoffs(a, random_state=-1), "random_state=-1 must be"),
+        (lambda a: doubled([], random_state="a"), "random_state='a' must be"),
+        (lambda a: next(doubled([(np.ones(3), 0)])), "X must be of shape"),
+        (lambda a: ofslib.KnockoffsRegressor(adaptation=0.1).fit(X, Y), "adaptation=0.1 must be 0"),
         (
             lambda a: select_by_knockoffs(RunningAverages(100).update(X[:200], Y[:200])),
             "n_samples=200 is too few for knockoffs of 100 features: at least 201",
@@ -308,6 +318,16 @@ def test_what_is_not_allowed_is_said(call, said):
 def test_other_things_than_averages_are_refused():
     with pytest.raises(TypeError, match="averages must be RunningAverages, not ndarray"):
         select_by_knockoffs(X)
+    with pytest.raises(TypeError, match="averages must be RunningAverages, not ndarray"):
+        KnockoffCopies.from_averages(X)
+    with pytest.raises(TypeError, match="copies must be KnockoffCopies or None, not str"):
+        doubled([], "x")
+
+
+def test_units_far_apart_are_no_linear_dependence():
+    for scale in ([1.0, 1e-300], [1e300, 1.0]):
+        copies = KnockoffCopies([0, 0], np.diag(scale)).draw(np.zeros((2, 2)), 0)
+        assert np.isfinite(copies).all() and copies.all()
 
 
 # What the entry compares with
