@@ -961,7 +961,7 @@ WRONG_LINES = {
     b"1 3.5:1": "'3.5:1' is not `index:value`",
     b"1 -3:1": "'-3:1' is not `index:value`",
     b"spam 3:4": "the label 'spam' is not a number",
-    b"3:4": "the label '3:4' is not a number",
+    b"3:4": "the row has no label",
     b"1 0:4": "feature index 0 is not a whole number from 1",
     b"1 9999999999:4": "feature index 9999999999 is not a whole number",
     b"1 3:4 3:5": "occurs twice",
