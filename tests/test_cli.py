@@ -698,6 +698,12 @@ def test_papers_knows_a_method_that_stands_beside_the_snakefile(ofs, folder, mon
         ("select rows.svm -k 5 --label y", 1, "read as libsvm; format (--format)"),
         ("select ones.svm -k 5", 1, "ones.svm: SFSAClassifier needs 2 classes, and all rows have"),
         ("select numbers.svm -k 5", 1, "numbers.svm: the labels are continuous, such as 0.25"),
+        ("select halves.svm -k 1", 1, "halves.svm: the labels are continuous, such as 0.5,"),
+        (
+            "select zero.svm -k 1 --no-cache",
+            1,
+            "feature index 0 is not a whole number from 1 to 2",
+        ),
         ("select words.csv --label y -k 1 --task regression", 1, "y must be numbers"),
         ("select semicolons.csv --label y -k 1", 1, "has no ',' but ';'"),
         (
@@ -728,6 +734,8 @@ def test_an_error_is_one_line_and_a_code(line, code, said, ofs):
     Path("missing.csv").write_text("")
     Path("place").mkdir()
     Path("ones.svm").write_text("1 1:2\n1 1:3\n")
+    Path("halves.svm").write_text("0 1:2\n0.5 1:3\n")
+    Path("zero.svm").write_text("1 3:1 5:2\n0 0:1 4:1\n1 2:1\n")
     Path("numbers.svm").write_text("0.5 1:2\n0.25 1:3\n")
     Path("words.csv").write_text("a,y\n1,2\n2,3\n" if "predict" in line else "a,y\n1,no\n2,yes\n")
     Path("semicolons.csv").write_text("a;y\n1;2\n")

@@ -303,6 +303,26 @@ def test_collections_that_cannot_be_are_refused():
         fit_dask(SFSAClassifier(class_weight="balanced"), chunks, targets)
 
 
+def test_blocks_of_labels_that_weigh_nothing_are_passed_over():
+    """Wherever they stand; but their columns are those of the others."""
+    X, y = rows()
+    y[:300] = y[600:900] = 0
+    own = {"k": K, "shuffle": False, "class_weight": {0: 0.0}}
+    model = SFSAClassifier(**own).fit(X, y)
+    blocks = cut(X, y, 300, 600, 900)
+    found = fit_dask(SFSAClassifier(**own), *lazily(blocks))
+    assert_array_equal(found.coef_, model.coef_)
+    assert found.n_samples_seen_ == model.n_samples_seen_ == 600
+    blocks[2] = blocks[2][0][:, 1:], blocks[2][1]
+    with pytest.raises(ValueError, match="as many columns in each block, got 40, 39"):
+        fit_dask(SFSAClassifier(**own), *lazily(blocks))
+    with pytest.raises(ValueError, match="part 0 has none"):
+        fit_parts(SFSAClassifier(**own), cut(X, y, 300))
+    everywhere = own | {"class_weight": {-1: 0.0, 0: 0.0, 1: 0.0}}
+    with pytest.raises(ValueError, match="each needs a row whose class_weight is not 0"):
+        fit_parts(SFSAClassifier(**everywhere), [(X, y)])
+
+
 AND_AVERAGES = [
     partial(fit_dask, SFSARegressor(k=2)),
     lambda X, y: fit_dask(SFSARegressor(k=2), 2 * X, 2 * y, n_parts=2),

@@ -26,7 +26,7 @@ from ofslib.streams.parameters import AT_LEAST_ONE, estimator, number, param
 from ofslib.streams.selector import Classifier, Regressor, target_and_weight, warn
 
 _LEVELS = 20  # penalties on the way to the one that decides, each begun with the one before
-EPS = float(np.finfo(np.float64).eps)
+_EPS = float(np.finfo(np.float64).eps)
 _TOL, _SWEEPS = 1e-9, 1000  # of the Lasso, in units of the largest covariance
 
 
@@ -154,7 +154,7 @@ def _discoveries(e_values, fdr):
 # -------------------------------------------------- moments of the copies
 
 
-def largest_distances(S: np.ndarray, eps: float = EPS) -> np.ndarray:
+def largest_distances(S: np.ndarray, eps: float = _EPS) -> np.ndarray:
     """How far the copies may be from their features: s with 2 S - diag(s) positive definite.
 
     A copy has the covariance S_jj - s_j with its feature. The s are at most the diagonal of S, and
@@ -226,7 +226,7 @@ def _products(v):
     return np.outer(v, v)
 
 
-def _copies_of(S, eps=EPS):
+def _copies_of(S, eps=_EPS):
     s = largest_distances(S, eps)
     L = cholesky(S, lower=True)
     half = solve_triangular(L, np.diag(s), lower=True)

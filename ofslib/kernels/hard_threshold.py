@@ -86,7 +86,7 @@ def step(state, hp):
     m = size[0]
     for start in range(0, len(touched), TOGETHER):
         stop = min(start + TOGETHER, len(touched))
-        if every and few(g, start, stop, -rate, shrink, least) == 0:
+        if every and coming(g, start, stop, -rate, shrink, least) == 0:
             continue
         for j in touched[start:stop]:
             if not inside[j]:
@@ -100,7 +100,7 @@ def step(state, hp):
 
 
 @kernel(allocates=False)
-def few(g, start, stop, factor, shrink, least):
+def coming(g, start, stop, factor, shrink, least):
     """How many of these features of a dense gradient can come to the k, without a look at each."""
     count = 0
     for j in range(start, stop):

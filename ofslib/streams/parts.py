@@ -194,17 +194,15 @@ def _learn_alone(learner, parts, classes, scheduler):
     (blocks,) = parts
     known, passes = {}, int(getattr(learner, "n_passes", 1))
     rows = scheduler.get([scheduler.call(len, y) for _, y in blocks])
-    # Of the others X is read once: in learning.
-    empty = [block for block, n in zip(blocks, rows, strict=True) if not n]
-    columns = alike(scheduler.get([scheduler.call(columns_of, *block) for block in empty]))
+    columns = _columns_without(rows, blocks, scheduler)
     _refuse_empty([sum(rows)])
     if is_classifier(learner):
         found = scheduler.get([scheduler.call(_distinct, y) for _, y in blocks])
         known["classes"] = _labels(learner, found, classes)
-    weighed = [scheduler.call(partial(_weighed, learner), y) for _, y in blocks]
-    used = sum(scheduler.get(weighed))
-    _refuse_empty([used], _WEIGHED)
-    learner._n_rows_in_all = passes * used
+    rows = scheduler.get([scheduler.call(partial(_weighed, learner), y) for _, y in blocks])
+    columns = alike([columns, _columns_without(rows, blocks, scheduler)])
+    _refuse_empty([sum(rows)], _WEIGHED)
+    learner._n_rows_in_all = passes * sum(rows)
     for _ in range(passes):
         for block, n in zip(blocks, rows, strict=True):
             if n:
@@ -213,6 +211,12 @@ def _learn_alone(learner, parts, classes, scheduler):
     learner._end()
     del learner._n_rows_in_all
     return learner
+
+
+def _columns_without(rows, blocks, scheduler):
+    """What the columns of the blocks are that have no rows; of others X is read in learning."""
+    passed_over = [block for block, n in zip(blocks, rows, strict=True) if not n]
+    return alike(scheduler.get([scheduler.call(columns_of, *block) for block in passed_over]))
 
 
 def _shown(columns, learner, X, y, **known):
