@@ -1,7 +1,6 @@
 """SFSA on many workers: what it loses, what it sends, and how much faster it is. Of our own."""
 
 import importlib.util
-import os
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -12,6 +11,7 @@ import numpy as np
 
 from ofslib import SFSAClassifier, SFSARegressor, fit_dask, fit_parts
 from ofslib.metrics import detection_rate
+from ofslib.reproduction import machine
 from ofslib.simulate import Equicorrelated
 from ofslib.streams.parts import Common, InTurn
 
@@ -85,7 +85,7 @@ def on_workers(
     workers: list[int],
     processes: dict[str, Any] | None,
 ) -> Iterator[dict[str, Any]]:
-    """Accuracy by numbers of workers, which take turns; or times of two processes, and the model.
+    """Accuracy by numbers of workers, which take turns; or times of processes, and the model.
 
     Parameters
     ----------
@@ -94,9 +94,10 @@ def on_workers(
     rows, workers : list of int
         Sizes of the data and numbers of parts that they are cut into.
     processes : dict, optional
-        Instead of the accuracy, times: n rows in `n_passes` passes on two processes of dask, and
-        for each number of rows in `modelled` those predicted for each number of `workers`, on this
-        machine and with `latency` and `bandwidth` of a network.
+        Instead of the accuracy, times: n rows in `n_passes` passes on each number of processes of
+        dask in `measured` for which the machine has cores, and on two in any case; and for each
+        number of rows in `modelled` those predicted for each number of `workers`, on this machine
+        and with `latency` and `bandwidth` of a network.
     """
     if processes is None:
         yield from _accuracy(p, k, beta, rows, workers, seeds)
@@ -132,28 +133,30 @@ def _cut(X, y, n_parts: int) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _times(
-    design, seed, workers, *, n, n_passes, repeats, modelled, latency, bandwidth
+    design, seed, workers, *, n, n_passes, repeats, measured, modelled, latency, bandwidth
 ) -> Iterator[dict[str, Any]]:
-    drawn = [_drawn(design, n // 2, seed + i) for i in range(2)]
+    measured = sorted({2, *(q for q in measured if q <= machine.cores())})
+    shares = {q: [(n // q, seed + i) for i in range(q)] for q in measured}
     counted, expected = Counted(), SFSARegressor(k=design.k, n_passes=n_passes)
-    fit_parts(expected, drawn, scheduler=counted)
+    fit_parts(expected, [_drawn(design, *one) for one in shares[2]], scheduler=counted)
     few = Counted()
     fit_parts(SFSARegressor(k=design.k), [_drawn(design, _FEW, seed)] * 2, scheduler=few)
-    seconds, found = _on_two_processes(design, seed, n, n_passes, repeats, drawn)
-    alone, both, *small = (np.median(each[1:]) for each in seconds.values())  # the first compiles
+    seconds, found = _on_processes(design, seed, shares, n_passes, repeats)
+    small = [np.median(seconds["few", q]) for q in _PARTS]
     task = max(0.0, small[1] - small[0]) / (_PARTS[1] - _PARTS[0]) / few.rounds
     costs = Costs(
-        row=alone / (n * n_passes),
+        row=np.median(seconds["alone", 1]) / (n * n_passes),
         round=small[0] / few.rounds - task,
         task=task,
         rounds=counted.rounds,
         sent=counted.sent / 2,
     )
-    yield {"metric": "cores", "value": os.cpu_count()}
+    yield {"metric": "cores", "value": machine.cores()}
     yield {"metric": "same bits", "value": float(np.array_equal(found.coef_, expected.coef_))}
     yield from ({"metric": name, "value": value} for name, value in costs._asdict().items())
-    where = {"metric": "speed-up", "n": n * n_passes, "n_workers": 2}
-    yield {**where, "method": "processes", "value": alone / both}
+    for q in measured:
+        where = {"metric": "speed-up", "method": "processes", "n": n * n_passes, "n_workers": q}
+        yield where | {"value": np.median(seconds["alone", 1]) / np.median(seconds["rows", q])}
     networks = {"model": (0.0, np.inf), "model, network": (latency, bandwidth)}
     for method, network in networks.items():
         for rows in (n * n_passes, *modelled):
@@ -163,34 +166,41 @@ def _times(
                 yield {**ratio, "value": one / seconds_of_all}
 
 
-def _on_two_processes(design, seed, n, n_passes, repeats, drawn):
-    """Seconds of one process, of two, and of two with hardly a row in some parts; and the model."""
+def _on_processes(design, seed, shares, n_passes, repeats):
+    """Seconds of one process, of several, and of parts with hardly a row; the model of two."""
     import dask
     from distributed import Client, LocalCluster
 
-    def lying(rows: int, n_parts: int) -> list[list]:
+    def lying(drawn: list[tuple[int, int]], n_workers: int) -> list[list]:
         """Blocks of rows and of targets, which the workers draw in turn, each for itself."""
         draw, blocks = dask.delayed(_drawn, nout=2), []
-        for i in range(n_parts):
+        for i, (rows, its_seed) in enumerate(drawn):
             # The scheduler may put all on one, as it does not know yet how long these take.
-            with dask.annotate(workers=[workers[i % len(workers)]]):
-                blocks += dask.persist(tuple(draw(design, rows, seed + i)))
+            with dask.annotate(workers=[workers[i % n_workers]]):
+                blocks += dask.persist(tuple(draw(design, rows, its_seed)))
         return [list(block) for block in zip(*blocks, strict=True)]
 
-    X, y = map(np.concatenate, zip(*drawn, strict=True))
+    X, y = map(np.concatenate, zip(*(_drawn(design, *one) for one in shares[2]), strict=True))
     model, seconds, found = partial(SFSARegressor, k=design.k), {}, {}
     own = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
-    with LocalCluster(n_workers=2, processes=True, **own) as cluster, Client(cluster) as client:
-        workers = [*client.scheduler_info()["workers"]]
-        cases = {q: (lying(_FEW, q), q, 1) for q in _PARTS}
-        cases = {"both": (lying(n // 2, 2), 2, n_passes), **cases}
-        for _ in range(1 + repeats):
+    many = max(shares)
+    with LocalCluster(n_workers=many, processes=True, **own) as cluster, Client(cluster) as client:
+        client.wait_for_workers(many)
+        workers = [*client.nthreads()]
+        cases = {("rows", q): (lying(drawn, q), q, n_passes) for q, drawn in shares.items()}
+        for q in _PARTS:
+            hardly = [(_FEW, seed + i) for i in range(q)]
+            cases["few", q] = lying(hardly, _PARTS[0]), q, 1
+        for turn in range(1 + repeats):
             alone = model(n_passes=n_passes, shuffle=False)
-            seconds.setdefault("alone", []).append(_timed(alone.fit, X, y))
+            took = {("alone", 1): _timed(alone.fit, X, y)}
             for case, (blocks, q, passes) in cases.items():
                 found[case] = model(n_passes=passes)
-                seconds.setdefault(case, []).append(_timed(fit_dask, found[case], *blocks, q))
-    return seconds, found["both"]
+                took[case] = _timed(fit_dask, found[case], *blocks, q)
+            if turn:  # the first compiles
+                for case, each in took.items():
+                    seconds.setdefault(case, []).append(each)
+    return seconds, found["rows", 2]
 
 
 def _timed(function, *arguments) -> float:
