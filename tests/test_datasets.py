@@ -987,7 +987,7 @@ def test_a_wrong_line_is_named(rows, small_pieces, line, cache):
 def test_vowpal_wabbit_lines_that_are_more_than_rows(tmp_path, line):
     path = tmp_path / "a.vw"
     path.write_bytes(b"1 |f 1:2\n" + line + b"\n")
-    with pytest.raises(ValueError, match=r"a\.vw, line 2: .* is not"):
+    with pytest.raises(ValueError, match=r"a\.vw, line 2: .* is (not|a)"):
         list(datasets.open_stream(path))
 
 

@@ -3,6 +3,7 @@
 import gzip
 import inspect
 import json
+import os
 import re
 import struct
 import tracemalloc
@@ -454,7 +455,7 @@ def test_wrong_weights_are_named():
     Path("a.vw").write_text("1 1.5|f 1:1\n1 -2 |f 1:1\n")
     with pytest.raises(ValueError, match=r"a\.vw, line 2: the weight -2\.0"):
         list(open_stream("a.vw", weight=True))
-    with pytest.raises(ValueError, match=r"a\.vw, line 1: '1\.5\|f'.*see hashed and weight"):
+    with pytest.raises(ValueError, match=r"a\.vw, line 1: '1\.5\|f'.*see weight \(--weight\)"):
         list(open_stream("a.vw"))
     Path("a.svm").write_text("1 1:1\n")
     with pytest.raises(ValueError, match="LIBSVM text, which has no weights"):
@@ -516,7 +517,7 @@ def test_names_of_a_libsvm_text_are_hashed_too_and_numbers_are_names():
     Path("a.svm").write_text("1 word:2\n1 a b:3\n")
     with pytest.raises(ValueError, match=r"a\.svm, line 2: 'a' is not"):
         list(open_stream("a.svm", n_features=10, hashed=True))
-    with pytest.raises(ValueError, match="hashed: say to how many columns"):
+    with pytest.raises(ValueError, match=r"hashed \(--hashed\): say to how many"):
         open_stream("a.svm", hashed=True)
 
 
@@ -571,11 +572,15 @@ def table(text, said, name="bad.csv", error=ValueError, **options):
         table("y\n2\n", r"expected features beside the labels"),
         table("a;y\n2;3\n", r"its first line has no ',' but ';': write it with commas or tabs"),
         table("1,2\n2,3\n", r"first line holds numbers only: .*header=False", label=0),
-        table("a,y\n1,2\n", r"label: say which column holds the labels.*'a', 'y'", label=None),
+        table(
+            "a,y\n1,2\n",
+            r"label \(--label\): say which column holds the labels.*'a', 'y'",
+            label=None,
+        ),
         table("a,y\n1,2\n", r"label: expected a name or a position from -2 to 1, got 2", label=2),
         table("a,y\n1,2\n", r"label and weight are the same column", weight="y"),
         table("a,y\n1,2\n", r"header: expected True or False", header="yes"),
-        table("a,y\n1,2\n", r"hashed=True is not for", hashed=True),
+        table("a,y\n1,2\n", r"hashed=True \(--hashed\) is not for", hashed=True),
         table("a,y\n1,2\n", r"n_features=7: there are 1 columns with names", n_features=7),
         table("a,y\n1,2\n", r"format: expected one of libsvm, .*'xls'", format="xls"),
         table("a\ty\n2\t3\n", r"no ',' but '.t': give format='tsv'"),
@@ -585,7 +590,11 @@ def table(text, said, name="bad.csv", error=ValueError, **options):
         table("no feather", r"expected a whole file of the format", "bad.feather", CorruptFile),
         table("no array", r"expected arrays as numpy saves", "bad.npy", CorruptFile, label=0),
         table("no arrays", r"expected arrays as numpy saves", "bad.npz", CorruptFile),
-        table("1 1:1\n", r"label='y' is not for bad.svm, read as libsvm; format", "bad.svm"),
+        table(
+            "1 1:1\n",
+            r"label='y' \(--label\) is not for bad.svm, read as libsvm; format",
+            "bad.svm",
+        ),
     ],
 )
 def test_a_wrong_table_is_named(text, said, name, error, options, cache):
@@ -728,3 +737,25 @@ def test_every_option_is_explained():
     explained = re.findall(r"^    (\w[\w, ]*?)(?: : .*)?$", open_stream.__doc__, re.M)
     named = {name for line in explained for name in line.split(", ")}
     assert set(inspect.signature(open_stream).parameters) <= named
+
+
+def test_hints_name_no_option_that_was_given():
+    Path("a.vw").write_text("1 2 0.5 |f 3:4\n")
+    with pytest.raises(ValueError, match=r"'0\.5' is an initial prediction, which is not read"):
+        list(open_stream("a.vw", weight=True))
+    Path("a.vw").write_text("1 |f 3:inf\n")
+    with pytest.raises(ValueError, match=r"'3:inf' is not `index:value` with finite numbers\. The"):
+        list(open_stream("a.vw", hashed=True, n_features=8))
+
+
+def test_a_pipe_is_refused_with_the_reason():
+    os.mkfifo("pipe")
+    for name in ("pipe", "-"):
+        with pytest.raises(OSError, match=f"{name}: a pipe or device is not read"):
+            open_stream(name)
+
+
+def test_rows_in_any_order_and_empty_lines_are_read():
+    Path("a.svm").write_text("1 2:1 1:3\n\n0 3:1\n \n# c\n1\n")
+    ((X, y),) = open_stream("a.svm")
+    assert X.toarray().tolist() == [[3, 1, 0], [0, 0, 1], [0, 0, 0]] and y.tolist() == [1, 0, 1]

@@ -126,6 +126,14 @@ WRONG = {
     b"1 9:1 2:3 9:4\n": (1, "a feature index occurs twice"),
     b"1 9223372036854775809:1\n": (1, "is not a whole number from 1 to 2147483647"),
     b"1 1:2\n2 |f 1:2\n": (2, "'|f' is not `index:value`"),
+    b"17:1.5 2:1\n": (1, "the row has no label: write one in front, 0 if"),
+    b"|f 1:2\n": (1, "the row has no label: write one in front"),
+    b"1 0:1\n2 5:1\n": (1, "from 1 to 2147483647; see zero_based (--zero-based). The"),
+    b"1 |a:2 3:4\n": (1, "'|a:2' is a namespace with a weight, which is not read"),
+    b"1 2 |f 3:4\n": (1, "'2' is not `index:value` with finite numbers; see weight (--weight). T"),
+    b"1 |f 3:4 |g 3:4\n": (1, "'|g' is a further namespace; see hashed (--hashed)"),
+    b"1 3:nan\n": (1, "'3:nan' is not `index:value` with finite numbers. The line"),
+    b"1 anna:3\n": (1, "'anna:3' is not `index:value` with finite numbers; see hashed (--hash"),
     b"1 | 1:2\n2 1:2\n": (2, "'1:2' is not `index:value`"),
     b"1 | 1:2\n2 |f 1:2 #\n": (2, "'#' is not `index:value`"),
 }
@@ -174,7 +182,7 @@ def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
 def test_a_bar_that_comes_late_hints_at_the_format(tmp_path, line):
     path = tmp_path / "a.txt"
     path.write_bytes(b"# a comment\n" * 6000 + line)
-    with pytest.raises(ValueError, match=r"line 6001: .* is not .*see format \(vw\)"):
+    with pytest.raises(ValueError, match=r"line 6001: .* is not .*see format \(--format vw\)"):
         list(datasets.open_stream(path))
     weight = True if b"2.5" in line else None
     ((X, *_),) = datasets.open_stream(path, format="vw", weight=weight)

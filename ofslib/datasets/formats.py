@@ -51,8 +51,8 @@ class Roles(NamedTuple):
                 raise ValueError(f"{where}: two columns have the name {twice!r}")
         if label is None:
             raise ValueError(
-                f"{where}: label: say which column holds the labels, by name or position from 0, "
-                f"or False if none does; there are {_listed(names, width)}"
+                f"{where}: label (--label): say which column holds the labels, by name or "
+                f"position from 0, or False if none does; there are {_listed(names, width)}"
             )
         label = None if label is False else _position(where, "label", label, names, width)
         weight = None if weight is None else _position(where, "weight", weight, names, width)
@@ -209,7 +209,9 @@ def _from_matrix(X, y, weight, dtype, where: str, first: int) -> Piece:
 def refuse_narrow(what, columns: int, width: int | None) -> None:
     """ValueError if there are more columns than the width that was given."""
     if width is not None and columns > width:
-        raise ValueError(f"{what}: expected n_features of at least {columns}, got {width}")
+        raise ValueError(
+            f"{what}: expected n_features (--n-features) of at least {columns}, got {width}"
+        )
 
 
 class Rows:

@@ -70,6 +70,9 @@ def open_stream(
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: give a file, or a name of a data set")
     if not path.is_file():
+        if str(source) == "-" or path.exists():
+            raise OSError(f"{source}: a pipe or device is not read, for rows are gone through more "
+                          "than once: give a file")  # fmt: skip
         name, row = str(source), _row_of(str(source), registry_path)
         paths = fetch(name, folder, registry_path, split=split)
         if row["reader"] not in TEXTS:
@@ -155,13 +158,17 @@ def _refuse(what, **options):
     """ValueError for options that these rows do not know."""
     for name, value in options.items():
         if value is not None and value is not False:
-            raise ValueError(f"{name}={value!r} is not for {what}")
+            option = name.replace("_", "-")
+            raise ValueError(f"{name}={value!r} (--{option}) is not for {what}")
 
 
 def _text(given, form, n_features, weight, word_labels, hashed):
     """The rows of a LIBSVM or Vowpal Wabbit text."""
     if hashed and n_features is None:
-        raise ValueError("hashed: say to how many columns, such as n_features=2**20")
+        raise ValueError(
+            "hashed (--hashed): say to how many columns, such as n_features=2**20 "
+            "(--n-features 1048576)"
+        )
     for name, value in {"hashed": hashed, "word_labels": word_labels}.items():
         if not isinstance(value, bool | np.bool_):
             raise ValueError(f"{name}: expected True or False, got {value!r}")
@@ -176,7 +183,9 @@ def _text(given, form, n_features, weight, word_labels, hashed):
         rows = WordTextRows(*given, buckets=buckets, **options)
     rows.is_vw = rows.is_vw if form is None else form == "vw"
     if weight and not rows.is_vw:
-        raise ValueError(f"weight={weight!r}: {rows.path} is a LIBSVM text, which has no weights")
+        raise ValueError(
+            f"weight={weight!r} (--weight): {rows.path} is a LIBSVM text, which has no weights"
+        )
     return rows
 
 
@@ -233,6 +242,8 @@ class Stream:
         Names of the columns; None without.
     weighted : bool
         Whether a block holds weights, too.
+    numbering : str or None
+        "from 1", "from 0" or "hashed" of a LIBSVM or Vowpal Wabbit text; None of others.
     n_columns : int or None
         Width of the blocks, if it is known without reading the rows.
     name : str
@@ -283,6 +294,11 @@ class Stream:
     @property
     def _text(self):
         return getattr(self._source, "text", self._source)
+
+    @property
+    def numbering(self) -> str | None:
+        """How a LIBSVM or Vowpal Wabbit text has its columns: "from 1", "from 0" or "hashed"."""
+        return getattr(self._text, "numbering", None)
 
     @property
     def name(self) -> str:

@@ -75,13 +75,16 @@ class DelimitedRows(_Columns, FileRows):
             rows = list(itertools.islice(cells, 2))
         names = rows.pop(0) if header and rows else None
         if names and all(map(_is_number, names)):
-            raise ValueError(f"{path}: the first line holds numbers only: with header=False it is "
-                             "a row")  # fmt: skip
+            raise ValueError(f"{path}: the first line holds numbers only: with header=False "
+                             "(--no-header) it is a row")  # fmt: skip
         if not names and not rows:
             raise ValueError(f"{path}: expected rows, got an empty file")
         self.width, first = len(names or rows[0]), (names or rows[0])[0]
         if self.width == 1 and (found := [mark for mark in (",", ";", "\t") if mark in first]):
-            ends = {",": "give format='csv'", "\t": "give format='tsv'"}
+            ends = {
+                ",": "give format='csv' (--format csv)",
+                "\t": "give format='tsv' (--format tsv)",
+            }
             what = ends.get(found[0], "write it with commas or tabs")
             raise ValueError(
                 f"{path}: its first line has no {delimiter!r} but {found[0]!r}: {what}"

@@ -31,6 +31,7 @@ from ofslib.kernels.text import (
 _CHUNK = 1 << 18  # bytes of text parsed at once: what a processor keeps at hand
 _SHARED = 8  # times as much for several threads, which then rarely wait for each other
 _LONGEST_LINE = 1 << 28
+_LARGEST = np.iinfo(np.int32).max  # columns, and entries of a block
 _TICK = 0.02  # seconds: file systems count time in steps, of 0.01 at most where they are local
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -86,10 +87,10 @@ def joined(pieces: list[Piece]) -> Piece:
     """All rows of some pieces, in memory of their own."""
     counts = [np.diff(p.indptr) for p in pieces]
     indptr = np.concatenate(([0], np.cumsum(np.concatenate(counts), dtype=np.int64)))
-    if indptr[-1] > np.iinfo(np.int32).max:
+    if indptr[-1] > _LARGEST:
         raise ValueError(
             f"a block has {indptr[-1]} entries, more than an int32 counts: read fewer rows at once "
-            "(open_stream, block_rows)"
+            "(block_rows, --block-rows)"
         )
     *columns, zeros = zip(*pieces, strict=True)
     data, indices, _, y, weight = (a[0] if a[0] is None else np.concatenate(a) for a in columns)
@@ -182,6 +183,11 @@ class TextRows(FileRows):
         lines = (line.split(b"#")[0] for line in begin)
         self.is_vw = b"|" in next(filter(bytes.strip, lines), b"")
 
+    @property
+    def numbering(self) -> str:
+        """How the text has its columns."""
+        return "from 0" if self.zero_based else "from 1"
+
     def options(self) -> list:
         """What else the rows depend on."""
         return [self.is_vw, bool(self.zero_based), self.dtype.str]
@@ -193,7 +199,7 @@ class TextRows(FileRows):
         for more, index in self._each(self._extent):
             rows, largest = rows + more, max(largest, index)
             self._tell(rows)
-        columns = min(largest + int(self.zero_based), np.iinfo(np.int32).max)
+        columns = min(largest + int(self.zero_based), _LARGEST)
         return rows, max(0, columns)
 
     @np.errstate(over="ignore")  # of kernels that are not compiled
@@ -280,7 +286,7 @@ class TextRows(FileRows):
     def _parse(self, chunk, width):
         """The rows and the number of lines; or what is wrong and the number of lines before."""
         lowest = int(not self.zero_based)
-        highest = min(width or np.inf, np.iinfo(np.int32).max) + lowest - 1
+        highest = min(width or np.inf, _LARGEST) + lowest - 1
         limits = np.uint64(lowest), np.uint64(highest)
         text, stop = chunk
         array = np.frombuffer(text, np.uint8)
@@ -288,8 +294,8 @@ class TextRows(FileRows):
         try:
             if fault > HARD:
                 if not self.n_features:  # the width is what another pass has found
-                    highest = np.iinfo(np.int32).max + lowest - 1
-                raise _Wrong(_complaint(text, fault, begin, self.is_vw, lowest, highest), line)
+                    highest = _LARGEST + lowest - 1
+                raise _Wrong(_complaint(text, fault, begin, self, lowest, highest), line)
             for place, begin in rows.hard[1 : rows.hard[0, 0] + 1].tolist():
                 number = float(_NUMBER.match(text, begin)[0])
                 (rows.data if place >= 0 else rows.y)[place if place >= 0 else -1 - place] = number
@@ -345,22 +351,41 @@ def _line_of(text, row):
     return [number for number, line in lines if line.split(b"#")[0].strip()][row]
 
 
-def _complaint(text, fault, begin, is_vw, lowest, highest):
+def _complaint(text, fault, begin, rows, lowest, highest):
     whole = _WORD.match(text, begin)[0]
     word = whole[:50].decode(errors="replace")
     rest = text[begin : text.index(b"\n", begin)].partition(b"#")[0]
-    late = b"|" in rest and not is_vw  # a bar, and the first line was not seen to have one
+    late = b"|" in rest and not rows.is_vw  # a bar, and the first line was not seen to have one
     if fault == LABEL and _UNLABELLED.match(whole):
         return "the row has no label: write one in front, 0 if it is to be predicted"
     if fault == LABEL:
-        return f"the label {word!r} is not a number; see {'format (vw)' if late else 'word_labels'}"
+        hint = "format (--format vw)" if late else "word_labels (--word-labels)"
+        return f"the label {word!r} is not a number; see {hint}"
     if fault == LONG:
         return f"a number of {word[:20]!r}... is longer than {LONGEST_NUMBER} characters"
     if fault == INDEX:
         index = word.partition(":")[0]
-        allowed = f"a whole number from {lowest} to {highest}; see zero_based and n_features"
-        return f"feature index {index} is not {allowed}"
+        said = f"feature index {index} is not a whole number from {lowest} to {highest}"
+        if int(index) < lowest:
+            return f"{said}; see zero_based (--zero-based)"
+        return said + "; see n_features (--n-features)" * (highest < _LARGEST + lowest - 1)
     if word.startswith("qid:"):
         return f"{word!r} names a query of a ranking, which is not read"
-    hint = "format (vw)" if late else "hashed and weight"
-    return f"{word!r} is not `index:value` with finite numbers; see {hint}"
+    if late:
+        return f"{word!r} is not `index:value` with finite numbers; see format (--format vw)"
+    return f"{word!r} {_about_feature(word, rows)}"
+
+
+def _about_feature(word, rows):
+    """What is wrong with a word where a feature is expected, and which option would take it."""
+    name, colon, _ = word.partition(":")
+    said, hashed = "is not `index:value` with finite numbers", getattr(rows, "buckets", 0)
+    if rows.is_vw and word.startswith("|"):
+        if colon:
+            return "is a namespace with a weight, which is not read"
+        return said if hashed else "is a further namespace; see hashed (--hashed)"
+    if rows.is_vw and not colon and _NUMBER.match(name.encode()):
+        if rows.weighted:
+            return "is an initial prediction, which is not read"
+        return f"{said}; see weight (--weight)"
+    return said if hashed or _NUMBER.fullmatch(name.encode()) else f"{said}; see hashed (--hashed)"

@@ -22,6 +22,11 @@ class WordTextRows(TextRows):
         self.buckets, self.worded, self.weighted = buckets, worded, weighted
         self.columns = buckets or None
 
+    @property
+    def numbering(self):
+        """How the text has its columns."""
+        return "hashed" if self.buckets else super().numbering
+
     def options(self) -> list:
         """What else the rows depend on."""
         return [*super().options(), self.buckets, self.worded, self.weighted]
