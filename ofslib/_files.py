@@ -37,6 +37,16 @@ def refuse_places(*paths: str | os.PathLike | None) -> None:
             raise OSError(f"{path}: {folder} is no folder that may be written to")
 
 
+def refuse_device(path: str | os.PathLike) -> None:
+    """OSError if what is to be read is a pipe or a device, or `-`, which elsewhere names one."""
+    path = Path(path)
+    if _is_device(path) or (str(path) == "-" and not path.exists()):
+        raise OSError(
+            f"{path}: a pipe or device is not read, for it would be gone through more than once: "
+            "give a file"
+        )
+
+
 def shared_file(
     written: dict[str, str | os.PathLike | None], read: dict[str, str | os.PathLike | None]
 ) -> tuple[str, str] | None:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -58,11 +59,29 @@ def csv_table(path: str | None, *head: str) -> Iterator[Any]:
         text.detach()
 
 
+def with_options(text: str) -> str:
+    """A message as the command says it: of `label='y' (--label)` only `--label 'y'`.
+
+    Only where the option is that of the parameter: others stay beside the words they explain.
+    """
+
+    def option(found):
+        name, value, given = found.groups()
+        named = given.split()[0].removeprefix("no-").replace("-", "_")
+        if named != name.removesuffix("_path"):
+            return found[0]
+        shown = f" {value}" * (" " not in given and value not in (None, "True", "False"))
+        return f"--{given}{shown}"
+
+    return re.sub(r"(\w+)(?:=('[^']*'|[^\s()]+))? \(--([^()]+)\)", option, text)
+
+
 def say(text: str) -> None:
     """A line of the command on stderr."""
     from tqdm import tqdm
 
-    tqdm.write(f"ofslib: {text}", file=sys.stderr)  # above a bar, if there is one
+    # Above a bar, if there is one.
+    tqdm.write(f"ofslib: {with_options(text)}", file=sys.stderr)
 
 
 @contextmanager

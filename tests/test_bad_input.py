@@ -509,7 +509,10 @@ READERS = [
     (read(b"1 |f a:2\n", hashed=True), r"hashed \(--hashed\): say to how many columns"),
     (read(b"a,y\n1,2\n,1\n", "bad.csv", label="y"), r"bad\.csv, row 2, column 'a': .*missing"),
     (read(b"a,y\n1,2\n", "bad.csv"), r"bad\.csv: label \(--label\): say which column"),
-    (read(b"a,y\n1,2\n", "bad.csv", label="z"), "label='z' is no column; there are 'a', 'y'"),
+    (
+        read(b"a,y\n1,2\n", "bad.csv", label="z"),
+        r"label='z' \(--label\) is no column; there are 'a', 'y'",
+    ),
     (read(b"a,a,y\n1,2,3\n", "bad.csv", label="y"), "two columns have the name 'a'"),
     (read(b"no gzip", "bad.svm.gz"), "bad.svm.gz: expected a whole file", CorruptFile),
     (opened(0), "block_rows: .*got 0"),

@@ -304,7 +304,7 @@ def test_names_are_in_the_model_file_and_its_features(capsys):
     assert json.loads(capsys.readouterr().out)["accuracy"] == np.mean(said == Y)
     assert cli.main("predict rows.csv --model m.npz".split()) == 1
     out, err = capsys.readouterr()
-    assert out == "" and "rows.csv: columns unknown to the model: 'label'; label" in err
+    assert out == "" and "rows.csv: columns unknown to the model: 'label'; --label" in err
 
 
 def test_a_table_is_inspected_without_saying_more(capsys):
@@ -457,6 +457,8 @@ def test_wrong_weights_are_named():
         list(open_stream("a.vw", weight=True))
     with pytest.raises(ValueError, match=r"a\.vw, line 1: '1\.5\|f'.*see weight \(--weight\)"):
         list(open_stream("a.vw"))
+    with pytest.raises(ValueError, match=r"weight='w' \(--weight\): a text names no columns"):
+        open_stream("a.vw", weight="w")
     Path("a.svm").write_text("1 1:1\n")
     with pytest.raises(ValueError, match="LIBSVM text, which has no weights"):
         open_stream("a.svm", weight=True)
@@ -566,7 +568,7 @@ def table(text, said, name="bad.csv", error=ValueError, **options):
         table("y,a\n1,3\n0,1_000\n", r"row 2, column 'a': .*'1_000'"),
         table("y,a\n1,3\n0,\uff11\n".encode().decode("latin-1"), r"row 2, column 'a': .*'\uff11'"),
         table("", r"expected rows, got an empty file"),
-        table("a,b\n1,2\n", r"label='y' is no column; there are 'a', 'b'"),
+        table("a,b\n1,2\n", r"label='y' \(--label\) is no column; there are 'a', 'b'"),
         table("a,a,y\n1,2,3\n", r"two columns have the name 'a'"),
         table(",a,y\n0,2,3\n", r"column 1 has the name ''.*index=False"),
         table("y\n2\n", r"expected features beside the labels"),
@@ -577,12 +579,24 @@ def table(text, said, name="bad.csv", error=ValueError, **options):
             r"label \(--label\): say which column holds the labels.*'a', 'y'",
             label=None,
         ),
-        table("a,y\n1,2\n", r"label: expected a name or a position from -2 to 1, got 2", label=2),
-        table("a,y\n1,2\n", r"label and weight are the same column", weight="y"),
+        table(
+            "a,y\n1,2\n",
+            r"label \(--label\): expected a name or a position from -2 to 1, got 2",
+            label=2,
+        ),
+        table(
+            "a,y\n1,2\n",
+            r"label \(--label\) and weight \(--weight\) are the same column",
+            weight="y",
+        ),
         table("a,y\n1,2\n", r"header: expected True or False", header="yes"),
         table("a,y\n1,2\n", r"hashed=True \(--hashed\) is not for", hashed=True),
-        table("a,y\n1,2\n", r"n_features=7: there are 1 columns with names", n_features=7),
-        table("a,y\n1,2\n", r"format: expected one of libsvm, .*'xls'", format="xls"),
+        table(
+            "a,y\n1,2\n",
+            r"n_features=7 \(--n-features\): there are 1 columns with names",
+            n_features=7,
+        ),
+        table("a,y\n1,2\n", r"format \(--format\): expected one of libsvm, .*'xls'", format="xls"),
         table("a\ty\n2\t3\n", r"no ',' but '.t': give format='tsv'"),
         table("a,y\n1,\xff\n", r"bad\.csv: expected UTF-8"),
         table("no gzip", r"expected a whole file", "bad.csv.gz", CorruptFile),
@@ -710,7 +724,9 @@ def test_more_columns_than_an_int32_counts_are_refused(text):
     Path("a.vw").write_text("1 |f a b\n")
     for width in (2**31, 2**40, 2**70):
         for source, options in ((text, {}), ("a.vw", {"hashed": True}), ((X, Y), {})):
-            with pytest.raises(ValueError, match=r"n_features: expected at most 2\*\*31 - 1, got"):
+            with pytest.raises(
+                ValueError, match=r"n_features \(--n-features\): expected at most 2\*\*31 - 1, got"
+            ):
                 open_stream(source, n_features=width, **options)
     ((block, _),) = open_stream("a.vw", n_features=2**31 - 1, hashed=True)
     assert block.indices.dtype == np.int32

@@ -132,6 +132,7 @@ WRONG = {
     b"1 |a:2 3:4\n": (1, "'|a:2' is a namespace with a weight, which is not read"),
     b"1 2 |f 3:4\n": (1, "'2' is not `index:value` with finite numbers; see weight (--weight). T"),
     b"1 |f 3:4 |g 3:4\n": (1, "'|g' is a further namespace; see hashed (--hashed)"),
+    b"1 'a |f 3:4\n": (1, "is a tag, which is left out only with weight (--weight). The line"),
     b"1 3:nan\n": (1, "'3:nan' is not `index:value` with finite numbers. The line"),
     b"1 anna:3\n": (1, "'anna:3' is not `index:value` with finite numbers; see hashed (--hash"),
     b"1 | 1:2\n2 1:2\n": (2, "'1:2' is not `index:value`"),

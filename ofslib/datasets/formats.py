@@ -51,13 +51,13 @@ class Roles(NamedTuple):
                 raise ValueError(f"{where}: two columns have the name {twice!r}")
         if label is None:
             raise ValueError(
-                f"{where}: label (--label): say which column holds the labels, by name or "
-                f"position from 0, or False if none does; there are {_listed(names, width)}"
+                f"{where}: label (--label): say which column holds the labels, by name or position "
+                f"from 0 (in Python also False, if none does); there are {_listed(names, width)}"
             )
         label = None if label is False else _position(where, "label", label, names, width)
         weight = None if weight is None else _position(where, "weight", weight, names, width)
         if label is not None and label == weight:
-            raise ValueError(f"{where}: label and weight are the same column")
+            raise ValueError(f"{where}: label (--label) and weight (--weight) are the same column")
         features = [j for j in range(width) if j not in (label, weight)]
         if not features:
             raise ValueError(
@@ -81,15 +81,15 @@ def _position(where, what, wanted, names, width):
     if isinstance(wanted, str):
         if names is not None and wanted in names:
             return list(names).index(wanted)
-        raise ValueError(f"{where}: {what}={wanted!r} is no column; there are "
+        raise ValueError(f"{where}: {what}={wanted!r} (--{what}) is no column; there are "
                          f"{_listed(names, width)}")  # fmt: skip
     try:
         place = operator.index(wanted)
     except TypeError:
         place = width
     if isinstance(wanted, bool) or not -width <= place < width:
-        raise ValueError(f"{where}: {what}: expected a name or a position from {-width} to "
-                         f"{width - 1}, got {wanted!r}")  # fmt: skip
+        raise ValueError(f"{where}: {what} (--{what}): expected a name or a position from {-width} "
+                         f"to {width - 1}, got {wanted!r}")  # fmt: skip
     return place % width
 
 

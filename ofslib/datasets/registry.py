@@ -125,7 +125,9 @@ def splits(row: dict[str, Any], split: str | None = None) -> list[str]:
 
 def _read(path):
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: no table of data sets; give its path (registry_path)")
+        raise FileNotFoundError(
+            f"{path}: no table of data sets; give its path by registry_path (--registry)"
+        )
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             table = csv.DictReader(file, restval="")

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from ofslib._files import CorruptFile, whole_file, write_whole
+from ofslib._files import CorruptFile, refuse_device, whole_file, write_whole
 from ofslib._sparse import NamedRows, checked
 from ofslib.datasets.download import fetch
 from ofslib.datasets.formats import (
@@ -70,9 +70,7 @@ def open_stream(
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: give a file, or a name of a data set")
     if not path.is_file():
-        if str(source) == "-" or path.exists():
-            raise OSError(f"{source}: a pipe or device is not read, for rows are gone through more "
-                          "than once: give a file")  # fmt: skip
+        refuse_device(path)
         name, row = str(source), _row_of(str(source), registry_path)
         paths = fetch(name, folder, registry_path, split=split)
         if row["reader"] not in TEXTS:
@@ -173,7 +171,10 @@ def _text(given, form, n_features, weight, word_labels, hashed):
         if not isinstance(value, bool | np.bool_):
             raise ValueError(f"{name}: expected True or False, got {value!r}")
     if weight not in (None, False, True):
-        raise ValueError(f"weight: expected True or False for a text, got {weight!r}")
+        raise ValueError(
+            f"weight={weight!r} (--weight): a text names no columns; "
+            "weight=True (--weight) takes its weights"
+        )
     if not (hashed or word_labels or weight):
         rows = TextRows(*given)
     else:
@@ -260,11 +261,12 @@ class Stream:
         width = 1 if n_features is None else n_features
         check_whole(block_rows=(block_rows, 1), start_row=(start_row, 0), n_features=(width, 1))
         if width > np.iinfo(np.int32).max:
-            raise ValueError(f"n_features: expected at most 2**31 - 1, got {width}")
+            raise ValueError(f"n_features (--n-features): expected at most 2**31 - 1, got {width}")
         self.block_rows, self.start_row = block_rows, start_row
         names, columns = source.names, source.columns
         if names is not None and n_features not in (None, columns):
-            raise ValueError(f"n_features={n_features}: there are {columns} columns with names")
+            given = f"n_features={n_features} (--n-features)"
+            raise ValueError(f"{given}: there are {columns} columns with names")
         self.feature_names, self.weighted = names, source.weighted
         self.n_columns = n_features or columns
         self._source, self._n_features = source, n_features
@@ -585,7 +587,7 @@ def cache_of(path: Path, cache) -> Path:
     except TypeError:
         raise ValueError(f"cache: expected True, False or a folder, got {cache!r}") from None
     if folder.is_file():
-        raise NotADirectoryError(f"cache: {folder} is a file: give a folder")
+        raise NotADirectoryError(f"cache (--cache): {folder} is a file: give a folder")
     # Texts of one name may stand in several folders.
     place = hashlib.sha256(os.fsencode(path.resolve().parent)).hexdigest()[:12]
     return folder / f"{path.name}.{place}.ofscache"

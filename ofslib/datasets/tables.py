@@ -40,7 +40,9 @@ def format_of(path: Path, wanted: str | None = None) -> str | None:
     """The format that is wanted or that the ending of a name tells; None: LIBSVM or VW text."""
     if wanted is not None:
         if wanted not in FORMATS:
-            raise ValueError(f"format: expected one of {', '.join(FORMATS)}, got {wanted!r}")
+            raise ValueError(
+                f"format (--format): expected one of {', '.join(FORMATS)}, got {wanted!r}"
+            )
         return wanted
     endings = [ending.lower() for ending in path.suffixes]
     while endings and endings[-1] in _PACKED:

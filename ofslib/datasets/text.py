@@ -90,7 +90,7 @@ def joined(pieces: list[Piece]) -> Piece:
     if indptr[-1] > _LARGEST:
         raise ValueError(
             f"a block has {indptr[-1]} entries, more than an int32 counts: read fewer rows at once "
-            "(block_rows, --block-rows)"
+            "by block_rows (--block-rows)"
         )
     *columns, zeros = zip(*pieces, strict=True)
     data, indices, _, y, weight = (a[0] if a[0] is None else np.concatenate(a) for a in columns)
@@ -384,6 +384,12 @@ def _about_feature(word, rows):
         if colon:
             return "is a namespace with a weight, which is not read"
         return said if hashed else "is a further namespace; see hashed (--hashed)"
+    if (
+        rows.is_vw
+        and word.startswith("'")
+        and not (colon or hashed or rows.worded or rows.weighted)
+    ):
+        return "is a tag, which is left out only with weight (--weight)"
     if rows.is_vw and not colon and _NUMBER.match(name.encode()):
         if rows.weighted:
             return "is an initial prediction, which is not read"
