@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import ofslib
-from ofslib._files import whole_file
+from ofslib._files import refuse_device, whole_file
 
 FORMAT, VERSION = "ofslib model", 1
 _DIGITS = 64  # of the checksum
@@ -85,7 +85,7 @@ class Saved:
 
 def read(cls, path, **given):
     """An object of `cls` from a file; `given` are attributes that it has before it is read."""
-    with open(path, "rb") as file:
+    with _file(path) as file:
         with _named(path, " is damaged, cut short, or not written by save"):
             archive, head = _opened(file)
         other = f" (written by ofslib {head['ofslib']}, this is {ofslib.__version__})"
@@ -103,10 +103,21 @@ def read(cls, path, **given):
     return new
 
 
-def class_of(path) -> str:
-    """Name of the class that a file holds; ValueError if the file is not whole."""
-    with open(path, "rb") as file, _named(path, " is damaged, cut short, or not written by save"):
-        return _opened(file)[1]["class"].rpartition(":")[2]
+def class_of(path, part: str = "") -> str:
+    """Name of the class that a file, or a part of it, holds; ValueError if it is not whole.
+
+    It is empty if the file has no such part, or the part is no object.
+    """
+    with _file(path) as file, _named(path, " is damaged, cut short, or not written by save"):
+        head = _opened(file)[1]
+        code = head["parts"].get(part) if part else {"object": head["class"]}
+        found = code.get("object", "") if isinstance(code, dict) else ""
+        return found.rpartition(":")[2]
+
+
+def _file(path):
+    refuse_device(path)
+    return open(path, "rb")
 
 
 def _opened(file) -> tuple[zipfile.ZipFile, dict]:

@@ -7,23 +7,14 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import ofslib
 from ofslib._files import refuse_places, shared_file
-from ofslib._printing import (
-    cell,
-    csv_table,
-    duration,
-    memory_size,
-    say,
-    text_table,
-    warnings_told,
-)
+from ofslib._printing import cell, csv_table, duration, memory_size, say, text_table, warnings_told
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 _ANY_WIDTH = 2**31 - 1  # with it, no pass over the file looks for its largest index
@@ -135,7 +126,9 @@ def _opened(args, **own):
 def _once(args, **own):
     """The blocks of a file that is read once; without a known width any index is allowed."""
     stream = _opened(args, cache=False, **own)
-    return stream if stream.n_columns else _opened(args, cache=False, n_features=_ANY_WIDTH)
+    if stream.n_columns is None:
+        stream = _opened(args, cache=False, **own | {"n_features": _ANY_WIDTH})
+    return stream
 
 
 def _refuse_places(args, *options: str) -> None:
@@ -145,6 +138,8 @@ def _refuse_places(args, *options: str) -> None:
     cache = cache_of(Path(args.file), getattr(args, "cache", None) or True)
     read = {"FILE": args.file, "the cache of FILE": cache, "--registry": args.registry}
     places = {f"--{name}": getattr(args, name) for name in ("model", *options)}
+    if stdout := [name for name, place in places.items() if place == "-"]:
+        raise _Misused(f"{stdout[0]} -: expected a file; - is neither stdin nor stdout here")
     written = {f"--{name}": places[f"--{name}"] for name in options}
     if pair := shared_file(written, read | places):
         path = (read | places)[pair[1]]
@@ -159,19 +154,18 @@ def select(args) -> Report:
         raise _Misused(f"--set {options[0]}: give it by its own option")
     model = _estimator(method, args.task, given | dict(args.set))
     _refuse_places(args, "out", "model", "checkpoint")
-    from ofslib._model_files import read
-    from ofslib.streams.checkpoint import Checkpoint, fit_stream
+    from ofslib.streams.checkpoint import fit_stream, read_checkpoint
 
     again = args.passes > 1 or args.checkpoint is not None  # which is worth the disk
     cache, resumed = again if args.cache is None else args.cache, 0
     if args.checkpoint and os.path.exists(args.checkpoint):
-        resumed = read(Checkpoint, args.checkpoint).rows
+        resumed = read_checkpoint(args.checkpoint, model).rows
     stream, began = _opened(args, cache=cache), time.monotonic()
-    with _stray_index_told(stream):
-        fit_stream(model, stream, args.checkpoint, args.every, not args.quiet, args.classes)
+    fit_stream(model, stream, args.checkpoint, args.every, not args.quiet, args.classes)
     seconds = time.monotonic() - began
     labels, head, chosen = _chosen(model, int(not (args.zero_based or args.hashed)))
     if args.model:
+        model._numbering = stream.numbering
         model.save(args.model)
     if args.out:
         with csv_table(args.out, "feature", *head) as writer:
@@ -206,17 +200,6 @@ def select(args) -> Report:
     return Report(lines + _written(args.out, args.model), data)
 
 
-@contextmanager
-def _stray_index_told(stream) -> Iterator[None]:
-    try:
-        yield
-    except MemoryError as error:
-        raise MemoryError(
-            f"{stream.name}: {error}: it has {stream.n_features:,} features, as many as its "
-            "largest index says (or --n-features); a single stray index makes them so many"
-        ) from error
-
-
 def _few(words: list[str]) -> str:
     return ", ".join(words[:_SHOWN]) + " ..." * (len(words) > _SHOWN)
 
@@ -249,6 +232,28 @@ def _written(*paths: str | None) -> list[str]:
     return [f"written: {', '.join(there)}"] if there else []
 
 
+def _numbered_as(model, args):
+    """The rows to predict, with the columns numbered or hashed as the model learned them."""
+    learned, p = model._numbering, model.n_features_in_
+    width = {"n_features": args.n_features or p}
+    stream = _once(args, **width if args.hashed else {})
+    if None in (learned, stream.numbering):
+        return stream
+    if learned != stream.numbering:
+        if option := "--hashed" * args.hashed or "--zero-based" * args.zero_based:
+            how = "numbered " * (learned != "hashed") + learned
+            raise _Misused(
+                f"{option}: {args.model} learned from columns {how}: give a file of such"
+            )
+        own = width | {"hashed": True} if learned == "hashed" else {"zero_based": True}
+        stream = _once(args, **own)
+    if learned == "hashed" and stream.n_columns != p:
+        raise _Misused(
+            f"--n-features {args.n_features}: {args.model} learned from names hashed to {p} columns"
+        )
+    return stream
+
+
 def predict(args) -> Report:
     """What a model says of the rows of a file, and how often it is right."""
     from sklearn.base import is_classifier
@@ -264,8 +269,7 @@ def predict(args) -> Report:
         raise ValueError(f"{args.model}: it holds a {name}, which predicts nothing")
     model = read(getattr(ofslib, name), args.model)
     p = model.n_features_in_
-    width = {"n_features": args.n_features or p} if args.hashed else {}
-    stream, began = _once(args, **width), time.monotonic()
+    stream, began = _numbered_as(model, args), time.monotonic()
     refuse_columns(stream.name, stream.feature_names, getattr(model, "feature_names_in_", None))
     labels = model.classes_.tolist() if is_classifier(model) else []
     decisions = [f"decision of {cell(label)}" for label in labels] if len(labels) > 2 else []

@@ -23,6 +23,7 @@ from test_datasets import cells, write_table
 
 import ofslib
 from ofslib import cli, fit_stream
+from ofslib._printing import with_options
 from ofslib.datasets import download, open_stream
 from ofslib.datasets import text as text_module
 from ofslib.reproduction import provenance
@@ -487,6 +488,154 @@ def test_predict_gives_what_the_model_says(ofs):
     assert data["accuracy"] == (said == y).mean() and 0.5 < data["auc"] < 1
 
 
+def test_predict_says_that_there_are_no_labels(ofs):
+    Path("a.csv").write_text("f,y\n" + "".join(f"{i},{i % 2}\n" for i in range(20)))
+    Path("b.csv").write_text("f\n1\n2\n")
+    ofs("select a.csv --label y -k 1 --model m")
+    assert "no score: the file has no labels" in ofs("predict b.csv --model m")[2]
+
+
+def shifted(text):
+    """The same rows, numbered from 0."""
+    return re.sub(r"(\d+):", lambda found: f"{int(found[1]) - 1}:", text)
+
+
+def test_predict_counts_columns_as_the_model_learned_them(ofs):
+    Path("zero.svm").write_text(shifted(TEXT))
+    ofs("select zero.svm -k 5 --zero-based --model zero.npz --out zero.csv")
+    ofs("select rows.svm -k 5 --model one.npz")
+    expected = ofs("predict rows.svm --model one.npz")[1]
+    assert ofs("predict zero.svm --model zero.npz")[1] == expected
+    assert ofs("predict zero.svm --model zero.npz --zero-based")[1] == expected
+    ofs("select rows.svm -k 5 --hashed --n-features 512 --no-cache --model hashed.npz")
+    hashed = ofs("predict rows.svm --model hashed.npz --hashed")[1]
+    assert ofs("predict rows.svm --model hashed.npz")[1] == hashed != expected
+    for file, model, option, learned in (
+        ("zero.svm", "one.npz", "--zero-based", "numbered from 1"),
+        ("rows.svm", "hashed.npz", "--zero-based", "hashed"),
+        ("rows.svm", "zero.npz", "--hashed", "numbered from 0"),
+    ):
+        code, out, err = ofs(f"predict {file} --model {model} {option}")
+        assert (code, out) == (2, "")
+        assert (
+            err
+            == f"ofslib: {option}: {model} learned from columns {learned}: give a file of such\n"
+        )
+    said = "--n-features 511: hashed.npz learned from names hashed to 512 columns"
+    for hashed in ("", " --hashed"):
+        code, out, err = ofs(f"predict rows.svm --model hashed.npz --n-features 511{hashed}")
+        assert (code, out, err) == (2, "", f"ofslib: {said}\n")
+
+
+def test_a_model_that_does_not_know_its_numbering_is_told_it(ofs):
+    Path("zero.svm").write_text(shifted(TEXT))
+    ofs("select zero.svm -k 5 --zero-based --model zero.npz")
+    expected = ofs("predict zero.svm --model zero.npz")[1]
+    old = ofslib.SFSAClassifier.load("zero.npz")  # as files of before have it
+    del old._numbering
+    old.save("old.npz")
+    assert ofs("predict zero.svm --model old.npz --zero-based")[1] == expected
+    assert "feature index 0" in ofs("predict zero.svm --model old.npz")[2]
+    again = ofslib.SFSAClassifier.load("zero.npz")
+    X, y = whole(open_stream("rows.svm"))
+    assert again.partial_fit(X, y)._numbering == "from 0"
+    assert again.fit(X, y)._numbering is None
+    again._numbering = "from 2"
+    again.save("odd.npz")
+    with pytest.raises(ValueError, match=r"odd\.npz: it has columns 'from 2', not from 1"):
+        ofslib.SFSAClassifier.load("odd.npz")
+
+
+def test_a_message_is_said_in_options():
+    for said, expected in {
+        "see n_features (--n-features)": "see --n-features",
+        "weight='a b' (--weight) is no column": "--weight 'a b' is no column",
+        "hashed=True (--hashed) is not for a table": "--hashed is not for a table",
+        "with header=False (--no-header) it is": "with --no-header it is",
+        "such as n_features=2**20 (--n-features 1048576)": "such as --n-features 1048576",
+        "its path by registry_path (--registry)": "its path by --registry",
+        "for a regressor (--task regression)": "for a regressor (--task regression)",
+    }.items():
+        assert with_options(said) == expected
+
+
+def test_no_pipe_is_read(ofs):
+    """A process that waited for a writer would never end."""
+    os.mkfifo("pipe")
+    for line in (
+        "select pipe -k 5",
+        "inspect pipe",
+        "inspect -",
+        "predict rows.svm --model pipe",
+        "select rows.svm -k 5 --checkpoint pipe",
+    ):
+        code, out, err = ofs(line)
+        assert (code, out) == (1, "") and ": a pipe or device is not read" in err
+    for line in ("select rows.svm -k 5 --out -", "predict rows.svm --model -"):
+        code, out, err = ofs(line)
+        option = line.split()[-2]
+        assert (code, out) == (2, "") and err.startswith(f"ofslib: {option} -: expected a file")
+    assert not Path("-").exists()
+
+
+def test_memory_that_is_not_there_hints_at_a_stray_index(ofs, monkeypatch):
+    def no_room(*given, **options):
+        raise MemoryError("Unable to allocate 32 GiB")
+
+    monkeypatch.setattr(ofslib.SFSAClassifier, "partial_fit", no_room)
+    Path("stray.svm").write_text("1 1:1\n0 2147483647:1\n")
+    code, _, err = ofs("select stray.svm -k 1 --no-cache")
+    assert code == 1 and "GiB: it has 2,147,483,647 features, as many as its largest index" in err
+
+
+def test_ctrl_c_while_modules_are_imported_is_as_later(ofs, monkeypatch):
+    def interrupted(*modules):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_import_all", interrupted)
+    assert ofs("select rows.svm -k 5") == (130, "", "ofslib: stopped\n")
+
+
+OTHER = """
+    from ofslib.cli import main
+    raise SystemExit(main("select rows.svm -k 5 --method barda --checkpoint run.ckpt".split()))
+"""
+
+
+def test_a_checkpoint_of_a_method_that_was_not_imported_is_named(ofs):
+    ofs("select rows.svm -k 5 --checkpoint run.ckpt")
+    program = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(OTHER)]
+    done = subprocess.run(program, capture_output=True, text=True)
+    said = "run.ckpt: class='BARDAClassifier' differs from class='SFSAClassifier' with which it"
+    assert done.returncode == 1 and said in done.stderr
+
+
+def test_a_model_that_is_given_as_a_checkpoint_is_named(ofs):
+    ofs("select rows.svm -k 5 --model model.npz")
+    code, _, err = ofs("select rows.svm -k 5 --checkpoint model.npz")
+    said = "checkpoint model.npz: it holds a SFSAClassifier, no checkpoint: give another file"
+    assert (code, err) == (1, f"ofslib: {said}\n")
+
+
+def test_features_without_names_are_counted_without_labels_and_weights(ofs):
+    lines = (f"{i % 3 + 1},{i % 2},{i % 5},{9 * (i % 2) + 1}\n" for i in range(200))
+    Path("a.csv").write_text("".join(lines))
+    assert ofs("select a.csv --no-header --weight 0 --label 1 -k 1 --out f.csv")[0] == 0
+    assert Path("f.csv").read_text().splitlines()[1].split(",")[0] == "2"
+
+
+def test_two_files_in_turn_are_one_of_both():
+    def both():
+        for name in ("rows.svm", "more.svm"):
+            yield from open_stream(name, n_features=P)
+
+    Path("more.svm").write_text(text(seed=1))
+    Path("both.svm").write_text(TEXT + text(seed=1))
+    given = (open_stream(both), open_stream("both.svm"))
+    one, other = (fit_stream(ofslib.SFSAClassifier(k=5), stream) for stream in given)
+    assert learned(one) == learned(other)
+
+
 def test_more_than_two_classes_have_columns_of_their_own(ofs):
     """Label 3 where the sum over the first three features is large."""
     X, y = whole(open_stream("rows.svm", cache=False))
@@ -694,8 +843,12 @@ def test_papers_knows_a_method_that_stands_beside_the_snakefile(ofs, folder, mon
         ("select rows.svm -k 5 --set k=4", 2, "--set k: give it by its own option"),
         ("select rows.svm -k 5 --out missing.csv/x/y", 1, "missing.csv is no folder"),
         ("select rows.svm -k 5 --model place", 1, "place is a folder"),
-        ("select rows.svm -k 5 --cache missing.csv", 1, "cache: missing.csv is a file"),
-        ("select rows.svm -k 5 --label y", 1, "read as libsvm; format (--format)"),
+        ("select rows.svm -k 5 --cache missing.csv", 1, "--cache: missing.csv is a file"),
+        (
+            "select rows.svm -k 5 --label y",
+            1,
+            "--label 'y' is not for rows.svm, read as libsvm; --format",
+        ),
         ("select ones.svm -k 5", 1, "ones.svm: SFSAClassifier needs 2 classes, and all rows have"),
         ("select numbers.svm -k 5", 1, "numbers.svm: the labels are continuous, such as 0.25"),
         ("select halves.svm -k 1", 1, "halves.svm: the labels are continuous, such as 0.5,"),

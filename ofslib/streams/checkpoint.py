@@ -12,7 +12,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.multiclass import type_of_target
 from tqdm import tqdm
 
-from ofslib._model_files import Saved, read
+from ofslib._model_files import Saved, class_of, read
 from ofslib.streams.selector import LinearModel
 
 _DELAY = 0.5  # seconds until progress is shown
@@ -55,10 +55,7 @@ class Checkpoint(Saved):
                 what = f"{name}={new[name]!r} differs from {name}={old.get(name)!r}"
                 if name == "content":
                     what = "the rows, or how they are read, differ from those"
-                raise ValueError(
-                    f"checkpoint {os.fspath(path)}: {what} with which it began. Set it back, or "
-                    "remove the file to begin anew."
-                )
+                raise _other(path, what)
 
     @property
     def rows(self) -> int:
@@ -80,6 +77,28 @@ class Checkpoint(Saved):
     @staticmethod
     def _learned(learner) -> int:
         return getattr(learner, "n_samples_seen_", 0)
+
+
+def _other(path, what: str) -> ValueError:
+    return ValueError(
+        f"checkpoint {os.fspath(path)}: {what} with which it began. Set it back, or remove the "
+        "file to begin anew."
+    )
+
+
+def read_checkpoint(path, model) -> Checkpoint:
+    """The learner half-way; of another class than the model it may not be known how to read it."""
+    try:
+        return read(Checkpoint, path)
+    except ValueError:
+        if (kind := class_of(path)) != Checkpoint.__name__:
+            raise ValueError(
+                f"checkpoint {os.fspath(path)}: it holds a {kind}, no checkpoint: give another file"
+            ) from None
+        found, own = class_of(path, "learner"), type(model).__name__
+        if found in ("", own):
+            raise
+        raise _other(path, f"class={own!r} differs from class={found!r}") from None
 
 
 def fit_stream(
@@ -125,7 +144,7 @@ def fit_stream(
     """
     _refuse_others(model, stream)
     if not every >= 0:
-        raise ValueError(f"every: expected at least 0 seconds, got {every}")
+        raise ValueError(f"every (--every): expected at least 0 seconds, got {every}")
     model._validate_params()
     with reading(stream, progress):
         n = _rows_to_show(stream)
@@ -136,11 +155,24 @@ def fit_stream(
             work.learner._n_rows_in_all = _passes(model) * _used_rows(model, stream, n)
     if not work.finished:
         total = n * _passes(model)
-        with _bar(total, " rows", "learning", progress, work.rows) as bar:
+        bar = _bar(total, " rows", "learning", progress, work.rows)
+        with bar, _stray_index_told(stream):
             _learn(work, stream, n, total, checkpoint, every, classes, bar)
     vars(model).clear()
     vars(model).update(vars(work.learner))
     return model
+
+
+@contextmanager
+def _stray_index_told(stream) -> Iterator[None]:
+    try:
+        yield
+    except MemoryError as error:
+        raise MemoryError(
+            f"{stream.name}: {error}: it has {stream.n_features:,} features, as many as its "
+            "largest index says (or n_features (--n-features)); a single stray index makes them "
+            "so many"
+        ) from error
 
 
 def _rows_to_show(stream) -> int:
@@ -221,7 +253,7 @@ def _begun(model, stream, path, classes) -> Checkpoint:
     identity = stream.identity()
     if not os.path.exists(path):
         return Checkpoint(clone(model), identity)
-    work = read(Checkpoint, path)
+    work = read_checkpoint(path, model)
     work.refuse_other(path, model, identity, classes)
     return work
 

@@ -41,6 +41,8 @@ MANY = 100
 # What is compared, after reading a file, with an object that has just begun to learn.
 _CHECKED = {"_state", "_online", "_warned", "n_samples_seen_"}
 
+_NUMBERINGS = ("from 1", "from 0", "hashed")
+
 
 class Selector(Saved, SelectorMixin, BaseEstimator):
     """What all selectors of features share: parameters, and data that are checked on the way in.
@@ -59,6 +61,9 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
     sparse_form: ClassVar[str] = "csr"
     # Whether it learns from targets; else they are not read.
     supervised: ClassVar[bool] = True
+
+    # How a text that it learned from has its columns (`Stream.numbering`), if who read it said so.
+    _numbering: str | None = None
 
     def _start(self, n_features: int) -> None:
         """Forget all data."""
@@ -117,6 +122,7 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
     def _begin_anew(self, n_features: int) -> None:
         kinds = [vars(kind).get("frozen", ()) for kind in type(self).__mro__]
         self._frozen = {name: getattr(self, name) for names in kinds for name in names}
+        vars(self).pop("_numbering", None)  # of data that are forgotten now
         self._start(n_features)
 
     def _refuse_changes(self) -> None:
@@ -134,6 +140,8 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
         names = parts.get("feature_names_in_")
         if type(p) is not int or p < 0 or (names is not None and np.shape(names) != (p,)):
             raise ValueError(f"it has {p} features, and names of the shape {np.shape(names)}")
+        if self._numbering not in (None, *_NUMBERINGS):
+            raise ValueError(f"it has columns {self._numbering!r}, not {', '.join(_NUMBERINGS)}")
         if is_classifier(self) and "classes_" in parts:
             several, shape = get_tags(self).classifier_tags.multi_class, np.shape(self.classes_)
             if shape != (2,) and not (several and len(shape) == 1 and shape[0] > 2):
