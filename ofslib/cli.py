@@ -126,9 +126,8 @@ def _opened(args, **own):
 def _once(args, **own):
     """The blocks of a file that is read once; without a known width any index is allowed."""
     stream = _opened(args, cache=False, **own)
-    if stream.n_columns is None:
-        stream = _opened(args, cache=False, **own | {"n_features": _ANY_WIDTH})
-    return stream
+    wide = own | {"n_features": _ANY_WIDTH}
+    return stream if stream.n_columns else _opened(args, cache=False, **wide)
 
 
 def _refuse_places(args, *options: str) -> None:
@@ -241,16 +240,13 @@ def _numbered_as(model, args):
         return stream
     if learned != stream.numbering:
         if option := "--hashed" * args.hashed or "--zero-based" * args.zero_based:
-            how = "numbered " * (learned != "hashed") + learned
-            raise _Misused(
-                f"{option}: {args.model} learned from columns {how}: give a file of such"
-            )
+            how = "numbered " * (learned != "hashed") + f"{learned}: give a file of such"
+            raise _Misused(f"{option}: {args.model} learned from columns {how}")
         own = width | {"hashed": True} if learned == "hashed" else {"zero_based": True}
         stream = _once(args, **own)
     if learned == "hashed" and stream.n_columns != p:
-        raise _Misused(
-            f"--n-features {args.n_features}: {args.model} learned from names hashed to {p} columns"
-        )
+        said = f"{args.model} learned from names hashed to {p} columns"
+        raise _Misused(f"--n-features {args.n_features}: {said}")
     return stream
 
 
@@ -291,8 +287,7 @@ def predict(args) -> Report:
                 writer.writerows(zip(*columns, strict=True))
             n += len(y)
             scores.add(y, said, margins)
-    found = scores.found()
-    seconds = time.monotonic() - began
+    found, seconds = scores.found(), time.monotonic() - began
     data = {"file": args.file, "rows": n, "estimator": name, "seconds": seconds}
     data |= {"unknown_values": unknown, "out": args.out, **found}
     lines = [f"{args.file}: {n:,} rows, {duration(seconds)}"]

@@ -573,7 +573,9 @@ def table(text, said, name="bad.csv", error=ValueError, **options):
         table(",a,y\n0,2,3\n", r"column 1 has the name ''.*index=False"),
         table("y\n2\n", r"expected features beside the labels"),
         table("a;y\n2;3\n", r"its first line has no ',' but ';': write it with commas or tabs"),
-        table("1,2\n2,3\n", r"first line holds numbers only: .*header=False", label=0),
+        table(
+            "1,2\n2,3\n", r"first line holds numbers only: .*header=False \(--no-header\)", label=0
+        ),
         table(
             "a,y\n1,2\n",
             r"label \(--label\): say which column holds the labels.*'a', 'y'",
@@ -597,7 +599,7 @@ def table(text, said, name="bad.csv", error=ValueError, **options):
             n_features=7,
         ),
         table("a,y\n1,2\n", r"format \(--format\): expected one of libsvm, .*'xls'", format="xls"),
-        table("a\ty\n2\t3\n", r"no ',' but '.t': give format='tsv'"),
+        table("a\ty\n2\t3\n", r"no ',' but '.t': give format='tsv' \(--format tsv\)"),
         table("a,y\n1,\xff\n", r"bad\.csv: expected UTF-8"),
         table("no gzip", r"expected a whole file", "bad.csv.gz", CorruptFile),
         table("no parquet", r"expected a whole file of the format", "bad.parquet", CorruptFile),
@@ -762,6 +764,12 @@ def test_hints_name_no_option_that_was_given():
     Path("a.vw").write_text("1 |f 3:inf\n")
     with pytest.raises(ValueError, match=r"'3:inf' is not `index:value` with finite numbers\. The"):
         list(open_stream("a.vw", hashed=True, n_features=8))
+    for text, word in (("1 |f a:inf\n", "a:inf"), ("1 |f|g a:2\n", r"\|f\|g")):
+        Path("a.vw").write_text(text)
+        with pytest.raises(
+            ValueError, match=f"'{word}' is not `index:value` with .*numbers\\. The"
+        ):
+            list(open_stream("a.vw", hashed=True, n_features=8))
 
 
 def test_a_pipe_is_refused_with_the_reason():

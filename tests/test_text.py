@@ -124,7 +124,7 @@ WRONG = {
     b"1 qid:3 1:2\n": (1, "names a query of a ranking, which is not read"),
     b"1 1:2\n\n# c\n1 2:3 2:4\n": (4, "a feature index occurs twice"),
     b"1 9:1 2:3 9:4\n": (1, "a feature index occurs twice"),
-    b"1 9223372036854775809:1\n": (1, "is not a whole number from 1 to 2147483647"),
+    b"1 9223372036854775809:1\n": (1, "is not a whole number from 1 to 2147483647. The line"),
     b"1 1:2\n2 |f 1:2\n": (2, "'|f' is not `index:value`"),
     b"17:1.5 2:1\n": (1, "the row has no label: write one in front, 0 if"),
     b"|f 1:2\n": (1, "the row has no label: write one in front"),
@@ -168,6 +168,13 @@ def test_what_single_precision_cannot_hold_is_an_error(tmp_path):
     with pytest.raises(ValueError, match=r"line 2: .*finite number of float32 \(at most 3\.4e\+38"):
         list(datasets.open_stream(path, dtype=np.float32))
     assert read(path)[0].max() == 1e39
+
+
+def test_a_block_of_too_many_entries_says_how_to_read_fewer():
+    empty = np.empty(0)
+    piece = text_module.Piece(empty, empty, np.array([0, 2**31 - 1], np.int32), np.ones(1))
+    with pytest.raises(ValueError, match=r"fewer rows at once by block_rows \(--block-rows\)"):
+        text_module.joined([piece, piece])
 
 
 def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
