@@ -860,7 +860,11 @@ def test_papers_knows_a_method_that_stands_beside_the_snakefile(ofs, folder, mon
         ("select words.csv --label y -k 1 --task regression", 1, "y must be numbers"),
         ("select rows.svm -k 5 --every -1", 1, "ofslib: --every: expected at least 0 seconds"),
         ("select rows.svm -k 5 --passes 2 --n-features 7", 1, "expected --n-features of at least"),
-        ("select nothing --registry none.csv -k 5", 1, "none.csv: no table of data sets; give its"),
+        (
+            "select nothing --registry none.csv -k 5",
+            1,
+            "none.csv: no table of data sets; give its path by --registry",
+        ),
         ("select semicolons.csv --label y -k 1", 1, "has no ',' but ';'"),
         (
             "predict words.csv --model names.npz",
