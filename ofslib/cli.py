@@ -164,7 +164,6 @@ def select(args) -> Report:
     seconds = time.monotonic() - began
     labels, head, chosen = _chosen(model, int(not (args.zero_based or args.hashed)))
     if args.model:
-        model._numbering = stream.numbering
         model.save(args.model)
     if args.out:
         with csv_table(args.out, "feature", *head) as writer:

@@ -506,6 +506,11 @@ def test_predict_counts_columns_as_the_model_learned_them(ofs):
     ofs("select rows.svm -k 5 --model one.npz")
     expected = ofs("predict rows.svm --model one.npz")[1]
     assert ofs("predict zero.svm --model zero.npz")[1] == expected
+    in_python = ofslib.fit_stream(
+        ofslib.SFSAClassifier(k=5), open_stream("zero.svm", zero_based=True)
+    )
+    in_python.save("python.npz")
+    assert ofs("predict zero.svm --model python.npz")[1] == expected
     assert ofs("predict zero.svm --model zero.npz --zero-based")[1] == expected
     ofs("select rows.svm -k 5 --hashed --n-features 512 --no-cache --model hashed.npz")
     hashed = ofs("predict rows.svm --model hashed.npz --hashed")[1]

@@ -160,6 +160,8 @@ def fit_stream(
             _learn(work, stream, n, total, checkpoint, every, classes, bar)
     vars(model).clear()
     vars(model).update(vars(work.learner))
+    if numbering := getattr(stream, "numbering", None):
+        model._numbering = numbering
     return model
 
 
