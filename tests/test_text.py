@@ -226,6 +226,29 @@ def test_texts_that_are_packed(tmp_path, end, pack):
         list(datasets.open_stream(path, cache=False))
 
 
+@pytest.mark.parametrize(
+    "pack, said",
+    [
+        (gzip.compress, "gzip: give it the ending .gz"),
+        (bz2.compress, "bzip2: give it the ending .bz2"),
+        (lzma.compress, "xz: give it the ending .xz"),
+        (zstd.compress, "zstd: give it the ending .zst"),
+        (lambda text: text.decode().encode("utf-16"), "UTF-16: save it in UTF-8"),
+    ],
+)
+@pytest.mark.parametrize("name", ["rows.svm", "rows.csv"])
+def test_what_is_no_text_by_its_first_bytes_is_named(tmp_path, name, pack, said):
+    """A word that begins as one of them is a word."""
+    content, own = b"1 1:2\n-1 2:3\n", {}
+    if name == "rows.csv":
+        content, own = b"PAR1,BZhou\n1,2\n0,3\n", {"label": "PAR1"}
+    (tmp_path / name).write_bytes(pack(content))
+    with pytest.raises(ValueError, match=rf"{name}: by its first bytes it is .*{said}"):
+        datasets.open_stream(tmp_path / name, **own)
+    (tmp_path / name).write_bytes(content)
+    assert sum(len(y) for _, y in datasets.open_stream(tmp_path / name, **own)) == 2
+
+
 STREAMS = [("bz2", bz2.compress), ("xz", lzma.compress), ("gz", gzip.compress)]
 DAMAGED = {  # what follows the first stream -> that, damaged
     "its first bit": lambda more: bytes([more[0] ^ 1]) + more[1:],

@@ -11,17 +11,41 @@ from importlib import import_module
 from pathlib import Path
 
 _AT_ONCE = 1 << 16  # bytes of a compressed file
+# How files begin that are no text, and what to do about it. Words of a text never begin so.
+_RENAMED, _SAVED = "give it the ending {}", "save it in UTF-8"
+_NO_TEXT = {
+    b"\x1f\x8b": ("compressed by gzip", _RENAMED.format(".gz")),
+    b"BZh91AY&SY": ("compressed by bzip2", _RENAMED.format(".bz2")),
+    b"\xfd7zXZ\x00": ("compressed by xz", _RENAMED.format(".xz")),
+    b"\x28\xb5\x2f\xfd": ("compressed by zstd", _RENAMED.format(".zst")),
+    b"PK\x03\x04": ("a zip archive or a spreadsheet", "unpack it, or save it as a text"),
+    b"PAR1\x15": ("a table in Parquet", _RENAMED.format(".parquet")),
+    b"\xff\xfe": ("a text in UTF-16", _SAVED),
+    b"\xfe\xff": ("a text in UTF-16", _SAVED),
+}
 
 
 def open_text(path, packed=None):
     """Open a text for reading bytes, unpacked if it is compressed.
 
     `packed` is the file of this path, if it is open already; it is then left open.
+
+    Raises
+    ------
+    ValueError
+        If by its ending it is no compressed file, and by its first bytes it is no text.
     """
     openers = {".gz": gzip.open, ".bz2": _open_bz2, ".xz": _open_xz, ".zst": _open_zst}
     if opener := openers.get(Path(path).suffix.lower()):
         return opener(packed or path, "rb")
-    return nullcontext(packed) if packed else open(path, "rb")
+    plain = packed or open(path, "rb")
+    begin = plain.peek(16)
+    for first, (found, remedy) in _NO_TEXT.items():
+        if begin.startswith(first):
+            if plain is not packed:
+                plain.close()
+            raise ValueError(f"{path}: by its first bytes it is {found}: {remedy}")
+    return nullcontext(packed) if packed else plain
 
 
 def unreadable() -> tuple:
