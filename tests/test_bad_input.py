@@ -496,7 +496,7 @@ READERS = [
     (read(b"1,2,3\n"), f"{LINE}the label '1,2,3'"),
     (read(b"1 1::2\n"), f"{LINE}'1::2'"),
     (read(bytes(range(1, 256))), f"{LINE}the label"),
-    (read("1 1:2\n".encode("utf-16")), f"{LINE}the label"),
+    (read("1 1:2\n".encode("utf-16")), r"bad\.svm: .*UTF-16: save it in UTF-8"),
     (read(b"1 2.0 |f 1:2\n"), f"{LINE}'2.0'"),
     (read(b"1 |f 1:2 |g 2:3\n"), rf"{LINE}'\|g'"),
     (

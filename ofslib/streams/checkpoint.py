@@ -159,10 +159,14 @@ def fit_stream(
         with bar, _stray_index_told(stream):
             _learn(work, stream, n, total, checkpoint, every, classes, bar)
     vars(model).clear()
-    vars(model).update(vars(work.learner))
-    if numbering := getattr(stream, "numbering", None):
-        model._numbering = numbering
+    vars(model).update(vars(work.learner), **_numbering(stream))
     return model
+
+
+def _numbering(stream) -> dict[str, str]:
+    """What a model keeps of it: not every stream knows."""
+    known = getattr(stream, "numbering", None)
+    return {"_numbering": known} if known else {}
 
 
 @contextmanager
