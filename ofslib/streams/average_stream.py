@@ -277,8 +277,11 @@ class AverageSelector(AverageStream):
         support = np.flatnonzero(coef)
         w, S = coef[support], standard.S_xx[np.ix_(support, support)]
         variance = standard.S_yy - 2 * w @ standard.S_xy[support] + w @ S @ w
-        # What rounding leaves of a perfect fit has no logarithm.
-        least = np.finfo(standard.S_xx.dtype).eps * standard.S_yy
+        # What rounding leaves of a perfect fit, up to 1.4 times the precision of the terms and as
+        # likely below zero, tells nothing of models: its logarithm let features of noise in.
+        terms = standard.S_yy + 2 * abs(w) @ abs(standard.S_xy[support]) + abs(w) @ abs(S) @ abs(w)
+        of_moments = np.finfo(standard.S_xx.dtype).eps * standard.S_yy
+        least = max(of_moments, 4 * np.finfo(float).eps * terms)
         m, p = len(support), len(coef)
         price = 2.0 * m if self.k == "aic" else np.log(weight) * m
         if self.k == "ebic":
