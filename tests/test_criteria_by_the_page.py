@@ -106,7 +106,7 @@ def test_a_criterion_takes_the_least_value_of_the_models_of_all_sizes(name, refi
                 chooses = own if given is None else own | {"refit": refit}
                 model = kind(k=rule, max_k=max_k, **chooses).fit_averages(averages)
                 tol = 1e-8 * np.abs(expected).max()
-                assert_allclose(model.coef_, expected, atol=tol)
+                assert_allclose(model.coef_, expected, rtol=0, atol=tol)
 
 
 def test_of_nested_features_without_correlation_the_size_is_known_beforehand():
@@ -167,7 +167,7 @@ def test_weights_blocks_parts_and_labels_choose_as_the_rows_do(rule, name):
             parts = RunningAverages(8).update(X[more[:70]], y[more[:70]])
             parts = parts + RunningAverages(8).update(X[more[70:]], y[more[70:]])
             one = getattr(ofslib, name + "Regressor")(k=rule).fit_averages(parts)
-            assert_allclose(model.coef_[c], one.coef_, atol=1e-7 * np.abs(one.coef_).max())
+            assert_allclose(model.coef_[c], one.coef_, rtol=0, atol=1e-7 * np.abs(one.coef_).max())
             if name == "OLSth":
                 coef = fitted(X[more], y[more], np.ones(len(more)), one.support_, True)
-                assert_allclose(one.coef_, coef, atol=1e-9 * np.abs(coef).max())
+                assert_allclose(one.coef_, coef, rtol=0, atol=1e-9 * np.abs(coef).max())

@@ -120,8 +120,8 @@ def test_all_classes_have_the_features_of_the_largest_norms(kind, descends, cent
         assert_array_equal(model.support_, features)
         size = np.abs(X).max(axis=0)
         tol = 1e-8 * max(1, np.abs(coef * size).max())
-        assert_allclose(model.coef_ * size, coef * size, atol=tol)
-        assert_allclose(model.intercept_, intercept, atol=tol)
+        assert_allclose(model.coef_ * size, coef * size, rtol=0, atol=tol)
+        assert_allclose(model.intercept_, intercept, rtol=0, atol=tol)
 
 
 def test_a_class_without_rows_has_the_intercept_minus_one_until_they_come():
@@ -130,7 +130,7 @@ def test_a_class_without_rows_has_the_intercept_minus_one_until_they_come():
     first = labels != 1
     model = OLSthClassifier(k=2, multiclass="joint")
     model.partial_fit(X[first], labels[first], np.arange(classes))
-    assert_allclose(model.coef_[1], 0, atol=1e-12)
+    assert_allclose(model.coef_[1], 0, rtol=0, atol=1e-12)
     assert_allclose(model.intercept_[1], -1)
     assert 1 not in model.predict(X)
     model.partial_fit(X[~first], labels[~first])
@@ -138,4 +138,4 @@ def test_a_class_without_rows_has_the_intercept_minus_one_until_they_come():
     T = np.where(labels[order, None] == np.arange(classes), 1.0, -1.0)
     features, coef, _ = reference(X[order], T, np.ones(len(X)), 2, True)
     assert_array_equal(model.support_, features)
-    assert_allclose(model.coef_, coef, atol=1e-9 * np.abs(coef).max())
+    assert_allclose(model.coef_, coef, rtol=0, atol=1e-9 * np.abs(coef).max())
