@@ -142,7 +142,7 @@ def test_ridge_scores_and_those_kept(kind):
         assert len(kept) == k  # of zero columns so many as k needs [code]
         assert (scores[kept] > 1e-12).sum() == min(k, (scores > 1e-12).sum())
         if not model.sample:
-            assert_allclose(scores[kept].sum(), np.sort(scores)[::-1][:k].sum(), atol=1e-9)
+            assert_allclose(scores[kept].sum(), np.sort(scores)[::-1][:k].sum(), rtol=0, atol=1e-9)
 
 
 def test_ridge_scores_are_drawn_in_proportion_without_replacement():
@@ -155,7 +155,7 @@ def test_ridge_scores_are_drawn_in_proportion_without_replacement():
         RidgeLeverageSelector(k=2, ridge=5.0, random_state=s).fit(X).get_support()
         for s in range(800)
     )
-    assert_allclose(drawn / 800, chance, atol=3.5 * 0.5 / np.sqrt(800))
+    assert_allclose(drawn / 800, chance, rtol=0, atol=3.5 * 0.5 / np.sqrt(800))
 
 
 def laplacian_scores(X, n_neighbors, bandwidth):
@@ -184,7 +184,7 @@ def test_laplacian_scores(kind, bandwidth):
         X[:, 0] = rng.standard_normal(n)  # no two rows are equal
         model = LaplacianScoreSelector(k=int(rng.integers(1, p + 1)), n_neighbors=near)
         model.set_params(bandwidth=bandwidth).fit(sp.csr_array(X) if seed % 2 else X)
-        assert_allclose(model.scores_, laplacian_scores(X, near, bandwidth), atol=1e-11)
+        assert_allclose(model.scores_, laplacian_scores(X, near, bandwidth), rtol=0, atol=1e-11)
         kept = np.sort(np.argsort(-model.scores_, kind="stable")[: model.k])
         assert_array_equal(model.get_support(indices=True), kept)
 
@@ -204,14 +204,16 @@ def test_each_feature_is_in_one_sum_and_all_sets_are_equally_likely():
         model = SparseEmbedding(k=k, random_state=seed).fit(X)
         R = model.components_.toarray()
         assert R.shape == (k, p) and (np.abs(R).sum(axis=0) == 1).all()
-        assert_allclose(model.transform(sp.csr_array(X) if seed % 2 else X), X @ R.T, atol=1e-12)
+        assert_allclose(
+            model.transform(sp.csr_array(X) if seed % 2 else X), X @ R.T, rtol=0, atol=1e-12
+        )
         R = SparseEmbedding(k=3, random_state=seed).fit(np.zeros((1, 6))).components_.toarray()
         sums += np.column_stack([(R == 1).sum(axis=1), (R == -1).sum(axis=1)])
         chosen = UniformSelector(k=2, random_state=seed).fit(np.zeros((2, 4))).get_support()
         sets[tuple(chosen)] = sets.get(tuple(chosen), 0) + 1
-    assert_allclose(sums, 300, atol=3.5 * np.sqrt(300))
+    assert_allclose(sums, 300, rtol=0, atol=3.5 * np.sqrt(300))
     assert len(sets) == 6
-    assert_allclose(list(sets.values()), 50, atol=3.5 * np.sqrt(50))
+    assert_allclose(list(sets.values()), 50, rtol=0, atol=3.5 * np.sqrt(50))
 
 
 # -------------------------------------------------- alpha-investing
