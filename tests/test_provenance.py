@@ -9,6 +9,7 @@ import pytest
 
 from ofslib.reproduction import provenance
 
+COMMITTED = Path(__file__).parents[1] / "figures"
 FILE, STAMP = "figures/PROVENANCE.json", "results/standard/one.drawn"
 FIGURES = ["figures/one.csv", "figures/one.svg"]
 FACTS = {"scale": "standard", "commit": "c", "with": {}, "missing": {}}
@@ -17,6 +18,15 @@ CONTENTS = {
     "one.svg": hashlib.sha256(b"b").hexdigest(),
 }
 OLD, DRAWN, NEW = (f"2026-01-0{day}T00:00:00+00:00" for day in (1, 2, 3))
+
+
+def test_the_committed_figures_are_those_that_were_recorded():
+    """What rewrote one of them later, or drew it elsewhere, has to have it drawn again."""
+    found = provenance.read(COMMITTED / "PROVENANCE.json")
+    recorded = {name: known for facts in found.values() for name, known in facts["figures"].items()}
+    there = {name: hashlib.sha256((COMMITTED / name).read_bytes()).hexdigest() for name in recorded}
+    assert len(recorded) > 150
+    assert {name for name in recorded if recorded[name] != there[name]} == set()
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import io
 import itertools
 import json
 import lzma
@@ -9,11 +10,13 @@ import os
 import struct
 import subprocess
 import sys
+import zipfile
 import zlib
 from pathlib import Path
 
 import fuzz_text
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from backports import zstd
@@ -226,6 +229,18 @@ def test_texts_that_are_packed(tmp_path, end, pack):
         list(datasets.open_stream(path, cache=False))
 
 
+def zipped(text):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("rows.svm", text)
+    return file.getvalue()
+
+
+def in_parquet(_text):
+    pytest.importorskip("pyarrow")
+    return pd.DataFrame({"a": [1.0, 2.0]}).to_parquet()
+
+
 @pytest.mark.parametrize(
     "pack, said",
     [
@@ -234,6 +249,9 @@ def test_texts_that_are_packed(tmp_path, end, pack):
         (lzma.compress, "xz: give it the ending .xz"),
         (zstd.compress, "zstd: give it the ending .zst"),
         (lambda text: text.decode().encode("utf-16"), "UTF-16: save it in UTF-8"),
+        (lambda text: b"\xfe\xff" + text.decode().encode("utf-16-be"), "UTF-16: save it"),
+        (zipped, "a zip archive or a spreadsheet: unpack it, or save it as a"),
+        (in_parquet, "a table in Parquet: give it the ending .parquet"),
     ],
 )
 @pytest.mark.parametrize("name", ["rows.svm", "rows.csv"])
