@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ofslib.reproduction import claims
+from ofslib.reproduction import claims, tables
 
 NAN = float("nan")
 
@@ -302,3 +302,14 @@ def test_growth_is_an_exponent_in_n():
     assert table["paper"].round(2).tolist() == [0.0, 1.0, 0.0, 1.0]
     assert table["note"].tolist() == ["why", "why", "", ""]
     assert len(claims.claim_times(TIMES, [])) == 0
+
+
+def test_a_table_says_the_same_of_times_once_it_is_saved(tmp_path):
+    """To the last digit, so that what is judged anew is the file that was drawn."""
+    draw = np.random.default_rng(0)
+    times = TIMES.assign(median=TIMES["median"] * draw.uniform(0.9, 1.1, len(TIMES)))
+    said = [{"says": "so it is", "fast": "A", "than": ["B", "C"]}]
+    tables.save_csv(times, str(tmp_path / "times"))
+    saved = pd.read_csv(tmp_path / "times.csv")
+    drawn, judged = (claims.claim_times(table, said) for table in (times, saved))
+    pd.testing.assert_frame_equal(drawn, judged, check_exact=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from ofslib.reproduction.tables import spread, times_as_fast
+from ofslib.reproduction.tables import as_saved, spread, times_as_fast
 
 WORDS = ("holds", "fails", "unresolved")
 REPRODUCED = ("reproduced", "not reproduced", "unresolved")
@@ -315,6 +315,7 @@ def claim_times(times: pd.DataFrame, claims: Sequence[dict[str, Any]]) -> pd.Dat
     axes = [c for c in times.columns[: times.columns.get_loc("method")] if c != "reading"]
     # Where nothing was timed, as at a small scale, they are no numbers.
     times = times.astype(dict.fromkeys(["median", "se", "replicates", "paper"], float))
+    times = as_saved(times)
     shares = times["se"] / times["median"] * np.sqrt(times["replicates"])
     error = np.sqrt((shares**2).mean() / times["replicates"])
     times = times.assign(log=np.log(times["median"]), error=error)

@@ -77,10 +77,7 @@ def cells(work: project.Project, name: str, table: pd.DataFrame) -> dict[str, pd
     """The `tables.blocks` of an entry, data sets by their titles."""
     printed = work.published(name)
     printed = None if printed is None else str(work.root / printed)
-    # As the CSV file has them, so that a table made from it is the same.
-    floats = table.select_dtypes("float")
-    table = table.assign(**floats.map("{:.10g}".format).astype(float))
-    blocks = tables.blocks(table, work.entries[name].spec["source"], printed)
+    blocks = tables.blocks(tables.as_saved(table), work.entries[name].spec["source"], printed)
     titles = registry(work.root / "config/datasets.csv")["title"].to_dict()
     return {caption: _titled(wide, titles) for caption, wide in blocks.items()}
 

@@ -88,6 +88,12 @@ def save_csv(table: pd.DataFrame, stem: str) -> None:
     write_whole(stem + ".csv", table.to_csv(index=False, float_format="%.10g"))
 
 
+def as_saved(table: pd.DataFrame) -> pd.DataFrame:
+    """The table as `save_csv` has it: what is made of either is then the same to the last digit."""
+    floats = table.select_dtypes("float")
+    return table.assign(**floats.map("{:.10g}".format).astype(float))
+
+
 # -------------------------------------------------- over the replicates
 
 
