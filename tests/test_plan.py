@@ -269,6 +269,18 @@ def test_learning_times_of_results_and_else_of_figures_tell_of_single_methods(pl
     }
 
 
+def test_each_result_is_expected_to_take_what_the_plan_counts(place):
+    assert plan.expected(project.load()) == {}, "nothing was measured"
+    small_project.make_all("paper")
+    work = project.load()
+    rows, _, _ = plan.plan(work)
+    told = plan.expected(work)
+    assert told.keys() == {file for file, _ in archive.results(work)}
+    assert min(told.values()) > 0
+    hours = sum(row["core_hours"] + row["without_data"] for row in rows)
+    assert sum(told.values()) / 3600 == pytest.approx(hours)
+
+
 def test_a_run_without_its_data_set_tells_nothing(place):
     small_project.make_all("paper")
     records.write({"name": "ecml18_dexter", "status": "not fetched", "reason": "r", "detail": ""})

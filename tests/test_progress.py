@@ -66,6 +66,17 @@ def test_a_step_that_was_never_made_takes_as_long_as_others_of_its_kind(file):
     assert Screen(file).log.begin(STEPS) == "3 steps, about 21 min"
 
 
+def test_where_nothing_was_made_the_plan_tells(file):
+    planned = [Step(1, "one.csv", "run", 0.5, 1200), Step(2, "two.csv", "run", 0.5, 60), STEPS[2]]
+    screen = Screen(file)
+    # A drawing takes at least as long as the shortest run: 600 + 30 + 60 s.
+    assert screen.log.begin(planned) == "3 steps, about 12 min"
+    # What was expected of the second stays, whatever the first took.
+    assert screen.step(1, 0, 10).startswith("[1 of 3, about 2 min left]")
+    file.write_text(json.dumps({"one.csv": 240.0, "x.svg": 10.0}))
+    assert Screen(file).log.begin(planned) == "3 steps, about 3 min", "what was made tells more"
+
+
 def test_a_damaged_file_of_durations_is_no_obstacle(file):
     file.write_text("{")
     assert Screen(file).log.begin(STEPS[:1]) == "1 step"

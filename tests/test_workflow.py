@@ -18,7 +18,7 @@ import pytest
 import yaml
 from checkout import MARKS, MIRROR, ROOT, Copy, is_product, is_record, record, whole_log
 
-from ofslib.reproduction import project, provenance, records
+from ofslib.reproduction import plan, project, provenance, records
 
 pytestmark = MARKS
 BESIDE = ROOT.parent / "shared" / "data"
@@ -143,6 +143,23 @@ def test_what_measures_by_the_clock_has_the_machine_alone(smoke):
     alone = {job for job, message in said.items() if message in names}
     assert len(alone) == len(names) > 0
     assert {said[job]: [said[other] for other in beside[job]] for job in alone if beside[job]} == {}
+
+
+def test_the_longest_runs_begin_first(smoke, untouched):
+    """So that many cores do not wait in the end for one of them."""
+    told = plan.expected(project.load(untouched.folder, scale="smoke"))
+    runs = {
+        f"{e}: run {s.name}": told[smoke.work.result(e, s.name).as_posix()]
+        for e, entry in smoke.work.entries.items()
+        for s in entry.to_run
+        if not (entry.spec["alone"] or s.dataset)  # others may have to wait
+    }
+    begun = re.findall(r"^Job \d+: (.*)", smoke.log, re.M)
+    order = [runs[name] for name in begun if name in runs]
+    assert len(order) >= len(runs) > 20 and max(order) > 3 * min(order)
+    at_once = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    for place, seconds in enumerate(order):
+        assert seconds >= max(order[place + at_once :], default=0), place
 
 
 def test_smoke_uses_the_real_data_that_can_be_had(smoke):

@@ -367,6 +367,15 @@ def plan(
     return [{"entry": name, **row} for name, row in rows.items()], known, single
 
 
+def expected(work: project.Project) -> dict[str, float]:
+    """Seconds that each file of results of a scale takes; none if nothing measured tells."""
+    known = measured(work)
+    if len(known) < 2:
+        return {}
+    rate = rates(known, times(work))
+    return {file: seconds(_work(work, setting), rate) for file, setting in archive.results(work)}
+
+
 def _new_row() -> dict[str, Any]:
     """An entry of which no run is counted yet."""
     numbers = dict.fromkeys(["runs", "here", "shipped", "memory_mb", "unknown"], 0)

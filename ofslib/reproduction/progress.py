@@ -26,6 +26,7 @@ class Step(NamedTuple):
     file: str  # what it makes
     rule: str
     share: float  # of the machine, while it goes on
+    expected: float | None = None  # seconds that the plan tells, if it was never made
 
 
 def about(seconds: float) -> str:
@@ -73,10 +74,12 @@ class ShortLog(logging.Formatter):
         return ", ".join([number, *self._left("about {}")])
 
     def _left(self, text: str) -> list[str]:
-        """About how long the steps take that remain; nothing if none was ever made or remains."""
-        if not self.took or self.done >= self.steps.keys():
+        """About how long the steps take that remain; nothing if none remains or nothing tells."""
+        planned = [step.expected for step in self.steps.values() if step.expected is not None]
+        if not (self.took or planned) or self.done >= self.steps.keys():
             return []
-        alike = {None: list(self.took.values())}  # by rule; None: all
+        # By rule; None: of a rule of which none was ever made, at least what a notebook takes.
+        alike = {None: [min(planned)] if planned else list(self.took.values())}
         for step in self.steps.values():
             if step.file in self.took:
                 alike.setdefault(step.rule, []).append(self.took[step.file])
@@ -84,6 +87,7 @@ class ShortLog(logging.Formatter):
         for step in self.steps.values():
             if step.number not in self.done:
                 usual = fmean(alike.get(step.rule, alike[None]))
+                usual = usual if step.expected is None else step.expected
                 begun, _ = self.begun.get(step.number, (self.clock(), ""))
                 expected = self.took.get(step.file, usual) - (self.clock() - begun)
                 seconds += step.share * max(expected, 0.0)

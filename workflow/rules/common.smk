@@ -6,7 +6,7 @@ import time
 from functools import cache
 from pathlib import Path
 
-from ofslib.reproduction import archive, machine, progress, provenance, records
+from ofslib.reproduction import archive, machine, plan, progress, provenance, records
 
 OWNER, LOCKS = Path(".snakemake/owner.json"), Path(".snakemake/locks")
 DURATIONS = Path(".snakemake/durations.json")
@@ -123,6 +123,22 @@ def run_memory(kind):
     return memory
 
 
+@cache
+def expected():
+    """Seconds that each result takes, where this process starts the jobs."""
+    starts = workflow.is_main_process and workflow.executor_plugin and not workflow.dryrun
+    return plan.expected(work) if starts else {}
+
+
+def run_priority(kind):
+    """The longest first: what begins last should not be what all others wait for."""
+
+    def priority(wildcards):
+        return expected().get(work.result(wildcards.entry, wildcards.setting, kind).as_posix(), 0)
+
+    return priority
+
+
 def run_minutes(wildcards):
     """A resource, not a parameter: what is made is not made again because the limit is another."""
     return work.time_limit_of(wildcards.entry)
@@ -190,7 +206,8 @@ def steps():
         if job.output:
             share = min(job.resources.get("slots", 1), cores) / cores
             number = workflow.dag.jobid(job)
-            yield progress.Step(number, str(job.output[0]), job.rule.name.partition("_")[0], share)
+            file, rule = str(job.output[0]), job.rule.name.partition("_")[0]
+            yield progress.Step(number, file, rule, share, expected().get(file))
 
 
 def closing():

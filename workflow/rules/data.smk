@@ -13,6 +13,8 @@ rule fetch:
         mode=work.real_data,
     conda:
         "../../environment.yml"
+    # Before all runs, as the longest of them may wait for it.
+    priority: 1_000_000
     resources:
         mem_mb=300,
         slots=1,

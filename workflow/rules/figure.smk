@@ -21,6 +21,8 @@ for entry in work.entries:
             "../../environment.yml"
         threads: 1
         retries: 1
+        # As soon as its results are there: what is longest is begun first of the runs alone.
+        priority: 100_000
         resources:
             mem_mb=700,
             runtime=work.time_limit_of(entry),

@@ -18,6 +18,7 @@ rule run:
         "../../environment.yml"
     threads: 1
     retries: 1
+    priority: run_priority("")
     resources:
         mem_mb=run_memory(""),
         runtime=run_minutes,
@@ -46,6 +47,7 @@ rule time:
         "../../environment.yml"
     threads: 1
     retries: 1
+    priority: run_priority("time")
     resources:
         mem_mb=run_memory("time"),
         runtime=run_minutes,
