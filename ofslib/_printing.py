@@ -11,6 +11,13 @@ from typing import Any
 
 from ofslib._files import whole_file
 
+SHOWN = 10  # features or labels in a summary
+
+
+def few(words: list[str]) -> str:
+    """The first of a list."""
+    return ", ".join(words[:SHOWN]) + " ..." * (len(words) > SHOWN)
+
 
 def memory_size(n_bytes: float) -> str:
     """A number of bytes."""

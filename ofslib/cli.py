@@ -14,11 +14,19 @@ from typing import Any, NamedTuple
 
 import ofslib
 from ofslib._files import refuse_places, shared_file
-from ofslib._printing import cell, csv_table, duration, memory_size, say, text_table, warnings_told
+from ofslib._printing import (
+    cell,
+    csv_table,
+    duration,
+    few,
+    memory_size,
+    say,
+    text_table,
+    warnings_told,
+)
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 _ANY_WIDTH = 2**31 - 1  # with it, no pass over the file looks for its largest index
-_SHOWN = 10  # features or labels in a summary
 
 
 class Report(NamedTuple):
@@ -175,16 +183,16 @@ def select(args) -> Report:
     data["selected"] = [dict(zip(["feature", *head], row, strict=True)) for row in chosen]
     data |= {"resumed_at": resumed, "seconds": seconds, "rows_per_second": speed}
     data |= {name: getattr(args, name) for name in ("out", "model", "checkpoint")}
-    largest = _few(
-        [f"{name} ({_few([f'{value:+.3g}' for value in values])})" for name, *values in chosen]
+    largest = few(
+        [f"{name} ({few([f'{value:+.3g}' for value in values])})" for name, *values in chosen]
     )
     intercepts = data["intercept"] if labels else [data["intercept"]]
     lines = [
         f"{args.file}: {stream.n_rows:,} rows of {stream.n_features:,} features",
         f"{type(model).__name__}: {len(chosen):,} feature{'s' * (len(chosen) != 1)} selected"
-        + f" for the labels {_few(labels)}" * bool(labels),
+        + f" for the labels {few(labels)}" * bool(labels),
         *([f"largest coefficients: {largest}"] if chosen else []),
-        f"intercept: {_few([f'{value:+.3g}' for value in intercepts])}",
+        f"intercept: {few([f'{value:+.3g}' for value in intercepts])}",
         f"{duration(seconds)}, {speed:,.0f} rows a second",
     ]
     if hasattr(model, "online_score_"):
@@ -196,10 +204,6 @@ def select(args) -> Report:
     if resumed:
         lines.append(f"went on from {args.checkpoint}, with {resumed:,} rows learned before")
     return Report(lines + _written(args.out, args.model), data)
-
-
-def _few(words: list[str]) -> str:
-    return ", ".join(words[:_SHOWN]) + " ..." * (len(words) > _SHOWN)
 
 
 def _wanted(args) -> tuple[str, dict[str, Any]]:
@@ -306,10 +310,13 @@ def inspect(args) -> Report:
     """What is in a file, how fast it is read, and what to learn from it would need."""
     import numpy as np
 
+    from ofslib._inspected import about_labels, labels_said, state_bytes
     from ofslib.streams.checkpoint import reading
+    from ofslib.streams.scales import scales
 
     stream = _once(args)
-    next(iter(stream), None)  # what reads it may have to be compiled or imported first
+    # What reads it may have to be compiled or imported first.
+    first = next((X for X, *_ in stream), None)
     began = time.monotonic()
     width = 0 if stream.n_columns == _ANY_WIDTH else stream.n_columns
     values, labels = 0, []
@@ -322,13 +329,13 @@ def inspect(args) -> Report:
     if not rows:
         raise ValueError(f"{args.file}: expected rows, got none")
     density = values / max(1, rows * width)
-    needs = {"sfsa_bytes": _state_bytes(width), "averages_bytes": 8 * width**2}
+    needs = {"sfsa_bytes": state_bytes(width), "averages_bytes": 8 * width**2}
     kept = _opened(args)  # as `select` opens it where rows are read again
     disk = f"{memory_size(12 * (values + rows))} for a cache of the parsed rows"
     if kept.cache_bytes:
         disk = f"{memory_size(kept.cache_bytes)} in the cache {kept.cache_path}"
     data = {"file": args.file, "rows": rows, "features": width, "values": values}
-    data |= {"density": density, **_about_labels(y)}
+    data |= {"density": density, **about_labels(y)}
     data["names"] = None if stream.feature_names is None else stream.feature_names.tolist()
     data |= {"seconds": seconds, "rows_per_second": rows / seconds, "bytes": size}
     data["needs"] = needs | {"cache_bytes": 12 * (values + rows)}
@@ -339,48 +346,17 @@ def inspect(args) -> Report:
         "rows": f"{rows:,}",
         "features": f"{width:,}",
         "values": f"{values:,}, {values / rows:.1f} a row, density {100 * density:.3g} %",
-        "labels": _labels_said(data, y),
+        "labels": labels_said(data, y),
         "reading": f"{duration(seconds)}: {rows / seconds:,.0f} rows a second{speed}",
         "memory": "{} for sfsa, {} for averages".format(*memory),
         "disk": disk,
     }
+    if found := scales(first, range(first.shape[0])):
+        data["scales"] = found._asdict()
+        pairs["scales"] = found.said(data["names"]) + found.unlike * ": standardise the features"
     if names := data["names"]:
-        pairs["names"] = _few(names)
+        pairs["names"] = few(names)
     return Report([f"{name:10}{text}" for name, text in pairs.items()], data)
-
-
-def _about_labels(y) -> dict[str, Any]:
-    """How often each occurs, and from where to where numbers go; None where that says nothing."""
-    import numpy as np
-
-    found = dict(zip(*np.unique(y, return_counts=True), strict=True))
-    without, words = y[0] != y[0], y.dtype.kind == "U"
-    counts = {cell(k): int(n) for k, n in found.items()} if len(found) <= 100 else None
-    if without:
-        return {"labels": None, "label_range": None}
-    return {"labels": counts, "label_range": None if words else [y.min(), y.max()]}
-
-
-def _labels_said(about, y) -> str:
-    if y[0] != y[0]:
-        return "none, unless --label says which column"
-    if about["labels"] and len(about["labels"]) <= _SHOWN:
-        return ", ".join(f"{k} ({100 * n / len(y):.1f} %)" for k, n in about["labels"].items())
-    if about["label_range"] is None:
-        return f"{len(set(y.tolist())):,} different words"
-    return f"numbers from {y.min():g} to {y.max():g}, mean {y.mean():g}: --task regression"
-
-
-def _state_bytes(width: int) -> int:
-    """Memory of what SFSA learns, twice: a block that is refused must leave no trace."""
-    import numpy as np
-
-    from ofslib import SFSAClassifier
-
-    def held(part) -> int:
-        return sum(map(held, part)) if isinstance(part, tuple) else np.asarray(part).nbytes
-
-    return 2 * held(SFSAClassifier()._new_state(1000)) * width // 1000
 
 
 # -------------------------------------------------- data sets and papers

@@ -707,6 +707,22 @@ def test_inspect_counts(ofs):
     assert "--task regression" in ofs("inspect y.svm")[1]
 
 
+def test_inspect_tells_of_a_feature_far_larger_than_the_others(ofs):
+    out = ofs("inspect rows.svm")[1]
+    assert "scales    values of feature" in out and "standardise" not in out
+    rows = "".join(f"{i % 2} 1:{i % 5} 2:1 3:{20260101 + i}\n" for i in range(100))
+    Path("dated.svm").write_text(rows)
+    said = "feature 2 (counted from 0) are about 2.03e+07 in size, those of half of the features "
+    said += "at most 1: standardise the features"
+    assert said in ofs("inspect dated.svm")[1]
+    data = json.loads(ofs("inspect dated.svm --json")[1])
+    assert data["scales"] == {"usual": 1.0, "largest": pytest.approx(20260150, 1e-6), "feature": 2}
+    Path("dated.csv").write_text("y,a,b,date\n" + "0,1,2,20260101\n1,2,1,20260102\n" * 20)
+    assert "feature 'date' are about" in ofs("inspect dated.csv --label y")[1]
+    err = ofs("select dated.csv --label y -k 1 --no-cache --quiet")[2]
+    assert "ofslib: warning: SFSAClassifier: values of feature 'date' are about 2.03e+07" in err
+
+
 @pytest.mark.parametrize(("count", "told"), [(100, False), (101, True)])
 def test_labels_that_are_many_numbers_are_told_and_not_listed(ofs, count, told):
     """They may be amounts; of the labels that are learned the first ten are shown."""

@@ -44,6 +44,7 @@ from ofslib.reproduction import experiment, tracking
 from ofslib.reproduction.methods import learn
 from ofslib.simulate import Changing, Drifting, Equicorrelated
 from ofslib.streams.row_stream import Sums, least_of_constants
+from ofslib.streams.scales import scales
 
 
 def correlated(n=1000, p=1000):
@@ -509,3 +510,75 @@ def test_a_tuning_all_points_of_which_diverge_is_no_choice_of_defaults():
     table = experiment.run(spec, data, progress=False)
     assert table["metric"].tolist() == ["RMSE", "selected"] and table["value"].isna().all()
     assert table["note"].str.startswith("tuning: all 2 points diverged").all()
+
+
+# -------------------------------------------------- features unlike the others; more of them
+
+
+def with_a_date(n=4000, p=60):
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((n, p))
+    y = np.where(X[:, :3].sum(axis=1) + rng.logistic(size=n) > 0, 1, -1)
+    X[:, 20] = 20260101 + rng.integers(0, 900, n)
+    return X, y
+
+
+FORMS = {
+    "array": np.asarray,
+    "by columns": np.asfortranarray,
+    "float32": lambda X: X.astype(np.float32),
+    "sparse": sp.csr_array,
+    "frame": lambda X: pd.DataFrame(X).rename(columns=lambda j: "date" if j == 20 else f"v{j}"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", [SFSAClassifier, BARDAClassifier, SIHTClassifier])
+@pytest.mark.filterwarnings("ignore:.*(predict|loss|label)")
+def test_a_feature_far_larger_than_the_others_is_named(form, kind):
+    X, y = with_a_date()
+    name = "'date'" if form == "frame" else r"20 \(counted from 0\)"
+    with pytest.warns(ConvergenceWarning, match=f"feature {name} are about 2.03e[+]07 .* standard"):
+        kind(k=3).fit(FORMS[form](X), y)
+    with pytest.warns(ConvergenceWarning, match=f"feature {name} are about 2.03e[+]07 .* standard"):
+        kind(k=3).partial_fit(FORMS[form](X[:50]), y[:50])
+
+
+def test_standardised_it_is_learned_and_nothing_is_said():
+    X, y = with_a_date()
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert SFSAClassifier(k=3).fit(X, y).support_.tolist() == [0, 1, 2]
+
+
+def test_sizes_of_features_are_those_of_their_values_that_are_not_zero():
+    """So that a rare word is as large as a frequent one."""
+    X = np.zeros((100, 5))
+    X[:, 0], X[3, 1], X[4:6, 2], X[7, 3] = 2.0, -3.0, (6.0, 8.0), 1e-3
+    for form in (np.asarray, sp.csr_array):
+        found = scales(form(X), np.arange(100))
+        # 2, 3, sqrt(50) and .001: half of four are at most 2
+        assert found.usual == pytest.approx(2.0) and found.feature == 2
+        assert found.largest == pytest.approx(np.sqrt(50.0)) and not found.unlike
+        assert scales(form(X), np.arange(4)).largest == pytest.approx(3.0), "of the rows asked for"
+        assert scales(form(X * 0), np.arange(100)) is None
+    X[:, 4] = 901.0  # the middle one of five is now 3
+    assert scales(X, np.arange(100)).unlike
+    X[:, 4] = 899.0
+    assert not scales(X, np.arange(100)).unlike
+
+
+@pytest.mark.parametrize("kind", [SFSAClassifier, SFSARegressor, SGDTClassifier, SGDTRegressor])
+def test_more_features_than_are_left_are_not_to_be_had(kind):
+    X, y = few(n=400, p=12)
+    own = {"learning_rate": 0.01} if kind in (SGDTClassifier, SGDTRegressor) else {}
+    model = kind(k=3, **own).fit(X, y).set_params(k=5)
+    with pytest.warns(ConvergenceWarning, match=r"k=5, but .* only 3 features left.*with k=3.*fit"):
+        model.partial_fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.set_params(k=2).partial_fit(X, y)
+        assert len(model.support_) == 2
+        early = kind(k=3, maturity=10**6, **own).partial_fit(X, y).set_params(k=5)
+        assert len(early.partial_fit(X, y).support_) == 5, "none was dropped yet"

@@ -600,6 +600,11 @@ class SFSA(Annealing):
         one = super()._new_state
         return one(n_features) if self.forget is None else new_relay(one, n_features)
 
+    def _left_for_good(self):
+        if self._forgets():
+            return super()._left_for_good()
+        return min(int(state.active.size[0]) for state in self._states)
+
     def rows_until_mature(self, n_rows: int | None) -> int | None:
         """The maturity of a stream of so many rows; None: of one whose end is not known."""
         if self.maturity is not None or n_rows is None:

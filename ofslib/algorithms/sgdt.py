@@ -165,6 +165,9 @@ class SGDT(MiniBatches):
         maturity = n_rows if self.maturity is None else self.maturity
         return super()._read_hyper(n_rows, maturity=batches(maturity, self.batch_size))
 
+    def _left_for_good(self):
+        return min(int(state.active.size[0]) for state in self._states)
+
     def _remedy(self):
         return "try 1 / the mean of |x|^2 as learning_rate (SFSA finds its steps itself)"
 

@@ -21,6 +21,7 @@ from ofslib.streams.parameters import (
     param,
     read_parameters,
 )
+from ofslib.streams.scales import warn_if_unlike
 from ofslib.streams.selector import (
     Classifier,
     LinearModel,
@@ -235,6 +236,10 @@ class RowStream(LinearModel):
         """Whether the order of the rows says which of them count."""
         return False
 
+    def _left_for_good(self) -> int:
+        """How many features may be selected from now on."""
+        return self.n_features_in_
+
     def _learn_all(self, block: Block) -> int:
         """Take in a block of all models; returns how many rows all have shown."""
         for state, own in zip(self._states, _of_each(block), strict=True):
@@ -312,6 +317,13 @@ class RowStream(LinearModel):
     def _learn_more(self, X, y) -> None:
         # It stays as it stands, for who predicts or saves meanwhile, and should rows be refused.
         learner, before = copy.copy(self), self._state
+        k = getattr(self, "_learned_with", {}).get("k", self.k)
+        if k != self.k and (left := self._left_for_good()) < min(self.k, self.n_features_in_):
+            warn(
+                f"k={self.k}, but {type(self).__name__} has only {left} features left, as it has "
+                f"learned with k={k}, and none comes back: to have more, begin anew by fit.",
+                ConvergenceWarning,
+            )
         learner._state, learner._online = copied(self, before), self._online.copy()
         learner._plan(self._n_rows_in_all)
         learner._learn_rows(X, y, np.arange(X.shape[0]))
@@ -325,6 +337,8 @@ class RowStream(LinearModel):
 
     def _learn_rows(self, X, y, order) -> None:
         for block in _blocks(X, one_vs_rest(y, self._n_models), order):
+            if not self.n_samples_seen_:
+                warn_if_unlike(self, block)
             done, n = self._learn_all(block), len(block.order)
             if done < n:
                 self._refuse(block.X, block.order[done])
