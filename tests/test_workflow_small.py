@@ -286,8 +286,18 @@ def test_a_data_set_of_ones_own_runs_nothing_else(tiny, story):
     try:
         with tiny.edited("config/datasets.csv", row + "\n"):
             assert tiny.planned(mirror=str(tiny.mirror)) == own | END
+            # Nothing is drawn that would replace what was made when the path was right.
+            done = tiny.run("figure_mine_figure", "--cores", "1", mirror=str(tiny.mirror))
+            assert done.code != 0 and "Traceback" not in done.said
+            assert f"there is no file {tiny.path('mine.csv')}: correct the path in" in done.said
+            assert not any(tiny.path(file).exists() for file in own)
+            done = tiny.run("resources/mine.json", "--cores", "1", real_data="none")
+            assert done.code == 0 and record(tiny, "mine")["status"] == "not fetched"
+            done = tiny.run("resources/mine.json", "--cores", "1", mirror=str(tiny.mirror))
+            assert done.code != 0 and "mine.csv: correct the path in" in done.said
     finally:
         entry.unlink()
+        tiny.path("resources/mine.json").unlink(missing_ok=True)
 
 
 def test_a_users_method_is_a_column_of_the_table(story):

@@ -37,6 +37,10 @@ class NotObtainable(Exception):
     """A file is in none of the places where it was looked for, or they do not answer."""
 
 
+class NoSuchFile(NotObtainable):
+    """A file of the user's own is not where the table of data sets says."""
+
+
 def fetch(
     name: str,
     folder: str | os.PathLike = "resources",
@@ -177,7 +181,7 @@ def remote_files(
 def _obtain(remote, target, timeout):
     damaged = ""
     if remote.own and not target.is_file():
-        raise NotObtainable(f"{remote.name}: there is no file {os.path.abspath(target)}")
+        raise NoSuchFile(f"{remote.name}: there is no file {os.path.abspath(target)}")
     if target.is_file():
         try:
             return remote.checksum and _verify(target, remote)

@@ -107,16 +107,20 @@ def _sha256(file: Path) -> str:
 def obtain(name: str, mode: str) -> dict[str, Any]:
     """Fetch a data set: its record, which may say why it could not be had.
 
-    With mode "require" an obstacle is an error; with "none" nothing is tried.
+    With mode "require" an obstacle is an error; with "none" nothing is tried. That a file of the
+    user's own is not where the table says is an error in any case: what was made of it stays.
     """
     # Slow to import, and not needed to plan a run.
     from ofslib import datasets
+    from ofslib.datasets.download import NoSuchFile
 
     if mode == "none":
         return {"name": name, "status": "not fetched", "reason": "real_data is none", "detail": ""}
     try:
         files = datasets.fetch(name, FOLDER, registry_path=TABLE)
     except (datasets.NotObtainable, datasets.CorruptFile) as error:
+        if isinstance(error, NoSuchFile):
+            raise NoSuchFile(f"{error}: correct the path in {TABLE}") from error
         if mode == "require":
             raise
         damaged = isinstance(error, datasets.CorruptFile)
@@ -139,7 +143,18 @@ def try_again(names: Iterable[str]) -> None:
     """
     before = missing(names)
     with ThreadPoolExecutor() as pool:
-        now = list(pool.map(obtain, [record["name"] for record in before], ["auto"] * len(before)))
+        now = list(pool.map(_tried, [record["name"] for record in before]))
     for old, new in zip(before, now, strict=True):
-        if (new["status"], new.get("reason")) != (old["status"], old["reason"]):
+        if new is None:
+            Path(path(old["name"])).unlink()  # so that the job says what is wrong
+        elif (new["status"], new.get("reason")) != (old["status"], old["reason"]):
             write(new)
+
+
+def _tried(name: str) -> dict[str, Any] | None:
+    from ofslib.datasets.download import NoSuchFile
+
+    try:
+        return obtain(name, "auto")
+    except NoSuchFile:
+        return None
