@@ -2,6 +2,7 @@
 
 import ast
 import shutil
+import zipfile
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import yaml
 from IPython.core.interactiveshell import InteractiveShell
 
 from ofslib import _files, datasets
-from ofslib.reproduction import experiment, project
+from ofslib.reproduction import archive, experiment, project
 
 ROOT = Path(__file__).parents[1]
 matplotlib.use("agg")
@@ -273,6 +274,37 @@ def test_a_notebook_without_results_says_in_one_line_what_makes_them(notebook, b
     shell.user_ns["problem"] = raised.value
     shell.run_cell("raise problem")
     assert capsys.readouterr().out.splitlines() == [line]
+
+
+@pytest.fixture
+def shipped(bare):
+    """The same with the results that come with the checkout, packed."""
+    Path("figures").mkdir()
+    shutil.copy(ROOT / archive.shipped(bare), "figures")
+    return bare
+
+
+def test_a_notebook_without_results_names_those_that_come_with_the_checkout(shipped):
+    with pytest.raises(project.NotMade, match=r"; or .* ofslib papers --unpack --scale paper$"):
+        show("images")
+    with pytest.raises(project.NotMade, match=r"figure_sfsa_table_4$"):  # of no data set of its
+        show("recovery_table", entry="sfsa_table_4")
+
+
+def test_a_notebook_shows_what_came_along_without_the_data_that_nobody_had(shipped):
+    with zipfile.ZipFile(archive.shipped(shipped)) as packed:
+        names = [name for name in packed.namelist() if name.startswith("os_")]
+        packed.extractall("results/paper", names)
+    known = show("images", entry="os_figure_4", scale="standard")
+    assert known["work"].scale == "paper" and len(known["fig"].axes) >= 3
+    assert "snakemake --cores 8 figure_os_figure_4" in known["missing"]["ecml18_gisette"]
+    assert set(known["summary"]["dataset"]) == {"mnist_idx"}
+    with pytest.raises(project.NotMade):
+        show("images", entry="os_figure_4", scale="paper", output="figures/os_figure_4")
+    # What needs no data is made where it is shown: without a part of its runs it is not.
+    Path("results/paper/os_figure_1/2000.csv").unlink()
+    with pytest.raises(project.NotMade):
+        show("substitution", entry="os_figure_1", scale="paper")
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import io
 import math
 import os
 import re
+import zipfile
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -239,6 +240,8 @@ def scales(root: str | os.PathLike = ".") -> list[str]:
 def made(entry: str, scale: str, output: str | None = None, **changes: Any) -> Project:
     """The project at a scale, or at the largest other one at which `entry` has its results.
 
+    Where it lacks those of some data sets only: without these.
+
     Parameters
     ----------
     entry, scale : str
@@ -259,8 +262,48 @@ def made(entry: str, scale: str, output: str | None = None, **changes: Any) -> P
     for work in (load(scale=other, **changes) for other in others):
         if work.inputs(entry) and not work.lacks(entry):
             return work
+        if rest := _without_data(work, entry):
+            return rest
+    if not output and (rest := _without_data(wanted, entry)):
+        return rest
     drawn = f"; {wanted.report} shows what is drawn" if os.path.exists(wanted.report) else ""
-    raise NotMade(f"{entry} has not been made at scale {scale}: {wanted.command(entry)}{drawn}")
+    shipped = [scale for scale in scales() if _comes_along(wanted.source(entry).name, scale)]
+    unpacked = "".join(
+        f"; or take what came along: ofslib papers --unpack --scale {scale}" for scale in shipped
+    )
+    raise NotMade(
+        f"{entry} has not been made at scale {scale}: {wanted.command(entry)}{unpacked}{drawn}"
+    )
+
+
+def _comes_along(entry: str, scale: str) -> bool:
+    """Whether the archive of results that comes with the checkout has some of an entry."""
+    try:
+        with zipfile.ZipFile(f"figures/results-{scale}.zip") as archive:
+            return any(name.startswith(f"{entry}/") for name in archive.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def _without_data(work: Project, entry: str) -> Project | None:
+    """The project without the data sets of which an entry has no result, if it has those of others.
+
+    The notebook then marks them as what cannot be had.
+    """
+    source, lacking = work.source(entry), {*work.lacks(entry)}
+    gaps = {axis: dict(values) for axis, values in source.spec["unavailable"].items()}
+    for kind, runs in {"": source.to_run, "time": source.timed}.items():
+        for run in runs:
+            if str(work.result(source.name, run.name, kind)) in lacking:
+                axes = {axis: at for axis, at in run.spec["axes"].items() if axis != "reading"}
+                if not run.dataset or len(axes) != 1:
+                    return None
+                [(axis, value)] = axes.items()
+                why = f"no result of it is here: {work.command(entry)}"
+                gaps.setdefault(axis, {})[value] = why
+    spec = source.spec | {"unavailable": gaps}
+    rest = replace(work, entries=work.entries | {source.name: replace(source, spec=spec)})
+    return rest if rest.inputs(entry) and not rest.lacks(entry) else None
 
 
 def _add_method(entries: dict[str, Entry], name: str, label: str, method: dict) -> None:
