@@ -1,4 +1,4 @@
-"""Sizes, durations, tables and warnings as the command line shows them."""
+"""Sizes, durations, labels, tables and warnings as the command line shows them."""
 
 import csv
 import io
@@ -105,3 +105,26 @@ def warnings_told() -> Iterator[list[str]]:
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = show
         yield told
+
+
+def about_labels(y) -> dict[str, Any]:
+    """How often each occurs, and from where to where numbers go; None where that says nothing."""
+    import numpy as np
+
+    found = dict(zip(*np.unique(y, return_counts=True), strict=True))
+    without, words = y[0] != y[0], y.dtype.kind == "U"
+    counts = {cell(k): int(n) for k, n in found.items()} if len(found) <= 100 else None
+    if without:
+        return {"labels": None, "label_range": None}
+    return {"labels": counts, "label_range": None if words else [y.min(), y.max()]}
+
+
+def labels_said(about, y) -> str:
+    """The same to a reader."""
+    if y[0] != y[0]:
+        return "none, unless --label says which column"
+    if about["labels"] and len(about["labels"]) <= SHOWN:
+        return ", ".join(f"{k} ({100 * n / len(y):.1f} %)" for k, n in about["labels"].items())
+    if about["label_range"] is None:
+        return f"{len(set(y.tolist())):,} different words"
+    return f"numbers from {y.min():g} to {y.max():g}, mean {y.mean():g}: --task regression"

@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 import ofslib
 from ofslib._files import refuse_places, shared_file
 from ofslib._printing import (
+    about_labels,
     cell,
     csv_table,
     duration,
     few,
+    labels_said,
     memory_size,
     say,
     text_table,
@@ -310,7 +312,6 @@ def inspect(args) -> Report:
     """What is in a file, how fast it is read, and what to learn from it would need."""
     import numpy as np
 
-    from ofslib._inspected import about_labels, labels_said, state_bytes
     from ofslib.streams.checkpoint import reading
     from ofslib.streams.scales import scales
 
@@ -329,7 +330,7 @@ def inspect(args) -> Report:
     if not rows:
         raise ValueError(f"{args.file}: expected rows, got none")
     density = values / max(1, rows * width)
-    needs = {"sfsa_bytes": state_bytes(width), "averages_bytes": 8 * width**2}
+    needs = {"sfsa_bytes": _state_bytes(width), "averages_bytes": 8 * width**2}
     kept = _opened(args)  # as `select` opens it where rows are read again
     disk = f"{memory_size(12 * (values + rows))} for a cache of the parsed rows"
     if kept.cache_bytes:
@@ -357,6 +358,18 @@ def inspect(args) -> Report:
     if names := data["names"]:
         pairs["names"] = few(names)
     return Report([f"{name:10}{text}" for name, text in pairs.items()], data)
+
+
+def _state_bytes(width: int) -> int:
+    """Memory of what SFSA learns, twice: a block that is refused must leave no trace."""
+    import numpy as np
+
+    from ofslib import SFSAClassifier
+
+    def held(part) -> int:
+        return sum(map(held, part)) if isinstance(part, tuple) else np.asarray(part).nbytes
+
+    return 2 * held(SFSAClassifier()._new_state(1000)) * width // 1000
 
 
 # -------------------------------------------------- data sets and papers

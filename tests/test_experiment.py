@@ -965,3 +965,18 @@ def test_vowpal_wabbit_predicts_by_the_weights_that_it_shows(name):
     text = "1 | " + " ".join(f"{j}:{value}" for j, value in enumerate(X[0].tolist()))
     margin = X[0] @ model._linear()[0]
     assert_allclose(model.workspace.predict(text), margin, rtol=1e-4)
+
+
+class Breaks:
+    """A method of a user with a fault."""
+
+    def partial_fit(self, X, y):
+        raise KeyError("width")
+
+
+def test_what_a_users_method_raises_names_it_and_its_class():
+    models = {("mine", None): Breaks()}
+    with pytest.raises(KeyError, match="width") as raised:
+        methods.guarded(models, ("mine", None), methods.show, np.zeros((2, 3)), np.zeros(2))
+    [note] = raised.value.__notes__
+    assert note.startswith(f"This is of {__name__}:Breaks, the method 'mine',")

@@ -115,6 +115,11 @@ def guarded(models: dict[Any, Any], key: Any, call: Callable, *arguments: Any) -
     except (FloatingPointError, NotFinite) as error:
         models[key] = Diverged(error)
         return None
+    except Exception as error:
+        kind, label = type(models[key]), key[0] if isinstance(key, tuple) else key
+        own = f", the method {label!r}," if isinstance(label, str) else ""
+        error.add_note(f"This is of {kind.__module__}:{kind.__qualname__}{own} as it learned.")
+        raise
 
 
 def learn(

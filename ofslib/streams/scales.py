@@ -23,6 +23,7 @@ class Scales(NamedTuple):
 
     @property
     def unlike(self) -> bool:
+        """Whether the largest is so much larger that no steps suit it and the others."""
         return _UNLIKE * self.usual < self.largest < np.inf
 
     def said(self, names=None) -> str:
