@@ -28,6 +28,7 @@ from ofslib._printing import (
 )
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+_CRITERIA = ("aic", "bic", "ebic")  # by which methods on averages choose how many features
 _ANY_WIDTH = 2**31 - 1  # with it, no pass over the file looks for its largest index
 
 
@@ -104,6 +105,9 @@ def _estimator(name: str, task: str, given: dict[str, Any]):
         only = f"has only the parameters {', '.join(able)}"
         lacks = "does not choose k features" if option == "-k" else only
         raise _Misused(f"{option}: {cls.__name__} {lacks}")
+    if given.get("k") in _CRITERIA and "max_k" not in able:
+        others = "olsth, ofsa, online-lasso and others that read averages choose by a criterion"
+        raise _Misused(f"-k {given['k']}: {cls.__name__} keeps a number of features; {others}")
     return cls(**given)
 
 
@@ -453,6 +457,13 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _size(text: str) -> int | str:
+    if text in _CRITERIA or re.fullmatch("0*[1-9][0-9]*", text):
+        return text if text in _CRITERIA else int(text)
+    allowed = f"a whole number from 1, or {', '.join(_CRITERIA)}"
+    raise argparse.ArgumentTypeError(f"expected {allowed}, got {text!r}")
+
+
 def _labels(text: str) -> list[Any]:
     labels = text.split(",")
     try:
@@ -521,7 +532,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _options_of_select(sub) -> None:
     add, how_many = sub.add_argument, sub.add_mutually_exclusive_group(required=True).add_argument
-    how_many("-k", type=_count, help="features to keep")
+    how_many(
+        "-k", type=_size, help="features to keep, or aic, bic, ebic: the method chooses how many"
+    )
     how_many("--fdr", type=float, metavar="Q", help="largest expected share of false ones")
     add("--method", help="see `ofslib methods`; else sfsa, with --fdr knockoffs")
     tasks = ["classification", "regression"]

@@ -707,6 +707,22 @@ def test_inspect_counts(ofs):
     assert "--task regression" in ofs("inspect y.svm")[1]
 
 
+@pytest.mark.parametrize("k", ["aic", "bic", "ebic"])
+def test_a_criterion_chooses_how_many_features(ofs, k):
+    X, y = whole(open_stream("rows.svm", cache=False))
+    model = ofslib.OLSthClassifier(k=k).fit(X.toarray(), y)
+    code, out, _ = ofs(f"select rows.svm -k {k} --method olsth --no-cache --quiet --json")
+    data = json.loads(out)
+    assert code == 0 and data["k"] == k
+    assert sorted(int(row["feature"]) - 1 for row in data["selected"]) == model.support_.tolist()
+    code, _, err = ofs(f"select rows.svm -k {k}")
+    assert code == 2 and f"-k {k}: SFSAClassifier keeps a number of features; olsth" in err
+    code, _, err = ofs(f"select rows.svm -k {k} --method ols")
+    assert code == 2 and "-k: OLSClassifier does not choose k features" in err
+    with pytest.raises(SystemExit):
+        ofs("select rows.svm -k best --method olsth")
+
+
 def test_inspect_tells_of_a_feature_far_larger_than_the_others(ofs):
     out = ofs("inspect rows.svm")[1]
     assert "scales    values of feature" in out and "standardise" not in out
