@@ -31,7 +31,15 @@ def validated(estimator, X, *y, ascend=None, reset: bool = True, **form):
     names = X.feature_names if isinstance(X, NamedRows) else None
     X = checked(X, ascend)
     if names is None:
-        return validate_data(estimator, X, *y, reset=reset, **form)
+        try:
+            return validate_data(estimator, X, *y, reset=reset, **form)
+        except ValueError as error:
+            if (column := _of_words(X)) is None:
+                raise
+            raise ValueError(
+                f"column {column!r} of X holds what is no number ({error}): code words as numbers, "
+                "as OneHotEncoder of scikit-learn does"
+            ) from None
     import pandas as pd
 
     # A frame without rows has all of it that is compared: names, in their order.
@@ -40,6 +48,16 @@ def validated(estimator, X, *y, ascend=None, reset: bool = True, **form):
     if y:
         return check_X_y(X, *y, estimator=estimator, **form)
     return check_array(X, estimator=estimator, input_name="X", **form)
+
+
+def _of_words(X) -> str | None:
+    """The first column of a data frame that cannot be read as numbers."""
+    for name in getattr(X, "columns", ()):
+        try:
+            np.asarray(X[name], dtype=np.float64)
+        except (TypeError, ValueError):
+            return str(name)
+    return None
 
 
 def checked(X, ascend: Callable[..., bool] | None = None):

@@ -152,7 +152,7 @@ ROWS = [
     (lambda m: m.fit(np.full(X.shape, "word"), y), "dtype='numeric'|convert"),
     (lambda m: m.fit(X * 1j, y), "Complex data"),
     (lambda m: m.fit(np.where(X > 2, None, X), y), "X contains NaN"),
-    (lambda m: m.fit(FRAME.assign(a="x"), y), "could not convert string to float: 'x'"),
+    (lambda m: m.fit(FRAME.assign(a="x"), y), "column 'a' of X .*convert string to float: 'x'"),
     (lambda m: m.fit(FRAME.rename(columns={"a": 0}), y), "string names", TypeError),
     (lambda m: m.partial_fit(HOLED, y), "X contains NaN"),
     (lambda m: m.partial_fit(sp.csc_array(HOLED), y), "X contains NaN"),

@@ -494,6 +494,29 @@ def test_unknown_data_set_names_the_file_and_the_known_ones(write):
     assert [n for n in expected if n not in str(error.value)] == []
 
 
+@pytest.mark.parametrize("k", ["five", 0, 2.5, True])
+def test_k_of_a_data_set_is_a_number(write, k):
+    with pytest.raises(ConfigurationError, match=rf"one: data: k={k!r} must be a whole number"):
+        project.load(write({"one": changed(REAL, "data/k", k)}))
+
+
+@pytest.mark.parametrize("entry", [TABLE, REAL], ids=["simulated", "data set"])
+def test_a_method_for_the_other_task_is_refused(write, entry):
+    other = {"SGDTRegressor": "SGDTClassifier", "SGDTClassifier": "SGDTRegressor"}
+    task = "classification" if entry is REAL else "regression"  # the usual one of the design
+    wrong = "SGDTRegressor" if task == "classification" else "SGDTClassifier"
+    methods = entry["methods"] | {"mine": {"class": wrong}}
+    said = f"one: mine: the data are for {task}: {other[wrong]}, if any"
+    with pytest.raises(ConfigurationError, match=said):
+        project.load(write({"one": entry | {"methods": methods}}))
+
+
+def test_a_class_with_a_dot_is_told_how_to_be_written(write):
+    methods = TABLE["methods"] | {"mine": {"class": "mymeth.Mine"}}
+    with pytest.raises(ConfigurationError, match=r"one of your own is written mymeth:Mine"):
+        project.load(write({"one": TABLE | {"methods": methods}}))
+
+
 def test_entry_names_are_file_names(write):
     with pytest.raises(ConfigurationError, match="Table 1"):
         project.load(write({"Table 1": TABLE}))

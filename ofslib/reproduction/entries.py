@@ -349,6 +349,9 @@ class Entry:
         used = {axis for value in mappings(self.spec) if (axis := _axis(value))}
         for key in data.keys() - known - (axes.keys() & used):
             raise ConfigurationError(f"{key!r} is no part of the data, and nothing is `by` it")
+        k = data.get("k", 1)
+        if not design and not (isinstance(k, int) and not isinstance(k, bool) and k >= 1):
+            raise ConfigurationError(f"data: k={k!r} must be a whole number of at least 1")
         if "split" in data:
             _check_split(data["split"])
         elif RULE & data.keys():

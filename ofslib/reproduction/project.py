@@ -28,6 +28,7 @@ from ofslib.reproduction.entries import (
     mappings,
 )
 from ofslib.reproduction.sources import home, sources
+from ofslib.simulate import DESIGNS
 
 __all__ = ["ConfigurationError", "Entry", "NotMade", "Project", "Setting", "find_root", "load"]
 __all__ += ["made", "scales", "sources"]
@@ -430,6 +431,9 @@ def _check_entry(project: Project, name: str) -> None:
     for setting in entry.settings:
         if setting.dataset:
             _check_rows(setting, project.row(setting.dataset))
+        design = DESIGNS.get(setting.spec["data"].get("simulate"))
+        usual = {"task": getattr(design, "task", None)}
+        _check_task(setting, project.row_of(setting) or usual | setting.spec["data"])
 
 
 def _check_rows(setting: Setting, row: dict[str, Any]) -> None:
@@ -443,6 +447,17 @@ def _check_rows(setting: Setting, row: dict[str, Any]) -> None:
         raise ConfigurationError(
             f"dataset={name!r} has no test rows; say how to split it, as split: {{train: 1000}}"
         )
+
+
+def _check_task(setting: Setting, data: dict[str, Any]) -> None:
+    """Raise ConfigurationError if a method of ofslib is for the other task."""
+    kinds = {"classification": "Classifier", "regression": "Regressor"}
+    right = kinds.pop(data.get("task"), None)
+    for label, method in setting.spec["methods"].items() if right else ():
+        [wrong] = kinds.values()
+        if method["class"].endswith(wrong) and ":" not in method["class"]:
+            other = method["class"].removesuffix(wrong) + right
+            raise ConfigurationError(f"{label}: the data are for {data['task']}: {other}, if any")
 
 
 def _check_axes(project: Project, name: str) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import warnings
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -142,7 +143,11 @@ def try_again(names: Iterable[str]) -> None:
     is made again.
     """
     before = missing(names)
-    with ThreadPoolExecutor() as pool:
+    # What is not in the mirror was said when the record was made, and stands in it.
+    with (
+        warnings.catch_warnings(action="ignore", category=UserWarning),
+        ThreadPoolExecutor() as pool,
+    ):
         now = list(pool.map(_tried, [record["name"] for record in before]))
     for old, new in zip(before, now, strict=True):
         if new is None:

@@ -66,7 +66,9 @@ def home(name: str) -> Path:
     file = _module(f"ofslib.{name}") or _module(home_of(name) or "")
     if file is None:
         classes = sorted(name for names in ESTIMATORS.values() for name in names)
-        raise LookupError(f"ofslib has no {name!r}; its classes are {classes}")
+        place, _, own = name.rpartition(".")
+        hint = f" (one of your own is written {place}:{own})" if place else ""
+        raise LookupError(f"ofslib has no {name!r}{hint}; its classes are {classes}")
     return file
 
 
