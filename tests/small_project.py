@@ -20,7 +20,15 @@ def build(folder):
     (folder / "config/experiments").mkdir()
     entry = {"source": "Doe, Table 1", "title": "A table", "form": "table"}
     entry |= {"notebook": "recovery_table", "metrics": ["DR"], "replicates": 2}
-    entry |= {"data": {"simulate": "equicorrelated", "p": 20, "k": 2, "alpha": 0.5}}
+    entry |= {
+        "data": {
+            "simulate": "equicorrelated",
+            "p": 20,
+            "k": 2,
+            "alpha": 0.5,
+            "task": "classification",
+        }
+    }
     entry |= {"grid": {"n": [100, 200]}, "methods": {"SFSA": {"class": "SFSAClassifier"}}}
     other = {"source": "Doe, Figure 1", "title": "A figure", "form": "figure", "notebook": "regret"}
     other |= {"grid": {"dataset": ["ecml18_dexter"]}, "methods": entry["methods"]}
