@@ -34,7 +34,7 @@ def validated(estimator, X, *y, ascend=None, reset: bool = True, **form):
         try:
             return validate_data(estimator, X, *y, reset=reset, **form)
         except ValueError as error:
-            if (column := _of_words(X)) is None:
+            if not str(error).startswith("could not convert") or (column := _of_words(X)) is None:
                 raise
             raise ValueError(
                 f"column {column!r} of X holds what is no number ({error}): code words as numbers, "

@@ -356,9 +356,11 @@ def inspect(args) -> Report:
         "memory": "{} for sfsa, {} for averages".format(*memory),
         "disk": disk,
     }
+    data["scales"] = None
     if found := scales(first, range(first.shape[0])):
         data["scales"] = found._asdict()
-        pairs["scales"] = found.said(data["names"]) + found.unlike * ": standardise the features"
+        said = found.said(data["names"], first=not (args.zero_based or args.hashed))
+        pairs["scales"] = said + found.unlike * ": standardise the features"
     if names := data["names"]:
         pairs["names"] = few(names)
     return Report([f"{name:10}{text}" for name, text in pairs.items()], data)
@@ -532,9 +534,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _options_of_select(sub) -> None:
     add, how_many = sub.add_argument, sub.add_mutually_exclusive_group(required=True).add_argument
-    how_many(
-        "-k", type=_size, help="features to keep, or aic, bic, ebic: the method chooses how many"
-    )
+    how_many("-k", type=_size, help="features to keep, or what chooses: aic, bic or ebic")
     how_many("--fdr", type=float, metavar="Q", help="largest expected share of false ones")
     add("--method", help="see `ofslib methods`; else sfsa, with --fdr knockoffs")
     tasks = ["classification", "regression"]

@@ -163,6 +163,10 @@ ROWS = [
     (lambda m: m.partial_fit(X, y[1:]), r"\[40, 39\]"),
     (lambda m: m.partial_fit(X, X), "y should be a 1d array"),
     (lambda m: m.partial_fit(X, 1.0), "y should be a 1d array"),
+    (
+        lambda m: clone(m).fit(FRAME, y).predict(FRAME.assign(a="x").rename(columns={"b": "z"})),
+        "^The feature names",
+    ),
     (lambda m: m.partial_fit(X, ["a"] * 40), "convert string to float"),
     (lambda m: m.partial_fit(X, spoilt(y, nan)), "y contains NaN"),
     (lambda m: m.partial_fit(X, spoilt(y, inf)), "y contains infinity"),

@@ -728,7 +728,7 @@ def test_inspect_tells_of_a_feature_far_larger_than_the_others(ofs):
     assert "scales    values of feature" in out and "standardise" not in out
     rows = "".join(f"{i % 2} 1:{i % 5} 2:1 3:{20260101 + i} 4:1\n" for i in range(100))
     Path("dated.svm").write_text(rows)
-    said = "feature 2 (counted from 0) are about 2.03e+07 in size, those of half of the features "
+    said = "feature 3 (counted from 1) are about 2.03e+07 in size, those of half of the features "
     said += "at most 1: standardise the features"
     assert said in ofs("inspect dated.svm")[1]
     data = json.loads(ofs("inspect dated.svm --json")[1])

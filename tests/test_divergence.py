@@ -563,10 +563,25 @@ def test_sizes_of_features_are_those_of_their_values_that_are_not_zero():
         assert found.largest == pytest.approx(np.sqrt(50.0)) and not found.unlike
         assert scales(form(X), np.arange(4)).largest == pytest.approx(3.0), "of the rows asked for"
         assert scales(form(X * 0), np.arange(100)) is None
+        assert scales(form(X * 1e200), np.arange(100)) is None, "squares overflow"
     X[:, 4] = 901.0  # the middle one of five is now 3
     assert scales(X, np.arange(100)).unlike
     X[:, 4] = 899.0
     assert not scales(X, np.arange(100)).unlike
+
+
+def test_sizes_of_few_rows_are_chance_and_a_later_block_tells():
+    X, y = with_a_date()
+    model = SFSAClassifier(k=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for i in range(0, 40, 10):
+            model.partial_fit(X[i : i + 10], y[i : i + 10])
+    for rows, times in ((slice(40, 90), 1), (slice(90, 140), 0)):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            model.partial_fit(X[rows], y[rows])
+        assert sum("counted from 0" in str(each.message) for each in told) == times
 
 
 @pytest.mark.parametrize("kind", [SFSAClassifier, SFSARegressor, SGDTClassifier, SGDTRegressor])

@@ -307,6 +307,22 @@ def test_a_notebook_shows_what_came_along_without_the_data_that_nobody_had(shipp
         show("substitution", entry="os_figure_1", scale="paper")
 
 
+def test_most_of_a_large_scale_is_shown_before_all_of_a_small_one(bare):
+    def scale_shown(wanted, **made):
+        shutil.rmtree("results", ignore_errors=True)
+        for scale, number in made.items():
+            for file in project.load(scale=scale).inputs("barda_table_2")[:number]:
+                Path(file).parent.mkdir(parents=True, exist_ok=True)
+                Path(file).touch()
+        return project.made("barda_table_2", wanted).scale
+
+    assert len(bare.inputs("barda_table_2")) == 6
+    assert scale_shown("smoke", standard=6, paper=5) == "paper"
+    assert scale_shown("smoke", standard=6, paper=1) == "standard"
+    assert scale_shown("standard", standard=5, paper=1) == "standard"
+    assert scale_shown("standard", standard=6, paper=6) == "standard"
+
+
 @pytest.fixture
 def bare(tmp_path, monkeypatch):
     """A checkout in which nothing was run."""

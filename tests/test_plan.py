@@ -279,6 +279,15 @@ def test_each_result_is_expected_to_take_what_the_plan_counts(place):
     assert min(told.values()) > 0
     hours = sum(row["core_hours"] + row["without_data"] for row in rows)
     assert sum(told.values()) / 3600 == pytest.approx(hours)
+    # Without real data a run of them takes no longer than to start.
+    without = plan.expected(project.load(real_data="none"))
+    of_data = {f for f, s in archive.results(work) if s.dataset}
+    assert {f for f in told if without[f] != told[f]} == of_data
+    assert max(without[f] for f in of_data) <= min(told.values())
+    entries = yaml.safe_load(Path("config/experiments/tiny.yaml").read_text())
+    entries["one"]["data"] = {"simulate": "sparse_rows", "p": 20, "k": 2, "nonzeros": 3}
+    small_project.write(place, entries)
+    assert not [f for f in plan.expected(project.load()) if "/one/" in f], "nothing like it was run"
 
 
 def test_a_run_without_its_data_set_tells_nothing(place):

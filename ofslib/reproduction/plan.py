@@ -368,12 +368,18 @@ def plan(
 
 
 def expected(work: project.Project) -> dict[str, float]:
-    """Seconds that each file of results of a scale takes; none if nothing measured tells."""
+    """Seconds that each file of results of a scale takes, as far as what was measured tells."""
     known = measured(work)
     if len(known) < 2:
         return {}
-    rate = rates(known, times(work))
-    return {file: seconds(_work(work, setting), rate) for file, setting in archive.results(work)}
+    rate, found = rates(known, times(work)), {}
+    lacking = {record["name"] for record in records.missing(work.datasets)}
+    lacking |= {*work.datasets} if work.real_data == "none" else set()
+    for file, setting in archive.results(work):
+        own = {START: 1} if setting.dataset in lacking else _work(work, setting)
+        if is_known(own, rate):
+            found[file] = seconds(own, rate)
+    return found
 
 
 def _new_row() -> dict[str, Any]:

@@ -260,13 +260,16 @@ def made(entry: str, scale: str, output: str | None = None, **changes: Any) -> P
     others = [] if output else [s for s in reversed(scales()) if s != scale]
     if not wanted.lacks(entry):
         return wanted
-    for work in (load(scale=other, **changes) for other in others):
+    works = [load(scale=other, **changes) for other in others]
+    for work in works:
         if work.inputs(entry) and not work.lacks(entry):
             return work
+        # Most of a large scale tells more than all of a small one.
+        if 2 * len(work.lacks(entry)) < len(work.inputs(entry)) and _without_data(work, entry):
+            return _without_data(work, entry)
+    for work in [] if output else [wanted, *works]:
         if rest := _without_data(work, entry):
             return rest
-    if not output and (rest := _without_data(wanted, entry)):
-        return rest
     drawn = f"; {wanted.report} shows what is drawn" if os.path.exists(wanted.report) else ""
     shipped = [scale for scale in scales() if _comes_along(wanted.source(entry).name, scale)]
     unpacked = "".join(

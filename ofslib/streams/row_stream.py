@@ -21,7 +21,7 @@ from ofslib.streams.parameters import (
     param,
     read_parameters,
 )
-from ofslib.streams.scales import warn_if_unlike
+from ofslib.streams.scales import unlike
 from ofslib.streams.selector import (
     Classifier,
     LinearModel,
@@ -337,8 +337,8 @@ class RowStream(LinearModel):
 
     def _learn_rows(self, X, y, order) -> None:
         for block in _blocks(X, one_vs_rest(y, self._n_models), order):
-            if not self.n_samples_seen_:
-                warn_if_unlike(self, block)
+            if said := unlike(self, block.X, block.order):
+                self._say_once("scales", said)
             done, n = self._learn_all(block), len(block.order)
             if done < n:
                 self._refuse(block.X, block.order[done])
