@@ -250,3 +250,31 @@ def test_correlated_features_have_no_ridge_in_single_precision():
     y = X @ draw.standard_normal(p)
     one, other = (ofslib.OLSRegressor(dtype=t).fit(X, y).coef_ for t in ("float64", "float32"))
     assert_allclose(other, one, rtol=0, atol=1e-3 * np.abs(one).max())
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("form", ["array", "delayed", "frame"])
+def test_rows_of_dask_are_counted_as_rows(form, seed):
+    """(3.1) of all rows, whatever the blocks: of one row, of none, more than are merged at once."""
+    dask = pytest.importorskip("dask")
+    draw = np.random.default_rng(seed)
+    n, p = 60, int(draw.integers(1, 6))
+    X = draw.standard_normal((n, p)) * draw.uniform(0.1, 9, p) + draw.choice([0, 1e4], p)
+    y = X @ draw.standard_normal(p) + draw.standard_normal(n)
+    exact = Exact(p)
+    exact.update(X, y, np.ones(n))
+    cuts = np.sort(np.concatenate([draw.integers(0, n + 1, 20), [5, 5, 6]]))
+    pieces = [slice(a, b) for a, b in zip([0, *cuts], [*cuts, n], strict=True)]
+    if form == "array":
+        rows = tuple(piece.stop - piece.start for piece in pieces)
+        array = pytest.importorskip("dask.array")
+        given = array.from_array(X, chunks=(rows, 1)), array.from_array(y, chunks=7)
+    elif form == "delayed":
+        given = [[dask.delayed(part[piece]) for piece in pieces] for part in (X, y)]
+    else:
+        frames, frame = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+        whole = frame.DataFrame(X, columns=[f"x{j}" for j in range(p)]).assign(y=y)
+        cut = frames.from_pandas(whole, npartitions=13)
+        given = cut.drop(columns="y"), cut["y"]
+    assert_exact(RunningAverages.from_dask(*given), exact, 1e-11)
+    assert_exact(RunningAverages.from_dask(*given, np.float32), exact, 1e-5)

@@ -73,6 +73,7 @@ METHODS = {
     "OnlineLasso, tisp": {"n_penalties": 30, "n_iter": 300, "solver": "tisp"},
     "OnlineElasticNet, tisp": {"n_penalties": 30, "n_iter": 300, "solver": "tisp", "l2": 0.2},
     "OnlineMCP, tisp": {"n_penalties": 30, "n_iter": 300, "solver": "tisp"},
+    "OnlineSCAD, tisp": {"n_penalties": 30, "n_iter": 300, "solver": "tisp"},
 }
 
 
@@ -171,3 +172,53 @@ def test_weights_blocks_parts_and_labels_choose_as_the_rows_do(rule, name):
             if name == "OLSth":
                 coef = fitted(X[more], y[more], np.ones(len(more)), one.support_, True)
                 assert_allclose(one.coef_, coef, rtol=0, atol=1e-9 * np.abs(coef).max())
+
+
+def weights_by_the_page(weight, rate):
+    """What rows weigh in the end: docs/algorithms.md, "running averages", with `adaptation`."""
+    shares, W = [], 0.0
+    for w in weight:
+        shares.append(max(min(1.0, w * rate), w / (W + w)))
+        W = min(W + w, 1.0 / rate)
+    left = np.append(np.cumprod(1.0 - np.array(shares)[::-1])[-2::-1], 1.0)
+    return W * np.array(shares) * left
+
+
+@pytest.mark.parametrize("name", ["OLSth", "OFSA", "OnlineLasso", "OnlineElasticNet", "OnlineMCP"])
+@pytest.mark.parametrize("rate", [0.02, 0.2])
+def test_where_old_rows_are_forgotten_those_left_choose(name, rate):
+    """There are 1 / rate rows then, at most, and for an ebic half as many features."""
+    kind, own = getattr(ofslib, name + "Regressor"), METHODS[name]
+    for seed in range(6):
+        X, y, weight, max_k, _ = drawn(seed)
+        left = weights_by_the_page(weight, rate)
+        assert left.sum() == pytest.approx(min(weight.sum(), 1 / rate))
+        averages = RunningAverages(X.shape[1]).adapt(rate).update(X, y, weight)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for rule in ("aic", "bic", "ebic"):
+                sizes = most(rule, left, True, max_k, X.shape[1])
+                tried = [coef for coef in models(kind, own, averages, sizes, None) if coef.any()]
+                values = [value(rule, X, y, left, coef, True) for coef in tried]
+                expected = tried[int(np.argmin(values))]
+                model = kind(k=rule, max_k=max_k, **own).fit_averages(averages)
+                tol = 1e-8 * np.abs(expected).max()
+                assert_allclose(model.coef_, expected, rtol=0, atol=tol)
+
+
+@pytest.mark.parametrize("name", ["OLSth", "OFSA", "OnlineLasso", "OnlineMCP"])
+def test_single_precision_chooses_what_is_as_good(name):
+    """The rows in double precision say how good; averages of few digits may tell equals apart."""
+    kind, own = getattr(ofslib, name + "Regressor"), METHODS[name]
+    for seed in range(6):
+        X, y, weight, max_k, _ = drawn(seed)
+        single = RunningAverages(X.shape[1], dtype=np.float32)
+        single.update(X.astype(np.float32), y, weight)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for rule in ("aic", "bic", "ebic"):
+                sizes = most(rule, weight, True, max_k, X.shape[1])
+                tried = [coef for coef in models(kind, own, single, sizes, None) if coef.any()]
+                least = min(value(rule, X, y, weight, coef, True) for coef in tried)
+                chosen = kind(k=rule, max_k=max_k, **own).fit_averages(single).coef_
+                assert value(rule, X, y, weight, chosen, True) <= least + 1e-3 * len(y)

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from ofslib import datasets
+from ofslib.datasets.download import NoSuchFile
 from ofslib.reproduction import machine, records
 
 # -------------------------------------------------- memory, and locks
@@ -230,3 +231,20 @@ def test_a_data_file_that_was_damaged_is_fetched_again_or_named(fetched, can):
     assert said.endswith("fetched again" if can else "one/rows: no answer")
     assert Path(records.path("one")).read_bytes() == record, "what is made stays"
     assert (data.read_text() == "rows") == can
+
+
+@pytest.mark.parametrize("look", [records.try_again, records.mend], ids=["missing", "changed"])
+def test_a_file_of_ones_own_that_is_gone_is_the_fault_of_its_job_alone(fetched, look):
+    """Nothing else stops; the job, which is made again for want of a record, says what is wrong."""
+    missing = look is records.try_again
+    fetched["one"] = datasets.NotObtainable("as the mode is none") if missing else "rows"
+    records.write(records.obtain("one", "auto"))
+    if not missing:
+        Path("resources/one/rows").write_text("other rows")
+    fetched["one"] = NoSuchFile("one/rows: there is no file /x/rows")
+    assert not look(["one"]) and not Path(records.path("one")).exists()
+    for mode in ("auto", "require"):
+        with pytest.raises(
+            NoSuchFile, match=r"no file /x/rows: correct the path in config/datasets"
+        ):
+            records.obtain("one", mode)
