@@ -18,6 +18,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction import FeatureHasher
 from test_cli import Stopped
 from test_datasets import assert_same, exact_text, whole
@@ -267,6 +268,7 @@ def test_names_are_learned_and_compared_as_those_of_a_frame():
     Path("rows.csv").write_text(csv_text())
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of columns of 1e-11
         for block, y in open_stream("rows.csv", 50, label="label"):
             model.partial_fit(block, y, classes=[-1, 1])
         same = ofslib.SGDTClassifier(k=2).partial_fit(PLAIN[NAMES], Y)

@@ -213,7 +213,7 @@ def test_the_screen_counts_the_steps_down(smoke):
     done = re.findall(r"^\[(\d+) of (\d+)[],]", smoke.first.said, re.M)
     total = int(done[-1][0])
     assert [(int(n), int(of)) for n, of in done] == [(n + 1, total) for n in range(total)]
-    assert re.search(rf"^{total} steps$", smoke.first.said, re.M)
+    assert re.search(rf"^{total} steps, about \d+ (min|h \d+ min)$", smoke.first.said, re.M)
     dull = ("Building DAG", "Reason:", "Select jobs", "Finished jobid", "localrule all", "Job ")
     assert [line for line in smoke.first.said.splitlines() if line.startswith(dull)] == []
     assert f"{len(smoke.work.entries)} tables and figures in figures/smoke/" in smoke.first.said
