@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Rows that tell, and that do not yet; values that are read.
-_ROWS, _FEW, _VALUES = 1000, 20, 2**20
+# Rows that tell, and that do not yet; values that are read, and the most of few wide rows.
+_ROWS, _FEW, _VALUES, _MOST = 1000, 20, 2**16, 2**20
 # From 300 to 1000 times the others on, one feature of 200 keeps SFSA from learning; methods whose
 # steps are larger, or given as a number, already at 30 times.
 _UNLIKE = 300.0
@@ -39,7 +39,8 @@ def scales(X, order) -> Scales | None:
     None if all values are zero, or a square is not finite.
     """
     width = X.shape[1] if isinstance(X, np.ndarray) else len(X.data) / max(1, len(X.indptr) - 1)
-    rows = order[: min(_ROWS, max(1, int(_VALUES / max(width, 1))))]
+    width = max(width, 1)
+    rows = order[: int(min(_ROWS, max(_VALUES / width, min(_FEW, _MOST / width), 1)))]
     with np.errstate(over="ignore", invalid="ignore"):
         features, count, square = _squares(X, rows)
     if not count.any() or not np.isfinite(square.sum()):
