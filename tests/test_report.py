@@ -216,6 +216,21 @@ def test_all_errata_are_read_and_those_of_a_table_stand_beside_it(page):
     assert page.count("<summary>Erratum ") > 40
 
 
+def test_a_committed_cell_that_does_not_agree_names_an_erratum(work):
+    text = (ROOT / "docs/errata.md").read_text(encoding="utf-8")
+    written = {f"{item['paper']} {item['number']}" for item in report.errata(text)}
+    told = 0
+    for name, entry in work.entries.items():
+        if entry.spec["notebook"] == "recovery_table" and work.published(name):
+            cells = pd.read_csv(ROOT / f"figures/{name}.csv")
+            cells = cells[cells["verdict"].isin(["better", "worse"])]
+            for why in cells["why"].fillna(""):
+                named = re.findall(r"(?:errata.md,|and) (\w+ \d+)", why)
+                assert named and written.issuperset(named), f"{name}: {why!r}"
+                told += 1
+    assert told > 200
+
+
 def test_a_star_between_spaces_multiplies():
     assert report.markdown("*x* is **y** in `z`") == "<i>x</i> is <b>y</b> in <code>z</code>"
     assert report.markdown("a * 2 * b is *small*") == "a * 2 * b is <i>small</i>"

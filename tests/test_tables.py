@@ -234,6 +234,24 @@ def test_better_than_a_weak_baseline_says_so():
     assert tables.reason(better["why"]) == "weaker baseline in the paper"
 
 
+def test_a_cell_that_does_not_agree_names_the_first_discussion_that_fits_it():
+    results, weak = results_of(CELLS), {"SFSA": "a wrong formula"}
+    cells = SETTINGS.assign(runs=20).merge(results[["method", "metric"]].drop_duplicates(), "cross")
+    discussed = [
+        {"method": "SGDT", "n": [100, 300], "why": "other rows"},
+        {"method": ["SGDT", "SFSA"], "metric": "DR", "why": "docs/errata.md, sfsa 8"},
+        {"reading": "plain", "why": "too late"},
+    ]
+    table = tables.compare(results, PUBLISHED, cells, weak, discussed)
+    agrees, better, worse = (
+        cell(table, *where) for where in ((100, "SGDT"), (100, "SFSA"), (200, "SGDT"))
+    )
+    assert (agrees["verdict"], agrees["why"]) == ("agrees", "")
+    assert (better["verdict"], better["why"]) == ("better", "weaker baseline: a wrong formula")
+    assert (worse["verdict"], worse["why"]) == ("worse", "discussed: docs/errata.md, sfsa 8")
+    assert tables.reason(worse["why"]) == "see the errata"
+
+
 def test_models_that_select_nothing_are_counted_and_shown():
     results = results_of({("plain", 100, "SGDT", c): [0, 0, 80] for c in ("DR", "RMSE")})
     results["empty"] = np.where(results["value"] == 0, 1, np.nan)

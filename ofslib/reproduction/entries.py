@@ -33,6 +33,7 @@ DEFAULTS = {
     "only": {},
     "unavailable": {},  # axis -> value -> why its cells cannot be had
     "weak_baselines": {},
+    "discussed": [],
     "time_claims": [],
     # Of the scale that is run: axis, swept parameter, methods -> those run; replicates -> at most;
     # data, study, methods -> what it changes

@@ -469,7 +469,14 @@ def _check_axes(project: Project, name: str) -> None:
     Entries share what is `by` an axis: what it says of a value that another entry has is no slip.
     """
     spec = project.entries[name].spec
-    check_values("only", spec["only"], project.source(name).values)
+    source = project.source(name)
+    check_values("only", spec["only"], source.values)
+    named = {} if source.spec["study"] else {"method": [*source.spec["methods"]]}
+    named = source.values | named | {"metric": source.spec["metrics"]}
+    for item in spec["discussed"]:
+        cells = {axis: value for axis, value in item.items() if axis != "why"}
+        cells = {axis: v if isinstance(v, list) else [v] for axis, v in cells.items()}
+        check_values("discussed", cells, named)
     for parts in mappings({key: part for key, part in spec.items() if key != "parameters"}):
         # A method or a study may have a parameter of this name.
         if "by" in parts and not parts.keys() & {"class", "function"}:

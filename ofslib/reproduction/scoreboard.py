@@ -163,8 +163,8 @@ def judge(work: project.Project) -> list[str]:
             cells = tables.cells(own.shown(name, kind), metrics).merge(made, "left", key)
             printed = work.published(name)
             published = tables.read_published(printed and str(work.root / printed))
-            weak = entry.spec["weak_baselines"]
-            table = tables.beside_paper(cells, published, key, weak)
+            known = entry.spec["weak_baselines"], entry.spec["discussed"]
+            table = tables.beside_paper(cells, published, key, *known)
             tables.save_csv(table, str(work.root / stem))
             done.append(f"{stem}.csv")
             if entry.spec["time_claims"] and "time_s" in metrics:

@@ -30,7 +30,7 @@ RULE = (
     "than the practical tolerance (DR 5 points, RMSE 5 %, AUC 0.02, R2 0.02, accuracy 2 points), "
     "or if it rests on one run. Else it agrees if it differs by no more than the tolerance, and is "
     "better (+) or worse (-) if by more; the reason says where it is better because the paper's "
-    "baseline is weaker than a correct one. Without a number on either side, or for times, "
+    "baseline is weaker than a correct one, or where the errata discuss it. Without a number on either side, or for times, "
     "which belong to a machine, or if half of our runs or more have no value, it is not comparable "
     "(?); of fewer such runs the reason says how many. The stricter verdict (column strict) "
     "asks the same of two standard errors alone, and allows for the rounding of the printed digits."
@@ -38,9 +38,10 @@ RULE = (
 
 _NO_VALUE = "runs without a value"
 # How a reason begins -> its kind.
-_WEAK = "weaker baseline"
+_WEAK, _KNOWN = "weaker baseline", "discussed"
 _REASONS = {
     _WEAK: "weaker baseline in the paper",
+    _KNOWN: "see the errata",
     "one run": "one run",
     "two standard errors": "wide standard errors",
     "lost": "lost in the paper",
@@ -228,6 +229,7 @@ def compare(
     published: pd.DataFrame,
     table: pd.DataFrame,
     weak: Mapping[str, str] | None = None,
+    discussed: Sequence[Mapping] = (),
 ) -> pd.DataFrame:
     """One row a cell: ours, the paper's, and the verdicts with their reason.
 
@@ -243,6 +245,9 @@ def compare(
         From `cells`.
     weak : mapping, optional
         Methods of which the paper's numbers are weaker than a correct one's -> why that is known.
+    discussed : sequence of mappings, optional
+        What is known of cells that do not agree: `why`, and which cells, as column -> value or
+        values. The first that fits a cell is its reason.
 
     Returns
     -------
@@ -266,7 +271,7 @@ def compare(
             part = part.astype(table.dtypes[key].to_dict())
         table = table.merge(part, "left", key)
     table["empty"] = table["empty"].fillna(0).where(table["ours"].notna())
-    return beside_paper(table, published, key, weak)
+    return beside_paper(table, published, key, weak, discussed)
 
 
 def beside_paper(
@@ -274,6 +279,7 @@ def beside_paper(
     published: pd.DataFrame,
     key: Sequence[str],
     weak: Mapping[str, str] | None = None,
+    discussed: Sequence[Mapping] = (),
 ) -> pd.DataFrame:
     """The last step of `compare`: our cells, which `key` names, with the paper's and the verdicts.
 
@@ -285,6 +291,7 @@ def beside_paper(
     _check_cells(published, on, key)
     table = table.merge(paper[[*on, "paper", "paper_note"]], "left", on)
     table["why"] = [_why_not(r) for r in table.itertuples()]
+    table["known"] = _known_of(table, discussed)
     lost = ["no_value"] if (table["no_value"] > 0).any() else []
     columns = [*key, "ours", "se", "median", "replicates", "runs", "empty", *lost, "paper"]
     return _judged(table, weak or {})[[*columns, "verdict", "strict", "why"]]
@@ -315,6 +322,16 @@ def _why_not(cell) -> str:
     return "another machine" if cell.metric == "time_s" else "no result at this scale"
 
 
+def _known_of(table: pd.DataFrame, discussed: Sequence[Mapping]) -> pd.Series:
+    """What is known of each cell should it not agree, or None."""
+    known = pd.Series(None, index=table.index, dtype=object)
+    for item in reversed(discussed):
+        named = {axis: np.atleast_1d(value) for axis, value in item.items() if axis != "why"}
+        fits = [table[axis].isin(values) for axis, values in named.items()]
+        known[np.logical_and.reduce(fits)] = item["why"]
+    return known
+
+
 def _judged(table: pd.DataFrame, weak: Mapping[str, str]) -> pd.DataFrame:
     """The verdicts of cells, and why; of what is not comparable the reason is known before."""
     step, words = _printed_step(table), []
@@ -328,6 +345,8 @@ def _judged(table: pd.DataFrame, weak: Mapping[str, str]) -> pd.DataFrame:
         why = [r.why] if word == NO_VERDICT else []
         if word == "better" and r.method in weak:
             why = [f"{_WEAK}: {weak[r.method]}"]
+        elif word in ("better", "worse") and r.known:
+            why = [f"{_KNOWN}: {r.known}"]
         if word == "unresolved":
             noise = two_errors(sd, r.replicates, r.runs)
             why = ["one run" if np.isnan(noise) else f"two standard errors are {noise:.3g}"]
