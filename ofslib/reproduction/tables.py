@@ -324,8 +324,8 @@ def _why_not(cell) -> str:
 
 
 def _known_of(table: pd.DataFrame, discussed: Sequence[Mapping]) -> pd.Series:
-    """What is known of each cell should it not agree, or None."""
-    known = pd.Series(None, index=table.index, dtype=object)
+    """What is known of each cell should it not agree, or nothing."""
+    known = pd.Series("", index=table.index)
     for item in reversed(discussed):
         named = {axis: np.atleast_1d(value) for axis, value in item.items() if axis != "why"}
         fits = [table[axis].isin(values) for axis, values in named.items()]
