@@ -43,6 +43,7 @@ from ofslib.kernels.losses import Loss, value
 from ofslib.reproduction import experiment, tracking
 from ofslib.reproduction.methods import learn
 from ofslib.simulate import Changing, Drifting, Equicorrelated
+from ofslib.streams import row_stream
 from ofslib.streams.row_stream import Sums, least_of_constants
 from ofslib.streams.scales import scales
 
@@ -582,6 +583,15 @@ def test_sizes_of_few_rows_are_chance_and_a_later_block_tells():
             warnings.simplefilter("always")
             model.partial_fit(X[rows], y[rows])
         assert sum("counted from 0" in str(each.message) for each in told) == times
+
+
+def test_sizes_are_looked_at_once_however_many_blocks_a_fit_has(monkeypatch):
+    X, y = with_a_date()
+    seen = []
+    monkeypatch.setattr(row_stream, "_VALUES_PER_BLOCK", 25 * X.shape[1])
+    monkeypatch.setattr(row_stream, "unlike", lambda model, X, order: seen.append(len(order)) or "")
+    SFSAClassifier(k=3).fit(X, y)
+    assert seen == [25] and len(X) >= 100
 
 
 @pytest.mark.parametrize("kind", [SFSAClassifier, SFSARegressor, SGDTClassifier, SGDTRegressor])

@@ -2,26 +2,9 @@
 
 import numpy as np
 
-from ofslib._jit import generic, instruction, kernel, llvm
+from ofslib._jit import generic, kernel
 from ofslib.kernels.losses import curvature_at, slope, weight
-from ofslib.kernels.rows import ROWS, add, dots, is_sparse
-
-_BYTES, _FLAG = llvm.IntType(8).as_pointer(), llvm.IntType(32)
-_TO_READ_OFTEN = [llvm.Constant(_FLAG, flag) for flag in (0, 3, 1)]
-
-
-def _prefetch(builder, values, i):
-    kind = llvm.FunctionType(llvm.VoidType(), [_BYTES, _FLAG, _FLAG, _FLAG])
-    called = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], kind)
-    place = builder.bitcast(builder.gep(values, [i]), _BYTES)
-    builder.call(called, [place, *_TO_READ_OFTEN])
-    return llvm.Constant(llvm.IntType(64), 0)
-
-
-@instruction(_prefetch)
-def prefetch(values, i):
-    """Have a processor fetch values[i] while it goes on; the result says nothing."""
-    return np.uint64(0)
+from ofslib.kernels.rows import ROWS, add, dots, is_sparse, prefetch
 
 
 @generic

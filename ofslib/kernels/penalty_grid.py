@@ -13,8 +13,7 @@ import numpy as np
 
 from ofslib._jit import generic, kernel
 from ofslib.kernels.losses import Loss, curvature_at, slope, target, weight
-from ofslib.kernels.minibatch import prefetch
-from ofslib.kernels.rows import Active, dot, entry, is_sparse, length, new_active, row
+from ofslib.kernels.rows import Active, dot, entry, is_sparse, length, new_active, prefetch, row
 from ofslib.kernels.selection import kth_largest
 
 # Features that are dealt with at once.

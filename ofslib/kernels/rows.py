@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ofslib._jit import REORDERED_SUMS, generic, kernel, kind
+from ofslib._jit import REORDERED_SUMS, generic, instruction, kernel, kind, llvm
 from ofslib.kernels.losses import weight
 
 
@@ -48,7 +48,9 @@ class Active(NamedTuple):
     cut: np.ndarray  # (1,) the importance at which the last pruning cut
 
 
-COLUMNS, ROWS_OF_EACH = 8, 512  # so many are copied at once
+_BYTES, _FLAG = llvm.IntType(8).as_pointer(), llvm.IntType(32)
+_TO_READ_OFTEN = [llvm.Constant(_FLAG, flag) for flag in (0, 3, 1)]
+LINE = 8  # values of float64 in a line of the cache
 # Positions in `Batch.count`
 TOUCHED, ROWS, DENSE_ROWS, ENTRIES, ENTRIES_BEFORE, REACH = range(6)
 
@@ -115,18 +117,34 @@ def ascend(indptr, indices, width):
     return not wrong
 
 
+def _prefetch(builder, values, i):
+    kind = llvm.FunctionType(llvm.VoidType(), [_BYTES, _FLAG, _FLAG, _FLAG])
+    called = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], kind)
+    place = builder.bitcast(builder.gep(values, [i]), _BYTES)
+    builder.call(called, [place, *_TO_READ_OFTEN])
+    return llvm.Constant(llvm.IntType(64), 0)
+
+
+@instruction(_prefetch)
+def prefetch(values, i):
+    """Have a processor fetch values[i] while it goes on; the result says nothing."""
+    return np.uint64(0)
+
+
 @kernel(allocates=False)
 def copy_rows(columns, rows, target):
     """Write row rows[i] of a matrix, given by its transpose, to target[i]."""
-    # Long runs of a column, which a processor fetches ahead; and so many columns that they fill a
-    # line of the target in the cache.
-    for start in range(0, len(columns), COLUMNS):
-        stop = min(start + COLUMNS, len(columns))
-        for first in range(0, len(rows), ROWS_OF_EACH):
-            last = min(first + ROWS_OF_EACH, len(rows))
-            for j in range(start, stop):
-                for i in range(first, last):
-                    target[i, j] = columns[j, rows[i]]
+    # So many columns at a time that they fill a line of the target; a processor does not foresee
+    # where the next ones begin.
+    for start in range(0, len(columns), LINE):
+        stop = min(start + LINE, len(columns))
+        for first in range(0, len(rows), LINE):
+            for j in range(stop, min(stop + LINE, len(columns))):
+                prefetch(columns[j], np.uint64(rows[first]))
+            for i in range(first, min(first + LINE, len(rows))):
+                own = rows[i]
+                for j in range(start, stop):
+                    target[i, j] = columns[j, own]
 
 
 @generic(inline=True, allocates=True)

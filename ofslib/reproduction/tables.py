@@ -247,16 +247,14 @@ def compare(
     weak : mapping, optional
         Methods of which the paper's numbers are weaker than a correct one's -> why that is known.
     discussed : sequence of mappings, optional
-        What is known of cells that do not agree: `why`, and which cells, as column -> value or
-        values. The first that fits a cell is its reason.
+        Of cells that do not agree: `why`, and which, column -> value or values; the first fits.
 
     Returns
     -------
     DataFrame
         Axes, method, metric; ours, se (of the mean; of a time, of the median), median and number
-        of replicates; `runs`, the paper's;
-        `empty`, how many of ours select nothing; `no_value`, how many have no value, if any has
-        none; paper, verdict, strict, why.
+        of replicates; `runs`, the paper's; `empty`, how many of ours select nothing; `no_value`,
+        how many have no value, if any has none; paper, verdict, strict, why.
     """
     axes = [c for c in table if c not in ("skipped", "runs", "method", "metric")]
     key = [*axes, "method", "metric"]

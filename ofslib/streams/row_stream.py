@@ -36,6 +36,7 @@ from ofslib.streams.selector import (
 # are not in the layout that kernels read (the copy then stays in the processor's cache).
 _VALUES_PER_BLOCK = 2**24
 _VALUES_PER_COPY = 2**18
+_ROWS_PER_COPY = 32  # at least, where columns lie together: of each a few lines of the cache
 # A loss so many times that of no features says that steps are too large, whatever the score.
 _FAR = 10.0
 # Rows after which it is asked whether the model has been worse than nothing since.
@@ -90,22 +91,21 @@ def _blocks(X, targets: np.ndarray, order) -> Iterator[Block]:
 
     Each block has a row of targets and one of predictions for each model: see `_of_each`.
     """
-    ready, size = True, _VALUES_PER_BLOCK
+    ready, by_columns, size = True, False, _VALUES_PER_BLOCK
     if not isinstance(X, np.ndarray):
         X = X if isinstance(X, CSR) else kernel_csr(X)
         size = size * len(order) // max(1, len(X.data))
     else:
         ready = X.flags.c_contiguous and X.flags.writeable
-        # Of columns that lie together a row takes a line of the cache for each value: then most
-        # rows are read at once.
-        if not ready and not _by_columns(X):
+        by_columns = not ready and abs(X.strides[0]) < abs(X.strides[1])
+        # Of columns that lie together a row takes a line of the cache for each value: in random
+        # order most rows are read at once, else a few that follow each other.
+        if not ready and not (by_columns and (np.diff(order) != 1).any()):
             size = _VALUES_PER_COPY
         size //= X.shape[1]
-    size = max(1, size)
+    size = max(size, _ROWS_PER_COPY if by_columns else 1)
     # One for all blocks: to get new memory takes about as long as to copy the rows.
-    space = None
-    if not ready and _by_columns(X):
-        space = np.empty((min(size, len(order)), X.shape[1]), X.dtype)
+    space = np.empty((min(size, len(order)), X.shape[1]), X.dtype) if by_columns else None
     for i in range(0, len(order), size):
         part = order[i : i + size]
         margins = np.empty((len(targets), len(part)))
@@ -120,10 +120,6 @@ def _of_each(block: Block) -> list[Block]:
     """The block as each model reads it."""
     pairs = zip(block.y, block.margins, strict=True)
     return [block._replace(y=y, margins=margins) for y, margins in pairs]
-
-
-def _by_columns(X) -> bool:
-    return abs(X.strides[0]) < abs(X.strides[1])
 
 
 def _copied(X, part, space) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -336,8 +332,8 @@ class RowStream(LinearModel):
         self._watch(at_end=True)
 
     def _learn_rows(self, X, y, order) -> None:
-        for block in _blocks(X, one_vs_rest(y, self._n_models), order):
-            if said := unlike(self, block.X, block.order):
+        for number, block in enumerate(_blocks(X, one_vs_rest(y, self._n_models), order)):
+            if number == 0 and (said := unlike(self, block.X, block.order)):
                 self._say_once("scales", said)
             done, n = self._learn_all(block), len(block.order)
             if done < n:
