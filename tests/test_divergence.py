@@ -591,7 +591,16 @@ def test_sizes_are_looked_at_once_however_many_blocks_a_fit_has(monkeypatch):
     monkeypatch.setattr(row_stream, "_VALUES_PER_BLOCK", 25 * X.shape[1])
     monkeypatch.setattr(row_stream, "unlike", lambda model, X, order: seen.append(len(order)) or "")
     SFSAClassifier(k=3).fit(X, y)
-    assert seen == [25] and len(X) >= 100
+    assert seen == [len(X)] and len(X) >= 100
+
+
+def test_sizes_in_wide_arrays_that_cannot_be_written_to_are_seen_too():
+    """Which are copied a few rows at a time: too few to tell, each on its own."""
+    X = np.random.default_rng(0).standard_normal((60, 15000))
+    X[:, 7] *= 1e5
+    X.flags.writeable = False
+    with pytest.warns(ConvergenceWarning, match=r"feature 7 \(counted from 0\) are about"):
+        SFSAClassifier(k=3, learning_rate=1e-12).fit(X, np.arange(60) % 2)
 
 
 @pytest.mark.parametrize("kind", [SFSAClassifier, SFSARegressor, SGDTClassifier, SGDTRegressor])

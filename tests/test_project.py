@@ -182,6 +182,8 @@ def test_a_wrong_change_is_refused_too(write):
         ("discussed", [{"method": "SFSAA", "why": "x"}], "discussed: method='SFSAA' is none of"),
         ("discussed", [{"m": 1, "why": "x"}], "discussed: 'm' is none of the axes"),
         ("discussed", [{"why": "x"}], "one.discussed"),
+        ("discussed", [{"n": 100, "why": " "}], "one.discussed.0.why"),
+        ("discussed", [{"n": [], "why": "x"}], "one.discussed.0.n"),
         ("time_claims", [{"says": "x", "fast": "SGTD", "than": ["SFSA"]}], "time_claims: 'SGTD'"),
         ("time_claims", [{"says": "x", "grows": ["SFSA", "SGTD"]}], "time_claims: 'SGTD'"),
         ("grid", {"n": []}, "one.grid.n: []"),

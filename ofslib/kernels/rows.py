@@ -50,7 +50,7 @@ class Active(NamedTuple):
 
 _BYTES, _FLAG = llvm.IntType(8).as_pointer(), llvm.IntType(32)
 _TO_READ_OFTEN = [llvm.Constant(_FLAG, flag) for flag in (0, 3, 1)]
-LINE = 8  # values of float64 in a line of the cache
+LINE, ROWS_OF_EACH = 8, 512  # values of float64 in a line of the cache; rows copied at once
 # Positions in `Batch.count`
 TOUCHED, ROWS, DENSE_ROWS, ENTRIES, ENTRIES_BEFORE, REACH = range(6)
 
@@ -134,15 +134,28 @@ def prefetch(values, i):
 @kernel(allocates=False)
 def copy_rows(columns, rows, target):
     """Write row rows[i] of a matrix, given by its transpose, to target[i]."""
-    # So many columns at a time that they fill a line of the target; a processor does not foresee
-    # where the next ones begin.
+    # Long runs of a column, which a processor fetches ahead; and so many columns that they fill a
+    # line of the target in the cache.
     for start in range(0, len(columns), LINE):
         stop = min(start + LINE, len(columns))
-        for first in range(0, len(rows), LINE):
+        for first in range(0, len(rows), ROWS_OF_EACH):
+            last = min(first + ROWS_OF_EACH, len(rows))
+            for j in range(start, stop):
+                for i in range(first, last):
+                    target[i, j] = columns[j, rows[i]]
+
+
+@kernel(allocates=False)
+def copy_run(columns, row, target):
+    """The same of rows from `row` on, where columns are contiguous."""
+    # A processor does not foresee where the next columns begin, and of few rows they begin often.
+    for start in range(0, len(columns), LINE):
+        stop = min(start + LINE, len(columns))
+        for first in range(0, len(target), LINE):
             for j in range(stop, min(stop + LINE, len(columns))):
-                prefetch(columns[j], np.uint64(rows[first]))
-            for i in range(first, min(first + LINE, len(rows))):
-                own = rows[i]
+                prefetch(columns[j], np.uint64(row + first))
+            for i in range(first, min(first + LINE, len(target))):
+                own = row + i
                 for j in range(start, stop):
                     target[i, j] = columns[j, own]
 

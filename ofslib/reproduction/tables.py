@@ -325,8 +325,8 @@ def _known_of(table: pd.DataFrame, discussed: Sequence[Mapping]) -> pd.Series:
     """What is known of each cell should it not agree, or nothing."""
     known = pd.Series("", index=table.index)
     for item in reversed(discussed):
-        named = {axis: np.atleast_1d(value) for axis, value in item.items() if axis != "why"}
-        fits = [table[axis].isin(values) for axis, values in named.items()]
+        named = {axis: value for axis, value in item.items() if axis != "why"}
+        fits = [table[a].isin(v if isinstance(v, list) else [v]) for a, v in named.items()]
         known[np.logical_and.reduce(fits)] = item["why"]
     return known
 

@@ -11,7 +11,7 @@ from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES, LOSSES, Loss, total
-from ofslib.kernels.rows import CSR, ROWS, Block, Moments, copy_rows
+from ofslib.kernels.rows import CSR, ROWS, Block, Moments, copy_rows, copy_run
 from ofslib.streams.memory import copied, keep
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
@@ -98,12 +98,14 @@ def _blocks(X, targets: np.ndarray, order) -> Iterator[Block]:
     else:
         ready = X.flags.c_contiguous and X.flags.writeable
         by_columns = not ready and abs(X.strides[0]) < abs(X.strides[1])
-        # Of columns that lie together a row takes a line of the cache for each value: in random
-        # order most rows are read at once, else a few that follow each other.
-        if not ready and not (by_columns and (np.diff(order) != 1).any()):
-            size = _VALUES_PER_COPY
         size //= X.shape[1]
-    size = max(size, _ROWS_PER_COPY if by_columns else 1)
+        # Of columns that lie together a row takes a line of the cache for each value: most rows
+        # are read at once, but for those that follow each other.
+        if not ready and not by_columns:
+            size = _VALUES_PER_COPY // X.shape[1]
+        elif by_columns and _is_run(X, order):
+            size = min(size, max(_VALUES_PER_COPY // X.shape[1], _ROWS_PER_COPY))
+    size = max(1, size)
     # One for all blocks: to get new memory takes about as long as to copy the rows.
     space = np.empty((min(size, len(order)), X.shape[1]), X.dtype) if by_columns else None
     for i in range(0, len(order), size):
@@ -122,6 +124,11 @@ def _of_each(block: Block) -> list[Block]:
     return [block._replace(y=y, margins=margins) for y, margins in pairs]
 
 
+def _is_run(X, rows) -> bool:
+    """Whether the values of a column in these rows follow each other in memory."""
+    return X.strides[0] == X.itemsize and bool((np.diff(rows) == 1).all())
+
+
 def _copied(X, part, space) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows of X in C order; which they are; each one's place.
 
@@ -129,9 +136,12 @@ def _copied(X, part, space) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
     if space is None:
         return np.ascontiguousarray(X[part]), part, np.arange(len(part))
+    copied = space[: len(part)]
+    if _is_run(X, part):
+        copy_run(X.T, part[0], copied)
+        return copied, part, np.arange(len(part))
     ascending, places = np.argsort(part), np.empty_like(part)
     places[ascending] = np.arange(len(part))
-    copied = space[: len(part)]
     copy_rows(X.T, part[ascending], copied)
     return copied, part[ascending], places
 
@@ -332,9 +342,9 @@ class RowStream(LinearModel):
         self._watch(at_end=True)
 
     def _learn_rows(self, X, y, order) -> None:
-        for number, block in enumerate(_blocks(X, one_vs_rest(y, self._n_models), order)):
-            if number == 0 and (said := unlike(self, block.X, block.order)):
-                self._say_once("scales", said)
+        if said := unlike(self, X, order):
+            self._say_once("scales", said)
+        for block in _blocks(X, one_vs_rest(y, self._n_models), order):
             done, n = self._learn_all(block), len(block.order)
             if done < n:
                 self._refuse(block.X, block.order[done])
