@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import shipped
 
-from ofslib.reproduction import overview, project, provenance, scoreboard
+from ofslib.reproduction import overview, project, provenance, scoreboard, tables
 
 ROOT = Path(__file__).parents[1]
 SPEC = spec_from_file_location("report_script", ROOT / "workflow/scripts/report.py")
@@ -217,6 +217,7 @@ def test_all_errata_are_read_and_those_of_a_table_stand_beside_it(page):
 
 
 def test_a_committed_cell_that_does_not_agree_names_an_erratum(work):
+    """And what an entry discusses is said of a cell: an item that fits none is a slip."""
     text = (ROOT / "docs/errata.md").read_text(encoding="utf-8")
     written = {f"{item['paper']} {item['number']}" for item in report.errata(text)}
     told = 0
@@ -228,6 +229,11 @@ def test_a_committed_cell_that_does_not_agree_names_an_erratum(work):
                 named = re.findall(r"(?:errata.md,|and) (\w+ \d+)", why)
                 assert named and written.issuperset(named), f"{name}: {why!r}"
                 told += 1
+            discussed = entry.spec["discussed"]
+            own = ~cells["why"].fillna("").str.startswith("weaker baseline")
+            expected = tables._known_of(cells, discussed)[own]
+            assert cells.loc[own, "why"].tolist() == [f"discussed: {why}" for why in expected], name
+            assert set(expected) == {item["why"] for item in discussed}, name
     assert told > 200
 
 
