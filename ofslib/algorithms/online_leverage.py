@@ -5,12 +5,13 @@ features that were sampled before it. No targets are needed.
 """
 
 import copy
+import ctypes
 from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg.blas import dger
+from numba.extending import get_cython_function_address
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -34,10 +35,19 @@ _OUTSIDE = 1e-6
 _DRIFT = 1e-11
 # Passes over the features that look for the sampling rate of k features.
 _PASSES = 12
+# With fewer columns BLAS rounds in another way where rows do not follow each other.
+_ROOM_FROM = 16
+# The dger of scipy.linalg.blas copies a matrix whose rows do not follow each other.
+_DGER = ctypes.CFUNCTYPE(None, *9 * [ctypes.c_void_p])(
+    get_cython_function_address("scipy.linalg.cython_blas", "dger")
+)
 
 
 class State(NamedTuple):
-    """What is known of the matrix A~ of the sampled features; Q is a basis of their span."""
+    """What is known of the matrix A~ of the sampled features; Q is a basis of their span.
+
+    Each matrix is the first rows and columns of one that has room for more.
+    """
 
     basis: np.ndarray  # (n, r) Q, orthonormal
     moments: np.ndarray  # (r, r) Q' A~ A~' Q, plus the ridge on the diagonal
@@ -82,10 +92,29 @@ def inverted(moments, j: int):
         ) from None
 
 
+def enlarged(matrix, rows: int, columns: int):
+    """The matrix with zeros behind its own rows and columns; in its room, where it has enough."""
+    (r, c), whole = matrix.shape, matrix.base
+    known = isinstance(whole, np.ndarray) and whole.strides == matrix.strides
+    known = known and whole.ctypes.data == matrix.ctypes.data
+    if not known or rows > whole.shape[0] or columns > whole.shape[1]:
+        more = columns // 4 if columns >= _ROOM_FROM else 0
+        whole = np.empty((rows if rows == r else rows + more, columns + more))
+        whole[:r, :c] = matrix
+    whole[r:rows, :columns] = whole[:r, c:columns] = 0.0
+    return whole[:rows, :columns]
+
+
 def add_outer(matrix, x, factor: float) -> None:
-    """matrix += factor x x', in place."""
+    """matrix += factor x x' of a symmetric matrix, in place."""
     if len(x):
-        dger(factor, x, x, a=matrix.T, overwrite_a=True)
+        size, apart = ctypes.c_int(len(x)), ctypes.c_int(max(matrix.strides) // matrix.itemsize)
+        one, scale = ctypes.c_int(1), ctypes.c_double(factor)
+        _DGER(*map(_address, (size, size, scale, x, one, x, one, matrix, apart)))
+
+
+def _address(given) -> int:
+    return given.ctypes.data if isinstance(given, np.ndarray) else ctypes.addressof(given)
 
 
 def updated(state: State, z, solution) -> State:
@@ -99,12 +128,10 @@ def updated(state: State, z, solution) -> State:
 def appended(state: State, z, solution, direction, length: float, ridge: float) -> State:
     """A~ gets a column with coordinates z and so much along a new direction of the basis."""
     r, column = len(z), np.append(z, length)
-    moments, inverse = np.zeros((2, r + 1, r + 1))
-    moments[:r, :r], inverse[:r, :r] = state.moments, state.inverse
-    moments[r, r] = ridge
-    state = state._replace(
-        basis=np.column_stack([state.basis, direction]), moments=moments, inverse=inverse
-    )
+    basis = enlarged(state.basis, len(direction), r + 1)
+    moments, inverse = (enlarged(known, r + 1, r + 1) for known in (state.moments, state.inverse))
+    basis[:, r], moments[r, r] = direction, ridge
+    state = state._replace(basis=basis, moments=moments, inverse=inverse)
     if ridge > 0:
         inverse[r, r] = 1 / ridge
         return updated(state, column, np.append(solution, length / ridge))
