@@ -20,6 +20,8 @@ from ofslib.streams.selector import Regressor
 _COMPACTION = 0.9
 
 
+# A rate that is too large may overflow; it is reported at the end.
+@np.errstate(over="ignore", invalid="ignore")
 def anneal(S, b, k: int, mu: float, rate: float, n_iter: int) -> np.ndarray:
     """The loop of Algorithm 4: features that it keeps, ascending, shape (k,).
 
@@ -38,9 +40,7 @@ def anneal(S, b, k: int, mu: float, rate: float, n_iter: int) -> np.ndarray:
     features, index, size = np.arange(p), np.arange(p, dtype=np.uint32), p
     value, work, memory, cut = np.empty(p), np.empty(p), None, 0.0
     for t in range(1, n_iter + 1):
-        # A rate that is too large may overflow here; it is reported below.
-        with np.errstate(over="ignore", invalid="ignore"):
-            w -= rate * (times(1.0, S, w) - b)
+        w -= rate * (times(1.0, S, w) - b)
         keep = annealed(t, n_iter, p, k, mu)
         if keep < size:
             left = w[index[:size]]
@@ -56,8 +56,7 @@ def anneal(S, b, k: int, mu: float, rate: float, n_iter: int) -> np.ndarray:
             S = memory[: m * m].reshape(m, m, order="F")
             times = get_blas_funcs(product, (S,))
             features, alive = features[left], np.ones((m, *alive.shape[1:]), bool)
-            with np.errstate(over="ignore", invalid="ignore"):
-                w, b = w[left].astype(S.dtype, order="F"), b[left].astype(S.dtype, order="F")
+            w, b = w[left].astype(S.dtype, order="F"), b[left].astype(S.dtype, order="F")
             index[:m] = np.arange(m)
     if not np.isfinite(w).all():
         raise FloatingPointError(f"OFSA diverged: its steps are too large with a rate of {rate}")
