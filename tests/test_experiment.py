@@ -598,11 +598,11 @@ def test_a_point_that_is_a_little_better_than_those_before_is_chosen():
     grid = sorted(scores, key=scores.get)  # each better than the last
     assert 0 < scores[grid[-1]] - scores[grid[-2]] < 1 / passes / 2
     spec["tune"] = {"score": "online", "at": {"k": 5}, "grid": {"learning_rate": grid}}
-    _, chosen = experiment._tuned(spec, data, {"class": "FOFSClassifier", "batch_size": 1}, {})
+    _, chosen = experiment._tuned(spec, data, {"class": "FOFSClassifier", "batch_size": 1})
     assert chosen == {"learning_rate": grid[-1]}
 
 
-@pytest.mark.parametrize("grid", [[1e-6, 2e-6], [30.0, 1.0, 1e-6, 0.3, 0.1, 1e-5, 3.0, 0.03]])
+@pytest.mark.parametrize("grid", [[1e-6, 1e-6], [30.0, 1.0, 1e-6, 0.3, 0.1, 1e-5, 3.0, 0.03]])
 def test_what_can_no_longer_be_the_best_is_not_learned_to_its_end(monkeypatch, grid):
     """The best is the same; of equals it is the first."""
     data, passes, shown = dataset(n=80, d=30), 8, []
@@ -616,14 +616,14 @@ def test_what_can_no_longer_be_the_best_is_not_learned_to_its_end(monkeypatch, g
     spec = setting(**REAL, passes=passes)
     spec["tune"] = {"score": "online", "at": {"k": 5}, "grid": {"learning_rate": grid}}
     method = {"class": "FOFSClassifier", "batch_size": 1}
-    _, chosen = experiment._tuned(spec, data, method, {})
+    _, chosen = experiment._tuned(spec, data, method)
     asked, seed = len(shown), int(experiment._seeds(spec, 2**32 - 1).generate_state(1)[0])
     given = {"k": 5, "batch_size": 1, "n_passes": passes, "random_state": seed}
     models = [FOFSClassifier(**given, learning_rate=rate) for rate in grid]
     scores = [model.fit(data.X_train, data.y_train).online_score_ for model in models]
     assert chosen == {"learning_rate": grid[int(np.argmax(scores))]}
     most = passes * len(grid)
-    assert len(shown) - asked == most and (asked == most if len({*scores}) == 1 else asked < most)
+    assert len(shown) - asked == most and (asked == most if len({*grid}) == 1 else asked < most)
 
 
 def test_a_method_is_tuned_by_the_parameters_that_it_has():
@@ -932,8 +932,7 @@ def test_a_method_may_be_tuned_at_a_point_of_its_own():
     tune = {"score": "online", "at": {"k": 5}, "grid": {"a": [1, 2]}}
     methods = {"it": mine("Scored", at={"k": 3}), "other": mine("Scored")}
     real(dataset(), methods=methods, tune=tune, replicates=1, sweep={"k": [7]})
-    # Both have chosen the same: one model
-    assert [call["k"] for call in Scored.calls] == [3, 3, 5, 5, 7]
+    assert [call["k"] for call in Scored.calls] == [3, 3, 5, 5, 7, 7]
 
 
 def test_absent_rows_are_those_of_the_methods_own_sweep():

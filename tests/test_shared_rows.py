@@ -14,7 +14,6 @@ from pandas.testing import assert_frame_equal
 from sklearn.base import BaseEstimator
 
 import ofslib
-from ofslib.datasets import Dataset
 from ofslib.reproduction import entries, experiment, methods, plan
 from ofslib.reproduction.entries import Setting, _at_once
 from ofslib.simulate import DESIGNS, Equicorrelated
@@ -260,64 +259,6 @@ def test_averages_of_equal_n_are_drawn_once(monkeypatch):
     assert work["OLSthRegressor on averages"] == len(drawn) * 40**2.5
 
 
-def readings_of_a_data_set():
-    """Tuned by two scores at the same place, and by one at another."""
-    grid = {"learning_rate": [0.3, 0.01, 0.003, 1.0], "alpha": [0.1, 0.001]}
-    tune = {"score": "online", "at": {"k": 2}, "grid": grid}
-    own = {
-        "FOFS": {"class": "FOFSClassifier", "batch_size": 5},
-        "SGDT": {"class": "SGDTClassifier", "maturity": None, "replicates": 2},
-        "worse": {"class": "SIHTClassifier", "at": {"k": 1}},
-    }
-    more = {"data": {"dataset": "tiny"}, "sweep": {"k": [1, 3]}, "metrics": ["accuracy", "AUC"]}
-    more |= {"passes": 6, "tune_values": None}
-    tunes = tune, tune | {"at": {"k": 4}}, tune | {"score": "final"}
-    return [
-        part("tiny", own, name, 3 - (name == "late"), tune=tune, **more)
-        for name, tune in zip(("early", "late", "final"), tunes, strict=True)
-    ]
-
-
-def tiny():
-    rng = np.random.default_rng(3)
-    X = rng.standard_normal((80, 9))
-    y = np.where(X[:, 0] + X[:, 1] + 0.5 * rng.standard_normal(80) > 0, 1, -1)
-    return Dataset("tiny", X[:40], y[:40], X[40:], y[40:])
-
-
-def test_readings_that_are_tuned_on_a_data_set_give_what_each_gives_alone():
-    parts, data = readings_of_a_data_set(), tiny()
-    table = experiment.run(at_once(parts), data, progress=False)
-    alone = pd.concat([experiment.run(one, data, progress=False) for one in parts])
-    columns = list(table)
-    assert_frame_equal(table, alone[columns].reset_index(drop=True), check_exact=True)
-    chosen = table[table["metric"] == "tuned learning_rate"].groupby("method")["value"]
-    assert sorted(chosen.nunique()) == [1, 2, 2], "some readings choose the same, and some do not"
-
-
-def test_a_fit_that_several_readings_ask_for_is_done_once_as_the_plan_says(monkeypatch):
-    parts, data, fits = readings_of_a_data_set(), tiny(), []
-    for cls in (ofslib.FOFSClassifier, ofslib.SGDTClassifier, ofslib.SIHTClassifier):
-
-        def fit(self, X, y, learn=cls.fit):
-            fits.append(repr((type(self), sorted(self.get_params().items()))))
-            return learn(self, X, y)
-
-        monkeypatch.setattr(cls, "fit", fit)
-    experiment.run(at_once(parts), data, progress=False)
-    assert len(fits) == len({*fits})
-    once, alone = len(fits), fits.clear()
-    for one in parts:
-        experiment.run(one, data, progress=False)
-    alone = len(fits)
-    # Twice two of the points of SGDT's grid, which has no alpha; eight of the others'.
-    tunings = 4 + 8 + 2 * 8
-    assert alone - once >= tunings, "and the models of readings that have chosen the same"
-    row = {"n_train": 40, "n_features": 9, "train_nonzeros": 360}
-    works = [plan.work_of(one, row)["fit"] for one in parts]
-    assert sum(works) - plan.work_of(at_once(parts), row)["fit"] == 8 + 8 + 2 * 8
-
-
 def test_what_has_ended_is_let_go_before_the_next_averages_are_drawn():
     kept = []
     X, y = Equicorrelated(p=40, k=3).sample(30, np.random.default_rng(0))
@@ -398,9 +339,7 @@ def test_every_setting_that_a_scale_runs_is_in_one_run(scale):
             assert work.setting(name, run.name) == run and json.loads(json.dumps(run.spec))
             data = [one["data"] | {"n": 0} for one in run.parts]
             assert data == data[:1] * len(data)
-            if len(data) > 1 and run.dataset:
-                assert all(one["tune"] for one in run.parts)
-            elif len(data) > 1:
+            if len(data) > 1:
                 assert run.spec["data"]["n"] == max(one["data"]["n"] for one in run.parts)
                 assert not any(run.spec[key] for key in ("tune", "track", "study"))
     counts = {

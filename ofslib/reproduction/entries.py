@@ -162,8 +162,8 @@ class Entry:
     def to_run(self) -> list[Setting]:
         """What this scale runs, each with one file of results.
 
-        A setting, or at once those whose rows are the first of one stream, or some replicates of
-        these; or those of one data set whose methods are tuned, which have fits in common.
+        A setting, or at once those whose rows are the first of one stream; or some replicates of
+        these.
         """
         streams: dict[str, list[Setting]] = {}
         for setting in self.settings:
@@ -387,10 +387,8 @@ def _check_function(name: str) -> None:
 
 
 def _stream(spec: dict[str, Any]) -> str:
-    """What settings have in common that are run at once: a stream, or a data set to tune on."""
+    """What settings have in common whose rows are the first of one stream."""
     data = spec["data"]
-    if "dataset" in data and spec["tune"] and not spec["study"] and "split" not in data:
-        return json.dumps(data, sort_keys=True)
     single = spec["study"] or spec["track"] or spec["tune"] or "time_s" in spec["metrics"]
     if single or "simulate" not in data or not spec["methods"]:
         return spec["name"]
@@ -410,10 +408,9 @@ def _at_once(group: list[Setting]) -> Iterator[Setting]:
         yield from group
         return
     parts = [setting.spec for setting in group]
-    most = max(parts, key=lambda part: part["data"].get("n", 0))
+    most = max(parts, key=lambda part: part["data"]["n"])
     replicates = max(part["replicates"] for part in parts)
-    drawn = replicates * most["data"].get("n", 0) * width(most["data"])
-    runs = max(1, math.ceil(drawn / LONGEST))
+    runs = math.ceil(replicates * most["data"]["n"] * width(most["data"]) / LONGEST)
     size = math.ceil(replicates / runs)
     for first in range(0, replicates, size):
         end = min(first + size, replicates)

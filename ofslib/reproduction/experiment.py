@@ -37,7 +37,6 @@ from ofslib.metrics import (
 )
 from ofslib.reproduction.methods import (
     build,
-    class_of,
     find_class,
     fit,
     guarded,
@@ -99,7 +98,7 @@ def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.
     elif setting["track"]:
         one = _alone(_tracked)
     elif data is not None and not hasattr(data, "train"):
-        one = _real(here, data)
+        one = _alone(_real(here[0], data))
     else:
         one = partial(_in_blocks, source=data or _Drawn(setting))
     first, rows = setting.get("first", 0), [[] for _ in parts]
@@ -119,9 +118,8 @@ def _alone(one):
 
 
 def absent(setting: dict[str, Any], reason: str) -> pd.DataFrame:
-    """What stands for the results of settings whose data could not be had: rows without value."""
-    parts = setting.get("parts", [setting])
-    return _table(parts, [_absent(part, reason) for part in parts])
+    """What stands for the results of a setting whose data could not be had: rows without value."""
+    return _table([setting], [_absent(setting, reason)])
 
 
 def _absent(setting: dict[str, Any], reason: str) -> list[dict[str, Any]]:
@@ -223,7 +221,7 @@ def _in_blocks(parts, replicate: int, source) -> Iterator[tuple[int, dict[str, A
             continue
         if part["tune"]:
             tuned = {
-                label: _tuned(part, _first(source.train(seeds), part["tune"]), spec, {})
+                label: _tuned(part, _first(source.train(seeds), part["tune"]), spec)
                 for label, spec in part["methods"].items()
                 if replicate < spec.get("replicates", np.inf)
             }
@@ -403,53 +401,31 @@ def _studied(setting: dict[str, Any], replicate: int, data: Any) -> Iterator[dic
         yield {"method": None, "replicate": replicate, **row}
 
 
-def _real(parts, data):
-    """What makes one replicate of settings on a data set; tunes the methods first.
+def _real(setting: dict[str, Any], data):
+    """What makes one replicate on a data set; tunes the methods first."""
+    tuned = {label: _tuned(setting, data, spec) for label, spec in setting["methods"].items()}
 
-    A fit that several ask for, with the same parameters, is done once.
-    """
-    heard, tuned = {}, {}
-    # Those first that look at whole fits: the others may stop one on the way.
-    for place in sorted(range(len(parts)), key=lambda at: _by_online(parts[at]["tune"])):
-        part = parts[place]
-        methods = part["methods"].items()
-        tuned[place] = {label: _tuned(part, data, spec, heard) for label, spec in methods}
-
-    def one(parts, replicate):
-        known = {}
-        for place, part in enumerate(parts):
-            if replicate < part["replicates"]:
-                rows = _fitted(part, data, replicate, tuned[place], known)
-                yield from ((place, row) for row in rows)
+    def one(setting, replicate):
+        seed = int(_seeds(setting, replicate).generate_state(1)[0])
+        passes = number_of_passes(setting, data, setting["run_values"])
+        for label, (spec, chosen) in tuned.items():
+            if isinstance(chosen, str):
+                if replicate == 0:
+                    yield from _absent({**setting, "methods": {label: spec}}, chosen)
+                continue
+            if replicate >= spec.get("replicates", np.inf):
+                continue
+            if replicate == 0:
+                yield from _tuning_told(setting, 0, {label: (spec, chosen)})
+            for point in points(spec.get("sweep", setting["sweep"])):
+                models = {None: build({**spec, **point}, n_passes=passes, random_state=seed)}
+                guarded(models, None, fit, data.X_train, data.y_train)
+                row = {"method": label, **point, "replicate": replicate}
+                for metric in setting["metrics"]:
+                    test = data.X_test, data.y_test, None
+                    yield row | _measured(metric, METRICS[metric], models[None], *test)
 
     return one
-
-
-def _fitted(setting, data, replicate, tuned, known) -> Iterator[dict[str, Any]]:
-    """The metrics of the tuned methods on a data set; `known` has those of equal models."""
-    seed = int(_seeds(setting, replicate).generate_state(1)[0])
-    passes = number_of_passes(setting, data, setting["run_values"])
-    for label, (spec, chosen) in tuned.items():
-        if isinstance(chosen, str):
-            if replicate == 0:
-                yield from _absent({**setting, "methods": {label: spec}}, chosen)
-            continue
-        if replicate >= spec.get("replicates", np.inf):
-            continue
-        if replicate == 0:
-            yield from _tuning_told(setting, 0, {label: (spec, chosen)})
-        for point in points(spec.get("sweep", setting["sweep"])):
-            cls, own = class_of({**spec, **point}, n_passes=passes, random_state=seed)
-            key = identity(cls, own, len(data.y_train))
-            if key not in known:
-                models, test = {None: cls(**own)}, (data.X_test, data.y_test, None)
-                guarded(models, None, fit, data.X_train, data.y_train)
-                known[key] = [
-                    _measured(metric, METRICS[metric], models[None], *test)
-                    for metric in setting["metrics"]
-                ]
-            for measured in known[key]:
-                yield {"method": label, **point, "replicate": replicate, **measured}
 
 
 def passes(setting: dict[str, Any], data) -> dict[str, int]:
@@ -468,15 +444,10 @@ def number_of_passes(setting: dict[str, Any], data, cap: float | None) -> int:
     return max(1, min(passes, int(cap / values)))
 
 
-def _by_online(tune: dict[str, Any]) -> bool:
-    return tune.get("score") == "online"
-
-
-def _tuned(setting, data, spec: dict[str, Any], heard: dict) -> tuple[dict, dict | str]:
+def _tuned(setting: dict[str, Any], data, spec: dict[str, Any]) -> tuple[dict, dict | str]:
     """The method with the parameters that scored best on the training rows, and these.
 
-    Why there are none, if no point has a score. `heard` has the online scores of whole fits,
-    also those of other settings, and is given those of this one.
+    Why there are none, if no point has a score.
     """
     tune = setting["tune"]
     if not tune:
@@ -492,30 +463,25 @@ def _tuned(setting, data, spec: dict[str, Any], heard: dict) -> tuple[dict, dict
     best = -np.inf, 0  # the score, and minus the place in the grid: of equals the first is chosen
     given = {"k": setting["data"]["k"]} if "k" in setting["data"] else {}
 
-    def scored(model, X, y, key):
-        online = _by_online(tune)
-        if online and heard.get(key) is not None:
-            return heard[key]
-        if online and is_classifier(model) and hasattr(model, "_learn_rows"):
+    def scored(model, X, y):
+        if tune["score"] != "online":
+            return model.fit(X, y).score(X, y)
+        if is_classifier(model) and hasattr(model, "_learn_rows"):
             _stop_below(model, best[0], passes * len(y))
-        heard[key] = getattr(model.fit(X, y), "online_score_", None)
-        if not online:
-            return model.score(X, y)
-        if heard[key] is None:
+        if not hasattr(model.fit(X, y), "online_score_"):
             raise TypeError(
                 f"tune: score: online is the largest online_score_, which {spec['class']} does not "
                 "have after fit; score: final is the largest score(X, y)"
             )
-        return heard[key]
+        return model.online_score_
 
     # One of a few neighbours first, so that a good score is known soon.
     for i in sorted(range(len(grid)), key=lambda i: i % _NEIGHBOURS):
         own = {**spec, **grid[i], **spec.get("at", tune["at"])}
-        cls, own = class_of(own, n_passes=passes, random_state=seed, **given)
-        models, key = {None: cls(**own)}, identity(cls, own, len(data.y_train))
+        models = {None: build(own, n_passes=passes, random_state=seed, **given)}
         # A point that is worse than nothing is not chosen: no need to say so of each.
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-            score = guarded(models, None, scored, data.X_train, data.y_train, key)
+            score = guarded(models, None, scored, data.X_train, data.y_train)
         if score is not None and np.isfinite(score):
             best = max(best, (score, -i))
     if best[0] == -np.inf:

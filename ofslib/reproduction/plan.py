@@ -59,11 +59,8 @@ def work_of(spec: Mapping[str, Any], row: Mapping[str, Any] | None = None) -> di
         return new
 
     parts = spec.get("parts", [spec])
-    for place, part in enumerate(sorted(parts, key=lambda part: -part["data"].get("n", 0))):
-        if part["tune"]:  # what is chosen is not known before: models of its own
-            same = {label: (label, place) for label in part["methods"]}
-        else:
-            same = _models(part) if len(parts) > 1 else {}
+    for part in sorted(parts, key=lambda part: -part["data"].get("n", 0)):
+        same = _models(part) if len(parts) > 1 else {}
         for kind, amount in _work_of(part, row, same, more).items():
             found[kind] += amount
     return dict(found)
@@ -96,13 +93,7 @@ def _work_of(spec, row, same: dict[str, tuple], more: Callable) -> dict[str, flo
         found[FIT] += more(asked, FIT, key, n) * swept
         replicates = more(asked, key)
         runs = replicates * swept
-        in_memory = row and not split
-        if in_memory:  # tuned once, on all rows, also for other settings
-            at = method.get("at", spec["tune"].get("at"))
-            tuned = tunings * more(1, "tuned", repr(method), repr(at))
-        else:  # each replicate is tuned, on the first rows
-            tuned = tunings * replicates
-        found[FIT] += tuned
+        found[FIT] += tunings * (1 if row and not split else replicates)
         summed = split and hasattr(find_class(method["class"]), "fit_averages")
         if method["class"] == SUMS or summed:  # all methods learn from the same
             found[SUMMED] = max(found[SUMMED], n * replicates * p**2)
@@ -111,14 +102,14 @@ def _work_of(spec, row, same: dict[str, tuple], more: Callable) -> dict[str, flo
             found[f"{method['class']} on averages"] += runs * p**MODEL
         if method["class"] == SUMS or f"{method['class']} on averages" in found:
             continue
-        if in_memory:
+        if row and not split:  # in memory: tuned once, on all rows
             rows = n * runs * _passes(spec, n, p, values, "run_values")
-            rows += n * tuned * _passes(spec, n, p, values, "tune_values")
-        else:  # in blocks
-            rows = n * runs + tuned * min(n, spec["tune"].get("rows", 10_000))
+            rows += n * tunings * _passes(spec, n, p, values, "tune_values")
+        else:  # in blocks: each replicate is tuned on the first rows
+            rows = n * runs + replicates * tunings * min(n, spec["tune"].get("rows", 10_000))
             shown = max(shown, asked)
         learned = rows * values * _models_at_once(method, data)
-        found[_kind(method, values < p / 2, bool(in_memory))] += learned
+        found[_kind(method, values < p / 2, bool(row and not split))] += learned
     if sampled:
         found[DRAWN] = more(spec["replicates"], DRAWN, n) * p**2
     if shown:
