@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba.extending import get_cython_function_address
+from scipy.linalg import cython_blas
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -37,10 +37,18 @@ _DRIFT = 1e-11
 _PASSES = 12
 # With fewer columns BLAS rounds in another way where rows do not follow each other.
 _ROOM_FROM = 16
-# The dger of scipy.linalg.blas copies a matrix whose rows do not follow each other.
-_DGER = ctypes.CFUNCTYPE(None, *9 * [ctypes.c_void_p])(
-    get_cython_function_address("scipy.linalg.cython_blas", "dger")
-)
+
+
+def _routine(name: str, n_arguments: int):
+    """One of BLAS, given addresses: those of scipy.linalg.blas copy where rows lie apart."""
+    api, capsule = ctypes.pythonapi, cython_blas.__pyx_capi__[name]
+    name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
+    address_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    address = address_of(("PyCapsule_GetPointer", api))(capsule, name_of(capsule))
+    return ctypes.CFUNCTYPE(None, *n_arguments * [ctypes.c_void_p])(address)
+
+
+_DGER = _routine("dger", 9)
 
 
 class State(NamedTuple):
