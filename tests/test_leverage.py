@@ -154,7 +154,7 @@ def test_a_matrix_that_grows_is_copied_only_where_its_room_ends(r):
 
 
 def test_a_part_that_does_not_begin_where_the_whole_does_is_copied():
-    whole = np.arange(400.0).reshape(20, 20)
+    whole = np.arange(400.0).reshape(20, 20).copy()
     before, part = whole.copy(), whole[2:18, 3:19]
     grown = online_leverage.enlarged(part, 17, 17)
     assert_array_equal(grown, np.pad(before[2:18, 3:19], (0, 1)))
