@@ -37,6 +37,7 @@ from ofslib import (
     SOFSClassifier,
     TruncatedGradientClassifier,
 )
+from ofslib.algorithms.ofsa import anneal
 from ofslib.averages import RunningAverages
 from ofslib.datasets import Dataset
 from ofslib.kernels.losses import Loss, value
@@ -154,6 +155,16 @@ def test_it_is_an_error_before_anything_is_infinite():
 def test_the_advice_can_be_followed(model, does, not_):
     said = model.partial_fit(*few())._advice()
     assert re.search(does, said) and not re.search(not_, said), said
+
+
+def test_joint_steps_of_ofsa_that_overflow_are_an_error_without_a_warning_first():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 60))
+    S, b = np.asfortranarray(X.T @ X / 120), rng.standard_normal((60, 3))
+    with warnings.catch_warnings(action="error"):
+        for covariances in (b, b[:, 0]):
+            with pytest.raises(FloatingPointError, match="steps are too large with a rate of 50"):
+                anneal(S, covariances, 8, 5.0, 50.0, 500)
 
 
 @pytest.mark.parametrize(
