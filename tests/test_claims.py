@@ -214,6 +214,10 @@ def test_claims_on_speed_up():
     assert found[2, "8 workers", "processes", 16] == "reproduced"
     assert found[2, "8 workers", "threads", 16] == "not reproduced"
     assert (1, "OS", "processes", 1) not in found
+    # A run elsewhere, where OS and all others take three times as long, tells the same.
+    slow = speedups["n_workers"] > 2
+    speedups["value"] *= np.where(slow, 3.0, 1.0)
+    pd.testing.assert_frame_equal(claims.speedup_claims(speedups), table)
 
 
 # -------------------------------------------------- slopes

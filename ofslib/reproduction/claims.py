@@ -260,7 +260,8 @@ def speedup_claims(speedups: pd.DataFrame) -> pd.DataFrame:
     """Figure 3 of Yang et al.: two claims on how many times as fast several workers are.
 
     1 is above their number, against OS and against one worker; 2 is 16 workers against 8, said to
-    be next to nothing: below 1.1. Claim 1 is judged by the middle 80 % of the replicates.
+    be next to nothing: below 1.1. Claim 1 is judged by the middle 80 % of the replicates. Times are
+    compared as multiples of what OS took in the same run.
 
     Parameters
     ----------
@@ -274,8 +275,10 @@ def speedup_claims(speedups: pd.DataFrame) -> pd.DataFrame:
     """
     n, by = speedups["n_workers"], ["loss", "method", "n_workers"]
     run = ["loss", "method", "replicate"]
+    # One and several workers are timed in two runs: not of the same data, nor surely on one machine.
+    times = speedups.assign(value=1 / speedups["ratio"])
     alone, of_eight = (
-        times_as_fast(speedups[chosen], speedups[n == q], run)
+        times_as_fast(times[chosen], times[n == q], run)
         for chosen, q in ((n > 1, 1), (n == 16, 8))
     )
     compared = ((1, "OS", speedups[n > 1]), (1, "1 worker", alone), (2, "8 workers", of_eight))
