@@ -275,11 +275,10 @@ def speedup_claims(speedups: pd.DataFrame) -> pd.DataFrame:
     """
     n, by = speedups["n_workers"], ["loss", "method", "n_workers"]
     run = ["loss", "method", "replicate"]
-    # One and several workers are timed in two runs: not of the same data, nor surely on one machine.
+    # One and several workers are timed in two runs, of other data and maybe on other machines.
     times = speedups.assign(value=1 / speedups["ratio"])
     alone, of_eight = (
-        times_as_fast(times[chosen], times[n == q], run)
-        for chosen, q in ((n > 1, 1), (n == 16, 8))
+        times_as_fast(times[chosen], times[n == q], run) for chosen, q in ((n > 1, 1), (n == 16, 8))
     )
     compared = ((1, "OS", speedups[n > 1]), (1, "1 worker", alone), (2, "8 workers", of_eight))
     table = pd.concat(
