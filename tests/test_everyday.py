@@ -60,6 +60,24 @@ def test_no_probabilities_where_margins_are_no_log_odds(model):
     assert not hasattr(model, "predict_proba") and not hasattr(model, "predict_log_proba")
 
 
+@pytest.mark.parametrize("own", [{}, {"n_passes": 3}, {"multiclass": "joint"}], ids=str)
+@pytest.mark.parametrize("rare", [False, True], ids=["small", "rare"])
+def test_probabilities_are_right_where_those_that_leave_are_small_or_rare(rare, own):
+    """Those that stay have more variance than the average had, which must not shrink them."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((30_000, 200))
+    X[:, 5:] *= rng.random((30_000, 195)) < 0.05 if rare else 1 / 3
+    truth = expit(X[:, :5].sum(axis=1) - 3.0)
+    y = (rng.random(30_000) < truth).astype(int)
+    learned, new = slice(20_000), slice(20_000, None)
+    shown = sp.csr_array(X[learned]) if rare else X[learned]
+    model = SFSAClassifier(k=5, random_state=0, **own).fit(shown, y[learned])
+    assert list(model.support_) == [0, 1, 2, 3, 4]
+    told = model.predict_proba(X[new])[:, 1]
+    assert log_loss(y[new], told) < 1.02 * log_loss(y[new], truth[new])
+    assert abs(told.mean() - truth[new].mean()) < 0.02
+
+
 def test_the_loss_that_was_learned_with_decides():
     model = SGDTClassifier(k=3).fit(X, Y)
     before = model.predict_proba(X)

@@ -17,12 +17,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from test_sfsa_by_the_page import (
     begin,
     descend,
+    growth,
     is_observed,
     observe,
     parabola,
     plan,
     slope,
-    stiffness,
+    stable,
     top,
 )
 
@@ -57,14 +58,13 @@ def drop(models, left, kind, seen):
     """All drop the same; each has a step, and so a growth, of its own."""
     keep = top(importance(models, kind, seen), left)
     for s in models:
-        before, s.model = stiffness(s), keep
+        before, s.model = stable(s, s.b), keep
         s.w, s.mean = s.w * keep, s.mean * keep
         if s.direction is not None:
             part = np.linalg.norm(s.direction * keep)
             s.lam, s.direction = s.lam * part**2, s.direction * keep / (part or 1.0)
-        after = stiffness(s)
-        if s.loss != "squared_error" and after:
-            s.w, s.mean = s.w * before / after, s.mean * before / after
+        grown = growth(s, before)
+        s.w, s.mean = s.w * grown, s.mean * grown
         s.few = False
 
 

@@ -119,12 +119,13 @@ def features_left(s):
     return min(s.k + rest, s.model.sum())
 
 
-def stiffness(s):
-    """Coefficients are the sum of all gradients over this, as with a ridge penalty."""
-    rate = stable(s, s.b)  # not halved, nor held back by a row [code]
-    if rate == 0.0:
-        return 0.0
-    return 1.0 / rate + s.t * (s.curvatures / s.rows) * trace(s) / s.model.sum()
+def growth(s, before):
+    """Of each coefficient, which is the sum of its gradients over 1 / rate + t h_j."""
+    after = stable(s, s.b)  # not halved, nor held back by a row [code]
+    if s.loss == "squared_error" or not before or not after:
+        return np.ones(s.p)
+    own = s.t * (s.curvatures / s.rows) * (s.squares / s.rows)
+    return (1.0 / before + own) / (1.0 / after + own)
 
 
 def top(values, k):
@@ -133,7 +134,7 @@ def top(values, k):
 
 
 def prune(s, left):
-    before = stiffness(s)
+    before = stable(s, s.b)
     s.model = top(np.where(s.model, np.abs(s.mean), -1.0), left)
     s.w, s.mean = s.w * s.model, s.mean * s.model
     if s.direction is not None:
@@ -142,9 +143,8 @@ def prune(s, left):
         part = np.linalg.norm(s.direction)
         s.lam *= part**2
         s.direction = s.direction / part if part > 0.0 else s.direction
-    after = stiffness(s)
-    if s.loss != "squared_error" and after != 0.0:
-        s.w, s.mean = s.w * (before / after), s.mean * (before / after)
+    grown = growth(s, before)
+    s.w, s.mean = s.w * grown, s.mean * grown
 
 
 def is_observed(s):

@@ -174,7 +174,7 @@ def is_due(state, hp):
 def anneal(state, ranked, hp):
     """Keep the M_t most important features."""
     active, m, keep = state.active, state.active.size[0], features_left(state, hp)
-    before = stiffness(state, hp) if hp.spectral else 1.0
+    before = current_rate(state, hp) if hp.spectral else 0.0
     prune(ranked, active, state.moments, hp.importance, keep, state.scratch)
     for j in active.index[keep:m]:
         state.w[j] = 0.0
@@ -182,11 +182,7 @@ def anneal(state, ranked, hp):
         step_size.drop_features(state.step_size, active, active.index[keep:m])
         for j in active.index[keep:m]:
             state.ahead[j] = 0.0
-        after = stiffness(state, hp)
-        if after not in (0.0, before):
-            for j in active.index[:keep]:
-                state.w[j] *= before / after
-                state.ahead[j] *= before / after
+        grow(state, hp, before)
     if hp.optimizer != Optimizer.sgd:
         for j in active.index[keep:m]:
             state.v[j] = 0.0
@@ -194,22 +190,30 @@ def anneal(state, ranked, hp):
 
 
 @kernel(allocates=False)
-def stiffness(state, hp):
-    """Coefficients are about the sum of all mini-batches' gradients so far over this.
+def current_rate(state, hp):
+    """The step size of a whole mini-batch."""
+    return step_size.stable_rate(state.step_size, state.active, hp.batch_size, hp.loss)
 
-    It is the inverse of the step and the curvature of the losses, as with a ridge penalty. When
-    features leave and the step grows, coefficients are scaled as if all steps had been so large:
-    else the late rows alone would tell which features stay. With the squared error, whose descent
+
+@kernel(allocates=False)
+def grow(state, hp, before):
+    """Scale the coefficients as if all steps had been as large as they are now, not `before`.
+
+    A coefficient is about the sum of all mini-batches' gradients by it over the inverse of the step
+    and its curvature in them, as with a ridge penalty. When features leave and the step grows, the
+    late rows alone would else tell which features stay. With the squared error, whose descent
     forgets where it began, there is nothing to scale.
     """
-    if hp.loss == Loss.squared_error:
-        return 1.0
-    known, active = state.step_size, state.active
-    rate = step_size.stable_rate(known, active, hp.batch_size, hp.loss)
-    if rate == 0.0:
-        return 0.0
-    mean_curvature = known.curvature[0] / known.moments.rows[0]
-    return 1.0 / rate + state.steps[0] * mean_curvature * known.trace[0] / active.size[0]
+    known, active, after = state.step_size, state.active, current_rate(state, hp)
+    if hp.loss == Loss.squared_error or before == 0.0 or after in (0.0, before):
+        return
+    observed = known.moments.rows[0]
+    times = state.steps[0] * (known.curvature[0] / observed)
+    for j in active.index[: active.size[0]]:
+        own = times * (known.moments.square[j] / observed)
+        factor = (1.0 / before + own) / (1.0 / after + own)
+        state.w[j] *= factor
+        state.ahead[j] *= factor
 
 
 @kernel(allocates=False)
