@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import (
     accuracy_score,
@@ -84,6 +85,18 @@ def _indices(name: str, values: Any) -> np.ndarray:
     return found
 
 
+def read_only(values: Any) -> Any:
+    """The same numbers, dense or sparse, without a copy; to change them is an error."""
+    if sp.issparse(values):
+        same = type(values)(values)
+        for name in ("data", "indices", "indptr"):
+            setattr(same, name, read_only(getattr(values, name)))
+        return same
+    same = np.asarray(values).view()
+    same.flags.writeable = False
+    return same
+
+
 def check_finite(model: Any) -> None:
     """Raise NotFinite, naming it, if `coef_` or `intercept_` of a model (if any) is not finite."""
     for name in ("coef_", "intercept_"):
@@ -102,18 +115,25 @@ def said(model: Any, method: str, X: Any) -> np.ndarray:
         If that, or a coefficient, is not finite.
     """
     check_finite(model)
-    found = np.asarray(getattr(model, method)(X))
+    found = np.asarray(getattr(model, method)(read_only(X)))
     if found.dtype.kind == "f" and not np.isfinite(found).all():
         raise NotFinite(f"{method} of {type(model).__name__} is not finite")
     return found
 
 
 # Of the targets of rows, and of what a model says of them by the method of `SAID`.
+def _accuracy(y, found) -> float:
+    if np.isin(y, (-1, 1)).all() and not np.isin(found, (-1, 1)).all():
+        said = np.unique(found)[:5].tolist()
+        raise ValueError(f"predict must say the labels, -1 and 1, and says {said}")
+    return 100.0 * accuracy_score(y, found)
+
+
 SCORES = {
     "RMSE": root_mean_squared_error,
     "R2": r2_score,
     "AUC": roc_auc_score,
-    "accuracy": lambda y, found: 100.0 * accuracy_score(y, found),
+    "accuracy": _accuracy,
 }
 SAID = {"RMSE": "predict", "R2": "predict", "AUC": "decision_function", "accuracy": "predict"}
 

@@ -697,6 +697,26 @@ def test_a_path_of_correlated_features_takes_few_sweeps():
             CLASSES[f"{name}Regressor"](n_iter=60).path(moments, [30])
 
 
+@pytest.mark.parametrize("max_k", [3, 8])
+def test_a_criterion_that_ends_at_max_k_says_so(max_k):
+    X, y = Equicorrelated(p=60, k=5, beta=1.0).sample(2000, np.random.default_rng(0))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = ofslib.OLSthRegressor(k="bic", max_k=max_k).fit(X, y)
+        chosen = len(model.support_)
+    told = [str(one.message) for one in said if "as many as max_k=3 allows" in str(one.message)]
+    assert (chosen, len(told) > 0) == ((3, True) if max_k == 3 else (5, False))
+
+
+@pytest.mark.parametrize("name", ["OLSth", "OFSA", "OnlineLasso", "OLS"])
+@pytest.mark.parametrize("still", ["X", "y"])
+def test_a_model_without_a_feature_says_so(name, still):
+    X = np.random.default_rng(0).standard_normal((50, 4))
+    X, y = (np.ones((50, 4)), X[:, 0]) if still == "X" else (X, np.zeros(50))
+    with pytest.warns(UserWarning, match=f"{name}Regressor has selected no feature: none tells"):
+        assert not CLASSES[f"{name}Regressor"]().fit(X, y).coef_.any()
+
+
 @pytest.mark.slow
 def test_the_dissertation_table_5_1():
     """n = p = 1000, k = 100: OFSA finds 99.81 % of the features, the Lasso 32.14 %."""

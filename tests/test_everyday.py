@@ -364,6 +364,20 @@ def test_class_weights_are_weights_of_the_rows(cls):
         balanced.partial_fit(X, LABELS)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("in_order", [False, True])
+def test_a_rare_class_is_not_sorted_because_it_is_heavy(in_order, weighted):
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((20_000, 3))
+    y = (rng.random(20_000) < 0.008).astype(int)
+    order = np.argsort(y, kind="stable") if in_order else np.arange(20_000)
+    model = SGDTClassifier(k=3, shuffle=False, class_weight="balanced" if weighted else None)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model.fit(x[order], y[order])
+    assert any("sorted by label" in str(one.message) for one in said) == in_order
+
+
 def test_online_facts_are_weighted_means():
     """Of the model that stood before each row."""
     model, rows = SGDTClassifier(k=8, batch_size=1, learning_rate=0.1), np.flatnonzero(TIMES)[:60]

@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import Lasso, SGDRegressor
+from sklearn.linear_model import Lasso, LogisticRegression, SGDRegressor
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import l1_min_c
 
@@ -861,6 +861,60 @@ def test_a_slip_in_a_users_own_code_is_an_error():
 
     with pytest.raises(AttributeError, match="wieghts"):
         experiment._measured("RMSE", METRICS["RMSE"], Slip(), np.ones((2, 1)), np.ones(2), None)
+
+
+class Careless(BaseEstimator):
+    """A user's method that changes the rows that it is shown, where it is told to."""
+
+    def __init__(self, where="fit"):
+        self.where = where
+
+    def fit(self, X, y):
+        if self.where == "fit":
+            X *= 0.0
+        elif self.where == "targets":
+            y *= -1.0
+        self.classes_, self.coef_ = np.unique(y), np.ones(X.shape[1])
+        return self
+
+    def predict(self, X):
+        if self.where == "predict":
+            X *= 0.0
+        return np.ones(X.shape[0])
+
+    decision_function = predict
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("where", ["fit", "targets", "predict"])
+def test_rows_that_others_are_shown_can_only_be_read(where, sparse):
+    methods = {"it": mine("Careless", where=where), "OFS": OFS}
+    with pytest.raises(ValueError, match="read-only") as raised:
+        real(dataset(sparse=sparse), methods=methods)
+    assert "Careless" in raised.value.__notes__[0]
+
+
+class Logistic(LogisticRegression):
+    """scikit-learn's, whose coefficients have the shape (1, p)."""
+
+
+def test_the_coefficients_of_scikit_learns_classifiers_have_the_auc_of_their_law():
+    data = setting()["data"] | {"task": "classification"}
+    table = run(methods={"it": mine("Logistic")}, data=data, metrics=["AUC"], test_rows=None)
+    assert table["value"].between(0.6, 1.0).all()
+
+
+class Named(Scored):
+    """Predicts names of labels that are not those of y."""
+
+    def predict(self, X):
+        return (X[:, 0] > 0).astype(int)
+
+
+def test_labels_that_are_none_are_refused_by_the_name_of_their_method():
+    with pytest.raises(ValueError, match=r"the labels, -1 and 1, and says \[0, 1\]") as raised:
+        real(dataset(), methods={"it": mine("Named")}, replicates=1)
+    assert "Named as its accuracy was measured" in raised.value.__notes__[0]
 
 
 def test_sampled_averages_stand_for_the_rows(monkeypatch):

@@ -181,6 +181,21 @@ def test_failing_cell_is_shown(runner, write, tmp_path):
     assert "ZeroDivisionError: division by zero" in log.read_text()
 
 
+NOTED = """
+error = RuntimeError("what the method says")
+error.add_note("This is of mine:Method as it learned.")
+raise error
+"""
+
+
+def test_what_was_raised_in_a_cell_is_told_with_its_notes(runner, write, tmp_path):
+    with pytest.raises(PapermillExecutionError) as raised:
+        runner.execute(write(NOTED), tmp_path / "executed.ipynb", {})
+    told = ["RuntimeError: what the method says", "This is of mine:Method as it learned."]
+    assert runner.last_said(raised.value) == told
+    assert runner.last_said(ValueError("one\ntwo")) == ["two"]
+
+
 SLEEPER = """
 import subprocess, sys, time
 from pathlib import Path

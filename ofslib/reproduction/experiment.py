@@ -44,8 +44,10 @@ from ofslib.reproduction.methods import (
     installed,
     learn,
     models_of,
+    named,
     points,
     stacked,
+    to_read,
 )
 from ofslib.simulate import DESIGNS
 
@@ -56,8 +58,9 @@ LEARNED = ("predict", "decision_function", "coef_", "intercept_", "support_")
 EXPECTED = {
     "DR": lambda model, design: detection_rate(selected_features(model), design.support),
     "selected": lambda model, design: len(selected_features(model)),
-    "RMSE": lambda model, design: design.rmse(model.coef_, model.intercept_),
-    "AUC": lambda model, design: design.auc(model.coef_),
+    # scikit-learn's classifiers have coefficients of shape (1, p).
+    "RMSE": lambda model, design: design.rmse(np.ravel(model.coef_), *np.ravel(model.intercept_)),
+    "AUC": lambda model, design: design.auc(np.ravel(model.coef_)),
 }
 
 # Points of a tuning grid of which one is looked at first.
@@ -314,8 +317,8 @@ def _scored(metrics, models, source, seeds, seconds) -> Iterator[tuple[tuple, di
                 row = {"metric": metric, "value": None, "note": note}
             else:
                 found = np.concatenate([part for part, _ in heard[key, metric]])
-                value = SCORES[metric](np.concatenate(targets), found)
-                row = _finite({"metric": metric, "value": value})
+                known = SCORES[metric], np.concatenate(targets), found
+                row = _measured(metric, lambda _, score, *parts: score(*parts), model, *known)
             yield key, empty | row
 
 
@@ -338,6 +341,9 @@ def _tried(metric: str, measure, model, *known) -> tuple[Any, str]:
         if error.obj is not model or error.name not in LEARNED:
             raise
         return None, f"{metric} needs {error.name}, which {type(model).__name__} lacks"
+    except Exception as error:
+        error.add_note(f"This is of {named(model)} as its {metric} was measured.")
+        raise
 
 
 def _finite(row: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
@@ -464,6 +470,7 @@ def _tuned(setting: dict[str, Any], data, spec: dict[str, Any]) -> tuple[dict, d
     given = {"k": setting["data"]["k"]} if "k" in setting["data"] else {}
 
     def scored(model, X, y):
+        X, y = to_read(model, X, y)
         if tune["score"] != "online":
             return model.fit(X, y).score(X, y)
         if is_classifier(model) and hasattr(model, "_learn_rows"):

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import ofslib
-from ofslib.metrics import NotFinite
+from ofslib.metrics import NotFinite, read_only
 
 # Keys of a method's entry that are no parameters of its class.
 ABOUT_THE_METHOD = ("class", "replicates", "sweep", "at", "timed")
@@ -116,10 +116,15 @@ def guarded(models: dict[Any, Any], key: Any, call: Callable, *arguments: Any) -
         models[key] = Diverged(error)
         return None
     except Exception as error:
-        kind, label = type(models[key]), key[0] if isinstance(key, tuple) else key
+        label = key[0] if isinstance(key, tuple) else key
         own = f", the method {label!r}," if isinstance(label, str) else ""
-        error.add_note(f"This is of {kind.__module__}:{kind.__qualname__}{own} as it learned.")
+        error.add_note(f"This is of {named(models[key])}{own} as it learned.")
         raise
+
+
+def named(model: Any) -> str:
+    """Where the class of a model is found."""
+    return f"{type(model).__module__}:{type(model).__qualname__}"
 
 
 def learn(
@@ -224,6 +229,7 @@ def _sums_up(model) -> bool:
 
 def show(model, X, y) -> None:
     """Let a model of any kind learn from a block of rows; labels are -1 and +1."""
+    X, y = to_read(model, X, y)
     if _sums_up(model):
         model.update(X, y)
     elif hasattr(model, "decision_function"):
@@ -234,7 +240,13 @@ def show(model, X, y) -> None:
 
 def fit(model, X, y) -> None:
     """Let a model learn from all rows."""
-    model.fit(X, y)
+    model.fit(*to_read(model, X, y))
+
+
+def to_read(model, X, y) -> tuple:
+    """Rows that other methods are shown, too, which a method that is not ours may only read."""
+    ours = type(model).__module__.startswith(f"{ofslib.__name__}.")
+    return (X, y) if ours else (read_only(X), read_only(y))
 
 
 def extract(model, averages) -> None:

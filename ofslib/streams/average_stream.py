@@ -63,6 +63,13 @@ class AverageStream(DeferredModel):
         standard = state.standardized(centre=self.fit_intercept)
         of_each = self._of_each_label(standard)
         coefs = self._chosen_coefs(of_each, state.weight) / standard.scale[: self.n_features_in_]
+        empty = ~coefs.any(axis=1)
+        if state.n > 1 and empty.any():
+            of = f" for the labels {self.classes_[empty].tolist()}" if len(empty) > 1 else ""
+            warn(
+                f"{type(self).__name__} has selected no feature{of}: none tells of y, as if X or y "
+                "were constant."
+            )
         pairs = zip(of_each, coefs, strict=True)
         intercepts = [one.intercept(coef) if self.fit_intercept else 0.0 for one, coef in pairs]
         return (coefs, np.array(intercepts)) if len(coefs) > 1 else (coefs[0], intercepts[0])
@@ -265,6 +272,11 @@ class AverageSelector(AverageStream):
         coefs = coefs[some] if some.any() else coefs
         best = coefs[int(np.argmin([self._criterion(standard, weight, coef) for coef in coefs]))]
         chosen = np.count_nonzero(best)
+        if wanted <= chosen < p and wanted <= most:
+            warn(
+                f"k={self.k!r} chose {chosen} features, as many as max_k={self.max_k} allows; more "
+                "may be better: give a larger max_k."
+            )
         if chosen >= half and chosen > 1:
             other = "give k a number" if self.k == "ebic" else "k='ebic' is made for few rows"
             warn(

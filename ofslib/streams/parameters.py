@@ -15,6 +15,8 @@ from sklearn.utils._param_validation import Interval, StrOptions, make_constrain
 
 def param(doc: str, *allowed: Any, default: Any) -> Any:
     """A hyper-parameter: what it means, the values it may take, and its default."""
+    if not allowed:
+        raise TypeError(f"param({doc!r}, ...) does not say which values are allowed")
     return field(default=default, metadata={"doc": doc, "allowed": list(allowed)})
 
 

@@ -47,8 +47,8 @@ class Sums(NamedTuple):
     """Of rows, each under the model before it; regressors have no labels."""
 
     rows: float
-    pairs: float  # of rows that follow each other, and of those with two targets
-    changes: float
+    pairs: float  # of rows that follow each other
+    changes: float  # of those with two targets, each by the product of the weights
     total: float  # of the weights; what follows is weighted
     loss: float
     score: float
@@ -61,8 +61,8 @@ class Sums(NamedTuple):
 
 def _of_mean_one(sums: np.ndarray) -> Sums:
     """The same sums as if weights had a mean of one."""
-    rows, _, _, whole, *_ = sums
-    return Sums(*sums[:3], *(sums[3:] * (rows / whole if whole else 1.0)))
+    unit = sums[0] / sums[3] if sums[3] else 1.0
+    return Sums(*sums[:2], sums[2] * unit * unit, *(sums[3:] * unit))
 
 
 def _sum(values: np.ndarray, weight: np.ndarray | None):
@@ -363,14 +363,14 @@ class RowStream(LinearModel):
         with np.errstate(over="ignore", invalid="ignore"):
             for margins, y in shown:
                 margins, y, (targets, weight) = margins[:n], y[:n], target_and_weight(y[:n])
-                whole, changes = _sum(np.ones(n), weight), np.count_nonzero(np.diff(targets))
+                whole, change = _sum(np.ones(n), weight), np.diff(targets) != 0
+                changes = change.sum() if weight is None else change @ (weight[1:] * weight[:-1])
                 own = total(loss, margins, y), *self._scored(margins, targets, weight)
                 found.append((n, n - 1, changes, whole, *own))
                 pairs.append((margins, targets))
         if len(found) > 1:
             said, true = np.argmax(pairs, axis=0)
-            together = Sums(*np.mean(found, axis=0))._replace(score=_sum(said == true, weight))
-            found.append(together)
+            found.append(Sums(*np.mean(found, axis=0))._replace(score=_sum(said == true, weight)))
         return np.array(found)
 
     def _watch(self, at_end: bool) -> None:
@@ -501,7 +501,7 @@ class RowStream(LinearModel):
         )
 
     def _advice_if_empty(self, state: NamedTuple) -> str:
-        return "X or y may be zero in every row."
+        return "X or y may be zero in every row, or X so small that its squares are."
 
     @property
     def online_loss_(self) -> float:

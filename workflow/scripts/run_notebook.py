@@ -165,11 +165,17 @@ def main(job) -> None:
             f"{minutes:g} minutes, its time_limit (its own or config/config.yaml's), see {log.text}"
         )
     except Exception as error:
-        reason = str(error).strip().splitlines()[-1:]
-        sys.exit("\n".join([f"{job.input.notebook} failed, see {log.text}:", *reason]))
+        sys.exit("\n".join([f"{job.input.notebook} failed, see {log.text}:", *last_said(error)]))
     if changed := [name for name, digest in made_of(job).items() if digest != sources[name]]:
         sys.exit(f"{', '.join(changed)}: edited while it ran; run it again, to tell what made it")
     write_down(job, sources, **taken())
+
+
+def last_said(error: Exception) -> list[str]:
+    """The last line of an error; of one in a cell what was raised there, and the notes on it."""
+    lines = str(error).strip().splitlines()
+    raised = [line.startswith(f"{getattr(error, 'ename', '')}: ") for line in lines]
+    return lines[max((i for i, it in enumerate(raised) if it), default=-1) :][:5]
 
 
 def made_of(job) -> dict[str, str]:
