@@ -104,7 +104,8 @@ def refuse_columns(where: str, names, known) -> None:
             said.append(f"{what}: {', '.join(map(repr, map(str, others[:10])))}")
             said[-1] += f" and {len(others) - 10:,} more" * (len(others) > 10)
     if said:
-        hint = "; label (--label) says which column holds labels" * said[0].startswith("unk")
+        hint = "; label (--label) and weight (--weight) say which columns are no features"
+        hint *= said[0].startswith("unk")
         raise ValueError(f"{where}: columns {'; '.join(said)}{hint}")
 
 
