@@ -120,12 +120,12 @@ def features_left(s):
 
 
 def growth(s, before):
-    """Of each coefficient, which is the sum of its gradients over 1 / rate + t h_j."""
+    """Of all coefficients, which are the sums of their gradients over 1 / rate + t h."""
     after = stable(s, s.b)  # not halved, nor held back by a row [code]
     if s.loss == "squared_error" or not before or not after:
-        return np.ones(s.p)
-    own = s.t * (s.curvatures / s.rows) * (s.squares / s.rows)
-    return (1.0 / before + own) / (1.0 / after + own)
+        return 1.0
+    th = s.t * (s.curvatures / s.rows) * trace(s) / s.model.sum()
+    return (1.0 / before + th) / (1.0 / after + th)
 
 
 def top(values, k):

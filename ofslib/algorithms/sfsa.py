@@ -200,18 +200,18 @@ def grow(state, hp, before):
     """Scale the coefficients as if all steps had been as large as they are now, not `before`.
 
     A coefficient is about the sum of all mini-batches' gradients by it over the inverse of the step
-    and its curvature in them, as with a ridge penalty. When features leave and the step grows, the
-    late rows alone would else tell which features stay. With the squared error, whose descent
-    forgets where it began, there is nothing to scale.
+    and the curvature in them, as with a ridge penalty. When features leave and the step grows, the
+    late rows alone would else tell which features stay. All have one factor, by the curvature of
+    those that stay: by its own a rare feature would outgrow what is known of it. With the squared
+    error, whose descent forgets where it began, there is nothing to scale.
     """
     known, active, after = state.step_size, state.active, current_rate(state, hp)
     if hp.loss == Loss.squared_error or before == 0.0 or after in (0.0, before):
         return
-    observed = known.moments.rows[0]
-    times = state.steps[0] * (known.curvature[0] / observed)
+    mean_curvature = known.curvature[0] / known.moments.rows[0]
+    curved = state.steps[0] * mean_curvature * known.trace[0] / active.size[0]
+    factor = (1.0 / before + curved) / (1.0 / after + curved)
     for j in active.index[: active.size[0]]:
-        own = times * (known.moments.square[j] / observed)
-        factor = (1.0 / before + own) / (1.0 / after + own)
         state.w[j] *= factor
         state.ahead[j] *= factor
 
