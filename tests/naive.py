@@ -182,14 +182,14 @@ def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity, rare=False
         leaving = alive.sum() - keep
         if leaving > (0 if not few or keep == k else alive.sum() / 16 - 1e-9):
             few = False
-            before, square = inverse_rate()
-            before += t * np.mean(curvatures) * square
+            before, _ = inverse_rate()
             alive = np.isin(np.arange(p), top(np.where(alive, np.abs(mean), -1), keep))
             norm = norm * np.sum(v[alive] ** 2)
             v = v * alive / np.linalg.norm(v[alive])
             after, square = inverse_rate()
-            after += t * np.mean(curvatures) * square
-            stretch = alive * (1 if loss == "squared_error" else before / after)
+            curved = t * np.mean(curvatures) * square  # of the features that stay
+            grown = 1 if loss == "squared_error" else (before + curved) / (after + curved)
+            stretch = alive * grown
             w, mean = stretch * w, stretch * mean
         apart = few
     return mean
