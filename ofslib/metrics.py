@@ -121,7 +121,6 @@ def said(model: Any, method: str, X: Any) -> np.ndarray:
     return found
 
 
-# Of the targets of rows, and of what a model says of them by the method of `SAID`.
 def _accuracy(y, found) -> float:
     if np.isin(y, (-1, 1)).all() and not np.isin(found, (-1, 1)).all():
         said = np.unique(found)[:5].tolist()
@@ -129,6 +128,7 @@ def _accuracy(y, found) -> float:
     return 100.0 * accuracy_score(y, found)
 
 
+# Of the targets of rows, and of what a model says of them by the method of `SAID`.
 SCORES = {
     "RMSE": root_mean_squared_error,
     "R2": r2_score,

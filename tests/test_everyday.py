@@ -372,10 +372,11 @@ def test_a_rare_class_is_not_sorted_because_it_is_heavy(in_order, weighted):
     y = (rng.random(20_000) < 0.008).astype(int)
     order = np.argsort(y, kind="stable") if in_order else np.arange(20_000)
     model = SGDTClassifier(k=3, shuffle=False, class_weight="balanced" if weighted else None)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        model.fit(x[order], y[order])
-    assert any("sorted by label" in str(one.message) for one in said) == in_order
+    for unit in (0.1, 1.0, 10.0):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            model.fit(x[order], y[order], sample_weight=np.full(len(y), unit) if weighted else None)
+        assert any("sorted by label" in str(one.message) for one in said) == in_order
 
 
 def test_online_facts_are_weighted_means():

@@ -894,6 +894,27 @@ def test_rows_that_others_are_shown_can_only_be_read(where, sparse):
     assert "Careless" in raised.value.__notes__[0]
 
 
+class CarelessInBlocks(Careless):
+    """The same, shown block by block."""
+
+    def partial_fit(self, X, y, classes=None):
+        return self.fit(X, y)
+
+
+@pytest.mark.parametrize("where", ["fit", "targets"])
+def test_blocks_that_others_are_shown_can_only_be_read(where):
+    data = setting()["data"] | {"task": "classification"}
+    methods = {"it": mine("CarelessInBlocks", where=where)}
+    with pytest.raises(ValueError, match="read-only"):
+        run(methods=methods, data=data, metrics=["accuracy"])
+
+
+def test_rows_of_the_tuning_can_only_be_read():
+    tune = {"score": "final", "at": {}, "grid": {"where": ["fit"]}}
+    with pytest.raises(ValueError, match="read-only"):
+        real(dataset(), methods={"it": mine("Careless")}, tune=tune)
+
+
 class Logistic(LogisticRegression):
     """scikit-learn's, whose coefficients have the shape (1, p)."""
 
