@@ -31,6 +31,7 @@ from ofslib import (
 from ofslib.algorithms.knockoffs import Knockoffs
 from ofslib.streams import average_stream, row_stream
 from ofslib.streams.average_stream import AverageStream
+from ofslib.streams.parameters import param
 from ofslib.streams.row_stream import MiniBatches, RowStream
 
 X = np.random.default_rng(0).standard_normal((300, 8))
@@ -564,3 +565,8 @@ def test_features_that_are_not_shown_speak_for_the_mean_row(multiclass):
         np.abs([state.ahead[:-1] @ mean for state in model._states] - model.coef_ @ mean).min()
         > 0.1
     )
+
+
+def test_a_parameter_without_allowed_values_is_refused_where_it_is_declared():
+    with pytest.raises(TypeError, match=r"param\('The loss.', ...\) does not say which values"):
+        param("The loss.", default="hinge")
