@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ofslib.reproduction import entries, project, tables
+from ofslib.reproduction import as_printed, entries, project, tables
 
 ROOT = Path(__file__).parents[1]
 NAN = float("nan")
@@ -389,10 +389,10 @@ def test_times_are_of_a_machine():
     (row,) = table.to_dict("records")
     assert (row["median"], row["paper"]) == (2, 2)
     assert (row["verdict"], row["why"]) == ("not comparable", "another machine")
-    wide = tables.layout(table, "time_s", "plain")
+    wide = as_printed.layout(table, "time_s", "plain")
     assert wide.iloc[0]["SGDT", "ours"] == "2.000", "a median has no standard error of the mean"
-    assert tables.caption("time_s").endswith("median")
-    assert tables.caption("DR").endswith("mean (standard error)")
+    assert as_printed.caption("time_s").endswith("median")
+    assert as_printed.caption("DR").endswith("mean (standard error)")
 
 
 def test_a_scale_that_runs_nothing_is_told_and_no_error():
@@ -448,7 +448,7 @@ def test_a_data_set_is_missing_if_it_has_no_result_at_all():
 
 
 def test_layout_has_ours_beside_the_paper():
-    wide = tables.layout(compared(), "DR", "plain")
+    wide = as_printed.layout(compared(), "DR", "plain")
     sides = ("ours", "paper")
     columns = [(m, side) for m in ("SFSA", "SGDT") for side in sides]
     assert list(wide.columns) == [*columns, ("mine", "ours")], "a column without a number"
@@ -464,7 +464,7 @@ def test_layout_has_ours_beside_the_paper():
 
 def test_layout_has_the_digits_of_the_paper():
     printed = PUBLISHED.assign(value=["53.25", "70.10", "1.30", "99.950", NAN, "100", "98.0"])
-    wide = tables.layout(compared(), "DR", "plain", printed)
+    wide = as_printed.layout(compared(), "DR", "plain", printed)
     shown = [wide.iloc[0][m, side] for m in ("SGDT", "SFSA") for side in ("ours", "paper")]
     assert shown == ["52.00 (1.15)", "53.25", "90.00⁺ (0.00)", "70.10"]
     assert tuple(wide.iloc[1][["SGDT"]]) == ("70.000⁻ (0.000)", "99.950")
@@ -474,14 +474,14 @@ def test_layout_has_the_digits_of_the_paper():
 
 def test_layout_without_axes_has_a_line_for_each_method():
     table = compared()[compared()["n"] == 100].drop(columns=["reading", "n"])
-    wide = tables.layout(table, "DR")
+    wide = as_printed.layout(table, "DR")
     assert wide.index.tolist() == ["SFSA", "SGDT"]
     assert wide.loc["SFSA"].tolist() == ["90.0⁺ (0.0)", "70.1"]
 
 
 def test_an_error_that_is_not_0_is_not_shown_as_0():
     table = compared().assign(se=1e-4)
-    assert tables.layout(table, "DR", "plain").iloc[0]["SGDT", "ours"] == "52.0 (<0.1)"
+    assert as_printed.layout(table, "DR", "plain").iloc[0]["SGDT", "ours"] == "52.0 (<0.1)"
 
 
 @pytest.mark.parametrize(
@@ -498,14 +498,38 @@ def test_any_verdict_has_a_mark_and_the_legend_says_which(verdicts, shown, said)
     ]
     columns = ["n", "method", "metric", "ours", "se", "replicates", "paper", "verdict", "why"]
     table = pd.DataFrame(rows, columns=columns)
-    assert tables.layout(table, "DR")["SGDT", "ours"].tolist() == shown
-    assert tables.legend(table) == f"Runs: 4 to 5. {said}"
+    assert as_printed.layout(table, "DR")["SGDT", "ours"].tolist() == shown
+    assert as_printed.legend(table) == f"Runs: 4 to 5. {said}"
 
 
 def test_the_legend_says_why_there_is_no_number():
     part = compared()
-    said = "Runs: 3. ⁺ better, ⁻ worse, no mark: agrees. –: not run at this scale"
-    assert tables.legend(part) == said
+    said = "Runs: 3. ⁺ better, ⁻ worse, no mark: agrees. –: not in the paper's table, "
+    said += "or not run at this scale, or not readable in the paper"
+    assert as_printed.legend(part) == said
+
+
+def test_the_legend_explains_each_dash_that_is_shown_and_names_methods_without_a_number():
+    """Printed dashes, texts that are lost and what we did not run; not that our own methods are in
+    no paper, whose columns are not shown."""
+    columns = ["n", "method", "metric", "ours", "se", "replicates", "paper", "verdict", "why"]
+    rows = [
+        (1, "SFSA", "DR", 90.0, 1.0, 3, 90.0, "agrees", ""),
+        (2, "SFSA", "DR", NAN, NAN, NAN, NAN, "not comparable", "dash: printed '-'"),
+        (3, "SFSA", "DR", 90.0, 1.0, 3, NAN, "not comparable", "lost: unreadable; two runs"),
+        (1, "mine", "DR", 80.0, 1.0, 3, NAN, "not comparable", "not in the paper's table"),
+        (2, "mine", "DR", NAN, NAN, NAN, NAN, "not comparable", "diverged; 3 of 3 runs without"),
+        (1, "never", "DR", NAN, NAN, NAN, NAN, "not comparable", "raised"),
+    ]
+    part = pd.DataFrame(rows, columns=columns)
+    dashes = "–: dash in the paper, or diverged, or lost in the paper"
+    assert (
+        as_printed.legend(part) == f"Runs: 3. Every cell: agrees. {dashes}. Without a number: never"
+    )
+    shown = as_printed.layout(part, "DR")
+    assert {method for method, _ in shown} == {"SFSA", "mine"}
+    assert ("mine", "paper") not in shown
+    assert as_printed.legend(part[part["n"] == 1].query("method != 'never'")).endswith("agrees")
 
 
 @pytest.mark.parametrize("entry", ["sfsa_table_1", "sfsa_table_2"])
@@ -522,7 +546,7 @@ def test_layout_loses_no_digit_that_the_paper_prints(entry):
     results = results.assign(experiment=entry, replicate=0, value=1.0, note=np.nan, empty=np.nan)
     table = compare(results, published, settings)
     for metric in work.entries[entry].spec["metrics"]:
-        wide = tables.layout(table, metric, "reconstructed")
+        wide = as_printed.layout(table, metric, "reconstructed")
         shown = {
             (signal, n, method): wide.loc[(signal, n), (method, "paper")]
             for signal, n in wide.index
@@ -541,7 +565,7 @@ def test_methods_stand_by_their_budget():
     rows += [("free", NAN, "AUC", 0.95, 0.002), ("free", NAN, "selected", 231.4, 3.0)]
     rows += [("ours", 10, "selected", 10.0, 0.0)]
     summary = pd.DataFrame(rows, columns=["method", "k", "metric", "ours", "se"])
-    wide = tables.by_budget(summary, "AUC", ["ours", "free", "lost"])
+    wide = as_printed.by_budget(summary, "AUC", ["ours", "free", "lost"])
     assert wide.columns.tolist() == ["k = 10", "k = 100", "any k"]
     assert wide.loc["ours"].tolist() == ["0.800", "0.900 (0.010)", "–"]
     assert wide.loc["free"].tolist() == ["–", "–", "0.950 (0.002), 231"]

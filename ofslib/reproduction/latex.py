@@ -20,7 +20,7 @@ from matplotlib.textpath import TextToPath
 
 from ofslib._files import write_whole
 from ofslib.datasets.registry import registry
-from ofslib.reproduction import formulas, orders, project, tables
+from ofslib.reproduction import as_printed, formulas, orders, project, tables
 
 # A text block of 6.5 by 9 inches, in points of TeX; of its height, what a caption leaves.
 WIDTH, HEIGHT = 6.5 * 72.27, 7.5 * 72.27
@@ -37,8 +37,8 @@ _LETTERS = {"–": "--", "×": r"$\times$", "≤": r"$\leq$", "≥": r"$\geq$", 
 _LETTERS |= {"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$"}
 _LETTERS |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 _LETTERS |= {sign: "\\" + sign for sign in "&%$#_{}"}
-_MARK = re.compile(f"([{''.join(map(chr, tables.RAISED.values()))}]+)")
-_LOWERED = {raised: chr(plain) for plain, raised in tables.RAISED.items()}
+_MARK = re.compile(f"([{''.join(map(chr, as_printed.RAISED.values()))}]+)")
+_LOWERED = {raised: chr(plain) for plain, raised in as_printed.RAISED.items()}
 
 
 # -------------------------------------------------- files
@@ -66,7 +66,7 @@ def remake(work: project.Project, name: str) -> list[str]:
         elif {"method", "verdict"} <= set(table):
             save(cells(work, name, table), stem)
         elif spec["notebook"] == "data_sets" and len(table):
-            save({title: tables.sizes(table)}, stem)
+            save({title: as_printed.sizes(table)}, stem)
         else:
             continue
         made.append(f"{stem}.tex")
@@ -74,10 +74,10 @@ def remake(work: project.Project, name: str) -> list[str]:
 
 
 def cells(work: project.Project, name: str, table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The `tables.blocks` of an entry, data sets by their titles."""
+    """The `as_printed.blocks` of an entry, data sets by their titles."""
     printed = work.published(name)
     printed = None if printed is None else str(work.root / printed)
-    blocks = tables.blocks(tables.as_saved(table), work.entries[name].spec["source"], printed)
+    blocks = as_printed.blocks(tables.as_saved(table), work.entries[name].spec["source"], printed)
     titles = registry(work.root / "config/datasets.csv")["title"].to_dict()
     return {caption: _titled(wide, titles) for caption, wide in blocks.items()}
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pandas as pd
 
-from ofslib.reproduction import tables
+from ofslib.reproduction import as_printed
 from ofslib.reproduction.claims import bound_slopes
 
 # Half-way to the next half power: what caches, small sizes and logarithms do is less.
 TOLERANCE = 0.25
 _ALL = 99  # decades: all sizes count
 _MARKS = {"better": "+", "worse": "-", "unresolved": "~"}
-_MARKS = {word: mark.translate(tables.RAISED) for word, mark in _MARKS.items()}
+_MARKS = {word: mark.translate(as_printed.RAISED) for word, mark in _MARKS.items()}
 
 
 def exponents(results: pd.DataFrame) -> pd.DataFrame:

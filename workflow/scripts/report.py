@@ -17,7 +17,7 @@ import markupsafe
 import pandas as pd
 
 from ofslib._files import write_whole
-from ofslib.reproduction import looks, overview, project, tables
+from ofslib.reproduction import as_printed, looks, overview, project, tables
 from ofslib.reproduction.scoreboard import judged_sizes, scoreboard
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
@@ -32,6 +32,8 @@ _KINDS = {"Fig.": "Figure", "Corollaries": "Corollary", "Theorems": "Theorem"}
 
 def block(table: pd.DataFrame, caption: str) -> dict[str, Any]:
     """The cells of one metric and reading: a row of the paper's table a row, a method a column."""
+    if table["paper"].isna().all():  # of no paper, which need not be said in each cell
+        table = table.assign(why=table["why"].replace(tables.NOT_PRINTED, ""))
     axes = [c for c in table.columns[: table.columns.get_loc("method")] if c not in NOT_AXES]
     methods, rows = looks.in_order(table["method"]), {}
     for cell in table.to_dict("records"):
@@ -45,7 +47,7 @@ def shown_cell(cell: dict[str, Any]) -> dict[str, str]:
     """Our number with its verdict, and below the paper's with the reason for the verdict."""
     metric, is_time = cell["metric"], cell["metric"] == "time_s"
     ours, se = cell["median" if is_time else "ours"], cell["se"]
-    digits = tables._DIGITS[metric]
+    digits = as_printed.DIGITS[metric]
     own = "–" if math.isnan(ours) else f"{ours:.{digits}f}"
     own += "" if is_time or math.isnan(se) else f" ({se:.{digits}f})"
     why = cell["why"] if isinstance(cell["why"], str) else ""
@@ -85,7 +87,7 @@ def blocks(work: project.Project, name: str, drawn: dict[str, pd.DataFrame]) -> 
             if set(table["metric"]) & tables.TOLERANCE.keys():
                 found.append(plain(tables.tally(table, by), "Verdicts, and how sharp they are"))
             for (*reading, metric), part in table.groupby(by, sort=False):
-                found.append(block(part, ": ".join([*reading, tables.caption(metric)])))
+                found.append(block(part, ": ".join([*reading, as_printed.caption(metric)])))
         elif "measured" in table:
             found.append(unlike(table.rename(columns={"measured": "ours"}), spec["title"]))
         elif "same" in table:
@@ -94,8 +96,8 @@ def blocks(work: project.Project, name: str, drawn: dict[str, pd.DataFrame]) -> 
             continue
         elif "k" in table and "dataset" in table:
             for dataset, part in table.groupby("dataset", sort=False):
-                shown = tables.by_budget(part, "AUC", spec["methods"]).rename_axis("method")
-                caption = f"{dataset}: {tables.caption('AUC')}"
+                shown = as_printed.by_budget(part, "AUC", spec["methods"]).rename_axis("method")
+                caption = f"{dataset}: {as_printed.caption('AUC')}"
                 found.append(plain(shown.reset_index(), caption))
         else:
             found.append(plain(table, spec["title"]))

@@ -1,0 +1,165 @@
+"""Tables as the papers print them: marks of verdicts, captions, as many digits as the paper has."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from ofslib.reproduction.looks import TITLES, in_order
+from ofslib.reproduction.tables import VERDICTS, reason
+
+DIGITS = {"DR": 1, "RMSE": 2, "R2": 3, "AUC": 3, "accuracy": 1, "selected": 1, "time_s": 3}
+_MARKS = dict(zip(VERDICTS, ["", "+", "-", "~", "?"], strict=True))
+_OF_THE_PAPER = "dash", "lost"  # how the reasons begin that are known without a look at ours
+# Marks are raised. A verdict that has none in `_MARKS` is marked by a letter.
+RAISED = str.maketrans("+-?~()abcdef", "⁺⁻ˀ˜⁽⁾ᵃᵇᶜᵈᵉᶠ")
+
+
+def blocks(table: pd.DataFrame, source: str, published: str | None) -> dict[str, pd.DataFrame]:
+    """The `layout` of each metric and reading of a table of cells, by its caption.
+
+    `source` says which table it is, `published` is the file of the numbers that the paper prints.
+    """
+    printed = None if published is None else pd.read_csv(published, dtype={"value": str})
+    readings = table["reading"].unique() if "reading" in table else [None]
+    found = {}
+    for metric in table["metric"].unique():
+        for reading in readings:
+            part = _part(table, metric, reading)
+            if len(part):
+                words = [", ".join(filter(None, (source, reading))), caption(metric), legend(part)]
+                found[". ".join(filter(None, words))] = layout(table, metric, reading, printed)
+    return found
+
+
+def caption(metric: str) -> str:
+    """What `layout` shows of a metric; few times, of which one may be an outlier, have a median."""
+    return f"{TITLES[metric]}, {'median' if metric == 'time_s' else 'mean (standard error)'}"
+
+
+def legend(part: pd.DataFrame) -> str:
+    """Of cells of one metric: over how many runs, what the marks mean, why some have no number.
+
+    Methods that have none at all, which `layout` leaves out, are named.
+    """
+    runs, marks = part["replicates"].dropna(), _marks(part)
+    ends = dict.fromkeys(f"{n:.0f}" for n in (runs.min(), runs.max()))
+    said = [f"Runs: {' to '.join(ends)}"] if len(runs) else []
+    if any(marks.values()):
+        words = sorted(marks, key=lambda word: not marks[word])
+        said.append(", ".join(f"{marks[word] or 'no mark:'} {word}" for word in words))
+    elif marks:
+        compared = part.dropna(subset=["ours", "paper"])
+        why = [reason for reason in compared["why"].dropna().unique() if reason]
+        said.append(f"Every cell: {', '.join([*marks, *(why if len(why) == 1 else [])])}")
+    if 0 < len(why := _absent(part)) < 4:
+        said.append(f"–: {', or '.join(why)}")
+    known = part[["ours", "paper"]].notna().any(axis=1).groupby(part["method"]).any()
+    if known.any() and not known.all():
+        said.append(f"Without a number: {', '.join(in_order(known.index[~known]))}")
+    return ". ".join(said)
+
+
+def _absent(part: pd.DataFrame) -> list[str]:
+    """Why numbers are absent: the paper's of methods of which it has some, ours of all shown."""
+    by = part["method"]
+    printed = part["paper"].notna().groupby(by).transform("any")
+    own = part["ours"].notna().groupby(by).transform("any")
+    found: dict[str, None] = {}
+    for side, shown in {"ours": own | printed, "paper": printed}.items():
+        found |= dict.fromkeys(part.loc[shown & part[side].isna(), "why"].dropna())
+    words = [reason(why) if why.startswith(_OF_THE_PAPER) else why.split("; ")[0] for why in found]
+    return list(dict.fromkeys(filter(None, words)))
+
+
+def _part(table: pd.DataFrame, metric: str, reading: str | None) -> pd.DataFrame:
+    part = table[table["metric"] == metric]
+    return part if reading is None else part[part["reading"] == reading]
+
+
+def _marks(part: pd.DataFrame) -> dict[str, str]:
+    """Verdicts of the cells that have both numbers -> their marks; none if all have the same."""
+    words = set(part.dropna(subset=["ours", "paper"])["verdict"])
+    unknown = dict(zip(sorted(words - set(_MARKS)), "abcdef", strict=False))
+    marks = {word: mark.translate(RAISED) for word, mark in {**_MARKS, **unknown}.items()}
+    return {word: mark if len(words) > 1 else "" for word, mark in marks.items() if word in words}
+
+
+def layout(
+    table: pd.DataFrame,
+    metric: str,
+    reading: str | None = None,
+    printed: pd.DataFrame | None = None,
+) -> pd.DataFrame:
+    """The cells of one metric and reading as the paper prints them, ours beside the paper's.
+
+    Verdicts are marked on ours, as `legend` says. `printed`, the published numbers as texts, gives
+    both as many digits as the paper does. A column without any number is left out.
+    """
+    part = _part(table, metric, reading)
+    axes = [c for c in part.columns[: part.columns.get_loc("method")] if c != "reading"]
+    if printed is None:
+        texts = part["paper"].map("{:g}".format, na_action="ignore")
+    else:
+        on = [c for c in printed if c in part]
+        texts = part[on].merge(printed, "left", on)["value"].set_axis(part.index)
+    decimals = [len(t.partition(".")[2]) if isinstance(t, str) else 0 for t in texts]
+    usual = pd.Series([n for n in decimals if n]).mode()
+    usual = DIGITS[metric] if printed is None or usual.empty else int(usual.iloc[0])
+    is_time, marks = metric == "time_s", _marks(part)
+    centre = "median" if is_time else "ours"
+    rows = {}
+    for cell, text, own in zip(part.to_dict("records"), texts, decimals, strict=True):
+        row = rows.setdefault(tuple(cell[a] for a in axes), {})
+        is_printed = isinstance(text, str)
+        digits = max(usual, own if is_printed and printed is not None else DIGITS[metric])
+        mark = marks.get(cell["verdict"], "") if is_printed else ""
+        se = "" if is_time or np.isnan(cell["se"]) else f" ({_rounded(cell['se'], digits)})"
+        ours = "–" if np.isnan(cell[centre]) else f"{cell[centre]:.{digits}f}{mark}{se}"
+        row[cell["method"], "ours"] = ours
+        row[cell["method"], "paper"] = text if is_printed else "–"
+    wide = pd.DataFrame(list(rows.values())).fillna("–")
+    wide.index = pd.MultiIndex.from_tuples(rows, names=axes) if axes else [""]
+    columns = [(m, side) for m in in_order(part["method"]) for side in ("ours", "paper")]
+    columns = [column for column in columns if (wide[column] != "–").any()] or columns
+    wide = wide[columns].set_axis(pd.MultiIndex.from_tuples(columns, names=["", ""]), axis=1)
+    if not axes:  # one row: a line for each method
+        wide = wide.iloc[0].unstack(fill_value="–").reindex(wide.columns.unique(0))
+        wide.columns = pd.MultiIndex.from_product([[""], wide.columns])
+    return wide
+
+
+def _rounded(error: float, digits: int) -> str:
+    """An error that is not 0 is not shown as 0."""
+    least = 10.0**-digits
+    return f"<{least:.{digits}f}" if 0 < error < least / 2 else f"{error:.{digits}f}"
+
+
+def sizes(table: pd.DataFrame) -> pd.DataFrame:
+    """Data sets as the paper prints them: their sizes, ours beside the paper's."""
+    names = {"points": "Data points", "features": "Features", "n_features": "Features"}
+    names |= {"n_train": "Training rows", "n_test": "Test rows", "density": "Density (%)"}
+    shown = table.assign(metric=table["metric"].map(names))
+    columns = [(name, side) for name in shown["metric"].unique() for side in ("ours", "paper")]
+    wide = shown.pivot_table(["ours", "paper"], "title", "metric", sort=False, dropna=False)
+    wide = wide.swaplevel(axis=1)[columns].round(2).map("{:,.10g}".format, na_action="ignore")
+    wide = wide.astype(object).fillna("–")
+    return wide.rename_axis(columns=["", ""], index="Data set")
+
+
+def by_budget(summary: pd.DataFrame, metric: str, methods: Iterable[str]) -> pd.DataFrame:
+    """Methods by their budget k: mean (standard error) of a metric, of the rows of a summary.
+
+    What has no budget stands in a column of its own, with the number of features that it took.
+    """
+    shown, digits = summary[summary["metric"] == metric], DIGITS[metric]
+    taken = summary[summary["metric"] == "selected"].set_index(["method", "k"])["ours"]
+    budgets = {k: f"k = {k:.0f}" for k in sorted(shown["k"].dropna().unique())}
+    table = pd.DataFrame("–", index=list(methods), columns=[*budgets.values(), "any k"])
+    for cell in shown.itertuples():
+        error = "" if np.isnan(cell.se) else f" ({cell.se:.{digits}f})"
+        free = np.isnan(cell.k)
+        size = f", {taken[cell.method].item():.0f}" if free else ""
+        place = cell.method, "any k" if free else budgets[cell.k]
+        table.loc[place] = f"{cell.ours:.{digits}f}{error}{size}"
+    return table
