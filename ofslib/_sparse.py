@@ -74,6 +74,22 @@ def checked(X, ascend: Callable[..., bool] | None = None):
     return X
 
 
+def checked_targets(y) -> np.ndarray:
+    """Targets as float64 in one piece, which may be written to; ValueError if not all are numbers.
+
+    Infinite ones pass.
+    """
+    try:
+        y = np.require(y, np.float64, "CW")
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"y must be numbers ({error}): words are labels, which a classifier takes"
+        ) from None
+    if np.isnan(y).any():  # None, until now
+        raise ValueError(f"y contains no number in row {np.flatnonzero(np.isnan(y))[0]}")
+    return y
+
+
 def checked_weights(sample_weight, n: int) -> np.ndarray:
     """The weights of n rows, float64; ValueError if they are no numbers of 0 or more."""
     sample_weight = np.asarray(sample_weight)

@@ -30,7 +30,7 @@ from sklearn.utils.validation import check_X_y
 from ofslib._dask import Columns, alike, blocks_of, columns_of, dask_for
 from ofslib._interrupts import interrupts_held
 from ofslib._model_files import Saved, read, refuse_unlike
-from ofslib._sparse import checked, checked_weights
+from ofslib._sparse import checked, checked_targets, checked_weights
 
 # Co-moments of more bytes than this lie in a file of the system's temporary folder.
 MAX_BYTES = psutil.virtual_memory().total * 2 // 3
@@ -256,7 +256,6 @@ class RunningAverages(Saved):
             y,
             accept_sparse="csr",
             dtype=kinds,
-            y_numeric=True,
             ensure_all_finite=False,  # see _fitting
             estimator="RunningAverages",
         )
@@ -265,7 +264,7 @@ class RunningAverages(Saved):
                 f"X has {X.shape[1]} features, but RunningAverages is expecting "
                 f"{self.n_features} features as input."
             )
-        y = y.astype(np.float64)
+        y = checked_targets(y)
         if sample_weight is None:
             return X, y, np.ones(len(y))
         weights = checked_weights(sample_weight, len(y))

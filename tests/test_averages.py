@@ -585,6 +585,15 @@ def test_wrong_moments_are_refused(arguments, message):
         RunningAverages.from_moments(*arguments)
 
 
+@pytest.mark.parametrize("kind", [str, object])
+def test_targets_of_words_are_refused_as_such(kind):
+    a = RunningAverages(2).update(np.eye(2), [1.0, 2.0])
+    before = a.S_yy
+    with pytest.raises(ValueError, match=r"y must be numbers .*words are labels"):
+        a.update(np.eye(2), np.array(["yes", "no"], kind))
+    assert (a.n, a.S_yy) == (2, before)
+
+
 # -------------------------------------------------- files
 
 

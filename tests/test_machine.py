@@ -223,8 +223,9 @@ def test_a_data_file_that_was_damaged_is_fetched_again_or_named(fetched, can):
     sums = json.loads(record)["sha256"]
     assert sums.pop(records.ROW) == records.row_digest("one")
     assert sums == {str(data): hashlib.sha256(b"rows").hexdigest()}
-    assert records.mend(["one"]) == []
+    assert records.mend(["one"]) == records.changed(["one", "never fetched"]) == []
     data.write_text("rowz")
+    assert records.changed(["one", "never fetched"]) == [str(data)]
     fetched["one"] = "rows" if can else datasets.NotObtainable("one/rows: no answer")
     (said,) = records.mend(["one"])
     assert said.startswith(f"{data}: not what was fetched any more; ")

@@ -214,6 +214,25 @@ def test_a_data_set_that_was_missing_is_fetched_when_it_can_be(story):
     assert story.plan_after == set()
 
 
+def test_a_dry_run_tells_of_a_data_file_that_has_changed(tiny, story):
+    record = tiny.path("resources/tiny.json").read_bytes()
+    name = next(file for file in json.loads(record)["sha256"] if tiny.path(file).is_file())
+    with tiny.edited(name):
+        done = tiny.run("-n", mirror=str(tiny.mirror))
+        said = f"{name} has changed: what was made of it is made again, besides what is listed"
+        assert done.code == 0 and done.said.count(said) == 1
+        planned = subprocess.run(
+            [sys.executable, "-m", "ofslib.cli", "papers", "--plan"],
+            cwd=tiny.folder,
+            env=tiny.environment(str(tiny.mirror)),
+            capture_output=True,
+            text=True,
+        )
+        assert f"Counted as made, though to be made again: what reads {name}." in planned.stdout
+    assert "has changed" not in tiny.run("-n", mirror=str(tiny.mirror)).said
+    assert tiny.path("resources/tiny.json").read_bytes() == record
+
+
 def test_what_a_killed_run_drew_is_noted_by_the_next_one(tiny, story):
     """Though nothing is to be made; not a figure that was changed since."""
     file, table = tiny.path("figures/PROVENANCE.json"), tiny.path("figures/tiny_table.csv")

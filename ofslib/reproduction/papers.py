@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ofslib._printing import text_table
-from ofslib.reproduction import archive, comparison, plan, provenance
+from ofslib.reproduction import archive, comparison, plan, provenance, records
 from ofslib.reproduction.project import Project
 
 Said = tuple[list[str], dict[str, Any]]
@@ -66,12 +66,16 @@ def planned(work: Project) -> Said:
             f"Not counted: {total['without_data']:.2f} core hours that need data which cannot be "
             f"had here: {', '.join(total['missing'])}."
         )
+    changed = records.changed(work.datasets)
+    if changed:
+        notes.append(f"Counted as made, though to be made again: what reads {', '.join(changed)}.")
     data = {
         "scale": work.scale,
         "entries": rows,
         "total": total,
         "measured": len(known),
         "times": len(times),
+        "changed": changed,
     }
     lines = [f"Scale {work.scale}", *text_table(head, cells), *notes, told]
     return lines, data | {"factor": factor, "sum_ratio": ratio}

@@ -89,8 +89,7 @@ def mend(names: Iterable[str]) -> list[str]:
             Path(path(name)).unlink()
             said.append(f"{error}: done")
             continue
-        damaged = [f for f in pinned if Path(f).is_file() and _sha256(Path(f)) != pinned[f]]
-        if damaged:
+        if damaged := _other_than(pinned):
             if (now := _tried(name)) is None:
                 Path(path(name)).unlink()  # so that the job says what is wrong
                 continue
@@ -100,6 +99,22 @@ def mend(names: Iterable[str]) -> list[str]:
                 outcome = "a file of your own, whose runs are made again"
             said.append(f"{', '.join(damaged)}: not what was fetched any more; {outcome}")
     return said
+
+
+def changed(names: Iterable[str]) -> list[str]:
+    """The data files that are not what was fetched any more, which `mend` looks after."""
+    found = []
+    for name in names:
+        try:
+            found += _other_than(read(path(name)).get("sha256", {}))
+        except (FileNotFoundError, CorruptFile):
+            continue
+    return found
+
+
+def _other_than(pinned: dict[str, str]) -> list[str]:
+    """The files that are here and have other sums."""
+    return [f for f in pinned if Path(f).is_file() and _sha256(Path(f)) != pinned[f]]
 
 
 def _sha256(file: Path) -> str:

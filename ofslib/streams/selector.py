@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted
 
 from ofslib._model_files import Saved, refuse_unlike
-from ofslib._sparse import checked, checked_weights, validated
+from ofslib._sparse import checked, checked_targets, checked_weights, validated
 from ofslib.kernels.losses import WEIGHTED
 from ofslib.kernels.rows import ascend
 from ofslib.streams.bases import BaseEstimator, ClassifierMixin, RegressorMixin, SelectorMixin
@@ -74,15 +74,7 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
 
     def _targets(self, y, **known) -> np.ndarray:
         """Targets as they are learned from: numbers, or -1 and +1."""
-        try:
-            y = np.require(y, np.float64, "CW")
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"y must be numbers ({error}): words are labels, which a classifier takes"
-            ) from None
-        if np.isnan(y).any():  # None, until now
-            raise ValueError(f"y contains no number in row {np.flatnonzero(np.isnan(y))[0]}")
-        return y
+        return checked_targets(y)
 
     def fit(self, X, y=None):
         """Learn from X, and from nothing that was shown before.

@@ -46,6 +46,9 @@ def before_planning():
     if workflow.nodes is None and workflow.scheduling_settings:
         workflow.scheduling_settings.max_jobs_per_timespan = None
     to_run = workflow.executor_plugin and not (workflow.dryrun or workflow.touch)
+    if workflow.dryrun:
+        for file in records.changed(work.datasets):
+            print(f"{file} has changed: what was made of it is made again, besides what is listed")
     if not (to_run and workflow.is_main_process):
         return
     if workflow.execution_settings.lock:
