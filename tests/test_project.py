@@ -171,7 +171,9 @@ def test_a_wrong_change_is_refused_too(write):
         ("methods/SFSA/warmup", {"by": "m", "100": 0}, "warmup"),
         ("methods/SFSA/warmup", {"axis": "m"}, "warmup"),
         ("data/beta", {"by": "n", "100": 1}, "beta"),
-        ("time", "plian", "plian"),
+        ("time", "plian", "time='plian' must be one of ['plain']"),
+        ("time", True, "time=True must be one of ['plain']"),
+        ("time", 1, "time"),
         ("at_scale", {"smal": {"n": [100]}}, "smal"),
         ("at_scale", {"small": {"m": [100]}}, "at_scale: 'm' is none of the axes ['n', 'reading']"),
         ("at_scale", {"small": {"n": [1001]}}, "at_scale: n=1001 is none of 100, 200"),
@@ -1473,6 +1475,17 @@ def test_what_a_scale_leaves_out_is_neither_read_nor_timed(write):
         assert [bool(s.skipped) for s in work.shown("one", kind)] == [False, True]
         assert len(work.inputs("one", kind)) == 1
     assert [s.spec["metrics"] for s in work.shown("one", "time")] == [["time_s"]] * 2
+
+
+def test_an_entry_without_readings_is_timed_if_it_asks_for_it(write):
+    entry = TABLE | {"readings": {}, "time": True}
+    work = project.load(write({"one": entry}))
+    assert [s.spec["metrics"] for s in work.shown("one", "time")] == [["time_s"]] * 2
+    assert {"figures/one_time.csv", "figures/one_time.tex"} <= set(work.figures("one"))
+    del entry["time"]
+    assert not project.load(write({"one": entry})).shown("one", "time")
+    with pytest.raises(ConfigurationError, match=r"time='plain' must be one of \[True\]"):
+        project.load(write({"one": entry | {"time": "plain"}}))
 
 
 def test_one_replicate_may_be_all_that_a_scale_wants(write):

@@ -73,7 +73,7 @@ def test_in_the_order_of_the_file_tests_follow_what_is_learned(made, table):
             np.testing.assert_array_equal(got[1], np.where(y[rows] == 7, 1.0, -1.0))
     rest = whole(opened(table, split={"train": 2300}).tests(SEEDS))
     np.testing.assert_array_equal(rest[0], X[2300:])
-    with pytest.raises(ValueError, match="expected rows 0 to 4000, got 3500 rows"):
+    with pytest.raises(ValueError, match="split: mine has 3500 rows, expected 0 to 4000"):
         whole(opened(table, split={"train": 4000}).train(SEEDS))
 
 
@@ -193,5 +193,5 @@ def test_labels_are_two(tmp_path, monkeypatch):
     with open("datasets.csv", "w") as file:
         file.write("name,reader,train,task\nmine,libsvm,rows.svm,classification\n")
     split = opened("datasets.csv", split={"train": 3})
-    with pytest.raises(ValueError, match=r"two labels, got \[1\.0, 2\.0, 3\.0\]"):
+    with pytest.raises(ValueError, match=r"split: mine must have two labels, got \[1\.0, 2\.0, 3\.0\]"):
         whole(split.train(SEEDS))

@@ -173,16 +173,19 @@ class Entry:
 
     @property
     def timed(self) -> list[Setting]:
-        """What measures times: the settings of the reading named by `time` that are not too big."""
+        """What measures times: of the `times` those that are not too big."""
         return [setting for setting in self.times if not setting.skipped]
 
     @property
     def times(self) -> list[Setting]:
-        """All settings of that reading, with the reason why they are not timed at this scale."""
+        """Settings of the reading `time`, or all if it is true and the entry has no readings.
+
+        With the reason why they are not timed at this scale.
+        """
         return [
             self._timing(setting)
             for setting in self.settings
-            if self.spec["time"] and setting.spec["axes"].get("reading") == self.spec["time"]
+            if self.spec["time"] == setting.spec["axes"].get("reading", True)
         ]
 
     def _timing(self, setting: Setting) -> Setting:
@@ -282,8 +285,9 @@ class Entry:
     def check(self) -> None:
         """Raise ConfigurationError, naming the key, if the entry does not make sense."""
         spec = self.spec
-        if spec["time"] and spec["time"] not in spec["readings"]:
-            raise ConfigurationError(f"time={spec['time']!r} is no reading")
+        allowed = [*spec["readings"]] or [True]
+        if spec["time"] not in (None, *allowed):
+            raise ConfigurationError(f"time={spec['time']!r} must be one of {allowed}")
         run = {axis: v for axis, v in spec["at_scale"].items() if axis not in CHANGED_AT_SCALE}
         check_values("at_scale", run, self.values | spec["sweep"])
         check_values("unavailable", spec["unavailable"], self.values)

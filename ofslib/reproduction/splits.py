@@ -54,9 +54,10 @@ class Split:
     averages: dict[str, Any] = {"class": "ofslib.averages:RunningAverages"}  # for all methods
 
     def __init__(self, data, folder="resources", registry_path=None):
-        rule, row = data["split"], find_row(data["dataset"], registry_path)
+        self.dataset = data["dataset"]
+        rule, row = data["split"], find_row(self.dataset, registry_path)
         given = {"folder": folder, "registry_path": registry_path, "cache": False}
-        self.stream = datasets.open_stream(data["dataset"], BLOCK_ROWS, **given)
+        self.stream = datasets.open_stream(self.dataset, BLOCK_ROWS, **given)
         self.train_rows, self.test_rows = rule["train"], rule.get("test")
         self.products, self.standardized = (
             data.get(n, False) for n in ("products", "standardized")
@@ -110,7 +111,9 @@ class Split:
                 X = np.hstack([dense, dense[:, i] * dense[:, j]])
             yield X, y if self.classes is None else self._signs(y)
         if at == start or at < (stop or 0):
-            raise ValueError(f"split: expected rows {start} to {stop or 'the end'}, got {at} rows")
+            raise ValueError(
+                f"split: {self.dataset} has {at} rows, expected {start} to {stop or 'the end'}"
+            )
 
     def _permuted(self, seeds, start, stop):
         X, y = self._held
@@ -147,7 +150,7 @@ class Split:
     def _signs(self, y):
         if len(self.classes) != 2 or not np.isin(y, self.classes).all():
             found = sorted({*self.classes, *np.unique(y).tolist()})
-            raise ValueError(f"split: expected rows with two labels, got {found}")
+            raise ValueError(f"split: {self.dataset} must have two labels, got {found}")
         return np.where(y == self.classes[1], 1.0, -1.0)
 
 
