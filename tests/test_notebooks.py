@@ -291,6 +291,15 @@ def test_a_notebook_without_results_names_those_that_come_with_the_checkout(ship
         show("recovery_table", entry="sfsa_table_4")
 
 
+def test_a_notebook_of_no_entry_names_those_like_it(shipped):
+    with pytest.raises(
+        project.NotMade, match=r"entry: there is no 'sfsa_tabel_4', but .*sfsa_table_4"
+    ):
+        show("recovery_table", entry="sfsa_tabel_4")
+    with pytest.raises(project.NotMade, match="there is no 'zzz'; `ofslib papers` lists all"):
+        show("recovery_table", entry="zzz")
+
+
 def test_a_notebook_shows_what_came_along_without_the_data_that_nobody_had(shipped):
     with zipfile.ZipFile(archive.shipped(shipped)) as packed:
         names = [name for name in packed.namelist() if name.startswith("os_")]

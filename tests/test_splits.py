@@ -193,5 +193,7 @@ def test_labels_are_two(tmp_path, monkeypatch):
     with open("datasets.csv", "w") as file:
         file.write("name,reader,train,task\nmine,libsvm,rows.svm,classification\n")
     split = opened("datasets.csv", split={"train": 3})
-    with pytest.raises(ValueError, match=r"split: mine must have two labels, got \[1\.0, 2\.0, 3\.0\]"):
+    with pytest.raises(
+        ValueError, match=r"split: mine must have two labels, got \[1\.0, 2\.0, 3\.0\]"
+    ):
         whole(split.train(SEEDS))

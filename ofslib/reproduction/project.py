@@ -4,6 +4,7 @@ The Snakefile and the notebooks both read the project through this module, which
 """
 
 import csv
+import difflib
 import io
 import math
 import os
@@ -254,9 +255,13 @@ def made(entry: str, scale: str, output: str | None = None, **changes: Any) -> P
     Raises
     ------
     NotMade
-        If there are no results; names the command that makes them.
+        If there are no results; names the command that makes them. If there is no such entry.
     """
     wanted = load(scale=scale, **changes)
+    if entry not in wanted.entries:
+        alike = difflib.get_close_matches(entry, wanted.entries)
+        near = f", but {' and '.join(alike)}" if alike else ""
+        raise NotMade(f"entry: there is no {entry!r}{near}; `ofslib papers` lists all")
     others = [] if output else [s for s in reversed(scales()) if s != scale]
     if not wanted.lacks(entry):
         return wanted
