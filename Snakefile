@@ -35,8 +35,9 @@ localrules:
 
 
 onstart:
-    # What is only taken as made, by --touch, says nothing of how long it takes.
-    if shown and not workflow.touch and (to_do := list(steps())):
+    if shown and (to_do := list(steps())):
+        # What is only taken as made, by --touch, says nothing of how long it takes.
+        shown.measures = not workflow.touch
         print(shown.begin(to_do), flush=True)
 
 

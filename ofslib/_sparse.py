@@ -74,6 +74,14 @@ def checked(X, ascend: Callable[..., bool] | None = None):
     return X
 
 
+def refuse_times(**given) -> None:
+    """ValueError for dates and durations: as numbers they depend on the unit they are kept in."""
+    for name, values in given.items():
+        types = getattr(values, "dtypes", getattr(values, "dtype", None))
+        if any(getattr(kind, "kind", "") in ("m", "M") for kind in np.atleast_1d(types)):
+            raise ValueError(f"{name} holds dates or durations: give numbers, in a unit you choose")
+
+
 def checked_targets(y) -> np.ndarray:
     """Targets as float64 in one piece, which may be written to; ValueError if not all are numbers.
 
@@ -81,7 +89,7 @@ def checked_targets(y) -> np.ndarray:
     """
     try:
         y = np.require(y, np.float64, "CW")
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"y must be numbers ({error}): words are labels, which a classifier takes"
         ) from None

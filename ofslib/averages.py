@@ -30,7 +30,7 @@ from sklearn.utils.validation import check_X_y
 from ofslib._dask import Columns, alike, blocks_of, columns_of, dask_for
 from ofslib._interrupts import interrupts_held
 from ofslib._model_files import Saved, read, refuse_unlike
-from ofslib._sparse import checked, checked_targets, checked_weights
+from ofslib._sparse import checked, checked_targets, checked_weights, refuse_times
 
 # Co-moments of more bytes than this lie in a file of the system's temporary folder.
 MAX_BYTES = psutil.virtual_memory().total * 2 // 3
@@ -251,6 +251,7 @@ class RunningAverages(Saved):
     def _checked(self, X, y, sample_weight):
         """Finite X (float64, float32 or CSR), y and weights; rows of weight zero left out."""
         kinds = [np.float64, np.float32]
+        refuse_times(X=X, y=y)
         X, y = check_X_y(
             checked(X),
             y,

@@ -591,6 +591,10 @@ def test_targets_of_words_are_refused_as_such(kind):
     before = a.S_yy
     with pytest.raises(ValueError, match=r"y must be numbers .*words are labels"):
         a.update(np.eye(2), np.array(["yes", "no"], kind))
+    with pytest.raises(ValueError, match="y must be numbers"):
+        a.update(np.eye(2), [10**400, 1])
+    with pytest.raises(ValueError, match="y holds dates"):
+        a.update(np.eye(2), np.array(["2026-01-01", "2026-01-02"], "datetime64[D]"))
     assert (a.n, a.S_yy) == (2, before)
 
 

@@ -1486,6 +1486,10 @@ def test_an_entry_without_readings_is_timed_if_it_asks_for_it(write):
     assert not project.load(write({"one": entry})).shown("one", "time")
     with pytest.raises(ConfigurationError, match=r"time='plain' must be one of \[True\]"):
         project.load(write({"one": entry | {"time": "plain"}}))
+    # What would be shown nowhere is not measured
+    for other in (entry | {"form": "figure"}, entry | {"results": "one"}):
+        with pytest.raises(ConfigurationError, match=r"two: .*time=True must be one of \[\]"):
+            project.load(write({"one": entry, "two": other}))
 
 
 def test_one_replicate_may_be_all_that_a_scale_wants(write):

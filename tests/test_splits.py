@@ -73,7 +73,7 @@ def test_in_the_order_of_the_file_tests_follow_what_is_learned(made, table):
             np.testing.assert_array_equal(got[1], np.where(y[rows] == 7, 1.0, -1.0))
     rest = whole(opened(table, split={"train": 2300}).tests(SEEDS))
     np.testing.assert_array_equal(rest[0], X[2300:])
-    with pytest.raises(ValueError, match="split: mine has 3500 rows, expected 0 to 4000"):
+    with pytest.raises(ValueError, match="expected rows 0 to 4000 of mine, got 3500 rows"):
         whole(opened(table, split={"train": 4000}).train(SEEDS))
 
 

@@ -503,33 +503,60 @@ def test_any_verdict_has_a_mark_and_the_legend_says_which(verdicts, shown, said)
 
 
 def test_the_legend_says_why_there_is_no_number():
-    part = compared()
-    said = "Runs: 3. ⁺ better, ⁻ worse, no mark: agrees. –: not in the paper's table, "
-    said += "or not run at this scale, or not readable in the paper"
-    assert as_printed.legend(part) == said
+    said = "Runs: 3. ⁺ better, ⁻ worse, no mark: agrees, or nothing to compare. – under ours: no "
+    said += "number in the paper either, or not run at this scale. – under paper: not in the paper's table"
+    assert as_printed.legend(compared()) == said
 
 
-def test_the_legend_explains_each_dash_that_is_shown_and_names_methods_without_a_number():
-    """Printed dashes, texts that are lost and what we did not run; not that our own methods are in
-    no paper, whose columns are not shown."""
-    columns = ["n", "method", "metric", "ours", "se", "replicates", "paper", "verdict", "why"]
-    rows = [
-        (1, "SFSA", "DR", 90.0, 1.0, 3, 90.0, "agrees", ""),
-        (2, "SFSA", "DR", NAN, NAN, NAN, NAN, "not comparable", "dash: printed '-'"),
-        (3, "SFSA", "DR", 90.0, 1.0, 3, NAN, "not comparable", "lost: unreadable; two runs"),
-        (1, "mine", "DR", 80.0, 1.0, 3, NAN, "not comparable", "not in the paper's table"),
-        (2, "mine", "DR", NAN, NAN, NAN, NAN, "not comparable", "diverged; 3 of 3 runs without"),
-        (1, "never", "DR", NAN, NAN, NAN, NAN, "not comparable", "raised"),
-    ]
-    part = pd.DataFrame(rows, columns=columns)
-    dashes = "–: dash in the paper, or diverged, or lost in the paper"
-    assert (
-        as_printed.legend(part) == f"Runs: 3. Every cell: agrees. {dashes}. Without a number: never"
-    )
-    shown = as_printed.layout(part, "DR")
-    assert {method for method, _ in shown} == {"SFSA", "mine"}
-    assert ("mine", "paper") not in shown
-    assert as_printed.legend(part[part["n"] == 1].query("method != 'never'")).endswith("agrees")
+COLUMNS = ["n", "method", "metric", "ours", "se", "replicates", "paper", "verdict", "why"]
+GAPS = [
+    (1, "SFSA", "DR", 90.0, 1.0, 3, 90.0, "agrees", ""),
+    (2, "SFSA", "DR", NAN, NAN, NAN, NAN, "not comparable", "dash: printed '-'"),
+    (3, "SFSA", "DR", 90.0, 1.0, 3, NAN, "not comparable", "lost: unreadable; two runs"),
+    (1, "mine", "DR", 80.0, 1.0, 3, NAN, "not comparable", "not in the paper's table"),
+    (2, "mine", "DR", NAN, NAN, NAN, NAN, "not comparable", "lost the worker; 3 of 3 runs without"),
+    (1, "theirs", "DR", NAN, NAN, NAN, 70.0, "not comparable", "not public"),
+    (1, "never", "DR", NAN, NAN, NAN, NAN, "not comparable", "raised"),
+]
+
+
+def test_the_legend_explains_each_dash_that_is_shown_and_each_column_that_is_not():
+    part = pd.DataFrame(GAPS, columns=COLUMNS)
+    dashes = {
+        "ours": "no number in the paper either, or lost the worker, or not asked for",
+        "paper": "printed so, or lost in its text, or not asked for",
+    }
+    said = f"Runs: 3. Every cell with both numbers: agrees. – under ours: {dashes['ours']}. "
+    said += f"– under paper: {dashes['paper']}. None of ours of theirs: not public. "
+    assert as_printed.legend(part) == said + "Without a number: never"
+    shown = set(as_printed.layout(part, "DR"))
+    assert shown == {("SFSA", "ours"), ("SFSA", "paper"), ("mine", "ours"), ("theirs", "paper")}
+
+
+def test_a_table_without_a_gap_has_no_words_on_gaps():
+    part = pd.DataFrame(GAPS[:1], columns=COLUMNS)
+    assert as_printed.legend(part) == "Runs: 3. Every cell: agrees"
+
+
+def test_where_methods_are_rows_a_dash_is_that_of_a_method():
+    """As in dissertation Table 5.5: methods of ours have none under "paper"."""
+    part = pd.DataFrame([GAPS[0], GAPS[3]], columns=COLUMNS).drop(columns="n")
+    assert as_printed.layout(part, "DR").loc["mine"].tolist() == ["80.0 (1.0)", "–"]
+    assert as_printed.legend(part).endswith("agrees. – under paper: not in the paper's table")
+
+
+def test_more_reasons_than_a_caption_holds_stand_in_the_file():
+    rows = [(1, "SFSA", "DR", 90.0, 1.0, 3, 90.0, "agrees", "")]
+    rows += [(n, "SFSA", "DR", NAN, NAN, NAN, 1.0, "not comparable", f"why {n}") for n in range(5)]
+    legend = as_printed.legend(pd.DataFrame(rows, columns=COLUMNS))
+    assert legend.endswith("– under ours: see the column why of the CSV file")
+
+
+def test_what_has_no_mark_and_nothing_to_compare_is_not_said_to_agree():
+    rows = [GAPS[3], (1, "SFSA", "DR", 90.0, 1.0, 3, 50.0, "better", "")]
+    rows += [(2, "SFSA", "DR", 90.0, 1.0, 3, 99.0, "worse", "")]
+    legend = as_printed.legend(pd.DataFrame(rows, columns=COLUMNS))
+    assert "⁺ better, ⁻ worse, no mark: nothing to compare" in legend
 
 
 @pytest.mark.parametrize("entry", ["sfsa_table_1", "sfsa_table_2"])

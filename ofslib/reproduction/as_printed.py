@@ -6,11 +6,14 @@ import numpy as np
 import pandas as pd
 
 from ofslib.reproduction.looks import TITLES, in_order
-from ofslib.reproduction.tables import VERDICTS, reason
+from ofslib.reproduction.tables import NOT_PRINTED, VERDICTS
 
 DIGITS = {"DR": 1, "RMSE": 2, "R2": 3, "AUC": 3, "accuracy": 1, "selected": 1, "time_s": 3}
 _MARKS = dict(zip(VERDICTS, ["", "+", "-", "~", "?"], strict=True))
-_OF_THE_PAPER = "dash", "lost"  # how the reasons begin that are known without a look at ours
+# How reasons begin that are known without a look at ours -> what they mean for the paper's column.
+_OF_THE_PAPER = {"dash": "printed so", "lost": "lost in its text"}
+_OF_THE_PAPER[NOT_PRINTED] = NOT_PRINTED
+_NEITHER = "no number in the paper either"
 # Marks are raised. A verdict that has none in `_MARKS` is marked by a letter.
 RAISED = str.maketrans("+-?~()abcdef", "⁺⁻ˀ˜⁽⁾ᵃᵇᶜᵈᵉᶠ")
 
@@ -27,7 +30,8 @@ def blocks(table: pd.DataFrame, source: str, published: str | None) -> dict[str,
         for reading in readings:
             part = _part(table, metric, reading)
             if len(part):
-                words = [", ".join(filter(None, (source, reading))), caption(metric), legend(part)]
+                what = caption(metric) if part["ours"].notna().any() else TITLES[metric]
+                words = [", ".join(filter(None, (source, reading))), what, legend(part)]
                 found[". ".join(filter(None, words))] = layout(table, metric, reading, printed)
     return found
 
@@ -45,31 +49,61 @@ def legend(part: pd.DataFrame) -> str:
     runs, marks = part["replicates"].dropna(), _marks(part)
     ends = dict.fromkeys(f"{n:.0f}" for n in (runs.min(), runs.max()))
     said = [f"Runs: {' to '.join(ends)}"] if len(runs) else []
+    alone = bool((part["ours"].notna() & part["paper"].isna()).any())
     if any(marks.values()):
-        words = sorted(marks, key=lambda word: not marks[word])
-        said.append(", ".join(f"{marks[word] or 'no mark:'} {word}" for word in words))
+        unmarked = [word for word, mark in marks.items() if not mark]
+        unmarked += ["nothing to compare"] * alone
+        words = [f"{mark} {word}" for word, mark in marks.items() if mark]
+        words += [f"no mark: {', or '.join(unmarked)}"] * bool(unmarked)
+        said.append(", ".join(words))
     elif marks:
         compared = part.dropna(subset=["ours", "paper"])
         why = [reason for reason in compared["why"].dropna().unique() if reason]
-        said.append(f"Every cell: {', '.join([*marks, *(why if len(why) == 1 else [])])}")
-    if 0 < len(why := _absent(part)) < 4:
-        said.append(f"–: {', or '.join(why)}")
-    known = part[["ours", "paper"]].notna().any(axis=1).groupby(part["method"]).any()
-    if known.any() and not known.all():
-        said.append(f"Without a number: {', '.join(in_order(known.index[~known]))}")
-    return ". ".join(said)
+        every = "Every cell with both numbers" if alone else "Every cell"
+        said.append(f"{every}: {', '.join([*marks, *(why if len(why) == 1 else [])])}")
+    return ". ".join([*said, *_gaps(part)])
 
 
-def _absent(part: pd.DataFrame) -> list[str]:
-    """Why numbers are absent: the paper's of methods of which it has some, ours of all shown."""
-    by = part["method"]
-    printed = part["paper"].notna().groupby(by).transform("any")
-    own = part["ours"].notna().groupby(by).transform("any")
-    found: dict[str, None] = {}
-    for side, shown in {"ours": own | printed, "paper": printed}.items():
-        found |= dict.fromkeys(part.loc[shown & part[side].isna(), "why"].dropna())
-    words = [reason(why) if why.startswith(_OF_THE_PAPER) else why.split("; ")[0] for why in found]
-    return list(dict.fromkeys(filter(None, words)))
+def _gaps(part: pd.DataFrame) -> list[str]:
+    """Why a column that `layout` shows has dashes, and why others are not shown."""
+    axes, said = _axes(part), []
+    known = {side: part[side].notna() for side in ("ours", "paper")}
+    either = (known["ours"] | known["paper"]).groupby(part["method"]).transform("any")
+    rows = part[axes].drop_duplicates().shape[0] if axes else 1
+    for side, is_there in known.items():
+        has = is_there.groupby(part["method"]).transform("any")
+        # Without axes a method is a row, and both columns are there if any row has a number.
+        shown = has if axes else either & is_there.any()
+        here = part[shown & ~is_there]
+        why = [_gap(side, cell) for cell in here.itertuples()]
+        methods = part.loc[shown, "method"]
+        why += ["not asked for"] * int(len(methods) < rows * methods.nunique())
+        if why := list(dict.fromkeys(filter(None, why))):
+            few = ", or ".join(why) if len(why) < 5 else "see the column why of the CSV file"
+            said.append(f"– under {side}: {few}")
+    without = part[either & ~known["ours"].groupby(part["method"]).transform("any")]
+    if axes and len(without):
+        why = list(dict.fromkeys(_gap("ours", cell) for cell in without.itertuples()))
+        why = [w for w in why if w != _NEITHER] or why
+        every = without["method"].nunique() == part.loc[either, "method"].nunique()
+        named = "" if every else f" of {', '.join(in_order(without['method']))}"
+        said.append(f"None of ours{named}: {', or '.join(why)}")
+    if either.any() and not either.all():
+        said.append(f"Without a number: {', '.join(in_order(part.loc[~either, 'method']))}")
+    return said
+
+
+def _gap(side: str, cell) -> str:
+    """Why a cell has no number on a side, of which its reason tells the paper's first."""
+    why = cell.why.split("; ")[0] if isinstance(cell.why, str) else ""
+    start = why.partition(":")[0]
+    if side == "ours":
+        return _NEITHER if np.isnan(cell.paper) and start in _OF_THE_PAPER else why
+    return _OF_THE_PAPER.get(start, NOT_PRINTED)
+
+
+def _axes(part: pd.DataFrame) -> list[str]:
+    return [c for c in part.columns[: part.columns.get_loc("method")] if c != "reading"]
 
 
 def _part(table: pd.DataFrame, metric: str, reading: str | None) -> pd.DataFrame:
@@ -97,7 +131,7 @@ def layout(
     both as many digits as the paper does. A column without any number is left out.
     """
     part = _part(table, metric, reading)
-    axes = [c for c in part.columns[: part.columns.get_loc("method")] if c != "reading"]
+    axes = _axes(part)
     if printed is None:
         texts = part["paper"].map("{:g}".format, na_action="ignore")
     else:

@@ -285,7 +285,8 @@ class Entry:
     def check(self) -> None:
         """Raise ConfigurationError, naming the key, if the entry does not make sense."""
         spec = self.spec
-        allowed = [*spec["readings"]] or [True]
+        is_own_table = spec["form"] == "table" and not spec.get("results")
+        allowed = ([*spec["readings"]] or [True]) if is_own_table else []
         if spec["time"] not in (None, *allowed):
             raise ConfigurationError(f"time={spec['time']!r} must be one of {allowed}")
         run = {axis: v for axis, v in spec["at_scale"].items() if axis not in CHANGED_AT_SCALE}

@@ -68,7 +68,7 @@ def planned(work: Project) -> Said:
         )
     changed = records.changed(work.datasets)
     if changed:
-        notes.append(f"Counted as made, though to be made again: what reads {', '.join(changed)}.")
+        notes.append(f"Changed since it came: {', '.join(changed)}; {records.WHAT_CHANGES}.")
     data = {
         "scale": work.scale,
         "entries": rows,

@@ -43,7 +43,8 @@ class ShortLog(logging.Formatter):
     usual : Formatter
         For what is shown as it is: warnings, failures.
     file : Path
-        What each step took when it was last made, in seconds; kept up to date.
+        What each step took when it was last made, in seconds; kept up to date, unless `measures`
+        is false.
     closing : callable
         Lines that are said after that nothing is to be done.
     clock : callable
@@ -62,6 +63,7 @@ class ShortLog(logging.Formatter):
         self.steps: dict[int, Step] = {}  # those of this run
         self.begun: dict[int, tuple[float, str]] = {}  # when, and what is done
         self.done: set[int] = set()
+        self.measures = True  # whether it keeps what the steps of this run take
         try:
             self.took = dict(json.loads(self.file.read_text(encoding="utf-8")))
         except (OSError, ValueError):
@@ -112,7 +114,7 @@ class ShortLog(logging.Formatter):
         seconds = self.clock() - begun
         self.done.add(record.job_id)
         head = f"{len(self.done)} of {len(self.steps)}"
-        if step := self.steps.get(record.job_id):
+        if self.measures and (step := self.steps.get(record.job_id)):
             self.took[step.file] = round(seconds, 1)
             write_whole(self.file, json.dumps(self.took, indent=0))
         head = ", ".join([head, *self._left("about {} left")])

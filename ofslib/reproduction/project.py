@@ -259,7 +259,7 @@ def made(entry: str, scale: str, output: str | None = None, **changes: Any) -> P
     """
     wanted = load(scale=scale, **changes)
     if entry not in wanted.entries:
-        alike = difflib.get_close_matches(entry, wanted.entries)
+        alike = difflib.get_close_matches(str(entry), wanted.entries)
         near = f", but {' and '.join(alike)}" if alike else ""
         raise NotMade(f"entry: there is no {entry!r}{near}; `ofslib papers` lists all")
     others = [] if output else [s for s in reversed(scales()) if s != scale]

@@ -17,6 +17,8 @@ TABLE = "config/datasets.csv"
 # Beside the files of a data set: the sha256 of what the table says of how they are read, which is
 # all but these columns.
 ROW = "row of the table"
+# What `mend` does with a file that has changed, for who only asks what would be done.
+WHAT_CHANGES = "it is fetched again or, if it is your own, what reads it is made again"
 _WHENCE = """
 name title repository commit train_checksum train_bytes test_checksum test_bytes licence citation
 notes

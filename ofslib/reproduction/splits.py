@@ -111,9 +111,8 @@ class Split:
                 X = np.hstack([dense, dense[:, i] * dense[:, j]])
             yield X, y if self.classes is None else self._signs(y)
         if at == start or at < (stop or 0):
-            raise ValueError(
-                f"split: {self.dataset} has {at} rows, expected {start} to {stop or 'the end'}"
-            )
+            rows = f"{start} to {stop or 'the end'}"
+            raise ValueError(f"split: expected rows {rows} of {self.dataset}, got {at} rows")
 
     def _permuted(self, seeds, start, stop):
         X, y = self._held

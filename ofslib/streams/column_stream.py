@@ -195,9 +195,7 @@ class ColumnStream(ColumnReader):
             "ensure_all_finite": self.ensure_all_finite,
         }
         if first and self.supervised:
-            X, y = check_X_y(
-                checked(X), y, **form, y_numeric=not is_classifier(self), estimator=self
-            )
+            X, y = check_X_y(checked(X), y, **form, estimator=self)
             return X, self._targets(y)
         X = check_array(checked(X), **form, estimator=self)
         if first:

@@ -17,7 +17,13 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted
 
 from ofslib._model_files import Saved, refuse_unlike
-from ofslib._sparse import checked, checked_targets, checked_weights, validated
+from ofslib._sparse import (
+    checked,
+    checked_targets,
+    checked_weights,
+    refuse_times,
+    validated,
+)
 from ofslib.kernels.losses import WEIGHTED
 from ofslib.kernels.rows import ascend
 from ofslib.streams.bases import BaseEstimator, ClassifierMixin, RegressorMixin, SelectorMixin
@@ -191,8 +197,7 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
         refuse_times(X=X, y=y)
         if not self.supervised:
             return validated(self, X, ascend=ascend, **form), None
-        numeric = not is_classifier(self)
-        X, y = validated(self, X, y, ascend=ascend, y_numeric=numeric, **form)
+        X, y = validated(self, X, y, ascend=ascend, **form)
         return X, self._targets(y, **known)
 
     def transform(self, X):
@@ -304,14 +309,6 @@ class LinearModel(Selector):
         X = validated(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
         coef, intercept = self._models()
         return safe_sparse_dot(X, coef.T) + intercept
-
-
-def refuse_times(**given) -> None:
-    """ValueError for dates and durations: as numbers they depend on the unit they are kept in."""
-    for name, values in given.items():
-        types = getattr(values, "dtypes", getattr(values, "dtype", None))
-        if any(getattr(kind, "kind", "") in ("m", "M") for kind in np.atleast_1d(types)):
-            raise ValueError(f"{name} holds dates or durations: give numbers, in a unit you choose")
 
 
 def labels_and_signs(

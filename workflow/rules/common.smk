@@ -48,7 +48,7 @@ def before_planning():
     to_run = workflow.executor_plugin and not (workflow.dryrun or workflow.touch)
     if workflow.dryrun:
         for file in records.changed(work.datasets):
-            print(f"{file} has changed: what was made of it is made again, besides what is listed")
+            print(f"{file} has changed: {records.WHAT_CHANGES}")
     if not (to_run and workflow.is_main_process):
         return
     if workflow.execution_settings.lock:
