@@ -504,7 +504,8 @@ def test_any_verdict_has_a_mark_and_the_legend_says_which(verdicts, shown, said)
 
 def test_the_legend_says_why_there_is_no_number():
     said = "Runs: 3. ⁺ better, ⁻ worse, no mark: agrees, or nothing to compare. – under ours: no "
-    said += "number in the paper either, or not run at this scale. – under paper: not in the paper's table"
+    said += "number in the paper either, or not run at this scale. – under paper: "
+    said += "not in the paper's table"
     assert as_printed.legend(compared()) == said
 
 

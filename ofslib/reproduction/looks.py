@@ -99,8 +99,8 @@ def in_order(methods: Iterable[str]) -> list[str]:
     return sorted(set(methods), key=lambda name: (known.get(name, len(known)), name))
 
 
-def shades(n: int) -> list:
-    """n colours from light to dark, for a series of curves with an order."""
+def shades(n: int, palette: str = "crest") -> list:
+    """n colours from light to dark, for a series of curves with an order; by seaborn's name."""
     import seaborn as sns
 
-    return sns.color_palette("crest", n)
+    return sns.color_palette(palette, n)

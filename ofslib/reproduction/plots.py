@@ -226,7 +226,8 @@ def _recovery_points(ax, middle: pd.Series, edge: float) -> None:
     """The height of each method is named at the axis; kinds of change stand above each other."""
     ax.axvline(edge, color="0.5", lw=0.6, ls=":")
     small = {"ha": "right", "va": "bottom", "fontsize": 6}
-    ax.text(edge, 1, "never", transform=ax.get_xaxis_transform(), **small)
+    until = "not before the next change"
+    ax.text(edge, 1, until, transform=ax.get_xaxis_transform(), **small)
     ax.xaxis.set_major_formatter(_thousands)
     methods = in_order(middle.index.unique("method"))[::-1]
     for place, kind in enumerate(middle.index.unique("change")):
@@ -295,7 +296,7 @@ def bound_curves(ax, results: pd.DataFrame, logarithmic: Mapping | None = None) 
     """Median over the runs against x, one line a curve; the middle 80 % of the runs are marked.
 
     What a run did not find is larger than all that was found: there is no median where half of the
-    runs did not, and no upper end of the band where a tenth did not.
+    runs did not, and no upper end of the band where a tenth did not. Of points, both are marked.
     `logarithmic`: what is 0 or less, or less than its `lowest`, stands as a mark on the lower edge.
     """
     lowest = -np.inf if logarithmic is None else logarithmic.get("lowest", 0.0)
@@ -303,21 +304,28 @@ def bound_curves(ax, results: pd.DataFrame, logarithmic: Mapping | None = None) 
         # Between a number and infinity there is none.
         height = own["value"].clip(upper=_HUGE).groupby(own["x"])
         spread = pd.DataFrame({q: height.quantile(q) for q in (0.1, 0.5, 0.9)}).dropna()
-        spread = spread[spread[0.5] < _HUGE / 1e6]
+        never = spread.index[spread[0.5] >= _HUGE / 1e6]
+        spread = spread.drop(never)
         low, middle, high = (spread[q].where(spread[q] < _HUGE / 1e6) for q in spread)
         style, seen = _bound_style(curve), middle.where(middle > lowest)
         few = len(middle) <= 20  # points that can be told from each other
         if "marker" in style and few:
-            error = [middle - low, high - middle]
+            error = [middle - low, (high - middle).fillna(0.0)]
             ax.errorbar(middle.index, seen, error, label=plain(curve), lw=0.8, ls="", **style)
+            if (lost := seen[high.isna()]).notna().any():
+                ax.plot(lost, ls="", mfc="white", **{"zorder": 2.1, **style})
+                ax.plot([], [], "o", color="0.4", mfc="white", label="a tenth or more find nothing")
         else:
             style = {"linestyle": "-", **style, "marker": "." if few else ""}
             ax.plot(middle.index, seen, label=plain(curve), **style)
             _shade(ax, middle.index, low, high, style["color"])
+        edge = {"transform": ax.get_xaxis_transform(), "clip_on": False, "in_layout": False}
+        if "marker" in style and len(never):
+            ax.plot(never, 1.0 + 0.0 * never, "^", color=style["color"], **edge)
+            ax.plot([], [], "^", color="0.4", label="half or more find nothing")
         below = middle.index[seen.isna()]
         below = below[:: math.ceil(len(below) / 10) or 1]
         if len(below):
-            edge = {"transform": ax.get_xaxis_transform(), "clip_on": False, "in_layout": False}
             ax.plot(below, 0.0 * below, "v", color=style["color"], **edge)
             ax.plot([], [], "v", color="0.4", label="median below the panel")
 
@@ -351,21 +359,22 @@ _BOUNDS = {
     # points of its colour.
     "information floor": {"color": "black", "linestyle": "-", "lw": 2.0},
     "floor, asymptotic": {"color": "black", "linestyle": ":"},
-    "OLSth, law": {"color": COLOURS[0], "linestyle": "-"},
-    "OLSth": {"color": COLOURS[0], "marker": "o"},
-    "SGDT, law": {"color": COLOURS[1], "linestyle": "-"},
-    "SGDT": {"color": COLOURS[1], "marker": "s"},
-    "SFSA": {"color": COLOURS[3], "linestyle": "--"},
-    "SFSA, no warm-up, law": {"color": COLOURS[3], "linestyle": "-"},
-    "SFSA, no warm-up": {"color": COLOURS[3], "marker": "^"},
+    "OLSth, law": {"color": look("OLSth")["color"], "linestyle": "-"},
+    "OLSth": look("OLSth"),
+    "SGDT, law": {"color": look("SGDT")["color"], "linestyle": "-"},
+    "SGDT": look("SGDT"),
+    # The colour of SFSA is that of OLSth, which is not with it elsewhere.
+    "SFSA": {"color": COLOURS[1], "linestyle": "--"},
+    "SFSA, no warm-up, law": {"color": COLOURS[1], "linestyle": "-"},
+    "SFSA, no warm-up": {"color": COLOURS[1], "marker": "s"},
     "SFSA, warm-up of half, law": {"color": COLOURS[9], "linestyle": "-"},
     "SFSA, warm-up of half": {"color": COLOURS[9], "marker": "P"},
     "SFSA, step of SGDT, law": {"color": COLOURS[5], "linestyle": "-"},
     "SFSA, step of SGDT": {"color": COLOURS[5], "marker": "v"},
-    "OFSA, law": {"color": COLOURS[2], "linestyle": "-"},
-    "OFSA": {"color": COLOURS[2], "marker": "^"},
-    "Lasso": {"color": COLOURS[4], "linestyle": "--"},
-    "MCP": {"color": COLOURS[9], "linestyle": "--"},
+    "OFSA, law": {"color": look("OFSA")["color"], "linestyle": "-"},
+    "OFSA": look("OFSA"),
+    "Lasso": {"color": look("Lasso")["color"], "linestyle": "--"},
+    "MCP": {"color": COLOURS[4], "linestyle": "--"},
 }
 
 
@@ -513,13 +522,14 @@ def workers_figure(rates: pd.DataFrame, ratios: pd.DataFrame, cores: int, missin
     shared_legend(figure, axes[:2], columns=4)
     sizes = ratios.groupby("n")
     lines = {"processes": "o", "model": "-", "model, network": ":"}
-    for (n, part), colour in zip(sizes, shades(len(sizes)), strict=True):
+    for (n, part), colour in zip(sizes, shades(len(sizes), "flare"), strict=True):
         for method, one in part.groupby("method"):
             axes[2].plot(one["n_workers"], one["median"], lines[method], color=colour)
         end = part[part["method"] == "model"].iloc[-1]
         where = {"xy": (end["n_workers"], end["median"]), "xytext": (4, 0), "va": "center"}
-        rows = f"{n:.0e} rows".replace("e+0", "e")
-        axes[2].annotate(rows, **where, textcoords="offset points", fontsize=6)
+        axes[2].annotate(
+            f"{n / 1e6:,.0f} million rows", **where, textcoords="offset points", fontsize=6
+        )
     if len(ratios):
         ticks = sorted(ratios["n_workers"].unique())
         lines["ideal"] = "--"

@@ -3,6 +3,7 @@
 `python workflow/scripts/report.py` makes it of the figures that are there, and runs nothing.
 """
 
+import json
 import math
 import os
 import re
@@ -225,6 +226,14 @@ def markdown(text: str) -> markupsafe.Markup:
     return markupsafe.Markup(escaped)
 
 
+def how_it_is_drawn(notebook: str) -> list[str]:
+    """The paragraphs below the title of a notebook: what lines, shades and marks are."""
+    first, *_ = json.loads(Path(notebook).read_text(encoding="utf-8"))["cells"]
+    _, _, text = "".join(first["source"]).partition("\n\n")
+    paragraphs = re.split(r"\n\n|\n(?=- )", text.replace("$", "`"))
+    return [" ".join(part.removeprefix("- ").split()) for part in paragraphs if part.strip()]
+
+
 # -------------------------------------------------- the page
 
 ENVIRONMENT = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
@@ -251,6 +260,7 @@ def section(work: project.Project, row: dict[str, Any], items: list[dict]) -> di
     links |= {"errata": link("docs/errata.md")} if own else {}
     content = row | {"links": links, "readings": source.spec["readings"], "errata": own}
     content["explanation"] = spec["explanation"]
+    content["drawing"] = how_it_is_drawn(row["notebook"]) if spec["form"] == "figure" else []
     content["made"] = told(row["made"]) if row["made"] else ""
     drawn = overview.drawn(work, name)
     cells = {"strict", "measured"}  # of tables, which are shown one by one
