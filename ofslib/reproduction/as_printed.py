@@ -191,7 +191,7 @@ def by_budget(summary: pd.DataFrame, metric: str, methods: Iterable[str]) -> pd.
     budgets = {k: f"k = {k:.0f}" for k in sorted(shown["k"].dropna().unique())}
     table = pd.DataFrame("–", index=list(methods), columns=[*budgets.values(), "any k"])
     for cell in shown.itertuples():
-        error = "" if np.isnan(cell.se) else f" ({cell.se:.{digits}f})"
+        error = "" if np.isnan(cell.se) else f" ({_rounded(cell.se, digits)})"
         free = np.isnan(cell.k)
         size = f", {taken[cell.method].item():.0f}" if free else ""
         place = cell.method, "any k" if free else budgets[cell.k]
