@@ -246,9 +246,33 @@ def test_what_half_of_the_runs_do_not_find_has_no_median():
     results = pd.DataFrame(rows, columns=["x", "replicate", "value", "note"]).assign(method="a")
     fig, ax = plt.subplots()
     plots.bound_curves(ax, results, {})
-    assert ax.lines[0].get_xydata().tolist() == [[1, 1], [2, 1]] and len(ax.lines) == 1
+    line, edge, _ = ax.lines
+    assert line.get_xydata().tolist() == [[1, 1], [2, 1]]
+    assert edge.get_xydata().tolist() == [[3, 1], [4, 1], [5, 1]] and edge.get_marker() == "^"
     heights = tables.summarise(tables.never_found(results)).groupby("x")["median"].first()
     assert heights.to_dict() == {1: 1, 2: 1, 3: INF, 4: INF, 5: INF}
+    plt.close(fig)
+
+
+def test_a_point_that_a_tenth_of_the_runs_do_not_reach_is_open_and_has_a_lower_end():
+    """Without any bar it would look like the most certain one."""
+    never = "not found in half of the runs up to 4"
+    found = {1: 10, 2: 8}  # of ten runs
+    rows = [
+        ("OLSth", x, r, 1.0 + r / 10 if r < n else NAN, never)
+        for x, n in found.items()
+        for r in range(10)
+    ]
+    results = pd.DataFrame(rows, columns=["method", "x", "replicate", "value", "note"])
+    fig, ax = plt.subplots()
+    plots.bound_curves(ax, results)
+    (points,) = ax.containers
+    (bars,) = points[2]
+    ends = [segment[:, 1].tolist() for segment in bars.get_segments()]
+    assert ends == [pytest.approx([1.09, 1.81]), pytest.approx([1.09, 1.45])]
+    open_ones = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
+    shown = [point for line in open_ones for point in line.get_xydata().tolist()]
+    assert [point for point in shown if point[1] == point[1]] == [pytest.approx([2, 1.45])]
     plt.close(fig)
 
 

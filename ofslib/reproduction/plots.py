@@ -297,7 +297,8 @@ def bound_curves(ax, results: pd.DataFrame, logarithmic: Mapping | None = None) 
     """Median over the runs against x, one line a curve; the middle 80 % of the runs are marked.
 
     What a run did not find is larger than all that was found: there is no median where half of the
-    runs did not, and no upper end of the band where a tenth did not. Of points, both are marked.
+    runs did not, and no upper end of the band where a tenth did not: points are open there, and a
+    mark on the upper edge stands for a median.
     `logarithmic`: what is 0 or less, or less than its `lowest`, stands as a mark on the lower edge.
     """
     lowest = -np.inf if logarithmic is None else logarithmic.get("lowest", 0.0)
@@ -321,7 +322,7 @@ def bound_curves(ax, results: pd.DataFrame, logarithmic: Mapping | None = None) 
             ax.plot(middle.index, seen, label=plain(curve), **style)
             _shade(ax, middle.index, low, high, style["color"])
         edge = {"transform": ax.get_xaxis_transform(), "clip_on": False, "in_layout": False}
-        if "marker" in style and len(never):
+        if len(never):
             ax.plot(never, 1.0 + 0.0 * never, "^", color=style["color"], **edge)
             ax.plot([], [], "^", color="0.4", label="half or more find nothing")
         below = middle.index[seen.isna()]
