@@ -343,10 +343,11 @@ def shade_bounds(ax, verdicts: pd.DataFrame) -> None:
             (NO_BOUND, {"facecolor": "0.9"}),
             ("is violated", {"facecolor": "none", "edgecolor": "0.75", "hatch": "///"}),
         ):
+            said = f"{curve}: {verdict}" + " in some run" * (verdict == "is violated")
             # A stretch of x is drawn as one.
             step = np.diff((own["verdict"] == verdict).to_numpy(int), prepend=0, append=0)
             for a, b in zip(left[step[:-1] > 0], right[step[1:] < 0], strict=True):
-                ax.axvspan(a, b, lw=0, zorder=0, label=plain(f"{curve}: {verdict}"), **style)
+                ax.axvspan(a, b, lw=0, zorder=0, label=plain(said), **style)
 
 
 _BOUNDS = {
