@@ -140,8 +140,17 @@ def test_what_explains_a_figure_stands_beside_it(work, page):
     for name, entry in work.entries.items():
         told = report.markdown(entry.spec["explanation"])
         section = page[page.index(f'<section id="{name}"') :]
-        assert told in section[: section.index("</section>")]
+        section = section[: section.index("</section>")]
+        assert told in section
+        drawn = report.how_it_is_drawn(work.notebook(name))
+        assert (drawn and all(report.markdown(part) in section for part in drawn)) or (
+            entry.spec["form"] == "table"
+        )
     assert "<b>information floor</b>" in page
+    # What shades are differs from figure to figure
+    for said in ("one standard error shaded", "the middle 80 % of them shaded", "95 % intervals"):
+        assert said in page
+    assert "M_t = k +" in page and "$M_t" not in page
 
 
 def test_a_scale_that_is_not_the_papers_is_said(work, page):
