@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import shipped
 import small_project
 import yaml
 from shipped import ROOT
@@ -34,6 +35,19 @@ def there():
     """All files of results and records of data sets."""
     files = [*Path("results").rglob("*"), *Path("resources").rglob("*")]
     return {str(file): file.read_bytes() for file in files if file.is_file()}
+
+
+def test_the_results_that_come_along_fit_the_checkout(monkeypatch):
+    """What changes a source has its results made again, or says in config/edits.csv why not."""
+    monkeypatch.chdir(ROOT)
+    archive._digest.cache_clear()
+    archive._edits.cache_clear()
+    monkeypatch.setattr(archive, "_pinned", lambda dataset: {})  # of this machine
+    work = shipped.load(scale=shipped.load().committed)
+    index, _ = archive.opened(archive.shipped(work))
+    reasons = archive._reasons(work, index)
+    assert len(reasons) > 150
+    assert {result: why for result, why in reasons.items() if why} == {}
 
 
 ONE, TWO = "results/smoke/one/100.csv", "results/smoke/two/ecml18-dexter.csv"
