@@ -293,6 +293,7 @@ COLUMN_STREAMS = [
     (lambda m: m.partial_fit_columns(X[:-1], names=list("ghijkl")), "39 rows.* 40"),
     (lambda m: m.partial_fit_columns(X, y + 1, names=list("ghijkl")), "y differs"),
     (lambda m: m.partial_fit_columns(HOLED, names=list("ghijkl")), "NaN"),
+    (lambda m: m.partial_fit_columns(DAYS[:, None], names=["g"]), "X holds dates or durations"),
     (
         lambda m: m.partial_fit_columns(HOLED, names=list("ghijkl")),
         "X: column 1, 'h', contains NaN",

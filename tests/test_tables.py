@@ -525,7 +525,7 @@ def test_the_legend_explains_each_dash_that_is_shown_and_each_column_that_is_not
     part = pd.DataFrame(GAPS, columns=COLUMNS)
     dashes = {
         "ours": "no number in the paper either, or lost the worker, or not asked for",
-        "paper": "printed so, or lost in its text, or not asked for",
+        "paper": "printed so, or unreadable in the text at hand, or not asked for",
     }
     said = f"Runs: 3. Every cell with both numbers: agrees. – under ours: {dashes['ours']}. "
     said += f"– under paper: {dashes['paper']}. None of ours of theirs: not public. "

@@ -11,7 +11,7 @@ from ofslib.reproduction.tables import NOT_PRINTED, VERDICTS
 DIGITS = {"DR": 1, "RMSE": 2, "R2": 3, "AUC": 3, "accuracy": 1, "selected": 1, "time_s": 3}
 _MARKS = dict(zip(VERDICTS, ["", "+", "-", "~", "?"], strict=True))
 # How reasons begin that are known without a look at ours -> what they mean for the paper's column.
-_OF_THE_PAPER = {"dash": "printed so", "lost": "lost in its text"}
+_OF_THE_PAPER = {"dash": "printed so", "lost": "unreadable in the text at hand"}
 _OF_THE_PAPER[NOT_PRINTED] = NOT_PRINTED
 _NEITHER = "no number in the paper either"
 # Marks are raised. A verdict that has none in `_MARKS` is marked by a letter.

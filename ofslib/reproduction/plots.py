@@ -7,6 +7,7 @@ import io
 import math
 import textwrap
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -302,6 +303,7 @@ def bound_curves(ax, results: pd.DataFrame, logarithmic: Mapping | None = None) 
     `logarithmic`: what is 0 or less, or less than its `lowest`, stands as a mark on the lower edge.
     """
     lowest = -np.inf if logarithmic is None else logarithmic.get("lowest", 0.0)
+    on_edge = Counter()  # marks below each other, so that none hides another
     for curve, own in tables.never_found(results).groupby("method"):
         # Between a number and infinity there is none.
         height = own["value"].clip(upper=_HUGE).groupby(own["x"])
@@ -323,7 +325,9 @@ def bound_curves(ax, results: pd.DataFrame, logarithmic: Mapping | None = None) 
             _shade(ax, middle.index, low, high, style["color"])
         edge = {"transform": ax.get_xaxis_transform(), "clip_on": False, "in_layout": False}
         if len(never):
-            ax.plot(never, 1.0 + 0.0 * never, "^", color=style["color"], **edge)
+            heights = [1.0 - 0.07 * on_edge[x] for x in never]
+            on_edge.update(never)
+            ax.plot(never, heights, "^", color=style["color"], **edge)
             ax.plot([], [], "^", color="0.4", label="half or more find nothing")
         below = middle.index[seen.isna()]
         below = below[:: math.ceil(len(below) / 10) or 1]

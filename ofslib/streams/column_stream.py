@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ofslib._blas import one_blas_thread
 from ofslib._model_files import refuse_unlike
-from ofslib._sparse import checked
+from ofslib._sparse import checked, refuse_times
 from ofslib.kernels.columns import copy_columns, standardise
 from ofslib.kernels.losses import Loss, total
 from ofslib.kernels.working_set import (
@@ -189,6 +189,7 @@ class ColumnStream(ColumnReader):
         return self
 
     def _read_columns(self, X, y, first: bool):
+        refuse_times(X=X, y=y)
         form = {
             "accept_sparse": self.sparse_form,
             "dtype": [np.float64, np.float32],
