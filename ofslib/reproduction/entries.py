@@ -104,7 +104,7 @@ class Setting:
         spec, needs = self.spec, {"_files", "reproduction.experiment"}
         needs |= {m["class"] for part in self.parts for m in part["methods"].values()}
         if spec["study"]:
-            needs.add(spec["study"]["function"])
+            needs |= {spec["study"]["function"], *_classes(spec["study"])}
         if spec["track"]:
             needs.add("reproduction.tracking")
         if "averages" in spec["data"]:
@@ -114,6 +114,15 @@ class Setting:
         if "split" in spec["data"]:
             needs.add("averages")
         return sorted(needs)
+
+
+def _classes(given: Any) -> Iterator[str]:
+    """The classes of the methods that stand anywhere in what a study is given."""
+    if isinstance(given, Mapping):
+        if isinstance(given.get("class"), str):
+            yield given["class"]
+        for value in given.values():
+            yield from _classes(value)
 
 
 @dataclass(frozen=True)
