@@ -1172,6 +1172,13 @@ def test_an_edit_runs_the_entries_that_use_the_file(edited, entries):
     assert sorted({name for name, s in settings if file in closure(*s.needs)}) == entries
 
 
+def test_an_edit_of_a_method_that_a_study_is_given_runs_it_again():
+    (file,) = package_files("algorithms/sfsa.py")
+    for setting in SHIPPED.entries["rows_near_the_boundary"].settings:
+        assert "SFSAClassifier" in setting.spec["study"]["others"]["SFSA"].values()
+        assert file in closure(*setting.needs)
+
+
 def test_sources_of_a_users_notebook_with_commands_of_ipython(tmp_path):
     lines = ["%matplotlib inline\n", "!pip list\n", "from ofslib import BARDAClassifier\n"]
     cells = [{"cell_type": "markdown", "source": "%"}, {"cell_type": "code", "source": lines}]
