@@ -217,7 +217,6 @@ def recovery_figure(
         own = recovery[recovery["reading"] == reading].groupby(["change", "method"], sort=False)
         _recovery_points(point, own["rows to recover"].median(), edge)
         point.set_title(plain(reading), loc="left")
-        point.set(xlim=(0, edge), xlabel="Thousands of rows to recover")
     shared_legend(above, axes, columns=4)
     shared_legend(below, points)
     note(below, {f"{key[0]} ({key[1]})": reason for key, reason in skipped.items() if reason})
@@ -228,6 +227,7 @@ def _recovery_points(ax, middle: pd.Series, edge: float) -> None:
     """The height of each method is named at the axis; kinds of change stand above each other."""
     ax.axvline(edge, color="0.5", lw=0.6, ls=":")
     small = {"ha": "right", "va": "bottom", "fontsize": 6}
+    ax.set(xlim=(0, edge), xlabel="Thousands of rows to recover")
     until = "not before the next change"
     ax.text(edge, 1, until, transform=ax.get_xaxis_transform(), **small)
     ax.xaxis.set_major_formatter(_thousands)
@@ -323,17 +323,21 @@ def bound_curves(ax, results: pd.DataFrame, logarithmic: Mapping | None = None) 
             style = {"linestyle": "-", **style, "marker": "." if few else ""}
             ax.plot(middle.index, seen, label=plain(curve), **style)
             _shade(ax, middle.index, low, high, style["color"])
-        edge = {"transform": ax.get_xaxis_transform(), "clip_on": False, "in_layout": False}
-        if len(never):
-            heights = [1.0 - 0.07 * on_edge[x] for x in never]
-            on_edge.update(never)
-            ax.plot(never, heights, "^", color=style["color"], **edge)
-            ax.plot([], [], "^", color="0.4", label="half or more find nothing")
-        below = middle.index[seen.isna()]
-        below = below[:: math.ceil(len(below) / 10) or 1]
-        if len(below):
-            ax.plot(below, 0.0 * below, "v", color=style["color"], **edge)
-            ax.plot([], [], "v", color="0.4", label="median below the panel")
+        _mark_edges(ax, never, middle.index[seen.isna()], style["color"], on_edge)
+
+
+def _mark_edges(ax, above, below, colour, taken: Counter) -> None:
+    """Marks at what has no median at all, or none in the panel; `taken`: marks above so far."""
+    edge = {"transform": ax.get_xaxis_transform(), "clip_on": False, "in_layout": False}
+    if len(above):
+        heights = [1.0 - 0.07 * taken[x] for x in above]
+        taken.update(above)
+        ax.plot(above, heights, "^", color=colour, **edge)
+        ax.plot([], [], "^", color="0.4", label="half or more find nothing")
+    below = below[:: math.ceil(len(below) / 10) or 1]
+    if len(below):
+        ax.plot(below, 0.0 * below, "v", color=colour, **edge)
+        ax.plot([], [], "v", color="0.4", label="median below the panel")
 
 
 def shade_bounds(ax, verdicts: pd.DataFrame) -> None:
