@@ -7,6 +7,8 @@ penalised nor truncated; of equally important features the lower index stays, bu
 docs/oracle.md has the readings, and how far ofslib agrees.
 """
 
+import math
+
 import numpy as np
 from scipy import stats
 
@@ -28,7 +30,8 @@ def slope(name, m, y):
     if name == "squared_error":
         return m - y
     if name == "log_loss":
-        return -y / (1 + np.exp(y * m))
+        # numpy's has another last digit on some processors, which may decide between equals.
+        return -y / (1 + np.vectorize(math.exp, otypes=[float])(y * m))
     if name == "hinge":
         return np.where(y * m < 1, -y, 0.0)
     return -2 * y * np.maximum(0, 1 - y * m)

@@ -371,12 +371,12 @@ def test_shading_names_the_curve_and_what_is_wrong():
     plots.shade_bounds(ax, claims.bound_verdicts(table, "experiment"))
     assert set(ax.get_legend_handles_labels()[1]) == {
         "printed: does not apply",
-        "printed: is violated",
+        "printed: is violated in some run",
     }
     # From and to the middles between the points, on a logarithmic axis.
     spans = {p.get_label(): (p.get_x(), p.get_x() + p.get_width()) for p in ax.patches}
     assert len(ax.patches) == 2
-    assert spans["printed: is violated"] == approx((10**0.5, 10**1.5))
+    assert spans["printed: is violated in some run"] == approx((10**0.5, 10**1.5))
     assert spans["printed: does not apply"] == approx((10**1.5, 100))
     plt.close()
 

@@ -41,14 +41,19 @@ def caption(metric: str) -> str:
     return f"{TITLES[metric]}, {'median' if metric == 'time_s' else 'mean (standard error)'}"
 
 
+def runs(replicates: pd.Series) -> list[str]:
+    """Over how many runs means are, from the fewest to the most; nothing if of none."""
+    known = replicates.dropna()
+    ends = dict.fromkeys(f"{n:.0f}" for n in (known.min(), known.max()))
+    return [f"Runs: {' to '.join(ends)}"] if len(known) else []
+
+
 def legend(part: pd.DataFrame) -> str:
     """Of cells of one metric: over how many runs, what the marks mean, why some have no number.
 
     Methods that have none at all, which `layout` leaves out, are named.
     """
-    runs, marks = part["replicates"].dropna(), _marks(part)
-    ends = dict.fromkeys(f"{n:.0f}" for n in (runs.min(), runs.max()))
-    said = [f"Runs: {' to '.join(ends)}"] if len(runs) else []
+    marks, said = _marks(part), runs(part["replicates"])
     alone = bool((part["ours"].notna() & part["paper"].isna()).any())
     if any(marks.values()):
         unmarked = [word for word, mark in marks.items() if not mark]
