@@ -77,9 +77,18 @@ def checked(X, ascend: Callable[..., bool] | None = None):
 def refuse_times(**given) -> None:
     """ValueError for dates and durations: as numbers they depend on the unit they are kept in."""
     for name, values in given.items():
+        if isinstance(values, (list, tuple)):
+            values = _first_of(values)
         types = getattr(values, "dtypes", getattr(values, "dtype", None))
         if any(getattr(kind, "kind", "") in ("m", "M") for kind in np.atleast_1d(types)):
             raise ValueError(f"{name} holds dates or durations: give numbers, in a unit you choose")
+
+
+def _first_of(values):
+    """What stands first in lists of lists; None if nothing does."""
+    while isinstance(values, (list, tuple)):
+        values = values[0] if len(values) else None
+    return values
 
 
 def checked_targets(y) -> np.ndarray:

@@ -174,6 +174,8 @@ ROWS = [
     (lambda m: m.partial_fit(X, y * 1j), "Complex data"),
     (lambda m: m.fit(X, [None] * 40), "y contains no number in row 0"),
     (lambda m: m.partial_fit(X, DAYS), "y holds dates"),
+    (lambda m: m.partial_fit(X, list(DAYS)), "y holds dates"),
+    (lambda m: m.fit([[day] * 6 for day in DAYS], y), "X holds dates"),
     (lambda m: m.fit(np.tile(DAYS[:, None], 6), y), "X holds dates"),
     (lambda m: m.partial_fit(FRAME.assign(a=DAYS - DAYS[0]), y), "X holds dates or durations"),
     (lambda m: m.fit(X, y, np.ones(39)), r"sample_weight must have the shape \(40,\), got \(39,\)"),

@@ -211,6 +211,14 @@ def test_a_model_that_selects_nothing_is_marked():
     assert "empty" not in run(methods={"SGDT": SGDT})
 
 
+def test_a_model_of_more_features_than_the_others_have_is_marked():
+    """All true ones are among all features: that is no detection rate beside those of k."""
+    table = run(methods={"SGDT": SGDT, "all": SGDT | {"k": 5}, "fewer": SGDT | {"k": 1}})
+    assert (of(table, "all")["beyond"] == 1).all()
+    assert of(table, "SGDT")["beyond"].isna().all() and of(table, "fewer")["beyond"].isna().all()
+    assert "beyond" not in run(methods={"SGDT": SGDT})
+
+
 def test_equal_settings_give_equal_tables():
     assert_frame_equal(run(), run(), check_exact=True)
 

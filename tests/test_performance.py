@@ -15,7 +15,7 @@ import yaml
 import benchmarks.__main__ as command
 from benchmarks import batch, limits, measure
 from benchmarks.measure import Method
-from ofslib.reproduction import looks, peers, performance, plots
+from ofslib.reproduction import looks, peers, performance, plots, project
 from ofslib.reproduction.legibility import faults
 
 ROOT = Path(__file__).parents[1]
@@ -245,14 +245,16 @@ def test_peers_learn_the_same_from_sparse_rows_and_from_examples_made_before(cls
 
 def test_the_figure_is_readable_in_a_column_and_says_whose_each_method_is():
     results = performance.read(ROOT / performance.RESULTS)
+    labels = project.load(ROOT).entries["performance"].spec["parameters"]["panels"]
     parts = {
-        case: performance.panel(performance.compared(results, case), scored=case == "regression")
-        for case in ("sparse", "dense", "regression")
+        case: performance.panel(performance.compared(results, case), scored="beside" in label)
+        for case, label in labels.items()
     }
     with plt.rc_context():
         looks.style()
-        figure = plots.cost_panels(parts)
+        figure = plots.cost_panels(parts, labels)
         assert figure.get_figwidth() == looks.COLUMN and not faults(figure)
+        assert all(ax.get_xlabel() and ax.get_title(loc="right") for ax in figure.axes)
         plt.close(figure)
     kinds = parts["sparse"].set_index("method")["kind"]
     assert kinds["SFSA"] == "ofslib" and kinds["scikit-learn SGD, l2"] == "others"

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -1177,6 +1178,9 @@ def test_an_edit_of_a_method_that_a_study_is_given_runs_it_again():
     for setting in SHIPPED.entries["rows_near_the_boundary"].settings:
         assert "SFSAClassifier" in setting.spec["study"]["others"]["SFSA"].values()
         assert file in closure(*setting.needs)
+        study = setting.spec["study"]
+        listed = study | {"others": [{"methods": [study["others"]["SFSA"]]}]}
+        assert file in closure(*replace(setting, spec=setting.spec | {"study": listed}).needs)
 
 
 def test_sources_of_a_users_notebook_with_commands_of_ipython(tmp_path):

@@ -262,6 +262,17 @@ def test_models_that_select_nothing_are_counted_and_shown():
     assert tables.tally(table, ["metric"])["select nothing"].tolist() == [1, 1]
 
 
+def test_models_of_more_than_k_features_are_counted_and_shown():
+    results = results_of({("plain", 100, "SGDT", "DR"): [100.0, 100.0, 100.0, 99.0]})
+    results["beyond"] = np.where(results["value"] == 100, 1, np.nan)
+    (row,) = compare(results, PUBLISHED, SETTINGS.head(1)).to_dict("records")
+    assert row["beyond"] == 3 and row["why"] == "3 of 4 runs keep more than k features"
+    assert tables.reason(row["why"]) == "runs keep more than k features"
+    legend = as_printed.legend(compare(results, PUBLISHED, SETTINGS.head(1)))
+    assert legend.endswith(". More than k features are kept by SGDT")
+    assert "beyond" not in compared() and "More than" not in as_printed.legend(compared())
+
+
 LOST = [([53, 54, NAN], "agrees"), ([53, NAN, NAN, 54], "not comparable")]
 LOST += [([53, 54, *[NAN] * 18], "not comparable"), ([90, 90, *[NAN] * 18], "not comparable")]
 

@@ -51,7 +51,8 @@ def runs(replicates: pd.Series) -> list[str]:
 def legend(part: pd.DataFrame) -> str:
     """Of cells of one metric: over how many runs, what the marks mean, why some have no number.
 
-    Methods that have none at all, which `layout` leaves out, are named.
+    Methods that have none at all, which `layout` leaves out, are named; and those that keep more
+    than k features, whose numbers are not those of k.
     """
     marks, said = _marks(part), runs(part["replicates"])
     alone = bool((part["ours"].notna() & part["paper"].isna()).any())
@@ -66,7 +67,11 @@ def legend(part: pd.DataFrame) -> str:
         why = [reason for reason in compared["why"].dropna().unique() if reason]
         every = "Every cell with both numbers" if alone else "Every cell"
         said.append(f"{every}: {', '.join([*marks, *(why if len(why) == 1 else [])])}")
-    return ". ".join([*said, *_gaps(part)])
+    said += _gaps(part)
+    if "beyond" in part and (beyond := part["beyond"] > 0).any():
+        kept = ", ".join(in_order(part.loc[beyond, "method"]))
+        said.append(f"More than k features are kept by {kept}")
+    return ". ".join(said)
 
 
 def _gaps(part: pd.DataFrame) -> list[str]:

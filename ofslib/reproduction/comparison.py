@@ -27,7 +27,7 @@ ROUNDING, NOTHING = 1e-6, 1e-9
 # What does not say which values a run has, but how many of them; methods are told one by one.
 _NOT_OF_THE_RUN = {"name", "asked", "replicates", "first", "metrics", "methods", "parts"}
 # No names of a value; the others may be: which method, swept parameter, replicate, metric, place.
-_NO_KEYS = {"value", "note", "empty", "experiment"}
+_NO_KEYS = {"value", "note", "empty", "beyond", "experiment"}
 COUNTS = ("values", "compared", "equal", "rounding", "differ")
 
 

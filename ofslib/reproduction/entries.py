@@ -121,7 +121,9 @@ def _classes(given: Any) -> Iterator[str]:
     if isinstance(given, Mapping):
         if isinstance(given.get("class"), str):
             yield given["class"]
-        for value in given.values():
+        given = list(given.values())
+    if isinstance(given, list):
+        for value in given:
             yield from _classes(value)
 
 

@@ -90,9 +90,10 @@ def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.
     -------
     DataFrame
         Columns: experiment, the setting's axes, method, the swept parameters, replicate, metric,
-        value; note, why a value is missing; empty, 1 where a model that was shown blocks selects
-        nothing. Metric time_s is the processor time that learning took, without generating or
-        reading data.
+        value; note, why a value is missing; of models that were shown blocks also empty, 1 where
+        one selects nothing, and beyond, 1 where one keeps more features than the k of the data,
+        each only if there is such a model. Metric time_s is the processor time that learning took,
+        without generating or reading data.
     """
     parts = setting.get("parts", [setting])
     here, lacking = zip(*map(installed, parts), strict=True)
@@ -263,7 +264,7 @@ def _scores(models, wanted, setting, replicate, source, seeds) -> dict[tuple, li
             group[None] = build(source.averages, n_features=data["p"])
         for n, seconds in learn(group, ends, source.train(seeds), averages):
             here = {key: model for key, model in group.items() if (key, n) in wanted}
-            for key, row in _scored(setting["metrics"], here, source, seeds, seconds):
+            for key, row in _scored(setting, here, source, seeds, seconds):
                 found[key, n].append(row)
             del here  # the next averages may need its memory
     return found
@@ -292,9 +293,10 @@ def _tuning_told(setting, replicate, tuned) -> Iterator[dict[str, Any]]:
                 yield row | {"value": value}
 
 
-def _scored(metrics, models, source, seeds, seconds) -> Iterator[tuple[tuple, dict[str, Any]]]:
+def _scored(setting, models, source, seeds, seconds) -> Iterator[tuple[tuple, dict[str, Any]]]:
     """The metrics of models that have learned; one pass over the test rows for all of them."""
     tests, design = source.tests(seeds), source.design
+    metrics, k = setting["metrics"], setting["data"].get("k")
     support = getattr(design, "support", None)
     heard: dict[Any, list] = {(key, m): [] for key in models for m in metrics if m in SAID}
     targets: list = []
@@ -304,8 +306,10 @@ def _scored(metrics, models, source, seeds, seconds) -> Iterator[tuple[tuple, di
             parts.append(_tried(metric, said, models[key], SAID[metric], X))
     for key, model in models.items():
         # A score of a model without features tells of the data, not of the method.
-        nothing = _measured("selected", EXPECTED["selected"], model, design)["value"] == 0
-        empty = {"empty": 1} if nothing else {}
+        # Nor does one of more features than the others have: of all features all are found.
+        kept = _measured("selected", EXPECTED["selected"], model, design)["value"]
+        marks = {"empty": kept == 0, "beyond": bool(k and kept and kept > k)}
+        marks = {mark: 1 for mark, given in marks.items() if given}
         for metric in metrics:
             if metric == "time_s":
                 row = _measured(metric, lambda _, key=key: seconds[key], model)
@@ -319,7 +323,7 @@ def _scored(metrics, models, source, seeds, seconds) -> Iterator[tuple[tuple, di
                 found = np.concatenate([part for part, _ in heard[key, metric]])
                 known = SCORES[metric], np.concatenate(targets), found
                 row = _measured(metric, lambda _, score, *parts: score(*parts), model, *known)
-            yield key, empty | row
+            yield key, marks | row
 
 
 def _measured(metric: str, measure, model, *known) -> dict[str, Any]:

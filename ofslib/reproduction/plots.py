@@ -583,7 +583,10 @@ def exponent_panels(exponents: pd.DataFrame, titles: Mapping[tuple[str, str], st
         heights = range(len(methods))
         error = [own["slope"] - own["low"], own["high"] - own["slope"]]
         ax.errorbar(own["slope"], heights, xerr=error, fmt="o", color=COLOURS[0], lw=0.8)
-        ax.set(title=plain(title), xlim=(-0.6, 3.4), xticks=range(4))
+        ax.set(title=plain(title), xticks=range(4))
+    low = min(-0.6, exponents["low"].min() - 0.1)
+    for ax in axes:
+        ax.set_xlim(low, max(3.4, exponents["high"].max() + 0.1))
     axes[0].set_yticks(heights, [plain(method) for method in methods])
     axes[0].set_ylim(-0.7, len(methods) - 0.3)
     figure.supxlabel("Exponent, with its 95 % interval", fontsize=8)
@@ -593,38 +596,48 @@ def exponent_panels(exponents: pd.DataFrame, titles: Mapping[tuple[str, str], st
 # -------------------------------------------------- costs
 
 
-def cost_panels(parts: Mapping[str, pd.DataFrame]):
+def cost_panels(parts: Mapping[str, pd.DataFrame], labels: Mapping[str, Mapping[str, str]]):
     """A figure of the width of a column: one panel below the other, one line a method.
 
     Parameters
     ----------
     parts : mapping
-        Title -> method, median, low, high and kind, the first at the top; `said` stands at the
+        Panel -> method, median, low, high and kind, the first at the top; `said` stands at the
         right.
+    labels : mapping
+        Panel -> its `title`, what goes `across`, and the head of what is said `beside` the lines.
     """
-    colours = dict(zip(("ofslib", "others", "limit"), [*COLOURS[:2], "0.5"], strict=True))
-    lines = [len(part) + 3.5 for part in parts.values()]
+    lines = [len(part) + 5 for part in parts.values()]
     figure, axes = plt.subplots(
         len(parts), 1, figsize=(COLUMN, 0.125 * sum(lines)), height_ratios=lines, squeeze=False
     )
-    for ax, (title, part) in zip(axes[:, 0], parts.items(), strict=True):
-        part, heights = part[::-1], range(len(part))
-        for kind, colour in colours.items():
-            own = part.assign(height=heights)[part["kind"] == kind]
-            error = [own["median"] - own["low"], own["high"] - own["median"]]
-            style = {"fmt": "o", "color": colour, "label": kind, "lw": 0.8, "ms": 3}
-            ax.errorbar(own["median"], own["height"], xerr=error, **style)
-        ax.set_title(plain(title), loc="right")
-        ax.set(xscale="log", ylim=(-0.7, len(part) - 0.3))
-        ax.set_yticks(heights, [plain(method) for method in part["method"]], fontsize=6.5)
-        ax.grid(axis="x", color="0.9", lw=0.6)
-        log_ticks(ax.xaxis)
-        ax.minorticks_off()
-        for height, said in zip(heights, part["said"], strict=True):
-            place = ax.get_yaxis_transform()
-            ax.text(1.02, height, said, transform=place, va="center", fontsize=6.5)
+    for ax, (panel, part) in zip(axes[:, 0], parts.items(), strict=True):
+        _cost_panel(ax, part[::-1])
+        ax.set_title(plain(labels[panel]["title"]), loc="right")
+        # Names take most of the width: the middle of the panel is not that of the figure.
+        ax.set_xlabel(plain(labels[panel]["across"]), loc="right")
+        place = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": 6.5}
+        said = [*part["said"][::-1], labels[panel].get("beside", "")]
+        for height, text in enumerate(said):
+            ax.text(1.02, height, plain(text), **place)
     shared_legend(figure, axes[0, 0])
     return figure
+
+
+def _cost_panel(ax, part: pd.DataFrame) -> None:
+    """One line a method, from the bottom up."""
+    colours = dict(zip(("ofslib", "others", "limit"), [*COLOURS[:2], "0.5"], strict=True))
+    heights = range(len(part))
+    for kind, colour in colours.items():
+        own = part.assign(height=heights)[part["kind"] == kind]
+        error = [own["median"] - own["low"], own["high"] - own["median"]]
+        style = {"fmt": "o", "color": colour, "label": kind, "lw": 0.8, "ms": 3}
+        ax.errorbar(own["median"], own["height"], xerr=error, **style)
+    ax.set(xscale="log", ylim=(-0.7, len(part) - 0.3))
+    ax.set_yticks(heights, [plain(method) for method in part["method"]], fontsize=6.5)
+    ax.grid(axis="x", color="0.9", lw=0.6)
+    log_ticks(ax.xaxis)
+    ax.minorticks_off()
 
 
 # -------------------------------------------------- diagrams

@@ -159,7 +159,7 @@ def judge(work: project.Project) -> list[str]:
             made = pd.read_csv(file)
             key = [*made.columns[: made.columns.get_loc("metric") + 1]]
             made["note"] = made["why"].where(made["verdict"] == tables.NO_VERDICT)
-            made = made.reindex(columns=[*key, *tables.SUMMARY, "empty", "note"])
+            made = made.reindex(columns=[*key, *tables.SUMMARY, *tables.MARKS, "note"])
             cells = tables.cells(own.shown(name, kind), metrics).merge(made, "left", key)
             printed = work.published(name)
             published = tables.read_published(printed and str(work.root / printed))

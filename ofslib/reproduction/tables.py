@@ -14,6 +14,8 @@ TOLERANCE |= {"accuracy": (2.0, False), "R2": (0.02, False)}
 # What the note of a run says that found nothing at any height, or did not get so far.
 NOT_FOUND = "not found in|^not reached$"
 LOWER_IS_BETTER = {"RMSE", "time_s"}
+# Of runs: their model selects nothing; it keeps more features than k.
+MARKS = ("empty", "beyond")
 SUMMARY = ("ours", "sd", "median", "replicates", "se", "no_value")
 # How much farther 2, 3, ... numbers lie from the median of all than from their own (Croux and
 # Rousseeuw 1992)
@@ -34,7 +36,7 @@ RULE = (
     "for the rounding of the printed digits."
 )
 
-_NO_VALUE = "runs without a value"
+_NO_VALUE, _BEYOND = "runs without a value", "runs keep more than k features"
 NOT_PRINTED = "not in the paper's table"
 # How a reason begins -> its kind.
 _WEAK, _KNOWN = "weaker baseline", "discussed"
@@ -66,14 +68,15 @@ _REASONS = {
 def read_results(files: Sequence[str]) -> pd.DataFrame:
     """All results in one table.
 
-    A column `note` tells why a value is missing; `empty` is 1 where a model selects nothing.
+    A column `note` tells why a value is missing; `empty` is 1 where a model selects nothing,
+    `beyond` where it keeps more features than k.
     """
     if not files:
-        return pd.DataFrame(columns=["method", "replicate", "metric", "value", "note", "empty"])
+        return pd.DataFrame(columns=["method", "replicate", "metric", "value", "note", *MARKS])
     # Where nothing was obtained, both are empty, and would be numbers.
     words = {"method": str, "metric": str}
     table = pd.concat([pd.read_csv(file, dtype=words) for file in files], ignore_index=True)
-    return table.assign(**{c: np.nan for c in ("note", "empty") if c not in table})
+    return table.assign(**{c: np.nan for c in ("note", *MARKS) if c not in table})
 
 
 def read_published(file: str | None) -> pd.DataFrame:
@@ -125,7 +128,7 @@ def summarise(results: pd.DataFrame) -> pd.DataFrame:
 
 def _what_is_repeated(results: pd.DataFrame) -> list[str]:
     """The columns that are equal in all replicates of a cell, at one point of a sweep."""
-    return [c for c in results if c not in ("experiment", "replicate", "value", "note", "empty")]
+    return [c for c in results if c not in ("experiment", "replicate", "value", "note", *MARKS)]
 
 
 def _without_value(results: pd.DataFrame) -> pd.Series:
@@ -251,24 +254,31 @@ def compare(
     -------
     DataFrame
         Axes, method, metric; ours, se (of the mean; of a time, of the median), median and number
-        of replicates; `runs`, the paper's; `empty`, how many of ours select nothing; `no_value`,
-        how many have no value, if any has none; paper, verdict, strict, why.
+        of replicates; `runs`, the paper's; `empty`, how many of ours select nothing; `beyond`, how
+        many keep more than k features, and `no_value`, how many have no value, if any; paper,
+        verdict, strict, why.
     """
     axes = [c for c in table if c not in ("skipped", "runs", "method", "metric")]
     key = [*axes, "method", "metric"]
     missing = results[results["value"].isna()]
     results = results.assign(no_value=_without_value(results))
     best = best_of_sweep(summarise(results), [c for c in key if c in results])
-    empty = results[results["empty"] == 1].reindex(columns=key).value_counts(dropna=False)
-    empty = empty.rename("empty").reset_index()
-    for part, columns in ((best, SUMMARY), (missing, ["note"]), (empty, ["empty"])):
+    marked = [(_marked(results, mark, key), [mark]) for mark in MARKS]
+    for part, columns in ((best, SUMMARY), (missing, ["note"]), *marked):
         # A reason may be given by several replicates; there is one cell.
         part = part.reindex(columns=[*key, *columns]).drop_duplicates(key)
         if part.empty:
             part = part.astype(table.dtypes[key].to_dict())
         table = table.merge(part, "left", key)
-    table["empty"] = table["empty"].fillna(0).where(table["ours"].notna())
+    for mark in MARKS:
+        table[mark] = table[mark].fillna(0).where(table["ours"].notna())
     return beside_paper(table, published, key, weak, discussed)
+
+
+def _marked(results: pd.DataFrame, mark: str, key: Sequence[str]) -> pd.DataFrame:
+    """How many runs of each cell have a mark; no rows of cells without any."""
+    given = results[results[mark] == 1] if mark in results else results.head(0)
+    return given.reindex(columns=key).value_counts(dropna=False).rename(mark).reset_index()
 
 
 def beside_paper(
@@ -280,17 +290,18 @@ def beside_paper(
 ) -> pd.DataFrame:
     """The last step of `compare`: our cells, which `key` names, with the paper's and the verdicts.
 
-    `table` has the columns of `cells`, ours, se, median, replicates, empty, no_value, and note, why
-    a value is missing.
+    `table` has the columns of `cells`, ours, se, median, replicates, empty, beyond, no_value, and
+    note, why a value is missing.
     """
     paper = published.rename(columns={"value": "paper", "note": "paper_note"})
     on = [c for c in paper if c in key]
     _check_cells(published, on, key)
     table = table.merge(paper[[*on, "paper", "paper_note"]], "left", on)
+    table = table.reindex(columns=table.columns.union(["beyond", "no_value"], sort=False))
     table["why"] = [_why_not(r) for r in table.itertuples()]
     table["known"] = _known_of(table, discussed)
-    lost = ["no_value"] if (table["no_value"] > 0).any() else []
-    columns = [*key, "ours", "se", "median", "replicates", "runs", "empty", *lost, "paper"]
+    some = [count for count in ("beyond", "no_value") if (table[count] > 0).any()]
+    columns = [*key, "ours", "se", "median", "replicates", "runs", "empty", *some, "paper"]
     return _judged(table, weak or {})[[*columns, "verdict", "strict", "why"]]
 
 
@@ -361,6 +372,8 @@ def _counted(cell) -> Iterator[str]:
         yield f"{cell.no_value:.0f} of {runs:.0f} {_NO_VALUE}"
     if cell.empty > 0:
         yield f"{cell.empty:.0f} of {cell.replicates:.0f} runs select nothing"
+    if cell.beyond > 0:
+        yield f"{cell.beyond:.0f} of {cell.replicates:.0f} {_BEYOND}"
 
 
 def _printed_step(table: pd.DataFrame) -> dict[str, float]:
@@ -410,8 +423,9 @@ def reason(why: Any) -> str:
     for start, kind in _REASONS.items():
         if why.startswith(start):
             return kind
-    if _NO_VALUE in why:
-        return _NO_VALUE
+    for counted in (_NO_VALUE, _BEYOND):
+        if counted in why:
+            return counted
     return "runs that select nothing" if why[0].isdigit() else "not to be had"
 
 

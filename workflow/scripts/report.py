@@ -3,6 +3,7 @@
 `python workflow/scripts/report.py` makes it of the figures that are there, and runs nothing.
 """
 
+import argparse
 import json
 import math
 import os
@@ -333,5 +334,6 @@ if "snakemake" in globals():
     loaded = project.load(".", **call.params.changes)
     write_whole(call.output[0], page(loaded))
 elif __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     loaded = project.committed()
     write_whole(loaded.report, page(loaded))
