@@ -667,10 +667,10 @@ def flow_chart(ax, boxes: Sequence[str], arrows: Sequence[str], loops: Mapping[i
         ax.text(middle, 10.5, text, ha="center", va="center", fontsize=6.5)
         if place < len(boxes) - 1:
             ax.annotate("", xy=(right + gap, 10.5), xytext=(right, 10.5), arrowprops=arrow)
-            ax.text(right + gap / 2, 12, along, ha="center", va="bottom", fontsize=5.5)
+            ax.text(right + gap / 2, 12, along, ha="center", va="bottom", fontsize=6.5)
     back = {**arrow, "connectionstyle": "arc3,rad=-0.7"}
     for place, text in loops.items():
         left = place * (width + gap)
         start, end = left + 0.7 * width, left + 0.3 * width
         ax.annotate("", xy=(end, 5), xytext=(start, 5), arrowprops=back)
-        ax.text(left + width / 2, 1.2, text, ha="center", va="top", fontsize=5.5)
+        ax.text(left + width / 2, 1.2, text, ha="center", va="top", fontsize=6.5)
