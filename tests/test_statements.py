@@ -32,6 +32,13 @@ def test_every_item_of_the_papers_is_registered_once():
     assert [each.paper for each in STATEMENTS] == list(Counter(PAPERS).elements())
 
 
+def test_the_table_that_comes_along_has_the_statements_as_they_are_registered():
+    """It has no runs of which an edit would have it drawn again."""
+    now = overview.statements(witnessed=False)
+    shown = pd.read_csv(shipped.ROOT / "figures/bounds_overview.csv", keep_default_na=False)
+    pd.testing.assert_frame_equal(shown[now.columns], now)
+
+
 @pytest.mark.parametrize("statement", WITNESSED, ids=lambda each: f"{each.paper}: {each.item}")
 def test_a_witness_finds_what_is_registered(statement):
     true, informative, corrected, numbers = statement.witness()
