@@ -269,7 +269,7 @@ def test_models_of_more_than_k_features_are_counted_and_shown():
     assert row["beyond"] == 3 and row["why"] == "3 of 4 runs keep more than k features"
     assert tables.reason(row["why"]) == "runs keep more than k features"
     legend = as_printed.legend(compare(results, PUBLISHED, SETTINGS.head(1)))
-    assert legend.endswith(". More than k features are kept by SGDT")
+    assert legend.endswith(". More than k features, in some runs: SGDT")
     assert "beyond" not in compared() and "More than" not in as_printed.legend(compared())
 
 

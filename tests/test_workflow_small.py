@@ -331,8 +331,12 @@ def test_a_users_method_is_a_column_of_the_table(story):
     compared = pd.read_csv(pd.io.common.BytesIO(story.files["figures/tiny_table.csv"]))
     mine = compared[compared["method"] == "mine"]
     assert len(mine) == 2
-    assert set(mine["why"]) == {"not in the paper's table"}
-    assert b"{mine}" in story.files["figures/tiny_table.tex"]
+    # It has no k, and all of its coefficients count.
+    beyond = "2 of 2 runs keep more than k features"
+    assert set(mine["why"]) == {f"not in the paper's table; {beyond}"}
+    printed = story.files["figures/tiny_table.tex"].decode()
+    assert "More than k features, in some runs: SGDT, mine." in printed
+    assert "{mine}" in printed
     assert '<th scope="col">mine</th>' in story.report
     assert "Own methods &amp; others" in story.report
 

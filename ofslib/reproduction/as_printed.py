@@ -70,7 +70,7 @@ def legend(part: pd.DataFrame) -> str:
     said += _gaps(part)
     if "beyond" in part and (beyond := part["beyond"] > 0).any():
         kept = ", ".join(in_order(part.loc[beyond, "method"]))
-        said.append(f"More than k features are kept by {kept}")
+        said.append(f"More than k features, in some runs: {kept}")
     return ". ".join(said)
 
 
