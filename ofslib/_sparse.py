@@ -77,18 +77,19 @@ def checked(X, ascend: Callable[..., bool] | None = None):
 def refuse_times(**given) -> None:
     """ValueError for dates and durations: as numbers they depend on the unit they are kept in."""
     for name, values in given.items():
-        if isinstance(values, (list, tuple)):
-            values = _first_of(values)
-        types = getattr(values, "dtypes", getattr(values, "dtype", None))
-        if any(getattr(kind, "kind", "") in ("m", "M") for kind in np.atleast_1d(types)):
+        if _holds_times(values):
             raise ValueError(f"{name} holds dates or durations: give numbers, in a unit you choose")
 
 
-def _first_of(values):
-    """What stands first in lists of lists; None if nothing does."""
-    while isinstance(values, (list, tuple)):
-        values = values[0] if len(values) else None
-    return values
+def _holds_times(values) -> bool:
+    """Whether any number of a data frame, an array or lists of these is a date or a duration."""
+    if isinstance(values, np.ndarray) and values.dtype == object:
+        values = values.ravel().tolist()
+    if isinstance(values, (list, tuple)):
+        return any(map(_holds_times, values))
+    if hasattr(values, "dtypes"):  # those of a column, or of each column
+        return any(getattr(kind, "kind", "") in ("m", "M") for kind in np.atleast_1d(values.dtypes))
+    return getattr(getattr(values, "dtype", None), "kind", "") in ("m", "M")
 
 
 def checked_targets(y) -> np.ndarray:
@@ -109,6 +110,7 @@ def checked_targets(y) -> np.ndarray:
 
 def checked_weights(sample_weight, n: int) -> np.ndarray:
     """The weights of n rows, float64; ValueError if they are no numbers of 0 or more."""
+    refuse_times(sample_weight=sample_weight)
     sample_weight = np.asarray(sample_weight)
     if sample_weight.shape != (n,):
         found = sample_weight.shape

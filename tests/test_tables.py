@@ -293,14 +293,40 @@ def test_no_column_counts_runs_without_a_value_where_each_has_one():
     assert "no_value" not in compared()
 
 
-def test_what_is_judged_anew_is_told_once():
+@pytest.mark.parametrize("mark", tables.MARKS)
+def test_of_a_sweep_the_runs_of_the_point_that_is_shown_are_counted(mark):
+    points = {0.1: [99.0, 98.0, 97.0], 0.2: [60.0, 70.0, 80.0]}
+    parts = [
+        results_of({("plain", 100, "SGDT", "DR"): values}).assign(rate=rate)
+        for rate, values in points.items()
+    ]
+    for shown, lost in ((0, 1), (1, 0)):
+        parts[shown][mark], parts[lost][mark] = [1, NAN, NAN], [1, 1, NAN]
+        (row,) = compare(pd.concat(parts), PUBLISHED, SETTINGS.head(1)).to_dict("records")
+        assert row["ours"] == 98.0 and row[mark] == (1 if shown == 0 else 2)
+
+
+def test_of_cells_that_agree_a_reason_that_only_some_have_is_not_said_of_all():
+    cells = {("plain", 100, "SGDT", "DR"): [50.0] * 4, ("plain", 200, "SGDT", "DR"): [60.0] * 4}
+    results = results_of(cells).assign(beyond=[1, *[NAN] * 7])
+    table = compare(results, PUBLISHED, SETTINGS.head(2)).assign(paper=[50.0, 60.0])
+    table = table[table["ours"].notna()].assign(verdict="agrees")
+    assert table["why"].str.contains("beyond|more than k").sum() == 1
+    legend = as_printed.legend(table)
+    assert "Every cell: agrees. More than k features, in some runs: SGDT" in legend
+
+
+@pytest.mark.parametrize("mark", tables.MARKS)
+def test_what_is_judged_anew_is_told_once(mark):
     results = results_of({("plain", 100, "mine", "DR"): [0, 3, 5, NAN, NAN, NAN]})
-    results["empty"] = np.where(results["value"] == 0, 1, np.nan)
+    results[mark] = np.where(results["value"] == 0, 1, np.nan)
     first = compare(results, PUBLISHED, SETTINGS.head(1))
+    what = {"empty": "select nothing", "beyond": "keep more than k features"}[mark]
     assert first["why"].tolist() == [
-        "not in the paper's table; 3 of 6 runs without a value; 1 of 3 runs select nothing"
+        f"not in the paper's table; 3 of 6 runs without a value; 1 of 3 runs {what}"
     ]
     again = first.drop(columns="paper").assign(note=first["why"], skipped="")
+    again = again.reindex(columns=list(dict.fromkeys([*again, *tables.MARKS])))
     again = tables.beside_paper(again, PUBLISHED, ["reading", "n", "method", "metric"])
     pd.testing.assert_frame_equal(again, first)
 

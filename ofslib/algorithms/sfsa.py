@@ -39,7 +39,7 @@ _ROWS, _STEPS = 25, 250
 _ONLY_OBSERVED = (
     "{0.__class__.__name__} has no features yet: with learning_rate='auto' the first {1} rows tell "
     "how large the steps may be, and {0.n_samples_seen_} were shown. A smaller `batch_size` needs "
-    "fewer, `fit` needs fewer than `partial_fit`, and a number as `learning_rate` needs none."
+    "fewer, and a number as `learning_rate` none."
 )
 
 

@@ -64,9 +64,10 @@ def legend(part: pd.DataFrame) -> str:
         said.append(", ".join(words))
     elif marks:
         compared = part.dropna(subset=["ours", "paper"])
-        why = [reason for reason in compared["why"].dropna().unique() if reason]
+        why = compared["why"].fillna("").unique()
         every = "Every cell with both numbers" if alone else "Every cell"
-        said.append(f"{every}: {', '.join([*marks, *(why if len(why) == 1 else [])])}")
+        common = filter(None, why if len(why) == 1 else [])
+        said.append(f"{every}: {', '.join([*marks, *common])}")
     said += _gaps(part)
     if "beyond" in part and (beyond := part["beyond"] > 0).any():
         kept = ", ".join(in_order(part.loc[beyond, "method"]))

@@ -306,7 +306,7 @@ def _scored(setting, models, source, seeds, seconds) -> Iterator[tuple[tuple, di
             parts.append(_tried(metric, said, models[key], SAID[metric], X))
     for key, model in models.items():
         # A score of a model without features tells of the data, not of the method.
-        # Nor does one of more features than the others have: of all features all are found.
+        # Nor is one of more than k features to be compared: among all features all are found.
         kept = _measured("selected", EXPECTED["selected"], model, design)["value"]
         marks = {"empty": kept == 0, "beyond": bool(k and kept and kept > k)}
         marks = {mark: 1 for mark, given in marks.items() if given}

@@ -584,9 +584,11 @@ def exponent_panels(exponents: pd.DataFrame, titles: Mapping[tuple[str, str], st
         error = [own["slope"] - own["low"], own["high"] - own["slope"]]
         ax.errorbar(own["slope"], heights, xerr=error, fmt="o", color=COLOURS[0], lw=0.8)
         ax.set(title=plain(title), xticks=range(4))
-    low = min(-0.6, exponents["low"].min() - 0.1)
+    # Of two runs an interval is so wide that it would hide all others: it ends at the edge.
+    low = np.clip(exponents["low"].min() - 0.1, -1.5, -0.6)
+    high = np.clip(exponents["high"].max() + 0.1, 3.4, 4.5)
     for ax in axes:
-        ax.set_xlim(low, max(3.4, exponents["high"].max() + 0.1))
+        ax.set_xlim(low, high)
     axes[0].set_yticks(heights, [plain(method) for method in methods])
     axes[0].set_ylim(-0.7, len(methods) - 0.3)
     figure.supxlabel("Exponent, with its 95 % interval", fontsize=8)

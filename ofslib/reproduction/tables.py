@@ -263,22 +263,21 @@ def compare(
     missing = results[results["value"].isna()]
     results = results.assign(no_value=_without_value(results))
     best = best_of_sweep(summarise(results), [c for c in key if c in results])
-    marked = [(_marked(results, mark, key), [mark]) for mark in MARKS]
-    for part, columns in ((best, SUMMARY), (missing, ["note"]), *marked):
+    best = best.merge(_marked(results), "left")  # at the point of a sweep that is shown
+    for part, columns in ((best, [*SUMMARY, *MARKS]), (missing, ["note"])):
         # A reason may be given by several replicates; there is one cell.
         part = part.reindex(columns=[*key, *columns]).drop_duplicates(key)
         if part.empty:
             part = part.astype(table.dtypes[key].to_dict())
         table = table.merge(part, "left", key)
-    for mark in MARKS:
-        table[mark] = table[mark].fillna(0).where(table["ours"].notna())
     return beside_paper(table, published, key, weak, discussed)
 
 
-def _marked(results: pd.DataFrame, mark: str, key: Sequence[str]) -> pd.DataFrame:
-    """How many runs of each cell have a mark; no rows of cells without any."""
-    given = results[results[mark] == 1] if mark in results else results.head(0)
-    return given.reindex(columns=key).value_counts(dropna=False).rename(mark).reset_index()
+def _marked(results: pd.DataFrame) -> pd.DataFrame:
+    """How many runs have each mark, of those with a value, at each point of a sweep."""
+    known, by = results[results["value"].notna()], _what_is_repeated(results)
+    known = known.assign(**{mark: known[mark].eq(1) if mark in known else False for mark in MARKS})
+    return known.groupby(by, dropna=False, sort=False)[list(MARKS)].sum().reset_index()
 
 
 def beside_paper(
@@ -297,7 +296,6 @@ def beside_paper(
     on = [c for c in paper if c in key]
     _check_cells(published, on, key)
     table = table.merge(paper[[*on, "paper", "paper_note"]], "left", on)
-    table = table.reindex(columns=table.columns.union(["beyond", "no_value"], sort=False))
     table["why"] = [_why_not(r) for r in table.itertuples()]
     table["known"] = _known_of(table, discussed)
     some = [count for count in ("beyond", "no_value") if (table[count] > 0).any()]
