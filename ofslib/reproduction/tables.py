@@ -69,14 +69,14 @@ def read_results(files: Sequence[str]) -> pd.DataFrame:
     """All results in one table.
 
     A column `note` tells why a value is missing; `empty` is 1 where a model selects nothing,
-    `beyond` where it keeps more features than k.
+    `beyond`, which is there if any has it, where it keeps more features than k.
     """
     if not files:
-        return pd.DataFrame(columns=["method", "replicate", "metric", "value", "note", *MARKS])
+        return pd.DataFrame(columns=["method", "replicate", "metric", "value", "note", "empty"])
     # Where nothing was obtained, both are empty, and would be numbers.
     words = {"method": str, "metric": str}
     table = pd.concat([pd.read_csv(file, dtype=words) for file in files], ignore_index=True)
-    return table.assign(**{c: np.nan for c in ("note", *MARKS) if c not in table})
+    return table.assign(**{c: np.nan for c in ("note", "empty") if c not in table})
 
 
 def read_published(file: str | None) -> pd.DataFrame:
