@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from threadpoolctl import threadpool_info
 
 from ofslib.reproduction import provenance
 
@@ -121,3 +122,23 @@ def test_times_of_files_do_not_matter():
 def test_what_is_not_surely_of_the_stamp_is_not_taken(change):
     change()
     assert later() == {}
+
+
+def test_results_of_other_kernels_of_blas_are_told_apart(monkeypatch):
+    """Their last digits differ; and of each the record says which they were, by OpenBLAS itself."""
+    write("a.csv", "")
+    for number, kernels in enumerate(["Haswell", "SkylakeX"]):
+        found = [{"user_api": "blas", "internal_api": "openblas", "architecture": kernels}]
+        with monkeypatch.context() as patch:
+            patch.setattr(provenance, "threadpool_info", lambda found=found: found * 2)
+            facts = provenance.of_result("a.csv", {}, {}, None, cpu_s=1.0, memory_mb=1.0)
+        assert facts["blas"] == f"openblas {kernels}"
+        write(f"{number}.json", json.dumps(facts))
+        write(f"{number}.csv", "")
+    whole = provenance.of_figure("paper", ["0.csv", "1.csv"], [])["runs"]["with"]
+    assert [one["blas"] for one in whole] == ["openblas Haswell", "openblas SkylakeX"]
+    here = provenance.here()["blas"]
+    assert here
+    for one in threadpool_info():
+        if one["user_api"] == "blas":
+            assert one["internal_api"] in here and one.get("architecture", "") in here

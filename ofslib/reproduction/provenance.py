@@ -12,9 +12,12 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from threadpoolctl import threadpool_info
 
 from ofslib._files import CorruptFile, write_whole
 from ofslib.reproduction import machine, records
@@ -22,7 +25,7 @@ from ofslib.reproduction.sources import PACKAGE
 
 PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "matplotlib", "snakemake")
 # What is the same for all that one machine makes between two upgrades.
-COMMON = ("machine", "system", "python", *PACKAGES)
+COMMON = ("machine", "blas", "system", "python", *PACKAGES)
 NOTEBOOK = "notebooks/run.ipynb"
 # What each record of figures has.
 _WHOLE = {"scale", "commit", "date", "with", "missing"}
@@ -38,10 +41,18 @@ def here() -> dict[str, str]:
         "commit": _commit(),
         "date": now.isoformat(timespec="seconds"),
         "machine": machine.kind(),
+        "blas": _blas(),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         **{name: version(name) for name in PACKAGES},
     }
+
+
+def _blas() -> str:
+    """Which of its kernels BLAS takes here: they differ in speed, and in the last digits."""
+    import_module("numpy")  # which loads its BLAS
+    found = (one for one in threadpool_info() if one["user_api"] == "blas")
+    return ", ".join(sorted({f"{b['internal_api']} {b.get('architecture', '')}" for b in found}))
 
 
 def _commit() -> str:
