@@ -40,13 +40,14 @@ PACKAGES = ("ofslib", "numpy", "scipy", "numba", "scikit-learn", "pandas")
 
 def facts(scale: str, sizes: dict) -> list[dict[str, str]]:
     """The machine by its kind, the date, and what was measured."""
-    now = datetime.datetime.now(datetime.UTC)
+    now, here = datetime.datetime.now(datetime.UTC), provenance.here()
     said = {
         "scale": scale,
         "date": now.isoformat(timespec="minutes"),
         "machine": machine.kind(),
         "load": f"{os.getloadavg()[0]:.1f} on {machine.cores()} cores",
-        "commit": provenance.here()["commit"],
+        "commit": here["commit"],
+        "blas": here["blas"],
         "python": sys.version.split()[0],
     }
     pinned = re.findall(r"^([\w-]+)==", (HERE / "requirements.txt").read_text(), re.M)

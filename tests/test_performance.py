@@ -211,7 +211,7 @@ def test_the_command_measures_a_case_and_writes_it_down(tmp_path, monkeypatch, c
     said = performance.facts(results)
     assert said["scale"] == "smoke" and re.match(r"\d{4}-\d\d-\d\dT", said["date"])
     assert json.loads(said["sizes of leverage"]) == SIZES["smoke"]["leverage"]
-    assert {"numba", "machine", "python-glmnet"} <= {*said}
+    assert {"numba", "machine", "blas", "python-glmnet"} <= {*said}
     assert "online leverage, n = 20" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         command.main(["no_case"])
