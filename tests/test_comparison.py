@@ -175,6 +175,15 @@ def test_values_of_one_name_are_compared_in_their_order():
     assert (found["compared"], found["equal"]) == (2, 2)
 
 
+def test_a_mark_of_one_side_is_no_key():
+    """A result that was made before its models were marked is of the same runs."""
+    marked = "method,n,signal,replicate,metric,beyond,value\nA,100,,0,DR,1.0,100\n"
+    plain = "method,n,signal,replicate,metric,value\nA,100,,0,DR,100\n"
+    for here, there in ((marked, plain), (plain, marked)):
+        found = comparison.compared(rows(PART, here), rows(PART, there))
+        assert (found["compared"], found["equal"]) == (1, 1)
+
+
 # -------------------------------------------------- whole results
 
 
