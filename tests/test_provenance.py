@@ -137,8 +137,10 @@ def test_results_of_other_kernels_of_blas_are_told_apart(monkeypatch):
         write(f"{number}.csv", "")
     whole = provenance.of_figure("paper", ["0.csv", "1.csv"], [])["runs"]["with"]
     assert [one["blas"] for one in whole] == ["openblas Haswell", "openblas SkylakeX"]
+    with monkeypatch.context() as patch:
+        patch.setattr(provenance, "threadpool_info", list)
+        assert provenance.here()["blas"] == "unknown"
     here = provenance.here()["blas"]
-    assert here
     for one in threadpool_info():
         if one["user_api"] == "blas":
-            assert one["internal_api"] in here and one.get("architecture", "") in here
+            assert one["internal_api"] in here and (one.get("architecture") or "") in here

@@ -52,7 +52,8 @@ def _blas() -> str:
     """Which of its kernels BLAS takes here: they differ in speed, and in the last digits."""
     import_module("numpy")  # which loads its BLAS
     found = (one for one in threadpool_info() if one["user_api"] == "blas")
-    return ", ".join(sorted({f"{b['internal_api']} {b.get('architecture', '')}" for b in found}))
+    names = {f"{b['internal_api']} {b.get('architecture') or ''}".strip() for b in found}
+    return ", ".join(sorted(names)) or "unknown"  # as threadpoolctl knows no Accelerate
 
 
 def _commit() -> str:
