@@ -133,13 +133,16 @@ def mean_curve(ax, summary: pd.DataFrame, x: str, **style: Any) -> None:
     _shade(ax, line[x], line["ours"] - line["se"], line["ours"] + line["se"], style["color"])
 
 
-def curves(ax, summary: pd.DataFrame, x: str, markers: bool = True) -> None:
+def curves(ax, summary: pd.DataFrame, x: str, many: bool = False) -> None:
     """The `mean_curve` of each method.
 
-    `markers`: whether the points are marked, too; not where they are many.
+    `many`: points so dense that a few of them are marked only, those of each method elsewhere.
     """
-    for method in in_order(summary["method"]):
-        style = look(method) if markers else {"color": look(method)["color"]}
+    methods = in_order(summary["method"])
+    for place, method in enumerate(methods):
+        style = look(method)
+        if many:  # parts of the diagonal of the axes
+            style |= {"markevery": (0.2 * (place + 0.5) / len(methods), 0.2)}
         mean_curve(ax, summary[summary["method"] == method], x, label=plain(method), **style)
 
 
@@ -212,7 +215,7 @@ def recovery_figure(
             )
             for t in sorted(changes["t"].unique()):
                 ax.axvline((t - 1) * step_rows, color="0.5", lw=0.6, ls=":")
-            curves(ax, own.assign(rows=own["t"] * step_rows), "rows", markers=False)
+            curves(ax, own.assign(rows=own["t"] * step_rows), "rows", many=True)
             ax.xaxis.set_major_formatter(_thousands)
         own = recovery[recovery["reading"] == reading].groupby(["change", "method"], sort=False)
         _recovery_points(point, own["rows to recover"].median(), edge)
