@@ -21,9 +21,8 @@ from ofslib.kernels.penalty_grid import (
     gradient,
     like,
     list_known,
-    overwrite,
 )
-from ofslib.kernels.rows import entry, length, row
+from ofslib.kernels.rows import entry, length, overwrite, row
 from ofslib.streams.parameters import estimator
 from ofslib.streams.penalised import Penalised
 from ofslib.streams.row_stream import Adaptive, RowClassifier

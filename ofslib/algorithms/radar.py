@@ -154,8 +154,9 @@ def step(state, hp):
     size = hp.learning_rate / np.sqrt(steps[0])
     move(state, size, hp.radius * shrink, largest, len(w) - 1 + hp.intercept)
     if steps[0] == hp.epoch_size * 2 ** epochs[0]:
-        state.centre[:] = state.total / (steps[0] + 1)
-        w[:], state.total[:], dual[:] = state.centre, state.centre, 0.0
+        for j in range(len(w)):
+            mean = state.total[j] / (steps[0] + 1)
+            w[j], state.centre[j], state.total[j], dual[j] = mean, mean, mean, 0.0
         steps[0], epochs[0] = 0, epochs[0] + 1
 
 

@@ -25,7 +25,6 @@ from ofslib.kernels.penalty_grid import (
     gradient,
     like,
     list_known,
-    overwrite,
 )
 from ofslib.streams.parameters import NOT_NEGATIVE, POSITIVE, estimator, param
 from ofslib.streams.penalised import PenalisedBatches
@@ -106,9 +105,9 @@ def late(grid, features, hp, keep):
             coefs_of(G[j], grid.l1, t, scale, more, new)
             if keep:
                 had[j] = t
-                overwrite(grid.W[j], new)
+                rows.overwrite(grid.W[j], new)
         elif not keep:
-            overwrite(new, grid.W[j])
+            rows.overwrite(new, grid.W[j])
 
 
 @kernel(allocates=False)

@@ -104,7 +104,7 @@ def step_all(grid, hp):
             b, w, u, g = grid.W[j], W[j], U[j], gradients[i]
             if j == len(grid.W) - 1:
                 b -= eta * pace(hp, grid.steps[0], grid.curvature[:, 0]) * g
-                w[:] = b
+                rows.overwrite(w, b)
                 continue
             update_all(b, w, u, g, grid.l1, eta, hp.rho)
     if grid.count[DUE]:

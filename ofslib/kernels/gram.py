@@ -91,7 +91,8 @@ def compact(S, features, out):
 def gradient(S, b, w, g):
     """g = b - S w, at the cost of the nonzeros of w; returns how many there are."""
     used = 0
-    g[:] = b
+    for i in range(len(g)):
+        g[i] = b[i]
     for j in range(len(w)):
         if w[j] != 0.0:
             used += 1

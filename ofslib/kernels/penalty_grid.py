@@ -13,7 +13,17 @@ import numpy as np
 
 from ofslib._jit import generic, kernel
 from ofslib.kernels.losses import Loss, curvature_at, slope, target, weight
-from ofslib.kernels.rows import Active, dot, entry, is_sparse, length, new_active, prefetch, row
+from ofslib.kernels.rows import (
+    Active,
+    dot,
+    entry,
+    is_sparse,
+    length,
+    new_active,
+    overwrite,
+    prefetch,
+    row,
+)
 from ofslib.kernels.selection import kth_largest
 
 # Features that are dealt with at once.
@@ -237,13 +247,6 @@ def foresee(W, features, c):
 
 
 @kernel(allocates=False)
-def overwrite(new, values):
-    """Write the values over the new ones."""
-    for q in range(len(new)):
-        new[q] = values[q]
-
-
-@kernel(allocates=False)
 def add_times(total, values, times):
     """Add the values, so many times each, to the total."""
     for q in range(len(total)):
@@ -333,7 +336,8 @@ def begin_step(grid, hp, may_rest, late):
             s, w = slope(loss, slopes[i, q], grid.targets[i]), grid.weights[i]
             grid.curvature[0, q] += w * curvature_at(loss, s)
             slopes[i, q] = w * s / n
-    grid.curvature[1] += n
+    for q in range(m):
+        grid.curvature[1, q] += n
     if grid.l1[0] == 0.0:
         set_penalties(grid, hp.intercept)
     grid.held[0] = 0

@@ -357,6 +357,15 @@ def row_sizes(X, rows, squared):
 
 
 @kernel(allocates=False)
+def overwrite(target, values):
+    """Write the values over those of the target."""
+    # For target[:] = values numba compiles a message with both sizes in it, which takes longer
+    # than most kernels.
+    for i in range(len(target)):
+        target[i] = values[i]
+
+
+@kernel(allocates=False)
 def axpy(target, x, s):
     """target += s * x"""
     for i in range(length(x)):

@@ -6,6 +6,7 @@ import numpy as np
 
 from ofslib._jit import kernel
 from ofslib.kernels.losses import Loss, curvature, rise
+from ofslib.kernels.rows import overwrite
 from ofslib.kernels.working_set import IN_USE, accept, mean_slopes, move, put, smallest
 
 
@@ -86,7 +87,7 @@ def propose(working_set, lipschitz, margins, y, slopes, columns, i, hp):
 def take(working_set, proposal):
     """Make the step that was proposed last."""
     arrival = working_set.size[IN_USE]
-    working_set.w[: arrival + 1] = proposal.w
+    overwrite(working_set.w[: arrival + 1], proposal.w)
     if arrival < len(working_set.w) - 1:
         accept(working_set)
     elif proposal.slot < arrival:

@@ -7,6 +7,7 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels.losses import curvature, slope
 from ofslib.kernels.penalties import soft
+from ofslib.kernels.rows import overwrite
 
 # Positions in WorkingSet.size: columns in use, and the most that ever were.
 IN_USE, PEAK = range(2)
@@ -105,7 +106,7 @@ def slot_of(working_set, j):
 def write(working_set, slot, columns, i, w):
     """Write column i, of a block or of the working set, into a slot, with coefficient w."""
     working_set.index[slot] = columns.index[i]
-    working_set.values[slot] = columns.values[i]
+    overwrite(working_set.values[slot], columns.values[i])
     working_set.shift[slot] = columns.shift[i]
     working_set.scale[slot] = columns.scale[i]
     working_set.w[slot] = w
