@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.hard_threshold import keep_largest, least_value
+from ofslib.kernels.hard_threshold import TOGETHER, coming, keep_largest, least_value
 from ofslib.kernels.losses import Loss, slope
-from ofslib.kernels.rows import entry, length, row
+from ofslib.kernels.rows import entry, entry_within, length, reach, row
 from ofslib.streams.automatic import AutomaticAdaptive
 from ofslib.streams.parameters import NOT_NEGATIVE, estimator, param
 from ofslib.streams.row_stream import RowClassifier, RowStream
@@ -68,23 +68,30 @@ def fold(state, block, hp):
             j, v = entry(x, i)
             g = s * v + hp.alpha * w[j]
             squares[j] += g * g
+        for i in range(reach(x, size[0])):
+            j, v = entry_within(x, i, support)
             if inside[j]:
                 last[j] = rows[0]
-                move(w, squares, value, j, g, hp)
+                move(w, squares, value, j, s * v + hp.alpha * w[j], hp)
         for j in support[: size[0]]:
             if last[j] < rows[0]:
                 g = hp.alpha * w[j]
                 squares[j] += g * g
                 move(w, squares, value, j, g, hp)
         least, m = least_value(value, support, size[0], hp.k) * (1.0 - 1e-12), size[0]
-        for i in range(length(x)):
-            j, v = entry(x, i)
-            g = s * v
-            # The value of a new coefficient is eta |g|, but for rounding.
-            if not inside[j] and g != 0.0 and hp.learning_rate * abs(g) >= least:
-                move(w, squares, value, j, g, hp)
-                support[m] = j
-                m += 1
+        # The value of a new coefficient is eta |g|, but for rounding.
+        rate = -hp.learning_rate * s
+        for start in range(0, length(x), TOGETHER):
+            stop = min(start + TOGETHER, length(x))
+            if coming(x, start, stop, rate, 1.0, least) == 0:
+                continue
+            for i in range(start, stop):
+                j, v = entry(x, i)
+                g = s * v
+                if not inside[j] and g != 0.0 and hp.learning_rate * abs(g) >= least:
+                    move(w, squares, value, j, g, hp)
+                    support[m] = j
+                    m += 1
         keep_largest(w, value, support, inside, size, m, hp.k, state.scratch)
         g = s * hp.intercept
         squares[-1] += g * g

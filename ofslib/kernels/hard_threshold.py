@@ -16,6 +16,7 @@ from ofslib.kernels.rows import (
     Batch,
     clear,
     dot,
+    entry,
     in_batch,
     new_active,
     new_batch,
@@ -101,10 +102,11 @@ def step(state, hp):
 
 @kernel(allocates=False)
 def coming(g, start, stop, factor, shrink, least):
-    """How many of these features of a dense gradient can come to the k, without a look at each."""
+    """How many of these entries of a row or gradient can come to the k, without a look at each."""
     count = 0
-    for j in range(start, stop):
-        count += not abs(factor * g[j] * shrink) < least
+    for i in range(start, stop):
+        _, v = entry(g, i)
+        count += not abs(factor * v * shrink) < least
     return count
 
 

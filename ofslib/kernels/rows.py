@@ -185,6 +185,20 @@ def entry(x, i):
     return lambda x, i: (i, np.float64(x[i]))
 
 
+@generic
+def reach(x, size):
+    """How many entries `entry_within` gives of the row x, if so many features are chosen."""
+    return (lambda x, size: len(x.values)) if is_sparse(x) else (lambda x, size: size)
+
+
+@generic
+def entry_within(x, i, chosen):
+    """The i-th entry of a sparse row x, or of a dense one that of the i-th chosen feature."""
+    if is_sparse(x):
+        return lambda x, i, chosen: (x.indices[i], np.float64(x.values[i]))
+    return lambda x, i, chosen: (chosen[i], np.float64(x[chosen[i]]))
+
+
 @generic(**REORDERED_SUMS)
 def dot(x, w, active):
     """x . w, where w is zero outside the active features; not finite if a value of x is not."""
