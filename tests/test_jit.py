@@ -506,6 +506,31 @@ def test_a_first_fit_compiles_nothing_twice_and_what_it_needs_only(tmp_path):
     assert whole.split() == ["fold", "total"]
 
 
+WITHOUT_ROWS = """
+    import numpy as np
+    from numba.core import event
+    from ofslib import OnlineLassoRegressor, OnlineSubstitution
+
+    X = np.random.default_rng(0).standard_normal((40, 8))
+    with event.install_recorder("numba:compile") as recorder:
+        OnlineSubstitution(k=2).fit(X, X[:, 0]).coef_
+        OnlineLassoRegressor(k=2, solver="coordinate").fit(X, X[:, 0]).coef_
+    functions = [each.data["dispatcher"].py_func for _, each in recorder.buffer]
+    print(len(functions))
+    print(*{f.__name__ for f in functions if f.__module__ == "numba.cpython.unicode"})
+"""
+
+
+def test_no_kernel_compiles_text(tmp_path):
+    """It takes 1 to 2 s: what numba says of an array that does not fit into a part of another.
+
+    For the methods on rows `test_compiling_everything_takes_no_more_than_it_did` looks for it.
+    """
+    out = python(WITHOUT_ROWS, tmp_path, NUMBA_CACHE_DIR=tmp_path / "cache")
+    functions, _, text = out.partition("\n")
+    assert int(functions) > 50 and not text.strip(), text
+
+
 def thresholds_seen():
     """Those of the search for garbage while a kernel is compiled."""
     seen = []
@@ -572,7 +597,6 @@ def test_compiling_everything_takes_no_more_than_it_did(tmp_path):
     _, loaded, compiled, text = json.loads(first)
     for name in kernel_names():
         assert compiled[name] == 2 and loaded[name] == 0
-    # What numba says of an array that does not fit into a part of another: 1 to 2 s each time.
     assert not text
     # 23 to 24 on an AMD EPYC, fast and slow; half as much again and more is a loss.
     assert float(last) <= 1.7 * 24

@@ -144,6 +144,21 @@ def test_curves_draw_means_and_errors():
     plt.close(fig)
 
 
+def test_of_many_points_each_method_has_its_marks_elsewhere():
+    rows = [(m, t, 1.0, 0.1) for m in ("SFSA", "OFSA", "mine") for t in range(60)]
+    summary = pd.DataFrame([*rows, ("short", 0, 1.0, 0.1)], columns=["method", "t", "ours", "se"])
+    fig, ax = plt.subplots()
+    plots.curves(ax, summary, "t", many=True)
+    places = {}
+    for line in ax.lines:
+        first, every = line.get_markevery()
+        places[line.get_label()] = set(range(first, len(line.get_xdata()), every))
+        assert line.get_marker() == looks.look(line.get_label())["marker"]
+    assert [len(places[name]) for name in ("SFSA", "OFSA", "mine")] == [5, 5, 5]
+    assert not places["SFSA"] & places["OFSA"] | places["OFSA"] & places["mine"]
+    plt.close(fig)
+
+
 # -------------------------------------------------- what is hard to read
 
 

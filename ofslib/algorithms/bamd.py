@@ -11,7 +11,7 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels.hard_threshold import TOGETHER, coming, keep_largest, least_value
 from ofslib.kernels.losses import Loss, slope
-from ofslib.kernels.rows import entry, entry_within, length, reach, row
+from ofslib.kernels.rows import entry, entry_within, length, length_within, row
 from ofslib.streams.automatic import AutomaticAdaptive
 from ofslib.streams.parameters import NOT_NEGATIVE, estimator, param
 from ofslib.streams.row_stream import RowClassifier, RowStream
@@ -68,7 +68,7 @@ def fold(state, block, hp):
             j, v = entry(x, i)
             g = s * v + hp.alpha * w[j]
             squares[j] += g * g
-        for i in range(reach(x, size[0])):
+        for i in range(length_within(x, size[0])):
             j, v = entry_within(x, i, support)
             if inside[j]:
                 last[j] = rows[0]
@@ -80,10 +80,9 @@ def fold(state, block, hp):
                 move(w, squares, value, j, g, hp)
         least, m = least_value(value, support, size[0], hp.k) * (1.0 - 1e-12), size[0]
         # The value of a new coefficient is eta |g|, but for rounding.
-        rate = -hp.learning_rate * s
         for start in range(0, length(x), TOGETHER):
             stop = min(start + TOGETHER, length(x))
-            if coming(x, start, stop, rate, 1.0, least) == 0:
+            if coming(x, start, stop, s, hp.learning_rate, least) == 0:
                 continue
             for i in range(start, stop):
                 j, v = entry(x, i)

@@ -210,7 +210,9 @@ def grown(K, m):
     if m <= len(K):
         return K
     larger = np.empty((2 * m, 2 * m), K.dtype)
-    larger[: len(K), : len(K)] = K
+    for r in range(len(K)):
+        for c in range(len(K)):
+            larger[r, c] = K[r, c]
     return larger
 
 
@@ -295,7 +297,8 @@ def coordinate_path(S, b, levels, penalty, shape, most, tol, n_iter):
                 w[active[a]] = part[a]
             used = gradient(S, b, w, g)
         converged = converged and solved
-        W[q] = w
+        for j in range(len(w)):
+            W[q, j] = w[j]
         if used > most:
             return W[: q + 1], converged
     return W, converged

@@ -186,14 +186,17 @@ def entry(x, i):
 
 
 @generic
-def reach(x, size):
+def length_within(x, size):
     """How many entries `entry_within` gives of the row x, if so many features are chosen."""
     return (lambda x, size: len(x.values)) if is_sparse(x) else (lambda x, size: size)
 
 
 @generic
 def entry_within(x, i, chosen):
-    """The i-th entry of a sparse row x, or of a dense one that of the i-th chosen feature."""
+    """Of a dense row x the entry of the i-th chosen feature; of a sparse one its i-th entry.
+
+    So all entries of chosen features are met, and of sparse rows others too.
+    """
     if is_sparse(x):
         return lambda x, i, chosen: (x.indices[i], np.float64(x.values[i]))
     return lambda x, i, chosen: (chosen[i], np.float64(x[chosen[i]]))
@@ -372,7 +375,7 @@ def row_sizes(X, rows, squared):
 
 @kernel(allocates=False)
 def overwrite(target, values):
-    """Write the values over those of the target."""
+    """Write the values over those of the target, which are as many."""
     # For target[:] = values numba compiles a message with both sizes in it, which takes longer
     # than most kernels.
     for i in range(len(target)):

@@ -140,10 +140,11 @@ def curves(ax, summary: pd.DataFrame, x: str, many: bool = False) -> None:
     """
     methods = in_order(summary["method"])
     for place, method in enumerate(methods):
-        style = look(method)
-        if many:  # parts of the diagonal of the axes
-            style |= {"markevery": (0.2 * (place + 0.5) / len(methods), 0.2)}
-        mean_curve(ax, summary[summary["method"] == method], x, label=plain(method), **style)
+        own, style = summary[summary["method"] == method], look(method)
+        if many:
+            every = max(len(own) // 5, 1)
+            style |= {"markevery": (place * every // len(methods), every)}
+        mean_curve(ax, own, x, label=plain(method), **style)
 
 
 def numbered_curves(ax, summary: pd.DataFrame, x: str) -> None:
