@@ -142,7 +142,7 @@ def curves(ax, summary: pd.DataFrame, x: str, many: bool = False) -> None:
     for place, method in enumerate(methods):
         own, style = summary[summary["method"] == method], look(method)
         if many:
-            every = max(len(own) // 5, 1)
+            every = max(len(own) // 3, 1)
             style |= {"markevery": (place * every // len(methods), every)}
         mean_curve(ax, own, x, label=plain(method), **style)
 
