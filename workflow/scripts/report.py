@@ -156,12 +156,15 @@ def said_of_figures(rows: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
 def picture(svg: str) -> dict[str, Any]:
     """A figure as an address that holds all of it, and its size in points.
 
-    A picture of its own: names within one figure are not mistaken for those of another.
+    A picture of its own: names within one figure are not mistaken for those of another. Each is
+    short, as letters are called by name wherever they stand.
     """
     svg = svg[svg.index("<svg") :].replace('"', "'")
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.S)
-    named = set(re.findall(r"#([\w.-]+)", svg))
-    svg = re.sub(r" id='([\w.-]+)'", lambda m: m[0] if m[1] in named else "", svg)
+    named = set(re.findall(r" id='([\w.-]+)'", svg)).intersection(re.findall(r"#([\w.-]+)", svg))
+    short = {name: f"n{i}" for i, name in enumerate(sorted(named))}
+    svg = re.sub(r" id='([\w.-]+)'", lambda m: f" id='{short[m[1]]}'" if m[1] in short else "", svg)
+    svg = re.sub(r"#([\w.-]+)", lambda m: f"#{short.get(m[1], m[1])}", svg)
     svg = re.sub(r" [dxy]='[^']*'|translate\([^)]*\)", lambda m: _short(m[0]), svg)
     svg = re.sub(r"([>;:])\s+", r"\1", re.sub(r"\s+", " ", svg))
     width, height = (round(float(re.search(rf" {s}='([\d.]+)pt'", svg)[1])) for s in SIDES)
