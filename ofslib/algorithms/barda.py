@@ -33,7 +33,7 @@ class Hyper(NamedTuple):
 
 
 # A value that rises gets a bound above it, so that as it goes on to rise the heap stays as it is:
-# where many rise a little with each row, that saves two fifths of the time.
+# where many rise a little with each row, that saves a quarter to two fifths of the time.
 _SLACK = 1.25
 # How many times the mean of |x|_1 a row may be, where the step is automatic.
 _HEAVY = 2.0
