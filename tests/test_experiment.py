@@ -93,6 +93,16 @@ class Screen(BaseEstimator):
         return np.zeros(len(X))
 
 
+class Keeps(Screen):
+    """Keeps as many features as it likes, whatever `k` says."""
+
+    def __init__(self, k=1, keep=4):
+        self.k, self.keep = k, keep
+
+    def predict(self, X):
+        return np.ones(len(X))
+
+
 def busy(seconds):
     """Take that much time of the processor."""
     start = time.process_time()
@@ -522,6 +532,17 @@ def test_real_rows():
     assert_frame_equal(
         table, real(dataset(), sweep={"k": [1, 3]}, metrics=["accuracy", "AUC", "selected"])
     )
+
+
+@pytest.mark.parametrize(("keep", "marks"), [(0, {"empty"}), (2, set()), (3, {"beyond"})])
+def test_on_real_rows_nothing_selected_or_too_much_is_marked_too(keep, marks):
+    """A curve against the number of features shows a score of that many, or says that it is not."""
+    table = real(dataset(), methods={"it": mine("Keeps", keep=keep), "OFS": OFS}, sweep={"k": [2]})
+    assert marks == {"empty", "beyond"} & set(table)
+    for mark in marks:
+        assert (of(table, "it")[mark] == 1).all() and of(table, "OFS")[mark].isna().all()
+    wide = real(dataset(), methods={"it": mine("Keeps", keep=3)}, sweep={"k": [2, 3]})
+    assert wide.groupby("k")["beyond"].sum().to_dict() == {2: 3, 3: 0}
 
 
 def test_real_company_and_replicates():

@@ -234,6 +234,26 @@ def test_a_law_and_what_was_seen_share_a_colour():
     plt.close(figure)
 
 
+def test_points_of_runs_that_keep_nothing_or_too_much_are_open():
+    rows = [
+        ("a", 10, 50.0, 2, 0),
+        ("a", 20, 60.0, 0, 0),
+        ("b", 10, 70.0, 0, 1),
+        ("b", 20, 80.0, 0, 0),
+    ]
+    summary = pd.DataFrame(rows, columns=["method", "k", "ours", "empty", "beyond"]).assign(se=1.0)
+    figure, ax = plt.subplots()
+    plots.curves(ax, summary, "k")
+    plots.shared_legend(figure, ax)
+    open_ones = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
+    shown = {(one.get_color(), *map(tuple, one.get_xydata().tolist())) for one in open_ones}
+    colours = [looks.look(method)["color"] for method in "ab"]
+    assert shown == {(colours[0], (10, 50)), (colours[1], (10, 70)), ("0.4",)}
+    said = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert said == ["a", "b", "some run selects nothing", "some run selects too many"]
+    plt.close(figure)
+
+
 # -------------------------------------------------- bounds and missing parts
 
 
@@ -249,6 +269,22 @@ def test_what_is_not_above_0_is_marked_on_the_edge_of_a_logarithmic_panel():
     assert edge.get_xydata().tolist() == [[10, 0], [100, 0]] and edge.get_marker() == "v"
     plots.bound_curves(ax, results)
     assert ax.lines[-1].get_xydata()[:, 1].tolist() == list(heights.values())
+    plt.close(fig)
+
+
+def test_what_is_above_a_panel_is_marked_on_its_upper_edge():
+    rows = [(method, x, x) for method in "ab" for x in (1.0, 2.0, 4.0, 5.0)]
+    results = pd.DataFrame(rows, columns=["method", "x", "value"]).assign(note=None)
+    fig, ax = plt.subplots()
+    plots.bound_curves(ax, results, {"highest": 3})
+    marks = [line for line in ax.lines if line.get_marker() == "^" and len(line.get_xydata())]
+    assert [mark.get_markerfacecolor() for mark in marks] == ["white", "white"]
+    assert marks[0].get_xydata().tolist() == [[4, 1], [5, 1]]
+    assert marks[1].get_xydata().tolist() == [[4, pytest.approx(0.93)], [5, pytest.approx(0.93)]]
+    plt.close(fig)
+    fig, ax = plt.subplots()
+    plots.bound_curves(ax, results, {"highest": 5})
+    assert not [line for line in ax.lines if line.get_marker() == "^"]
     plt.close(fig)
 
 

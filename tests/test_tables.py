@@ -262,6 +262,13 @@ def test_models_that_select_nothing_are_counted_and_shown():
     assert tables.tally(table, ["metric"])["select nothing"].tolist() == [1, 1]
 
 
+def test_a_summary_counts_them_where_there_are_any():
+    results = results_of({("plain", 100, "SGDT", c): [0, 0, 80] for c in ("DR", "RMSE")})
+    assert not set(tables.MARKS) & set(tables.summarise(results))
+    results["beyond"] = np.where(results["value"] == 0, 1, np.nan)
+    assert tables.summarise(results)["beyond"].tolist() == [2, 2]
+
+
 def test_models_of_more_than_k_features_are_counted_and_shown():
     results = results_of({("plain", 100, "SGDT", "DR"): [100.0, 100.0, 100.0, 99.0]})
     results["beyond"] = np.where(results["value"] == 100, 1, np.nan)

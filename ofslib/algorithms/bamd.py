@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.hard_threshold import TOGETHER, coming, keep_largest, least_value
+from ofslib.kernels.hard_threshold import TOGETHER, coming, keep_largest, least_value, raised
 from ofslib.kernels.losses import Loss, slope
 from ofslib.kernels.rows import entry, entry_within, length, length_within, row
 from ofslib.streams.automatic import AutomaticAdaptive
@@ -78,11 +78,15 @@ def fold(state, block, hp):
                 g = hp.alpha * w[j]
                 squares[j] += g * g
                 move(w, squares, value, j, g, hp)
-        least, m = least_value(value, support, size[0], hp.k) * (1.0 - 1e-12), size[0]
         # The value of a new coefficient is eta |g|, but for rounding.
-        for start in range(0, length(x), TOGETHER):
-            stop = min(start + TOGETHER, length(x))
-            if coming(x, start, stop, s, hp.learning_rate, least) == 0:
+        spare, m, n = 1.0 - 1e-12, size[0], length(x)
+        least = spare * least_value(value, support, m, hp.k)
+        if n > m + 2 * hp.k:
+            least = spare * raised(least, x, s, n, hp.learning_rate, 1.0, inside, m, hp.k)
+            n = n if least < np.inf else 0
+        for start in range(0, n, TOGETHER):
+            stop = min(start + TOGETHER, n)
+            if coming(x, s, start, stop, hp.learning_rate, 1.0, least) == 0:
                 continue
             for i in range(start, stop):
                 j, v = entry(x, i)

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ofslib._jit import kernel
+from ofslib._jit import generic, kernel
 from ofslib.kernels.losses import Loss
-from ofslib.kernels.minibatch import gather, pace
+from ofslib.kernels.minibatch import gather, pace, predict
 from ofslib.kernels.rows import (
     ROWS,
     Active,
@@ -18,6 +18,7 @@ from ofslib.kernels.rows import (
     dot,
     entry,
     in_batch,
+    is_sparse,
     new_active,
     new_batch,
     swept,
@@ -26,6 +27,7 @@ from ofslib.kernels.selection import keep_top
 
 SUMS_DIFFER = 1e-6  # at most so much, relatively, by the order that they are added in
 TOGETHER = 64  # so many features are looked at together, as vectors
+TRIES, CLOSER = 20, 0.8  # bounds that are tried, each so many times the one before
 
 
 class Hyper(NamedTuple):
@@ -59,55 +61,99 @@ def new_state(p: int) -> State:
 
 @kernel
 def step(state, hp):
-    """w <- the k largest of the projection to the ball of (1 - eta alpha) w - eta gradient."""
-    w, value, batch, g = state.w, state.value, state.batch, state.batch.gradient
+    """The step of the open mini-batch."""
+    batch, own = state.batch, state.batch.gradient[-1]
+    touched, rows = in_batch(batch, state.all_features), batch.count[ROWS]
+    descend_to_top(state, batch.gradient, 1.0, touched, swept(batch), rows, own, hp)
+    clear(batch, state.all_features)
+
+
+@kernel
+def descend_to_top(state, g, s, touched, every, rows, own, hp):
+    """w <- the k largest of the projection to the ball of (1 - eta alpha) w - eta gradient.
+
+    The gradient is s times that in g, which is not 0 at the `touched` features, `every` one or
+    some, and `own` for the intercept.
+    """
+    w, value, rate = state.w, state.value, hp.learning_rate / rows
     support, inside, size = state.support.index, state.support.fresh, state.support.size
-    touched, rate = in_batch(batch, state.all_features), hp.learning_rate / batch.count[ROWS]
-    norm, radius = 0.0, hp.radius
+    norm, radius, least = 0.0, hp.radius, np.inf
     for j in support[: size[0]]:
-        w[j] = (1.0 - hp.learning_rate * hp.alpha) * w[j] - rate * g[j]
+        w[j] = (1.0 - hp.learning_rate * hp.alpha) * w[j] - rate * (s * g[j])
         norm += w[j] * w[j]
-    every = swept(batch)
+        least = min(least, abs(w[j]))
     # A sum that is quick, of more features and in another order, tells whether the ball is far.
     far = radius == np.inf
     if every and not far:
-        squares = dot(g[:-1], g[:-1], state.all_features)
+        only = g[: len(value)]
+        squares = s * s * dot(only, only, state.all_features)
         far = norm + rate * rate * squares < (1.0 - SUMS_DIFFER) * radius * radius
     if not far:
         for j in touched:
             if not inside[j]:
-                norm += (rate * g[j]) ** 2
+                norm += (rate * (s * g[j])) ** 2
     state.steps[0] += 1
-    w[-1] -= rate * pace(hp, state.steps[0], batch.curvature, hp.least) * g[-1]
+    w[-1] -= rate * pace(hp, state.steps[0], state.batch.curvature, hp.least) * own
     shrink = 1.0 if far or norm <= radius * radius else radius / np.sqrt(norm)
-    for j in support[: size[0]]:
-        w[j] *= shrink
-        value[j] = abs(w[j])
-    least = least_value(value, support, size[0], hp.k)
-    m = size[0]
-    for start in range(0, len(touched), TOGETHER):
-        stop = min(start + TOGETHER, len(touched))
-        if every and coming(g, start, stop, -rate, shrink, least) == 0:
+    m, n, least = size[0], len(touched), 0.0 if size[0] < hp.k else least * shrink
+    if shrink != 1.0:
+        for j in support[:m]:
+            w[j] *= shrink
+    if every:
+        least = raised(least, g, s, n, -rate, shrink, inside, m, hp.k) if s != 0.0 else np.inf
+        n = n if least < np.inf else 0
+    if n > 0 or m > hp.k:
+        for j in support[:m]:
+            value[j] = abs(w[j])
+    for start in range(0, n, TOGETHER):
+        stop = min(start + TOGETHER, n)
+        if every and coming(g, s, start, stop, -rate, shrink, least) == 0:
             continue
         for j in touched[start:stop]:
             if not inside[j]:
-                new = -rate * g[j] * shrink
+                new = -rate * (s * g[j]) * shrink
                 # What is not a number stays, so that it is seen.
                 if not abs(new) < least and new != 0.0:
                     support[m], value[j], w[j] = j, abs(new), new
                     m += 1
     keep_largest(w, value, support, inside, size, m, hp.k, state.scratch)
-    clear(batch, state.all_features)
 
 
 @kernel(allocates=False)
-def coming(g, start, stop, factor, shrink, least):
+def coming(g, s, start, stop, factor, shrink, least):
     """How many of these entries of a row or gradient can come to the k, without a look at each."""
     count = 0
     for i in range(start, stop):
         _, v = entry(g, i)
-        count += not abs(factor * v * shrink) < least
+        count += not abs(factor * (s * v) * shrink) < least
     return count
+
+
+@kernel(allocates=False)
+def raised(least, g, s, n, factor, shrink, inside, size, k):
+    """A larger bound than `least` that leaves the k the same, where one is found soon.
+
+    `size` features are inside already. Infinite if none of the n entries comes to `least`.
+    """
+    count = coming(g, s, 0, n, factor, shrink, least)
+    if count <= size + 2 * k:
+        return least if count > 0 else np.inf
+    bound = 0.0
+    for i in range(n):
+        _, v = entry(g, i)
+        bound = max(bound, abs(factor * (s * v) * shrink))
+    for _ in range(TRIES):
+        bound *= CLOSER
+        if not least < bound < np.inf:
+            break
+        # Those inside have other values.
+        count = 0
+        for i in range(n):
+            j, v = entry(g, i)
+            count += (not inside[j]) & (not abs(factor * (s * v) * shrink) < bound)
+        if count >= k:
+            return bound
+    return least
 
 
 @kernel
@@ -123,7 +169,10 @@ def least_value(value, support, m, k):
 
 @kernel
 def keep_largest(w, value, support, inside, size, m, k, scratch):
-    """Keep the k most valued features of support[:m]; of equals the lower index."""
+    """Keep the k most valued features of support[:m]; of equals the lower index.
+
+    Those of support[:size[0]] are marked already.
+    """
     if m > k:
         values, work = scratch[0], scratch[1]
         for i in range(m):
@@ -132,8 +181,9 @@ def keep_largest(w, value, support, inside, size, m, k, scratch):
         for j in support[k:m]:
             w[j] = 0.0
             inside[j] = False
-    for j in support[: min(m, k)]:
-        inside[j] = True
+    if m != size[0]:
+        for j in support[: min(m, k)]:
+            inside[j] = True
     size[0] = min(m, k)
 
 
@@ -141,9 +191,30 @@ def keep_largest(w, value, support, inside, size, m, k, scratch):
 def fold(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
     i = 0
+    if hp.batch_size == 1 and state.batch.count[ROWS] == 0:
+        i = learn_alone(state, block.X, block, hp)
     while i < len(block.order):
         i = gather(state.batch, block, i, hp, state.w, state.support, state.all_features)
         if state.batch.count[ROWS] < hp.batch_size:
             break
         step(state, hp)
     return i
+
+
+@generic
+def learn_alone(state, X, block, hp):
+    """Learn dense rows one by one: a row is its gradient, up to a factor. Of sparse ones none.
+
+    Returns the number of rows that were learned.
+    """
+    return (lambda state, X, block, hp: 0) if is_sparse(X) else _learn_alone
+
+
+def _learn_alone(state, X, block, hp):
+    order, slopes, n = block.order, state.scratch[0], len(state.value)
+    for i in range(len(order)):
+        if predict(state.batch, block, i, i + 1, hp, state.w, state.support, slopes) == i:
+            return i
+        s, every = slopes[0], state.all_features.index[:n]
+        descend_to_top(state, X[order[i]], s, every, True, 1, s * hp.intercept, hp)
+    return len(order)

@@ -37,28 +37,41 @@ def gather(batch, block, start, hp, point, support, active):
 @kernel(allocates=False)
 def gather_with(batch, block, start, hp, point, support, active, slopes):
     """The same for who has memory for four slopes."""
-    (X, y, order, margins), size = block, hp.batch_size
+    X, order, size = block.X, block.order, hp.batch_size
     gradient, count, i, finite = batch.gradient, batch.count, start, True
     while finite and i < len(order) and count[ROWS] < size:
-        stop, n = min(i + 4, i + size - count[ROWS], len(order)), i
+        stop = min(i + 4, i + size - count[ROWS], len(order))
         for following in range(stop, min(stop + 4, len(order))):
             # Rows that lie one after the other a processor foresees.
             if order[following] != order[following - 1] + 1:
                 expect(X, order[following])
-        dots(X, order[i:stop], point, support, margins[i:stop])
-        while n < stop and finite:
-            margins[n] += hp.intercept * point[-1]
-            slopes[n - i] = slope(hp.loss, margins[n], y[order[n]])
-            finite = np.isfinite(margins[n])
-            n += finite
+        n = predict(batch, block, i, stop, hp, point, support, slopes)
+        finite = n == stop
         add(batch, X, order[i:n], slopes, active)
         for r in range(n - i):
-            s, w = slopes[r], weight(y[order[i + r]])
-            gradient[-1] += s * hp.intercept
-            batch.curvature[0] += w * curvature_at(hp.loss, s / w)
-        batch.curvature[1] += n - i
+            gradient[-1] += slopes[r] * hp.intercept
         i = n
     return i
+
+
+@kernel(allocates=False)
+def predict(batch, block, start, stop, hp, point, support, slopes):
+    """Write the predictions of the block's rows from `start` to `stop`, and the losses' slopes.
+
+    Returns `stop`, or the place of a row which has no finite prediction.
+    """
+    (X, y, order, margins), n, finite = block, start, True
+    dots(X, order[start:stop], point, support, margins[start:stop])
+    while n < stop and finite:
+        margins[n] += hp.intercept * point[-1]
+        slopes[n - start] = slope(hp.loss, margins[n], y[order[n]])
+        finite = np.isfinite(margins[n])
+        n += finite
+    for i in range(start, n):
+        s, w = slopes[i - start], weight(y[order[i]])
+        batch.curvature[0] += w * curvature_at(hp.loss, s / w)
+    batch.curvature[1] += n - start
+    return n
 
 
 @kernel(allocates=False)

@@ -90,10 +90,10 @@ def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.
     -------
     DataFrame
         Columns: experiment, the setting's axes, method, the swept parameters, replicate, metric,
-        value; note, why a value is missing; of models that were shown blocks also empty, 1 where
-        one selects nothing, and beyond, 1 where one keeps more features than the k of the data,
-        each only if there is such a model. Metric time_s is the processor time that learning took,
-        without generating or reading data.
+        value; note, why a value is missing; empty, 1 where a model selects nothing, and beyond, 1
+        where one keeps more features than the k of the data, or than its own on a data set in
+        memory, each only if there is such a model. Metric time_s is the processor time that
+        learning took, without generating or reading data.
     """
     parts = setting.get("parts", [setting])
     here, lacking = zip(*map(installed, parts), strict=True)
@@ -305,11 +305,7 @@ def _scored(setting, models, source, seeds, seconds) -> Iterator[tuple[tuple, di
         for (key, metric), parts in heard.items():
             parts.append(_tried(metric, said, models[key], SAID[metric], X))
     for key, model in models.items():
-        # A score of a model without features tells of the data, not of the method.
-        # Nor is one of more than k features to be compared: among all features all are found.
-        kept = _measured("selected", EXPECTED["selected"], model, design)["value"]
-        marks = {"empty": kept == 0, "beyond": bool(k and kept and kept > k)}
-        marks = {mark: 1 for mark, given in marks.items() if given}
+        marks = _marks(model, k)
         for metric in metrics:
             if metric == "time_s":
                 row = _measured(metric, lambda _, key=key: seconds[key], model)
@@ -324,6 +320,16 @@ def _scored(setting, models, source, seeds, seconds) -> Iterator[tuple[tuple, di
                 known = SCORES[metric], np.concatenate(targets), found
                 row = _measured(metric, lambda _, score, *parts: score(*parts), model, *known)
             yield key, marks | row
+
+
+def _marks(model, k: int | None) -> dict[str, int]:
+    """What makes scores of a model no scores of a method that keeps k features.
+
+    Those without features tell of the data; of more than k features a method finds more easily.
+    """
+    kept = _measured("selected", EXPECTED["selected"], model, None)["value"]
+    marks = {"empty": kept == 0, "beyond": bool(k and kept and kept > k)}
+    return {mark: 1 for mark, given in marks.items() if given}
 
 
 def _measured(metric: str, measure, model, *known) -> dict[str, Any]:
@@ -428,9 +434,11 @@ def _real(setting: dict[str, Any], data):
             if replicate == 0:
                 yield from _tuning_told(setting, 0, {label: (spec, chosen)})
             for point in points(spec.get("sweep", setting["sweep"])):
-                models = {None: build({**spec, **point}, n_passes=passes, random_state=seed)}
+                own = {**spec, **point}
+                models = {None: build(own, n_passes=passes, random_state=seed)}
                 guarded(models, None, fit, data.X_train, data.y_train)
                 row = {"method": label, **point, "replicate": replicate}
+                row |= _marks(models[None], own.get("k"))
                 for metric in setting["metrics"]:
                     test = data.X_test, data.y_test, None
                     yield row | _measured(metric, METRICS[metric], models[None], *test)

@@ -25,6 +25,15 @@ from ofslib.reproduction.looks import COLOURS, COLUMN, PAGE, TITLES, in_order, l
 # -------------------------------------------------- figures and panels
 
 LETTERS = 110  # of a legend as wide as a page, six for each sign
+# What marks mean: on curves of methods two, on those of bounds four.
+MARKS = EMPTY, BEYOND, RARE, NEVER, ABOVE, BELOW = (
+    "some run selects nothing",
+    "some run selects too many",
+    "a tenth or more find nothing",
+    "half or more find nothing",
+    "median above the panel",
+    "median below the panel",
+)
 
 
 def panels(n: int) -> tuple:
@@ -96,6 +105,8 @@ def shared_legend(figure, axes, columns: int | None = None) -> None:
     handles = {}
     for ax in np.ravel(axes):
         handles |= dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+    # What marks mean follows what curves are.
+    handles = dict(sorted(handles.items(), key=lambda pair: pair[0] in MARKS))
     if handles:
         letters = sum(len(handle) + 6 for handle in handles)
         columns = columns or math.ceil(len(handles) / math.ceil(letters / LETTERS))
@@ -127,10 +138,18 @@ def save_figure(figure, stem: str) -> None:
 
 
 def mean_curve(ax, summary: pd.DataFrame, x: str, **style: Any) -> None:
-    """Mean over the replicates of one method against x, one standard error shaded."""
+    """Mean over the replicates of one method against x, one standard error shaded.
+
+    Open where a replicate selects nothing, or more than it may: no score of so many features.
+    """
     line = summary.sort_values(x)
     ax.plot(line[x], line["ours"], **style)
     _shade(ax, line[x], line["ours"] - line["se"], line["ours"] + line["se"], style["color"])
+    for mark, said in {"empty": EMPTY, "beyond": BEYOND}.items():
+        if mark in line and (own := line[line[mark] > 0]).size:
+            shape = {"marker": "o" if mark == "empty" else "^", "mfc": "white", "ls": ""}
+            ax.plot(own[x], own["ours"], color=style["color"], zorder=2.6, **shape)
+            ax.plot([], [], color="0.4", label=said, **shape)
 
 
 def curves(ax, summary: pd.DataFrame, x: str, many: bool = False) -> None:
@@ -304,9 +323,11 @@ def bound_curves(ax, results: pd.DataFrame, logarithmic: Mapping | None = None) 
     What a run did not find is larger than all that was found: there is no median where half of the
     runs did not, and no upper end of the band where a tenth did not: points are open there, and a
     mark on the upper edge stands for a median.
-    `logarithmic`: what is 0 or less, or less than its `lowest`, stands as a mark on the lower edge.
+    `logarithmic`: what is 0 or less, or less than its `lowest`, stands as a mark on the lower edge,
+    what is more than its `highest` as an open one on the upper edge.
     """
     lowest = -np.inf if logarithmic is None else logarithmic.get("lowest", 0.0)
+    highest = (logarithmic or {}).get("highest", np.inf)
     on_edge = Counter()  # marks below each other, so that none hides another
     for curve, own in tables.never_found(results).groupby("method"):
         # Between a number and infinity there is none.
@@ -322,26 +343,35 @@ def bound_curves(ax, results: pd.DataFrame, logarithmic: Mapping | None = None) 
             ax.errorbar(middle.index, seen, error, label=plain(curve), lw=0.8, ls="", **style)
             if (lost := seen[high.isna()]).notna().any():
                 ax.plot(lost, ls="", mfc="white", **{"zorder": 2.1, **style})
-                ax.plot([], [], "o", color="0.4", mfc="white", label="a tenth or more find nothing")
+                ax.plot([], [], "o", color="0.4", mfc="white", label=RARE)
         else:
             style = {"linestyle": "-", **style, "marker": "." if few else ""}
             ax.plot(middle.index, seen, label=plain(curve), **style)
             _shade(ax, middle.index, low, high, style["color"])
-        _mark_edges(ax, never, middle.index[seen.isna()], style["color"], on_edge)
+        out = {NEVER: never, ABOVE: seen.index[seen > highest], BELOW: seen.index[seen.isna()]}
+        _mark_edges(ax, out, style["color"], on_edge)
 
 
-def _mark_edges(ax, above, below, colour, taken: Counter) -> None:
+def _mark_edges(ax, out: Mapping[str, pd.Index], colour, taken: Counter) -> None:
     """Marks at what has no median at all, or none in the panel; `taken`: marks above so far."""
     edge = {"transform": ax.get_xaxis_transform(), "clip_on": False, "in_layout": False}
-    if len(above):
-        heights = [1.0 - 0.07 * taken[x] for x in above]
-        taken.update(above)
-        ax.plot(above, heights, "^", color=colour, **edge)
-        ax.plot([], [], "^", color="0.4", label="half or more find nothing")
-    below = below[:: math.ceil(len(below) / 10) or 1]
-    if len(below):
-        ax.plot(below, 0.0 * below, "v", color=colour, **edge)
-        ax.plot([], [], "v", color="0.4", label="median below the panel")
+    for label, at in out.items():
+        at = at[:: math.ceil(len(at) / 10) or 1]
+        if not len(at):
+            continue
+        heights = [0.0 if label == BELOW else 1.0 - 0.07 * taken[x] for x in at]
+        taken.update(() if label == BELOW else at)
+        shape = {"marker": "v" if label == BELOW else "^", "ls": ""}
+        shape |= {"mfc": "white"} if label == ABOVE else {}
+        ax.plot(at, heights, color=colour, **shape, **edge)
+        ax.plot([], [], color="0.4", label=label, **shape)
+
+
+# What is hatched is not hidden by the grey of another bound.
+_SHADED = {
+    NO_BOUND: {"facecolor": "0.9", "zorder": 0},
+    "is violated": {"facecolor": "none", "edgecolor": "0.75", "hatch": "///", "zorder": 0.1},
+}
 
 
 def shade_bounds(ax, verdicts: pd.DataFrame) -> None:
@@ -351,15 +381,12 @@ def shade_bounds(ax, verdicts: pd.DataFrame) -> None:
         own = own.sort_values("x")
         middle = np.sqrt(own["x"].to_numpy()[1:] * own["x"].to_numpy()[:-1])
         left, right = np.append(own["x"].iloc[0], middle), np.append(middle, own["x"].iloc[-1])
-        for verdict, style in (
-            (NO_BOUND, {"facecolor": "0.9"}),
-            ("is violated", {"facecolor": "none", "edgecolor": "0.75", "hatch": "///"}),
-        ):
+        for verdict, style in _SHADED.items():
             said = f"{curve}: {verdict}" + " in some run" * (verdict == "is violated")
             # A stretch of x is drawn as one.
             step = np.diff((own["verdict"] == verdict).to_numpy(int), prepend=0, append=0)
             for a, b in zip(left[step[:-1] > 0], right[step[1:] < 0], strict=True):
-                ax.axvspan(a, b, lw=0, zorder=0, label=plain(said), **style)
+                ax.axvspan(a, b, lw=0, label=plain(said), **style)
 
 
 _BOUNDS = {

@@ -112,7 +112,8 @@ def never_found(results: pd.DataFrame) -> pd.DataFrame:
 def summarise(results: pd.DataFrame) -> pd.DataFrame:
     """Mean, standard deviation, median, standard error and number over the replicates.
 
-    The standard error is that of the mean, for times that of the median.
+    The standard error is that of the mean, for times that of the median. Of `MARKS` the number of
+    replicates, where any has one.
     """
     results = results[results["value"].notna()]
     by = _what_is_repeated(results)
@@ -120,6 +121,7 @@ def summarise(results: pd.DataFrame) -> pd.DataFrame:
     results = results.assign(away=(results["value"] - median).abs())
     shown = {"ours": "mean", "sd": "std", "median": "median", "replicates": "count"}
     columns = {name: ("value", how) for name, how in shown.items()} | {"away": ("away", "median")}
+    columns |= {m: (m, "sum") for m in MARKS if m in results and results[m].any()}
     table = results.groupby(by, dropna=False, sort=False).agg(**columns).reset_index()
     of_median = median_error(table.pop("away"), table["replicates"])
     of_mean = table["sd"] / np.sqrt(table["replicates"])
@@ -153,7 +155,7 @@ def best_of_sweep(summary: pd.DataFrame, cell: Sequence[str]) -> pd.DataFrame:
 
     Of those whose runs have a value the most: a mean of the few that did not diverge says little.
     """
-    if set(summary) <= {*cell, *SUMMARY}:
+    if set(summary) <= {*cell, *SUMMARY, *MARKS}:
         return summary
     worse = summary["ours"].where(summary["metric"].isin(LOWER_IS_BETTER), -summary["ours"])
     ranked = summary.assign(worse=worse).sort_values(["no_value", "worse"], kind="stable")
@@ -263,7 +265,7 @@ def compare(
     missing = results[results["value"].isna()]
     results = results.assign(no_value=_without_value(results))
     best = best_of_sweep(summarise(results), [c for c in key if c in results])
-    best = best.merge(_marked(results), "left")  # at the point of a sweep that is shown
+    best = best.assign(**{mark: best.get(mark, 0) for mark in MARKS})
     for part, columns in ((best, [*SUMMARY, *MARKS]), (missing, ["note"])):
         # A reason may be given by several replicates; there is one cell.
         part = part.reindex(columns=[*key, *columns]).drop_duplicates(key)
@@ -271,13 +273,6 @@ def compare(
             part = part.astype(table.dtypes[key].to_dict())
         table = table.merge(part, "left", key)
     return beside_paper(table, published, key, weak, discussed)
-
-
-def _marked(results: pd.DataFrame) -> pd.DataFrame:
-    """How many runs have each mark, of those with a value, at each point of a sweep."""
-    known, by = results[results["value"].notna()], _what_is_repeated(results)
-    known = known.assign(**{mark: known[mark].eq(1) if mark in known else False for mark in MARKS})
-    return known.groupby(by, dropna=False, sort=False)[list(MARKS)].sum().reset_index()
 
 
 def beside_paper(
