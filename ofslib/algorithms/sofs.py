@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ofslib._jit import kernel
+from ofslib._jit import generic, kernel
+from ofslib.kernels.hard_threshold import TOGETHER
 from ofslib.kernels.heap import offer, sift, sink
 from ofslib.kernels.losses import target, weight
-from ofslib.kernels.rows import entry, length, row
+from ofslib.kernels.rows import entry, is_sparse, length, row
 from ofslib.streams.automatic import Automatic
 from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
 from ofslib.streams.row_stream import RowClassifier, RowStream, coef_and_intercept
@@ -35,6 +36,41 @@ class State(NamedTuple):
     place: np.ndarray  # (p,) int32: i + 1 at heap[i], 0 without a coefficient
     size: np.ndarray  # (1,) int64
     unit: np.ndarray  # (4,) what an automatic gamma is taken from
+
+
+@kernel(allocates=False)
+def learn(j, v, alpha, w, gamma, mu, squares, sigma):
+    """The step of one coefficient."""
+    mu[j] += alpha * sigma[j] * v
+    squares[j] += w * v * v
+    sigma[j] = gamma / (gamma + squares[j])
+
+
+@kernel(allocates=False)
+def learn_all(x, alpha, w, gamma, mu, squares, sigma):
+    """The steps of all entries of a row, as vectors."""
+    for i in range(length(x)):
+        j, v = entry(x, i)
+        learn(j, v, alpha, w, gamma, mu, squares, sigma)
+
+
+@generic
+def left_out(x, start, stop, mu, sigma, place, most):
+    """Whether these entries bring no feature among the kept ones; their coefficients are 0 then.
+
+    Of dense rows, as vectors; of sparse ones that is not known.
+    """
+    return (lambda x, start, stop, mu, sigma, place, most: False) if is_sparse(x) else _left_out
+
+
+def _left_out(x, start, stop, mu, sigma, place, most):
+    count = 0
+    for j in range(start, stop):
+        count += (place[j] == 0) & (x[j] != 0.0) & (not sigma[j] > most)
+    if count == 0:
+        for j in range(start, stop):
+            mu[j] = mu[j] if place[j] > 0 else 0.0
+    return count == 0
 
 
 @kernel
@@ -57,24 +93,31 @@ def fold(state, block, hp):
         alpha = (1.0 - sign * margin) / (spread + hp.gamma / w) * sign
         # All at once is as fast as the processor divides; where few of those kept change, it costs
         # less to move these.
-        many = length(x) >= m
-        for i in range(length(x)):
-            j, v = entry(x, i)
-            mu[j] += alpha * sigma[j] * v
-            squares[j] += w * v * v
-            sigma[j] = hp.gamma / (hp.gamma + squares[j])
-            if not many and place[j] > 0:
-                sift(heap, place, sigma, False, place[j] - 1, m)
-        for i in range(m // 2 - 1 if many else -1, -1, -1):
-            sink(heap, place, sigma, False, i, m)
-        for i in range(length(x)):
-            j, v = entry(x, i)
-            if place[j] == 0 and v != 0.0:
-                if m == len(heap) and sigma[j] > sigma[heap[0]]:
+        if length(x) >= m:
+            learn_all(x, alpha, w, hp.gamma, mu, squares, sigma)
+            for i in range(m // 2 - 1, -1, -1):
+                sink(heap, place, sigma, False, i, m)
+        else:
+            for i in range(length(x)):
+                j, v = entry(x, i)
+                learn(j, v, alpha, w, hp.gamma, mu, squares, sigma)
+                if place[j] > 0:
+                    sift(heap, place, sigma, False, place[j] - 1, m)
+        most = sigma[heap[0]] if m == len(heap) else np.inf
+        for start in range(0, length(x), TOGETHER):
+            stop = min(start + TOGETHER, length(x))
+            if left_out(x, start, stop, mu, sigma, place, most):
+                continue
+            for i in range(start, stop):
+                j, v = entry(x, i)
+                if place[j] > 0 or v == 0.0:
+                    continue
+                if sigma[j] > most:
                     mu[j] = 0.0
                     continue
                 out = offer(heap, place, sigma, j, m, len(heap))
                 m = min(m + 1, len(heap))
+                most = sigma[heap[0]] if m == len(heap) else np.inf
                 if out >= 0:
                     mu[out] = 0.0
         state.size[0] = m
