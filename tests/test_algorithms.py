@@ -134,6 +134,48 @@ def test_fofs_and_siht_on_wide_rows(k, alpha, batch_size):
         assert_agrees(model, naive.siht(X, y, **own, intercept=False), X, y)
 
 
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("k", [1, 7, 40])
+def test_wide_rows_of_which_each_brings_many(k, ties):
+    """Each row is larger than all before: most features come, and a few of them stay.
+
+    One of them is far larger. With ties all numbers are exact, and the lower index stays. The
+    second row takes the first one back, whose entries are then the largest and bring nothing; the
+    third has other features, for SOFS, which has no second row, seen as well as these.
+    """
+    rng = np.random.default_rng(k)
+    X = rng.standard_normal((24, 400))
+    X = (np.sign(X) if ties else X) * 2.0 ** np.arange(24)[:, None]
+    X[4::5, 300] *= 1024
+    X[[0, 2]] = 0.0
+    X[:2, 100 : 100 + k] = X[2, 20 : 20 + k] = 64.0
+    y = rng.choice([-1.0, 1.0], 24)
+    y[:3] = 1, -1, 1
+    own = {"k": k, "learning_rate": 0.125, "loss": "hinge"}
+    for batch_size in (1, 4):
+        batches = own | {"batch_size": batch_size}
+        model = SIHTClassifier(**batches, fit_intercept=False, shuffle=False)
+        assert_agrees(model, naive.siht(X, y, **batches, intercept=False), X, y)
+        for alpha in (0.0, 2.0**-30):
+            model = FOFSClassifier(**batches, alpha=alpha, fit_intercept=False, shuffle=False)
+            assert_agrees(model, naive.fofs(X, y, **batches, alpha=alpha, intercept=False), X, y)
+    if not ties:
+        own |= {"alpha": 0.01, "delta": 0.01}
+        model = BAMDClassifier(**own, fit_intercept=False, shuffle=False)
+        assert_agrees(model, naive.bamd(X, y, **own, intercept=False), X, y)
+    own, X, y = {"k": k, "gamma": 2.0**20}, np.delete(X, 1, axis=0), np.delete(y, 1)
+    model = SOFSClassifier(**own, fit_intercept=False, shuffle=False)
+    assert_agrees(model, naive.sofs(X, y, **own, intercept=False), X, y)
+
+
+def test_a_tiny_row_of_single_numbers_stays_in_the_ball():
+    """The squares of its values are nothing in float32."""
+    X = (1e-24 * np.random.default_rng(0).standard_normal((1, 50))).astype(np.float32)
+    own = {"k": 5, "alpha": 1.0, "learning_rate": 0.9e24, "fit_intercept": False}
+    model = FOFSClassifier(**own).partial_fit(X, [1], classes=[-1, 1])
+    assert 0 < np.linalg.norm(model.coef_) <= 1
+
+
 @pytest.mark.parametrize("kind", ["dense", "sparse", "counts"])
 @pytest.mark.parametrize("alpha", [0.0, 1e-3, 0.3])
 @pytest.mark.parametrize("k", [1, 6, 100])

@@ -543,6 +543,8 @@ def test_on_real_rows_nothing_selected_or_too_much_is_marked_too(keep, marks):
         assert (of(table, "it")[mark] == 1).all() and of(table, "OFS")[mark].isna().all()
     wide = real(dataset(), methods={"it": mine("Keeps", keep=3)}, sweep={"k": [2, 3]})
     assert wide.groupby("k")["beyond"].sum().to_dict() == {2: 3, 3: 0}
+    by_criterion = {"class": "OLSthRegressor", "k": "bic", "max_k": 5}
+    assert "beyond" not in real(dataset(), methods={"it": by_criterion}, metrics=["R2"])
 
 
 def test_real_company_and_replicates():

@@ -246,11 +246,13 @@ def test_points_of_runs_that_keep_nothing_or_too_much_are_open():
     plots.curves(ax, summary, "k")
     plots.shared_legend(figure, ax)
     open_ones = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
-    shown = {(one.get_color(), *map(tuple, one.get_xydata().tolist())) for one in open_ones}
-    colours = [looks.look(method)["color"] for method in "ab"]
-    assert shown == {(colours[0], (10, 50)), (colours[1], (10, 70)), ("0.4",)}
+    shown = [(one.get_color(), one.get_marker(), one.get_xydata().tolist()) for one in open_ones]
+    styles = [looks.look(method) for method in "ab"]
+    points = [[[10, 50]], [[10, 70]]]
+    for style, at in zip(styles, points, strict=True):
+        assert (style["color"], style["marker"], at) in shown
     said = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert said == ["a", "b", "some run selects nothing", "some run selects too many"]
+    assert said == ["a", "b", "some run selects nothing or too many"]
     plt.close(figure)
 
 
@@ -267,7 +269,7 @@ def test_what_is_not_above_0_is_marked_on_the_edge_of_a_logarithmic_panel():
     line, edge, _ = ax.lines
     assert line.get_xydata()[:, 1].tolist() == pytest.approx([0.5, NAN, NAN, 0.2], nan_ok=True)
     assert edge.get_xydata().tolist() == [[10, 0], [100, 0]] and edge.get_marker() == "v"
-    plots.bound_curves(ax, results)
+    plots.bound_curves(ax, results, {"height": "linear"})
     assert ax.lines[-1].get_xydata()[:, 1].tolist() == list(heights.values())
     plt.close(fig)
 
@@ -305,6 +307,18 @@ def test_what_half_of_the_runs_do_not_find_has_no_median():
     plt.close(fig)
 
 
+def test_each_point_that_half_of_the_runs_do_not_find_has_a_mark():
+    """The curve does not show it."""
+    never = "does not apply: not found in half of the runs up to 4"
+    rows = [("a", x, NAN if x < 13 else 1.0, never) for x in range(1, 14)]
+    results = pd.DataFrame(rows, columns=["method", "x", "value", "note"])
+    fig, ax = plt.subplots()
+    plots.bound_curves(ax, results, {})
+    (marks,) = (one for one in ax.lines if one.get_marker() == "^" and len(one.get_xydata()))
+    assert marks.get_xydata()[:, 0].tolist() == list(range(1, 13))
+    plt.close(fig)
+
+
 def test_a_point_that_a_tenth_of_the_runs_do_not_reach_is_open_and_has_a_lower_end():
     """Without any bar it would look like the most certain one."""
     never = "not found in half of the runs up to 4"
@@ -316,7 +330,7 @@ def test_a_point_that_a_tenth_of_the_runs_do_not_reach_is_open_and_has_a_lower_e
     ]
     results = pd.DataFrame(rows, columns=["method", "x", "replicate", "value", "note"])
     fig, ax = plt.subplots()
-    plots.bound_curves(ax, results)
+    plots.bound_curves(ax, results, {"height": "linear"})
     (points,) = ax.containers
     (bars,) = points[2]
     ends = [segment[:, 1].tolist() for segment in bars.get_segments()]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ofslib._jit import generic, kernel
+from ofslib._jit import REORDERED_SUMS, generic, kernel
 from ofslib.kernels.losses import Loss
 from ofslib.kernels.minibatch import gather, pace, predict
 from ofslib.kernels.rows import (
@@ -15,7 +15,6 @@ from ofslib.kernels.rows import (
     Active,
     Batch,
     clear,
-    dot,
     entry,
     in_batch,
     is_sparse,
@@ -27,7 +26,7 @@ from ofslib.kernels.selection import keep_top
 
 SUMS_DIFFER = 1e-6  # at most so much, relatively, by the order that they are added in
 TOGETHER = 64  # so many features are looked at together, as vectors
-TRIES, CLOSER = 20, 0.8  # bounds that are tried, each so many times the one before
+TRIES, CLOSER = 10, 0.8  # bounds that are tried, each so many times the one before
 
 
 class Hyper(NamedTuple):
@@ -85,9 +84,7 @@ def descend_to_top(state, g, s, touched, every, rows, own, hp):
     # A sum that is quick, of more features and in another order, tells whether the ball is far.
     far = radius == np.inf
     if every and not far:
-        only = g[: len(value)]
-        squares = s * s * dot(only, only, state.all_features)
-        far = norm + rate * rate * squares < (1.0 - SUMS_DIFFER) * radius * radius
+        far = norm + squared(g, s, rate, len(value)) < (1.0 - SUMS_DIFFER) * radius * radius
     if not far:
         for j in touched:
             if not inside[j]:
@@ -100,8 +97,8 @@ def descend_to_top(state, g, s, touched, every, rows, own, hp):
         for j in support[:m]:
             w[j] *= shrink
     if every:
-        least = raised(least, g, s, n, -rate, shrink, inside, m, hp.k) if s != 0.0 else np.inf
-        n = n if least < np.inf else 0
+        count, least = screened(g, s, n, -rate, shrink, least, inside, m, hp.k)
+        n = n if count > 0 and s != 0.0 else 0
     if n > 0 or m > hp.k:
         for j in support[:m]:
             value[j] = abs(w[j])
@@ -130,15 +127,14 @@ def coming(g, s, start, stop, factor, shrink, least):
 
 
 @kernel(allocates=False)
-def raised(least, g, s, n, factor, shrink, inside, size, k):
-    """A larger bound than `least` that leaves the k the same, where one is found soon.
+def screened(g, s, n, factor, shrink, least, inside, size, k):
+    """How many of n entries come to `least`, and a larger bound, if found soon, for the same k.
 
-    `size` features are inside already. Infinite if none of the n entries comes to `least`.
+    `size` features are inside already.
     """
-    count = coming(g, s, 0, n, factor, shrink, least)
-    if count <= size + 2 * k:
-        return least if count > 0 else np.inf
-    bound = 0.0
+    coming_in, bound = coming(g, s, 0, n, factor, shrink, least), 0.0
+    if coming_in <= size + 2 * k:
+        return coming_in, least
     for i in range(n):
         _, v = entry(g, i)
         bound = max(bound, abs(factor * (s * v) * shrink))
@@ -152,8 +148,22 @@ def raised(least, g, s, n, factor, shrink, inside, size, k):
             j, v = entry(g, i)
             count += (not inside[j]) & (not abs(factor * (s * v) * shrink) < bound)
         if count >= k:
-            return bound
-    return least
+            return coming_in, bound
+    return coming_in, least
+
+
+@generic(**REORDERED_SUMS)
+def squared(g, s, rate, n):
+    """Sum of the squares of rate s g, of the first n entries."""
+    return _squared
+
+
+def _squared(g, s, rate, n):
+    total = 0.0
+    for i in range(n):
+        _, v = entry(g, i)
+        total += (rate * (s * v)) ** 2
+    return total
 
 
 @kernel
@@ -215,6 +225,6 @@ def _learn_alone(state, X, block, hp):
     for i in range(len(order)):
         if predict(state.batch, block, i, i + 1, hp, state.w, state.support, slopes) == i:
             return i
-        s, every = slopes[0], state.all_features.index[:n]
-        descend_to_top(state, X[order[i]], s, every, True, 1, s * hp.intercept, hp)
+        s, touched = slopes[0], state.all_features.index[:n]
+        descend_to_top(state, X[order[i]], s, touched, True, 1, s * hp.intercept, hp)
     return len(order)

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from functools import partial
 from importlib import import_module
+from numbers import Integral
 from types import SimpleNamespace
 from typing import Any
 
@@ -91,9 +92,9 @@ def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.
     DataFrame
         Columns: experiment, the setting's axes, method, the swept parameters, replicate, metric,
         value; note, why a value is missing; empty, 1 where a model selects nothing, and beyond, 1
-        where one keeps more features than the k of the data, or than its own on a data set in
-        memory, each only if there is such a model. Metric time_s is the processor time that
-        learning took, without generating or reading data.
+        where one keeps more features than the k of the data, or, on a data set in memory, than the
+        k that the setting gives to it, each only if there is such a model. Metric time_s is the
+        processor time that learning took, without generating or reading data.
     """
     parts = setting.get("parts", [setting])
     here, lacking = zip(*map(installed, parts), strict=True)
@@ -322,13 +323,15 @@ def _scored(setting, models, source, seeds, seconds) -> Iterator[tuple[tuple, di
             yield key, marks | row
 
 
-def _marks(model, k: int | None) -> dict[str, int]:
+def _marks(model, k: Any) -> dict[str, int]:
     """What makes scores of a model no scores of a method that keeps k features.
 
     Those without features tell of the data; of more than k features a method finds more easily.
+    Where k is no number, a criterion chooses.
     """
     kept = _measured("selected", EXPECTED["selected"], model, None)["value"]
-    marks = {"empty": kept == 0, "beyond": bool(k and kept and kept > k)}
+    given = isinstance(k, Integral)
+    marks = {"empty": kept == 0, "beyond": bool(given and kept and kept > k)}
     return {mark: 1 for mark, given in marks.items() if given}
 
 

@@ -25,10 +25,9 @@ from ofslib.reproduction.looks import COLOURS, COLUMN, PAGE, TITLES, in_order, l
 # -------------------------------------------------- figures and panels
 
 LETTERS = 110  # of a legend as wide as a page, six for each sign
-# What marks mean: on curves of methods two, on those of bounds four.
-MARKS = EMPTY, BEYOND, RARE, NEVER, ABOVE, BELOW = (
-    "some run selects nothing",
-    "some run selects too many",
+# What marks mean: on curves of methods one, on those of bounds four.
+SIGNS = ODD, RARE, NEVER, ABOVE, BELOW = (
+    "some run selects nothing or too many",
     "a tenth or more find nothing",
     "half or more find nothing",
     "median above the panel",
@@ -106,7 +105,7 @@ def shared_legend(figure, axes, columns: int | None = None) -> None:
     for ax in np.ravel(axes):
         handles |= dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
     # What marks mean follows what curves are.
-    handles = dict(sorted(handles.items(), key=lambda pair: pair[0] in MARKS))
+    handles = dict(sorted(handles.items(), key=lambda pair: pair[0] in SIGNS))
     if handles:
         letters = sum(len(handle) + 6 for handle in handles)
         columns = columns or math.ceil(len(handles) / math.ceil(letters / LETTERS))
@@ -140,16 +139,16 @@ def save_figure(figure, stem: str) -> None:
 def mean_curve(ax, summary: pd.DataFrame, x: str, **style: Any) -> None:
     """Mean over the replicates of one method against x, one standard error shaded.
 
-    Open where a replicate selects nothing, or more than it may: no score of so many features.
+    Points are open where a replicate selects nothing, or more than it may.
     """
     line = summary.sort_values(x)
     ax.plot(line[x], line["ours"], **style)
     _shade(ax, line[x], line["ours"] - line["se"], line["ours"] + line["se"], style["color"])
-    for mark, said in {"empty": EMPTY, "beyond": BEYOND}.items():
-        if mark in line and (own := line[line[mark] > 0]).size:
-            shape = {"marker": "o" if mark == "empty" else "^", "mfc": "white", "ls": ""}
-            ax.plot(own[x], own["ours"], color=style["color"], zorder=2.6, **shape)
-            ax.plot([], [], color="0.4", label=said, **shape)
+    marked = line.reindex(columns=list(tables.MARKS)).gt(0).any(axis=1)
+    if marked.any():
+        own = {**style, "ls": "", "mfc": "white", "label": None, "markevery": None}
+        ax.plot(line[x][marked], line["ours"][marked], zorder=2.1, **own)
+        ax.plot([], [], "o", color="0.4", mfc="white", label=ODD)
 
 
 def curves(ax, summary: pd.DataFrame, x: str, many: bool = False) -> None:
@@ -297,8 +296,7 @@ def bound_panels(
     before = {"y": None}
     for ax, panel in zip(axes, names, strict=True):
         form = given[own[panel]]
-        is_linear = form.get("height") == "linear"
-        bound_curves(ax, results[results["panel"] == panel], None if is_linear else form)
+        bound_curves(ax, results[results["panel"] == panel], form)
         shade_bounds(ax, verdicts[verdicts["panel"] == panel])
         ax.set_title(plain(_folded(panel, 28 if len(axes) not in (1, 2, 4) else 45)))
         _bound_axes(ax, **form)
@@ -317,17 +315,18 @@ def _folded(title: str, letters: int) -> str:
     return textwrap.fill(title, len(title) // lines + 6) if lines > 1 else title
 
 
-def bound_curves(ax, results: pd.DataFrame, logarithmic: Mapping | None = None) -> None:
+def bound_curves(ax, results: pd.DataFrame, form: Mapping[str, Any]) -> None:
     """Median over the runs against x, one line a curve; the middle 80 % of the runs are marked.
 
     What a run did not find is larger than all that was found: there is no median where half of the
     runs did not, and no upper end of the band where a tenth did not: points are open there, and a
     mark on the upper edge stands for a median.
-    `logarithmic`: what is 0 or less, or less than its `lowest`, stands as a mark on the lower edge,
-    what is more than its `highest` as an open one on the upper edge.
+    `form` is that of a panel (`bound_panels`): what is more than its `highest` stands as an open
+    mark on the upper edge, what is less than its `lowest`, or no more than 0 where the axis is
+    logarithmic, as one on the lower edge.
     """
-    lowest = -np.inf if logarithmic is None else logarithmic.get("lowest", 0.0)
-    highest = (logarithmic or {}).get("highest", np.inf)
+    lowest = form.get("lowest", -np.inf if form.get("height") == "linear" else 0.0)
+    highest = form.get("highest", np.inf)
     on_edge = Counter()  # marks below each other, so that none hides another
     for curve, own in tables.never_found(results).groupby("method"):
         # Between a number and infinity there is none.
@@ -356,7 +355,8 @@ def _mark_edges(ax, out: Mapping[str, pd.Index], colour, taken: Counter) -> None
     """Marks at what has no median at all, or none in the panel; `taken`: marks above so far."""
     edge = {"transform": ax.get_xaxis_transform(), "clip_on": False, "in_layout": False}
     for label, at in out.items():
-        at = at[:: math.ceil(len(at) / 10) or 1]
+        # Of those that the curve shows, too, a few
+        at = at if label == NEVER else at[:: math.ceil(len(at) / 10) or 1]
         if not len(at):
             continue
         heights = [0.0 if label == BELOW else 1.0 - 0.07 * taken[x] for x in at]
