@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.hard_threshold import TOGETHER, coming, keep_largest, least_value, screened
+from ofslib.kernels.hard_threshold import TOGETHER, coming, keep_largest, least_value, raised
 from ofslib.kernels.losses import Loss, slope
 from ofslib.kernels.rows import entry, entry_within, length, length_within, row
 from ofslib.streams.automatic import AutomaticAdaptive
@@ -82,8 +82,8 @@ def fold(state, block, hp):
         spare, m, n = 1.0 - 1e-12, size[0], length(x)
         least = spare * least_value(value, support, m, hp.k)
         if n > m + 2 * hp.k:
-            count, least = screened(x, s, n, hp.learning_rate, 1.0, least, inside, m, hp.k)
-            n, least = n if count > 0 else 0, spare * least
+            least = spare * raised(x, s, n, hp.learning_rate, 1.0, least, inside, m, hp.k)
+            n = 0 if least < 0.0 else n
         for start in range(0, n, TOGETHER):
             stop = min(start + TOGETHER, n)
             if coming(x, s, start, stop, hp.learning_rate, 1.0, least) == 0:

@@ -26,7 +26,8 @@ from ofslib.kernels.selection import keep_top
 
 SUMS_DIFFER = 1e-6  # at most so much, relatively, by the order that they are added in
 TOGETHER = 64  # so many features are looked at together, as vectors
-TRIES, CLOSER = 10, 0.8  # bounds that are tried, each so many times the one before
+# Bounds that are tried: each so many times the one before, down to so much of the largest value
+CLOSER, FAR = 0.8, 0.1
 
 
 class Hyper(NamedTuple):
@@ -97,8 +98,8 @@ def descend_to_top(state, g, s, touched, every, rows, own, hp):
         for j in support[:m]:
             w[j] *= shrink
     if every:
-        count, least = screened(g, s, n, -rate, shrink, least, inside, m, hp.k)
-        n = n if count > 0 and s != 0.0 else 0
+        least = raised(g, s, n, -rate, shrink, least, inside, m, hp.k) if s != 0.0 else -1.0
+        n = 0 if least < 0.0 else n
     if n > 0 or m > hp.k:
         for j in support[:m]:
             value[j] = abs(w[j])
@@ -127,29 +128,29 @@ def coming(g, s, start, stop, factor, shrink, least):
 
 
 @kernel(allocates=False)
-def screened(g, s, n, factor, shrink, least, inside, size, k):
-    """How many of n entries come to `least`, and a larger bound, if found soon, for the same k.
+def raised(g, s, n, factor, shrink, least, inside, size, k):
+    """A larger bound than `least` that leaves the k the same, if one is found soon.
 
-    `size` features are inside already.
+    `size` features are inside. Negative if none of the n entries comes to `least`.
     """
-    coming_in, bound = coming(g, s, 0, n, factor, shrink, least), 0.0
-    if coming_in <= size + 2 * k:
-        return coming_in, least
+    count, largest = coming(g, s, 0, n, factor, shrink, least), 0.0
+    if count <= size + 2 * k:
+        return least if count > 0 else -1.0
     for i in range(n):
         _, v = entry(g, i)
-        bound = max(bound, abs(factor * (s * v) * shrink))
-    for _ in range(TRIES):
-        bound *= CLOSER
-        if not least < bound < np.inf:
-            break
+        largest = max(largest, abs(factor * (s * v) * shrink))
+    bound = CLOSER * largest
+    # A number of turns that is known would be written out by the compiler, and the rest slower.
+    while least < bound < np.inf and bound > FAR * largest:
         # Those inside have other values.
         count = 0
         for i in range(n):
             j, v = entry(g, i)
             count += (not inside[j]) & (not abs(factor * (s * v) * shrink) < bound)
         if count >= k:
-            return coming_in, bound
-    return coming_in, least
+            return bound
+        bound *= CLOSER
+    return least
 
 
 @generic(**REORDERED_SUMS)
