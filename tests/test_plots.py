@@ -341,6 +341,18 @@ def test_a_point_that_a_tenth_of_the_runs_do_not_reach_is_open_and_has_a_lower_e
     plt.close(fig)
 
 
+def test_the_grey_of_one_bound_does_not_hide_that_another_is_violated():
+    rows = [("a, printed", "is violated"), ("b, printed", "no bound")]
+    verdicts = pd.DataFrame(
+        [(m, x, word) for m, word in rows for x in (1.0, 2.0)], columns=["method", "x", "verdict"]
+    ).replace("no bound", plots.NO_BOUND)
+    fig, ax = plt.subplots()
+    plots.shade_bounds(ax, verdicts)
+    hatched, grey = sorted(ax.patches, key=lambda patch: patch.get_hatch() is None)
+    assert hatched.get_hatch() and hatched.get_zorder() > grey.get_zorder()
+    plt.close(fig)
+
+
 def test_a_stretch_where_a_bound_is_violated_is_one_area():
     columns = ["method", "x", "verdict"]
     words = ["is violated", "is violated", "holds", "is violated"]
