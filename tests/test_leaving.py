@@ -25,7 +25,7 @@ def test_the_least_important_leave_first(values):
     """Many equals, what is not a number, or no two alike; often closed and begun again."""
     draw, p = np.random.default_rng(0), 300
     for _ in range(5):
-        w, active, queue = np.zeros(p + 1), new_active(p), leaving.new_queue(p, np.empty(p))
+        w, active, queue = np.zeros(p + 1), new_active(p), leaving.new_queue(p, np.empty(p), False)
         alive, work, keep = set(range(p)), np.empty(p), p
         while keep > 3:
             changed = draw.choice(sorted(alive), min(len(alive), draw.integers(1, 40)), False)
@@ -33,12 +33,12 @@ def test_the_least_important_leave_first(values):
                 draw.choice(values, len(changed)) if values else draw.standard_normal(len(changed))
             )
             w[changed] = new
-            leaving.tell(queue, w, changed.astype(np.uint32))
+            leaving.tell(queue, leaving.Still(w), changed.astype(np.uint32))
             keep = max(3, keep - draw.integers(0, 5))
             gone, least = last(w, alive, keep), active.cut[0]
             if gone:
                 least = max(np.inf if np.isnan(w[j]) else abs(w[j]) for j in gone)
-            leaving.leave(queue, w, active, keep, work)
+            leaving.leave(queue, leaving.Still(w), active, keep, work)
             alive -= set(gone)
             assert not np.any(w[gone]) and not active.fresh[gone].any()
             assert active.cut[0] == least
@@ -48,6 +48,48 @@ def test_the_least_important_leave_first(values):
         leaving.close(queue, active)
         assert_array_equal(active.index[: active.size[0]], sorted(alive))
         assert_array_equal(np.sort(active.index), np.arange(p))
+
+
+@pytest.mark.parametrize("momentum", [0.9, 0.3, 1.0])
+@pytest.mark.parametrize("looks_ahead", [True, False])
+def test_what_coasts_leaves_when_it_ranks_last(momentum, looks_ahead):
+    """Beside coefficients all of which are moved in each step."""
+    draw, p, steps = np.random.default_rng(5), 400, np.zeros(1, np.int64)
+    for _ in range(4):
+        w, v, page = np.zeros(p + 1), np.zeros(p + 1), np.zeros((2, p + 1))
+        active, queue = new_active(p), leaving.new_queue(p, np.empty(p), True)
+        moving = w, v, np.zeros(p + 1), queue.had, steps, momentum, looks_ahead
+        coefs, alive, work, keep = leaving.Moving(*moving), set(range(p)), np.empty(p), p
+        leaving.begin_to_coast(queue, active, steps[0])
+        while keep > 3:
+            touched = draw.choice(sorted(alive), min(len(alive), draw.integers(1, 9)), False)
+            push = np.zeros(p + 1)
+            push[touched] = draw.standard_normal(len(touched)) * 10.0 ** -draw.integers(0, 20)
+            for j in touched:
+                leaving.coast(coefs, j)
+                w[j], v[j] = leaving.pushed(w[j], v[j], push[j], momentum)
+                coefs.ahead[j] = w[j] + momentum * v[j] if looks_ahead else 0.0
+            steps += 1
+            queue.had[touched] = steps
+            page[1] = momentum * page[1] - push
+            rest = (push == 0.0) & (page[0] + page[1] == page[0])
+            page[0] += page[1]
+            page[1, rest] = 0.0
+            leaving.tell(queue, coefs, touched.astype(np.uint32))
+            keep = max(3, keep - draw.integers(0, 4))
+            gone = last(page[0], alive, keep)
+            page[:, gone] = 0.0
+            leaving.leave(queue, coefs, active, keep, work)
+            alive -= set(gone)
+            assert not np.any([w[gone], v[gone], coefs.ahead[gone]])
+            assert not active.fresh[gone].any() and active.fresh[sorted(alive)].all()
+            if draw.random() < 0.1:
+                leaving.close(queue, active)
+        leaving.close(queue, active)
+        leaving.settle(queue, coefs, active)
+        assert_array_equal(active.index[: active.size[0]], sorted(alive))
+        assert_array_equal([w, v], page)
+        assert_array_equal(coefs.ahead, page[0] + momentum * page[1] if looks_ahead else 0.0)
 
 
 def long_rows(loss, n=240, p=3000):
@@ -74,12 +116,13 @@ def long_rows(loss, n=240, p=3000):
         (5.0, 220, "scaled_coef"),
     ],
 )
+@pytest.mark.parametrize("optimizer", ["sgd", "nesterov", "momentum", "adam"])
 @pytest.mark.parametrize("loss", ["squared_error", "log_loss", "hinge"])
-def test_the_model_is_that_of_the_page(loss, mu, maturity, importance):
+def test_the_model_is_that_of_the_page(loss, optimizer, mu, maturity, importance):
     """Rows in one block, for which there is a queue, and one at a time, for which there is none."""
     X, y = long_rows(loss)
     own = {"k": 6, "learning_rate": 0.05, "batch_size": 2, "mu": mu, "warmup": 20}
-    own |= {"maturity": maturity, "importance": importance}
+    own |= {"maturity": maturity, "importance": importance, "optimizer": optimizer}
     make = SFSARegressor if loss == "squared_error" else SFSAClassifier
     known = {} if loss == "squared_error" else {"classes": [-1, 1]}
     at_once, in_two, one_by_one = (make(loss=loss, **own) for _ in range(3))
@@ -90,7 +133,7 @@ def test_the_model_is_that_of_the_page(loss, mu, maturity, importance):
         one_by_one.partial_fit(X[[i]], y[[i]], **known)
         assert np.count_nonzero(one_by_one.coef_) <= 6
     if maturity <= len(y):  # else more than k features are left on the page
-        page = {"loss": loss, "optimizer": "sgd", "intercept": True}
+        page = {"loss": loss, "intercept": True}
         coef, intercept, _ = naive.sfsa(X.toarray(), y, **page, **own)
         assert_allclose(at_once.coef_.ravel(), coef, rtol=1e-11, atol=1e-14)
         assert_allclose(at_once.intercept_, intercept, rtol=1e-11)
@@ -108,6 +151,10 @@ def test_the_model_is_that_of_the_page(loss, mu, maturity, importance):
     [
         SFSAClassifier(k=4, mu=0.0, learning_rate=0.05, batch_size=4, maturity=800),
         SFSAClassifier(k=4, learning_rate=0.05, batch_size=2, forget=300),
+        SFSAClassifier(
+            k=4, learning_rate=0.05, batch_size=2, forget=300, optimizer="nesterov", momentum=0.5
+        ),
+        SFSAClassifier(k=4, learning_rate=0.05, batch_size=4, optimizer="momentum"),
         AnytimeSFSAClassifier(k=4, learning_rate=0.05, batch_size=2),
     ],
 )
@@ -143,7 +190,8 @@ def test_nothing_that_has_left_moves_where_most_leave_at_once():
     assert_allclose(model.coef_, coef, rtol=1e-11, atol=1e-14)
 
 
-def test_steps_do_not_go_through_all_features():
+@pytest.mark.parametrize("optimizer", ["sgd", "nesterov", "momentum"])
+def test_steps_do_not_go_through_all_features(optimizer):
     """A block of rows of 300,000 features, beside the same in parts too short for a queue."""
     draw, n, p = np.random.default_rng(2), 1500, 300_000
     columns = np.sort(draw.choice(p // 5, (n, 5), replace=False) * 5 + np.arange(5))
@@ -151,7 +199,8 @@ def test_steps_do_not_go_through_all_features():
     y, parts = draw.standard_normal(n), [slice(i, i + 30) for i in range(0, n, 30)]
 
     def seconds(blocks):
-        model = SFSARegressor(k=5, learning_rate=0.1, batch_size=2, maturity=n)
+        own = {"learning_rate": 0.01, "batch_size": 2, "maturity": n, "optimizer": optimizer}
+        model = SFSARegressor(k=5, **own)
         began = time.process_time()
         for rows in blocks:
             model.partial_fit(X[rows], y[rows])

@@ -97,7 +97,7 @@ def adam(w, g, mean, square, t, rate):
 
 
 @kernel(allocates=False)
-def descend(state, hp):
+def descend(state, hp, others_coast):
     """Change the coefficients by the mean gradient of the batch."""
     w, batch, active, known = state.w, state.batch, state.active, state.step_size
     g, n, rate = batch.gradient, batch.count[rows.ROWS], hp.learning_rate
@@ -116,16 +116,16 @@ def descend(state, hp):
                 w[-1] -= 0.5 * own * g[-1] / n
     else:
         g[-1] *= pace(hp, state.steps[0] + 1, batch.curvature)
-    move(state, hp, rate)
+    move(state, hp, rate, others_coast)
 
 
 @generic
-def move(state, hp, rate):
-    """A step by the mean gradient of the batch."""
+def move(state, hp, rate, others_coast):
+    """A step by the mean gradient of the batch; of touched features only if the others coast."""
     return _by_memory if kind(hp) is WithMemory else _by_gradient
 
 
-def _by_gradient(state, hp, rate):
+def _by_gradient(state, hp, rate, others_coast):
     if state.lag[0] > 0.0:
         other = -rate / state.lag[0]
         rows.descend_and_clear(state.w, state.ahead, state.batch, state.active, rate, other)
@@ -133,21 +133,20 @@ def _by_gradient(state, hp, rate):
         rows.descend(state.w, state.batch, state.active, rate)
 
 
-def _by_memory(state, hp, rate):
+def _by_memory(state, hp, rate, others_coast):
     w, v, ahead, batch, active = state.w, state.v, state.ahead, state.batch, state.active
     g, n, m = batch.gradient, batch.count[rows.ROWS], hp.momentum
     # No optimizer moves the intercept, which has its own step.
     w[-1] -= rate * g[-1] / n
     ahead[-1] = w[-1]
-    for j in active.index[: active.size[0]]:
+    touched, left = batch.touched[: batch.count[rows.TOUCHED]], active.index[: active.size[0]]
+    for j in touched if others_coast else left:
         mean = g[j] / n
         if hp.optimizer == Optimizer.momentum:
-            v[j] = m * v[j] - rate * mean
-            w[j] += v[j]
+            w[j], v[j] = leaving.pushed(w[j], v[j], rate * mean, m)
         elif hp.optimizer == Optimizer.nesterov:
             # The form that reproduces SFSA-AG weighs the gradient by 1 - m: an average, no sum.
-            v[j] = m * v[j] - (1.0 - m) * rate * mean
-            w[j] += v[j]
+            w[j], v[j] = leaving.pushed(w[j], v[j], (1.0 - m) * rate * mean, m)
             ahead[j] = w[j] + m * v[j]
         else:
             w[j], v[j], ahead[j] = adam(w[j], mean, v[j], ahead[j], state.steps[0] + 1, rate)
@@ -217,12 +216,15 @@ def grow(state, hp, before):
 
 
 @kernel(allocates=False)
-def advance(state, hp):
-    """One gradient step with the rows of the batch; returns whether features leave after it."""
+def advance(state, hp, others_coast):
+    """One gradient step with the rows of the batch; returns whether features leave after it.
+
+    Of optimizers with momentum, features that it does not touch may coast: `leaving.coast`.
+    """
     if hp.spectral:
         settle(state, sparsely=newest(state, hp) < 1.0 and not rows.swept(state.batch))
         step_size.end_batch(state.step_size, state.batch, state.active, hp.burn_in)
-    descend(state, hp)
+    descend(state, hp, others_coast)
     state.step_size.slopes[0] = 0.0
     if hp.spectral:
         average(state, hp)
@@ -234,7 +236,7 @@ def advance(state, hp):
 @kernel(allocates=False)
 def step(state, hp):
     """One gradient step with the rows of the batch, and the pruning after it."""
-    if advance(state, hp):
+    if advance(state, hp, False):
         anneal(state, ranked_by(state, hp), hp)
 
 
@@ -246,24 +248,58 @@ def step_in_stream(state, hp, X, queue):
 
 def _may_queue(X, hp):
     """Whether steps after rows of X may change few coefficients."""
-    return rows.is_sparse(X) and kind(hp) is Hyper
+    return rows.is_sparse(X)
 
 
 def _step_with_queue(state, hp, X, queue):
-    batch, active = state.batch, state.active
-    n = batch.count[rows.TOUCHED]
-    due = advance(state, hp)
+    batch, active, coefs = state.batch, state.active, coefs_of(state, hp, queue)
+    n, others_coast = batch.count[rows.TOUCHED], may_coast(state, hp, queue)
+    if others_coast:
+        leaving.begin_to_coast(queue, active, state.steps[0])
+    else:
+        leaving.settle(queue, coefs, active)
+    due = advance(state, hp, others_coast)
+    if others_coast:
+        for j in batch.touched[:n]:
+            queue.had[j] = state.steps[0]
     m, left = active.size[0] - queue.count[leaving.LEFT], features_left(state, hp)
     # Where a mini-batch has few entries the next one lists the features that it touches, see
     # `rows.add`; else it would move those, too, that have left and still stand among the active.
     few = len(queue.heap) > 0 and leaving.SHARE * batch.count[rows.ENTRIES_BEFORE] < left
     if few and leaving.SHARE * (m - left) <= m:
-        leaving.tell(queue, state.w, batch.touched[:n])
-        leaving.leave(queue, state.w, active, left, state.scratch[0])
+        leaving.tell(queue, coefs, batch.touched[:n])
+        leaving.leave(queue, coefs, active, left, state.scratch[0])
         return
     leaving.close(queue, active)
     if due:
+        leaving.settle(queue, coefs, active)
         anneal(state, ranked_by(state, hp), hp)
+
+
+@generic
+def coefs_of(state, hp, queue):
+    """The coefficients, as `leaving` asks for them."""
+    return _with_momentum if kind(hp) is WithMemory else _without_momentum
+
+
+def _with_momentum(state, hp, queue):
+    looks_ahead = hp.optimizer == Optimizer.nesterov
+    w, v, ahead, steps = state.w, state.v, state.ahead, state.steps
+    return leaving.Moving(w, v, ahead, queue.had, steps, hp.momentum, looks_ahead)
+
+
+def _without_momentum(state, hp, queue):
+    return leaving.Still(state.w)
+
+
+@generic
+def may_coast(state, hp, queue):
+    """Whether the features that the mini-batch does not touch may coast."""
+    return _may_coast if kind(hp) is WithMemory else lambda state, hp, queue: False
+
+
+def _may_coast(state, hp, queue):
+    return len(queue.had) > 0 and not rows.swept(state.batch)
 
 
 @generic(allocates=True)
@@ -271,16 +307,18 @@ def queue_for(state, X, n, hp):
     """For the features that leave in the course of n rows of X; empty if it is of no use."""
     if _may_queue(X, hp):
         return _queue_for
-    return lambda state, X, n, hp: leaving.new_queue(0, state.scratch[1])
+    return lambda state, X, n, hp: leaving.new_queue(0, state.scratch[1], False)
 
 
 def _queue_for(state, X, n, hp):
     t, active, steps = state.steps[0], state.active, n // hp.batch_size
     by_coef = not hp.spectral and hp.importance == Importance.coef
-    some_leave = hp.maturity > 0 and hp.k < active.size[0] and t + steps > hp.warmup
+    some_leave = hp.maturity > 0 and t + steps > hp.warmup
+    moving = hp.optimizer in (Optimizer.momentum, Optimizer.nesterov)
     # To fill and to close a queue takes as long as some steps without one.
-    used = by_coef and some_leave and steps >= leaving.SHARE
-    return leaving.new_queue(len(active.index) if used else 0, state.scratch[1])
+    used = by_coef and hp.k < active.size[0] and steps >= leaving.SHARE
+    used = used and (moving or (some_leave and hp.optimizer == Optimizer.sgd))
+    return leaving.new_queue(len(active.index) if used else 0, state.scratch[1], moving)
 
 
 @kernel
@@ -293,7 +331,7 @@ def step_together(states, hp):
 def _step_together(states, hp, norms):
     due, n = False, len(states.w)
     for c in range(n):
-        due = advance(nth(states, c), hp)
+        due = advance(nth(states, c), hp, False)
     if due:
         norms[:] = 0.0
         for c in range(n):
@@ -397,13 +435,16 @@ def fold(state, block, hp):
 
 @kernel(allocates=False)
 def _fold(state, block, hp, work, queue):
-    i = 0
+    i, coefs = 0, coefs_of(state, hp, queue)
     while i < len(block.order):
+        coming = block.order[i : i + hp.batch_size - state.batch.count[rows.ROWS]]
+        leaving.catch_up(queue, coefs, block.X, coming)
         i = take(state, block, i, hp, work)
         if state.batch.count[rows.ROWS] < hp.batch_size:
             break
         step_in_stream(state, hp, block.X, queue)
     leaving.close(queue, state.active)
+    leaving.settle(queue, coefs, state.active)
     return i
 
 

@@ -2,21 +2,28 @@
 
 To rank all features after each step would cost more than the step. The least important ones wait
 in a heap instead: the next to leave is at hand, and a step tells the heap what it has changed.
+
+With momentum all coefficients move in each step. Of those that a step does not touch the motion is
+made up for later (`coast`), and they wait by the least importance that they can come to meanwhile.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from ofslib._jit import kernel
+from ofslib._jit import generic, kernel, kind
+from ofslib.kernels import rows
 from ofslib.kernels.heap import sift, sink
 from ofslib.kernels.selection import kth_largest
 
 # Less than one of so many features of the model is few; at least one of so many waits.
 SHARE = 16
 # Positions in `Queue.count`, and the place of a feature that has left
-WAITING, LEFT = range(2)
+WAITING, LEFT, COASTING, LOOKED_AT = range(4)
 GONE = -1
+# The sum of a motion's steps is rounded at most so much, beside itself and the coefficient, times
+# 1 / (1 - momentum).
+_ROUNDED = 1e-14
 
 
 class Queue(NamedTuple):
@@ -27,16 +34,50 @@ class Queue(NamedTuple):
 
     heap: np.ndarray  # (p,) uint32; `count[WAITING]` features, the first to leave on top
     place: np.ndarray  # (p,) int32: 0 does not wait; i + 1 at heap[i]; GONE has left
-    key: np.ndarray  # (p + 1,) minus the importance of those that wait
-    count: np.ndarray  # (2,) int64: of those that wait, of those that have left
+    key: np.ndarray  # (p + 1,) minus the importance of those that wait, or the least to come
+    # (4,) int64: of those that wait, of those that have left, whether some coast, of those that
+    # wait by the importance that they have now though they coast
+    count: np.ndarray
     bound: np.ndarray  # (1,) all with an importance up to it wait; below 0 none does
+    had: np.ndarray  # (p,) int64 the steps that a feature has made, while some coast; or (0,)
+    looked_at: np.ndarray  # (p,) uint32: those `count[LOOKED_AT]`; or (0,)
+
+
+class Still(NamedTuple):
+    """Coefficients of which a step moves those that it touches."""
+
+    w: np.ndarray  # (p + 1,)
+
+
+class Moving(NamedTuple):
+    """Coefficients that have momentum."""
+
+    w: np.ndarray  # (p + 1,)
+    v: np.ndarray  # (p + 1,) what a step without a gradient adds to them, but for the factor
+    ahead: np.ndarray  # (p + 1,) w + momentum * v, if `looks_ahead`
+    had: np.ndarray  # that of the queue
+    steps: np.ndarray  # (1,) made so far
+    momentum: float
+    looks_ahead: bool
 
 
 @kernel
-def new_queue(p, key):
+def new_queue(p, key, moving):
     """None waits; p = 0 for one that is not used. `key` is memory for as many numbers."""
-    heap, place = np.empty(p, np.uint32), np.zeros(p, np.int32)
-    return Queue(heap, place, key, np.zeros(2, np.int64), np.full(1, -1.0))
+    heap, place, m = np.empty(p, np.uint32), np.zeros(p, np.int32), p if moving else 0
+    own = np.empty(m, np.int64), np.empty(m, np.uint32)
+    return Queue(heap, place, key, np.zeros(4, np.int64), np.full(1, -1.0), *own)
+
+
+@kernel(allocates=False)
+def pushed(w, v, push, momentum):
+    """A coefficient after a step with this push, and its velocity.
+
+    A velocity that does not change the coefficient any more has come to rest.
+    """
+    v = momentum * v - push
+    new = w + v
+    return new, 0.0 if push == 0.0 and new == w else v
 
 
 @kernel(allocates=False)
@@ -45,12 +86,97 @@ def _importance(w, j):
     return np.inf if np.isnan(w[j]) else abs(w[j])
 
 
+@generic
+def least(coefs, j):
+    """The least importance that feature j can have until it is touched."""
+    return _least if kind(coefs) is Moving else lambda coefs, j: _importance(coefs.w, j)
+
+
+def _least(coefs, j):
+    now, v = _importance(coefs.w, j), abs(coefs.v[j])
+    if not v > 0.0:
+        return now
+    if coefs.momentum >= 1.0:
+        return 0.0
+    slower = 1.0 - coefs.momentum
+    reach = v * coefs.momentum / slower
+    # Not max(0, it), which lets what is not a number pass.
+    low = now - reach - _ROUNDED / slower * (now + reach)
+    return low if low > 0.0 else 0.0
+
+
+@generic
+def coast(coefs, j):
+    """Make up for the steps in which feature j had no push."""
+    return _coast if kind(coefs) is Moving else lambda coefs, j: None
+
+
+def _coast(coefs, j):
+    w, v, steps = coefs.w[j], coefs.v[j], coefs.steps[0] - coefs.had[j]
+    coefs.had[j] = coefs.steps[0]
+    if v == 0.0 or steps == 0:
+        return
+    while steps > 0 and v != 0.0:
+        w, v = pushed(w, v, 0.0, coefs.momentum)
+        steps -= 1
+    coefs.w[j], coefs.v[j] = w, v
+    if coefs.looks_ahead:
+        coefs.ahead[j] = w + coefs.momentum * v
+
+
+@generic
+def vanish(coefs, j):
+    """Feature j leaves."""
+    return _vanish if kind(coefs) is Moving else _vanish_still
+
+
+def _vanish(coefs, j):
+    coefs.w[j] = coefs.v[j] = coefs.ahead[j] = 0.0
+
+
+def _vanish_still(coefs, j):
+    coefs.w[j] = 0.0
+
+
 @kernel(allocates=False)
-def tell(queue, w, changed):
+def settle(queue, coefs, active):
+    """No feature coasts any longer."""
+    if queue.count[COASTING]:
+        for j in active.index[: active.size[0]]:
+            coast(coefs, j)
+    queue.count[COASTING] = 0
+
+
+@kernel(allocates=False)
+def begin_to_coast(queue, active, steps):
+    """After so many steps: from now on features that one does not touch coast."""
+    # Others have no velocity.
+    if not queue.count[COASTING]:
+        for j in active.index[: active.size[0]]:
+            queue.had[j] = steps
+    queue.count[COASTING] = 1
+
+
+@generic
+def catch_up(queue, coefs, X, order):
+    """No feature of these rows of X coasts."""
+    if kind(coefs) is Moving and rows.is_sparse(X):
+        return _catch_up
+    return lambda queue, coefs, X, order: None
+
+
+def _catch_up(queue, coefs, X, order):
+    for r in order[: len(order) * queue.count[COASTING]]:
+        for j in rows.row(X, r).indices:
+            coast(coefs, j)
+
+
+@kernel(allocates=False)
+def tell(queue, coefs, changed):
     """The coefficients of these features are new."""
     heap, place, key, count = queue.heap, queue.place, queue.key, queue.count
     for j in changed:
-        i, value = place[j] - 1, _importance(w, j)
+        i, value = place[j] - 1, least(coefs, j)
         if i >= 0 or value <= queue.bound[0]:
             key[j] = -value
             if i < 0:
@@ -61,41 +187,68 @@ def tell(queue, w, changed):
 
 
 @kernel(allocates=False)
-def leave(queue, w, active, keep, work):
+def leave(queue, coefs, active, keep, work):
     """All but the `keep` most important features leave; `work` takes a number for each."""
     heap, place, key, count = queue.heap, queue.place, queue.key, queue.count
     while active.size[0] - count[LEFT] > keep:
         if count[WAITING] == 0 or -key[heap[0]] > queue.bound[0]:
             close(queue, active)
-            _open(queue, w, active, keep, work)
+            _open(queue, coefs, active, keep, work)
         j = heap[0]
+        if waits_by_least(queue, coefs, j):
+            sink(heap, place, key, False, 0, count[WAITING])
+            continue
         active.cut[0] = -key[j]
-        active.fresh[j], w[j] = False, 0.0
+        active.fresh[j] = False
+        vanish(coefs, j)
         place[j] = GONE
         count[LEFT] += 1
         count[WAITING] -= 1
         if count[WAITING] > 0:
             heap[0] = heap[count[WAITING]]
             sink(heap, place, key, False, 0, count[WAITING])
+    for j in queue.looked_at[: count[LOOKED_AT]]:
+        if place[j] > 0:
+            key[j] = -least(coefs, j)
+            sift(heap, place, key, False, place[j] - 1, count[WAITING])
+    count[LOOKED_AT] = 0
+
+
+@generic
+def waits_by_least(queue, coefs, j):
+    """Whether feature j is more important than its key said, which then says how much."""
+    return _look_at if kind(coefs) is Moving else lambda queue, coefs, j: False
+
+
+def _look_at(queue, coefs, j):
+    coast(coefs, j)
+    now = _importance(coefs.w, j)
+    if -queue.key[j] == now:
+        return False
+    queue.key[j] = -now
+    queue.looked_at[queue.count[LOOKED_AT]] = j
+    queue.count[LOOKED_AT] += 1
+    return True
 
 
 @kernel(allocates=False)
-def _open(queue, w, active, keep, work):
+def _open(queue, coefs, active, keep, work):
     """Have the least important features wait, those that leave now among them."""
     m, n = active.size[0], 0
     for a in range(m):
-        work[a] = _importance(w, active.index[a])
+        coast(coefs, active.index[a])
+        work[a] = _importance(coefs.w, active.index[a])
     cut = kth_largest(work, m, m - max(m - keep, m // SHARE) + 1)
     # Backwards: equals, as all those without a coefficient, then form a heap as they come.
     for a in range(m - 1, -1, -1):
         j = active.index[a]
-        value = _importance(w, j)
+        value = least(coefs, j)
         if value <= cut:
             queue.heap[n], queue.key[j], queue.place[j] = j, -value, n + 1
             n += 1
     for i in range(n // 2, -1, -1):
         sink(queue.heap, queue.place, queue.key, False, i, n)
-    queue.count[WAITING], queue.bound[0] = n, cut
+    queue.count[WAITING], queue.count[LOOKED_AT], queue.bound[0] = n, 0, cut
 
 
 @kernel(allocates=False)
@@ -114,4 +267,5 @@ def close(queue, active):
         active.index[kept + i] = heap[i]
         place[heap[i]] = 0
     active.size[0] -= count[LEFT]
-    count[:], queue.bound[0] = 0, -1.0
+    count[WAITING] = count[LEFT] = 0
+    queue.bound[0] = -1.0
