@@ -605,8 +605,8 @@ class SFSA(Annealing):
 
     about = (
         "Mini-batch gradient descent, in the course of which the number of features falls from all "
-        "of them to `k`. Cost: O(entries of the row) per row and O(features left) per mini-batch; "
-        "with `forget` at most twice that."
+        "of them to `k`. Cost: O(entries of the row) per row and at most O(features left) per "
+        "mini-batch; with `forget` at most twice that."
     )
 
     maturity: int | None = param(
