@@ -50,38 +50,64 @@ def test_the_least_important_leave_first(values):
         assert_array_equal(np.sort(active.index), np.arange(p))
 
 
+@pytest.mark.parametrize("momentum", [0.9, 0.3, 0.9999, 1.0])
+def test_what_coasts_never_falls_below_its_least_importance(momentum):
+    """Motions that end near 0, pass it, or stay away; of ordinary and of the least numbers."""
+    draw, steps = np.random.default_rng(6), np.zeros(1, np.int64)
+    lowered = 0
+    for _ in range(200):
+        v = draw.standard_normal() * draw.choice([1.0, 1e-12, 1e-300, 1e-322])
+        end = 1.0 if momentum == 1.0 else momentum / (1.0 - momentum)
+        w = -v * end * draw.choice([1.0, 1.0 + 1e-15, 1.0 + 1e-9, 1.5, 10.0, 1e6])
+        coefs = leaving.Moving(np.array([w]), np.array([v]), np.zeros(1), steps, momentum, False)
+        bound, lowest = leaving.least(coefs, 0), abs(w)
+        for _ in range(2000 if momentum < 1.0 else 20):
+            w, v = leaving.pushed(w, v, 0.0, momentum)
+            lowest = min(lowest, abs(w))
+        assert 0.0 <= bound <= lowest
+        lowered += 0.0 < bound < lowest
+    # It says something, too.
+    assert lowered > 20 or momentum in (0.9999, 1.0)
+
+
 @pytest.mark.parametrize("momentum", [0.9, 0.3, 1.0])
 @pytest.mark.parametrize("looks_ahead", [True, False])
-def test_what_coasts_leaves_when_it_ranks_last(momentum, looks_ahead):
-    """Beside coefficients all of which are moved in each step."""
+@pytest.mark.parametrize("wild", [False, True])
+def test_what_coasts_leaves_when_it_ranks_last(momentum, looks_ahead, wild):
+    """Beside coefficients all of which are moved in each step; some become infinite, or nan."""
     draw, p, steps = np.random.default_rng(5), 400, np.zeros(1, np.int64)
     for _ in range(4):
         w, v, page = np.zeros(p + 1), np.zeros(p + 1), np.zeros((2, p + 1))
         active, queue = new_active(p), leaving.new_queue(p, np.empty(p), True)
-        moving = w, v, np.zeros(p + 1), queue.had, steps, momentum, looks_ahead
+        moving = w, v, np.zeros(p + 1), steps, momentum, looks_ahead
         coefs, alive, work, keep = leaving.Moving(*moving), set(range(p)), np.empty(p), p
         leaving.begin_to_coast(queue, active, steps[0])
         while keep > 3:
             touched = draw.choice(sorted(alive), min(len(alive), draw.integers(1, 9)), False)
             push = np.zeros(p + 1)
             push[touched] = draw.standard_normal(len(touched)) * 10.0 ** -draw.integers(0, 20)
+            if wild and draw.random() < 0.1:
+                push[touched[0]] = draw.choice([np.inf, np.nan, 1e308])
             for j in touched:
-                leaving.coast(coefs, j)
+                leaving.coast(queue, coefs, j)
                 w[j], v[j] = leaving.pushed(w[j], v[j], push[j], momentum)
                 coefs.ahead[j] = w[j] + momentum * v[j] if looks_ahead else 0.0
             steps += 1
             queue.had[touched] = steps
             page[1] = momentum * page[1] - push
-            rest = (push == 0.0) & (page[0] + page[1] == page[0])
+            rest = (push == 0.0) & ((page[0] + page[1] == page[0]) | (abs(page[1]) < 1e-290))
             page[0] += page[1]
             page[1, rest] = 0.0
             leaving.tell(queue, coefs, touched.astype(np.uint32))
             keep = max(3, keep - draw.integers(0, 4))
-            gone = last(page[0], alive, keep)
+            gone, cut = last(page[0], alive, keep), active.cut[0]
+            if gone:
+                cut = max(np.inf if np.isnan(page[0, j]) else abs(page[0, j]) for j in gone)
             page[:, gone] = 0.0
             leaving.leave(queue, coefs, active, keep, work)
             alive -= set(gone)
             assert not np.any([w[gone], v[gone], coefs.ahead[gone]])
+            assert active.cut[0] == cut and queue.count[leaving.LOOKED_AT] == 0
             assert not active.fresh[gone].any() and active.fresh[sorted(alive)].all()
             if draw.random() < 0.1:
                 leaving.close(queue, active)
@@ -174,6 +200,35 @@ def test_blocks_with_a_queue_and_without_give_the_same_model(model, kind, severa
     assert np.all(np.count_nonzero(np.atleast_2d(at_once.coef_), axis=1) <= 4)
     assert_array_equal(at_once.coef_, in_parts.coef_)
     assert_array_equal(at_once.intercept_, in_parts.intercept_)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "nesterov", "momentum"])
+@pytest.mark.parametrize("mu", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize("loss", ["squared_error", "hinge"])
+def test_rows_of_very_unequal_length(loss, mu, optimizer):
+    """A mini-batch after a long row goes through all features, and the next ones through few."""
+    draw, n, p = np.random.default_rng(7), 600, 600
+    long = np.arange(n) % 8 == 5
+    columns = [draw.choice(p, 40 if one else draw.integers(1, 3), False) for one in long]
+    rows = np.repeat(np.arange(n), [len(one) for one in columns])
+    values = draw.choice([1.0, -1.0, 0.5, 0.0], len(rows))
+    X = sp.csr_array((values, (rows, np.concatenate(columns))), shape=(n, p))
+    y = draw.standard_normal(n)
+    known = {} if loss == "squared_error" else {"classes": [-1, 1]}
+    y = y if loss == "squared_error" else np.where(y > 0.0, 1.0, -1.0)
+    make = SFSARegressor if loss == "squared_error" else SFSAClassifier
+    own = {"k": 6, "learning_rate": 0.02, "batch_size": 1, "mu": mu, "maturity": 900}
+    models = [make(loss=loss, optimizer=optimizer, **own) for _ in range(3)]
+    for model, size in zip(models, (n, 237, 15), strict=True):
+        for i in range(0, n, size):
+            model.partial_fit(X[i : i + size], y[i : i + size], **known)
+    at_once, *others = (model._state for model in models)
+    for other in others:
+        for name in ("w", "v", "ahead"):
+            assert_array_equal(getattr(at_once, name), getattr(other, name))
+        size = at_once.active.size[0]
+        assert_array_equal(at_once.active.index[:size], other.active.index[: other.active.size[0]])
+        assert at_once.active.cut == other.active.cut
 
 
 def test_nothing_that_has_left_moves_where_most_leave_at_once():

@@ -252,7 +252,7 @@ def _may_queue(X, hp):
 
 
 def _step_with_queue(state, hp, X, queue):
-    batch, active, coefs = state.batch, state.active, coefs_of(state, hp, queue)
+    batch, active, coefs = state.batch, state.active, coefs_of(state, hp)
     n, others_coast = batch.count[rows.TOUCHED], may_coast(state, hp, queue)
     if others_coast:
         leaving.begin_to_coast(queue, active, state.steps[0])
@@ -277,18 +277,17 @@ def _step_with_queue(state, hp, X, queue):
 
 
 @generic
-def coefs_of(state, hp, queue):
+def coefs_of(state, hp):
     """The coefficients, as `leaving` asks for them."""
     return _with_momentum if kind(hp) is WithMemory else _without_momentum
 
 
-def _with_momentum(state, hp, queue):
+def _with_momentum(state, hp):
     looks_ahead = hp.optimizer == Optimizer.nesterov
-    w, v, ahead, steps = state.w, state.v, state.ahead, state.steps
-    return leaving.Moving(w, v, ahead, queue.had, steps, hp.momentum, looks_ahead)
+    return leaving.Moving(state.w, state.v, state.ahead, state.steps, hp.momentum, looks_ahead)
 
 
-def _without_momentum(state, hp, queue):
+def _without_momentum(state, hp):
     return leaving.Still(state.w)
 
 
@@ -435,7 +434,7 @@ def fold(state, block, hp):
 
 @kernel(allocates=False)
 def _fold(state, block, hp, work, queue):
-    i, coefs = 0, coefs_of(state, hp, queue)
+    i, coefs = 0, coefs_of(state, hp)
     while i < len(block.order):
         coming = block.order[i : i + hp.batch_size - state.batch.count[rows.ROWS]]
         leaving.catch_up(queue, coefs, block.X, coming)
@@ -605,8 +604,8 @@ class SFSA(Annealing):
 
     about = (
         "Mini-batch gradient descent, in the course of which the number of features falls from all "
-        "of them to `k`. Cost: O(entries of the row) per row and at most O(features left) per "
-        "mini-batch; with `forget` at most twice that."
+        "of them to `k`. Cost: O(entries of the row) per row and about O(features left) per "
+        "mini-batch at most; with `forget` at most twice that."
     )
 
     maturity: int | None = param(

@@ -21,9 +21,11 @@ SHARE = 16
 # Positions in `Queue.count`, and the place of a feature that has left
 WAITING, LEFT, COASTING, LOOKED_AT = range(4)
 GONE = -1
-# The sum of a motion's steps is rounded at most so much, beside itself and the coefficient, times
-# 1 / (1 - momentum).
+# Rounding takes a coefficient past the sum of its motion by at most this share of it and of that
+# sum, times 1 / (1 - momentum): some 37 / (1 - momentum) steps change it, by 1e-16 too much each.
 _ROUNDED = 1e-14
+# A velocity below it, without a gradient, is none: the least numbers times 0.9 are themselves.
+_REST = 1e-290
 
 
 class Queue(NamedTuple):
@@ -53,9 +55,8 @@ class Moving(NamedTuple):
     """Coefficients that have momentum."""
 
     w: np.ndarray  # (p + 1,)
-    v: np.ndarray  # (p + 1,) what a step without a gradient adds to them, but for the factor
+    v: np.ndarray  # (p + 1,) velocity: a step without a gradient adds momentum * v
     ahead: np.ndarray  # (p + 1,) w + momentum * v, if `looks_ahead`
-    had: np.ndarray  # that of the queue
     steps: np.ndarray  # (1,) made so far
     momentum: float
     looks_ahead: bool
@@ -77,7 +78,7 @@ def pushed(w, v, push, momentum):
     """
     v = momentum * v - push
     new = w + v
-    return new, 0.0 if push == 0.0 and new == w else v
+    return new, 0.0 if push == 0.0 and (new == w or abs(v) < _REST) else v
 
 
 @kernel(allocates=False)
@@ -106,16 +107,17 @@ def _least(coefs, j):
 
 
 @generic
-def coast(coefs, j):
-    """Make up for the steps in which feature j had no push."""
-    return _coast if kind(coefs) is Moving else lambda coefs, j: None
+def coast(queue, coefs, j):
+    """Make up for the steps in which feature j had no push, if any coasts."""
+    return _coast if kind(coefs) is Moving else lambda queue, coefs, j: None
 
 
-def _coast(coefs, j):
-    w, v, steps = coefs.w[j], coefs.v[j], coefs.steps[0] - coefs.had[j]
-    coefs.had[j] = coefs.steps[0]
-    if v == 0.0 or steps == 0:
+def _coast(queue, coefs, j):
+    # While none coasts `had` says nothing, nor ever of features outside the model: these rest.
+    if not queue.count[COASTING] or coefs.v[j] == 0.0:
         return
+    w, v, steps = coefs.w[j], coefs.v[j], coefs.steps[0] - queue.had[j]
+    queue.had[j] = coefs.steps[0]
     while steps > 0 and v != 0.0:
         w, v = pushed(w, v, 0.0, coefs.momentum)
         steps -= 1
@@ -141,16 +143,14 @@ def _vanish_still(coefs, j):
 @kernel(allocates=False)
 def settle(queue, coefs, active):
     """No feature coasts any longer."""
-    if queue.count[COASTING]:
-        for j in active.index[: active.size[0]]:
-            coast(coefs, j)
+    for j in active.index[: active.size[0] * queue.count[COASTING]]:
+        coast(queue, coefs, j)
     queue.count[COASTING] = 0
 
 
 @kernel(allocates=False)
 def begin_to_coast(queue, active, steps):
     """After so many steps: from now on features that one does not touch coast."""
-    # Others have no velocity.
     if not queue.count[COASTING]:
         for j in active.index[: active.size[0]]:
             queue.had[j] = steps
@@ -168,7 +168,7 @@ def catch_up(queue, coefs, X, order):
 def _catch_up(queue, coefs, X, order):
     for r in order[: len(order) * queue.count[COASTING]]:
         for j in rows.row(X, r).indices:
-            coast(coefs, j)
+            coast(queue, coefs, j)
 
 
 @kernel(allocates=False)
@@ -195,7 +195,7 @@ def leave(queue, coefs, active, keep, work):
             close(queue, active)
             _open(queue, coefs, active, keep, work)
         j = heap[0]
-        if waits_by_least(queue, coefs, j):
+        if look_at(queue, coefs, j):
             sink(heap, place, key, False, 0, count[WAITING])
             continue
         active.cut[0] = -key[j]
@@ -215,13 +215,13 @@ def leave(queue, coefs, active, keep, work):
 
 
 @generic
-def waits_by_least(queue, coefs, j):
-    """Whether feature j is more important than its key said, which then says how much."""
+def look_at(queue, coefs, j):
+    """Write how important feature j is now; returns whether its key said less."""
     return _look_at if kind(coefs) is Moving else lambda queue, coefs, j: False
 
 
 def _look_at(queue, coefs, j):
-    coast(coefs, j)
+    coast(queue, coefs, j)
     now = _importance(coefs.w, j)
     if -queue.key[j] == now:
         return False
@@ -236,7 +236,7 @@ def _open(queue, coefs, active, keep, work):
     """Have the least important features wait, those that leave now among them."""
     m, n = active.size[0], 0
     for a in range(m):
-        coast(coefs, active.index[a])
+        coast(queue, coefs, active.index[a])
         work[a] = _importance(coefs.w, active.index[a])
     cut = kth_largest(work, m, m - max(m - keep, m // SHARE) + 1)
     # Backwards: equals, as all those without a coefficient, then form a heap as they come.

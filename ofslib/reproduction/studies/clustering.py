@@ -125,7 +125,7 @@ def _fitted(spec: dict[str, Any], task: Task, k: int | None, scores: np.ndarray 
 def _clustered(task: Task, X: np.ndarray) -> float:
     """Accuracy in percent of as many clusters as there are classes."""
     n_clusters = len(np.unique(task.labels))
-    # Elkan's bounds leave distances out and change nothing: half of the time with many features.
+    # Elkan's bounds leave out distances that decide nothing: half of the time with many features.
     model = KMeans(n_clusters, n_init=1, random_state=task.seed, algorithm="elkan")
     with threadpool_limits(1):
         clusters = model.fit_predict(X)
