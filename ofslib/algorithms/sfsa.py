@@ -254,14 +254,8 @@ def _may_queue(X, hp):
 def _step_with_queue(state, hp, X, queue):
     batch, active, coefs = state.batch, state.active, coefs_of(state, hp)
     n, others_coast = batch.count[rows.TOUCHED], may_coast(state, hp, queue)
-    if others_coast:
-        leaving.begin_to_coast(queue, active, state.steps[0])
-    else:
-        leaving.settle(queue, coefs, active)
     due = advance(state, hp, others_coast)
-    if others_coast:
-        for j in batch.touched[:n]:
-            queue.had[j] = state.steps[0]
+    have_moved(state, hp, queue, n, others_coast)
     m, left = active.size[0] - queue.count[leaving.LEFT], features_left(state, hp)
     # Where a mini-batch has few entries the next one lists the features that it touches, see
     # `rows.add`; else it would move those, too, that have left and still stand among the active.
@@ -272,7 +266,7 @@ def _step_with_queue(state, hp, X, queue):
         return
     leaving.close(queue, active)
     if due:
-        leaving.settle(queue, coefs, active)
+        settle_motion(state, hp, queue)
         anneal(state, ranked_by(state, hp), hp)
 
 
@@ -293,12 +287,49 @@ def _without_momentum(state, hp):
 
 @generic
 def may_coast(state, hp, queue):
-    """Whether the features that the mini-batch does not touch may coast."""
+    """Whether features coast that the mini-batch does not touch; if not, none does from now on."""
     return _may_coast if kind(hp) is WithMemory else lambda state, hp, queue: False
 
 
 def _may_coast(state, hp, queue):
-    return len(queue.had) > 0 and not rows.swept(state.batch)
+    if len(queue.had) == 0 or rows.swept(state.batch):
+        leaving.settle(queue, coefs_of(state, hp), state.active)
+        return False
+    leaving.begin_to_coast(queue, state.active, state.steps[0])
+    return True
+
+
+@generic
+def have_moved(state, hp, queue, n, others_coast):
+    """The first n touched features have made this step; the others have not if they coast."""
+    return _have_moved if kind(hp) is WithMemory else lambda state, hp, queue, n, others_coast: None
+
+
+def _have_moved(state, hp, queue, n, others_coast):
+    for j in state.batch.touched[: n * others_coast]:
+        queue.had[j] = state.steps[0]
+
+
+@generic
+def settle_motion(state, hp, queue):
+    """No feature coasts any longer."""
+    return _settle_motion if kind(hp) is WithMemory else lambda state, hp, queue: None
+
+
+def _settle_motion(state, hp, queue):
+    leaving.settle(queue, coefs_of(state, hp), state.active)
+
+
+@generic
+def catch_up(state, hp, X, order, queue):
+    """No feature coasts of those in the rows of X that come into the mini-batch next."""
+    moves = _may_queue(X, hp) and kind(hp) is WithMemory
+    return _catch_up if moves else lambda state, hp, X, order, queue: None
+
+
+def _catch_up(state, hp, X, order, queue):
+    left = hp.batch_size - state.batch.count[rows.ROWS]
+    leaving.catch_up(queue, coefs_of(state, hp), X, order[:left])
 
 
 @generic(allocates=True)
@@ -434,16 +465,15 @@ def fold(state, block, hp):
 
 @kernel(allocates=False)
 def _fold(state, block, hp, work, queue):
-    i, coefs = 0, coefs_of(state, hp)
+    i = 0
     while i < len(block.order):
-        coming = block.order[i : i + hp.batch_size - state.batch.count[rows.ROWS]]
-        leaving.catch_up(queue, coefs, block.X, coming)
+        catch_up(state, hp, block.X, block.order[i:], queue)
         i = take(state, block, i, hp, work)
         if state.batch.count[rows.ROWS] < hp.batch_size:
             break
         step_in_stream(state, hp, block.X, queue)
     leaving.close(queue, state.active)
-    leaving.settle(queue, coefs, state.active)
+    settle_motion(state, hp, queue)
     return i
 
 

@@ -157,15 +157,9 @@ def begin_to_coast(queue, active, steps):
     queue.count[COASTING] = 1
 
 
-@generic
+@kernel(allocates=False)
 def catch_up(queue, coefs, X, order):
-    """No feature of these rows of X coasts."""
-    if kind(coefs) is Moving and rows.is_sparse(X):
-        return _catch_up
-    return lambda queue, coefs, X, order: None
-
-
-def _catch_up(queue, coefs, X, order):
+    """No feature of these sparse rows coasts."""
     for r in order[: len(order) * queue.count[COASTING]]:
         for j in rows.row(X, r).indices:
             coast(queue, coefs, j)
@@ -207,11 +201,7 @@ def leave(queue, coefs, active, keep, work):
         if count[WAITING] > 0:
             heap[0] = heap[count[WAITING]]
             sink(heap, place, key, False, 0, count[WAITING])
-    for j in queue.looked_at[: count[LOOKED_AT]]:
-        if place[j] > 0:
-            key[j] = -least(coefs, j)
-            sift(heap, place, key, False, place[j] - 1, count[WAITING])
-    count[LOOKED_AT] = 0
+    look_away(queue, coefs)
 
 
 @generic
@@ -229,6 +219,21 @@ def _look_at(queue, coefs, j):
     queue.looked_at[queue.count[LOOKED_AT]] = j
     queue.count[LOOKED_AT] += 1
     return True
+
+
+@generic
+def look_away(queue, coefs):
+    """Those that were looked at wait by their least importance again."""
+    return _look_away if kind(coefs) is Moving else lambda queue, coefs: None
+
+
+def _look_away(queue, coefs):
+    heap, place, key, count = queue.heap, queue.place, queue.key, queue.count
+    for j in queue.looked_at[: count[LOOKED_AT]]:
+        if place[j] > 0:
+            key[j] = -least(coefs, j)
+            sift(heap, place, key, False, place[j] - 1, count[WAITING])
+    count[LOOKED_AT] = 0
 
 
 @kernel(allocates=False)
