@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from ofslib import AnytimeSFSAClassifier, SFSAClassifier, SFSARegressor
 from ofslib.kernels import leaving
-from ofslib.kernels.rows import new_active
+from ofslib.kernels.rows import new_active, new_batch
 
 
 def last(w, alive, keep):
@@ -81,7 +81,7 @@ def test_what_coasts_leaves_when_it_ranks_last(momentum, looks_ahead, wild):
         active, queue = new_active(p), leaving.new_queue(p, np.empty(p), True)
         moving = w, v, np.zeros(p + 1), steps, momentum, looks_ahead
         coefs, alive, work, keep = leaving.Moving(*moving), set(range(p)), np.empty(p), p
-        leaving.begin_to_coast(queue, active, steps[0])
+        assert leaving.may_coast(queue, coefs, new_batch(p), active)
         while keep > 3:
             touched = draw.choice(sorted(alive), min(len(alive), draw.integers(1, 9)), False)
             push = np.zeros(p + 1)
@@ -93,7 +93,7 @@ def test_what_coasts_leaves_when_it_ranks_last(momentum, looks_ahead, wild):
                 w[j], v[j] = leaving.pushed(w[j], v[j], push[j], momentum)
                 coefs.ahead[j] = w[j] + momentum * v[j] if looks_ahead else 0.0
             steps += 1
-            queue.had[touched] = steps
+            leaving.have_moved(queue, coefs, touched)
             page[1] = momentum * page[1] - push
             rest = (push == 0.0) & ((page[0] + page[1] == page[0]) | (abs(page[1]) < 1e-290))
             page[0] += page[1]

@@ -243,19 +243,14 @@ def step(state, hp):
 @generic
 def step_in_stream(state, hp, X, queue):
     """`step`, after rows of X; where these touch few features, those that leave wait in a queue."""
-    return _step_with_queue if _may_queue(X, hp) else lambda state, hp, X, queue: step(state, hp)
-
-
-def _may_queue(X, hp):
-    """Whether steps after rows of X may change few coefficients."""
-    return rows.is_sparse(X)
+    return _step_with_queue if rows.is_sparse(X) else lambda state, hp, X, queue: step(state, hp)
 
 
 def _step_with_queue(state, hp, X, queue):
     batch, active, coefs = state.batch, state.active, coefs_of(state, hp)
-    n, others_coast = batch.count[rows.TOUCHED], may_coast(state, hp, queue)
+    n, others_coast = batch.count[rows.TOUCHED], leaving.may_coast(queue, coefs, batch, active)
     due = advance(state, hp, others_coast)
-    have_moved(state, hp, queue, n, others_coast)
+    leaving.have_moved(queue, coefs, batch.touched[:n])
     m, left = active.size[0] - queue.count[leaving.LEFT], features_left(state, hp)
     # Where a mini-batch has few entries the next one lists the features that it touches, see
     # `rows.add`; else it would move those, too, that have left and still stand among the active.
@@ -266,7 +261,7 @@ def _step_with_queue(state, hp, X, queue):
         return
     leaving.close(queue, active)
     if due:
-        settle_motion(state, hp, queue)
+        leaving.settle(queue, coefs, active)
         anneal(state, ranked_by(state, hp), hp)
 
 
@@ -285,57 +280,10 @@ def _without_momentum(state, hp):
     return leaving.Still(state.w)
 
 
-@generic
-def may_coast(state, hp, queue):
-    """Whether features coast that the mini-batch does not touch; if not, none does from now on."""
-    return _may_coast if kind(hp) is WithMemory else lambda state, hp, queue: False
-
-
-def _may_coast(state, hp, queue):
-    if len(queue.had) == 0 or rows.swept(state.batch):
-        leaving.settle(queue, coefs_of(state, hp), state.active)
-        return False
-    leaving.begin_to_coast(queue, state.active, state.steps[0])
-    return True
-
-
-@generic
-def have_moved(state, hp, queue, n, others_coast):
-    """The first n touched features have made this step; the others have not if they coast."""
-    return _have_moved if kind(hp) is WithMemory else lambda state, hp, queue, n, others_coast: None
-
-
-def _have_moved(state, hp, queue, n, others_coast):
-    for j in state.batch.touched[: n * others_coast]:
-        queue.had[j] = state.steps[0]
-
-
-@generic
-def settle_motion(state, hp, queue):
-    """No feature coasts any longer."""
-    return _settle_motion if kind(hp) is WithMemory else lambda state, hp, queue: None
-
-
-def _settle_motion(state, hp, queue):
-    leaving.settle(queue, coefs_of(state, hp), state.active)
-
-
-@generic
-def catch_up(state, hp, X, order, queue):
-    """No feature coasts of those in the rows of X that come into the mini-batch next."""
-    moves = _may_queue(X, hp) and kind(hp) is WithMemory
-    return _catch_up if moves else lambda state, hp, X, order, queue: None
-
-
-def _catch_up(state, hp, X, order, queue):
-    left = hp.batch_size - state.batch.count[rows.ROWS]
-    leaving.catch_up(queue, coefs_of(state, hp), X, order[:left])
-
-
 @generic(allocates=True)
 def queue_for(state, X, n, hp):
     """For the features that leave in the course of n rows of X; empty if it is of no use."""
-    if _may_queue(X, hp):
+    if rows.is_sparse(X):
         return _queue_for
     return lambda state, X, n, hp: leaving.new_queue(0, state.scratch[1], False)
 
@@ -465,15 +413,16 @@ def fold(state, block, hp):
 
 @kernel(allocates=False)
 def _fold(state, block, hp, work, queue):
-    i = 0
+    i, coefs = 0, coefs_of(state, hp)
     while i < len(block.order):
-        catch_up(state, hp, block.X, block.order[i:], queue)
+        coming = hp.batch_size - state.batch.count[rows.ROWS]
+        leaving.catch_up(queue, coefs, block.X, block.order[i : i + coming])
         i = take(state, block, i, hp, work)
         if state.batch.count[rows.ROWS] < hp.batch_size:
             break
         step_in_stream(state, hp, block.X, queue)
     leaving.close(queue, state.active)
-    settle_motion(state, hp, queue)
+    leaving.settle(queue, coefs, state.active)
     return i
 
 

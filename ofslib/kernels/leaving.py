@@ -140,26 +140,55 @@ def _vanish_still(coefs, j):
     coefs.w[j] = 0.0
 
 
-@kernel(allocates=False)
+@generic
 def settle(queue, coefs, active):
     """No feature coasts any longer."""
+    return _settle if kind(coefs) is Moving else lambda queue, coefs, active: None
+
+
+def _settle(queue, coefs, active):
     for j in active.index[: active.size[0] * queue.count[COASTING]]:
         coast(queue, coefs, j)
     queue.count[COASTING] = 0
 
 
-@kernel(allocates=False)
-def begin_to_coast(queue, active, steps):
-    """After so many steps: from now on features that one does not touch coast."""
+@generic
+def may_coast(queue, coefs, batch, active):
+    """Whether features coast that the mini-batch does not touch; if not, none does from now on."""
+    return _may_coast if kind(coefs) is Moving else lambda queue, coefs, batch, active: False
+
+
+def _may_coast(queue, coefs, batch, active):
+    if len(queue.had) == 0 or rows.swept(batch):
+        settle(queue, coefs, active)
+        return False
     if not queue.count[COASTING]:
         for j in active.index[: active.size[0]]:
-            queue.had[j] = steps
+            queue.had[j] = coefs.steps[0]
     queue.count[COASTING] = 1
+    return True
 
 
-@kernel(allocates=False)
+@generic
+def have_moved(queue, coefs, touched):
+    """These features have made the last step; if others coast, they have not."""
+    return _have_moved if kind(coefs) is Moving else lambda queue, coefs, touched: None
+
+
+def _have_moved(queue, coefs, touched):
+    for j in touched[: len(touched) * queue.count[COASTING]]:
+        queue.had[j] = coefs.steps[0]
+
+
+@generic
 def catch_up(queue, coefs, X, order):
-    """No feature of these sparse rows coasts."""
+    """No feature coasts that occurs in these rows of X."""
+    if kind(coefs) is Moving and rows.is_sparse(X):
+        return _catch_up
+    return lambda queue, coefs, X, order: None
+
+
+def _catch_up(queue, coefs, X, order):
     for r in order[: len(order) * queue.count[COASTING]]:
         for j in rows.row(X, r).indices:
             coast(queue, coefs, j)
