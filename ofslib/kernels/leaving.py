@@ -78,7 +78,15 @@ def pushed(w, v, push, momentum):
     """
     v = momentum * v - push
     new = w + v
-    return new, 0.0 if push == 0.0 and (new == w or abs(v) < _REST) else v
+    # Without branches: a processor could not foresee which features have a push.
+    rests = (push == 0.0) & _is_rest(w, new, v)
+    return new, 0.0 if rests else v
+
+
+@kernel(allocates=False)
+def _is_rest(w, new, v):
+    """Whether the velocity v, which has moved w to `new` without a push, is none."""
+    return (new == w) | (abs(v) < _REST)
 
 
 @kernel(allocates=False)
@@ -118,9 +126,13 @@ def _coast(queue, coefs, j):
         return
     w, v, steps = coefs.w[j], coefs.v[j], coefs.steps[0] - queue.had[j]
     queue.had[j] = coefs.steps[0]
-    while steps > 0 and v != 0.0:
-        w, v = pushed(w, v, 0.0, coefs.momentum)
-        steps -= 1
+    # As `pushed`; here, where steps depend on each other, a branch that is foreseen is faster.
+    for _ in range(steps):
+        v *= coefs.momentum
+        old, w = w, w + v
+        if _is_rest(old, w, v):
+            v = 0.0
+            break
     coefs.w[j], coefs.v[j] = w, v
     if coefs.looks_ahead:
         coefs.ahead[j] = w + coefs.momentum * v
