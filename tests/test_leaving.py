@@ -10,8 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from ofslib import AnytimeSFSAClassifier, SFSAClassifier, SFSARegressor
+from ofslib.algorithms.sfsa import queue_for
 from ofslib.kernels import leaving
-from ofslib.kernels.rows import new_active, new_batch
+from ofslib.kernels.rows import CSR, new_active, new_batch
 
 
 def last(w, alive, keep):
@@ -118,7 +119,7 @@ def test_what_coasts_leaves_when_it_ranks_last(momentum, looks_ahead, wild):
         assert_array_equal(coefs.ahead, page[0] + momentum * page[1] if looks_ahead else 0.0)
 
 
-def long_rows(loss, n=240, p=3000):
+def long_rows(loss, n=240, p=6000):
     """Of p features a row has 2 of the first 40, some of equal columns, and none to 30 others.
 
     So some mini-batches touch few of the features that are left, and others many.
@@ -207,7 +208,7 @@ def test_blocks_with_a_queue_and_without_give_the_same_model(model, kind, severa
 @pytest.mark.parametrize("loss", ["squared_error", "hinge"])
 def test_rows_of_very_unequal_length(loss, mu, optimizer):
     """A mini-batch after a long row goes through all features, and the next ones through few."""
-    draw, n, p = np.random.default_rng(7), 600, 600
+    draw, n, p = np.random.default_rng(7), 600, 1000
     long = np.arange(n) % 8 == 5
     columns = [draw.choice(p, 40 if one else draw.integers(1, 3), False) for one in long]
     rows = np.repeat(np.arange(n), [len(one) for one in columns])
@@ -265,6 +266,20 @@ def test_steps_do_not_go_through_all_features(optimizer):
     (in_parts, expected), (at_once, found) = seconds(parts), seconds([slice(0, n)])
     assert_array_equal(found, expected)
     assert at_once < in_parts / 3
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "nesterov", "momentum", "adam"])
+def test_features_coast_where_a_mini_batch_has_few_entries(optimizer):
+    """Ten, one for 150 features; without momentum a queue asks for no more than that some leave."""
+    for p, few in ((1499, False), (1501, True)):
+        X = sp.csr_array((np.ones(500), (np.repeat(np.arange(100), 5), np.arange(500))), (100, p))
+        own = {"learning_rate": 0.01, "batch_size": 2, "warmup": 150, "maturity": 200}
+        model = SFSARegressor(k=5, optimizer=optimizer, **own).partial_fit(X, np.ones(100))
+        csr = CSR(X.data, X.indices.astype(np.uint32), X.indptr.astype(np.int64))
+        queue = queue_for(model._state, csr, 100, model._hyper)
+        used = {"sgd": True, "adam": False}.get(optimizer, few)
+        assert len(queue.heap) == (p if used else 0)
+        assert len(queue.had) == (p if used and optimizer != "sgd" else 0)
 
 
 def test_momentum_costs_little_more_where_a_step_touches_two_features_of_five():

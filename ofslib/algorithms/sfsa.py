@@ -293,9 +293,11 @@ def _queue_for(state, X, n, hp):
     by_coef = not hp.spectral and hp.importance == Importance.coef
     some_leave = hp.maturity > 0 and t + steps > hp.warmup
     moving = hp.optimizer in (Optimizer.momentum, Optimizer.nesterov)
+    entries = hp.batch_size * ((X.indptr[-1] - X.indptr[0]) // max(len(X.indptr) - 1, 1))
+    rare = moving and leaving.RARE * entries < active.size[0]
     # To fill and to close a queue takes as long as some steps without one.
     used = by_coef and hp.k < active.size[0] and steps >= leaving.SHARE
-    used = used and (moving or (some_leave and hp.optimizer == Optimizer.sgd))
+    used = used and (rare or (some_leave and hp.optimizer == Optimizer.sgd))
     return leaving.new_queue(len(active.index) if used else 0, state.scratch[1], moving)
 
 
