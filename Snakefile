@@ -31,7 +31,6 @@ localrules:
     fetch,
     provenance,
     report,
-    plan,
 
 
 onstart:
@@ -59,14 +58,3 @@ rule all:
     default_target: True
     input:
         all_files,
-
-
-rule plan:
-    params:
-        changes=CHANGES,
-    log:
-        f"logs/{work.scale}/plan.txt",
-    conda:
-        "environment.yml"
-    script:
-        "workflow/scripts/plan.py"

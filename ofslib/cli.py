@@ -416,25 +416,6 @@ def _together(files: dict[Path, str]) -> str:
     return states.pop() if len(states) == 1 else "damaged" if "damaged" in states else "partly"
 
 
-def papers(args) -> Report:
-    """The papers' tables and figures: what makes each, and whether it is made."""
-    from ofslib.reproduction import papers, project
-
-    act = next((a for a in ("pack", "unpack", "compare") if getattr(args, a) is not None), "")
-    file = getattr(args, act, "") and os.path.abspath(getattr(args, act))  # the folder changes
-    try:
-        os.chdir(project.find_root())
-        sys.path.append(os.getcwd())  # as Snakemake does, for methods of a user's own
-        work = project.load(**{"scale": args.scale} if args.scale else {})
-        if not (args.scale or args.plan or act in ("pack", "compare")):  # what there is to read
-            work = project.committed()
-    except project.ConfigurationError as error:
-        raise _Misused(f"papers needs a checkout of ofslib's repository: {error}") from error
-    if act:
-        return Report(*getattr(papers, act)(work, file))
-    return Report(*(papers.planned(work) if args.plan else papers.listed(work)))
-
-
 # -------------------------------------------------- the command line
 
 
@@ -519,16 +500,6 @@ def _parser() -> argparse.ArgumentParser:
     add("action", choices=["list", "fetch", "verify"])
     add("names", nargs="*", metavar="NAME")
     command(methods)
-    sub = command(papers)
-    text = "of config/scales.yaml, else that of config/config.yaml"
-    sub.add_argument("--scale", metavar="SCALE", help=text)
-    add = sub.add_mutually_exclusive_group().add_argument
-    add("--plan", action="store_true", help="core hours and memory that the scale will take")
-    add("--pack", nargs="?", const="", metavar="ZIP", help="pack results: results-SCALE.zip")
-    text = "take those results of an archive that fit this checkout: of ZIP, or that of figures/"
-    add("--unpack", nargs="?", const="", metavar="ZIP", help=text)
-    text = "how many values made here are those of an archive: of ZIP, or that of figures/"
-    add("--compare", nargs="?", const="", metavar="ZIP", help=text)
     return parser
 
 

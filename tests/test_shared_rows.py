@@ -144,7 +144,7 @@ def test_to_be_scored_on_the_way_changes_no_model(task):
     parts = [part(n, own, data=data | {"n": n}, **more) for n in (1000, 2000)]
     table = check_equal(parts)
     assert {*table["method"]} == {*own} and table["value"].notna().any()
-    same = [{methods.identity(*methods.class_of(m), n) for n in (1, 2)} for m in own.values()]
+    same = [{methods.model_key(*methods.class_of(m), n) for n in (1, 2)} for m in own.values()]
     assert {len(each) for each in same} == {1}, "each is learned once"
 
 

@@ -98,34 +98,6 @@ class Setting:
         # On webspam's stand-in, of 16.6 million features, models and rows took 11.5 GB.
         return math.ceil(max(least, 800 * p / 10**6))
 
-    @property
-    def needs(self) -> list[str]:
-        """What its run is made of, as `sources` takes it."""
-        spec, needs = self.spec, {"_files", "reproduction.experiment"}
-        needs |= {m["class"] for part in self.parts for m in part["methods"].values()}
-        if spec["study"]:
-            needs |= {spec["study"]["function"], *_classes(spec["study"])}
-        if spec["track"]:
-            needs.add("reproduction.tracking")
-        if "averages" in spec["data"]:
-            needs.add("wishart")
-        if self.dataset:
-            needs |= {"datasets", "reproduction.splits"}
-        if "split" in spec["data"]:
-            needs.add("averages")
-        return sorted(needs)
-
-
-def _classes(given: Any) -> Iterator[str]:
-    """The classes of the methods that stand anywhere in what a study is given."""
-    if isinstance(given, Mapping):
-        if isinstance(given.get("class"), str):
-            yield given["class"]
-        given = list(given.values())
-    if isinstance(given, list):
-        for value in given:
-            yield from _classes(value)
-
 
 @dataclass(frozen=True)
 class Entry:

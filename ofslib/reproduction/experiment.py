@@ -12,7 +12,7 @@ import json
 import math
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from functools import partial
 from importlib import import_module
@@ -36,14 +36,15 @@ from ofslib.metrics import (
     said,
     selected_features,
 )
+from ofslib.reproduction import identity, store
 from ofslib.reproduction.methods import (
     build,
     find_class,
     fit,
     guarded,
-    identity,
     installed,
     learn,
+    model_key,
     models_of,
     named,
     points,
@@ -96,8 +97,74 @@ def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.
         k that the setting gives to it, each only if there is such a model. Metric time_s is the
         processor time that learning took, without generating or reading data.
     """
+    found, parts = rows(setting, data, progress), setting.get("parts", [setting])
+    for part, own in zip(parts, found, strict=True):
+        for row in own:
+            row.pop("step", None)
+        for label, reason in installed(part)[1].items() if setting.get("first", 0) == 0 else ():
+            own += absent(_with(part, label), reason)
+    return _table(parts, found)
+
+
+def run_stored(setting: dict[str, Any], data: Any = None, lacking: str = "") -> pd.DataFrame:
+    """As `run`, but what is stored is not run, and what is new is stored.
+
+    Parameters
+    ----------
+    setting, data
+        As in `run`.
+    lacking : str, optional
+        Why the data set could not be had: rows that say so stand for what is not stored.
+    """
+    here, parts = store.folder(), setting.get("parts", [setting])
+    new = [result for result in identity.results(setting) if not here.has(result)]
+    gaps: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for result in [] if lacking else new.copy():
+        part = parts[result.part]
+        if reason := installed(part)[1].get(result.label):
+            new.remove(result)
+            gaps[result.part] += absent(_with(part, result.label), reason)
+    if lacking:
+        for result in new:
+            gaps[result.part] += absent(_with(parts[result.part], result.label), lacking)
+    elif new:
+        new = [result._replace(first=here.missing(result)) for result in new]
+        first = {(result.part, result.label): result.first for result in new}
+        store.keep(setting, rows(setting, data, first=first), new)
+    return store.assemble(setting, store.folder(), gaps)
+
+
+def _with(part: dict[str, Any], label: str | None) -> dict[str, Any]:
+    """A setting with one of its methods only."""
+    return {**part, "methods": {k: v for k, v in part["methods"].items() if label in (None, k)}}
+
+
+def rows(
+    setting: dict[str, Any],
+    data: Any = None,
+    progress: bool = True,
+    first: Mapping[tuple[int, str | None], int] | None = None,
+) -> list[list[dict[str, Any]]]:
+    """The rows of each part of a setting, as dicts, without those that are not installed.
+
+    Key step: where a row stands among those of other methods in its replicate. Times do not contain
+    the compilation of kernels: where they are measured, each method is first run on a few rows.
+
+    Parameters
+    ----------
+    setting, data, progress
+        As in `run`.
+    first : mapping, optional
+        (place of a part, label of a method or None) -> the replicate from which on it is run. What
+        is not named is not run; but running averages are, where a named method learns from them.
+        None: all methods, all replicates.
+    """
     parts = setting.get("parts", [setting])
-    here, lacking = zip(*map(installed, parts), strict=True)
+    here = [installed(part)[0] for part in parts]
+    start = setting.get("first", 0)
+    if first is not None:
+        here = [_only(part, place, first) for place, part in enumerate(here)]
+        start = min(first.values(), default=setting["replicates"])
     if setting["study"]:
         one = _alone(partial(_studied, data=data))
     elif setting["track"]:
@@ -106,15 +173,31 @@ def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.
         one = _alone(_real(here[0], data))
     else:
         one = partial(_in_blocks, source=data or _Drawn(setting))
-    first, rows = setting.get("first", 0), [[] for _ in parts]
-    replicates = range(first, setting["replicates"])
+    if "time_s" in setting["metrics"]:
+        warm_up({**setting, "methods": here[0]["methods"]})
+    found = [[] for _ in parts]
+    replicates = range(start, setting["replicates"])
     for replicate in tqdm(replicates, disable=not progress, desc=setting["name"]):
         for place, row in one(here, replicate):
-            rows[place].append(row)
-    for part, own, reasons in zip(parts, rows, lacking if first == 0 else (), strict=False):
-        for label, reason in reasons.items():
-            own += _absent({**part, "methods": {label: part["methods"][label]}}, reason)
-    return _table(parts, rows)
+            found[place].append(row)
+    return found
+
+
+def _only(part: dict[str, Any], place: int, first: Mapping) -> dict[str, Any]:
+    """A part with the methods that are to be run, each from its replicate on."""
+    from_ = {label: at for (where, label), at in first.items() if where == place}
+    methods = {
+        label: spec | {"first_replicate": from_[label]}
+        for label, spec in part["methods"].items()
+        if label in from_
+    }
+    if any(hasattr(find_class(spec["class"]), "fit_averages") for spec in methods.values()):
+        methods = {
+            label: {**spec, "first_replicate": min(from_.values())} | methods.get(label, {})
+            for label, spec in part["methods"].items()
+            if label in methods or hasattr(find_class(spec["class"]), "standardized")
+        }
+    return part if part["study"] else {**part, "methods": methods}
 
 
 def _alone(one):
@@ -122,12 +205,8 @@ def _alone(one):
     return lambda parts, replicate: ((0, row) for row in one(parts[0], replicate))
 
 
-def absent(setting: dict[str, Any], reason: str) -> pd.DataFrame:
-    """What stands for the results of a setting whose data could not be had: rows without value."""
-    return _table([setting], [_absent(setting, reason)])
-
-
-def _absent(setting: dict[str, Any], reason: str) -> list[dict[str, Any]]:
+def absent(setting: dict[str, Any], reason: str) -> list[dict[str, Any]]:
+    """Rows without a value that say why there is none: data or a package that are not here."""
     return [
         {"method": label, **point, "replicate": 0, "metric": metric, "value": None, "note": reason}
         for label, spec in (setting["methods"] or {None: {}}).items()
@@ -184,7 +263,7 @@ def _asked(setting: dict[str, Any], seed: int, replicate: int) -> dict[tuple, tu
     methods = {
         label: spec
         for label, spec in setting["methods"].items()
-        if replicate < spec.get("replicates", np.inf)
+        if spec.get("first_replicate", 0) <= replicate < spec.get("replicates", np.inf)
     }
     design = _design(setting["data"]) if "simulate" in setting["data"] else None
     return models_of({**setting, "methods": methods}, random_state=seed, design=design)
@@ -228,7 +307,7 @@ def _in_blocks(parts, replicate: int, source) -> Iterator[tuple[int, dict[str, A
             tuned = {
                 label: _tuned(part, _first(source.train(seeds), part["tune"]), spec)
                 for label, spec in part["methods"].items()
-                if replicate < spec.get("replicates", np.inf)
+                if spec.get("first_replicate", 0) <= replicate < spec.get("replicates", np.inf)
             }
             yield from ((place, row) for row in _tuning_told(part, replicate, tuned))
             methods = {label: spec for label, (spec, found) in tuned.items() if type(found) is dict}
@@ -236,13 +315,15 @@ def _in_blocks(parts, replicate: int, source) -> Iterator[tuple[int, dict[str, A
         part = {**part, "data": part["data"] | source.sizes}
         n = part["data"]["n"]
         for name, (cls, own) in _asked(part, seed, replicate).items():
-            key = identity(cls, own, n)
+            key = model_key(cls, own, n)
             models[key] = models[key] if key in models else cls(**own)
             wanted.append((place, name, (key, n)))
     scores = _scores(models, {at for *_, at in wanted}, part, replicate, source, seeds)
     for place, (label, point), at in wanted:
+        # After what tuning found for any method.
+        step = {"step": 1} if parts[place]["tune"] else {}
         for row in scores[at]:
-            yield place, {"method": label, **dict(point), "replicate": replicate, **row}
+            yield place, {"method": label, **dict(point), "replicate": replicate, **row, **step}
 
 
 def _scores(models, wanted, setting, replicate, source, seeds) -> dict[tuple, list[dict[str, Any]]]:
@@ -286,7 +367,7 @@ def _tuning_told(setting, replicate, tuned) -> Iterator[dict[str, Any]]:
     """Rows that say what tuning found, or why it found nothing."""
     for label, (spec, found) in tuned.items():
         if isinstance(found, str):
-            rows = _absent({**setting, "methods": {label: spec}}, found)
+            rows = absent({**setting, "methods": {label: spec}}, found)
             yield from (row | {"replicate": replicate} for row in rows)
         else:
             for name, value in found.items():
@@ -430,9 +511,9 @@ def _real(setting: dict[str, Any], data):
         for label, (spec, chosen) in tuned.items():
             if isinstance(chosen, str):
                 if replicate == 0:
-                    yield from _absent({**setting, "methods": {label: spec}}, chosen)
+                    yield from absent({**setting, "methods": {label: spec}}, chosen)
                 continue
-            if replicate >= spec.get("replicates", np.inf):
+            if not spec.get("first_replicate", 0) <= replicate < spec.get("replicates", np.inf):
                 continue
             if replicate == 0:
                 yield from _tuning_told(setting, 0, {label: (spec, chosen)})

@@ -15,7 +15,7 @@ import ofslib
 from ofslib.metrics import NotFinite, read_only
 
 # Keys of a method's entry that are no parameters of its class.
-ABOUT_THE_METHOD = ("class", "replicates", "sweep", "at", "timed")
+ABOUT_THE_METHOD = ("class", "first_replicate", "replicates", "sweep", "at", "timed")
 
 
 def installed(setting: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -76,7 +76,7 @@ def models_of(setting: dict[str, Any], **defaults: Any) -> dict[tuple, tuple[typ
     }
 
 
-def identity(cls: type, own: dict[str, Any], n: int) -> tuple:
+def model_key(cls: type, own: dict[str, Any], n: int) -> tuple:
     """Equal for models that are one and the same after the first n rows of a stream.
 
     What learns row by row has its model of n rows on the way to that of more, unless a parameter

@@ -5,21 +5,26 @@ The Snakefile and the notebooks both read the project through this module, which
 
 import csv
 import difflib
+import hashlib
 import io
+import json
 import math
 import os
 import re
-import zipfile
+import warnings
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import yaml
 
+from ofslib._files import CorruptFile
 from ofslib.datasets.registry import read_rows
+from ofslib.reproduction import identity
 from ofslib.reproduction.entries import (
     DEFAULTS,
     ConfigurationError,
@@ -28,11 +33,13 @@ from ofslib.reproduction.entries import (
     check_values,
     mappings,
 )
-from ofslib.reproduction.sources import home, sources
 from ofslib.simulate import DESIGNS
 
+if TYPE_CHECKING:
+    from ofslib.reproduction import store
+
 __all__ = ["ConfigurationError", "Entry", "NotMade", "Project", "Setting", "find_root", "load"]
-__all__ += ["made", "scales", "sources"]
+__all__ += ["made", "scales"]
 
 
 class NotMade(Exception):
@@ -91,10 +98,43 @@ class Project:
             if any(part["name"] in shown for part in run.parts)
         ]
 
+    def runs(self, *entries: str) -> Iterator[tuple[str, Setting]]:
+        """All files of results of this scale, or of some entries, and what is run for each."""
+        for name in entries or self.entries:
+            entry = self.entries[name]
+            for kind, settings in {"": entry.to_run, "time": entry.timed}.items():
+                for setting in settings:
+                    yield self.result(name, setting.name, kind).as_posix(), setting
+
+    def shipped(self, setting: Setting) -> bool:
+        """Whether the archive that comes with the checkout has all results of a run."""
+        there = self.archive if self.scale == self.committed else None
+        return bool(there) and all(map(there.has, identity.results(setting.spec)))
+
+    @cached_property
+    def archive(self) -> "store.Archive | None":
+        """The archive that comes with the checkout; None, with a warning, if it is damaged."""
+        from ofslib.reproduction import store  # pandas takes a while to import
+
+        try:
+            return store.archive(self.root / self.archive_file)
+        except FileNotFoundError:
+            return None
+        except CorruptFile as error:
+            warnings.warn(f"{error}; its results are not counted", stacklevel=2)
+            return None
+
+    @property
+    def archive_file(self) -> str:
+        """The archive that comes with the checkout, of the results that `figures/` shows."""
+        return f"figures/results-{self.committed}.zip"
+
     def lacks(self, entry: str) -> list[str]:
-        """Those of the results that the notebook of an entry reads which are not there."""
+        """The results that the notebook of an entry reads which are neither here nor shipped."""
+        runs = dict(self.runs(self.source(entry).name))
         wanted = [*self.inputs(entry), *self.inputs(entry, "time")]
-        return [file for file in wanted if not (self.root / file).is_file()]
+        absent = [file for file in wanted if not (self.root / file).is_file()]
+        return [file for file in absent if not self.shipped(runs[file])]
 
     def command(self, entry: str) -> str:
         """What makes an entry at this scale."""
@@ -170,7 +210,7 @@ class Project:
         for name, row in self._registry.items():
             if ":" in row["reader"]:
                 try:
-                    home(row["reader"])
+                    identity.home(row["reader"].partition(":")[0])
                 except LookupError as error:
                     raise ConfigurationError(
                         f"config/datasets.csv, {name}, column reader: {error}"
@@ -261,7 +301,7 @@ def made(entry: str, scale: str, output: str | None = None, **changes: Any) -> P
     if entry not in wanted.entries:
         alike = difflib.get_close_matches(str(entry), wanted.entries)
         near = f", but {' and '.join(alike)}" if alike else ""
-        raise NotMade(f"entry: there is no {entry!r}{near}; `ofslib papers` lists all")
+        raise NotMade(f"entry: there is no {entry!r}{near}; all: python -m ofslib.reproduction list")
     others = [] if output else [s for s in reversed(scales()) if s != scale]
     if not wanted.lacks(entry):
         return wanted
@@ -276,22 +316,9 @@ def made(entry: str, scale: str, output: str | None = None, **changes: Any) -> P
         if rest := _without_data(work, entry):
             return rest
     drawn = f"; {wanted.report} shows what is drawn" if os.path.exists(wanted.report) else ""
-    shipped = [scale for scale in scales() if _comes_along(wanted.source(entry).name, scale)]
-    unpacked = "".join(
-        f"; or take what came along: ofslib papers --unpack --scale {scale}" for scale in shipped
-    )
     raise NotMade(
-        f"{entry} has not been made at scale {scale}: {wanted.command(entry)}{unpacked}{drawn}"
+        f"{entry} has not been made at scale {scale}: {wanted.command(entry)}{drawn}"
     )
-
-
-def _comes_along(entry: str, scale: str) -> bool:
-    """Whether the archive of results that comes with the checkout has some of an entry."""
-    try:
-        with zipfile.ZipFile(f"figures/results-{scale}.zip") as archive:
-            return any(name.startswith(f"{entry}/") for name in archive.namelist())
-    except (OSError, zipfile.BadZipFile):
-        return False
 
 
 def _without_data(work: Project, entry: str) -> Project | None:
@@ -325,6 +352,18 @@ def _add_method(entries: dict[str, Entry], name: str, label: str, method: dict) 
         raise ConfigurationError(f"config/methods.yaml, {label}: {name} has such a method already")
     spec = entries[name].spec | {"methods": methods | {label: method}}
     entries[name] = replace(entries[name], spec=spec)
+
+
+def drawing_sources() -> list[str]:
+    """The files of ofslib that draw tables and figures: all of this package itself."""
+    return sorted(os.path.relpath(file) for file in Path(__file__).parent.glob("*.py"))
+
+
+def code_of(notebook: str | os.PathLike) -> str:
+    """The digest of the code cells of a notebook: neither outputs nor words count."""
+    cells = json.loads(Path(notebook).read_text(encoding="utf-8"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    return hashlib.sha256(json.dumps(code).encode()).hexdigest()
 
 
 def find_root(start: str | os.PathLike = ".") -> Path:

@@ -1,7 +1,7 @@
-"""What results and figures were made from: which sources and settings, with what, where and when.
+"""With what, where and when results and figures were made.
 
-Beside each result stands its record, a JSON file; the stamp of a drawn entry is the record of its
-figures; PROVENANCE.json beside the figures holds those of all entries, each with its own scale.
+The stamp of a drawn entry is the record of its figures; PROVENANCE.json beside the figures holds
+those of all entries, each with its own scale.
 """
 
 import datetime
@@ -10,7 +10,6 @@ import json
 import os
 import platform
 import subprocess
-import sys
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from importlib.metadata import version
@@ -20,13 +19,11 @@ from typing import Any
 from threadpoolctl import threadpool_info
 
 from ofslib._files import CorruptFile, write_whole
-from ofslib.reproduction import machine, records
-from ofslib.reproduction.sources import PACKAGE
+from ofslib.reproduction import machine
 
 PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "matplotlib", "snakemake")
 # What is the same for all that one machine makes between two upgrades.
 COMMON = ("machine", "blas", "system", "python", *PACKAGES)
-NOTEBOOK = "notebooks/run.ipynb"
 # What each record of figures has.
 _WHOLE = {"scale", "commit", "date", "with", "missing"}
 
@@ -71,87 +68,32 @@ def _git(*words: str) -> str:
     return done.stdout.strip()
 
 
-# -------------------------------------------------- a result
-
-
-def record_of(result: str) -> str:
-    """The record beside a file of results."""
-    return f"{result.removesuffix('.csv')}.json"
-
-
-def digests(files: Iterable[str | os.PathLike]) -> dict[str, str]:
-    """The sha256 of source files, under names that are the same on every machine."""
-    places = [Path.cwd(), *sorted(map(Path, sys.path), key=lambda place: -len(place.parts))]
-    found = {}
-    for file in (Path(file).resolve() for file in files):
-        inside = [PACKAGE.parent] * file.is_relative_to(PACKAGE)
-        inside += [place for place in places if file.is_relative_to(place)]
-        name = file.relative_to(inside[0]).as_posix() if inside else file.name
-        found[name] = hashlib.sha256(file.read_bytes()).hexdigest()
-    return dict(sorted(found.items()))
-
-
-def of_result(
-    result: str,
-    spec: dict[str, Any],
-    sources: dict[str, str],
-    record: str | None,
-    **measured: float,
-) -> dict[str, Any]:
-    """The record of a result that was just made.
-
-    Parameters
-    ----------
-    result : str
-        Its file.
-    spec : dict
-        The setting, as `entries.Setting.spec`.
-    sources : dict
-        The sources and the notebook that it was made of, as `digests`.
-    record : str or None
-        The record of the data set that it reads, if any.
-    **measured : float
-        What it took: cpu_s, memory_mb.
-    """
-    data = records.read(record) if record else {}
-    sums = data.get("sha256", {})
-    missing = {r["name"]: f"{r['status']} ({r['reason']})" for r in [data] if "reason" in r}
-    return {
-        "spec": spec,
-        "sources": sources,
-        # Of the row as it is now, where the record is one of an earlier version
-        "data": {records.ROW: records.row_digest(data["name"])} | sums if sums else {},
-        "missing": missing,
-        "sha256": hashlib.sha256(Path(result).read_bytes()).hexdigest(),
-        **measured,
-        **here(),
-    }
-
-
 # -------------------------------------------------- figures
 
 
 def of_figure(
-    scale: str, results: Iterable[str], figures: Iterable[str], **asked: Any
+    scale: str,
+    runs: Iterable[dict[str, Any]],
+    missing: Mapping[str, str],
+    figures: Iterable[str],
+    **asked: Any,
 ) -> dict[str, Any]:
     """The record of the figures of an entry that were just drawn.
 
     Parameters
     ----------
     scale : str
-    results : iterable of str
-        The files of results that they show.
+    runs : iterable of dict
+        The records of the results that they show.
+    missing : mapping
+        Data sets that could not be had, and why.
     figures : iterable of str
         Their own files, of which the names and the sha256 are kept.
     **asked : Any
         What else the configuration was asked for: seed, real_data.
     """
-    made = {f: json.loads(Path(record_of(f)).read_text(encoding="utf-8")) for f in results}
-    runs = list(made.values())
     facts = {"scale": scale, **asked, **_split(here()), "figures": _contents(figures)}
-    facts["missing"] = {name: why for run in runs for name, why in run["missing"].items()}
-    whole = {file: run for file, run in made.items() if not run["missing"]}
-    facts["took"] = {file: [run["cpu_s"], run["memory_mb"]] for file, run in whole.items()}
+    facts["missing"], runs = dict(missing), list(runs)
     if runs:
         dates = sorted(run["date"] for run in runs)
         environments = [_split(run)["with"] for run in runs]
@@ -160,7 +102,7 @@ def of_figure(
             "commit": sorted({run["commit"] for run in runs}),
             "from": dates[0],
             "to": dates[-1],
-            "cpu_hours": round(sum(run["cpu_s"] or 0 for run in runs) / 3600, 4),
+            "cpu_hours": round(sum(run["seconds"] or 0 for run in runs) / 3600, 4),
             "memory_mb": max(run["memory_mb"] or 0 for run in runs),
             "with": [e for n, e in enumerate(environments) if e not in environments[:n]],
         }
@@ -182,9 +124,9 @@ def read(file: str | os.PathLike) -> dict[str, dict[str, Any]]:
     """The records of all entries in a PROVENANCE.json; none if there is no such file.
 
     Each has scale, commit and date (of the drawing), with (the machine and the packages), figures
-    (file -> sha256; not if drawn by an early version), missing (data sets), took (file of results
-    -> seconds of processor and MB) and runs, if it shows any: number, commit (all of theirs), from,
-    to (dates), cpu_hours, memory_mb and with (a list).
+    (file -> sha256; not if drawn by an early version), missing (data sets) and runs, if it shows
+    any: number of results, commit (all of theirs), from, to (dates), cpu_hours, memory_mb and with
+    (a list).
 
     Raises
     ------

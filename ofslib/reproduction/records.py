@@ -3,20 +3,19 @@
 import hashlib
 import json
 import os
+import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from ofslib._files import CorruptFile, write_whole
-from ofslib.datasets.registry import find_row
+from ofslib.datasets.download import remote_files
+from ofslib.datasets.registry import find_row, splits
 
 FOLDER = Path("resources")
 TABLE = "config/datasets.csv"
-# Beside the files of a data set: the sha256 of what the table says of how they are read, which is
-# all but these columns.
-ROW = "row of the table"
 # What `mend` does with a file that has changed, for who only asks what would be done.
 WHAT_CHANGES = "it is fetched again or, if it is your own, what reads it is made again"
 _WHENCE = """
@@ -53,14 +52,37 @@ def row_digest(name: str) -> str:
     return hashlib.sha256(json.dumps(row, sort_keys=True).encode()).hexdigest()
 
 
-def files_of(sums: dict[str, str]) -> dict[str, str]:
-    """The sums of a record that are those of files."""
-    return {name: digest for name, digest in sums.items() if name != ROW}
+def sums(name: str) -> dict[str, str]:
+    """The sha256 of the files of a data set that was fetched here, by their names."""
+    try:
+        known = read(path(name)).get("sha256", {})
+    except FileNotFoundError:
+        return {}
+    return {Path(file).name: digest for file, digest in known.items()}
 
 
-def own_readers(name: str | None) -> list[str]:
-    """The reader of a data set, if it is a module:function of the user's."""
-    return [_row(name)["reader"]] * (":" in _row(name)["reader"]) if name else []
+def of_archive(name: str, told: Mapping[str, str]) -> dict[str, Any]:
+    """The record of a data set whose results come from an archive, as if it had been fetched.
+
+    One that was fetched here stays as it is. The files are those that the table of data sets names;
+    `told` is what the archive says of their sha256.
+
+    Raises
+    ------
+    CorruptFile
+        If the archive tells of other files, or of other sums than the table pins.
+    """
+    if Path(path(name)).exists() and (known := read(path(name)))["status"] == "fetched":
+        return known
+    row = _row(name)
+    files = {Path(f.name).name: f for part in splits(row) for f in remote_files(row, part)}
+    for file, digest in told.items():
+        pinned = files[file].checksum if file in files else None
+        wrong = pinned is None or (pinned.startswith("sha256:") and pinned != f"sha256:{digest}")
+        if wrong or not re.fullmatch("[0-9a-f]{64}", str(digest)):
+            raise CorruptFile(f"the archive has results of a file {file!r} that is not of {name}")
+    digests = {str(files[file].path(FOLDER)): digest for file, digest in told.items()}
+    return {"name": name, "status": "fetched", "sha256": digests}
 
 
 def _row(name: str) -> dict[str, Any]:
@@ -96,7 +118,7 @@ def mend(names: Iterable[str]) -> list[str]:
                 Path(path(name)).unlink()  # so that the job says what is wrong
                 continue
             outcome = "fetched again" if now["status"] == "fetched" else now["detail"]
-            if files_of(now.get("sha256", pinned)) != files_of(pinned):
+            if now.get("sha256", pinned) != pinned:
                 write(now)
                 outcome = "a file of your own, whose runs are made again"
             said.append(f"{', '.join(damaged)}: not what was fetched any more; {outcome}")
@@ -146,8 +168,8 @@ def obtain(name: str, mode: str) -> dict[str, Any]:
         damaged = isinstance(error, datasets.CorruptFile)
         reason = "what came is not the pinned file" if damaged else "not to be had from its sources"
         return {"name": name, "status": "not fetched", "reason": reason, "detail": str(error)}
-    sums = {str(file): _sha256(file) for file in files}
-    return {"name": name, "status": "fetched", "sha256": sums | {ROW: row_digest(name)}}
+    digests = {str(file): _sha256(file) for file in files}
+    return {"name": name, "status": "fetched", "sha256": digests}
 
 
 def write(record: dict[str, Any]) -> None:

@@ -1,12 +1,17 @@
 """Results beside the published numbers, as tables."""
 
+import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ofslib._files import write_whole
+from ofslib.reproduction import store
+from ofslib.reproduction.entries import Setting
+from ofslib.reproduction.project import Project
 
 # Differences without practical meaning, and whether they are a share of the published value.
 TOLERANCE = {"DR": (5.0, False), "RMSE": (0.05, True), "AUC": (0.02, False)}
@@ -65,7 +70,7 @@ _REASONS = {
 # -------------------------------------------------- files
 
 
-def read_results(files: Sequence[str]) -> pd.DataFrame:
+def read_results(files: Sequence[str | Path | io.BytesIO]) -> pd.DataFrame:
     """All results in one table.
 
     A column `note` tells why a value is missing; `empty` is 1 where a model selects nothing,
@@ -77,6 +82,26 @@ def read_results(files: Sequence[str]) -> pd.DataFrame:
     words = {"method": str, "metric": str}
     table = pd.concat([pd.read_csv(file, dtype=words) for file in files], ignore_index=True)
     return table.assign(**{c: np.nan for c in ("note", "empty") if c not in table})
+
+
+def results(work: Project, entry: str, kind: str = "") -> pd.DataFrame:
+    """The results that an entry shows, those of this folder or of the shipped archive.
+
+    Parameters
+    ----------
+    work : Project
+        As `project.made` gives it.
+    entry : str
+    kind : {"", "time"}
+        "time": the learning times.
+    """
+    runs = dict(work.runs(work.source(entry).name))
+    files = [Path(file) for file in work.inputs(entry, kind)]
+    return read_results([f if f.is_file() else _shipped(work, runs[str(f)]) for f in files])
+
+
+def _shipped(work: Project, setting: Setting) -> io.BytesIO:
+    return io.BytesIO(store.as_csv(store.assemble(setting.spec, work.archive)))
 
 
 def read_published(file: str | None) -> pd.DataFrame:

@@ -24,17 +24,17 @@ def drift(
 ) -> Iterator[dict]:
     """Show n rows of a drifting design to all models.
 
-    After each `every`-th time step yields dicts with key, t, metric and value: "RMSE at t" is what
-    is expected on the rows of the next step; "coef 1", ..., "coef k" are the learned coefficients
-    of the true features, and those of key None the true ones. In the end RMSE: the root of the mean
-    square of what was expected after each of the `last` time steps.
+    After each `every`-th time step yields dicts with key, step, t, metric and value: "RMSE at t" is
+    what is expected on the rows of the next step; "coef 1", ..., "coef k" are the learned
+    coefficients of the true features, and those of key None the true ones. In the end RMSE: the
+    root of the mean square of what was expected after each of the `last` time steps.
     """
     late = {key: [] for key in models}
     for t, (X, y) in enumerate(design.stream(n, rng), 1):
         shown = t % every == 0
         if shown:
             for j, value in enumerate(design.coef_at(t)[design.support], 1):
-                yield {"key": None, "t": t, "metric": f"coef {j}", "value": value}
+                yield {"key": None, "step": t, "t": t, "metric": f"coef {j}", "value": value}
         for key in models:
             guarded(models, key, show, X, y)
             if not shown and t <= n / design.step_rows - last:
@@ -43,12 +43,13 @@ def drift(
             rmse = design.rmse(coef, intercept, t + 1)
             late[key].append(rmse)
             if shown:
-                yield {"key": key, "t": t, "metric": "RMSE at t", "value": rmse}
+                at = {"key": key, "step": t, "t": t}
+                yield {**at, "metric": "RMSE at t", "value": rmse}
                 for j, value in enumerate(coef[design.support], 1):
-                    yield {"key": key, "t": t, "metric": f"coef {j}", "value": value}
+                    yield {**at, "metric": f"coef {j}", "value": value}
     for key, values in late.items():
         value = np.sqrt(np.mean(np.square(values[-last:])))
-        yield {"key": key, "metric": "RMSE", "value": value}
+        yield {"key": key, "step": n, "metric": "RMSE", "value": value}
 
 
 def recovery(
@@ -61,6 +62,7 @@ def recovery(
     are other ones than a step before "rows to recover", from its first row until DR is next seen to
     be `level` or more; all rows until the next such step if it is not, and "recovered" is 0.
     """
+    # Rows are ordered by twice the step: what is known before its rows are learned comes first.
     # Of each model: the first step of the present true features, and whether it has found them.
     since, found, true = 1, set(models), design.at(1).support
     last = -(-n // design.step_rows)
@@ -68,7 +70,7 @@ def recovery(
         law = design.at(t)
         if not np.array_equal(law.support, true):
             for key in models.keys() - found:
-                yield from _recovered(key, since, t - since, design, False)
+                yield from _recovered(key, 2 * t, since, t - since, design, False)
             since, found, true = t, set(), law.support
         for key in models:
             guarded(models, key, show, X, y)
@@ -77,21 +79,22 @@ def recovery(
             selected = guarded(models, key, selected_features)
             rate = np.nan if selected is None else detection_rate(selected, true)
             coef, intercept = _coefficients(models, key, design.p)
-            yield {"key": key, "t": t, "metric": "DR at t", "value": rate}
+            at = {"key": key, "step": 2 * t + 1, "t": t}
+            yield {**at, "metric": "DR at t", "value": rate}
             if design.task == "regression":
                 expected = {"metric": "RMSE at t", "value": law.rmse(coef, intercept)}
             else:
                 expected = {"metric": "AUC at t", "value": law.auc(coef)}
-            yield {"key": key, "t": t, **expected}
+            yield {**at, **expected}
             if rate >= level and key not in found:
                 found.add(key)
-                yield from _recovered(key, since, t + 1 - since, design, True)
+                yield from _recovered(key, 2 * t + 1, since, t + 1 - since, design, True)
     for key in models.keys() - found:
-        yield from _recovered(key, since, last + 1 - since, design, False)
+        yield from _recovered(key, 2 * last + 2, since, last + 1 - since, design, False)
 
 
-def _recovered(key, since: int, steps: int, design: Changing, found: bool) -> Iterator[dict]:
-    row = {"key": key, "t": since}
+def _recovered(key, step: int, since: int, steps: int, design, found: bool) -> Iterator[dict]:
+    row = {"key": key, "step": step, "t": since}
     yield {**row, "metric": "rows to recover", "value": steps * design.step_rows}
     yield {**row, "metric": "recovered", "value": int(found)}
 
@@ -124,6 +127,7 @@ class Regret:
         for key, loss in self.losses.items():
             yield {
                 "key": key,
+                "step": self.n,
                 "rows": self.n,
                 "metric": "regret",
                 "value": loss / self.n - least_loss,

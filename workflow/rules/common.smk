@@ -6,7 +6,7 @@ import time
 from functools import cache
 from pathlib import Path
 
-from ofslib.reproduction import archive, machine, plan, progress, provenance, records
+from ofslib.reproduction import identity, machine, plan, progress, provenance, records
 
 OWNER, LOCKS = Path(".snakemake/owner.json"), Path(".snakemake/locks")
 DURATIONS = Path(".snakemake/durations.json")
@@ -85,15 +85,12 @@ def fetch_script(wildcards):
 
 
 def run_inputs(kind):
-    """What the result of a setting depends on, besides its notebook."""
+    """The files that the results of a setting depend on."""
 
     def inputs(wildcards):
         before_planning()
         setting = work.setting(wildcards.entry, wildcards.setting, kind)
-        inputs = {"library": archive.sources_of(setting)}
-        if setting.dataset:
-            inputs["record"] = records.path(setting.dataset)
-        return inputs
+        return {"record": records.path(setting.dataset)} if setting.dataset else {}
 
     return inputs
 
@@ -115,6 +112,17 @@ def run_parameters(kind):
         return json.loads(json.dumps(given, sort_keys=True))
 
     return parameters
+
+
+def run_versions(kind):
+    """The versions of all that takes part in a run: if one is raised it is put together anew."""
+
+    def versions(wildcards):
+        setting = work.setting(wildcards.entry, wildcards.setting, kind)
+        made_of = [result.made_of["versions"] for result in identity.results(setting.spec)]
+        return dict(sorted(pair for versions in made_of for pair in versions.items()))
+
+    return versions
 
 
 def run_memory(kind):
@@ -167,10 +175,9 @@ def figure_inputs(entry):
     def inputs(wildcards):
         before_planning()
         return {
-            "notebook": work.notebook(entry),
             "results": work.inputs(entry),
             "times": work.inputs(entry, "time"),
-            "library": project.sources(work.notebook(entry)),
+            "library": project.drawing_sources(),
             "published": work.published(entry) or [],
             "measured": work.entries[entry].spec["parameters"].get("measured", []),
         }

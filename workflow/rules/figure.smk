@@ -16,11 +16,12 @@ for entry in work.entries:
             text=f"logs/{work.scale}/{entry}.txt",
         params:
             parameters=figure_parameters(entry),
+            notebook=work.notebook(entry),
+            code=project.code_of(work.notebook(entry)),
             spec=work.entries[entry].spec,
         conda:
             "../../environment.yml"
         threads: 1
-        retries: 1
         # As soon as its results are there: what is longest is begun first of the runs alone.
         priority: 100_000
         resources:

@@ -27,7 +27,7 @@ rule report:
     input:
         figures=[work.figures(entry) for entry in work.entries],
         provenance=work.provenance,
-        library=project.sources("reproduction.overview", "reproduction.scoreboard"),
+        library=project.drawing_sources(),
         errata="docs/errata.md",
         published="config/published.csv",
         script="workflow/scripts/report.py",

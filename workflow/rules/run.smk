@@ -1,23 +1,22 @@
-# One setting of an entry, or those with the same rows: one run of notebooks/run.ipynb, one file of
-# results.
+# One setting of an entry, or those with the same rows: one file of results, put together from those
+# that are stored, in results/store. Those that are not are made by one run of notebooks/run.ipynb.
 
 
 rule run:
     input:
         unpack(run_inputs("")),
-        notebook="notebooks/run.ipynb",
     output:
         f"results/{work.scale}/{{entry}}/{{setting}}.csv",
-        made=f"results/{work.scale}/{{entry}}/{{setting}}.json",
     log:
         notebook=f"logs/{work.scale}/{{entry}}/{{setting}}.ipynb",
         text=f"logs/{work.scale}/{{entry}}/{{setting}}.txt",
     params:
         parameters=run_parameters(""),
+        versions=run_versions(""),
+        notebook="notebooks/run.ipynb",
     conda:
         "../../environment.yml"
     threads: 1
-    retries: 1
     priority: run_priority("")
     resources:
         mem_mb=run_memory(""),
@@ -34,19 +33,18 @@ rule run:
 rule time:
     input:
         unpack(run_inputs("time")),
-        notebook="notebooks/run.ipynb",
     output:
         f"results/{work.scale}/{{entry}}/{{setting}}.time.csv",
-        made=f"results/{work.scale}/{{entry}}/{{setting}}.time.json",
     log:
         notebook=f"logs/{work.scale}/{{entry}}/{{setting}}.time.ipynb",
         text=f"logs/{work.scale}/{{entry}}/{{setting}}.time.txt",
     params:
         parameters=run_parameters("time"),
+        versions=run_versions("time"),
+        notebook="notebooks/run.ipynb",
     conda:
         "../../environment.yml"
     threads: 1
-    retries: 1
     priority: run_priority("time")
     resources:
         mem_mb=run_memory("time"),

@@ -32,12 +32,7 @@ from traitlets import Float, Integer, Unicode
 from traitlets.config import Config
 
 from ofslib._files import write_whole
-from ofslib.reproduction import provenance
-
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None
+from ofslib.reproduction import project, provenance, records, store
 
 THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
@@ -151,24 +146,25 @@ def main(job) -> None:
     """Run the notebook of a Snakemake job; see the log files for what went wrong."""
     signal.signal(signal.SIGTERM, _exit)
     threading.Thread(target=_stop_with_workflow, args=(_chain(),), daemon=True).start()
-    parameters = dict(job.params.parameters)
+    parameters, notebook = dict(job.params.parameters), job.params.notebook
     log, minutes = job.log, job.resources.runtime
     options = {"threads": job.threads, "log": log.text, "seconds": 60 * minutes}
-    sources = made_of(job)
+    spec = parameters.get("spec")
+    if spec and store.put_together(spec, job.output[0], store.folder()):
+        return  # all of it is stored
     try:
-        execute(job.input.notebook, log.notebook, parameters, **options)
+        execute(notebook, log.notebook, parameters, **options)
     except TimeLimit:
-        spec = parameters.get("spec", {})
+        spec = spec or {}
         names = [spec.get("experiment"), spec.get("name"), parameters.get("entry")]
         sys.exit(
-            f"{', '.join(filter(None, names))}: {job.input.notebook} had not ended after "
+            f"{', '.join(filter(None, names))}: {notebook} had not ended after "
             f"{minutes:g} minutes, its time_limit (its own or config/config.yaml's), see {log.text}"
         )
     except Exception as error:
-        sys.exit("\n".join([f"{job.input.notebook} failed, see {log.text}:", *last_said(error)]))
-    if changed := [name for name, digest in made_of(job).items() if digest != sources[name]]:
-        sys.exit(f"{', '.join(changed)}: edited while it ran; run it again, to tell what made it")
-    write_down(job, sources, **taken())
+        sys.exit("\n".join([f"{notebook} failed, see {log.text}:", *last_said(error)]))
+    if not spec:
+        write_down(job, parameters)
 
 
 def last_said(error: Exception) -> list[str]:
@@ -178,35 +174,21 @@ def last_said(error: Exception) -> list[str]:
     return lines[max((i for i, it in enumerate(raised) if it), default=-1) :][:5]
 
 
-def made_of(job) -> dict[str, str]:
-    """The sha256 of what a result is made of, sources and notebook; nothing of a figure."""
-    files = [*job.input.library, job.input.notebook] if job.output.get("made") else []
-    return provenance.digests(files)
-
-
-def taken() -> dict[str, float | None]:
-    """Processor time and memory of the kernels that this process has run."""
-    if resource is None:
-        return {"cpu_s": None, "memory_mb": None}
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    seconds = round(used.ru_utime + used.ru_stime, 2)
-    return {"cpu_s": seconds, "memory_mb": math.ceil(used.ru_maxrss / unit)}
-
-
-def write_down(job, sources: dict[str, str], **measured: float | None) -> None:
-    """Write the record of what a job has made, a result or the figures of an entry."""
-    given = dict(job.params.parameters)
-    if file := job.output.get("made"):
-        spec, record = given["spec"], given["record"]
-        facts = provenance.of_result(job.output[0], spec, sources, record, **measured)
-    elif file := job.output.get("drawn"):
-        results = [*job.input.results, *job.input.times]
-        figures = [figure for figure in job.output if figure != file]
-        facts = provenance.of_figure(given["scale"], results, figures, **given["changes"])
-    else:
-        return
-    write_whole(file, json.dumps(facts, indent=1) + "\n")
+def write_down(job, given: dict) -> None:
+    """Write the stamp of a drawn entry: the record of its figures."""
+    work = project.load(scale=given["scale"], **given["changes"])
+    lacking = {
+        record["name"]: f"{record['status']} ({record['reason']})"
+        for record in records.missing(
+            run.dataset
+            for run in (*work.shown(given["entry"]), *work.shown(given["entry"], "time"))
+            if run.dataset
+        )
+    }
+    runs = store.shown(work, given["entry"], store.folder())
+    figures = [figure for figure in job.output if figure != job.output.drawn]
+    facts = provenance.of_figure(given["scale"], runs, lacking, figures, **given["changes"])
+    write_whole(job.output.drawn, json.dumps(facts, indent=1) + "\n")
 
 
 def _kill(kernel: psutil.Process) -> None:
