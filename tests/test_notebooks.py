@@ -292,12 +292,43 @@ def test_a_notebook_without_results_names_those_that_come_with_the_checkout(ship
 
 
 def test_a_notebook_of_no_entry_names_those_like_it(shipped):
-    with pytest.raises(
-        project.NotMade, match=r"entry: there is no 'sfsa_tabel_4', but .*sfsa_table_4"
-    ):
-        show("recovery_table", entry="sfsa_tabel_4")
-    with pytest.raises(project.NotMade, match="there is no 'zzz'; `ofslib papers` lists all"):
-        show("recovery_table", entry="zzz")
+    for notebook in ("recovery_table", "run"):
+        with pytest.raises(project.Unknown, match=r"no entry 'sfsa_tabel_4'.*mean.*sfsa_table_4"):
+            show(notebook, entry="sfsa_tabel_4")
+        with pytest.raises(project.Unknown, match=r"no entry 'zzz'\. notebooks/index.* lists all"):
+            show(notebook, entry="zzz")
+
+
+def test_a_setting_that_an_entry_does_not_have_names_those_it_has(bare, capsys):
+    with pytest.raises(project.Unknown, match="no setting 'strong_5000'") as raised:
+        show("run", setting="strong_5000")
+    names = [line.strip() for line in str(raised.value).splitlines()[1:]]
+    assert names == [setting.name for setting in bare.entries["sfsa_table_1"].settings]
+    with pytest.raises(project.Unknown, match=r"notebooks/annealing_schedules\.ipynb draws it"):
+        show("run", entry="sfsa_figure_1")
+    shell = InteractiveShell.instance()
+    shell.user_ns["problem"] = raised.value
+    shell.run_cell("raise problem")
+    assert capsys.readouterr().out.strip() == str(raised.value)
+
+
+def test_a_table_that_is_shown_with_another_opens_that_one(bare):
+    assert bare.find_entry("dissertation_table_5_2") == "dissertation_table_5_1"
+    assert not bare.shown_elsewhere.keys() & bare.entries.keys()
+    for file in bare.lacks("dissertation_table_5_1"):
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        Path(file).touch()
+    work = project.made("dissertation_table_5_2", bare.scale)
+    assert "Tables 5.1 and 5.2" in work.heading("dissertation_table_5_2", bare.scale)
+    assert work.inputs("dissertation_table_5_2") == bare.inputs("dissertation_table_5_1")
+
+
+def test_each_parameter_has_a_line_of_its_own():
+    for file in NOTEBOOKS:
+        cells = nbformat.read(file, as_version=4).cells
+        (cell,) = [c for c in cells if "parameters" in c.metadata.get("tags", [])]
+        for node in ast.parse(cell.source).body:
+            assert isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name), file.name
 
 
 def test_a_notebook_shows_what_came_along_without_the_data_that_nobody_had(shipped):

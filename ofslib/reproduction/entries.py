@@ -59,7 +59,14 @@ AVERAGES_COST = 10
 LONGEST = 5e10
 
 
-class ConfigurationError(Exception):
+class PlainError(Exception):
+    """An error whose message says all that helps: a notebook shows it without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+class ConfigurationError(PlainError):
     """A configuration file says something that is not allowed."""
 
 

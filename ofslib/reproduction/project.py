@@ -29,6 +29,7 @@ from ofslib.reproduction.entries import (
     DEFAULTS,
     ConfigurationError,
     Entry,
+    PlainError,
     Setting,
     check_values,
     mappings,
@@ -39,15 +40,15 @@ if TYPE_CHECKING:
     from ofslib.reproduction import store
 
 __all__ = ["ConfigurationError", "Entry", "NotMade", "Project", "Setting", "find_root", "load"]
-__all__ += ["made", "scales"]
+__all__ += ["Unknown", "made", "scales"]
 
 
-class NotMade(Exception):
+class NotMade(PlainError):
     """An entry has no results here: the message says what makes them."""
 
-    def _render_traceback_(self) -> list[str]:
-        """What a notebook shows: where the code stands helps nobody here."""
-        return [str(self)]
+
+class Unknown(PlainError):
+    """There is no entry or setting of this name: the message names those that there are."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,54 @@ class Project:
         return Path("results", self.scale, entry, setting + (f".{kind}" if kind else "") + ".csv")
 
     def setting(self, entry: str, name: str, kind: str = "") -> Setting:
-        """What is run under a name; kind "time" for what measures learning times."""
-        settings = self.entries[entry].timed if kind else self.entries[entry].to_run
-        return next(s for s in settings if s.name == name)
+        """What is run under a name; kind "time" for what measures learning times.
+
+        A run of several settings has a name of its own; each of these can be run alone, too.
+
+        Raises
+        ------
+        Unknown
+            If the entry has no such setting; names those that it has.
+        """
+        source = self.source(self.find_entry(entry))
+        settings = source.timed if kind else [*source.to_run, *source.settings]
+        for setting in settings:
+            if setting.name == name:
+                return setting
+        known = "\n".join(f"  {s.name}" for s in (settings if kind else source.settings))
+        if not known:
+            raise Unknown(f"{entry} has no settings to run; {self.notebook(source.name)} draws it")
+        raise Unknown(f"{entry} has no setting {name!r}. Its settings:\n{known}")
+
+    @cached_property
+    def shown_elsewhere(self) -> dict[str, str]:
+        """Tables that the entry of another one shows: their names as entries, and that entry.
+
+        "Tables 5.1 and 5.2" as the source of dissertation_table_5_1: dissertation_table_5_2 is
+        shown there.
+        """
+        found = {}
+        for entry in self.entries.values():
+            paper, table, _ = entry.name.partition("_table_")
+            _, _, numbers = entry.spec["source"].partition("Tables ")
+            for number in re.findall(r"[A-Z]\.\d+|\d+(?:\.\d+)?", numbers if table else ""):
+                found[f"{paper}{table}{number.replace('.', '_').lower()}"] = entry.name
+        return {name: entry for name, entry in found.items() if name not in self.entries}
+
+    def find_entry(self, name: str) -> str:
+        """The entry of this name, or the one that shows the table of this name.
+
+        Raises
+        ------
+        Unknown
+            If there is none; names those with a similar name.
+        """
+        names = {entry: entry for entry in self.entries} | self.shown_elsewhere
+        if name in names:
+            return names[name]
+        near = " or ".join(difflib.get_close_matches(str(name), names))
+        ask = f" Did you mean {near}?" if near else ""
+        raise Unknown(f"There is no entry {name!r}.{ask} notebooks/index.ipynb lists all.")
 
     def mem_mb(self, setting: Setting) -> int:
         """Memory to reserve for the run of a setting."""
@@ -286,7 +332,9 @@ def made(entry: str, scale: str, output: str | None = None, **changes: Any) -> P
 
     Parameters
     ----------
-    entry, scale : str
+    entry : str
+        As `Project.find_entry` takes it. The project that is returned knows it by this name.
+    scale : str
     output : str, optional
         Where the notebook writes its figures. What is written is of `scale` or of none.
     **changes
@@ -295,13 +343,15 @@ def made(entry: str, scale: str, output: str | None = None, **changes: Any) -> P
     Raises
     ------
     NotMade
-        If there are no results; names the command that makes them. If there is no such entry.
+        If there are no results; names the command that makes them.
+    Unknown
+        If there is no such entry.
     """
     wanted = load(scale=scale, **changes)
-    if entry not in wanted.entries:
-        alike = difflib.get_close_matches(str(entry), wanted.entries)
-        near = f", but {' and '.join(alike)}" if alike else ""
-        raise NotMade(f"entry: there is no {entry!r}{near}; all: python -m ofslib.reproduction list")
+    shows = wanted.find_entry(entry)
+    if shows != entry:
+        work = made(shows, scale, output, **changes)
+        return replace(work, entries=work.entries | {entry: work.entries[shows]})
     others = [] if output else [s for s in reversed(scales()) if s != scale]
     if not wanted.lacks(entry):
         return wanted

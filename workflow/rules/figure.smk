@@ -32,3 +32,13 @@ for entry in work.entries:
             f"{entry}: draw"
         script:
             "../scripts/run_notebook.py"
+
+
+# A table that is shown with another one: its name is a target, too.
+for alias, entry in work.shown_elsewhere.items():
+
+    rule:
+        name:
+            f"figure_{alias}"
+        input:
+            work.figures(entry),
