@@ -4,13 +4,14 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from ofslib._files import CorruptFile
 from ofslib._printing import text_table
 from ofslib.reproduction import comparison, identity, machine, project, provenance, records, store
 from ofslib.reproduction.project import Project
 
-OWNER = ".snakemake/owner.json"
+OWNER = Path(".snakemake/owner.json")
 
 
 def results(work: Project) -> Iterator[identity.Result]:
