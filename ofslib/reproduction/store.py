@@ -256,8 +256,9 @@ def shown(work: Project, entry: str, here: Store) -> list[dict[str, Any]]:
     """The records of the stored results that an entry shows."""
     files = {*work.inputs(entry), *work.inputs(entry, "time")}
     runs = [run for file, run in work.runs(work.source(entry).name) if file in files]
-    found = [r for run in runs for one in identity.results(run.spec) for r in here.records_of(one)]
-    return list({record["sha256"]: record for record in found}.values())
+    wanted = [result for run in runs for result in identity.results(run.spec)]
+    found = {(one.key, r["sha256"]): r for one in wanted for r in here.records_of(one)}
+    return list(found.values())
 
 
 # -------------------------------------------------- an archive
