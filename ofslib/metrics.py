@@ -136,6 +136,8 @@ SCORES = {
     "accuracy": _accuracy,
 }
 SAID = {"RMSE": "predict", "R2": "predict", "AUC": "decision_function", "accuracy": "predict"}
+TASKS = {"RMSE": "regression", "R2": "regression"}
+TASKS |= {"AUC": "classification", "accuracy": "classification"}
 
 
 def _on_rows(metric):

@@ -151,11 +151,39 @@ class Scored(ClassifierMixin, BaseEstimator):
         return X[:, 0]
 
 
+class FirstRows(ClassifierMixin, BaseEstimator):
+    """Learns from the first ten rows alone; may put the rows in an order of its own before."""
+
+    seen = []
+
+    def __init__(self, k=1):
+        self.k = k
+
+    def fit(self, X, y):
+        FirstRows.seen.append((y.copy(), float(X.sum())))
+        self.classes_, self.coef_ = np.unique(y), np.ravel(X.T[:, :10] @ y[:10])
+        return self
+
+    def predict(self, X):
+        return np.where(X @ self.coef_ > 0, 1, -1)
+
+    def score(self, X, y):
+        return float(self.predict(X) @ y)
+
+
+class Shuffles(FirstRows):
+    """The same with the parameters of a class that shuffles by a seed."""
+
+    def __init__(self, k=1, shuffle=True, random_state=None, n_passes=1):
+        self.k, self.shuffle, self.random_state, self.n_passes = k, shuffle, random_state, n_passes
+
+
 @pytest.fixture(autouse=True)
 def forget(monkeypatch):
     """Make this module importable by name, as a user's module is, and empty what was noted."""
     monkeypatch.setitem(sys.modules, "methods_of_the_tests", sys.modules[HERE])
-    for noted in (BatchLasso.shapes, Streaming.seen, Averaged.seen, Scored.calls):
+    everything = (BatchLasso.shapes, Streaming.seen, Averaged.seen, Scored.calls, FirstRows.seen)
+    for noted in everything:
         noted.clear()
 
 
@@ -558,6 +586,70 @@ def test_real_company_and_replicates():
 def test_a_method_on_real_rows_may_have_fewer_replicates_too():
     table = real(dataset(), methods={"OFS": OFS, "few": OFS | {"replicates": 1}}, replicates=2)
     assert table.groupby("method")["replicate"].max().to_dict() == {"OFS": 1, "few": 0}
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_come_in_another_order_in_each_replicate_for_a_class_that_does_not_shuffle(sparse):
+    """Else all replicates of a method that depends on the order are the same: no standard error."""
+    data = dataset(sparse=sparse)
+    one, two, three = real(data, methods={"it": mine("FirstRows")})["value"]
+    assert one != two != three
+    orders = [tuple(y) for y, _ in FirstRows.seen]
+    assert len({*orders, tuple(data.y_train)}) == 4
+    for y, total in FirstRows.seen:  # the same rows
+        assert sorted(y) == sorted(data.y_train) and np.isclose(total, data.X_train.sum())
+    again = real(data, methods={"OFS": OFS, "it": mine("FirstRows")}, sweep={"k": [1, 2]})
+    by_k = of(again, "it").groupby("k")["value"].apply(list)
+    assert by_k[1] == by_k[2] == [one, two, three]
+
+
+def test_rows_and_labels_stay_together(monkeypatch):
+    pairs = []
+    monkeypatch.setattr(FirstRows, "fit", lambda self, X, y: pairs.append((X, y)) or self)
+    monkeypatch.setattr(FirstRows, "predict", lambda self, X: np.ones(len(X)), raising=True)
+    data = dataset()
+    real(data, methods={"it": mine("FirstRows")}, metrics=["accuracy"])
+    label = {tuple(x): y for x, y in zip(data.X_train, data.y_train, strict=True)}
+    for X, y in pairs:
+        assert [label[tuple(x)] for x in X] == y.tolist()
+
+
+@pytest.mark.parametrize("own", [mine("Shuffles"), mine("Shuffles", shuffle=False)])
+def test_a_class_that_can_shuffle_gets_the_rows_as_they_are(own):
+    data = dataset()
+    real(data, methods={"it": own})
+    assert all((y == data.y_train).all() for y, _ in FirstRows.seen)
+
+
+def test_our_own_classes_and_peers_get_the_very_rows(monkeypatch):
+    """Their published results do not move."""
+    work, data, seen = shipped.load(), dataset(), []
+    entries = [e for e in work.entries.values() if not e.spec["study"]]
+    memory = [s for e in entries for s in e.settings if s.dataset and "split" not in s.spec["data"]]
+    specs = [spec for s in memory for spec in s.spec["methods"].values()]
+    assert len({spec["class"] for spec in specs}) > 10
+    assert all(experiment._rows_for(setting(), data, spec, 0) is data for spec in specs)
+    monkeypatch.setattr(experiment, "fit", lambda model, X, y: seen.append(X) or model.fit(X, y))
+    real(data)
+    assert all(X is data.X_train for X in seen) and len(seen) == 3
+
+
+def test_tuning_shuffles_for_a_class_too_and_once():
+    tune = {"score": "final", "at": {}, "grid": {"k": [1, 2]}}
+    data = dataset()
+    real(data, methods={"it": mine("FirstRows")}, tune=tune, replicates=1)
+    (one, _), (two, _), (run, _) = FirstRows.seen
+    assert (one == two).all() and (one != data.y_train).any() and (one != run).any()
+
+
+def test_a_class_without_passes_is_marked_where_others_have_several():
+    methods = {"OFS": OFS, "it": mine("FirstRows"), "able": mine("Shuffles")}
+    table = real(dataset(), methods=methods, passes=3)
+    assert (of(table, "it")["own_passes"] == 1).all()
+    for label in ("OFS", "able"):
+        assert of(table, label)["own_passes"].isna().all()
+    for alike in ({"passes": 1}, {"passes": 3, "run_values": 1}):
+        assert "own_passes" not in real(dataset(), methods=methods, **alike)
 
 
 def test_accuracy_is_that_of_the_test_rows():

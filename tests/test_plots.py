@@ -256,6 +256,18 @@ def test_points_of_runs_that_keep_nothing_or_too_much_are_open():
     plt.close(figure)
 
 
+def test_a_method_that_chooses_its_number_of_passes_is_named():
+    rows = [("a", 10, 50.0, 0), ("a", 20, 60.0, 0), ("b", 10, 70.0, 2), ("b", 20, 80.0, 2)]
+    columns = ["method", "k", "ours", "own_passes"]
+    figure, ax = plt.subplots()
+    plots.curves(ax, pd.DataFrame(rows, columns=columns).assign(se=1.0), "k")
+    plots.shared_legend(figure, ax)
+    said = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert said == ["a", "b", "b: its own number of passes"]
+    assert not [line for line in ax.lines if line.get_markerfacecolor() == "white"]
+    plt.close(figure)
+
+
 # -------------------------------------------------- bounds and missing parts
 
 

@@ -280,6 +280,17 @@ def test_models_of_more_than_k_features_are_counted_and_shown():
     assert "beyond" not in compared() and "More than" not in as_printed.legend(compared())
 
 
+def test_methods_that_choose_their_number_of_passes_are_named():
+    results = results_of({("plain", 100, "SGDT", "DR"): [100.0, 99.0]}).assign(own_passes=1)
+    (row,) = compare(results, PUBLISHED, SETTINGS.head(1)).to_dict("records")
+    said = "2 of 2 runs choose their own number of passes"
+    assert row["own_passes"] == 2 and row["why"].endswith(said)
+    assert tables.reason(said) == "runs choose their own number of passes"
+    legend = as_printed.legend(compare(results, PUBLISHED, SETTINGS.head(1)))
+    assert legend.endswith(". Their own number of passes over the rows: SGDT")
+    assert "own_passes" not in compared() and "passes" not in as_printed.legend(compared())
+
+
 LOST = [([53, 54, NAN], "agrees"), ([53, NAN, NAN, 54], "not comparable")]
 LOST += [([53, 54, *[NAN] * 18], "not comparable"), ([90, 90, *[NAN] * 18], "not comparable")]
 
@@ -328,7 +339,8 @@ def test_what_is_judged_anew_is_told_once(mark):
     results = results_of({("plain", 100, "mine", "DR"): [0, 3, 5, NAN, NAN, NAN]})
     results[mark] = np.where(results["value"] == 0, 1, np.nan)
     first = compare(results, PUBLISHED, SETTINGS.head(1))
-    what = {"empty": "select nothing", "beyond": "keep more than k features"}[mark]
+    what = {"empty": "select nothing", "beyond": "keep more than k features"}
+    what = (what | {"own_passes": "choose their own number of passes"})[mark]
     assert first["why"].tolist() == [
         f"not in the paper's table; 3 of 6 runs without a value; 1 of 3 runs {what}"
     ]

@@ -72,6 +72,9 @@ def legend(part: pd.DataFrame) -> str:
     if "beyond" in part and (beyond := part["beyond"] > 0).any():
         kept = ", ".join(in_order(part.loc[beyond, "method"]))
         said.append(f"More than k features, in some runs: {kept}")
+    if "own_passes" in part and (own := part["own_passes"] > 0).any():
+        named = ", ".join(in_order(part.loc[own, "method"]))
+        said.append(f"Their own number of passes over the rows: {named}")
     return ". ".join(said)
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
-from ofslib.reproduction.sources import PACKAGE, home, is_no_class
 from ofslib.simulate import DESIGNS, check_kinds
 
 # What is left of an entry's keys, if it does not give them.
@@ -287,8 +286,6 @@ class Entry:
         for reading, change in spec["readings"].items():
             for label in change.get("methods", {}).keys() - spec["methods"].keys():
                 raise ConfigurationError(f"reading {reading!r} changes no method {label!r}")
-        self._check_homes()
-        self._check_tuned()
         names = Counter(setting.name for setting in self.settings)
         for name, count in names.items():
             if count > 1:
@@ -297,39 +294,6 @@ class Entry:
             self._check_data(setting)
             if not setting.skipped and setting.spec["replicates"] < 1:
                 raise ConfigurationError(f"replicates of {setting.name!r} must be at least 1")
-
-    def _check_homes(self) -> None:
-        """Raise ConfigurationError if a class or function is not where it is said to be."""
-        spec = self.spec
-        named = {label: method["class"] for label, method in spec["methods"].items()}
-        if spec["study"]:
-            named["study"] = spec["study"]["function"]
-        for label, name in named.items():
-            try:
-                home(name)
-            except LookupError as error:
-                raise ConfigurationError(f"{label}: {error}") from error
-            if label in spec["methods"] and is_no_class(name):
-                raise ConfigurationError(f"{label}: {name!r} is no class, and a method must be one")
-        if spec["study"]:
-            _check_function(spec["study"]["function"])
-
-    def _check_tuned(self) -> None:
-        """Raise ConfigurationError if a tuning grid names a parameter that no method has.
-
-        Only where all are of ofslib: of others the parameters may stand anywhere.
-        """
-        tunes = [self.spec["tune"], *(r.get("tune", {}) for r in self.spec["readings"].values())]
-        tuned = {name for tune in tunes for name in tune.get("grid", {})}
-        classes = {method["class"] for method in self.spec["methods"].values()}
-        if not tuned or any(":" in name for name in classes):
-            return
-        files = {*map(home, classes), *(PACKAGE / "streams").glob("*.py")}  # of the base classes
-        text = "".join(file.read_text(encoding="utf-8") for file in files)
-        known = sorted(set(re.findall(r"^    (\w+): .* = (?:param\(|STEP$)", text, re.M)))
-        for name in sorted(tuned):
-            if name not in known:
-                raise ConfigurationError(f"tune.grid: no method has {name!r}, only {known}")
 
     def _check_data(self, setting: Setting) -> None:
         data, axes = setting.spec["data"], setting.spec["axes"]
@@ -370,15 +334,6 @@ def check_values(key: str, asked: Mapping[str, Iterable], values: Mapping[str, l
             if value not in values[axis]:
                 able = ", ".join(dict.fromkeys(map(repr, values[axis])))
                 raise ConfigurationError(f"{key}: {axis}={value!r} is none of {able}")
-
-
-def _check_function(name: str) -> None:
-    """Raise ConfigurationError if a study is not in its module, as far as its source tells."""
-    file, function = home(name), name.rpartition(":")[2]
-    text = file.read_text(encoding="utf-8") if file.suffix == ".py" else function
-    if not re.search(rf"\b{function}\b|import \*|__getattr__", text):
-        able = re.findall(r"^def ([A-Za-z]\w*)", text, re.M)
-        raise ConfigurationError(f"study: {name!r}: its functions are {able}, not {function!r}")
 
 
 def _stream(spec: dict[str, Any]) -> str:

@@ -39,6 +39,7 @@ from ofslib.metrics import (
 from ofslib.reproduction import identity, store
 from ofslib.reproduction.methods import (
     build,
+    class_of,
     find_class,
     fit,
     guarded,
@@ -48,6 +49,7 @@ from ofslib.reproduction.methods import (
     models_of,
     named,
     points,
+    shuffles,
     stacked,
     to_read,
 )
@@ -64,6 +66,9 @@ EXPECTED = {
     "RMSE": lambda model, design: design.rmse(np.ravel(model.coef_), *np.ravel(model.intercept_)),
     "AUC": lambda model, design: design.auc(np.ravel(model.coef_)),
 }
+
+# What stands for the replicate where methods are tuned.
+_TUNING = -1 % 2**32
 
 # Points of a tuning grid of which one is looked at first.
 _NEIGHBOURS = 7
@@ -94,8 +99,10 @@ def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.
         Columns: experiment, the setting's axes, method, the swept parameters, replicate, metric,
         value; note, why a value is missing; empty, 1 where a model selects nothing, and beyond, 1
         where one keeps more features than the k of the data, or, on a data set in memory, than the
-        k that the setting gives to it, each only if there is such a model. Metric time_s is the
-        processor time that learning took, without generating or reading data.
+        k that the setting gives to it; own_passes, 1 where others pass several times over a data
+        set in memory and a class without `n_passes` decides that itself; each only if there is such
+        a model. Metric time_s is the processor time that learning took, without generating or
+        reading data.
     """
     found, parts = rows(setting, data, progress), setting.get("parts", [setting])
     for part, own in zip(parts, found, strict=True):
@@ -503,7 +510,10 @@ def _studied(setting: dict[str, Any], replicate: int, data: Any) -> Iterator[dic
 
 def _real(setting: dict[str, Any], data):
     """What makes one replicate on a data set; tunes the methods first."""
-    tuned = {label: _tuned(setting, data, spec) for label, spec in setting["methods"].items()}
+    tuned = {
+        label: _tuned(setting, _rows_for(setting, data, spec, _TUNING), spec)
+        for label, spec in setting["methods"].items()
+    }
 
     def one(setting, replicate):
         seed = int(_seeds(setting, replicate).generate_state(1)[0])
@@ -517,17 +527,28 @@ def _real(setting: dict[str, Any], data):
                 continue
             if replicate == 0:
                 yield from _tuning_told(setting, 0, {label: (spec, chosen)})
+            rows = _rows_for(setting, data, spec, replicate)
             for point in points(spec.get("sweep", setting["sweep"])):
-                own = {**spec, **point}
-                models = {None: build(own, n_passes=passes, random_state=seed)}
-                guarded(models, None, fit, data.X_train, data.y_train)
+                cls, own = class_of({**spec, **point}, n_passes=passes, random_state=seed)
+                models = {None: cls(**own)}
+                guarded(models, None, fit, rows.X_train, rows.y_train)
                 row = {"method": label, **point, "replicate": replicate}
                 row |= _marks(models[None], own.get("k"))
+                if passes > 1 and "n_passes" not in own:
+                    row["own_passes"] = 1
                 for metric in setting["metrics"]:
                     test = data.X_test, data.y_test, None
                     yield row | _measured(metric, METRICS[metric], models[None], *test)
 
     return one
+
+
+def _rows_for(setting: dict[str, Any], data, spec: dict[str, Any], replicate: int):
+    """The training rows, in an order of the replicate for a class that does not shuffle them."""
+    if shuffles(find_class(spec["class"])):
+        return data
+    order = np.random.default_rng(_seeds(setting, replicate)).permutation(len(data.y_train))
+    return SimpleNamespace(X_train=data.X_train[order], y_train=data.y_train[order])
 
 
 def passes(setting: dict[str, Any], data) -> dict[str, int]:
@@ -554,7 +575,7 @@ def _tuned(setting: dict[str, Any], data, spec: dict[str, Any]) -> tuple[dict, d
     tune = setting["tune"]
     if not tune:
         return spec, {}
-    seed = int(_seeds(setting, -1 % 2**32).generate_state(1)[0])
+    seed = int(_seeds(setting, _TUNING).generate_state(1)[0])
     passes = number_of_passes(setting, data, setting["tune_values"])
     known = inspect.signature(find_class(spec["class"])).parameters
     grid = {name: values for name, values in tune["grid"].items() if name in known}

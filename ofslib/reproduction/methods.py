@@ -245,8 +245,18 @@ def fit(model, X, y) -> None:
 
 def to_read(model, X, y) -> tuple:
     """Rows that other methods are shown, too, which a method that is not ours may only read."""
-    ours = type(model).__module__.startswith(f"{ofslib.__name__}.")
-    return (X, y) if ours else (read_only(X), read_only(y))
+    return (X, y) if is_ours(type(model)) else (read_only(X), read_only(y))
+
+
+def is_ours(cls: type) -> bool:
+    """Whether a class is one of ofslib's, peers included."""
+    return cls.__module__.startswith(f"{ofslib.__name__}.")
+
+
+def shuffles(cls: type) -> bool:
+    """Whether `fit` of a class puts the rows in an order of the seed by itself."""
+    known = inspect.signature(cls).parameters
+    return is_ours(cls) or {"shuffle", "random_state"} <= known.keys()
 
 
 def extract(model, averages) -> None:

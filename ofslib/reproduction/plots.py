@@ -144,7 +144,7 @@ def mean_curve(ax, summary: pd.DataFrame, x: str, **style: Any) -> None:
     line = summary.sort_values(x)
     ax.plot(line[x], line["ours"], **style)
     _shade(ax, line[x], line["ours"] - line["se"], line["ours"] + line["se"], style["color"])
-    marked = line.reindex(columns=list(tables.MARKS)).gt(0).any(axis=1)
+    marked = line.reindex(columns=["empty", "beyond"]).gt(0).any(axis=1)
     if marked.any():
         own = {**style, "ls": "", "mfc": "white", "label": None, "markevery": None}
         ax.plot(line[x][marked], line["ours"][marked], zorder=2.1, **own)
@@ -163,6 +163,8 @@ def curves(ax, summary: pd.DataFrame, x: str, many: bool = False) -> None:
             every = max(len(own) // 3, 1)
             style |= {"markevery": (place * every // len(methods), every)}
         mean_curve(ax, own, x, label=plain(method), **style)
+        if "own_passes" in own and own["own_passes"].gt(0).any():
+            ax.plot([], [], " ", label=f"{plain(method)}: its own number of passes")
 
 
 def numbered_curves(ax, summary: pd.DataFrame, x: str) -> None:

@@ -61,7 +61,8 @@ class Project:
     seed: int
     committed: str  # the scale that writes to figures/ and report.html
     entries: dict[str, Entry] = field(repr=False)
-    files: dict[str, str] = field(repr=False)  # where each entry stands in config/
+    # where each entry, and each "entry.method" that is added to one, stands in config/
+    files: dict[str, str] = field(repr=False)
     time_limit: int = 2880  # minutes
 
     def result(self, entry: str, setting: str, kind: str = "") -> Path:
@@ -234,33 +235,23 @@ class Project:
 
     def row(self, dataset: str) -> dict[str, Any]:
         """What the table of data sets says of one."""
-        if dataset not in self._registry:
-            known = sorted(self._registry)
+        if dataset not in self.registry:
+            known = sorted(self.registry)
             raise ConfigurationError(f"config/datasets.csv has no {dataset!r}, only {known}")
-        return self._registry[dataset]
+        return self.registry[dataset]
 
     def row_of(self, setting: Setting) -> dict[str, Any] | None:
         """The same of the data set that a setting reads, if any."""
         return self.row(setting.dataset) if setting.dataset else None
 
     @cached_property
-    def _registry(self) -> dict[str, dict[str, Any]]:
+    def registry(self) -> dict[str, dict[str, Any]]:
+        """The table of data sets: name -> its row."""
         try:
             rows = read_rows(self.root / "config/datasets.csv")
         except (FileNotFoundError, ValueError) as error:
             raise ConfigurationError(str(error)) from error
         return {name: {c: row[c] for c in row if c != "name"} for name, row in rows.items()}
-
-    def check_registry(self) -> None:
-        """Raise ConfigurationError if the table of data sets is wrong, used or not."""
-        for name, row in self._registry.items():
-            if ":" in row["reader"]:
-                try:
-                    identity.home(row["reader"].partition(":")[0])
-                except LookupError as error:
-                    raise ConfigurationError(
-                        f"config/datasets.csv, {name}, column reader: {error}"
-                    ) from error
 
     @property
     def datasets(self) -> list[str]:
@@ -309,14 +300,18 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
     for label, method in _read(root, "config/methods.yaml", "entries/added").items():
         for name in method.pop("entries"):
             _add_method(entries, name, label, method)
+            files[f"{name}.{label}"] = "config/methods.yaml"
     project = Project(root, **config, entries=entries, files=files)
-    project.check_registry()
+    _ = project.registry  # read, and checked, also if no entry uses it
     # Those that show the runs of others come last: a fault is that of the entry it stands in.
+    faults = []
     for name in sorted(entries, key=lambda name: "results" in entries[name].spec):
         try:
             _check_entry(project, name)
         except ConfigurationError as error:
-            raise ConfigurationError(f"{Path(files[name]).name}, {name}: {error}") from error
+            faults.append(f"{Path(files[name]).name}, {name}: {error}")
+    if faults:
+        raise ConfigurationError("\n".join(faults))
     return project
 
 
@@ -366,9 +361,7 @@ def made(entry: str, scale: str, output: str | None = None, **changes: Any) -> P
         if rest := _without_data(work, entry):
             return rest
     drawn = f"; {wanted.report} shows what is drawn" if os.path.exists(wanted.report) else ""
-    raise NotMade(
-        f"{entry} has not been made at scale {scale}: {wanted.command(entry)}{drawn}"
-    )
+    raise NotMade(f"{entry} has not been made at scale {scale}: {wanted.command(entry)}{drawn}")
 
 
 def _without_data(work: Project, entry: str) -> Project | None:
@@ -539,7 +532,9 @@ def _check_rows(setting: Setting, row: dict[str, Any]) -> None:
     if rule:
         asked = rule["train"] + rule.get("test", 1)
         if row["n_train"] and asked > row["n_train"]:
-            raise ConfigurationError(f"split: {asked} rows of {name}, which has {row['n_train']}")
+            raise ConfigurationError(
+                f"data.split: train and test are {asked} rows, and {name} has {row['n_train']}"
+            )
     elif setting.spec["methods"] and not setting.spec["study"] and not row["test"]:
         raise ConfigurationError(
             f"dataset={name!r} has no test rows; say how to split it, as split: {{train: 1000}}"

@@ -37,7 +37,7 @@ def pairs(work: Project) -> tuple[list[Pair], dict[str, int]]:
 
     Results that several entries show count once.
     """
-    known, there, found, seen = Seconds(work), work.archive, [], set()
+    known, found, seen = Seconds(work), [], set()
     out_of_reach = dict.fromkeys(REASONS, 0)
     runs = [setting for _, setting in work.runs() if work.shipped(setting)]
     # Only of what is shipped: other sets may be gigabytes.

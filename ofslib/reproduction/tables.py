@@ -19,8 +19,9 @@ TOLERANCE |= {"accuracy": (2.0, False), "R2": (0.02, False)}
 # What the note of a run says that found nothing at any height, or did not get so far.
 NOT_FOUND = "not found in|^not reached$"
 LOWER_IS_BETTER = {"RMSE", "time_s"}
-# Of runs: their model selects nothing; it keeps more features than k.
-MARKS = ("empty", "beyond")
+# Of runs: their model selects nothing; it keeps more features than k; its class decides itself how
+# often it passes over the rows.
+MARKS = ("empty", "beyond", "own_passes")
 SUMMARY = ("ours", "sd", "median", "replicates", "se", "no_value")
 # How much farther 2, 3, ... numbers lie from the median of all than from their own (Croux and
 # Rousseeuw 1992)
@@ -42,6 +43,7 @@ RULE = (
 )
 
 _NO_VALUE, _BEYOND = "runs without a value", "runs keep more than k features"
+_OWN_PASSES = "runs choose their own number of passes"
 NOT_PRINTED = "not in the paper's table"
 # How a reason begins -> its kind.
 _WEAK, _KNOWN = "weaker baseline", "discussed"
@@ -73,8 +75,9 @@ _REASONS = {
 def read_results(files: Sequence[str | Path | io.BytesIO]) -> pd.DataFrame:
     """All results in one table.
 
-    A column `note` tells why a value is missing; `empty` is 1 where a model selects nothing,
-    `beyond`, which is there if any has it, where it keeps more features than k.
+    A column `note` tells why a value is missing; `empty` is 1 where a model selects nothing. If
+    any has them, `beyond` is 1 where it keeps more features than k, and `own_passes` where its
+    class has no `n_passes` and others pass several times over the rows.
     """
     if not files:
         return pd.DataFrame(columns=["method", "replicate", "metric", "value", "note", "empty"])
@@ -281,9 +284,9 @@ def compare(
     -------
     DataFrame
         Axes, method, metric; ours, se (of the mean; of a time, of the median), median and number
-        of replicates; `runs`, the paper's; `empty`, how many of ours select nothing; `beyond`, how
-        many keep more than k features, and `no_value`, how many have no value, if any; paper,
-        verdict, strict, why.
+        of replicates; `runs`, the paper's; `empty`, how many of ours select nothing; if any,
+        `beyond`, how many keep more than k features, `own_passes`, how many choose their number of
+        passes, and `no_value`, how many have no value; paper, verdict, strict, why.
     """
     axes = [c for c in table if c not in ("skipped", "runs", "method", "metric")]
     key = [*axes, "method", "metric"]
@@ -309,8 +312,8 @@ def beside_paper(
 ) -> pd.DataFrame:
     """The last step of `compare`: our cells, which `key` names, with the paper's and the verdicts.
 
-    `table` has the columns of `cells`, ours, se, median, replicates, empty, beyond, no_value, and
-    note, why a value is missing.
+    `table` has the columns of `cells`, ours, se, median, replicates, `MARKS`, no_value, and note,
+    why a value is missing.
     """
     paper = published.rename(columns={"value": "paper", "note": "paper_note"})
     on = [c for c in paper if c in key]
@@ -318,7 +321,8 @@ def beside_paper(
     table = table.merge(paper[[*on, "paper", "paper_note"]], "left", on)
     table["why"] = [_why_not(r) for r in table.itertuples()]
     table["known"] = _known_of(table, discussed)
-    some = [count for count in ("beyond", "no_value") if (table[count] > 0).any()]
+    counts = ("beyond", "own_passes", "no_value")
+    some = [count for count in counts if (table[count] > 0).any()]
     columns = [*key, "ours", "se", "median", "replicates", "runs", "empty", *some, "paper"]
     return _judged(table, weak or {})[[*columns, "verdict", "strict", "why"]]
 
@@ -392,6 +396,8 @@ def _counted(cell) -> Iterator[str]:
         yield f"{cell.empty:.0f} of {cell.replicates:.0f} runs select nothing"
     if cell.beyond > 0:
         yield f"{cell.beyond:.0f} of {cell.replicates:.0f} {_BEYOND}"
+    if cell.own_passes > 0:
+        yield f"{cell.own_passes:.0f} of {cell.replicates:.0f} {_OWN_PASSES}"
 
 
 def _printed_step(table: pd.DataFrame) -> dict[str, float]:
@@ -441,7 +447,7 @@ def reason(why: Any) -> str:
     for start, kind in _REASONS.items():
         if why.startswith(start):
             return kind
-    for counted in (_NO_VALUE, _BEYOND):
+    for counted in (_NO_VALUE, _BEYOND, _OWN_PASSES):
         if counted in why:
             return counted
     return "runs that select nothing" if why[0].isdigit() else "not to be had"

@@ -237,6 +237,7 @@ class SparseRows(_EveryTenth):
         from `coef` in any case.
     """
 
+    task: ClassVar[str] = "classification"
     whole: ClassVar[int] = _WHOLE
     nonzeros: int = 200
     dense_support: bool = False
@@ -313,6 +314,7 @@ class Drifting(_EveryTenth):
         Coefficient of the price, and the intercept.
     """
 
+    task: ClassVar[str] = "regression"
     a: float
     b: float
     period: int

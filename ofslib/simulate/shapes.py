@@ -10,7 +10,7 @@ value each. Of the sets only the sizes are copied; popularity, drift and labels 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -96,6 +96,7 @@ class PowerLawRows:
         As above.
     """
 
+    task: ClassVar[str] = "classification"
     p: int
     k: int
     nonzeros: int

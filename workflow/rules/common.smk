@@ -6,7 +6,7 @@ import time
 from functools import cache
 from pathlib import Path
 
-from ofslib.reproduction import identity, machine, plan, progress, provenance, records
+from ofslib.reproduction import identity, machine, plan, progress, provenance, records, strict
 
 OWNER, LOCKS = Path(".snakemake/owner.json"), Path(".snakemake/locks")
 DURATIONS = Path(".snakemake/durations.json")
@@ -270,6 +270,7 @@ def print_summary():
 
 shown = None
 if workflow.is_main_process:
+    strict.check(work)
     bound_by_machine()
     machine.drop_stale_lock(OWNER, LOCKS)
     shown = short_log()
