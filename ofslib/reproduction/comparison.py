@@ -44,7 +44,7 @@ def compare(work: Project, here: Store, there: Store) -> tuple[pd.DataFrame, dic
                 records = here.records_of(result)
                 if records and records == there.records_of(result):
                     left_out["it is the one in the archive"] += 1
-                elif records:
+                elif records and result.made_of["metrics"] != ["time_s"]:
                     tables.append((result, here.rows(result), there.rows(result)))
         if tables:
             rows.append({"entry": name, **_sum(tables)})
@@ -64,9 +64,13 @@ def _sum(tables: list[tuple]) -> dict[str, Any]:
 
 
 def compared(here: pd.DataFrame, there: pd.DataFrame) -> dict[str, Any]:
-    """The counts, and the largest difference, of the rows of one result: see `compare`."""
+    """The counts, and the largest difference, of the rows of one result: see `compare`.
+
+    Times are left out.
+    """
     keys = sorted({*here.columns, *there.columns} - _NO_KEYS)
-    both = _numbered(here, keys).merge(_numbered(there, keys), on=[*keys, "nth"])
+    here, there = _numbered(here, keys), _numbered(there, keys)
+    both = here.merge(there, on=[*keys, "nth"])
     a, b = both["value_x"], both["value_y"]
     equal = (a == b) | (a.isna() & b.isna())
     size = np.maximum(a.abs(), b.abs())
@@ -81,6 +85,7 @@ def compared(here: pd.DataFrame, there: pd.DataFrame) -> dict[str, Any]:
 def _numbered(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """The values by their keys; `nth` tells apart those that share all of them."""
     table = table.reindex(columns=[*keys, "value"]).fillna(dict.fromkeys(keys, ""))
+    table = table[table["metric"] != "time_s"]
     table["value"] = pd.to_numeric(table["value"])
     return table.assign(nth=table.groupby(keys, sort=False).cumcount())
 
