@@ -1,0 +1,136 @@
+"""Values made here beside those of an archive: which are compared, and which are the same."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import small_project
+import yaml
+
+from ofslib.reproduction import comparison, identity, project, store
+from ofslib.reproduction.__main__ import main
+
+# -------------------------------------------------- how far values are apart
+
+
+def table_of(values, **more):
+    table = pd.DataFrame({"replicate": range(len(values)), "metric": "DR", "value": values} | more)
+    return table.astype(str)
+
+
+def apart(here, there):
+    return comparison.compared(table_of(here), table_of(there))
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "verdict", "largest"),
+    [
+        ("0.1", "0.10000000000000001", "equal", 0.0),
+        ("0.1", "0.10000000000000002", "rounding", 1.4e-16),
+        ("1", "1.0000005", "rounding", 5e-7),
+        ("1", "1.000002", "differ", 2e-6),
+        ("2", "1", "differ", 0.5),
+        ("1", "2", "differ", 0.5),
+        ("", "1", "differ", np.inf),
+        ("1", "", "differ", np.inf),
+        ("", "", "equal", 0.0),
+        ("1e-17", "-1e-17", "rounding", 2e-8),  # beside values of 1 they are nothing
+        ("1e-7", "2e-7", "differ", 0.5),
+    ],
+)
+def test_how_far_values_are_apart(here, there, verdict, largest):
+    found = apart([here, "1"], [there, "1"])
+    expected = dict.fromkeys(("equal", "rounding", "differ"), 0) | {"equal": 1}
+    expected[verdict] += 1
+    assert {name: found[name] for name in expected} == expected
+    assert found["largest"] == pytest.approx(largest, rel=0.2)
+
+
+def test_the_largest_difference_is_named():
+    here = table_of([1, 2, 3], k=[5, 10, 15])
+    found = comparison.compared(here, here.assign(value=["1", "2.2", "3.1"]))
+    assert found["differ"] == 2 and found["where"] == "k 10, metric DR, replicate 1"
+
+
+def test_values_of_one_name_are_compared_in_their_order():
+    twice = table_of([1, 2], replicate=0)
+    found = comparison.compared(twice, twice)
+    assert (found["compared"], found["equal"]) == (2, 2)
+
+
+def test_values_of_other_replicates_are_not_compared_nor_are_times():
+    found = apart([1, 2, 3], [1, 2])
+    assert (found["values"], found["compared"], found["equal"]) == (3, 2, 2)
+    both = table_of([1, 2], metric=["DR", "time_s"], replicate=0)
+    assert comparison.compared(both, both)["values"] == 1
+    assert comparison.compared(both, pd.DataFrame())["compared"] == 0
+
+
+@pytest.mark.parametrize("mark", ["note", "empty", "beyond", store.STEP])
+def test_a_mark_of_one_side_is_no_name(mark):
+    plain, marked = table_of([100]), table_of([100], **{mark: "1"})
+    for here, there in ((marked, plain), (plain, marked)):
+        assert comparison.compared(here, there)["equal"] == 1
+
+
+# -------------------------------------------------- whole results
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A table with a second one that measures times, and one that has the machine to itself."""
+    small_project.build(tmp_path)
+    entry = yaml.safe_load((tmp_path / "config/experiments/tiny.yaml").read_text())["one"]
+    entry["replicates"] = 3
+    timed = entry | {"metrics": ["time_s"]}
+    small_project.write(tmp_path, {"one": entry, "times": timed, "other": entry | {"alone": True}})
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def make(scale, values=None, seconds=1.0):
+    """Store all results of a scale; `seconds` tells one run from another."""
+    work = project.load(scale=scale)
+    for _, setting in work.runs():
+        for result in identity.results(setting.spec):
+            small_project.make(setting, result, values, seconds=seconds)
+    return work
+
+
+def compare(work):
+    return comparison.compare(work, store.folder(), store.archive("all.zip"))
+
+
+def test_a_scale_with_fewer_replicates_makes_some_of_the_values_of_one_with_more(place):
+    work = make("paper")
+    wanted = [r for _, s in work.runs() for r in identity.results(s.spec)]
+    store.pack(wanted, "paper", "all.zip")
+    found, left_out = compare(work)
+    assert not len(found) and set(left_out) == {"it is the one in the archive"}
+    found, left_out = compare(make("paper", seconds=2.0))
+    assert found["entry"].tolist() == ["one"] and not left_out
+    assert (found["values"] == found["equal"]).all() and found["values"].sum() == 2 * 3
+    for file in store.FOLDER.glob("*.csv"):
+        file.unlink()
+    smoke, _ = compare(make("smoke", seconds=2.0))
+    (row,) = smoke.to_dict("records")
+    assert 0 < row["values"] == row["compared"] == row["equal"] < 6
+
+
+def test_the_command_says_which_values_differ(place, capsys):
+    assert main(["pack", "all.zip", "--scale", "paper"]) == 2
+    assert "no results of scale paper to pack" in capsys.readouterr().err
+    make("paper")
+    assert main(["pack", "all.zip", "--scale", "paper"]) == 0
+    assert main(["compare", "all.zip", "--scale", "paper"]) == 2
+    assert "no results of scale paper to compare" in capsys.readouterr().err
+    make("paper", seconds=2.0)
+    assert main(["compare", "all.zip", "--scale", "paper"]) == 0
+    make("paper", lambda label, replicate: len(label) + replicate / 8 + (replicate == 2))
+    assert main(["compare", "all.zip", "--scale", "paper"]) == 1
+    said = capsys.readouterr().out
+    assert "method SFSA, metric DR, replicate 2" in said
+    Path("all.zip").write_bytes(Path("all.zip").read_bytes()[:-30])
+    assert main(["compare", "all.zip"]) == 2
+    assert "all.zip is no whole archive" in capsys.readouterr().err
