@@ -84,7 +84,7 @@ def keys(spec):
 
 
 def test_a_key_depends_on_what_values_depend_on(place):
-    """Another design, seed, parameter or metric gives other keys; how often or where it runs not."""
+    """Another design, seed, parameter or metric does; the number of replicates does not."""
     spec = run_of(place, ENTRY)
     before = keys(spec)
     assert len(set(before.values())) == len(before) == 6
@@ -251,7 +251,7 @@ def test_a_method_that_is_added_runs_alone_and_sees_the_same_rows(place):
         with pytest.MonkeyPatch.context() as patch:
             usual = experiment.learn
 
-            def learn(models, ends, *more, usual=usual):
+            def learn(models, ends, *more, usual=usual, learned=learned):
                 learned.extend({type(model).__name__ for model in models.values()})
                 return usual(models, ends, *more)
 
@@ -346,7 +346,7 @@ def test_what_is_packed_is_there_again(packed):
 
 
 def test_results_of_another_version_stay_in_the_archive(packed):
-    results, before = packed
+    _, before = packed
     raised("methods", "SFSARegressor")
     [run] = project.load(scale="paper").entries["one"].to_run
     found = store.unpack(identity.results(run.spec), store.Archive("a.zip"))
@@ -453,7 +453,7 @@ def test_no_mutation_of_an_archive_does_harm(packed):
 
 
 def test_the_shipped_archive_has_all_results_of_this_checkout(monkeypatch):
-    """But those of data sets that could not be had, and of results whose version was raised since."""
+    """But those of data sets that could not be had, and of versions that were raised since."""
     monkeypatch.chdir(ROOT)
     work = shipped.load(scale=shipped.load().committed)
     there = store.archive(work.archive_file)
@@ -486,7 +486,7 @@ def test_pairs_are_drawn_uniformly_by_the_readers_seed():
 
 
 def test_a_falsified_result_is_found_and_a_right_one_is_equal(packed, monkeypatch):
-    results, before = packed
+    results, _ = packed
     [run] = project.load(scale="paper").entries["one"].to_run
     monkeypatch.setattr(recheck, "shipped", lambda: store.Archive("a.zip"))
     result = next(r for r in results if r.label == "SFSA")
