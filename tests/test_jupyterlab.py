@@ -85,8 +85,11 @@ def jupyterlab(folder):
     options = [f"--ServerApp.port={port}", "--ServerApp.port_retries=0", "--ServerApp.ip=127.0.0.1"]
     options += ["--no-browser", "--allow-root", "--expose-app-in-browser"]
     options += ["--IdentityProvider.token=", f"--ServerApp.root_dir={folder}"]
-    # No news, no extensions to install: JupyterLab then asks no server.
-    options += ["--LabApp.news_url=", "--LabApp.extension_manager=readonly"]
+    options += ["--LabApp.extension_manager=readonly"]  # which asks no registry
+    quiet = Path(surroundings(folder)["JUPYTERLAB_SETTINGS_DIR"], "@jupyterlab/apputils-extension")
+    quiet.mkdir(parents=True)
+    quiet /= "notification.jupyterlab-settings"
+    quiet.write_text('{"fetchNews": "false", "checkForUpdates": false}')
     log = folder.with_name("jupyterlab.log")
     with log.open("w") as text:
         server = subprocess.Popen(
@@ -121,14 +124,24 @@ def wait_until(condition, log, seconds=90):
         time.sleep(0.3)
 
 
+def execute(page, command):
+    """What a menu of JupyterLab calls; returns when it is done, 'Run All' after the last cell."""
+    page.evaluate(
+        "name => { window.done = false;"
+        " window.jupyterapp.commands.execute(name).finally(() => { window.done = true }); }",
+        command,
+    )
+    page.wait_for_function("() => window.done")
+
+
 def run_and_save(page, address, name):
     """'Run All' and save; returns the outputs that are seen afterwards without scrolling."""
     page.goto(f"{address}/lab/workspaces/{name}/tree/notebooks/{name}.ipynb")
     page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]", timeout=120_000)
-    page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
-    page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
-    page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
-    page.wait_for_timeout(1000)
+    page.wait_for_timeout(3000)  # what is run as soon as the kernel is there may be lost
+    execute(page, "notebook:run-all-cells")
+    execute(page, "docmanager:save")
+    page.wait_for_timeout(1000)  # the view scrolls
     if folder := os.environ.get("OFSLIB_SCREENSHOTS"):
         page.screenshot(path=Path(folder, f"{name}.png"))
     return page.evaluate(SEEN)

@@ -112,7 +112,8 @@ def check(work: Project, args) -> Iterator[str]:
     told = recheck.check(project.committed(), args.minutes, args.seed)
     head = ["entry", "setting", "method", "replicate", "verdict", "values", "largest"]
     wrong = [row for row in told["found"] if row["verdict"] == "differ"]
-    yield from text_table(head, [[str(row[key]) for key in head] for row in told["found"]])
+    rows = [row | {"largest": f"{row['largest']:.1e}"} for row in told["found"]]
+    yield from text_table(head, [[str(row[key] or "") for key in head] for row in rows])
     yield f"{told['made']} replicates of results made again (seed {args.seed}):"
     yield f"{told['equal']} equal to the last bit, {told['rounding']} but for rounding, "
     yield f"{told['differ']} differ."

@@ -14,12 +14,13 @@ import pandas as pd
 from ofslib.reproduction import identity
 from ofslib.reproduction.project import Project
 from ofslib.reproduction.store import STEP, Store
+from ofslib.reproduction.tables import MARKS
 
 # Relative difference up to which two values are the same but for the rounding of sums; and the
 # share of the largest value of a metric below which a value is nothing but rounding.
 ROUNDING, NOTHING = 1e-6, 1e-9
 # No names of a value; swept parameters, replicate, metric and place are.
-_NO_KEYS = {"value", "note", "empty", "beyond", STEP}
+_NO_KEYS = {"value", "note", STEP, *MARKS}
 COUNTS = ("values", "compared", "equal", "rounding", "differ")
 
 

@@ -238,12 +238,7 @@ def checksums(dataset: str) -> list[str] | None:
     pinned = [row[f"{split}_checksum"].split() for split in splits(row)]
     if all(pinned):
         return [checksum for each in pinned for checksum in each]
-    try:
-        record = records.read(records.path(dataset))
-    except FileNotFoundError:
-        return None
-    sums = records.files_of(record.get("sha256", {}))
-    return [f"sha256:{sums[name]}" for name in sorted(sums)] or None
+    return [f"sha256:{digest}" for _, digest in sorted(records.sums(dataset).items())] or None
 
 
 def _row(dataset: str) -> dict[str, Any]:

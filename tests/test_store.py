@@ -1,0 +1,509 @@
+"""Results: what their keys depend on, how they are stored and put together, hostile archives."""
+
+import hashlib
+import io
+import json
+import lzma
+import random
+import shutil
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import shipped
+import small_project
+import yaml
+from shipped import ROOT
+
+from ofslib._files import CorruptFile
+from ofslib.reproduction import experiment, identity, project, recheck, records, store
+
+ENTRY = {
+    "source": "Doe, Table 1",
+    "title": "A table",
+    "form": "table",
+    "notebook": "recovery_table",
+    "metrics": ["DR", "RMSE"],
+    "replicates": 3,
+    "data": {"simulate": "equicorrelated", "p": 30, "k": 3, "alpha": 0.5, "task": "regression"},
+    "grid": {"n": [1000, 2000]},
+    "methods": {
+        "SFSA": {"class": "SFSARegressor", "learning_rate": 0.01, "mu": 5},
+        "averages": {"class": "ofslib.averages:RunningAverages"},
+        "OLSth": {"class": "OLSthRegressor"},
+    },
+}
+DRIFT = {
+    "form": "figure",
+    "notebook": "drift",
+    "data": {"simulate": "drifting", "p": 20, "k": 2, "a": 0.4, "b": 0.6, "n": 3000},
+    "methods": {
+        "a": {"class": "OLSthRegressor", "adaptation": 0.1},
+        "b": {"class": "OLSthRegressor"},
+    },
+    "track": {"every": 2, "last": 1},
+    "metrics": ["RMSE"],
+    "replicates": 2,
+}
+DRIFT["data"] |= {"period": 1000, "step_rows": 500}
+# What is tuned is run by itself: no rows are shared with other settings.
+TUNED = {
+    "grid": {"n": [1000]},
+    "tune": {"grid": {"mu": [2, 20]}, "at": {}, "score": "final", "rows": 500},
+}
+ABSENT = {"name": "ecml18_dexter", "status": "not fetched", "reason": "offline", "detail": ""}
+
+
+def entry(**changes):
+    return {**{key: value for key, value in ENTRY.items()}, **changes}
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A project with one small table, in the working folder."""
+    small_project.build(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    small_project.write(tmp_path, {"one": ENTRY})
+    return tmp_path
+
+
+def run_of(place, spec, scale="paper"):
+    """The specification of the one run of an entry."""
+    small_project.write(place, {"one": spec})
+    [run] = project.load(scale=scale).entries["one"].to_run
+    return json.loads(json.dumps(run.spec, sort_keys=True))
+
+
+def keys(spec):
+    return {(r.part, r.label): r.key for r in identity.results(spec)}
+
+
+# -------------------------------------------------- keys
+
+
+def test_a_key_depends_on_what_values_depend_on(place):
+    """Another design, seed, parameter or metric does; the number of replicates does not."""
+    spec = run_of(place, ENTRY)
+    before = keys(spec)
+    assert len(set(before.values())) == len(before) == 6
+    for changes in (
+        {"replicates": 50},
+        {"title": "Another", "source": "Roe"},
+        {"methods": ENTRY["methods"] | {"more": {"class": "OLSRegressor"}}},
+    ):
+        now = keys(run_of(place, entry(**changes)))
+        assert {k: now[k] for k in before} == before, changes
+    for changes in (
+        {"data": ENTRY["data"] | {"alpha": 1}},
+        {"data": ENTRY["data"] | {"p": 31}},
+        {"metrics": ["DR"]},
+        TUNED,
+    ):
+        now = keys(run_of(place, entry(**changes)))
+        assert not set(now.values()) & set(before.values()), changes
+    other = keys({**spec, "parts": [{**part, "seed": 7} for part in spec["parts"]]})
+    assert not set(other.values()) & set(before.values())
+    mu = ENTRY["methods"] | {"SFSA": ENTRY["methods"]["SFSA"] | {"mu": 6}}
+    now = keys(run_of(place, entry(methods=mu)))
+    assert {label for (_, label), key in now.items() if key not in before.values()} == {"SFSA"}
+
+
+def test_numbers_that_are_equal_but_drawn_from_otherwise_are_two_results(place):
+    """Seeds are drawn from the text of the data, where 1 and 1.0 differ."""
+    one, other = (
+        keys(run_of(place, entry(data=ENTRY["data"] | {"alpha": alpha}))) for alpha in (1, 1.0)
+    )
+    assert not set(one.values()) & set(other.values())
+
+
+def test_limits_of_a_scale_count_only_where_they_limit_something(place):
+    assert keys(run_of(place, ENTRY, "standard")) == keys(run_of(place, ENTRY, "paper"))
+    tuned = entry(**TUNED)
+    assert keys(run_of(place, tuned, "standard")) != keys(run_of(place, tuned, "paper"))
+
+
+def raised(section, name):
+    """Raise a version in config/versions.yaml of the working folder."""
+    table = yaml.safe_load(identity.VERSIONS.read_text())
+    table[section][name] += 1
+    identity.VERSIONS.write_text(yaml.safe_dump(table))
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "changed"),
+    [
+        ("methods", "SFSARegressor", {"SFSA"}),
+        ("methods", "OLSthRegressor", {"OLSth"}),
+        ("rows", "equicorrelated", {"SFSA", "averages", "OLSth"}),
+        ("metrics", "RMSE", {"SFSA", "averages", "OLSth"}),
+        ("methods", "RDAClassifier", set()),
+    ],
+)
+def test_a_raised_version_changes_the_keys_of_what_it_takes_part_in(place, section, name, changed):
+    spec = run_of(place, ENTRY)
+    before = keys(spec)
+    raised(section, name)
+    assert {label for (at, label), key in keys(spec).items() if key != before[at, label]} == changed
+
+
+def test_what_has_no_version_is_named_with_the_line_to_add(place):
+    table = yaml.safe_load(identity.VERSIONS.read_text())
+    del table["methods"]["SFSARegressor"]
+    identity.VERSIONS.write_text(yaml.safe_dump(table))
+    with pytest.raises(LookupError, match=r"versions\.yaml: add a line `SFSARegressor: 1` to meth"):
+        keys(run_of(place, ENTRY))
+
+
+def test_a_users_module_is_keyed_by_its_code(place, monkeypatch):
+    """Its own code and that of the modules beside it that it imports; comments say nothing."""
+    monkeypatch.syspath_prepend(str(place))
+    Path("mine_helper.py").write_text("FACTOR = 2\n")
+    code = (
+        "from mine_helper import FACTOR\n\n\nclass Mine:\n    def fit(self, X, y):\n        pass\n"
+    )
+    Path("mine_method.py").write_text(code)
+    first = identity.code_of("mine_method")
+    Path("mine_method.py").write_text("# more words\n" + code)
+    assert identity.code_of("mine_method") == first
+    Path("mine_helper.py").write_text("FACTOR = 3\n")
+    second = identity.code_of("mine_method")
+    Path("mine_method.py").write_text(code.replace("pass", "return self"))
+    assert len({first, second, identity.code_of("mine_method")}) == 3
+    assert identity.code_of("sklearn.linear_model").startswith("scikit-learn ")
+
+
+def test_a_data_set_is_known_by_its_checksums(place):
+    """Those of the table, also before it is fetched; a file of one's own by what came of it."""
+    real = entry(
+        grid={"dataset": ["ecml18_dexter"]},
+        data={},
+        metrics=["accuracy"],
+        methods={"SFSA": {"class": "SFSAClassifier", "k": 5}},
+    )
+    spec = run_of(place, real)
+    known = keys(spec)
+    assert None not in known.values()
+    records.write({"name": "ecml18_dexter", "status": "fetched", "sha256": {"a": "1" * 64}})
+    assert keys(spec) == known
+    with Path("config/datasets.csv").open("a") as table:
+        table.write("mine,Mine,csv,y,,,rows.csv,,,,,,4,,2,,,,,,,classification,,,\n")
+    spec = run_of(place, real | {"grid": {"dataset": ["mine"]}, "data": {"split": {"train": 2}}})
+    assert set(keys(spec).values()) == {None}
+    found = set()
+    for digit in "12":
+        sums = {"rows.csv": digit * 64}
+        records.write({"name": "mine", "status": "fetched", "sha256": sums})
+        found |= set(keys(spec).values())
+    assert len(found) == 2 and None not in found
+
+
+# -------------------------------------------------- runs
+
+
+def stored(spec, **options):
+    """The file of results of a run, what is new being stored."""
+    return store.as_csv(experiment.run_stored(spec, **options))
+
+
+def whole(spec):
+    """The same without a store."""
+    return experiment.run(spec, progress=False).to_csv(index=False, float_format="%.17g").encode()
+
+
+def files():
+    return {file.name: file.read_bytes() for file in store.FOLDER.glob("*")}
+
+
+@pytest.mark.parametrize("kind", ["rows", "tuned", "tracked", "study"])
+def test_what_is_put_together_is_what_a_run_gives_at_once(place, kind):
+    if kind == "study":
+        run = shipped.load(scale="smoke").entries["false_discoveries"].to_run[0]
+        spec = json.loads(json.dumps({**run.spec, "replicates": 1}, sort_keys=True))
+    else:
+        changes = {"rows": {}, "tuned": TUNED, "tracked": {**DRIFT, "grid": {}}}[kind]
+        spec = run_of(place, entry(**changes))
+    assert stored(spec) == whole(spec)
+    before = files()
+    assert stored(spec) == whole(spec) and files() == before, "nothing is run or stored twice"
+
+
+def test_more_replicates_extend_a_result(place):
+    spec = run_of(place, ENTRY)
+    few = {**spec, "replicates": 2, "parts": [{**part, "replicates": 2} for part in spec["parts"]]}
+    stored(few)
+    before = files()
+    assert stored(spec) == whole(spec)
+    assert {name: files()[name] for name in before} == before
+    assert {name.rpartition(".csv")[0].partition(".")[2] for name in files()} == {"0-1", "2-2"}
+
+
+def test_a_method_that_is_added_runs_alone_and_sees_the_same_rows(place):
+    """The others are not run again, and it gives the bits that it gives beside them."""
+    methods = ENTRY["methods"]
+    for added in methods:
+        spec = run_of(place, entry(methods={k: v for k, v in methods.items() if k != added}))
+        stored(spec)
+        before = files()
+        spec = run_of(place, ENTRY)
+        learned = []
+        with pytest.MonkeyPatch.context() as patch:
+            usual = experiment.learn
+
+            def learn(models, ends, *more, usual=usual, learned=learned):
+                learned.extend({type(model).__name__ for model in models.values()})
+                return usual(models, ends, *more)
+
+            patch.setattr(experiment, "learn", learn)
+            assert stored(spec) == whole(spec) if added == "SFSA" else stored(spec)
+        if added != "SFSA":
+            alone = {"OLSth": {"RunningAverages", "OLSthRegressor"}}
+            assert set(learned) == alone.get(added, {"RunningAverages"})
+            assert stored(spec) == whole(spec)
+        assert {name: files()[name] for name in before} == before
+        shutil.rmtree(store.FOLDER)
+
+
+def test_parts_of_the_replicates_are_parts_of_one_result(place):
+    spec = run_of(place, ENTRY)
+    shares = [{**spec, "first": first, "replicates": end} for first, end in ((0, 1), (1, 3))]
+    found = [pd.read_csv(io.BytesIO(stored(share))) for share in shares]
+    assert all(store.folder().has(result) for result in identity.results(spec))
+    both = pd.read_csv(io.BytesIO(stored(spec)))
+    assert len(both) == sum(map(len, found))
+    assert stored(spec) == whole(spec)
+
+
+def test_what_a_data_set_lacks_is_said_and_not_stored(place):
+    real = entry(
+        grid={"dataset": ["ecml18_dexter"]},
+        data={},
+        metrics=["accuracy"],
+        methods={"SFSA": {"class": "SFSAClassifier", "k": 5}},
+    )
+    table = experiment.run_stored(run_of(place, real), None, "not fetched (offline)")
+    assert table["note"].tolist() == ["not fetched (offline)"] and not files()
+
+
+def test_a_method_whose_package_is_not_installed_is_said_and_not_stored(place, monkeypatch):
+    from ofslib import SFSARegressor
+
+    monkeypatch.setattr(SFSARegressor, "requires", "no_such_package_anywhere", raising=False)
+    table = pd.read_csv(io.BytesIO(stored(run_of(place, ENTRY))))
+    notes = table.loc[table["method"] == "SFSA", "note"]
+    assert set(notes) == {"no_such_package_anywhere is not installed"}
+    monkeypatch.undo()
+    monkeypatch.chdir(place)
+    assert not any(
+        store.folder().has(r) for r in identity.results(run_of(place, ENTRY)) if r.label == "SFSA"
+    )
+
+
+def test_code_that_changes_while_it_runs_is_told(place, monkeypatch):
+    usual = experiment.rows
+
+    def rows(*args, **options):
+        raised("methods", "SFSARegressor")
+        return usual(*args, **options)
+
+    monkeypatch.setattr(experiment, "rows", rows)
+    with pytest.raises(RuntimeError, match="changed while it ran"):
+        experiment.run_stored(run_of(place, ENTRY))
+
+
+def test_a_stored_file_that_was_edited_is_refused(place):
+    spec = run_of(place, ENTRY)
+    stored(spec)
+    file = next(store.FOLDER.glob("*.csv"))
+    file.write_bytes(file.read_bytes() + b"0,DR,100\n")
+    with pytest.raises(CorruptFile, match=r"changed after it was made.*: remove it"):
+        stored(spec)
+
+
+# -------------------------------------------------- archives
+
+
+@pytest.fixture
+def packed(place):
+    """An archive of a small project whose results are gone, and its results."""
+    results = []
+    for run in project.load(scale="paper").entries["one"].to_run:
+        experiment.run_stored(run.spec)
+        results += identity.results(run.spec)
+    store.pack(results, "paper", "a.zip")
+    store.pack(results, "paper", "b.zip")
+    assert Path("a.zip").read_bytes() == Path("b.zip").read_bytes(), "equal results, equal archives"
+    before = files()
+    shutil.rmtree("results")
+    return results, before
+
+
+def test_what_is_packed_is_there_again(packed):
+    results, before = packed
+    found = store.unpack(results, store.Archive("a.zip"))
+    assert files() == before and found.keys() == before.keys() and set(found.values()) == {""}
+
+
+def test_results_of_another_version_stay_in_the_archive(packed):
+    _, before = packed
+    raised("methods", "SFSARegressor")
+    [run] = project.load(scale="paper").entries["one"].to_run
+    found = store.unpack(identity.results(run.spec), store.Archive("a.zip"))
+    left = {name for name, why in found.items() if why}
+    assert left == before.keys() - files().keys() and len(left) == 2
+
+
+def changed(change):
+    """Write the archive anew with another index or other members."""
+    with zipfile.ZipFile("a.zip") as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    index = json.loads(lzma.decompress(members[store.INDEX]))
+    change(index, members)
+    if store.INDEX in members:
+        members[store.INDEX] = lzma.compress(json.dumps(index).encode())
+    with zipfile.ZipFile("a.zip", "w") as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+
+
+def first(index):
+    return sorted(index["results"])[0]
+
+
+def renamed(index, members):
+    name = first(index)
+    index["results"]["../../outside.csv"] = index["results"].pop(name)
+    members["../../outside.csv.xz"] = members.pop(f"{name}.xz")
+
+
+def other_values(index, members):
+    members[f"{first(index)}.xz"] = lzma.compress(b"replicate,metric,value\n0,DR,100\n")
+
+
+def other_key(index, members):
+    index["results"][first(index)]["made_of"]["seed"] = 7
+
+
+def bomb(index, members):
+    members[f"{first(index)}.xz"] = lzma.compress(bytes(store.LARGEST + 1), preset=0)
+
+
+DAMAGES = {
+    "leads out": renamed,
+    "more members": lambda index, members: members.update({"/etc/x": b""}),
+    "fewer members": lambda index, members: members.pop(f"{first(index)}.xz"),
+    "other values": other_values,
+    "other key": other_key,
+    "no index": lambda index, members: members.pop(store.INDEX),
+    "no record": lambda index, members: index["results"].update({first(index): 3}),
+    "no list": lambda index, members: index.update(results=3),
+    "later format": lambda index, members: index.update(format=3),
+    "bomb": bomb,
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_wrong_archive_is_refused_and_nothing_is_written(packed, name):
+    results, _ = packed
+    changed(DAMAGES[name])
+    with pytest.raises(CorruptFile, match=r"^a\.zip"):
+        store.unpack(results, store.Archive("a.zip"))
+    assert not Path("results").exists() and not Path("../../outside.csv").exists()
+
+
+@pytest.mark.parametrize("file", ["/proc/kmsg", "../../secret", "other.mat"])
+def test_an_archive_names_no_file_but_those_of_the_data_set(place, file):
+    """What it names would be read at the next start."""
+    names = ["dexter.mat", "dexterTest.mat"]
+    pins = [sum_.removeprefix("sha256:") for sum_ in identity.checksums("ecml18_dexter")]
+    sums = {name: "1" * 64 if ":" in pin else pin for name, pin in zip(names, pins, strict=True)}
+    record = records.of_archive("ecml18_dexter", sums)
+    assert all(path.startswith("resources/ecml18_dexter/") for path in record["sha256"])
+    with pytest.raises(CorruptFile, match="not of ecml18_dexter"):
+        records.of_archive("ecml18_dexter", {file: "1" * 64})
+    known = {"name": "ecml18_dexter", "status": "fetched", "sha256": {"a": "2" * 64}}
+    records.write(known)
+    assert records.of_archive("ecml18_dexter", {file: "1" * 64}) == known, "it is here: it stays"
+
+
+def test_no_mutation_of_an_archive_does_harm(packed):
+    """It is refused, or what is taken is what was packed; with little memory in all cases."""
+    results, before = packed
+    sound, rng = Path("a.zip").read_bytes(), random.Random(0)
+    for _ in range(150):
+        wrong = bytearray(sound)
+        for _ in range(rng.choice([1, 1, 4])):
+            kind, at = rng.randrange(3), rng.randrange(len(wrong))
+            if kind == 0:
+                wrong[at] ^= 1 << rng.randrange(8)
+            elif kind == 1:
+                del wrong[at : at + rng.choice([1, 20, 10_000])]
+            else:
+                wrong[at:at] = rng.randbytes(rng.choice([1, 20]))
+        Path("a.zip").write_bytes(wrong)
+        try:
+            store.unpack(results, store.Archive("a.zip"))
+        except CorruptFile:
+            assert not Path("results").exists()
+        else:
+            now = files()
+            assert {name: before[name] for name in now} == now
+            shutil.rmtree("results", ignore_errors=True)
+
+
+def test_the_shipped_archive_has_all_results_of_this_checkout(monkeypatch):
+    """But those of data sets that could not be had, and of versions that were raised since."""
+    monkeypatch.chdir(ROOT)
+    work = shipped.load(scale=shipped.load().committed)
+    there = store.archive(work.archive_file)
+    lacking = {
+        run.dataset
+        for _, run in work.runs()
+        if not all(there.has(result) for result in identity.results(run.spec))
+    }
+    assert None not in lacking
+    assert len(lacking) <= 9 and len(there.records) > 1700
+    wanted = {result.key for _, run in work.runs() for result in identity.results(run.spec)}
+    assert there.spans.keys() <= wanted
+
+
+# -------------------------------------------------- results made again
+
+
+def test_pairs_are_drawn_uniformly_by_the_readers_seed():
+    found = [recheck.Pair({}, None, i, 1.0 + i % 3) for i in range(100)]
+    drawn = recheck.draw(found, 3, 50)
+    assert drawn == recheck.draw(found, 3, 50) != recheck.draw(found, 4, 50)
+    assert sum(pair.seconds for pair in drawn) <= 50 and len(set(map(id, drawn))) == len(drawn)
+    counts = np.zeros(100)
+    for seed in range(2000):
+        for pair in recheck.draw(found, seed, 50):
+            counts[pair.replicate] += 1
+    # Long ones are drawn as often as short ones: within five standard errors of the same share.
+    by_length = [counts[i::3].mean() for i in range(3)]
+    assert max(by_length) - min(by_length) < 5 * np.sqrt(by_length[0] / 33) * np.sqrt(2)
+
+
+def test_a_falsified_result_is_found_and_a_right_one_is_equal(packed, monkeypatch):
+    results, _ = packed
+    [run] = project.load(scale="paper").entries["one"].to_run
+    monkeypatch.setattr(recheck, "shipped", lambda: store.Archive("a.zip"))
+    result = next(r for r in results if r.label == "SFSA")
+    pair = recheck.Pair(run.parts[result.part], result._replace(part=result.part), 1, 1.0)
+    counts = recheck.make(pair)
+    assert counts["equal"] == counts["values"] == 2
+
+    def falsify(index, members):
+        for name in index["results"]:
+            if name.startswith(result.key):
+                body = lzma.decompress(members[f"{name}.xz"]).decode()
+                lines = [
+                    line + "e1" if line.startswith("1,RMSE") else line for line in body.split("\n")
+                ]
+                wrong = "\n".join(lines).encode()
+                members[f"{name}.xz"] = lzma.compress(wrong)
+                index["results"][name]["sha256"] = hashlib.sha256(wrong).hexdigest()
+
+    changed(falsify)
+    assert recheck.make(pair)["differ"] == 1
