@@ -19,9 +19,7 @@ def place(tmp_path, monkeypatch):
 
 def wanted(work):
     return [
-        (setting, result)
-        for _, setting in work.runs()
-        for result in identity.results(setting.spec)
+        (setting, result) for _, setting in work.runs() for result in identity.results(setting.spec)
     ]
 
 

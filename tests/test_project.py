@@ -1,13 +1,10 @@
-"""The configuration: what it means, what is refused, and which sources a run depends on."""
+"""The configuration: what it means, what is refused, and what is shipped."""
 
-import ast
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -17,8 +14,7 @@ import yaml
 
 import ofslib
 from ofslib.metrics import METRICS
-from ofslib.reproduction import archive, looks, project, records, tables
-from ofslib.reproduction.entries import Setting
+from ofslib.reproduction import looks, project, strict, tables
 from ofslib.reproduction.experiment import EXPECTED
 from ofslib.reproduction.methods import build
 from ofslib.reproduction.project import ConfigurationError
@@ -82,11 +78,8 @@ def write(tmp_path):
 
 
 def use(root, **changes):
-    """Do all that the workflow does before the first job."""
+    """What is read of a configuration; `strict` asks for more before the first job."""
     work = project.load(root, **changes)
-    for entry in work.entries.values():
-        for setting in [*entry.to_run, *entry.timed]:
-            project.sources(*setting.needs)
     for name in work.datasets:
         work.row(name)
     return work
@@ -835,9 +828,7 @@ def work(request):
 
 def test_shipped_configuration_can_be_used(work):
     assert set(work.entries) == set(ENTRIES)
-    for entry in work.entries.values():
-        for setting in entry.settings:
-            project.sources(*setting.needs)
+    strict.check(work)
 
 
 def test_shipped_setting_names_are_unique_and_harmless(work):
@@ -966,242 +957,7 @@ def test_every_metric_of_the_schema_can_be_measured_and_shown():
     assert set(metrics) <= set(looks.TITLES)
 
 
-# -------------------------------------------------- sources of a run
-
-ACTUAL = """
-import json, sys
-from ofslib import _files
-from ofslib.reproduction import experiment
-experiment.run(json.loads(sys.argv[1]), progress=False)
-loaded = [module for name, module in sys.modules.items() if name.partition(".")[0] == "ofslib"]
-print(json.dumps([module.__file__ for module in loaded]))
-"""
-
-
-DRIFTING = {"simulate": "drifting", "a": 0.4, "b": 0.6, "period": 9, "step_rows": 20}
-
-
-def closure(*names):
-    return {Path(file).resolve() for file in project.sources(*map(str, names))}
-
-
-def package_files(*names):
-    return {Path(ofslib.__file__).parent / name for name in names}
-
-
-def small_setting(cls):
-    task = "classification" if cls.endswith("Classifier") else "regression"
-    return {
-        "experiment": "one",
-        "name": "small",
-        "axes": {"n": 60},
-        "data": {"simulate": "equicorrelated", "p": 60, "k": 3, "n": 60, "task": task},
-        "methods": {"it": {"class": cls}},
-        "seed": 1,
-        "sweep": {},
-        "track": {},
-        "study": {},
-        "tune": {},
-        "metrics": ["DR"],
-        "test_rows": 20,
-        "replicates": 1,
-    }
-
-
-@pytest.mark.parametrize(
-    ("cls", "data", "track"),
-    [
-        ("BARDAClassifier", {}, {}),
-        ("SFSARegressor", {}, {}),
-        ("OLSthRegressor", {"averages": "sampled"}, {}),
-        ("SIHTRegressor", {}, {"first": 20, "per_decade": 2}),
-        ("SGDTRegressor", DRIFTING, {"every": 1, "last": 1}),
-    ],
-)
-def test_sources_hold_what_a_run_loads(cls, data, track):
-    spec = small_setting(cls)
-    spec |= {"data": spec["data"] | data, "track": track}
-    words = [sys.executable, "-c", ACTUAL, json.dumps(spec)]
-    # Compiled code may bring along the module for whose types it was compiled before.
-    plain = os.environ | {"NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT, env=plain)
-    loaded = {Path(file).resolve() for file in json.loads(done.stdout)}
-    # The __init__.py only say what a name stands for.
-    loaded = {file for file in loaded if file.name != "__init__.py"}
-    found = closure(*project.Setting("small", spec).needs)
-    assert loaded <= found
-    assert {f.name for f in found - loaded} <= {"_files.py", "__init__.py"}
-
-
-def test_sources_leave_out_what_a_run_does_not_use():
-    found = closure("reproduction.experiment", "_files", "BARDAClassifier")
-    assert {f.name for f in found if f.parent.name == "algorithms"} == {"barda.py"}
-    for unused in ("datasets", "bounds", "theory", "studies"):
-        assert not [file for file in found if unused in file.parts]
-    unused = ("reproduction/plots.py", "reproduction/tables.py", "reproduction/project.py")
-    assert not found & package_files("averages.py", "wishart.py", "kernels/gram.py", *unused)
-
-
-def test_methods_on_rows_are_made_of_nothing_else():
-    """An edit of what learns from averages or columns leaves them alone, as one of a penalty does
-    where there is none.
-    """
-    foreign = package_files(
-        "averages.py", "wishart.py", "kernels/gram.py", "kernels/working_set.py"
-    )
-    foreign |= package_files("streams/average_stream.py", "streams/column_stream.py")
-    with_l1 = {"ada_fobos", "arda", "opg", "rda", "sadmm", "truncated_gradient"}
-    on_rows, penalised = set(), set()
-    for algorithm, (name, *_) in ofslib.ESTIMATORS.items():
-        found = closure(name)
-        if package_files("streams/row_stream.py") <= found:
-            on_rows.add(algorithm)
-            assert not found & foreign, algorithm
-            if [file for file in found if "penal" in file.stem]:
-                penalised.add(algorithm)
-    assert {"barda", "fofs", "sfsa", "sgdt", "siht"} | with_l1 < on_rows
-    assert penalised == with_l1
-
-
-def test_sources_of_figures_hold_no_algorithm():
-    for entry in ("sfsa_table_1", "barda_figure_1", "dissertation_figure_5_4"):
-        found = closure(ROOT / SHIPPED.notebook(entry))
-        assert package_files("reproduction/tables.py", "reproduction/project.py") <= found
-        # Designs draw with kernels. The notebook of barda's figure counts rows of data sets, whose
-        # reader has kernels, too.
-        names = "draws", "words", *(("text", "names", "rows", "losses") if "barda" in entry else ())
-        reading = package_files(*(f"kernels/{name}.py" for name in names))
-        kernels = {file for file in found if file.parent.name == "kernels"}
-        assert {file for file in kernels if file.name != "__init__.py"} <= reading
-        assert not [file for file in found if file.parent.name == "algorithms"]
-
-
-@pytest.mark.parametrize(
-    ("edited", "entries"),
-    [
-        (
-            "algorithms/barda.py",
-            [
-                "barda_figure_1",
-                "barda_figure_3",
-                "bounds_barda_theorems",
-                "drift_recovery",
-                "growth_of_costs",
-                "untuned_one_pass",
-            ],
-        ),
-        (
-            "kernels/gram.py",
-            [
-                "dissertation_figure_5_1",
-                "dissertation_figure_5_4",
-                "dissertation_figure_5_5",
-                "dissertation_figure_5_6",
-                "dissertation_table_5_3",
-                "dissertation_table_5_6",
-                "dissertation_table_a_1",
-                "drift_recovery",
-                "false_discoveries",
-                "growth_of_costs",
-                "recovery_limits",
-                "rows_near_the_boundary",
-                "step_and_warmup",
-            ],
-        ),
-    ],
-)
-def test_an_edit_runs_the_entries_that_use_the_file(edited, entries):
-    settings = [(e.name, s) for e in SHIPPED.entries.values() for s in [*e.settings, *e.times]]
-    (file,) = package_files(edited)
-    assert sorted({name for name, s in settings if file in closure(*s.needs)}) == entries
-
-
-def test_an_edit_of_a_method_that_a_study_is_given_runs_it_again():
-    (file,) = package_files("algorithms/sfsa.py")
-    for setting in SHIPPED.entries["rows_near_the_boundary"].settings:
-        assert "SFSAClassifier" in setting.spec["study"]["others"]["SFSA"].values()
-        assert file in closure(*setting.needs)
-        study = setting.spec["study"]
-        listed = study | {"others": [{"methods": [study["others"]["SFSA"]]}]}
-        assert file in closure(*replace(setting, spec=setting.spec | {"study": listed}).needs)
-
-
-def test_sources_of_a_users_notebook_with_commands_of_ipython(tmp_path):
-    lines = ["%matplotlib inline\n", "!pip list\n", "from ofslib import BARDAClassifier\n"]
-    cells = [{"cell_type": "markdown", "source": "%"}, {"cell_type": "code", "source": lines}]
-    (tmp_path / "mine.ipynb").write_text(json.dumps({"cells": cells}))
-    assert closure(tmp_path / "mine.ipynb") == closure("BARDAClassifier")
-
-
-def test_sources_hold_a_users_class(tmp_path, monkeypatch):
-    (tmp_path / "methods_of_mine").mkdir()
-    (tmp_path / "methods_of_mine/__init__.py").write_text("")
-    file = tmp_path / "methods_of_mine/ridge.py"
-    file.write_text("from ofslib.kernels import rows\nclass Mine: pass\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    found = closure("reproduction.experiment", "methods_of_mine.ridge:Mine")
-    assert file.resolve() in found
-    assert package_files("kernels/rows.py") < found
-
-
-def test_what_a_users_module_imports_from_beside_it_is_a_source(monkeypatch, tmp_path):
-    """A module, a package, by name or relative; of what is installed only what is named."""
-    files = {
-        "mine_a.py": "import helper_a, numpy\nfrom kit_a import part\nfrom ofslib import metrics\n",
-        "helper_a.py": "import json\n",
-        "kit_a/__init__.py": "",
-        "kit_a/part.py": "from . import base\nfrom .deep.low import x\n",
-        "kit_a/base.py": "import helper_b_that_is_not_there\n",
-        "kit_a/deep/__init__.py": "",
-        "kit_a/deep/low.py": "from ..base import y\nfrom spaces_a.far import z\n",
-        "kit_a/unused.py": "",
-        "spaces_a/far.py": "from spaces_a import near\n",
-        "spaces_a/near.py": "import spaces_a.far\n",
-        "unused_a.py": "",
-    }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    found = closure("mine_a:Mine")
-    own = {tmp_path / name for name in files if "unused" not in name}
-    assert {file for file in found if file.is_relative_to(tmp_path)} == own
-    assert found - own == closure("metrics")
-    deep = {tmp_path / "kit_a" / name for name in ("__init__.py", "deep/__init__.py")}
-    assert deep < closure("kit_a.deep.low:x"), "the packages that it stands in are run before it"
-
-
-def test_a_users_reader_is_a_source_of_what_it_reads(monkeypatch, tmp_path):
-    (tmp_path / "reads_a.py").write_text("")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(records, "_row", lambda name: {"reader": name})
-    spec = {"data": {"dataset": "reads_a:read"}, "study": {}, "track": {}, "methods": {}}
-    setting = Setting("x", spec)
-    assert os.path.relpath(tmp_path / "reads_a.py") in archive.sources_of(setting)
-    csv = Setting("x", spec | {"data": {"dataset": "csv"}})
-    assert {*archive.sources_of(setting)} - {*archive.sources_of(csv)} == {
-        os.path.relpath(tmp_path / "reads_a.py")
-    }
-
-
-def test_sources_do_not_depend_on_the_order_or_the_folder(monkeypatch, tmp_path):
-    one = project.sources("reproduction.experiment", "SFSARegressor", "SGDTRegressor")
-    assert one == project.sources("SGDTRegressor", "SFSARegressor", "reproduction.experiment")
-    assert all(not os.path.isabs(file) for file in one)
-    there = closure("reproduction.experiment", "SFSARegressor")
-    monkeypatch.chdir(tmp_path)
-    assert closure("reproduction.experiment", "SFSARegressor") == there
-
-
-def test_no_import_is_hidden_from_the_sources():
-    """Relative imports, and imports of ofslib by name in a text, would not be followed."""
-    hidden = [
-        file.name
-        for file in (ROOT / "ofslib").rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and node.level
-    ]
-    assert hidden == []
+# -------------------------------------------------- what is imported
 
 
 def test_importing_the_project_imports_no_numba():
@@ -1317,7 +1073,6 @@ def test_a_study_is_a_run_with_its_parameters(write):
     entry = {key: value for key, value in TABLE.items() if key not in ("methods", "metrics")}
     settings = use(write({"one": entry | {"study": study}})).entries["one"].settings
     assert [s.spec["study"]["runs"] for s in settings] == [3, 4]
-    assert all("ofslib.reproduction.tracking:drift" in s.needs for s in settings)
 
 
 def test_only_shows_some_settings_of_another_entry(write):
