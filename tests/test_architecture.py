@@ -186,7 +186,7 @@ def test_what_the_workflow_reads_needs_no_numba():
     heavy = WITH_NUMBA | {"datasets", "reproduction", "cli"}
     light = {name for name in edges if name.split(".")[1] not in heavy}
     light |= {f"ofslib.datasets.{m}" for m in ("registry", "download")} | {"ofslib.datasets"}
-    light |= {f"ofslib.reproduction.{m}" for m in ("project", "entries", "sources", "tables")}
+    light |= {f"ofslib.reproduction.{m}" for m in ("project", "identity", "store", "tables")}
     for name in light:
         parts = {below.split(".")[1] for below in reach(name, edges)}
         assert not parts & WITH_NUMBA, name

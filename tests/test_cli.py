@@ -5,7 +5,6 @@ import json
 import os
 import random
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +25,6 @@ from ofslib import cli, fit_stream
 from ofslib._printing import with_options
 from ofslib.datasets import download, open_stream
 from ofslib.datasets import text as text_module
-from ofslib.reproduction import provenance
 from ofslib.streams import checkpoint as checkpoint_module
 
 ROOT = Path(__file__).parents[1]
@@ -833,39 +831,6 @@ def test_datasets_are_listed_fetched_and_verified(ofs, folder, monkeypatch):
     code, out, _ = ofs("datasets verify --json" + own)
     assert code == 1 and set(json.loads(out)["files"].values()) == {"damaged"}
     assert Path("here/tiny/tiny.svm").read_text() == TEXT[:-5], "nothing is fetched or removed"
-
-
-def test_papers_are_listed_in_a_checkout_only(ofs, monkeypatch):
-    code, out, err = ofs("papers")
-    assert code == 2 and "papers needs a checkout of ofslib's repository: no config" in err
-    assert len(err.splitlines()) == 1
-    monkeypatch.chdir(ROOT / "docs")
-    code, out, _ = ofs("papers --json")
-    found = {row["target"]: row for row in json.loads(out)["papers"]}
-    assert (
-        code == 0 and found["figure_sfsa_table_1"]["notebook"] == "notebooks/recovery_table.ipynb"
-    )
-    made = (ROOT / "figures/barda_figure_1.csv").is_file()
-    scale = provenance.read(ROOT / "figures/PROVENANCE.json")["barda_figure_1"]["scale"]
-    one = found["figure_barda_figure_1"]
-    assert one["scale"] == (scale if made else None)
-    expected = "made" if scale == json.loads(out)["scale"] else f"made ({scale})"
-    assert one["status"] == (expected if made else "not made")
-    out = ofs("papers")[1]
-    assert all(target in out for target in found)
-
-
-def test_papers_knows_a_method_that_stands_beside_the_snakefile(ofs, folder, monkeypatch):
-    """As docs/extending.md says; the folder of a console script is not where it is called."""
-    for part in ("Snakefile", "notebooks", "ofslib", "workflow", "docs", "benchmarks"):
-        (folder / part).symlink_to(ROOT / part)
-    shutil.copytree(ROOT / "config", folder / "config")
-    own = "mine: {class: my_own_method:Mine, entries: [sfsa_table_1]}"
-    (folder / "config/methods.yaml").write_text(own)
-    (folder / "my_own_method.py").write_text("class Mine:\n    def fit(self, X, y): pass\n")
-    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
-    code, out, err = ofs("papers")
-    assert code == 0 and "figure_sfsa_table_1" in out, err
 
 
 # -------------------------------------------------- errors and progress

@@ -220,9 +220,7 @@ def test_a_data_file_that_was_damaged_is_fetched_again_or_named(fetched, can):
     records.write(records.obtain("one", "auto"))
     record = Path(records.path("one")).read_bytes()
     data = Path("resources/one/rows")
-    sums = json.loads(record)["sha256"]
-    assert sums.pop(records.ROW) == records.row_digest("one")
-    assert sums == {str(data): hashlib.sha256(b"rows").hexdigest()}
+    assert json.loads(record)["sha256"] == {str(data): hashlib.sha256(b"rows").hexdigest()}
     assert records.mend(["one"]) == records.changed(["one", "never fetched"]) == []
     data.write_text("rowz")
     assert records.changed(["one", "never fetched"]) == [str(data)]

@@ -126,17 +126,15 @@ def test_what_is_not_surely_of_the_stamp_is_not_taken(change):
 
 def test_results_of_other_kernels_of_blas_are_told_apart(monkeypatch):
     """Their last digits differ; and of each the record says which they were, by OpenBLAS itself."""
-    write("a.csv", "")
-    for number, kernels in enumerate(["Haswell", "SkylakeX"]):
+    runs = []
+    for kernels in ["Haswell", "SkylakeX"]:
         found = [{"user_api": "blas", "internal_api": "openblas", "architecture": kernels}]
         with monkeypatch.context() as patch:
             patch.setattr(provenance, "threadpool_info", lambda found=found: found * 2)
-            facts = provenance.of_result("a.csv", {}, {}, None, cpu_s=1.0, memory_mb=1.0)
-        assert facts["blas"] == f"openblas {kernels}"
-        write(f"{number}.json", json.dumps(facts))
-        write(f"{number}.csv", "")
-    whole = provenance.of_figure("paper", ["0.csv", "1.csv"], [])["runs"]["with"]
-    assert [one["blas"] for one in whole] == ["openblas Haswell", "openblas SkylakeX"]
+            runs.append(provenance.here() | {"seconds": 1800, "memory_mb": None})
+    told = provenance.of_figure("paper", runs, {}, [])["runs"]
+    assert [one["blas"] for one in told["with"]] == ["openblas Haswell", "openblas SkylakeX"]
+    assert (told["number"], told["cpu_hours"], told["memory_mb"]) == (2, 1, 0)
     with monkeypatch.context() as patch:
         patch.setattr(provenance, "threadpool_info", list)
         assert provenance.here()["blas"] == "unknown"
