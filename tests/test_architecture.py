@@ -248,7 +248,9 @@ def test_nothing_is_left_behind(file):
         for n in ast.walk(ast.parse(source))
         if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
     }
-    assert not calls & {"print", "breakpoint", "exec", "eval"}
+    # A file that is run says something.
+    said = {"print"} if "if __name__ ==" in source else set()
+    assert not calls & ({"print", "breakpoint", "exec", "eval"} - said)
 
 
 def undocumented(tree):

@@ -46,12 +46,13 @@ WAIT = "import time; time.sleep(60)"
 AS_SNAKEMAKE = """
 import json, runpy, sys
 from types import SimpleNamespace as N
+from ofslib.reproduction import store
+store.put_together = lambda *known: False  # nothing is stored
 notebook, executed, text, parameters, script = sys.argv[1:]
-parameters = json.loads(parameters)
-library, output = parameters.pop("library", []), parameters.pop("output", {})
-job = N(input=N(notebook=notebook, library=library), output=output, threads=1,
-        log=N(notebook=executed, text=text),
-        params=N(parameters=parameters), resources=N(runtime=parameters.pop("minutes", 60)))
+parameters = {"spec": {"experiment": "tiny_table", "name": "plain_300"}} | json.loads(parameters)
+minutes = parameters.pop("minutes", 60)
+job = N(output=["made.csv"], threads=1, log=N(notebook=executed, text=text),
+        params=N(parameters=parameters, notebook=notebook), resources=N(runtime=minutes))
 runpy.run_path(script, init_globals={"snakemake": job})
 """
 
@@ -211,9 +212,8 @@ def test_what_does_not_end_is_stopped_after_its_time(write, tmp_path, busy):
     """The message names entry, setting and limit, and nothing that it started lives on."""
     notebook, out = write("import os\n" + SLEEPER, busy, "never = 1"), tmp_path / "pids"
     given = {"out": str(out), "minutes": 0.2}
-    spec = {"experiment": "tiny_table", "name": "plain_300"}
     begun = time.monotonic()
-    job = start(notebook, tmp_path, "x", spec=spec, **given)
+    job = start(notebook, tmp_path, "x", **given)
     message = job.communicate(timeout=120)[1]
     assert 12 <= time.monotonic() - begun < 60 and job.returncode == 1
     assert message.startswith("tiny_table, plain_300: ") and "Traceback" not in message
@@ -265,18 +265,6 @@ def test_script_reports_a_failure(write, tmp_path):
     assert "ZeroDivisionError: division by zero" in message
     assert "x.log" in message
     assert "Traceback" not in message
-
-
-def test_what_was_made_while_a_source_was_edited_is_not_taken(write, tmp_path):
-    """Nobody knows whether the old source made it, or the new one, or both."""
-    source = tmp_path / "mine.py"
-    source.write_text("a = 1\n")
-    edit = f"open({str(source)!r}, 'a').write('a = 2\\n')"
-    given = {"library": [str(source)], "output": {"made": str(tmp_path / "record.json")}}
-    job = start(write(edit), tmp_path, "x", **given)
-    message = job.communicate()[1]
-    assert job.returncode == 1 and "mine.py: edited while it ran; run it again" in message
-    assert not (tmp_path / "record.json").exists()
 
 
 @needs_posix

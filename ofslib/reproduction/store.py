@@ -28,7 +28,6 @@ from ofslib import __version__
 from ofslib._files import CorruptFile, write_whole
 from ofslib.reproduction import identity, provenance, records
 from ofslib.reproduction.identity import TRUTH, Result
-from ofslib.reproduction.project import Project
 
 try:
     import resource
@@ -252,8 +251,8 @@ def put_together(spec: Mapping[str, Any], output: str | Path, here: Store) -> bo
     return True
 
 
-def shown(work: Project, entry: str, here: Store) -> list[dict[str, Any]]:
-    """The records of the stored results that an entry shows."""
+def shown(work: Any, entry: str, here: Store) -> list[dict[str, Any]]:
+    """The records of the stored results that an entry of a `project.Project` shows."""
     files = {*work.inputs(entry), *work.inputs(entry, "time")}
     runs = [run for file, run in work.runs(work.source(entry).name) if file in files]
     wanted = [result for run in runs for result in identity.results(run.spec)]
@@ -381,8 +380,8 @@ def unpack(wanted: Iterable[Result], there: Archive) -> dict[str, str]:
     return found
 
 
-def put_all_together(work: Project) -> list[str]:
-    """Write all files of results of a scale whose results are stored: their names.
+def put_all_together(work: Any) -> list[str]:
+    """Write all files of results of a `project.Project` whose results are stored: their names.
 
     Snakemake takes them as made of what is here now, whatever the times of files.
     """
