@@ -25,7 +25,7 @@ MINUTES = 10  # that a notebook may take; the kernels of the library are compile
 
 # What a reader's saved notebooks must not change; `python` is this interpreter.
 COMMANDS = [
-    ["python", "-m", "ofslib.reproduction", "plan", "--scale", "paper", "--json"],
+    ["python", "-m", "ofslib.reproduction", "plan", "--scale", "paper"],
     ["python", "-m", "ofslib.reproduction", "unpack"],
 ]
 
