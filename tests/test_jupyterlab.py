@@ -25,7 +25,7 @@ MINUTES = 10  # that a notebook may take; the kernels of the library are compile
 
 # What a reader's saved notebooks must not change; `python` is this interpreter.
 COMMANDS = [
-    ["python", "-m", "ofslib.reproduction", "plan", "--scale", "paper", "--json"],
+    ["python", "-m", "ofslib.reproduction", "plan", "--scale", "paper"],
     ["python", "-m", "ofslib.reproduction", "unpack"],
 ]
 
@@ -35,11 +35,12 @@ pytestmark = [
     pytest.mark.skipif(not shutil.which("git"), reason="git makes the clone"),
 ]
 
-# What of the notebook can be seen without scrolling: how many outputs, and whether one fails.
+# The outputs that stand in the part of the notebook below the toolbar: 30 pixels of each at least.
 SEEN = """() => {
     const inside = node => {
         const box = node.getBoundingClientRect();
-        return box.height > 0 && box.bottom > 0 && box.top < window.innerHeight;
+        const view = node.closest('.jp-WindowedPanel-outer').getBoundingClientRect();
+        return Math.min(box.bottom, view.bottom) - Math.max(box.top, view.top) > 30;
     };
     const outputs = document.querySelectorAll('.jp-Notebook .jp-OutputArea-output');
     return [...outputs].filter(inside).map(node => node.innerText.slice(0, 100));

@@ -26,6 +26,7 @@ from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import tqdm
 
+from ofslib import datasets
 from ofslib.metrics import (
     METRICS,
     SAID,
@@ -551,16 +552,28 @@ def _rows_for(setting: dict[str, Any], data, spec: dict[str, Any], replicate: in
     return SimpleNamespace(X_train=data.X_train[order], y_train=data.y_train[order])
 
 
-def passes(setting: dict[str, Any], data) -> dict[str, int]:
-    """The passes over the training rows in a run, in one of its tuning, and as the entry asks."""
+def passes(setting: dict[str, Any], row: Mapping[str, Any]) -> dict[str, int]:
+    """The passes over the training rows in a run, in one of its tuning, and as the entry asks.
+
+    `row` is the data set's in the registry. A scale without limits needs no data for it.
+    """
     caps = {"run": setting["run_values"], "tuning": setting["tune_values"], "entry": None}
+    shape = row["n_train"], row["n_features"]
+    if all(shape) and not any(caps.values()):
+        return {f"passes, {which}": _passes(setting, *shape) for which in caps}
+    name = setting["data"]["dataset"]
+    data = datasets.load(name, split="train", registry_path="config/datasets.csv")
     return {f"passes, {which}": number_of_passes(setting, data, cap) for which, cap in caps.items()}
 
 
+def _passes(setting: dict[str, Any], n: int, d: int) -> int:
+    """The entry's number of passes: a number, or "2d/n"."""
+    return math.ceil(2 * d / n) if setting["passes"] == "2d/n" else setting["passes"]
+
+
 def number_of_passes(setting: dict[str, Any], data, cap: float | None) -> int:
-    """The entry's number of passes (a number, or "2d/n"), within `cap` values read in all."""
-    n, d = data.X_train.shape
-    passes = math.ceil(2 * d / n) if setting["passes"] == "2d/n" else setting["passes"]
+    """The entry's number of passes within `cap` values read in all."""
+    passes = _passes(setting, *data.X_train.shape)
     if cap is None:
         return passes
     values = data.X_train.nnz if hasattr(data.X_train, "nnz") else np.count_nonzero(data.X_train)

@@ -73,6 +73,11 @@ def results(spec: Mapping[str, Any], versioned: bool = True) -> list[Result]:
     return found
 
 
+def canonical(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A specification with its keys in order: no result depends on how an entry is written."""
+    return json.loads(json.dumps(spec, sort_keys=True))
+
+
 def digest(made_of: Mapping[str, Any]) -> str:
     """The key of a result."""
     # As text, as seeds are drawn from it: 1 and 1.0 are two settings.

@@ -49,7 +49,7 @@ def pairs(work: Project) -> tuple[list[Pair], dict[str, int]]:
             if result.key in seen:
                 continue
             seen.add(result.key)
-            part = setting.parts[result.part]
+            part = identity.canonical(setting.parts[result.part])
             # A study makes all replicates of its methods, and tuning is done for all at once.
             count = result.end - result.first
             whole = bool(setting.dataset) and "split" not in part["data"]

@@ -215,8 +215,7 @@ def assemble(
     absent : mapping, optional
         Place of a part -> rows that stand for results which cannot be had.
     """
-    # In an order that does not depend on how the configuration is written.
-    spec = json.loads(json.dumps(spec, sort_keys=True))
+    spec = identity.canonical(spec)
     told, wanted = [], defaultdict(list)
     for result in identity.results(spec):
         wanted[result.part].append(result)

@@ -106,10 +106,10 @@ def run_parameters(kind):
         entry, name = wildcards.entry, wildcards.setting
         setting = work.setting(entry, name, kind)
         output = str(work.result(entry, name, kind))
-        given = {"spec": setting.spec, "output": output, "folder": str(records.FOLDER)}
+        given = {"spec": identity.canonical(setting.spec), "output": output}
+        given["folder"] = str(records.FOLDER)
         given["record"] = records.path(setting.dataset) if setting.dataset else None
-        # In a fixed order of the keys, so that equal settings are recognised as such.
-        return json.loads(json.dumps(given, sort_keys=True))
+        return given
 
     return parameters
 

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import lasso_path
 from sklearn.svm import LinearSVC
 
-from ofslib.reproduction.methods import build, points
+from ofslib.reproduction.methods import build, find_class, points
 from ofslib.streams.column_stream import REFITS
 
 _RATIO = 0.93  # of a penalty to the one before
@@ -155,7 +155,9 @@ def on_images(
 def _fitted(methods, X, y, seed, **known) -> Iterator[tuple[dict[str, Any], Any]]:
     """Each method at each point of its sweep, fitted; the l1 methods with the batch penalty."""
     own = {"random_state": seed, "fit_intercept": False, **known}
-    for label, spec in methods.items():
+    # The batch method comes first, wherever it stands among the others.
+    for label in sorted(methods, key=lambda label: find_class(methods[label]["class"]) != BatchL1):
+        spec = methods[label]
         for point in points(spec.get("sweep", {})):
             model = build({**spec, **point}, **own).fit(X, y)
             if isinstance(model, BatchL1):
