@@ -204,6 +204,15 @@ class Project:
         """The entry whose runs an entry shows: itself, or the one that it names in `results`."""
         return self.entries[self.entries[entry].spec.get("results", entry)]
 
+    def fitted(self, entry: str) -> dict[str, dict[str, int]]:
+        """Reading -> method -> how many values were chosen to match the printed cells.
+
+        An entry that shows the runs of another one may have counts of its own: its text may print
+        what the other leaves open.
+        """
+        readings = self.source(entry).spec["readings"] | self.entries[entry].spec["readings"]
+        return {name: reading.get("fitted", {}) for name, reading in readings.items()}
+
     def published(self, entry: str) -> str | None:
         """File of the numbers that the paper prints, if any."""
         name = self.entries[entry].spec.get("published")
@@ -581,6 +590,7 @@ def _check_methods(project: Project, name: str) -> None:
     """
     spec, source = project.entries[name].spec, project.source(name).spec
     said = {"weak_baselines": [*spec["weak_baselines"]], "time_claims": []}
+    said["fitted"] = [label for counts in project.fitted(name).values() for label in counts]
     for claim in spec["time_claims"]:
         named = [one for key in ("than", "grows", "constant") for one in claim.get(key, [])]
         said["time_claims"] += [*named, claim.get("fast", named[0])]
@@ -608,8 +618,31 @@ def _check_published(project: Project, name: str) -> None:
             f"{file}: the columns are {columns}, where {wrong[0]!r} is wrong or missing; needed "
             f"are {needed}, and allowed {able}"
         )
+    # What a study measures is known to its function only; orders of growth are words.
+    words = project.entries[name].spec["notebook"] == "complexities"
+    known = {axis: {str(value) for value in values} for axis, values in source.values.items()}
+    if not (words or source.spec["study"]):
+        known["method"] = {*source.spec["methods"]}
+        known["metric"] = {*source.spec["metrics"], "time_s"}
+    for line, row in enumerate(rows, 2):
+        for column in row.keys() & known.keys():
+            if row[column] not in known[column]:
+                raise ConfigurationError(
+                    f"{file}, line {line}: {column} {row[column]!r} is none of "
+                    f"{sorted(known[column])}"
+                )
+        if not words and not _is_number(row["value"]):
+            raise ConfigurationError(f"{file}, line {line}: value {row['value']!r} is no number")
     names = [c for c in columns if c not in ("value", "note")]
     cells = Counter(", ".join(row[c] or "" for c in names) for row in rows)
     for cell, count in cells.items():
         if count > 1:
             raise ConfigurationError(f"{file}: {count} lines are of the cell {cell}")
+
+
+def _is_number(text: str | None) -> bool:
+    """Whether a value is one number, or empty."""
+    try:
+        return not text or math.isfinite(float(text))
+    except ValueError:
+        return False
