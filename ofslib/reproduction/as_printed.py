@@ -89,9 +89,9 @@ def source_mark(printed: str | None) -> str:
 
 def source_legend(printed: Iterable[str]) -> list[str]:
     """What the marks of `source_mark` mean, of those that are there."""
-    seen = [word for word in _SOURCES if word in set(printed)]
-    meaning = {word: _OF_THE_PAPER.get(word, f"{word} in our text of it") for word in seen}
-    return [f"{source_mark(word)} under paper: {meaning[word]}" for word in seen]
+    printed = set(printed)
+    seen = [f"{source_mark(word)} {word}" for word in _SOURCES if word in printed]
+    return [f"The paper's numbers in our text of it: {', '.join(seen)}"] * bool(seen)
 
 
 def fitted(part: pd.DataFrame) -> list[str]:
@@ -116,6 +116,8 @@ def _gaps(part: pd.DataFrame) -> list[str]:
         # Without axes a method is a row, and both columns are there if any row has a number.
         shown = has if axes else either & is_there.any()
         here = part[shown & ~is_there]
+        if side == "paper" and "printed" in part:  # what is unreadable has a mark
+            here = here[here["printed"] != "unreadable"]
         why = [_gap(side, cell) for cell in here.itertuples()]
         methods = part.loc[shown, "method"]
         why += ["not asked for"] * int(len(methods) < rows * methods.nunique())

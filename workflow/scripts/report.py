@@ -27,6 +27,7 @@ TEMPLATE = Path(__file__).with_name("report.html.jinja")
 NOT_AXES = {"reading", "method", "metric"}
 SIDES = ("width", "height")
 LONG = 40  # letters of a reason that are shown; more of them when pointed at
+NO_READING = "values chosen in its only reading"
 _KINDS = {"Fig.": "Figure", "Corollaries": "Corollary", "Theorems": "Theorem"}
 
 
@@ -127,26 +128,32 @@ def claims(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
         yield {"caption": says, "axes": by, "words": list(counts), "rows": rows}
 
 
-def score(board: pd.DataFrame) -> dict[str, Any]:
+def score(counts: pd.DataFrame) -> dict[str, Any]:
     """The scoreboard by paper, and of each paper by method: by the text and as reconstructed."""
 
     def row(part: pd.DataFrame, **named: str) -> dict[str, Any]:
         reasons = part[part["why"] != ""].groupby(["verdict", "why"])["cells"].sum()
         why = {word: reasons.get(word, pd.Series()).to_dict() for word in tables.VERDICTS}
-        readings = {tables.BY_THE_TEXT: tables.BY_THE_TEXT, tables.RECONSTRUCTED: "verdict"}
-        counts = {
-            reading: part.groupby(column)["cells"].sum().to_dict()
-            for reading, column in readings.items()
-        }
-        return {**named, "cells": part["cells"].sum(), "counts": counts, "why": why}
+        text = part.groupby(tables.BY_THE_TEXT)["cells"].sum().to_dict()
+        if without := text.pop(board.NO_TEXT, 0):
+            text[tables.NO_VERDICT] = text.get(tables.NO_VERDICT, 0) + without
+        readings = [
+            (
+                tables.BY_THE_TEXT,
+                text,
+                {tables.NO_VERDICT: {NO_READING: without} if without else {}},
+            ),
+            (tables.RECONSTRUCTED, part.groupby("verdict")["cells"].sum().to_dict(), why),
+        ]
+        return {**named, "cells": part["cells"].sum(), "readings": readings}
 
-    named = board.assign(method=board["method"].fillna("in no table here"))
-    papers = [row(part, paper=paper) for paper, part in board.groupby("paper", sort=False)]
+    named = counts.assign(method=counts["method"].fillna("in no table here"))
+    papers = [row(part, paper=paper) for paper, part in counts.groupby("paper", sort=False)]
     methods = {
         paper: [row(own[own["method"] == m], method=m) for m in looks.in_order(own["method"])]
         for paper, own in named.groupby("paper", sort=False)
     }
-    return {"papers": [*papers, row(board, paper="all")], "methods": methods}
+    return {"papers": [*papers, row(counts, paper="all")], "methods": methods}
 
 
 def said_of_figures(rows: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
@@ -340,6 +347,7 @@ def page(work: project.Project) -> str:
     made = {row["entry"]: row["made"] for row in rows if row["made"]}
     return template.render(
         missing={name: why for facts in made.values() for name, why in facts["missing"].items()},
+        command=f"snakemake --cores 8 --config scale={work.scale}",
         scales=by_scale(work, made),
         environments=environments(made.values()),
         papers=overview.PAPERS,
