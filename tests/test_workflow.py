@@ -173,7 +173,7 @@ def test_smoke_uses_the_real_data_that_can_be_had(smoke):
             assert {smoke.path(file) for file in sums} <= set(files)
         else:
             assert found["status"] == "not fetched" and found["reason"]
-            assert f"Missing data set {name}: not fetched" in smoke.first.said
+            assert f"Missing data set {name}: not downloaded" in smoke.first.said
     if not REAL:
         assert smoke.missing == smoke.work.datasets
     elif Path(REAL).is_dir():
@@ -195,7 +195,7 @@ def test_smoke_marks_what_is_missing(smoke):
             shown = {n for n, m in methods if m.get("replicates") != 0}
             if setting.dataset in smoke.missing:
                 assert table["value"].isna().all()
-                assert table["note"].str.startswith("not fetched").all()
+                assert table["note"].str.startswith("not downloaded").all()
             elif setting.spec["study"]:
                 # Its methods may be curves; a bound that does not apply has no value but a reason.
                 noted = table["note"].notna() if "note" in table else False
@@ -206,7 +206,7 @@ def test_smoke_marks_what_is_missing(smoke):
                 assert (table["value"].isna() == absent).all()
     report = smoke.path(smoke.work.report).read_text(encoding="utf-8")
     for name in smoke.work.datasets:
-        assert (f"<code>{name}</code>: not fetched" in report) == (name in smoke.missing)
+        assert (f"<code>{name}</code>: not downloaded" in report) == (name in smoke.missing)
 
 
 def test_the_screen_counts_the_steps_down(smoke):
@@ -282,7 +282,7 @@ def test_smoke_once_more_does_nothing(smoke):
     once_more = smoke.run("--cores", "8", **smoke.settings)
     assert "Nothing to be done" in once_more.said
     for name in smoke.missing:
-        assert f"Missing data set {name}: not fetched" in once_more.said
+        assert f"Missing data set {name}: not downloaded" in once_more.said
 
 
 # -------------------------------------------------- what an edit makes run again

@@ -187,23 +187,23 @@ END = {"figures/PROVENANCE.json", "report.html"}
 def test_offline_the_rest_is_made_and_the_gap_is_marked(story):
     assert set(story.files_offline) == (REAL_PART | TABLE_RUNS | TABLE) - {"resources/tiny.json"}
     assert story.record_offline["status"] == "not fetched"
-    assert "Missing data set tiny: not fetched" in story.offline.said
+    assert "Missing data set tiny: not downloaded" in story.offline.said
     assert MIRROR in story.offline.said, "the summary does not say what to do"
-    assert "<code>tiny</code>: not fetched" in story.report_offline
+    assert "<code>tiny</code>: not downloaded" in story.report_offline
     rows = story.files_offline["results/tiny/tiny_figure/tiny.csv"].decode().splitlines()
-    assert len(rows) == 1 + 2 and all("not fetched" in row for row in rows[1:])
+    assert len(rows) == 1 + 2 and all("not downloaded" in row for row in rows[1:])
 
 
 def test_offline_again_nothing_is_made(story):
     assert story.again.code == 0 and "Nothing to be done" in story.again.said
-    assert "Missing data set tiny: not fetched" in story.again.said
+    assert "Missing data set tiny: not downloaded" in story.again.said
     assert (story.files_again, story.record_again) == (story.files_offline, story.record_offline)
 
 
 def test_a_data_set_that_was_missing_is_fetched_when_it_can_be(story):
     assert story.plan == set(), "a plan does not try whether the data are there now"
     assert story.record["status"] == "fetched"
-    assert "not fetched" not in story.report
+    assert "not downloaded" not in story.report
     jobs = set(re.findall(r"^\[\d of 4.*?\] (.*): [\d.]+ (?:s|min .*)$", story.online.said, re.M))
     end = {"Write down where the figures come from", "Write report.html"}
     assert jobs == {"tiny_figure: run tiny", "tiny_figure: draw"} | end

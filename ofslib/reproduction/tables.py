@@ -114,8 +114,9 @@ def results(work: Project, entry: str, kind: str = "") -> pd.DataFrame:
     files = [Path(file) for file in work.inputs(entry, kind)]
     table = read_results([f if f.is_file() else _shipped(work, runs[str(f)]) for f in files])
     absent = table["note"].astype(str).str.startswith(NOT_DOWNLOADED)
-    filled = table["note"].astype(object) + f" ({work.command(entry)} fills it)"
-    return table.assign(note=table["note"].astype(object).mask(absent, filled))
+    if absent.any():
+        table.loc[absent, "note"] += f" ({work.command(entry)} fills it)"
+    return table
 
 
 def _shipped(work: Project, setting: Setting) -> io.BytesIO:
