@@ -11,12 +11,13 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from modulefinder import ModuleFinder
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
-from ofslib.datasets.registry import read_rows, splits
+from ofslib.datasets.registry import splits
 from ofslib.reproduction import records
 
 VERSIONS = Path("config/versions.yaml")
@@ -29,7 +30,7 @@ TRUTH = "truth"
 
 
 class UnknownVersion(LookupError):
-    """config/versions.yaml has no line for a part of ofslib."""
+    """config/versions.yaml has no line for a part of ofslib, or is wrong."""
 
 
 class Result(NamedTuple):
@@ -119,7 +120,7 @@ def _versions(part: Mapping[str, Any], method: Mapping[str, Any]) -> Iterator[tu
     data = part["data"]
     named = [("rows", data["simulate"])] if "simulate" in data else []
     if "dataset" in data:
-        named.append(("rows", _row(data["dataset"])["reader"]))
+        named.append(("rows", records.row(data["dataset"])["reader"]))
     named += [("rows", name) for name in ("averages", "split") if name in data]
     metrics = [] if part["study"] else ["tracking"] if part["track"] else part["metrics"]
     # A time is measured: it is no number that code decides.
@@ -156,7 +157,13 @@ def versions() -> dict[str, dict[str, int]]:
 
 @lru_cache(maxsize=1)
 def _read_versions(file: Path, _changed: int) -> dict[str, dict[str, int]]:
-    return yaml.safe_load(file.read_text(encoding="utf-8"))
+    try:
+        found = yaml.safe_load(file.read_text(encoding="utf-8"))
+        if all(type(number) is int for names in found.values() for number in names.values()):
+            return found
+    except (yaml.YAMLError, AttributeError) as error:
+        raise UnknownVersion(f"{VERSIONS}: {error}") from error
+    raise UnknownVersion(f"{VERSIONS}: a version must be a whole number")
 
 
 def classes(given: Any) -> list[str]:
@@ -181,14 +188,11 @@ def code_of(module: str) -> str:
         package = module.partition(".")[0]
         names = importlib.metadata.packages_distributions().get(package, [package])
         return f"{names[0]} {importlib.metadata.version(names[0])}"
-    top = file.parents[len(module.split(".")) - (file.name != "__init__.py")]
-    todo, seen = [file], {}
-    while todo:
-        path = todo.pop()
-        if path not in seen:
-            seen[path] = hashlib.sha256(_code(path).encode()).hexdigest()
-            todo += _imported(path, top)
-    return hashlib.sha256("".join(sorted(seen.values())).encode()).hexdigest()[:16]
+    finder = ModuleFinder([str(file.parents[module.count(".") + (file.name == "__init__.py")])])
+    finder.import_hook(module)  # which compiles modules and runs none
+    files = sorted(each.__file__ for each in finder.modules.values() if each.__file__)
+    code = [ast.dump(ast.parse(Path(each).read_text(encoding="utf-8"))) for each in files]
+    return hashlib.sha256("".join(code).encode()).hexdigest()[:16]
 
 
 def home(module: str) -> Path:
@@ -202,35 +206,6 @@ def home(module: str) -> Path:
     return Path(spec.origin)
 
 
-def _code(path: Path) -> str:
-    """The code of a file without what says nothing: comments and layout."""
-    if path.suffix != ".py":
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    return ast.dump(ast.parse(path.read_text(encoding="utf-8")))
-
-
-def _imported(path: Path, top: Path) -> Iterator[Path]:
-    """The files below `top` that a module imports, and the packages that it stands in."""
-    names = set()
-    text = path.read_text(encoding="utf-8") if path.suffix == ".py" else ""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import):
-            names |= {(top, alias.name) for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            start = path.parents[node.level - 1] if node.level else top
-            base = node.module or ""
-            names |= {(start, f"{base}.{alias.name}".strip(".")) for alias in node.names}
-    for folder, name in names:
-        parts = name.split(".")
-        for i in range(len(parts)):
-            place = folder.joinpath(*parts[: i + 1])
-            yield from filter(Path.is_file, (place.with_suffix(".py"), place / "__init__.py"))
-    folder = path.parent
-    while folder != top and (folder / "__init__.py").is_file():
-        yield folder / "__init__.py"
-        folder = folder.parent
-
-
 # -------------------------------------------------- data sets
 
 
@@ -239,18 +214,8 @@ def checksums(dataset: str) -> list[str] | None:
 
     None where neither does.
     """
-    row = _row(dataset)
+    row = records.row(dataset)
     pinned = [row[f"{split}_checksum"].split() for split in splits(row)]
     if all(pinned):
         return [checksum for each in pinned for checksum in each]
     return [f"sha256:{digest}" for _, digest in sorted(records.sums(dataset).items())] or None
-
-
-def _row(dataset: str) -> dict[str, Any]:
-    table = Path(records.TABLE)
-    return _rows(table.absolute(), table.stat().st_mtime_ns)[dataset]
-
-
-@lru_cache(maxsize=1)
-def _rows(table: Path, _changed: int) -> dict[str, dict[str, Any]]:
-    return read_rows(table)

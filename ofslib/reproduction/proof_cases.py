@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 import yaml
 from scipy.io import savemat
@@ -25,7 +26,7 @@ from sklearn.utils import get_tags
 import ofslib
 from ofslib import datasets, simulate, wishart
 from ofslib.bounds.items import STATEMENTS
-from ofslib.datasets.registry import read_rows
+from ofslib.datasets.registry import LABELLED, MAY_BE_LABELLED, READERS
 from ofslib.metrics import METRICS
 from ofslib.reproduction import splits, tracking
 from ofslib.reproduction.experiment import EXPECTED
@@ -59,10 +60,9 @@ def known() -> dict[str, list[str]]:
     texts = [file.read_text("utf-8") for file in sorted(Path("config/experiments").glob("*.yaml"))]
     named = set(re.findall(r"\b(class|function): [\"']?(ofslib\.[\w.]+:\w+)", "\n".join(texts)))
     peers = sorted({SUMS, *(name for key, name in named if key == "class")})
-    readers = {row["reader"] for row in read_rows(None).values() if ":" not in row["reader"]}
     return {
         "methods": [*sorted(chain(*ofslib.ESTIMATORS.values())), *peers],
-        "rows": [*simulate.DESIGNS, "averages", "split", *sorted(readers)],
+        "rows": [*simulate.DESIGNS, "averages", "split", *sorted(READERS)],
         "metrics": [*dict.fromkeys((*METRICS, *EXPECTED)), "tracking"],
         "studies": sorted(name for key, name in named if key == "function"),
         "statements": [f"{s.paper} {s.item}" for s in STATEMENTS],
@@ -261,11 +261,23 @@ def _split(folder: str) -> Iterator[tuple[str, Numbers]]:
 def _read(reader: str, folder: str) -> Iterator[tuple[str, Numbers]]:
     X, y = (part[:40] for part in _table())
     place, both = Path(folder, "rows"), np.column_stack([X, y])
-    files, labels = str(place), y[:, None]
+    files, labels, column = str(place), y[:, None], ""
     if reader in ("libsvm", "vw"):
         lines = (" ".join(f"{j}:{v / 8}" for j, v in enumerate(row, 1) if v) for row in X)
         mark = {"libsvm": "", "vw": "|"}[reader]
         place.write_text("".join(f"{a} {mark} {b}\n" for a, b in zip(y, lines, strict=True)))
+    elif reader in LABELLED | MAY_BE_LABELLED:
+        frame = pd.DataFrame(both, columns=[*"abcdefgh", "y"])
+        write = {
+            "csv": lambda: frame.to_csv(place, index=False),
+            "tsv": lambda: frame.to_csv(place, index=False, sep="\t"),
+            "parquet": lambda: frame.to_parquet(place),
+            "arrow": lambda: frame.to_feather(place),
+            "npy": lambda: np.save(place.open("wb"), both),
+            "npz": lambda: np.savez(place.open("wb"), X=X, y=y),
+        }
+        write[reader]()
+        column = {"npy": "8", "npz": ""}.get(reader, "y")
     elif reader == "esl_text":
         np.savetxt(place, both[:, [-1, *range(8)]])
     elif reader == "idx":
@@ -280,7 +292,8 @@ def _read(reader: str, folder: str) -> Iterator[tuple[str, Numbers]]:
     table = Path(folder, "datasets.csv")
     width = "" if reader == "vw" else 8
     table.write_text(
-        f"name,reader,train,task,n_features\nmine,{reader},{files},classification,{width}\n"
+        "name,reader,label,train,task,n_features\n"
+        f"mine,{reader},{column},{files},classification,{width}\n"
     )
     read = datasets.load("mine", folder, registry_path=table)
     yield "a file", _stacked([(read.X_train, read.y_train)])

@@ -7,12 +7,13 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ofslib._files import CorruptFile, write_whole
 from ofslib.datasets.download import remote_files
-from ofslib.datasets.registry import find_row, splits
+from ofslib.datasets.registry import read_rows, splits
 
 FOLDER = Path("resources")
 TABLE = "config/datasets.csv"
@@ -48,8 +49,8 @@ def read(file: str | os.PathLike) -> dict[str, Any]:
 
 def row_digest(name: str) -> str:
     """The sha256 of what the table of data sets says of how the files of one are read."""
-    row = {column: cell for column, cell in _row(name).items() if column not in _WHENCE}
-    return hashlib.sha256(json.dumps(row, sort_keys=True).encode()).hexdigest()
+    read = {column: cell for column, cell in row(name).items() if column not in _WHENCE}
+    return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
 
 
 def sums(name: str) -> dict[str, str]:
@@ -74,8 +75,8 @@ def of_archive(name: str, told: Mapping[str, str]) -> dict[str, Any]:
     """
     if Path(path(name)).exists() and (known := read(path(name)))["status"] == "fetched":
         return known
-    row = _row(name)
-    files = {Path(f.name).name: f for part in splits(row) for f in remote_files(row, part)}
+    own = row(name)
+    files = {Path(f.name).name: f for part in splits(own) for f in remote_files(own, part)}
     for file, digest in told.items():
         pinned = files[file].checksum if file in files else None
         wrong = pinned is None or (pinned.startswith("sha256:") and pinned != f"sha256:{digest}")
@@ -85,8 +86,14 @@ def of_archive(name: str, told: Mapping[str, str]) -> dict[str, Any]:
     return {"name": name, "status": "fetched", "sha256": digests}
 
 
-def _row(name: str) -> dict[str, Any]:
-    return find_row(name, TABLE)
+def row(name: str) -> dict[str, Any]:
+    """What the table of data sets says of one."""
+    return _rows(Path(TABLE).absolute(), os.stat(TABLE).st_mtime_ns)[name]
+
+
+@lru_cache(maxsize=1)
+def _rows(table: Path, _changed: int) -> dict[str, dict[str, Any]]:
+    return read_rows(table)
 
 
 def missing(names: Iterable[str]) -> list[dict[str, Any]]:
