@@ -43,7 +43,7 @@ FORMS = {
     "dense": (400, 150, 1.0),
     "sparse": (400, 150, 0.1),
     "rare": (600, 3000, 0.0007),
-    "thin": (1200, 200, 0.006),
+    "thin": (2400, 300, 0.004),
 }
 # Keys of a case that are no parameters of the class.
 ABOUT_THE_ROWS = ("rows", "classes", "blocks", "form", "adapt", "merge")
@@ -173,7 +173,7 @@ def _sum_up(model, X, y, given) -> None:
         if "merge" in given:
             model.merge(type(model)(X.shape[1]).update(X[part], y[part]))
         else:
-            model.update(X if "form" in given else X[part], y if "form" in given else y[part])
+            model.update(X[part], y[part])
 
 
 # ---------------------------------------------------------------------------------------- rows
