@@ -22,6 +22,7 @@ from scipy.io import savemat
 from sklearn.base import BaseEstimator
 from sklearn.datasets import dump_svmlight_file
 from sklearn.utils import get_tags
+from threadpoolctl import threadpool_limits
 
 import ofslib
 from ofslib import datasets, simulate, wishart
@@ -77,7 +78,8 @@ def lacking(section: str, name: str) -> str:
 
 def numbers(section: str, name: str) -> Iterator[tuple[str, Numbers]]:
     """Each case of a name, and what it gives: numbers and arrays by quantity."""
-    with warnings.catch_warnings(action="ignore"):  # so few rows converge to nothing
+    # So few rows converge to nothing; for such small matrices threads wait more than they work.
+    with warnings.catch_warnings(action="ignore"), threadpool_limits(1):
         yield from _SECTIONS[section](name)
 
 
