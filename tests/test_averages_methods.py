@@ -713,7 +713,7 @@ def test_a_criterion_that_ends_at_max_k_says_so(max_k):
 def test_a_model_without_a_feature_says_so(name, still):
     X = np.random.default_rng(0).standard_normal((50, 4))
     X, y = (np.ones((50, 4)), X[:, 0]) if still == "X" else (X, np.zeros(50))
-    with pytest.warns(UserWarning, match=f"{name}Regressor has selected no feature: none tells"):
+    with pytest.warns(UserWarning, match=f"{name}Regressor has selected no feature: none is c"):
         assert not CLASSES[f"{name}Regressor"]().fit(X, y).coef_.any()
 
 
