@@ -299,11 +299,9 @@ def dissertation_theorem_4(
 ) -> Recovery:
     """Coefficients for which OLSth keeps the true features at all sample sizes from n_0 to n.
 
-    For `OLSthRegressor(ranking="raw")`.
-
-    By that the proof of Theorem 4 (3.28) gives OLSth the regret of least squares on the true
-    features, O(n_0 / n + log(n) / n). (The regret is of the order printed without it, see
-    docs/bounds.md.)
+    For `OLSthRegressor(ranking="raw")`. By that the proof of Theorem 4 (3.28) gives OLSth the
+    regret of least squares on the true features, O(n_0 / n + log(n) / n). (The regret is of the
+    order printed without it, see docs/bounds.md.)
 
     Parameters
     ----------

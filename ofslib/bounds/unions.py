@@ -58,9 +58,8 @@ def olsth_beta_min_closed_form(
 ) -> float:
     """A coefficient that suffices for any covariance and any signs: quantiles of Student's t.
 
-    A union bound over all pairs of a true and a false feature. For `ranking="raw"` it is the
-    smaller of this and a union bound over all errors, of which true and false ones have the best
-    shares of `delta` without quantiles below 0 (of scales only the largest is known). Other
+    A union bound over all pairs of a true and a false feature; for `ranking="raw"`, or over all
+    errors, of which true and false ones have the best shares of `delta`, if that is smaller. Other
     arguments: as `olsth_recovery_probability`.
 
     Parameters
@@ -71,8 +70,7 @@ def olsth_beta_min_closed_form(
     delta : float, default=0.05
         Probability of missing a feature, in (0, 1).
     anytime : bool, default=False
-        Whether all k shall be found at n rows and, of the same stream, at every larger number of
-        rows. (By Levy's inequality that takes no more than half of `delta` does at n alone.)
+        Whether all k shall be found at n rows and, of the same stream, at every larger number.
     ranking : {"standardized", "raw"}, default="standardized"
         That of `OLSthRegressor`.
 
@@ -104,13 +102,7 @@ def olsth_beta_min_closed_form(
     rows = _freedom_of_scales(n, fit_intercept, ranking)
     threshold = _of_pairs(delta, k * (p - k), k * false, rows, freedom)
     if not rows:
-
-        def split(share):
-            tails = np.array([share / k, (1 - share) / false])
-            return float(student.isf(delta * tails, freedom).sum())
-
-        best = minimize_scalar(split, bounds=(0, min(1.0, k / (2 * delta))), method="bounded")
-        threshold = min(best.fun, threshold)
+        threshold = min(threshold, _of_errors(delta, k, false, freedom))
     return sigma * threshold / sqrt(smallest * freedom)
 
 
@@ -125,11 +117,10 @@ def olsth_failure_bound(
 ) -> float:
     """Bound on the probability that OLSth misses a feature, for any covariance and coefficients.
 
-    For `ranking="raw"`: the sum, over all pairs of a true and a false feature and both signs, of
-    the exact probability that their errors differ by more than the true coefficient, a tail of
-    Student's t. For `ranking="standardized"` the errors count in units of standard deviations. The
-    ratio of the two *sample* standard deviations is random: the sum has one more tail for each
-    pair, that this ratio exceeds a limit, and the best limit is taken.
+    The sum, over all pairs of a true and a false feature and both signs, of the probability that
+    their errors differ by more than the true coefficient: tails of Student's t, exact for
+    `ranking="raw"`. For `ranking="standardized"` there is one more tail for each pair: that the
+    ratio of the two *sample* standard deviations exceeds a limit. The best limit is taken.
 
     Parameters
     ----------
@@ -137,15 +128,12 @@ def olsth_failure_bound(
         True coefficients, label over feature; features are false where it is 0.
     covariance : array-like of shape (p, p)
         Of the features, which are Gaussian.
-    n : int
-        Rows.
-    sigma : float, default=1.0
-        Standard deviation of the noise, in the unit of the labels.
+    n, sigma
+        Rows, and the standard deviation of the noise, in the unit of the labels.
     fit_intercept : bool, default=True
         Whether an intercept was fitted, as by centring. Without one, features have mean 0.
     anytime : bool, default=False
-        Whether to bound the probability of missing one at n or, of the same stream, at any larger
-        number of rows.
+        Whether to count misses at any larger number of rows of the same stream, too.
     ranking : {"standardized", "raw"}, default="standardized"
         That of `OLSthRegressor`.
 
@@ -176,19 +164,7 @@ def olsth_failure_bound(
     if true.all() or not true.any():
         raise ValueError("beta must have entries that are 0 and others")
     pairs = _pairs(true, covariance, n, sigma, fit_intercept, ranking)
-    size = np.abs(beta[true])[:, None]
-
-    def failure(h):
-        errors = float(student.sf(size / pairs.scales(h), pairs.freedom).sum())
-        return errors + pairs.shared.size * _ratio_exceeds(h, pairs.rows)
-
-    best = 0.0
-    if pairs.rows:
-        # Beyond it no error is small beside a coefficient.
-        most = log(1 + min(1e40, float(np.max(size / pairs.scales()))))
-        sought = partial(minimize_scalar, bounds=(0, most), method="bounded")
-        best = sought(lambda h: log(max(failure(h), 1e-300))).x
-    return min(1.0, (1 + bool(anytime)) * failure(best))
+    return min(1.0, (1 + bool(anytime)) * _failure(np.abs(beta[true])[:, None], pairs))
 
 
 def olsth_beta_min_any_covariance(
@@ -250,6 +226,21 @@ def olsth_beta_min_any_covariance(
     return float(minimize_scalar(enough, bounds=(0, 1), method="bounded").fun)
 
 
+def _failure(size, pairs):
+    """The least sum of tails over the limits of the ratios; `size` of true coefficients."""
+
+    def failure(h):
+        errors = float(student.sf(size / pairs.scales(h), pairs.freedom).sum())
+        return errors + pairs.shared.size * _ratio_exceeds(h, pairs.rows)
+
+    if not pairs.rows:
+        return failure(0.0)
+    # Beyond it no error is small beside a coefficient.
+    most = log(1 + min(1e40, float(np.max(size / pairs.scales()))))
+    sought = partial(minimize_scalar, bounds=(0, most), method="bounded")
+    return failure(sought(lambda h: log(max(failure(h), 1e-300))).x)
+
+
 def _root(scales, delta, freedom):
     """What errors of these scales exceed with probabilities that sum to `delta`."""
     # If all had the least or the largest scale.
@@ -280,6 +271,20 @@ def _of_pairs(delta, ratios, errors, rows, freedom):
         return sqrt(1 + q**2) * _quantile(delta * (1 - share), errors, freedom)
 
     return float(minimize_scalar(enough, bounds=(0, 1), method="bounded").fun)
+
+
+def _of_errors(delta, k, false, freedom):
+    """The same of raw coefficients by all errors: true and false ones have the best shares.
+
+    Of scales only the largest is known, so that no quantile may be below 0.
+    """
+
+    def split(share):
+        tails = np.array([share / k, (1 - share) / false])
+        return float(student.isf(delta * tails, freedom).sum())
+
+    ends = 0, min(1.0, k / (2 * delta))
+    return float(minimize_scalar(split, bounds=ends, method="bounded").fun)
 
 
 def _ratio_exceeds(h, rows):
@@ -353,18 +358,12 @@ def ofsa_last_step_beta_min(
     ----------
     n, p, k : int
         Rows, features, true features; k < p.
-    sigma : float, default=1.0
-        Standard deviation of the noise, in the unit of the labels.
-    smallest : float, default=1.0
+    sigma, smallest, fit_intercept, ranking
         As in `olsth_beta_min_closed_form`.
     delta : float, default=0.05
         Probability of losing a feature in this step, in (0, 1).
-    fit_intercept : bool, default=True
-        Whether an intercept was fitted, as by centring.
     left : int, default=1
         False features left before the step, at most p - k.
-    ranking : {"standardized", "raw"}, default="standardized"
-        Whether coefficients count times the standard deviations of their features.
 
     Returns
     -------
