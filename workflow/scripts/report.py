@@ -333,7 +333,7 @@ def told(facts: dict[str, Any]) -> str:
     if runs := facts.get("runs"):
         days = " to ".join(dict.fromkeys([runs["from"][:10], runs["to"][:10]]))
         commits = ", ".join(commit[:12] for commit in runs["commit"])
-        said += [f"{runs['number']} runs of {days} at commit {commits}"]
+        said += [f"{runs['number']} results of {days} at commit {commits}"]
         said += [f"{runs['cpu_hours']:.2g} core hours", f"at most {runs['memory_mb']} MB"]
         said += dict.fromkeys(one["machine"] for one in runs["with"])
     return "; ".join(said)
