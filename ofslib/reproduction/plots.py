@@ -540,7 +540,7 @@ def error_in_time(ax, times: pd.DataFrame, fixed: float) -> None:
         ax.fill_betweenx(one["level"], one["low"], one["high"], color=colour, alpha=0.2, lw=0)
     ax.axhline(fixed, color="0.5", lw=0.6, ls=":")
     ax.set(title=_TASKS[loss][0], xlabel="Time (s), measured", xscale="log", ylim=(0, None))
-    ax.set_ylabel(f"Training error (% of {_TASKS[loss][2]})")
+    ax.set_ylabel(f"Training error\n(% of {_TASKS[loss][2]})")
 
 
 def speedups(ax, ratios: pd.DataFrame, title: str) -> None:
@@ -632,7 +632,7 @@ def exponent_panels(exponents: pd.DataFrame, titles: Mapping[tuple[str, str], st
     Parameters
     ----------
     exponents : DataFrame
-        From `orders.exponents`.
+        From `orders.exponents`, and `expected`.
     titles : mapping
         Metric and varied size -> title of the panel.
     """
@@ -646,7 +646,9 @@ def exponent_panels(exponents: pd.DataFrame, titles: Mapping[tuple[str, str], st
             ax.axvline(power, color="0.85", lw=0.6, zorder=0)
         heights = range(len(methods))
         error = [own["slope"] - own["low"], own["high"] - own["slope"]]
-        ax.errorbar(own["slope"], heights, xerr=error, fmt="o", color=COLOURS[0], lw=0.8)
+        ax.plot(own["expected"], heights, "|", color="0.3", ms=8, mew=1.5, label="expected")
+        measured = {"fmt": "o", "color": COLOURS[0], "lw": 0.8, "label": "measured, 95 % interval"}
+        ax.errorbar(own["slope"], heights, xerr=error, **measured)
         ax.set(title=plain(title), xticks=range(4))
     # Of two runs an interval is so wide that it would hide all others: it ends at the edge.
     low = np.clip(exponents["low"].min() - 0.1, -1.5, -0.6)
@@ -655,11 +657,14 @@ def exponent_panels(exponents: pd.DataFrame, titles: Mapping[tuple[str, str], st
         ax.set_xlim(low, high)
     axes[0].set_yticks(heights, [plain(method) for method in methods])
     axes[0].set_ylim(-0.7, len(methods) - 0.3)
-    figure.supxlabel("Exponent, with its 95 % interval", fontsize=8)
+    figure.supxlabel("Exponent", fontsize=8)
+    shared_legend(figure, axes)
     return figure
 
 
 # -------------------------------------------------- costs
+
+POOR = "AUC or RMSE more than 10 % from the best"
 
 
 def cost_panels(parts: Mapping[str, pd.DataFrame], labels: Mapping[str, Mapping[str, str]]):
@@ -669,7 +674,7 @@ def cost_panels(parts: Mapping[str, pd.DataFrame], labels: Mapping[str, Mapping[
     ----------
     parts : mapping
         Panel -> method, median, low, high and kind, the first at the top; `said` stands at the
-        right.
+        right; points of the `poor` are open.
     labels : mapping
         Panel -> its `title`, what goes `across`, and the head of what is said `beside` the lines.
     """
@@ -686,6 +691,7 @@ def cost_panels(parts: Mapping[str, pd.DataFrame], labels: Mapping[str, Mapping[
         said = [*part["said"][::-1], labels[panel].get("beside", "")]
         for height, text in enumerate(said):
             ax.text(1.02, height, plain(text), **place)
+    axes[0, 0].plot([], [], "o", color="0.3", mfc="white", ms=3, label=POOR)
     shared_legend(figure, axes[0, 0])
     return figure
 
@@ -699,6 +705,8 @@ def _cost_panel(ax, part: pd.DataFrame) -> None:
         error = [own["median"] - own["low"], own["high"] - own["median"]]
         style = {"fmt": "o", "color": colour, "label": kind, "lw": 0.8, "ms": 3}
         ax.errorbar(own["median"], own["height"], xerr=error, **style)
+        own = own[own["poor"]]
+        ax.plot(own["median"], own["height"], "o", color=colour, mfc="white", ms=3, zorder=2.1)
     ax.set(xscale="log", ylim=(-0.7, len(part) - 0.3))
     ax.set_yticks(heights, [plain(method) for method in part["method"]], fontsize=6.5)
     ax.grid(axis="x", color="0.9", lw=0.6)
