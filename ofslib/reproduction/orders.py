@@ -34,6 +34,22 @@ def exponents(results: pd.DataFrame) -> pd.DataFrame:
     return table[columns].reset_index(drop=True)
 
 
+def expected(exponents: pd.DataFrame, given: Sequence[Mapping[str, Any]]) -> pd.Series:
+    """The exponent that is expected of each row of `exponents`, missing where there is none.
+
+    Each group of `given` has its `methods`, and for a metric the exponents of the varied sizes.
+    """
+    known = {
+        (method, metric, varied): power
+        for group in given
+        for method in group["methods"]
+        for metric in ("time_s", "bytes")
+        for varied, power in group.get(metric, {}).items()
+    }
+    keys = exponents[["method", "metric", "varied"]].itertuples(index=False, name=None)
+    return pd.Series([known.get(key) for key in keys], exponents.index, dtype=float)
+
+
 def powers(order: Any, sizes: Sequence[str]) -> dict[str, float] | None:
     """The power of each of these sizes in "O(n p^2)"; None of what is no product of powers.
 
