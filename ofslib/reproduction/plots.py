@@ -25,7 +25,7 @@ from ofslib.reproduction.looks import COLOURS, COLUMN, PAGE, TITLES, in_order, l
 # -------------------------------------------------- figures and panels
 
 LETTERS = 110  # of a legend as wide as a page, six for each sign
-# What marks mean: on curves of methods one, on those of bounds four.
+# What marks mean: on curves of methods one, on those of bounds the others.
 SIGNS = ODD, MIDDLE, RARE, NEVER, ABOVE, BELOW = (
     "some run selects nothing or too many",
     "middle 80 % of the runs",
