@@ -268,8 +268,10 @@ def test_provenance(smoke):
         assert facts["with"]["python"] == ".".join(map(str, sys.version_info[:3]))
         assert facts["with"]["machine"] and facts["with"]["system"]
         runs = {*smoke.work.inputs(entry), *smoke.work.inputs(entry, "time")}
-        assert facts.get("runs", {"number": 0})["number"] == len(runs)
-        if runs:
+        # Each shows results, but where all its data sets could not be had.
+        if runs and not facts["missing"]:
+            assert facts["runs"]["number"] > 0
+        if "runs" in facts:
             assert facts["runs"]["commit"] == [head.stdout.strip()]
             assert facts["runs"]["to"] <= facts["date"]
             assert facts["runs"]["cpu_hours"] > 0 and facts["runs"]["memory_mb"] > 50

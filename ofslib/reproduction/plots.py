@@ -88,7 +88,7 @@ def note(figure, missing: Mapping[str, str]) -> None:
 
 def say_below(figure, text: str) -> None:
     """A text below a figure, in lines as long as it is wide."""
-    letters = int(24 * figure.bbox.width / figure.dpi)
+    letters = int(22 * figure.bbox.width / figure.dpi)
     figure.supxlabel(plain(textwrap.fill(text, letters)), fontsize=6)
 
 
@@ -637,7 +637,7 @@ def exponent_panels(exponents: pd.DataFrame, titles: Mapping[tuple[str, str], st
         Metric and varied size -> title of the panel.
     """
     methods = list(dict.fromkeys(exponents["method"]))[::-1]
-    size = (PAGE, 0.7 + 0.145 * len(methods))
+    size = (PAGE, max(1.8, 0.7 + 0.145 * len(methods)))
     figure, axes = plt.subplots(1, len(titles), figsize=size, sharey=True)
     for ax, ((metric, varied), title) in zip(axes, titles.items(), strict=True):
         own = exponents[(exponents["metric"] == metric) & (exponents["varied"] == varied)]
