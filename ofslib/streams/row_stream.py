@@ -39,6 +39,7 @@ _VALUES_PER_COPY = 2**18
 _ROWS_PER_COPY = 32  # at least, where columns lie together: of each a few lines of the cache
 # A loss so many times that of no features says that steps are too large, whatever the score.
 _FAR = 10.0
+_NO_END = 2**62  # rows
 # Rows after which it is asked whether the model has been worse than nothing since.
 _WINDOW = 1000
 
@@ -73,6 +74,11 @@ def _sum(values: np.ndarray, weight: np.ndarray | None):
 def batches(rows: int | None, batch_size: int) -> int:
     """Mini-batches that so many rows make, the last one perhaps not full; 0 if not known."""
     return -(-int(rows or 0) // int(batch_size))
+
+
+def different_rows(model, n_rows: int | None) -> int:
+    """How many of the rows of `fit` differ: those of one pass; without an end all of them do."""
+    return _NO_END if n_rows is None else n_rows // int(model.n_passes)
 
 
 def coef_and_intercept(w: np.ndarray) -> tuple[np.ndarray, float]:
