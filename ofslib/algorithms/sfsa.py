@@ -14,7 +14,7 @@ import numpy as np
 
 from ofslib._jit import generic, kernel, kind, nth
 from ofslib.kernels import leaving, rows, step_size
-from ofslib.kernels.losses import Loss, curvature
+from ofslib.kernels.losses import Loss
 from ofslib.kernels.minibatch import gather_with, pace
 from ofslib.kernels.selection import (
     PATH,
@@ -117,11 +117,14 @@ def descend(state, hp, others_coast):
     if hp.spectral:
         if state.steps[0] < hp.burn_in:
             return
-        rate = step_size.stable_rate(known, active, n, hp.loss)
-        rate = step_size.rate_of_batch(known, batch, active, hp.loss, rate)
+        stable = step_size.stable_rate(known, active, n, hp.loss)
+        rate = step_size.rate_of_batch(known, batch, active, hp.loss, stable)
         if hp.intercept > 0.0:
             # Features and intercept, each at its own rate; together they are stable at half of it.
-            own = 1.0 / (curvature(hp.loss) * step_size.mean_weight(known) * (1.0 + 1.0 / n))
+            own = step_size.intercept_rate(known, n, hp.loss)
+            # Where heavy rows shorten the step of the features, that of the intercept shortens too:
+            # else it alone would follow all rows in full.
+            own *= rate / stable if stable > 0.0 else 1.0
             rate *= 0.5
             if rate > 0.0:
                 g[-1] *= 0.5 * own / rate

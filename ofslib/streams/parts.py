@@ -401,7 +401,7 @@ def _means(state: NamedTuple) -> list[np.ndarray]:
 def _sums(state: NamedTuple) -> list[np.ndarray]:
     known, own, losses = state.step_size, state.moments, state.batch.curvature
     of_known = [known.moments.total, known.moments.square, known.moments.rows]
-    of_known += [known.curvature, known.weight, known.batches]
+    of_known += [known.curvature, known.weight, known.weight_squares, known.batches]
     # Each of one number: an array of more could be one of features.
     return [*of_known, own.total, own.square, own.rows, losses[:1], losses[1:2], losses[2:]]
 
