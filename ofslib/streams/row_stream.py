@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES, LOSSES, Loss, total
 from ofslib.kernels.rows import CSR, ROWS, Block, Moments, copy_rows, copy_run
+from ofslib.streams import returned
 from ofslib.streams.memory import copied, keep
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
@@ -325,6 +326,7 @@ class RowStream(LinearModel):
             order = rng.permutation(n) if self.shuffle and not self._forgets() else np.arange(n)
             self._learn_rows(X, y, order)
         self._end()
+        self._judge(X, y, order)
 
     def _learn_more(self, X, y) -> None:
         # It stays as it stands, for who predicts or saves meanwhile, and should rows be refused.
@@ -339,7 +341,8 @@ class RowStream(LinearModel):
         learner._state, learner._online = copied(self, before), self._online.copy()
         learner._plan(self._n_rows_in_all)
         learner._learn_rows(X, y, np.arange(X.shape[0]))
-        learner._watch(at_end=False)
+        if learner._watch(at_end=False):
+            learner._judge(X, y, np.arange(X.shape[0]))
         vars(self).update(vars(learner))
         keep(self, before)
 
@@ -379,10 +382,30 @@ class RowStream(LinearModel):
             found.append(Sums(*np.mean(found, axis=0))._replace(score=_sum(said == true, weight)))
         return np.array(found)
 
-    def _watch(self, at_end: bool) -> None:
+    def _judge(self, X, y, order) -> None:
+        """Warn, once while it lasts, if the model that is returned is no better than a constant.
+
+        The losses that `_watch` sees are those of the model in the making, with all features.
+        """
+        if self._warned:
+            return
+        rows = order[-returned.ROWS :]
+        coef, intercept = self._models()
+        margins = np.atleast_2d((X[rows] @ np.atleast_2d(coef).T).T) + np.reshape(intercept, (-1, 1))
+        found = [
+            returned.no_better_than_constant(self.loss, *pair)
+            for pair in zip(margins, one_vs_rest(y[rows], self._n_models), strict=True)
+        ]
+        start = f"{type(self).__name__} returns a model that is no better than a constant: over "
+        start += f"the last {len(rows)} rows "
+        end = f". Take larger steps than with {self._step()}, more rows or n_passes, or a larger k."
+        self._say("returned", [start + lacks + end if lacks else "" for lacks in found])
+
+    def _watch(self, at_end: bool) -> bool:
         """Refuse a model that is not finite; warn, once each, of what makes one worthless.
 
         It sees the whole state, so that what the next rows would make of it is no surprise either.
+        Returns whether enough rows have come to ask again.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             finite = _all_finite(self._state)
@@ -390,7 +413,7 @@ class RowStream(LinearModel):
             raise self._diverged()
         n = self._n_models
         whole, late = (list(map(_of_mean_one, sums[:n])) for sums in self._online[:2])
-        lasted = late[0].rows >= _WINDOW
+        lasted = bool(late[0].rows >= _WINDOW)
         worse = [lasted and self._worse_than_nothing(sums) for sums in late]
         worse = [w or self._worse_than_nothing(sums) for w, sums in zip(worse, whole, strict=True)]
         if lasted or any(worse):
@@ -403,6 +426,7 @@ class RowStream(LinearModel):
             later = map(_of_mean_one, (self._online[0] - self._online[2])[:n])
             self._say("one class", list(map(self._one_class, later)))
         self._say("sorted", list(map(self._sorted, whole)))
+        return lasted
 
     def _worse_than_nothing(self, sums: Sums) -> str:
         """What to say if it was over these rows, or nothing."""
@@ -503,7 +527,8 @@ class RowStream(LinearModel):
             smaller = f"give a {size} one, "
         return (
             f"Its steps may be too large for these data with {self._step()}: {smaller}"
-            f"standardise the features, or {self._remedy()}."
+            "standardise dense features (of 0/1 features leave out the most frequent, and take "
+            f"weights less unequal, if any), or {self._remedy()}."
         )
 
     def _advice_if_empty(self, state: NamedTuple) -> str:
