@@ -547,9 +547,9 @@ class Annealing(RowStream):
     )
     optimizer: str = param(
         "nesterov is the papers' SFSA-AG, adam (with decay rates 0.9 and 0.999) SFSA-Adam. "
-        "nesterov weighs the gradient by 1 - m, m = `momentum`, as Table 1 asks for, and predicts "
-        "with the coefficients at which it takes it; momentum is v <- m v - eta g, as in Sutskever "
-        "et al. 2013, whose steps sum up to 1 / (1 - m) times eta: 10 times with m = 0.9.",
+        "momentum and nesterov are those of Sutskever et al. 2013, with the gradient times 1 - m, "
+        "m = `momentum`, as Table 1 asks for: steps sum up to eta, as those of sgd. nesterov "
+        "predicts with the coefficients at which it takes the gradient.",
         one_of(*Optimizer.__members__),
         default="sgd",
     )

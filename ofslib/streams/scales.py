@@ -75,5 +75,5 @@ def unlike(model, X, order) -> str:
     said = found.said(getattr(model, "feature_names_in_", None))
     return (
         f"{type(model).__name__}: {said}. Steps small enough for the one may be too small to learn "
-        "the others: divide the features by their sizes, or leave it out."
+        "the others: standardise the features, or leave it out."
     )
