@@ -391,7 +391,9 @@ class RowStream(LinearModel):
             return
         rows = order[-returned.ROWS :]
         coef, intercept = self._models()
-        margins = np.atleast_2d((X[rows] @ np.atleast_2d(coef).T).T) + np.reshape(intercept, (-1, 1))
+        margins = np.atleast_2d((X[rows] @ np.atleast_2d(coef).T).T) + np.reshape(
+            intercept, (-1, 1)
+        )
         found = [
             returned.no_better_than_constant(self.loss, *pair)
             for pair in zip(margins, one_vs_rest(y[rows], self._n_models), strict=True)
