@@ -5,8 +5,8 @@ the largest one. Descent with the mean gradient of b rows is stable while the st
 norm + c trace / b: the norm of the mean of a x x' and the trace of that of x x', of the features in
 the model. Both are estimated from some of the rows as the stream runs: the norm by the power
 iteration, the trace from the mean squares. A row x of weight w counts as sqrt(w) x. The trace
-bounds the noise of the mean gradient, whose variance grows with w^2: it is multiplied by the mean of w^2
-over the squared mean of w.
+bounds the noise of the mean gradient, whose variance grows with w^2: it is multiplied by the mean
+of w^2 over the squared mean of w.
 """
 
 from typing import NamedTuple
