@@ -201,6 +201,9 @@ def select(args) -> Report:
         f"intercept: {few([f'{value:+.3g}' for value in intercepts])}",
         f"{duration(seconds)}, {speed:,.0f} rows a second",
     ]
+    if condition := getattr(model, "fdr_condition", ""):
+        data["fdr_condition"] = condition
+        lines.append(f"false ones: a share of at most {model.fdr:g} is expected {condition}")
     if hasattr(model, "online_score_"):
         data |= {"online_score": float(model.online_score_), "online_loss": model.online_loss_}
         what = "of the labels" if args.task == "classification" else "of the mean square of y"

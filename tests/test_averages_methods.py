@@ -708,12 +708,32 @@ def test_a_criterion_that_ends_at_max_k_says_so(max_k):
     assert (chosen, len(told) > 0) == ((3, True) if max_k == 3 else (5, False))
 
 
+@pytest.mark.parametrize("classes", [1, 3])
+def test_olsth_ranks_raw_or_standardised_coefficients(classes):
+    """Of one model their size, of a joint choice for several labels their norm."""
+    rng, k = np.random.default_rng(0), 3
+    X = rng.standard_normal((400, 8)) * np.geomspace(0.1, 10, 8)
+    y = np.digitize((X / X.std(axis=0))[:, :4] @ np.ones(4) + rng.standard_normal(400), [-1, 1])
+    if classes == 1:
+        cls, own, targets = ofslib.OLSthRegressor, {}, [y]
+    else:
+        cls, own = ofslib.OLSthClassifier, {"multiclass": "joint"}
+        targets = [np.where(y == c, 1, -1) for c in range(3)]
+    coefs = np.array([ofslib.OLSRegressor().fit(X, target).coef_ for target in targets])
+    chosen = []
+    for ranking, unit in (("raw", 1.0), ("standardized", X.std(axis=0))):
+        order = np.argsort(-np.linalg.norm(coefs * unit, axis=0))
+        chosen.append(cls(k=k, ranking=ranking, **own).fit(X, y).support_.tolist())
+        assert chosen[-1] == sorted(order[:k].tolist())
+    assert chosen[0] != chosen[1]
+
+
 @pytest.mark.parametrize("name", ["OLSth", "OFSA", "OnlineLasso", "OLS"])
 @pytest.mark.parametrize("still", ["X", "y"])
 def test_a_model_without_a_feature_says_so(name, still):
     X = np.random.default_rng(0).standard_normal((50, 4))
     X, y = (np.ones((50, 4)), X[:, 0]) if still == "X" else (X, np.zeros(50))
-    with pytest.warns(UserWarning, match=f"{name}Regressor has selected no feature: none tells"):
+    with pytest.warns(UserWarning, match=f"{name}Regressor has selected no feature: none is c"):
         assert not CLASSES[f"{name}Regressor"]().fit(X, y).coef_.any()
 
 

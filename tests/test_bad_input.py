@@ -604,11 +604,6 @@ CONFIGURATION = [
     (edited(ENTRY, "barda_figure_1/replicates", 0), "replicates"),
     (edited(ENTRY, "barda_figure_1/passes", "2d/m"), "passes.*2d/m"),
     (edited(ENTRY, "barda_figure_1/grid", {"dataset": ["dextre"]}), "'dextre'"),
-    (
-        edited(ENTRY, "barda_figure_1/methods/new", {"class": "os:system"}),
-        "new: 'os:system': 'os' is a part",
-    ),
-    (edited(ENTRY, "barda_figure_1/methods/new", {"class": "BARDA"}), "new: .*BARDA"),
     (edited(ENTRY, "barda_figure_1/methods/new", {"k": 3}), "class"),
     (edited(ENTRY, "barda_figure_1/methods/new", None), "new"),
     *(

@@ -392,7 +392,8 @@ def test_olsth_closed_form_is_near_the_sharp_one_and_below_the_papers():
     """p = 1000 features of correlation 1/2, k = 100; Theorem 2 is the paper's at (3.14)."""
     for n in (10_000, 100_000):
         sharp = bounds.olsth_beta_min(n, 1000, 100, 1.0, 1.0, 0.002)
-        closed = bounds.olsth_beta_min_closed_form(n, 1000, 100, 1.0, 1.0, 0.002)
+        size = n, 1000, 100, 1.0, 1.0, 0.002
+        closed = bounds.olsth_beta_min_closed_form(*size, ranking="raw")
         paper = bounds.dissertation_theorem_2(n, 1000, 1.0, 1.0, 2.0)
         assert paper.probability <= 0.998 + 1e-9
         assert sharp < closed < 1.02 * sharp

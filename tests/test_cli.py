@@ -417,6 +417,21 @@ def test_select_says_what_share_of_what_is_predicted_and_the_intercept(ofs):
     assert model.score(X, y) < 0.1 < 0.9 < model.online_score_
 
 
+@pytest.mark.parametrize(
+    ("task", "condition"),
+    [
+        ("regression", "if y = x . coef + independent Gaussian noise of one variance"),
+        ("classification", "in the limit of many rows, if the rows x are Gaussian and the label"),
+    ],
+)
+def test_select_says_on_what_condition_few_are_false(task, condition, ofs):
+    said = ofs(f"select rows.svm --fdr 0.2 --task {task}")[1]
+    assert f"false ones: a share of at most 0.2 is expected {condition}" in said
+    data = json.loads(ofs(f"select rows.svm --fdr 0.2 --task {task} --json")[1])
+    assert data["fdr_condition"].startswith(condition)
+    assert "false ones" not in ofs("select rows.svm -k 3")[1]
+
+
 def test_select_takes_methods_tasks_passes_and_parameters(ofs):
     code, out, _ = ofs("select rows.svm -k 3 --method olsth --task regression --json")
     assert code == 0 and json.loads(out)["estimator"] == "OLSthRegressor"

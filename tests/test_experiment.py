@@ -23,7 +23,7 @@ from sklearn.svm import l1_min_c
 from ofslib import FOFSClassifier, SGDTRegressor
 from ofslib.datasets import Dataset
 from ofslib.metrics import METRICS, detection_rate, selected_features
-from ofslib.reproduction import experiment, methods, peers
+from ofslib.reproduction import experiment, methods, peers, tuning
 from ofslib.simulate import DESIGNS, Equicorrelated
 
 HERE = __name__
@@ -491,13 +491,13 @@ def test_warm_up_is_short():
 
 def test_absent_rows_have_a_reason_and_no_value():
     spec = setting(sweep={"k": [2, 4]}, metrics=["accuracy", "selected"])
-    table = experiment.absent(spec, "not fetched (no network)")
+    table = pd.DataFrame(experiment.absent(spec, "not fetched (no network)"))
     assert len(table) == 2 * 2 * 2
     assert table["value"].isna().all()
     assert (table["note"] == "not fetched (no network)").all()
     assert set(table["method"]) == {"SGDT", "SFSA"} and set(table["k"]) == {2, 4}
     whole = experiment.run(spec | {"metrics": ["DR", "RMSE"]}, progress=False)
-    assert set(table.columns) - {"note"} == set(whole.columns)
+    assert set(table.columns) - {"note"} < set(whole.columns)
 
 
 def studied(setting, seeds, data, scale):
@@ -525,7 +525,9 @@ def test_a_study_does_the_runs_of_its_entry():
 
 
 def test_a_study_whose_data_are_absent_has_rows_with_the_reason():
-    table = experiment.absent(setting(methods={}, metrics=[], study={"function": "a:b"}), "why")
+    table = pd.DataFrame(
+        experiment.absent(setting(methods={}, metrics=[], study={"function": "a:b"}), "why")
+    )
     assert list(table["note"]) == ["why"] and table["value"].isna().all()
 
 
@@ -795,7 +797,7 @@ def test_tuning_does_not_depend_on_the_number_of_replicates_or_company():
 def test_passes(passes, n, d, cap, expected, sparse):
     X = sp.csr_array(np.ones((n, d))) if sparse else np.ones((n, d))
     data = SimpleNamespace(X_train=X)
-    assert experiment.number_of_passes(setting(passes=passes), data, cap) == expected
+    assert tuning.number_of_passes(setting(passes=passes), data, cap) == expected
 
 
 def test_caps_count_what_is_read():
@@ -1090,8 +1092,10 @@ def test_what_sums_up_rows_may_be_timed_less_often_than_what_learns_from_the_sum
     sums = {"class": "ofslib.averages:RunningAverages", "replicates": 1}
     methods = {"RAVE": sums, "it": mine("Averaged")}
     table = run(methods=methods, data=data, replicates=3, test_rows=None, metrics=["time_s"])
-    assert len(of(table, "RAVE")) == 1 and len(of(table, "it")) == 3 and len(drawn) == 1
-    assert Averaged.seen == [3000] * 3
+    assert len(of(table, "RAVE")) == 1 and len(of(table, "it")) == 3
+    # Beside the few rows on which kernels are compiled.
+    assert [design.p for design, *_ in drawn].count(60) == 1
+    assert Averaged.seen[-3:] == [3000] * 3
 
 
 def test_regret_is_tracked_of_rows_and_of_averages():
@@ -1135,7 +1139,9 @@ def test_a_method_may_be_tuned_at_a_point_of_its_own():
 
 def test_absent_rows_are_those_of_the_methods_own_sweep():
     methods = {"one": {"class": "SGDTRegressor", "sweep": {"mu": [1, 2, 3]}}, "two": SGDT}
-    table = experiment.absent(setting(methods=methods, sweep={"k": [5]}, metrics=["DR"]), "gone")
+    table = pd.DataFrame(
+        experiment.absent(setting(methods=methods, sweep={"k": [5]}, metrics=["DR"]), "gone")
+    )
     assert table["method"].tolist() == ["one"] * 3 + ["two"]
     assert table["mu"].tolist()[:3] == [1, 2, 3] and table["k"].tolist()[3] == 5
 

@@ -153,3 +153,11 @@ def test_the_density_is_that_of_the_fullest_training_row(form):
     rows = shape({}, None, SimpleNamespace(X_train=X, X_test=X[:1]))
     found = {row["metric"]: row["value"] for row in rows}
     assert found == {"n_train": 2, "n_test": 1, "n_features": 4, "density": 50.0}
+
+
+def test_an_exponent_is_expected_of_the_methods_and_sizes_that_are_given():
+    columns = ["method", "metric", "varied"]
+    rows = [("a", "time_s", "n"), ("a", "bytes", "p"), ("b", "time_s", "n")]
+    given = [{"methods": ["a"], "time_s": {"n": 1}, "bytes": {"p": 2}}]
+    expected = orders.expected(pd.DataFrame(rows, columns=columns), given)
+    assert expected[:2].tolist() == [1, 2] and np.isnan(expected[2])

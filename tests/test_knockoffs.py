@@ -239,8 +239,12 @@ def test_a_model_of_nothing_says_so():
     rng = np.random.default_rng(11)
     model = ofslib.KnockoffsRegressor(random_state=0)
     model.fit(rng.standard_normal((100, 5)), rng.standard_normal(100))
-    with pytest.warns(UserWarning, match="no feature stands out at fdr=0.1"):
+    with pytest.warns(UserWarning, match="no feature stands out at fdr=0.1") as told:
         assert not model.coef_.any()
+    # Some correlation there is: a reason that is not so is not given.
+    assert [str(each.message) for each in told][1:] == [
+        "KnockoffsRegressor has selected no feature."
+    ]
 
 
 def by_weight(name):

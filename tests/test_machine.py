@@ -163,7 +163,6 @@ def fetched(tmp_path, monkeypatch):
         return [folder / name / "rows"]
 
     monkeypatch.setattr(datasets, "fetch", fetch)
-    monkeypatch.setattr(records, "_row", lambda name: {"name": name, "reader": "csv"})
     return outcomes
 
 

@@ -247,7 +247,7 @@ def test_the_figure_is_readable_in_a_column_and_says_whose_each_method_is():
     results = performance.read(ROOT / performance.RESULTS)
     labels = project.load(ROOT).entries["performance"].spec["parameters"]["panels"]
     parts = {
-        case: performance.panel(performance.compared(results, case), scored="beside" in label)
+        case: performance.panel(performance.compared(results, case), label.get("beside", ""))
         for case, label in labels.items()
     }
     with plt.rc_context():

@@ -353,6 +353,33 @@ def test_a_point_that_a_tenth_of_the_runs_do_not_reach_is_open_and_has_a_lower_e
     plt.close(fig)
 
 
+def test_a_panel_shows_the_curves_that_are_given_and_the_ratio_of_two():
+    rows = [
+        (panel, x, method, height * x)
+        for panel in ("Theorem", "Other")
+        for method, height in (("a", 1.0), ("b", 2.0), ("c", 3.0))
+        for x in (1.0, 2.0)
+    ]
+    results = pd.DataFrame(rows, columns=["panel", "x", "method", "value"]).assign(note="")
+    verdicts = pd.DataFrame(columns=["panel", "x", "method", "verdict"])
+    form = {"x": "x", "y": "y", "curves": {"a": "a", "b": "bound"}, "ratio": ["a", "bound"]}
+    fig = plots.bound_panels(results, verdicts, {"Theorem": form})
+    (ax,) = fig.axes
+    assert set(ax.get_legend_handles_labels()[1]) == {"a", "bound"}
+    assert [text.get_text() for text in ax.texts] == ["a / bound: 0.50 to 0.50"]
+    plt.close(fig)
+
+
+def test_what_was_seen_and_its_law_are_one_entry_of_a_legend():
+    fig, ax = plt.subplots()
+    ax.plot([1, 2], [1, 2], label="a, law")
+    ax.errorbar([1, 2], [1, 2], [1, 1], label="a", fmt="o")
+    plots.shared_legend(fig, [ax])
+    assert [text.get_text() for text in fig.legends[0].get_texts()] == ["a"]
+    assert legibility.faults(fig) == []
+    plt.close(fig)
+
+
 def test_the_grey_of_one_bound_does_not_hide_that_another_is_violated():
     rows = [("a, printed", "is violated"), ("b, printed", "no bound")]
     verdicts = pd.DataFrame(

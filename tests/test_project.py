@@ -240,6 +240,13 @@ def test_values_that_are_numbers_may_be_unavailable(write):
             "n,method,metric,value,note\n100,SFSA,DR,1,\n100,SFSA,DR,2,x\n",
             "2 lines are of the cell 100, SFSA, DR",
         ),
+        ("n,method,metric,value,note\n100,SFSB,DR,1,\n", "line 2: method 'SFSB' is none of"),
+        (
+            "n,method,metric,value,note\n100,SFSA,DR,1,\n110,SFSA,DR,1,\n",
+            "line 3: n '110' is none of ['100', '200']",
+        ),
+        ('n,method,metric,value,note\n100,SFSA,DR,"0,9",\n', "line 2: value '0,9' is no number"),
+        ("n,method,metric,value,note\n100,SFSA,DR,inf,\n", "line 2: value 'inf' is no number"),
     ],
 )
 def test_printed_numbers_say_of_which_cell_they_are(write, text, said):
@@ -248,7 +255,7 @@ def test_printed_numbers_say_of_which_cell_they_are(write, text, said):
     file.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigurationError) as error:
         project.load(root)
-    assert "tiny.yaml, one: config/published/mine.csv: " in str(error.value)
+    assert "tiny.yaml, one: config/published/mine.csv" in str(error.value)
     assert said in str(error.value)
     file.write_text("n,method,metric,value,note\n100,SFSA,DR,1,\n", encoding="utf-8-sig")
     project.load(root)
@@ -890,7 +897,7 @@ def test_published_words_belong_to_the_entry(name):
     columns, elsewhere = (given["parameters"][key].keys() for key in ("columns", "elsewhere"))
     assert set(table["metric"]) == columns | elsewhere and not columns & elsewhere
     assert not table.duplicated(["method", "metric"]).any()
-    assert table.loc[table["value"].isna(), "note"].astype(str).str.match("dash|lost").all()
+    assert table.loc[table["value"].isna(), "note"].astype(str).str.match("dash|unreadable").all()
 
 
 def test_the_page_for_users_methods_lists_all_tables_that_compare_methods():

@@ -61,6 +61,8 @@ def test_processes_are_measured_up_to_the_cores_and_two_in_any_case(monkeypatch)
     measured = {where: value for where, value in shown.items() if where[0] == "processes"}
     assert measured == {("processes", 1200, 2): 1 / 0.75, ("processes", 1200, 3): 1 / 0.5}
     assert shown["model", 1e6, 3] == pytest.approx(3)
+    # The median of the single process, over 600 rows shown twice.
+    assert [r["value"] for r in rows if r["metric"] == "row"] == [pytest.approx(1 / 1200)]
     assert [r["value"] for r in rows if r["metric"] in ("same bits", "cores")] == [3, 1.0]
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from checkout import MARKS, MIRROR, ROOT, Copy, is_product, is_record, record, whole_log
+from checkout import MARKS, MIRROR, ROOT, Copy, is_product, record, whole_log
 
-from ofslib.reproduction import plan, project, provenance, records
+from ofslib.reproduction import identity, plan, project, provenance, records
 
 pytestmark = MARKS
 BESIDE = ROOT.parent / "shared" / "data"
@@ -114,7 +114,7 @@ def test_smoke_replaces_nothing_that_came_with_the_checkout(smoke):
 def test_no_figure_is_tracked_that_is_never_made(untouched):
     work = project.load(untouched.folder)
     work = project.load(untouched.folder, scale=work.committed)
-    made = products(work, *work.entries) | {f"figures/results-{work.scale}.zip"}  # by --pack
+    made = products(work, *work.entries) | {work.archive_file}
     assert {f for f in untouched.tracked if is_product(f)} <= made
 
 
@@ -167,13 +167,13 @@ def test_smoke_uses_the_real_data_that_can_be_had(smoke):
         found = record(smoke, name)
         files = sorted(path for path in smoke.path(f"resources/{name}").glob("*"))
         if found["status"] == "fetched":
-            said = records.files_of(found["sha256"])
+            said = found["sha256"]
             sums = {f: hashlib.sha256(smoke.path(f).read_bytes()).hexdigest() for f in said}
-            assert said == sums != {} and found["sha256"].keys() - said.keys() == {records.ROW}
+            assert said == sums != {}
             assert {smoke.path(file) for file in sums} <= set(files)
         else:
             assert found["status"] == "not fetched" and found["reason"]
-            assert f"Missing data set {name}: not fetched" in smoke.first.said
+            assert f"Missing data set {name}: not downloaded" in smoke.first.said
     if not REAL:
         assert smoke.missing == smoke.work.datasets
     elif Path(REAL).is_dir():
@@ -195,7 +195,7 @@ def test_smoke_marks_what_is_missing(smoke):
             shown = {n for n, m in methods if m.get("replicates") != 0}
             if setting.dataset in smoke.missing:
                 assert table["value"].isna().all()
-                assert table["note"].str.startswith("not fetched").all()
+                assert table["note"].str.startswith("not downloaded").all()
             elif setting.spec["study"]:
                 # Its methods may be curves; a bound that does not apply has no value but a reason.
                 noted = table["note"].notna() if "note" in table else False
@@ -206,7 +206,7 @@ def test_smoke_marks_what_is_missing(smoke):
                 assert (table["value"].isna() == absent).all()
     report = smoke.path(smoke.work.report).read_text(encoding="utf-8")
     for name in smoke.work.datasets:
-        assert (f"<code>{name}</code>: not fetched" in report) == (name in smoke.missing)
+        assert (f"<code>{name}</code>: not downloaded" in report) == (name in smoke.missing)
 
 
 def test_the_screen_counts_the_steps_down(smoke):
@@ -282,7 +282,7 @@ def test_smoke_once_more_does_nothing(smoke):
     once_more = smoke.run("--cores", "8", **smoke.settings)
     assert "Nothing to be done" in once_more.said
     for name in smoke.missing:
-        assert f"Missing data set {name}: not fetched" in once_more.said
+        assert f"Missing data set {name}: not downloaded" in once_more.said
 
 
 # -------------------------------------------------- what an edit makes run again
@@ -308,38 +308,49 @@ def made(tmp_path_factory):
 
 
 def results_of(work):
-    found = {f for e in work.entries for f in (*work.inputs(e), *work.inputs(e, "time"))}
-    return found | {provenance.record_of(file) for file in found}
+    return {f for e in work.entries for f in (*work.inputs(e), *work.inputs(e, "time"))}
 
 
-def runs_with(work, module):
-    return {
-        str(work.result(entry.name, setting.name, kind))
-        for entry in work.entries.values()
-        for kind, settings in {"": entry.to_run, "time": entry.timed}.items()
-        for setting in settings
-        if any(file.endswith(module) for file in project.sources(*setting.needs))
+def test_code_that_moves_or_is_explained_runs_nothing(made):
+    """Of what makes numbers the versions decide, and of a notebook its code cells."""
+    for name in ("ofslib/algorithms/barda.py", "ofslib/kernels/gram.py", "ofslib/_files.py"):
+        with made.edited(name, "# a comment\n"):
+            assert made.planned(**made.settings) == set(), name
+    for name in ("notebooks/run.ipynb", "notebooks/annealing_schedules.ipynb"):
+        before = made.path(name).read_text(encoding="utf-8")
+        notebook = json.loads(before)
+        notebook["metadata"]["kernelspec"] = {"name": "mine", "display_name": "opened here"}
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "code":
+                cell |= {"execution_count": 1, "outputs": []}
+        try:
+            made.path(name).write_text(json.dumps(notebook), encoding="utf-8")
+            assert made.planned(**made.settings) == set(), name
+        finally:
+            made.path(name).write_text(before, encoding="utf-8")
+
+
+def test_a_raised_version_of_a_method_runs_what_uses_it(made):
+    runs = {
+        file
+        for file, setting in made.work.runs()
+        if any(
+            "methods: BARDAClassifier" in result.made_of["versions"]
+            for result in identity.results(setting.spec)
+        )
     }
-
-
-def test_edit_of_an_algorithm_runs_what_uses_it(made):
-    runs = runs_with(made.work, "algorithms/barda.py")
-    users = {"barda_figure_1", "barda_figure_3", "bounds_barda_theorems", "drift_recovery"}
+    users = {"barda_figure_1", "barda_figure_3", "drift_recovery"}
     users |= {"untuned_one_pass", "growth_of_costs"}
     assert {Path(run).parent.name for run in runs} == users
-    with made.edited("ofslib/algorithms/barda.py", "# a comment\n"):
+    name = "config/versions.yaml"
+    text = made.path(name).read_text(encoding="utf-8")
+    with made.edited(name):
+        raised = text.replace("  BARDAClassifier: 1\n", "  BARDAClassifier: 2\n")
+        made.path(name).write_text(raised, encoding="utf-8")
         planned = made.planned(**made.settings)
     tables = {"barda_table_1", "dissertation_table_3_1", "ofs_table_1"}
     assert planned == runs | products(made.work, *users, *tables, "barda_figure_2")
     assert made.planned(**made.settings) == set(), "restored, but not as before"
-
-
-def test_edit_of_a_solver_of_averages_runs_nothing_of_rows(made):
-    with made.edited("ofslib/kernels/gram.py", "# a comment\n"):
-        rows = made.run("-n", "figure_sfsa_table_1", "figure_barda_figure_1", **made.settings)
-        planned = made.planned(**made.settings)
-    assert "Nothing to be done" in rows.said
-    assert runs_with(made.work, "kernels/gram.py") < planned
 
 
 def test_edit_of_the_style_runs_no_experiment(made):
@@ -349,8 +360,12 @@ def test_edit_of_the_style_runs_no_experiment(made):
     assert planned >= products(made.work, "sfsa_table_1", "barda_figure_1", "os_figure_1")
 
 
-def test_edit_of_a_figure_notebook_draws_its_figure(made):
-    with made.edited("notebooks/annealing_schedules.ipynb"):
+def test_edit_of_the_code_of_a_figure_notebook_draws_its_figure(made):
+    name = "notebooks/annealing_schedules.ipynb"
+    with made.edited(name):
+        notebook = json.loads(made.path(name).read_text(encoding="utf-8"))
+        notebook["cells"][-1]["source"] = ["another = 1"]
+        made.path(name).write_text(json.dumps(notebook), encoding="utf-8")
         planned = made.planned(**made.settings)
     drawn = (products(made.work, n) for n in ("sfsa_figure_1", "dissertation_figure_2_1"))
     assert planned == set().union(*drawn)
@@ -369,7 +384,7 @@ def test_edit_of_a_parameter_runs_its_entry(made):
 
 def test_another_seed_runs_everything(made):
     planned = made.planned(**made.settings, seed=1)
-    assert planned >= {file for file in results_of(made.work) if not is_record(file)}
+    assert planned >= results_of(made.work)
     assert {file for file in planned if file.startswith("resources/")} == set()
 
 

@@ -48,7 +48,7 @@ import matplotlib.pyplot as plt
 from ofslib.reproduction import looks, plots, project, tables
 looks.style()
 work = project.load(scale=scale, **changes)
-results = tables.read_results(work.inputs(entry))
+results = tables.results(work, entry)
 fig, ax = plt.subplots()
 if results["value"].isna().any():
     plots.note(fig, {"tiny": results["note"].iloc[0]})
@@ -151,8 +151,9 @@ def wipe(copy):
 
 
 def outcome(copy):
-    """Every file of results and every figure, hidden ones too."""
+    """Every file of results and every figure, hidden ones too, without what is stored."""
     files = [f for top in ("results", "figures") for f in copy.path(top).rglob("*") if f.is_file()]
+    files = [file for file in files if copy.path("results/store") not in file.parents]
     names = {str(file.relative_to(copy.folder)): file.read_bytes() for file in files}
     names.pop("figures/PROVENANCE.json", None)
     return {name: content for name, content in names.items() if not is_record(name)}
@@ -187,23 +188,23 @@ END = {"figures/PROVENANCE.json", "report.html"}
 def test_offline_the_rest_is_made_and_the_gap_is_marked(story):
     assert set(story.files_offline) == (REAL_PART | TABLE_RUNS | TABLE) - {"resources/tiny.json"}
     assert story.record_offline["status"] == "not fetched"
-    assert "Missing data set tiny: not fetched" in story.offline.said
+    assert "Missing data set tiny: not downloaded" in story.offline.said
     assert MIRROR in story.offline.said, "the summary does not say what to do"
-    assert "<code>tiny</code>: not fetched" in story.report_offline
+    assert "<code>tiny</code>: not downloaded" in story.report_offline
     rows = story.files_offline["results/tiny/tiny_figure/tiny.csv"].decode().splitlines()
-    assert len(rows) == 1 + 2 and all("not fetched" in row for row in rows[1:])
+    assert len(rows) == 1 + 2 and all("not downloaded" in row for row in rows[1:])
 
 
 def test_offline_again_nothing_is_made(story):
     assert story.again.code == 0 and "Nothing to be done" in story.again.said
-    assert "Missing data set tiny: not fetched" in story.again.said
+    assert "Missing data set tiny: not downloaded" in story.again.said
     assert (story.files_again, story.record_again) == (story.files_offline, story.record_offline)
 
 
 def test_a_data_set_that_was_missing_is_fetched_when_it_can_be(story):
     assert story.plan == set(), "a plan does not try whether the data are there now"
     assert story.record["status"] == "fetched"
-    assert "not fetched" not in story.report
+    assert "not downloaded" not in story.report
     jobs = set(re.findall(r"^\[\d of 4.*?\] (.*): [\d.]+ (?:s|min .*)$", story.online.said, re.M))
     end = {"Write down where the figures come from", "Write report.html"}
     assert jobs == {"tiny_figure: run tiny", "tiny_figure: draw"} | end
@@ -223,14 +224,9 @@ def test_a_dry_run_tells_of_a_data_file_that_has_changed(tiny, story):
             f"{name} has changed: it is fetched again or, if it is your own, what reads it is made"
         )
         assert done.code == 0 and done.said.count(said) == 1
-        planned = subprocess.run(
-            [sys.executable, "-m", "ofslib.cli", "papers", "--plan"],
-            cwd=tiny.folder,
-            env=tiny.environment(str(tiny.mirror)),
-            capture_output=True,
-            text=True,
+        assert f"Changed since it came: {name}; it is fetched again or" in reproduction(
+            tiny, "plan"
         )
-        assert f"Changed since it came: {name}; it is fetched again or" in planned.stdout
     assert "has changed" not in tiny.run("-n", mirror=str(tiny.mirror)).said
     assert tiny.path("resources/tiny.json").read_bytes() == record
 
@@ -258,40 +254,77 @@ def restore(path, stamp):
     os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
 
 
-def test_results_of_another_checkout_are_taken_as_made(tiny, story, tmp_path):
-    """Only figures are made, whatever the times of files; and what is changed from then on makes
-    the results again as if they had been made here."""
+def reproduction(copy, *words):
+    """What `python -m ofslib.reproduction` says in a copy."""
+    command = [sys.executable, "-m", "ofslib.reproduction", *words]
+    settings = {"env": copy.environment(str(copy.mirror)), "cwd": copy.folder}
+    return subprocess.run(command, capture_output=True, text=True, check=True, **settings).stdout
+
+
+def stored(copy):
+    """The stored results, with the records that say when each was made."""
+    return {file.name: file.read_bytes() for file in copy.path("results/store").glob("*.csv")}
+
+
+@pytest.fixture
+def other(tiny, story, tmp_path):
+    """Another checkout, with the results of the first from an archive, and that archive."""
     other = copy(tiny)
     other.folder = tmp_path / "other"
     shutil.copytree(tiny.folder, other.folder)
     wipe(other)
+    other.archive = str(tmp_path / "tiny.zip")
+    assert reproduction(tiny, "pack", other.archive).startswith("3 of 3 results of scale tiny")
+    assert reproduction(other, "unpack", other.archive).startswith("3 of 3 results of ")
+    return other
 
-    def papers(where, *words):
-        command = [sys.executable, "-m", "ofslib.cli", "papers", *words]
-        settings = {"env": where.environment(str(tiny.mirror)), "cwd": where.folder}
-        done = subprocess.run(command, capture_output=True, text=True, check=True, **settings)
-        return done.stdout
 
-    runs = {file for file in story.files if file.startswith("results/")}
-    file = str(tmp_path / "tiny.zip")
-    assert papers(tiny, "--pack", file).startswith(f"{len(runs)} of {len(runs)} results of scale")
-    assert f"{len(runs)} of {len(runs)} results" in papers(other, "--unpack", file)
+RUNS = {"results/tiny/tiny_figure/tiny.csv", "results/tiny/tiny_table/plain_300.csv"}
+
+
+def test_results_of_another_checkout_are_taken_as_made(other, story):
+    """Only figures are made, whatever the times of files."""
     # What was taken as made in no time says nothing of how long it takes
     assert not other.path(".snakemake/durations.json").exists()
-    assert outcome(other) == {file: story.files[file] for file in runs}
+    assert outcome(other) == {file: story.files[file] for file in RUNS}
     for name in other.tracked:
         if other.path(name).exists() and not name.startswith("workflow/scripts/"):
             other.path(name).touch()
-    mirror = {"mirror": str(tiny.mirror)}
-    assert not other.planned(**mirror) & {*runs, "resources/tiny.json"}
-    with other.edited("held.py", "# edited\n"):
-        assert other.planned(**mirror) & runs == TABLE_RUNS
+    mirror = {"mirror": str(other.mirror)}
+    assert not other.planned(**mirror) & {*RUNS, "resources/tiny.json"}
+    with other.edited("held.py", "another = 1\n"):
+        assert other.planned(**mirror) & RUNS == TABLE_RUNS
         other.path("figures").mkdir(exist_ok=True)
-        shutil.copy(file, other.path("figures/results-tiny.zip"))
-        said = papers(other, "--unpack")  # of the archive that comes with the checkout
-        assert "results of scale tiny of figures/results-tiny.zip are here" in said
-        assert "made by another held.py" in said
-    assert other.planned(seed=2, **mirror) >= runs
+        shutil.copy(other.archive, other.path("figures/results-tiny.zip"))
+        said = reproduction(other, "unpack")  # of the archive that comes with the checkout
+        assert said.startswith("2 of 3 results of ") and "figures/results-tiny.zip are here" in said
+        assert "1 not: no result of this checkout: other versions or settings" in said
+    assert other.planned(seed=2, **mirror) >= RUNS
+
+
+def test_only_what_is_new_or_of_another_version_is_run(other):
+    """A method that is added, and one whose version is raised; what is stored stays as it is."""
+    before = stored(other)
+    [target] = TABLE_RUNS
+    held = target, "--cores", "1"
+    added = {"new": {"class": "SGDTRegressor", "entries": ["tiny_table"]}}
+    other.path("config/methods.yaml").write_text(yaml.safe_dump(added))
+    assert other.run(*held, mirror=str(other.mirror)).code == 0
+    [new] = stored(other).keys() - before.keys()
+    assert not list(other.folder.glob("started-*")), "the user's own method ran again"
+    first = stored(other)
+    assert {name: first[name] for name in before} == before
+    versions = other.path("config/versions.yaml")
+    text = versions.read_text(encoding="utf-8")
+    versions.write_text(text.replace("  SGDTRegressor: 1\n", "  SGDTRegressor: 2\n"))
+    assert other.planned(mirror=str(other.mirror)) & RUNS == TABLE_RUNS
+    assert other.run(*held, mirror=str(other.mirror)).code == 0
+    last = stored(other)
+    assert len(last) == len(first) + 1 and {name: last[name] for name in first} == first
+    assert not list(other.folder.glob("started-*"))
+    [again] = last.keys() - first.keys()
+    rows = [content.partition(b"\n")[2] for content in (last[new], last[again])]
+    assert rows[0] == rows[1], "the same rows, the same numbers"
 
 
 def test_a_data_set_of_ones_own_runs_nothing_else(tiny, story):
@@ -342,7 +375,10 @@ def test_a_users_method_is_a_column_of_the_table(story):
 
 
 def test_edit_of_a_users_method_runs_its_table(tiny, story):
+    """Of its code, not of a comment."""
     with tiny.edited("held.py", "# a comment\n"):
+        assert tiny.planned(mirror=str(tiny.mirror)) == set()
+    with tiny.edited("held.py", "another = 1\n"):
         assert tiny.planned(mirror=str(tiny.mirror)) == TABLE_RUNS | TABLE | END
 
 
@@ -513,17 +549,17 @@ def test_a_cut_record_is_made_again(tiny):
     assert tiny.path("resources/tiny.json").read_bytes() == before
 
 
-def test_killed_kernel_is_started_again(tiny, story):
+def test_a_killed_kernel_is_told_and_the_next_call_goes_on(tiny, story):
     with held(tiny, "2") as process:
         (started,) = tiny.folder.glob("started-*")
         kernel = psutil.Process(int(started.name.partition("-")[2]))
         assert "ipykernel_launcher" in " ".join(kernel.cmdline())
         kernel.kill()
-        wait_for(lambda: is_over(kernel), process)
-        tiny.path("hold").unlink()
         said, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, said[-3000:]
-    assert len(list(tiny.folder.glob("started-*"))) == 2, "one run, and once more"
+    assert process.returncode != 0 and "notebooks/run.ipynb failed" in said, said[-3000:]
+    assert len(list(tiny.folder.glob("started-*"))) == 1
+    again = tiny.run("--cores", "2", mirror=str(tiny.mirror))
+    assert again.code == 0, again.said[-3000:]
     assert outcome(tiny) == story.files
 
 

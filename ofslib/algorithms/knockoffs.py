@@ -492,7 +492,14 @@ class Knockoffs(AverageStream):
 class KnockoffsClassifier(Classifier, Knockoffs):
     """Knockoffs from running averages for classification."""
 
+    fdr_condition = (
+        "in the limit of many rows, if the rows x are Gaussian and the label depends on x by one "
+        "linear combination"
+    )
+
 
 @estimator
 class KnockoffsRegressor(Regressor, Knockoffs):
     """Knockoffs from running averages for regression."""
+
+    fdr_condition = "if y = x . coef + independent Gaussian noise of one variance"

@@ -1,13 +1,13 @@
 """Online least squares with thresholding: dissertation, Algorithm 3.
 
-The k standardised features with the largest coefficients of least squares are kept, and least
-squares on these is the model.
+The k features with the largest coefficients of least squares are kept, and least squares on these
+is the model. Coefficients are ranked in standardised units, or as they are.
 """
 
 import numpy as np
 
 from ofslib.streams.average_stream import AverageSelector, JointSelector
-from ofslib.streams.parameters import estimator
+from ofslib.streams.parameters import estimator, one_of, param
 from ofslib.streams.selector import Regressor
 
 
@@ -16,6 +16,13 @@ class OLSth(AverageSelector):
     """Online least squares with thresholding."""
 
     about = "Cost: O(p^3) per model."
+
+    ranking: str = param(
+        "What features are ranked by: standardized is sd * |beta|, raw is |beta|. The choice "
+        "matters where standard deviations differ. Each bound in ofslib.bounds names its ranking.",
+        one_of("standardized", "raw"),
+        default="standardized",
+    )
 
     def _coefs(self, standard, ks):
         order = self._order([standard])
@@ -27,6 +34,8 @@ class OLSth(AverageSelector):
     def _order(self, standards):
         every = np.arange(len(standards[0].scale))
         coefs = np.array([self._refit(standard, every) for standard in standards])
+        if self.ranking == "raw":
+            coefs /= standards[0].scale
         size = np.abs(coefs[0]) if len(coefs) == 1 else np.linalg.norm(coefs, axis=0)
         # Stable: of two equal features the one with the lower index is kept.
         return np.argsort(-size, kind="stable")

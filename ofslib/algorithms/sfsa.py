@@ -34,13 +34,14 @@ from ofslib.streams.parameters import (
     NOT_NEGATIVE,
     POSITIVE,
     WHOLE,
+    different_rows,
     estimator,
     number,
     one_of,
     param,
 )
 from ofslib.streams.relay import AnytimeHyper, ForgetHyper, new_relay, show
-from ofslib.streams.row_stream import RowRegressor, RowStream, batches, different_rows
+from ofslib.streams.row_stream import RowRegressor, RowStream, batches
 
 # Where mini-batches touch few features, one of so many leaves at least, if any does.
 ROUND = 16

@@ -24,8 +24,15 @@ from ofslib.kernels.selection import (
     rank,
 )
 from ofslib.streams.joint import JointClassifier
-from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, one_of, param
-from ofslib.streams.row_stream import MiniBatches, RowRegressor, batches, different_rows
+from ofslib.streams.parameters import (
+    AT_LEAST_ONE,
+    POSITIVE,
+    different_rows,
+    estimator,
+    one_of,
+    param,
+)
+from ofslib.streams.row_stream import MiniBatches, RowRegressor, batches
 
 
 class Hyper(NamedTuple):

@@ -35,13 +35,15 @@ def sfsa_recovery_probability(
 ) -> float:
     """Probability that one pass of SFSA keeps the k true features: a mean-field approximation.
 
-    For rows N(0, I + spike 11'), a constant step, no intercept, k features being left after the
-    last row. docs/bounds.md says how far off it was found.
+    For `SFSARegressor(importance="coef", fit_intercept=False)`, which ranks by |beta|, with a
+    constant step and k features left after the last row. The rows are N(0, I + spike 11').
+    docs/bounds.md says how far off it was found. With a spike all coefficients must have the same
+    sign; with mixed signs SFSA fails far more often. Features of other variances are not covered.
 
     Parameters
     ----------
     beta : float
-        True coefficient, equal on all k features, positive; label over feature.
+        True coefficient, equal and of one sign on all k features, positive; label over feature.
     n, p, k : int
         Rows, features, true features; k < p.
     learning_rate : float
@@ -94,8 +96,8 @@ def sfsa_beta_min(
 ) -> float:
     """Smallest coefficient, equal on k features, with which one pass of SFSA keeps all k.
 
-    With probability 1 - `delta`, by `sfsa_recovery_probability`, whose other arguments these are:
-    an approximation.
+    With probability 1 - `delta`, by `sfsa_recovery_probability`, whose other arguments and
+    conditions these are: an approximation.
 
     Parameters
     ----------

@@ -242,6 +242,9 @@ def dissertation_corollary_1(
 ) -> Recovery:
     """Coefficients that SFSA finds, and the steps that it takes.
 
+    For a constant step and ranking by |beta|: `SFSARegressor(importance="coef")`. Its warm-up must
+    last for these steps, as nothing may be removed before.
+
     Parameters
     ----------
     p : int
@@ -352,6 +355,10 @@ def dissertation_corollary_3(
     variant: str = "corrected",
 ) -> Recovery:
     """Coefficients that OFSA finds, and the steps that it takes.
+
+    `OFSARegressor` descends on standardised features. For it m and M are eigenvalues of the
+    correlations, and `beta_min` is that of the coefficients times the standard deviations of their
+    features.
 
     Parameters
     ----------

@@ -5,6 +5,9 @@ Lemmas 3 to 5, Propositions 2, 3, 5 and 6, Corollary 2, Theorems 2 and 4.
 Features that are counted in a unit half as large have variances and eigenvalues four times, and
 coefficients half as large. The corrected thresholds follow; the printed ones of (3.12) to (3.14)
 are divided by four, and so are no thresholds of coefficients but where variances are 1.
+
+The coefficients are ranked as they are: by `OLSthRegressor(ranking="raw")`. For its default,
+standardised ranking, Remark 2 (`dissertation_corollary_2`) and `ofslib.bounds.unions` have bounds.
 """
 
 from math import ceil, exp, log, sqrt
@@ -97,6 +100,9 @@ def dissertation_proposition_3(
 ) -> Recovery:
     """Coefficients that OLSth finds: the k largest least-squares estimates are the true features.
 
+    Given the rows, for `OLSthRegressor(ranking="raw")`. For its default, `ranking="standardized"`,
+    use Remark 2: see `dissertation_corollary_2`.
+
     Parameters
     ----------
     n, p : int
@@ -150,8 +156,9 @@ def dissertation_corollary_2(
 ) -> Recovery:
     """Proposition 3 with alpha = 1 (3.13), whose arguments these are.
 
-    With the eigenvalue of the correlations it is Remark 2, and `beta_min` is that of the
-    coefficients times the standard deviations of their features.
+    For `OLSthRegressor(ranking="raw")`. With the eigenvalue of the correlations of the rows it is
+    Remark 2, for the default `ranking="standardized"`. Then `beta_min` is that of the coefficients
+    times the standard deviations of their features in these rows.
 
     Returns
     -------
@@ -235,6 +242,8 @@ def dissertation_theorem_2(
 ) -> Recovery:
     """Proposition 3 in terms of the covariance of the features (3.14).
 
+    For `OLSthRegressor(ranking="raw")`, whose rows are Gaussian.
+
     Parameters
     ----------
     n, p : int
@@ -290,9 +299,9 @@ def dissertation_theorem_4(
 ) -> Recovery:
     """Coefficients for which OLSth keeps the true features at all sample sizes from n_0 to n.
 
-    By that the proof of Theorem 4 (3.28) gives OLSth the regret of least squares on the true
-    features, O(n_0 / n + log(n) / n). (The regret is of the order printed without it, see
-    docs/bounds.md.)
+    For `OLSthRegressor(ranking="raw")`. By that the proof of Theorem 4 (3.28) gives OLSth the
+    regret of least squares on the true features, O(n_0 / n + log(n) / n). (The regret is of the
+    order printed without it, see docs/bounds.md.)
 
     Parameters
     ----------
@@ -376,6 +385,8 @@ def dissertation_proposition_6(
     n: int, p: int, sigma: float, eigenvalue: float, square_bound: float, variant: str = "corrected"
 ) -> Recovery:
     """Proposition 3 for rows that need not be independent or Gaussian (Appendix B).
+
+    For `OLSthRegressor(ranking="raw")`, as there.
 
     Parameters
     ----------

@@ -186,14 +186,17 @@ def sgdt_recovery_probability(
 ) -> float:
     """Probability that one pass of SGDT keeps the k true features, without an intercept.
 
-    The mean and the second moments of its errors are exact, for rows N(0, I + spike 11'): by
-    symmetry they are two and five numbers, which a step maps linearly. Their law is taken for
-    normal, which it is not exactly: docs/bounds.md says how far off it was found.
+    For `SGDTRegressor(importance="coef", fit_intercept=False)`, which ranks by |beta|. The mean and
+    the second moments of its errors are exact, for rows N(0, I + spike 11'): by symmetry they are
+    two and five numbers, which a step maps linearly. Their law is taken for normal, which it is not
+    exactly: docs/bounds.md says how far off it was found. With a spike all coefficients must have
+    the same sign; with mixed signs SGDT fails more often. Features of other variances are not
+    covered: each descends at a pace of its own.
 
     Parameters
     ----------
     beta : float
-        True coefficient, equal on all k features, positive; label over feature.
+        True coefficient, equal and of one sign on all k features, positive; label over feature.
     n, p, k : int
         Rows, features, true features; k < p.
     learning_rate : float
@@ -241,7 +244,8 @@ def sgdt_beta_min(
 ) -> float:
     """Smallest coefficient, equal on k features, with which one pass of SGDT keeps all k.
 
-    With probability 1 - `delta`, by `sgdt_recovery_probability`, whose other arguments these are.
+    With probability 1 - `delta`, by `sgdt_recovery_probability`, whose other arguments and
+    conditions these are.
 
     Parameters
     ----------

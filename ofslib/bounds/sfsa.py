@@ -191,6 +191,8 @@ def sfsa_corollary_4_1(
 ) -> Recovery:
     """Coefficients that T steps of size T^-alpha find, with probability 1 - exp(-omega).
 
+    For `SGDTRegressor(importance="coef")`, which ranks by |beta| after the last step.
+
     Parameters
     ----------
     T : int

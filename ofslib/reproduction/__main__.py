@@ -9,6 +9,7 @@ from pathlib import Path
 from ofslib._files import CorruptFile
 from ofslib._printing import text_table
 from ofslib.reproduction import comparison, identity, machine, project, provenance, records, store
+from ofslib.reproduction import scoreboard as board
 from ofslib.reproduction.project import Project
 
 OWNER = Path(".snakemake/owner.json")
@@ -127,6 +128,11 @@ def check(work: Project, args) -> Iterator[str]:
     args.failed = bool(wrong)
 
 
+def scoreboard(work: Project, args) -> Iterator[str]:
+    """Every number that the papers print, by table and verdict, from the committed files alone."""
+    yield from board.report(project.committed(), args.judge)
+
+
 def prove(work: Project, args) -> Iterator[str]:
     """Whether config/versions.yaml was raised wherever a number changed."""
     from ofslib.reproduction import proof
@@ -141,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; 1 if what it looked at is wrong, 2 if it could not."""
     parser = argparse.ArgumentParser(prog="python -m ofslib.reproduction", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for act in (listed, plan, pack, unpack, compare, check, prove):
+    for act in (listed, plan, pack, unpack, compare, check, prove, scoreboard):
         name = "list" if act is listed else act.__name__
         sub = commands.add_parser(name, help=act.__doc__, description=act.__doc__)
         sub.set_defaults(act=act, failed=False)
@@ -154,6 +160,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if act is check:
             sub.add_argument("--minutes", type=float, default=15, help="how long it may take: 15")
             sub.add_argument("--seed", type=int, required=True, help="any whole number of yours")
+        if act is scoreboard:
+            sub.add_argument("--judge", action="store_true", help=board.JUDGE)
         if act is prove:
             sub.add_argument("names", nargs="*", metavar="NAME", help="as in config/versions.yaml")
             text = "store the values of what has a raised version, or is new"

@@ -6,16 +6,18 @@ import numpy as np
 import pandas as pd
 
 from ofslib.reproduction.looks import TITLES, in_order
-from ofslib.reproduction.tables import NOT_PRINTED, VERDICTS
+from ofslib.reproduction.tables import NOT_PRINTED, PRINTED, RECONSTRUCTED, VERDICTS
 
 DIGITS = {"DR": 1, "RMSE": 2, "R2": 3, "AUC": 3, "accuracy": 1, "selected": 1, "time_s": 3}
 _MARKS = dict(zip(VERDICTS, ["", "+", "-", "~", "?"], strict=True))
 # How reasons begin that are known without a look at ours -> what they mean for the paper's column.
-_OF_THE_PAPER = {"dash": "printed so", "lost": "unreadable in the text at hand"}
+_OF_THE_PAPER = {"dash": "printed so", "unreadable": "unreadable in our text of the paper"}
 _OF_THE_PAPER[NOT_PRINTED] = NOT_PRINTED
 _NEITHER = "no number in the paper either"
+# Of the paper's numbers, by what they are in our text of it; its dashes have none.
+_SOURCES = {word: word[0] for word in PRINTED if word != "dash"}
 # Marks are raised. A verdict that has none in `_MARKS` is marked by a letter.
-RAISED = str.maketrans("+-?~()abcdef", "⁺⁻ˀ˜⁽⁾ᵃᵇᶜᵈᵉᶠ")
+RAISED = str.maketrans("+-?~()abcdefriu", "⁺⁻ˀ˜⁽⁾ᵃᵇᶜᵈᵉᶠʳⁱᵘ")
 
 
 def blocks(table: pd.DataFrame, source: str, published: str | None) -> dict[str, pd.DataFrame]:
@@ -52,9 +54,10 @@ def legend(part: pd.DataFrame) -> str:
     """Of cells of one metric: over how many runs, what the marks mean, why some have no number.
 
     Methods that have none at all, which `layout` leaves out, are named; and those that keep more
-    than k features, whose numbers are not those of k.
+    than k features, whose numbers are not those of k; and of how many methods how many values were
+    chosen to match.
     """
-    marks, said = _marks(part), runs(part["replicates"])
+    marks, said = _marks(part), [*fitted(part), *runs(part["replicates"])]
     alone = bool((part["ours"].notna() & part["paper"].isna()).any())
     if any(marks.values()):
         unmarked = [word for word, mark in marks.items() if not mark]
@@ -68,6 +71,7 @@ def legend(part: pd.DataFrame) -> str:
         every = "Every cell with both numbers" if alone else "Every cell"
         common = filter(None, why if len(why) == 1 else [])
         said.append(f"{every}: {', '.join([*marks, *common])}")
+    said += source_legend(part.get("printed", ()))
     said += _gaps(part)
     if "beyond" in part and (beyond := part["beyond"] > 0).any():
         kept = ", ".join(in_order(part.loc[beyond, "method"]))
@@ -76,6 +80,29 @@ def legend(part: pd.DataFrame) -> str:
         named = ", ".join(in_order(part.loc[own, "method"]))
         said.append(f"Their own number of passes over the rows: {named}")
     return ". ".join(said)
+
+
+def source_mark(printed: str | None) -> str:
+    """The mark of a paper's number that does not stand so in our text of it."""
+    return _SOURCES.get(printed, "").translate(RAISED)
+
+
+def source_legend(printed: Iterable[str]) -> list[str]:
+    """What the marks of `source_mark` mean, of those that are there."""
+    printed = set(printed)
+    seen = [f"{source_mark(word)} {word}" for word in _SOURCES if word in printed]
+    return [f"The paper's numbers in our text of it: {', '.join(seen)}"] * bool(seen)
+
+
+def fitted(part: pd.DataFrame) -> list[str]:
+    """Whether cells are by the text or fitted, and how many values were chosen, by method."""
+    part = part[part["metric"] != "time_s"]
+    if "fitted" not in part or part["paper"].isna().all():
+        return []
+    counts = part[part["fitted"] > 0].groupby("method")["fitted"].max()
+    named = ", ".join(f"{method} {counts[method]}" for method in in_order(counts.index))
+    what = "Fitted" if RECONSTRUCTED in set(part["basis"]) else "By the text"
+    return [f"{what}; values chosen to match: {named}" if named else what]
 
 
 def _gaps(part: pd.DataFrame) -> list[str]:
@@ -89,6 +116,8 @@ def _gaps(part: pd.DataFrame) -> list[str]:
         # Without axes a method is a row, and both columns are there if any row has a number.
         shown = has if axes else either & is_there.any()
         here = part[shown & ~is_there]
+        if side == "paper" and "printed" in part:  # what is unreadable has a mark
+            here = here[here["printed"] != "unreadable"]
         why = [_gap(side, cell) for cell in here.itertuples()]
         methods = part.loc[shown, "method"]
         why += ["not asked for"] * int(len(methods) < rows * methods.nunique())
@@ -165,11 +194,12 @@ def layout(
         se = "" if is_time or np.isnan(cell["se"]) else f" ({_rounded(cell['se'], digits)})"
         ours = "–" if np.isnan(cell[centre]) else f"{cell[centre]:.{digits}f}{mark}{se}"
         row[cell["method"], "ours"] = ours
-        row[cell["method"], "paper"] = text if is_printed else "–"
+        source = source_mark(cell.get("printed"))
+        row[cell["method"], "paper"] = (text if is_printed else "–") + source
     wide = pd.DataFrame(list(rows.values())).fillna("–")
     wide.index = pd.MultiIndex.from_tuples(rows, names=axes) if axes else [""]
     columns = [(m, side) for m in in_order(part["method"]) for side in ("ours", "paper")]
-    columns = [column for column in columns if (wide[column] != "–").any()] or columns
+    columns = [c for c in columns if (wide[c].str.strip("–ᵘ") != "").any()] or columns
     wide = wide[columns].set_axis(pd.MultiIndex.from_tuples(columns, names=["", ""]), axis=1)
     if not axes:  # one row: a line for each method
         wide = wide.iloc[0].unstack(fill_value="–").reindex(wide.columns.unique(0))

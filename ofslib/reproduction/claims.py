@@ -256,6 +256,15 @@ def image_claims(errors: pd.DataFrame, least: int) -> pd.DataFrame:
     return claim_pairs(errors, pairs, DIRECTIONS)
 
 
+def worst(errors: pd.DataFrame, method: str, x: str) -> str:
+    """Say where the paper's method has the highest mean error of all methods."""
+    table = errors.pivot(index=x, columns="method", values="ours")
+    highest = table.idxmax(axis=1) == method if len(table.columns) > 1 else pd.Series(dtype=bool)
+    count = "all" if highest.all() else highest.sum()
+    said = f"{method}, the paper's method, is worst\nat {count} of {len(table)} values of {x}"
+    return said if highest.any() else ""
+
+
 def speedup_claims(speedups: pd.DataFrame) -> pd.DataFrame:
     """Figure 3 of Yang et al.: two claims on how many times as fast several workers are.
 

@@ -117,8 +117,8 @@ def _plain(method: Mapping[str, Any]) -> dict[str, Any]:
 
 def _versions(part: Mapping[str, Any], method: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The versions of all that takes part in a result, by section and name."""
-    data = part["data"]
-    named = [("rows", data["simulate"])] if "simulate" in data else []
+    data, named = part["data"], [("rows", "experiment")]
+    named += [("rows", data["simulate"])] if "simulate" in data else []
     if "dataset" in data:
         named.append(("rows", records.row(data["dataset"])["reader"]))
     named += [("rows", name) for name in ("averages", "split") if name in data]

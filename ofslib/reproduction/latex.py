@@ -137,7 +137,9 @@ def escaped(text: str) -> str:
 def _plain(text: str) -> str:
     if formulas.is_formula(text):
         return formulas.typeset(text)
-    shown = "".join(_LETTERS.get(letter, letter) for letter in text)
+    # Two hyphens, as before an option of a command, would become a dash.
+    parts = ["".join(_LETTERS.get(letter, letter) for letter in part) for part in text.split("--")]
+    shown = "-{}-".join(parts)
     return re.sub(r"\bl([0-2])\b", r"$\\ell_\1$", shown)
 
 

@@ -83,5 +83,6 @@ def _sign(handle: Any) -> tuple:
     colour = to_hex(colour if isinstance(colour, str) else np.ravel(colour)[:3])
     is_grey = colour[1:3] == colour[3:5] == colour[5:7]
     if is_grey and hasattr(first, "get_marker"):
-        return colour, first.get_linestyle(), first.get_marker()
+        face = first.get_markerfacecolor()
+        return colour, first.get_linestyle(), first.get_marker(), face == "white"
     return (colour,)

@@ -6,14 +6,15 @@ from typing import Any
 
 import pandas as pd
 
-from ofslib.reproduction import as_printed
+from ofslib.reproduction import tables
+from ofslib.reproduction.as_printed import RAISED, source_legend, source_mark
 from ofslib.reproduction.claims import bound_slopes
 
 # Half-way to the next half power: what caches, small sizes and logarithms do is less.
 TOLERANCE = 0.25
 _ALL = 99  # decades: all sizes count
 _MARKS = {"better": "+", "worse": "-", "unresolved": "~"}
-_MARKS = {word: mark.translate(as_printed.RAISED) for word, mark in _MARKS.items()}
+_MARKS = {word: mark.translate(RAISED) for word, mark in _MARKS.items()}
 
 
 def exponents(results: pd.DataFrame) -> pd.DataFrame:
@@ -31,6 +32,22 @@ def exponents(results: pd.DataFrame) -> pd.DataFrame:
     table = table.sort_values("method", key=lambda names: names.map(place), kind="stable")
     columns = ["method", "metric", "varied", "slope", "low", "high"]
     return table[columns].reset_index(drop=True)
+
+
+def expected(exponents: pd.DataFrame, given: Sequence[Mapping[str, Any]]) -> pd.Series:
+    """The exponent that is expected of each row of `exponents`, missing where there is none.
+
+    Each group of `given` has its `methods`, and for a metric the exponents of the varied sizes.
+    """
+    known = {
+        (method, metric, varied): power
+        for group in given
+        for method in group["methods"]
+        for metric in ("time_s", "bytes")
+        for varied, power in group.get(metric, {}).items()
+    }
+    keys = exponents[["method", "metric", "varied"]].itertuples(index=False, name=None)
+    return pd.Series([known.get(key) for key in keys], exponents.index, dtype=float)
 
 
 def powers(order: Any, sizes: Sequence[str]) -> dict[str, float] | None:
@@ -86,7 +103,7 @@ def beside(
     -------
     DataFrame
         Columns method, metric, paper, measured (powers, ± half of their 95 % interval), verdict,
-        why.
+        why, printed (as `tables.printed`).
     """
     rows = []
     for cell in published.itertuples():
@@ -102,7 +119,7 @@ def beside(
             seen = "" if cell.note.startswith("dash") else row["measured"]
             row |= {"measured": seen, "verdict": "not comparable", "why": cell.note}
         rows.append({"method": cell.method, "metric": cell.metric, "paper": cell.value, **row})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).assign(printed=tables.printed(published["value"], published["note"]))
 
 
 def _judged(cell, measured, labels, column):
@@ -137,7 +154,7 @@ def layout(table: pd.DataFrame) -> pd.DataFrame:
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for cell in table.itertuples():
         kind = cell.metric[:1].upper() + cell.metric[1:]
-        paper = cell.paper if isinstance(cell.paper, str) else "–"
+        paper = (cell.paper if isinstance(cell.paper, str) else "–") + source_mark(cell.printed)
         rows.setdefault((cell.method, "paper"), {})[kind] = paper
         for words in cell.measured.split("; ") if isinstance(cell.measured, str) else []:
             label, _, shown = words.rpartition(": ")
@@ -153,7 +170,7 @@ def caption(title: str, table: pd.DataFrame) -> str:
     shown = table[table["measured"].fillna("") != ""]
     marked = [word for word in _MARKS if word in set(shown["verdict"])]
     is_measured = any("±" in words for words in shown["measured"])
-    said = ["±: half of the 95 % interval"] * is_measured
+    said = ["±: half of the 95 % interval"] * is_measured + source_legend(table["printed"])
     if marked:
         words = [f"{_MARKS[word]} {word}" for word in marked]
         said.append(", ".join([*words, "no mark: agrees, or nothing to compare"]))

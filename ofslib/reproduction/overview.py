@@ -12,7 +12,7 @@ from ofslib.bounds.items import STATEMENTS
 from ofslib.reproduction import provenance
 from ofslib.reproduction.project import Project
 from ofslib.reproduction.scoreboard import scoreboard
-from ofslib.reproduction.tables import VERDICTS
+from ofslib.reproduction.tables import BY_THE_TEXT, VERDICTS
 
 PAPERS = {
     "sfsa": "sfsa: Sun and Barbu",
@@ -68,10 +68,12 @@ def overview(work: Project) -> list[dict[str, Any]]:
     Keys: entry, paper, source, title, notebook, parameter (the line that makes the notebook show
     it), command (that makes it), drawn, made (the record of its figures in PROVENANCE.json, None
     if it has none), runs and runs_made (files of results, at this scale), verdicts (of a paper's
-    table as in `scoreboard`, else all that are given).
+    table as in `scoreboard`, reconstructed, else all that are given), by_the_text (those of a
+    paper's table).
     """
     made = provenance.read(work.root / work.provenance)
-    board, rows = scoreboard(work).groupby(["table", "verdict"])["cells"].sum(), []
+    board, rows = scoreboard(work), []
+    known = {c: board.groupby(["table", c])["cells"].sum() for c in ("verdict", BY_THE_TEXT)}
     for name in in_order(work):
         spec, tables = work.entries[name].spec, drawn(work, name)
         runs = len([*work.inputs(name), *work.inputs(name, "time")])
@@ -81,8 +83,14 @@ def overview(work: Project) -> list[dict[str, Any]]:
         row |= {"command": work.command(name), "drawn": bool(tables)}
         row |= {"made": made.get(name) if tables else None}
         row |= {"runs": runs, "runs_made": runs - len(work.lacks(name))}
-        counts = board[name].to_dict() if name in board else verdicts(tables)
-        rows.append(row | {"verdicts": {word: counts[word] for word in sorted(counts, key=rank)}})
+        found = {c: sums[name].to_dict() if name in sums else {} for c, sums in known.items()}
+        found = {
+            "verdicts": found["verdict"] or verdicts(tables),
+            "by_the_text": found[BY_THE_TEXT],
+        }
+        for key, counts in found.items():
+            row[key] = {word: counts[word] for word in sorted(counts, key=rank)}
+        rows.append(row)
     return rows
 
 
@@ -96,6 +104,8 @@ def as_markdown(rows: list[dict[str, Any]]) -> str:
         if row["runs_made"] < row["runs"]:
             runs += f": `{row['command']}`"
         found = ", ".join(f"{n} {word}" for word, n in row["verdicts"].items())
+        text = ", ".join(f"{n} {word}" for word, n in row["by_the_text"].items())
+        found += f"; by the text {text}" if text and row["by_the_text"] != row["verdicts"] else ""
         figures = f"scale {row['made']['scale']}, {row['made']['date'][:10]}" if row["made"] else ""
         figures = figures or ("drawn" if row["drawn"] else "not drawn")
         cells = [f"{row['source']}: {row['title']}", f"[{name}]({name})", f"`{row['parameter']}`"]

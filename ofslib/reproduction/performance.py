@@ -226,11 +226,20 @@ def short(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def panel(table: pd.DataFrame, scored: bool = False) -> pd.DataFrame:
-    """What `plots.cost_panels` shows of a compared case: ratios, and the score at their right."""
-    shown = table.dropna(subset="median")
-    said = shown["score"].map("{:.2f}".format) if scored else ""
-    return shown.assign(said=said, kind=[kind(method) for method in shown["method"]])
+def panel(table: pd.DataFrame, score: str = "") -> pd.DataFrame:
+    """What `plots.cost_panels` shows of a compared case: ratios, and the score at their right.
+
+    Methods whose score is more than 10 % from the best are `poor` and come last.
+    """
+    shown = table.dropna(subset="median").assign(said="", poor=False)
+    if score == "RMSE":  # lower is better, of all others higher
+        shown["poor"] = shown["score"] > 1.1 * shown["score"].min()
+    elif score:
+        shown["poor"] = shown["score"] < 0.9 * shown["score"].max()
+    if score:
+        shown["said"] = shown["score"].map("{:.2f}".format, na_action="ignore").fillna("")
+    shown["kind"] = [kind(method) for method in shown["method"]]
+    return shown.sort_values("poor", kind="stable")
 
 
 def kind(method: str) -> str:

@@ -26,8 +26,9 @@ from ofslib.reproduction.looks import COLOURS, COLUMN, PAGE, TITLES, in_order, l
 
 LETTERS = 110  # of a legend as wide as a page, six for each sign
 # What marks mean: on curves of methods one, on those of bounds four.
-SIGNS = ODD, RARE, NEVER, ABOVE, BELOW = (
+SIGNS = ODD, MIDDLE, RARE, NEVER, ABOVE, BELOW = (
     "some run selects nothing or too many",
+    "middle 80 % of the runs",
     "a tenth or more find nothing",
     "half or more find nothing",
     "median above the panel",
@@ -100,10 +101,15 @@ def budget_axis(ax) -> None:
 
 
 def shared_legend(figure, axes, columns: int | None = None) -> None:
-    """One legend above all panels, of what any of them shows; None: in one line, if it fits."""
+    """One legend above all panels, of what any of them shows; None: in one line, if it fits.
+
+    What was seen and its law ("name" and "name, law") are one entry.
+    """
     handles = {}
     for ax in np.ravel(axes):
         handles |= dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+    for name in [name for name in handles if f"{name}, law" in handles]:
+        handles[name] = (handles.pop(f"{name}, law"), handles[name])
     # What marks mean follows what curves are.
     handles = dict(sorted(handles.items(), key=lambda pair: pair[0] in SIGNS))
     if handles:
@@ -289,19 +295,26 @@ def bound_panels(
     given : mapping
         How the titles of panels begin -> x, y, their labels; and, if not the usual ones, scale and
         height, of the axes, and lowest and highest, where the vertical one begins and ends. In the
-        order of the panels.
+        order of the panels; other panels are not drawn. `curves`: which curves are drawn, and
+        their names in the legend. `ratio`: two curves, whose ratio is written into the panel.
     """
     shown = results["panel"].dropna().unique()
-    own = {name: next(start for start in given if name.startswith(start)) for name in shown}
+    own = {name: next(filter(name.startswith, given), None) for name in shown}
     names = [name for start in given for name in shown if own[name] == start]
     figure, axes = panels(len(names))
     before = {"y": None}
     for ax, panel in zip(axes, names, strict=True):
         form = given[own[panel]]
-        bound_curves(ax, results[results["panel"] == panel], form)
+        drawn = results[results["panel"] == panel]
+        if "curves" in form:
+            labels = drawn["method"].map(form["curves"])
+            drawn = drawn.assign(method=labels)[labels.notna()]
+        bound_curves(ax, drawn, form)
         shade_bounds(ax, verdicts[verdicts["panel"] == panel])
         ax.set_title(plain(_folded(panel, 28 if len(axes) not in (1, 2, 4) else 45)))
-        _bound_axes(ax, **form)
+        _bound_axes(ax, form)
+        if "ratio" in form:
+            _write_ratio(ax, drawn, *form["ratio"])
         if before["y"] == form["y"] and not ax.get_subplotspec().is_first_col():
             ax.set_ylabel("")
         before = form
@@ -309,6 +322,15 @@ def bound_panels(
         note(figure, {"all": results["note"].dropna().iloc[0]})
     shared_legend(figure, axes, columns=4)
     return figure
+
+
+def _write_ratio(ax, results: pd.DataFrame, one: str, other: str) -> None:
+    """Write between which numbers the ratio of the medians of two curves lies."""
+    medians = results.pivot_table("value", "x", "method", "median").reindex(columns=[one, other])
+    ratio = (medians[one] / medians[other]).dropna()
+    if len(ratio):
+        text = f"{one} / {other}: {ratio.min():.2f} to {ratio.max():.2f}"
+        ax.text(0.02, 0.97, plain(text), transform=ax.transAxes, va="top", fontsize=7)
 
 
 def _folded(title: str, letters: int) -> str:
@@ -349,6 +371,8 @@ def bound_curves(ax, results: pd.DataFrame, form: Mapping[str, Any]) -> None:
             style = {"linestyle": "-", **style, "marker": "." if few else ""}
             ax.plot(middle.index, seen, label=plain(curve), **style)
             _shade(ax, middle.index, low, high, style["color"])
+            if (high - low > 0.05 * middle.abs()).any():  # else the band is not seen
+                ax.fill_between([], [], color="0.6", alpha=0.5, lw=0, label=MIDDLE)
         out = {NEVER: never, ABOVE: seen.index[seen > highest], BELOW: seen.index[seen.isna()]}
         _mark_edges(ax, out, style["color"], on_edge)
 
@@ -369,15 +393,18 @@ def _mark_edges(ax, out: Mapping[str, pd.Index], colour, taken: Counter) -> None
         ax.plot([], [], color="0.4", label=label, **shape)
 
 
-# What is hatched is not hidden by the grey of another bound.
+# A violation is a strip above the panel, which hides no curve and is not hidden by grey.
 _SHADED = {
     NO_BOUND: {"facecolor": "0.9", "zorder": 0},
-    "is violated": {"facecolor": "none", "edgecolor": "0.75", "hatch": "///", "zorder": 0.1},
+    "is violated": {
+        **{"ymin": 1.0, "ymax": 1.035, "clip_on": False, "hatch": "//////"},
+        **{"facecolor": "white", "edgecolor": "0.3", "zorder": 0.1},
+    },
 }
 
 
 def shade_bounds(ax, verdicts: pd.DataFrame) -> None:
-    """Grey where a printed bound does not exist, hatched where it is violated in any run."""
+    """Grey where a printed bound does not exist; a hatched strip where any run violates it."""
     printed = verdicts[verdicts["method"].astype(str).str.endswith("printed")]
     for curve, own in printed.groupby("method"):
         own = own.sort_values("x")
@@ -393,9 +420,12 @@ def shade_bounds(ax, verdicts: pd.DataFrame) -> None:
 
 _BOUNDS = {
     "printed": {"color": COLOURS[3], "linestyle": "--", "zorder": 2.5},
-    "corrected": {"color": COLOURS[0], "linestyle": "-"},
+    # Wide, so that it is seen below the printed one where they coincide.
+    "corrected": {"color": COLOURS[0], "linestyle": "-", "lw": 2.2},
     "at any time": {"color": COLOURS[4], "linestyle": "-"},
     "(3.12), literal": {"color": COLOURS[4], "linestyle": ":", "zorder": 2.5},
+    # Above the points, which lie on it.
+    "exact law": {"color": COLOURS[2], "linestyle": "-", "zorder": 3.5},
     "exact law, all runs": {"color": COLOURS[7], "linestyle": "-."},
     "(3.14), literal": {"color": COLOURS[1], "linestyle": ":", "zorder": 2.5},
     "(3.14), corrected": {"color": COLOURS[9], "linestyle": "-"},
@@ -430,9 +460,10 @@ def _bound_style(curve: str) -> dict[str, Any]:
     return _BOUNDS.get(curve, _BOUNDS.get(variant, {"color": COLOURS[2], "linestyle": "-."}))
 
 
-def _bound_axes(ax, x, y, scale="log", height="log", lowest=None, highest=None) -> None:
-    ax.set(xscale=scale, yscale=height, xlabel=x, ylabel=y)
-    ax.set_ylim(bottom=lowest, top=highest)
+def _bound_axes(ax, form: Mapping[str, Any]) -> None:
+    scale, height = form.get("scale", "log"), form.get("height", "log")
+    ax.set(xscale=scale, yscale=height, xlabel=form["x"], ylabel=form["y"])
+    ax.set_ylim(bottom=form.get("lowest"), top=form.get("highest"))
     for axis, kind in ((ax.xaxis, scale), (ax.yaxis, height)):
         if kind == "log":
             log_ticks(axis)
@@ -509,7 +540,7 @@ def error_in_time(ax, times: pd.DataFrame, fixed: float) -> None:
         ax.fill_betweenx(one["level"], one["low"], one["high"], color=colour, alpha=0.2, lw=0)
     ax.axhline(fixed, color="0.5", lw=0.6, ls=":")
     ax.set(title=_TASKS[loss][0], xlabel="Time (s), measured", xscale="log", ylim=(0, None))
-    ax.set_ylabel(f"Training error (% of {_TASKS[loss][2]})")
+    ax.set_ylabel(f"Training error\n(% of {_TASKS[loss][2]})")
 
 
 def speedups(ax, ratios: pd.DataFrame, title: str) -> None:
@@ -601,7 +632,7 @@ def exponent_panels(exponents: pd.DataFrame, titles: Mapping[tuple[str, str], st
     Parameters
     ----------
     exponents : DataFrame
-        From `orders.exponents`.
+        From `orders.exponents`, and `expected`.
     titles : mapping
         Metric and varied size -> title of the panel.
     """
@@ -615,7 +646,9 @@ def exponent_panels(exponents: pd.DataFrame, titles: Mapping[tuple[str, str], st
             ax.axvline(power, color="0.85", lw=0.6, zorder=0)
         heights = range(len(methods))
         error = [own["slope"] - own["low"], own["high"] - own["slope"]]
-        ax.errorbar(own["slope"], heights, xerr=error, fmt="o", color=COLOURS[0], lw=0.8)
+        ax.plot(own["expected"], heights, "|", color="0.3", ms=8, mew=1.5, label="expected")
+        measured = {"fmt": "o", "color": COLOURS[0], "lw": 0.8, "label": "measured, 95 % interval"}
+        ax.errorbar(own["slope"], heights, xerr=error, **measured)
         ax.set(title=plain(title), xticks=range(4))
     # Of two runs an interval is so wide that it would hide all others: it ends at the edge.
     low = np.clip(exponents["low"].min() - 0.1, -1.5, -0.6)
@@ -624,11 +657,14 @@ def exponent_panels(exponents: pd.DataFrame, titles: Mapping[tuple[str, str], st
         ax.set_xlim(low, high)
     axes[0].set_yticks(heights, [plain(method) for method in methods])
     axes[0].set_ylim(-0.7, len(methods) - 0.3)
-    figure.supxlabel("Exponent, with its 95 % interval", fontsize=8)
+    figure.supxlabel("Exponent", fontsize=8)
+    shared_legend(figure, axes)
     return figure
 
 
 # -------------------------------------------------- costs
+
+POOR = "AUC or RMSE more than 10 % from the best"
 
 
 def cost_panels(parts: Mapping[str, pd.DataFrame], labels: Mapping[str, Mapping[str, str]]):
@@ -638,7 +674,7 @@ def cost_panels(parts: Mapping[str, pd.DataFrame], labels: Mapping[str, Mapping[
     ----------
     parts : mapping
         Panel -> method, median, low, high and kind, the first at the top; `said` stands at the
-        right.
+        right; points of the `poor` are open.
     labels : mapping
         Panel -> its `title`, what goes `across`, and the head of what is said `beside` the lines.
     """
@@ -655,6 +691,7 @@ def cost_panels(parts: Mapping[str, pd.DataFrame], labels: Mapping[str, Mapping[
         said = [*part["said"][::-1], labels[panel].get("beside", "")]
         for height, text in enumerate(said):
             ax.text(1.02, height, plain(text), **place)
+    axes[0, 0].plot([], [], "o", color="0.3", mfc="white", ms=3, label=POOR)
     shared_legend(figure, axes[0, 0])
     return figure
 
@@ -668,6 +705,8 @@ def _cost_panel(ax, part: pd.DataFrame) -> None:
         error = [own["median"] - own["low"], own["high"] - own["median"]]
         style = {"fmt": "o", "color": colour, "label": kind, "lw": 0.8, "ms": 3}
         ax.errorbar(own["median"], own["height"], xerr=error, **style)
+        own = own[own["poor"]]
+        ax.plot(own["median"], own["height"], "o", color=colour, mfc="white", ms=3, zorder=2.1)
     ax.set(xscale="log", ylim=(-0.7, len(part) - 0.3))
     ax.set_yticks(heights, [plain(method) for method in part["method"]], fontsize=6.5)
     ax.grid(axis="x", color="0.9", lw=0.6)

@@ -15,16 +15,14 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import jsonschema
-import yaml
 
 from ofslib._files import CorruptFile
 from ofslib.datasets.registry import read_rows
 from ofslib.reproduction import identity
+from ofslib.reproduction.configuration import check, read
 from ofslib.reproduction.entries import (
     DEFAULTS,
     ConfigurationError,
@@ -185,7 +183,7 @@ class Project:
 
     def command(self, entry: str) -> str:
         """What makes an entry at this scale."""
-        usual = _read(self.root, "config/config.yaml", "config")["scale"]
+        usual = read(self.root, "config/config.yaml", "config")["scale"]
         scale = f" --config scale={self.scale}" if self.scale != usual else ""
         return f"snakemake --cores 8 figure_{entry}{scale}"
 
@@ -203,6 +201,15 @@ class Project:
     def source(self, entry: str) -> Entry:
         """The entry whose runs an entry shows: itself, or the one that it names in `results`."""
         return self.entries[self.entries[entry].spec.get("results", entry)]
+
+    def fitted(self, entry: str) -> dict[str, dict[str, int]]:
+        """Reading -> method -> how many values were chosen to match the printed cells.
+
+        An entry that shows the runs of another one may have counts of its own: its text may print
+        what the other leaves open.
+        """
+        readings = self.source(entry).spec["readings"] | self.entries[entry].spec["readings"]
+        return {name: reading.get("fitted", {}) for name, reading in readings.items()}
 
     def published(self, entry: str) -> str | None:
         """File of the numbers that the paper prints, if any."""
@@ -274,10 +281,10 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
         If something is not allowed; names the file, the entry and the key.
     """
     root = Path(root)
-    usual = _read(root, "config/config.yaml", "config")
+    usual = read(root, "config/config.yaml", "config")
     config = {"figures": usual["scale"]} | usual | changes
-    _check(root, config, "config", "config/config.yaml with its changes")
-    scales = _read(root, "config/scales.yaml", "scales")
+    check(root, config, "config", "config/config.yaml with its changes")
+    scales = read(root, "config/scales.yaml", "scales")
     for key in ("scale", "figures"):
         if config[key] not in scales:
             raise ConfigurationError(
@@ -286,7 +293,7 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
     config["committed"] = config.pop("figures")
     entries, files = {}, {}
     for file in sorted((root / "config/experiments").glob("*.yaml")):
-        for name, spec in _read(root, f"config/experiments/{file.name}", "entries").items():
+        for name, spec in read(root, f"config/experiments/{file.name}", "entries").items():
             if name in entries:
                 raise ConfigurationError(f"{file.name}: entry {name} is there twice")
             at_scale = spec.get("at_scale", {})
@@ -297,7 +304,7 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
             spec["at_scale"] = at_scale.get(config["scale"], {})
             entries[name] = Entry(name, DEFAULTS | spec, scales[config["scale"]], config["seed"])
             files[name] = f"config/experiments/{file.name}"
-    for label, method in _read(root, "config/methods.yaml", "entries/added").items():
+    for label, method in read(root, "config/methods.yaml", "entries/added").items():
         for name in method.pop("entries"):
             _add_method(entries, name, label, method)
             files[f"{name}.{label}"] = "config/methods.yaml"
@@ -317,7 +324,7 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
 
 def scales(root: str | os.PathLike = ".") -> list[str]:
     """The scales that config/scales.yaml names, the largest last."""
-    return list(_read(Path(root), "config/scales.yaml", "scales"))
+    return list(read(Path(root), "config/scales.yaml", "scales"))
 
 
 def made(entry: str, scale: str, output: str | None = None, **changes: Any) -> Project:
@@ -418,90 +425,6 @@ def find_root(start: str | os.PathLike = ".") -> Path:
     raise ConfigurationError(f"no config/config.yaml in {start} or above: open the project folder")
 
 
-# In JSON 1000.0 is an integer; here it is a slip, as 1e3 for a seed.
-_VALIDATOR = jsonschema.validators.extend(
-    jsonschema.Draft202012Validator,
-    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
-        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
-    ),
-)
-
-
-# That of C takes a fifth to an eighth of the time, which every notebook spends once.
-_PLAIN_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _Loader(_PLAIN_LOADER):
-    """YAML in which no key may be there twice."""
-
-    def construct_mapping(self, node, deep=False):
-        # The keys that << brings stand elsewhere in the file, and may be overridden.
-        start, end = node.start_mark.index, node.end_mark.index
-        own = [key for key, _ in node.value if start <= key.start_mark.index < end]
-        here = [(key.tag, key.value) for key in own]
-        for key in here:
-            if here.count(key) > 1:
-                raise yaml.YAMLError(f"{key[1]!r} is there twice{node.start_mark}")
-        return super().construct_mapping(node, deep)
-
-
-def _read(root: Path, file: str, schema: str) -> dict[str, Any]:
-    try:
-        content = yaml.load((root / file).read_text(encoding="utf-8"), _Loader)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{file}: {error}") from error
-    # A file of comments only holds nothing.
-    content = {} if content is None else content
-    _check_plain(content, file, "")
-    _check(root, content, schema, file)
-    return content
-
-
-def _check_plain(value: Any, file: str, place: str) -> None:
-    """Raise ConfigurationError at what YAML makes of a word that was meant as one.
-
-    The keys beside `by`, and those of `unavailable`, are values of an axis, and may be numbers.
-    """
-    if isinstance(value, dict):
-        of_axis = "by" in value or re.search(r"^\w+\.unavailable\.\w+$", place)
-        for key, inner in value.items():
-            if not (isinstance(key, str) or of_axis):
-                raise ConfigurationError(
-                    f"{file}, {place or 'top level'}: the name {key!r} is no text: YAML reads "
-                    "numbers, dates, null, yes, no, on and off as something else; put it in quotes"
-                )
-            _check_plain(inner, file, f"{place}.{key}" if place else str(key))
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            _check_plain(inner, file, f"{place}.{number}")
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise ConfigurationError(f"{file}, {place}: {value} is not allowed, only finite numbers")
-    elif not isinstance(value, str | int | float | None):
-        kind = type(value).__name__
-        raise ConfigurationError(
-            f"{file}, {place}: {str(value)!r} is read as a {kind}; a text, put it in quotes, or a "
-            "number is allowed"
-        )
-
-
-def _check(root: Path, content: Any, schema: str, file: str) -> None:
-    """Raise ConfigurationError if a schema, "name" or "name/definition", refuses the content."""
-    name, _, part = schema.partition("/")
-    rules = _rules((root / f"workflow/schemas/{name}.schema.yaml").read_text("utf-8"))
-    if part:
-        rules = {"$defs": rules["$defs"], "$ref": f"#/$defs/{part}"}
-    error = jsonschema.exceptions.best_match(_VALIDATOR(rules).iter_errors(content))
-    if error:
-        place = ".".join(map(str, error.absolute_path)) or "top level"
-        raise ConfigurationError(f"{file}, {place}: {error.message}")
-
-
-@cache
-def _rules(text: str) -> dict[str, Any]:
-    """What a schema says, which holds for many files."""
-    return yaml.load(text, _PLAIN_LOADER)
-
-
 def _check_entry(project: Project, name: str) -> None:
     entry = project.entries[name]
     if "results" in entry.spec:
@@ -581,6 +504,7 @@ def _check_methods(project: Project, name: str) -> None:
     """
     spec, source = project.entries[name].spec, project.source(name).spec
     said = {"weak_baselines": [*spec["weak_baselines"]], "time_claims": []}
+    said["fitted"] = [label for counts in project.fitted(name).values() for label in counts]
     for claim in spec["time_claims"]:
         named = [one for key in ("than", "grows", "constant") for one in claim.get(key, [])]
         said["time_claims"] += [*named, claim.get("fast", named[0])]
@@ -608,8 +532,31 @@ def _check_published(project: Project, name: str) -> None:
             f"{file}: the columns are {columns}, where {wrong[0]!r} is wrong or missing; needed "
             f"are {needed}, and allowed {able}"
         )
+    # What a study measures is known to its function only; orders of growth are words.
+    words = project.entries[name].spec["notebook"] == "complexities"
+    known = {axis: {str(value) for value in values} for axis, values in source.values.items()}
+    if not (words or source.spec["study"]):
+        known["method"] = {*source.spec["methods"]}
+        known["metric"] = {*source.spec["metrics"], "time_s"}
+    for line, row in enumerate(rows, 2):
+        for column in row.keys() & known.keys():
+            if row[column] not in known[column]:
+                raise ConfigurationError(
+                    f"{file}, line {line}: {column} {row[column]!r} is none of "
+                    f"{sorted(known[column])}"
+                )
+        if not words and not _is_number(row["value"]):
+            raise ConfigurationError(f"{file}, line {line}: value {row['value']!r} is no number")
     names = [c for c in columns if c not in ("value", "note")]
     cells = Counter(", ".join(row[c] or "" for c in names) for row in rows)
     for cell, count in cells.items():
         if count > 1:
             raise ConfigurationError(f"{file}: {count} lines are of the cell {cell}")
+
+
+def _is_number(text: str | None) -> bool:
+    """Whether a value is one number, or empty."""
+    try:
+        return not text or math.isfinite(float(text))
+    except ValueError:
+        return False

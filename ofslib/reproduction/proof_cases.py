@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,14 @@ from scipy.io import savemat
 from sklearn.base import BaseEstimator
 from sklearn.datasets import dump_svmlight_file
 from sklearn.utils import get_tags
+from threadpoolctl import threadpool_limits
 
 import ofslib
 from ofslib import datasets, simulate, wishart
 from ofslib.bounds.items import STATEMENTS
 from ofslib.datasets.registry import LABELLED, MAY_BE_LABELLED, READERS
 from ofslib.metrics import METRICS
-from ofslib.reproduction import splits, tracking
+from ofslib.reproduction import experiment, splits, tracking
 from ofslib.reproduction.experiment import EXPECTED
 from ofslib.reproduction.methods import build, find_class, fit, show
 from ofslib.reproduction.studies import speedup, workers
@@ -43,7 +45,7 @@ FORMS = {
     "dense": (400, 150, 1.0),
     "sparse": (400, 150, 0.1),
     "rare": (600, 3000, 0.0007),
-    "thin": (1200, 200, 0.006),
+    "thin": (2400, 300, 0.004),
 }
 # Keys of a case that are no parameters of the class.
 ABOUT_THE_ROWS = ("rows", "classes", "blocks", "form", "adapt", "merge")
@@ -62,7 +64,7 @@ def known() -> dict[str, list[str]]:
     peers = sorted({SUMS, *(name for key, name in named if key == "class")})
     return {
         "methods": [*sorted(chain(*ofslib.ESTIMATORS.values())), *peers],
-        "rows": [*simulate.DESIGNS, "averages", "split", *sorted(READERS)],
+        "rows": ["experiment", *simulate.DESIGNS, "averages", "split", *sorted(READERS)],
         "metrics": [*dict.fromkeys((*METRICS, *EXPECTED)), "tracking"],
         "studies": sorted(name for key, name in named if key == "function"),
         "statements": [f"{s.paper} {s.item}" for s in STATEMENTS],
@@ -77,7 +79,8 @@ def lacking(section: str, name: str) -> str:
 
 def numbers(section: str, name: str) -> Iterator[tuple[str, Numbers]]:
     """Each case of a name, and what it gives: numbers and arrays by quantity."""
-    with warnings.catch_warnings(action="ignore"):  # so few rows converge to nothing
+    # So few rows converge to nothing; for such small matrices threads wait more than they work.
+    with warnings.catch_warnings(action="ignore"), threadpool_limits(1):
         yield from _SECTIONS[section](name)
 
 
@@ -173,7 +176,7 @@ def _sum_up(model, X, y, given) -> None:
         if "merge" in given:
             model.merge(type(model)(X.shape[1]).update(X[part], y[part]))
         else:
-            model.update(X if "form" in given else X[part], y if "form" in given else y[part])
+            model.update(X[part], y[part])
 
 
 # ---------------------------------------------------------------------------------------- rows
@@ -186,6 +189,8 @@ def _row_maker(name: str) -> Iterator[tuple[str, Numbers]]:
             yield _words(given), _drawn(simulate.DESIGNS[name](**own), given["n"])
     elif name == "averages":
         yield from _sampled()
+    elif name == "experiment":
+        yield from _run()
     else:
         with tempfile.TemporaryDirectory() as folder:
             yield from (_split(folder) if name == "split" else _read(name, folder))
@@ -236,6 +241,55 @@ def _table() -> tuple[np.ndarray, np.ndarray]:
     rng = _rng()
     X = rng.integers(0, 200, (1500, 8)) * (rng.random((1500, 8)) < 0.7)
     return X.astype(float), np.where(X[:, 0] > X[:, 1], 7, 2)
+
+
+class _Given(BaseEstimator):
+    """The mean of y x times what a run gives to a method, in the order in which it comes."""
+
+    def __init__(self, scale=1.0, k=1, maturity=0, n_passes=1, random_state=0):
+        self.scale, self.k, self.maturity = scale, k, maturity
+        self.n_passes, self.random_state, self.coef_ = n_passes, random_state, 0.0
+        self.intercept_ = random_state % 1000 / 1000
+
+    def fit(self, X, y):
+        self.coef_, self.online_score_ = 0.0, 1.0 / (1.0 + abs(self.scale - 2.0))
+        return self.partial_fit(X, y)
+
+    def partial_fit(self, X, y, classes=None):
+        known = self.scale * (1 + self.n_passes + self.k / 10 + self.maturity / 1e4)
+        self.coef_ = 0.9 * self.coef_ + known * (y @ X) / len(y)
+        return self
+
+    def predict(self, X):
+        return X @ self.coef_ + self.intercept_
+
+
+def _run() -> Iterator[tuple[str, Numbers]]:
+    """Seeds, tuning, passes and sweeps of reproduction/experiment.py."""
+    law = {"simulate": "equicorrelated", "p": 30, "k": 2, "task": "regression", "n": 2000}
+    tune = {"grid": {"scale": [1.0, 2.0, 4.0]}, "at": {}, "score": "online", "rows": 500}
+    method = {"class": f"{__name__}:_Given", "sweep": {"k": [2, 3]}}
+    spec = {"experiment": "proof", "name": "proof", "axes": {}, "seed": 1, "study": {}, "track": {}}
+    spec |= {"replicates": 2, "test_rows": 500, "sweep": {}, "methods": {"given": method}}
+    spec |= {"run_values": 3000, "tune_values": 900, "tune": tune, "passes": "2d/n"}
+    for asked in ({}, {"tune": {}, "passes": 1}):
+        own = spec | asked | {"data": law, "metrics": ["RMSE"]}
+        yield (
+            f"blocks {sorted(asked)}",
+            _columns(_told(own), "metric"),
+        )
+        X, y = _table()
+        data = SimpleNamespace(X_train=X[:5], y_train=y[:5], X_test=X[5:50], y_test=y[5:50])
+        own |= {"data": {"dataset": "proof", "k": 2}}
+        yield (
+            f"memory {sorted(asked)}",
+            _columns(_told(own, data), "metric"),
+        )
+
+
+def _told(setting: dict[str, Any], *data: Any) -> list[dict[str, Any]]:
+    table = experiment.run(setting, *data or [None], progress=False)
+    return table.astype(object).where(table.notna(), None).to_dict("records")
 
 
 def _split(folder: str) -> Iterator[tuple[str, Numbers]]:

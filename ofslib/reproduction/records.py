@@ -173,10 +173,21 @@ def obtain(name: str, mode: str) -> dict[str, Any]:
         if mode == "require":
             raise
         damaged = isinstance(error, datasets.CorruptFile)
-        reason = "what came is not the pinned file" if damaged else "not to be had from its sources"
+        reason = "what came is not the pinned file" if damaged else _whence(str(error))
         return {"name": name, "status": "not fetched", "reason": reason, "detail": str(error)}
     digests = {str(file): _sha256(file) for file in files}
     return {"name": name, "status": "fetched", "sha256": digests}
+
+
+def _whence(failures: str) -> str:
+    """Why no source gave a file: one that answers says so by a status of HTTP."""
+    answered = "HTTP Error" in failures
+    return "its sources refuse it" if answered else "no network where the figures were made"
+
+
+def why(record: dict[str, Any]) -> str:
+    """Why a data set is missing, as tables and figures say it."""
+    return f"not downloaded: {record['reason']}"
 
 
 def write(record: dict[str, Any]) -> None:

@@ -1,30 +1,39 @@
 """Every number that the papers print, by table and verdict, from the committed files alone.
 
-python -m ofslib.reproduction.scoreboard           # counts them
-python -m ofslib.reproduction.scoreboard --judge   # judges the committed tables by the rule first
+python -m ofslib.reproduction scoreboard           # counts them
+python -m ofslib.reproduction scoreboard --judge   # judges the committed tables by the rule first
 """
 
 import argparse
 import sys
 import textwrap
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 
 from ofslib._printing import text_table
-from ofslib.reproduction import claims, entries, project, provenance, tables
+from ofslib.reproduction import claims, entries, identity, project, provenance, tables
 
 # The papers' cells, how many there are in each table, and why some are in no file.
 LIST = "config/published.csv"
+# Per cent of wrong pairs: where more of them would agree, a column cannot tell methods apart.
+BLUNT = 50
+VERDICT = ["verdict", "strict", "fitted", "run", "why"]
+BY = " by the text"
+EVIDENCE = (
+    f"Distinct evidence: each run once, without the columns in which more than {BLUNT} % of wrong "
+    "pairs (our number and that of another method) would agree"
+)
+NO_TEXT, ONE_RULE = "no reading", "one rule"
+JUDGE = "first give the tables the verdicts of the rule anew"
 
 
 # -------------------------------------------------- the cells
 
 
 def published_cells(work: project.Project | None = None) -> pd.DataFrame:
-    """The published cells, one a row, with the verdicts of the last reading of each table.
+    """The published cells, one a row, with their verdicts by the text and as reconstructed.
 
     Parameters
     ----------
@@ -35,41 +44,47 @@ def published_cells(work: project.Project | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns paper, table, method (missing for cells that are in no file), metric, verdict, why
-        (the kind of the reason, see `tables.reason`; of what was not run the scale of its table).
+        Columns paper, table, method (missing for cells that are in no file), metric, printed (as
+        `tables.compare` has it), and of the last reading of the table verdict, strict, fitted, why
+        (the kind of the reason, see `tables.reason`; of what was not run the scale of its table)
+        and run, which is equal where the results are the same. `by the text`, with strict, fitted
+        and run of its own, is the verdict of the reading that is by the text, missing without one.
+        `sharp`: whether the column of the cell can discriminate, see `agreement`.
 
     Raises
     ------
     ValueError
         If a table has more cells than config/published.csv says.
     """
-    root, figures = _folders(work)
-    listed = pd.read_csv(root / LIST, dtype={"why": str}).fillna({"why": "not yet run"})
-    tables_of = [_cells(root, figures, row) for row in listed.itertuples()]
-    cells = pd.concat(tables_of, ignore_index=True)
-    made = provenance.read(figures / "PROVENANCE.json")
+    work = work or project.committed(project.find_root())
+    listed = pd.read_csv(work.root / LIST, dtype={"why": str}).fillna({"why": "not yet run"})
+    cells = pd.concat([_cells(work, row) for row in listed.itertuples()], ignore_index=True)
+    made = provenance.read(work.root / work.provenance)
     scale = cells["table"].map({entry: facts["scale"] for entry, facts in made.items()})
     own = cells["why"].eq(entries.NOT_RUN) & scale.notna()
     cells["why"] = cells["why"].mask(own, "not run at scale " + scale.astype(str))
-    return cells
+    shares = agreement(work).drop_duplicates(["table", "metric"], keep="last")
+    shares = shares.reindex(columns=["table", "metric", "wrong pairs that agree (%)"])
+    shares = cells[["table", "metric"]].merge(shares, "left").iloc[:, -1]
+    return cells.assign(sharp=~shares.astype(float).gt(BLUNT))
 
 
-def _folders(work: project.Project | None) -> tuple[Path, Path]:
-    """The root of a project, by default the one around the working folder, and its figures."""
-    root = work.root if work else project.find_root()
-    return root, Path(root, work.folder if work else "figures")
-
-
-def _cells(root: Path, figures: Path, listed) -> pd.DataFrame:
-    file = root / f"config/published/{listed.table}.csv"
-    cells = pd.read_csv(file) if file.is_file() else pd.DataFrame({"metric": []})
+def _cells(work: project.Project, listed) -> pd.DataFrame:
+    file = work.root / f"config/published/{listed.table}.csv"
+    empty = pd.DataFrame(columns=["metric", "value", "note"])
+    cells = pd.read_csv(file) if file.is_file() else empty
     if len(cells) > listed.cells:
         raise ValueError(f"{file} has {len(cells)} cells, and {LIST} says {listed.cells}")
-    made = _judged(figures, listed.table)
+    made = _judged(work, listed.table)
     key = [column for column in cells if column in made and column not in ("value", "note")]
+    cells["printed"] = tables.printed(cells["value"], cells["note"])
     if len(cells) and key:
-        cells = cells.merge(made.drop_duplicates(key)[[*key, "verdict", "why"]], "left", key)
-    cells = cells.reindex(columns=["method", "metric", "verdict", "why"]).astype(object)
+        last = made.drop_duplicates(key, keep="last")[[*key, *VERDICT]]
+        text = made[made["basis"] == tables.BY_THE_TEXT].drop_duplicates(key)[[*key, *VERDICT]]
+        cells = cells.merge(last, "left", key).merge(text, "left", key, suffixes=("", BY))
+    columns = ["printed", *VERDICT, *(column + BY for column in VERDICT)]
+    cells = cells.reindex(columns=["method", "metric", *columns]).astype(object)
+    cells = cells.drop(columns="why" + BY).rename(columns={"verdict" + BY: tables.BY_THE_TEXT})
     cells.loc[cells["verdict"].isna(), ["verdict", "why"]] = tables.NO_VERDICT, "not yet run"
     others = {"verdict": tables.NO_VERDICT, "why": listed.why}
     others = pd.DataFrame([others] * (listed.cells - len(cells)))
@@ -78,17 +93,39 @@ def _cells(root: Path, figures: Path, listed) -> pd.DataFrame:
     return cells.assign(paper=listed.paper, table=listed.table, why=why)
 
 
-def _judged(figures: Path, table: str) -> pd.DataFrame:
-    """The cells of the last reading of a table that has been made, its times among them."""
-    files = [figures / f"{table}{end}.csv" for end in ("", "_time")]
+def _judged(work: project.Project, table: str) -> pd.DataFrame:
+    """The cells of a table that has been made, its times among them, with what they are runs of."""
+    files = [work.root / work.folder / f"{table}{end}.csv" for end in ("", "_time")]
     parts = [pd.read_csv(file) for file in files if file.is_file()]
-    made = pd.concat(parts) if parts else pd.DataFrame()
+    made = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     if "same" in made:
         made = judged_sizes(made)
         made["why"] = made["why"].where(made["same"].ne(False), "another data set")
     if "verdict" not in made:
         return pd.DataFrame()
-    return made[made["reading"] == made["reading"].iloc[-1]] if "reading" in made else made
+    # Of words and sizes nothing is chosen, and they have one verdict.
+    usual = {"basis": tables.BY_THE_TEXT, "fitted": 0, "strict": made["verdict"]}
+    made = made.assign(**{column: usual[column] for column in usual if column not in made})
+    own = [f"{table} {place}" for place in made.index]
+    if "strict" not in parts[0] or table not in work.entries:
+        return made.assign(run=own)
+    runs = _runs(work, table)
+    axes = [*made.columns[: made.columns.get_loc("metric")]]
+    found = [runs.get(tuple(map(str, cell))) for cell in made[axes].itertuples(index=False)]
+    return made.assign(run=[key or place for key, place in zip(found, own, strict=True)])
+
+
+def _runs(work: project.Project, entry: str) -> dict[tuple[str, ...], str]:
+    """What a cell of an entry is called, its axes and method -> the result that it shows.
+
+    Of real data each is taken for one of its own: what pins the files may not be here.
+    """
+    return {
+        (*map(str, setting.spec["axes"].values()), str(one.label)): identity.digest(one.made_of)
+        for setting in work.shown(entry)
+        if not setting.dataset
+        for one in identity.results(setting.spec, versioned=False)
+    }
 
 
 def judged_sizes(table: pd.DataFrame) -> pd.DataFrame:
@@ -108,27 +145,90 @@ def scoreboard(work: project.Project | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns paper, table, method, verdict, why, cells.
+        Columns paper, table, method, verdict, why, by the text, cells.
     """
-    by = ["paper", "table", "method", "verdict", "why"]
-    groups = published_cells(work).groupby(by, sort=False, dropna=False)
-    return groups.size().rename("cells").reset_index()
+    return count(work)[1]
+
+
+def count(work: project.Project | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The published cells, and the scoreboard, which counts them."""
+    cells = published_cells(work)
+    by = ["paper", "table", "method", "verdict", "why", tables.BY_THE_TEXT]
+    groups = cells.fillna({tables.BY_THE_TEXT: NO_TEXT}).groupby(by, sort=False, dropna=False)
+    return cells, groups.size().rename("cells").reset_index()
+
+
+def evidence(cells: pd.DataFrame) -> pd.DataFrame:
+    """What `published_cells` show for distinct runs, in columns that can discriminate.
+
+    Neither orders of growth nor sizes of data sets, and no times. A run that is compared with
+    several printed numbers is counted once, by the worst of its verdicts.
+
+    Returns
+    -------
+    DataFrame
+        Columns reading (by the text, the part of it in which nothing was chosen, reconstructed),
+        rule (tolerant, strict), the verdicts but the last, and how many of the agreeing cells have
+        a number that is not printed so in our text of the paper.
+    """
+    rows, order = [], ["worse", "better", "unresolved", "agrees", tables.NO_VERDICT]
+    text, every = tables.BY_THE_TEXT, pd.Series(True, cells.index)
+    known = cells["sharp"] & cells["metric"].isin(tables.TOLERANCE)
+    readings = {text: (BY, every), f"{text}, nothing chosen": (BY, cells["fitted" + BY] == 0)}
+    readings[tables.RECONSTRUCTED] = ("", every)
+    for reading, (end, which) in readings.items():
+        for rule, column in {"tolerant": "verdict", "strict": "strict"}.items():
+            column = text if end and rule == "tolerant" else column + end
+            own = cells[which & known].dropna(subset=column)
+            place = own[column].map(order.index)
+            own = own.assign(place=place).sort_values("place", kind="stable")
+            own = own.drop_duplicates(["run" + end, "metric"])
+            counts = own[column].value_counts().reindex(tables.VERDICTS[:-1], fill_value=0)
+            unsure = own["printed"].isin(["repaired", "inferred"]) & (own[column] == "agrees")
+            row = {"reading": reading, "rule": rule, **counts}
+            rows.append(row | {"agrees, repaired or inferred": unsure.sum()})
+    return pd.DataFrame(rows)
 
 
 def agreement(work: project.Project | None = None) -> pd.DataFrame:
-    """How many cells of each table agree, and how sharply: `tables.tally` of its last reading.
+    """How many cells of each table and reading agree, and how sharply: see `tables.tally`.
 
-    Columns table, metric, and those of `tables.tally`.
+    Columns table, reading, metric, and those of `tables.tally`.
     """
-    root, figures = _folders(work)
-    found = []
-    for table in pd.read_csv(root / LIST)["table"]:
-        made = _judged(figures, table)
-        if "strict" in made:
-            known = made[made["metric"].isin(tables.TOLERANCE)]
-            found.append(tables.tally(known, ["metric"]).assign(table=table))
-    found = pd.concat(found, ignore_index=True)
+    return _tallies(work or project.committed(project.find_root()), ["reading", "metric"])
+
+
+def one_rule(work: project.Project | None = None) -> pd.DataFrame:
+    """The same of the methods that have a reading by one rule, in their other readings too."""
+    return _tallies(work or project.committed(project.find_root()), ["reading"], ONE_RULE)
+
+
+def _tallies(work: project.Project, by: list[str], alike: str = "") -> pd.DataFrame:
+    """The tallies of all tables; with `alike` of the methods that have a reading of this name."""
+    found = [pd.DataFrame(columns=["table", *by])]
+    for table in pd.read_csv(work.root / LIST)["table"]:
+        made = _judged(work, table)
+        if "empty" in made:
+            made = made.assign(reading=made.get("reading", ""))
+            known = made[made["metric"].isin(tables.TOLERANCE) & made["paper"].notna()]
+            if alike:
+                known = known[known["method"].isin(known[known["reading"] == alike]["method"])]
+            if len(known):
+                found.append(tables.tally(known, by).assign(table=table))
+    found = pd.concat([part for part in found if len(part)] or found, ignore_index=True)
     return found[["table", *found.columns.drop("table")]]
+
+
+def chosen(work: project.Project | None = None) -> pd.DataFrame:
+    """How many values were chosen to match: columns table, reading, values (by method)."""
+    work = work or project.committed(project.find_root())
+    rows = []
+    for table in pd.read_csv(work.root / LIST)["table"]:
+        for reading, counts in work.fitted(table).items() if table in work.entries else ():
+            if reading in work.entries[table].spec["only"].get("reading", [reading]):
+                named = ", ".join(f"{method} {n}" for method, n in counts.items()) or "none"
+                rows.append({"table": table, "reading": reading, "values": named})
+    return pd.DataFrame(rows)
 
 
 # -------------------------------------------------- judged anew
@@ -160,7 +260,8 @@ def judge(work: project.Project) -> list[str]:
             key = [*made.columns[: made.columns.get_loc("metric") + 1]]
             made["note"] = made["why"].where(made["verdict"] == tables.NO_VERDICT)
             made = made.reindex(columns=[*key, *tables.SUMMARY, *tables.MARKS, "note"])
-            cells = tables.cells(own.shown(name, kind), metrics).merge(made, "left", key)
+            cells = tables.cells(own.shown(name, kind), metrics, own.fitted(name))
+            cells = cells.merge(made, "left", key)
             printed = work.published(name)
             published = tables.read_published(printed and str(work.root / printed))
             known = entry.spec["weak_baselines"], entry.spec["discussed"]
@@ -177,27 +278,72 @@ def judge(work: project.Project) -> list[str]:
 # -------------------------------------------------- the command
 
 
-def _shown(counts: pd.DataFrame) -> list[str]:
-    """The scoreboard as lines of text, verdicts in the order of the rule."""
-    words = counts["verdict"] + counts["why"].map(lambda why: f": {why}" if why else "")
+def report(work: project.Project, anew: bool = False) -> Iterator[str]:
+    """The scoreboard as lines of text.
+
+    Parameters
+    ----------
+    work : Project
+        Whose figures are read.
+    anew : bool, default=False
+        Whether the tables are first given the verdicts of the rule as it is now.
+    """
+    if anew:
+        judge(work)
+    cells, shares = published_cells(work), agreement(work)
+    yield from textwrap.wrap(EVIDENCE, 100)
+    yield from _table(evidence(cells))
+    yield ""
+    yield from _shown(cells)
+    yield ""
+    yield "The papers' numbers in our text of them"
+    words = cells["printed"].replace("", "in no file").fillna("in no file")
+    yield from _table(_counts(cells, words))
+    yield ""
+    yield "Values that were chosen to match the cells, by method"
+    yield from _table(chosen(work))
+    yield ""
+    yield from textwrap.wrap(tables.RULE, 100)
+    yield ""
+    yield "What one parameter explains: the methods that have a reading by one rule"
+    counts = one_rule(work)
+    yield from _table(counts[["table", "reading", *tables.VERDICTS]])
+    yield ""
+    columns = ["table", "reading", "metric", *tables.VERDICTS[:-1], "agreement (%)"]
+    columns += ["agreement, strict (%)", "wrong pairs that agree (%)", "select nothing"]
+    yield from _table(shares[columns])
+
+
+def _table(rows: pd.DataFrame) -> list[str]:
+    shown = rows.astype(object).where(rows.notna(), "–")
+    return text_table([*shown], shown.itertuples(index=False))
+
+
+def _counts(cells: pd.DataFrame, words: pd.Series) -> pd.DataFrame:
+    """Cells of each table by a word, those with the same in a column, and of all tables."""
+    wide = pd.crosstab(pd.Categorical(cells["table"], cells["table"].unique()), words.to_numpy())
+    wide = wide.rename_axis(index="table", columns=None).assign(cells=wide.sum(axis=1))
+    wide.index = wide.index.astype(str)
+    wide.loc["all"] = wide.sum()
+    return wide.reset_index()
+
+
+def _shown(cells: pd.DataFrame) -> Iterator[str]:
+    """Both verdicts of all cells by table, those as reconstructed with the kind of their reason."""
+    yield "By the text: of the readings of a method that in which the fewest values were chosen"
+    words = cells[tables.BY_THE_TEXT].fillna(NO_TEXT)
+    counts = _counts(cells, words)
+    order = [word for word in (*tables.VERDICTS, NO_TEXT) if word in counts]
+    yield from _table(counts[["table", *order, "cells"]])
+    yield ""
+    yield "Reconstructed: the last reading"
+    words = cells["verdict"] + cells["why"].map(lambda why: f": {why}" if why else "")
     order = {word: place for place, word in enumerate(tables.VERDICTS)}
     columns = sorted(set(words), key=lambda word: (order[word.partition(":")[0]], word))
-    wide = counts.assign(word=words).pivot_table(
-        index="table", columns="word", values="cells", aggfunc="sum", fill_value=0, sort=False
-    )
-    wide = wide[columns].assign(cells=wide.sum(axis=1))
-    wide.loc["all"] = wide.sum()
-    head = ["table", *range(1, len(columns) + 1), "cells"]
-    lines = text_table(head, wide.reset_index().itertuples(index=False))
-    return [*lines, "", *(f"{number}: {word}" for number, word in enumerate(columns, 1))]
-
-
-def _sharp(shares: pd.DataFrame) -> list[str]:
-    """How sharp the verdicts are, as lines of text."""
-    columns = ["table", "metric", "agreement (%)", "agreement, strict (%)"]
-    columns += ["wrong pairs that agree (%)", "select nothing"]
-    rows = shares[columns].astype(object).fillna("–")
-    return text_table(columns, rows.itertuples(index=False))
+    numbers = {word: str(number) for number, word in enumerate(columns, 1)}
+    yield from _table(_counts(cells, words)[["table", *columns, "cells"]].rename(columns=numbers))
+    yield ""
+    yield from (f"{number}: {word}" for word, number in numbers.items())
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -206,14 +352,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="python -m ofslib.reproduction.scoreboard",
         description="The papers' numbers, counted by table and verdict, from the committed files.",
     )
-    parser.add_argument(
-        "--judge", action="store_true", help="first give the tables the verdicts of the rule anew"
-    )
-    if parser.parse_args(arguments).judge:
-        judge(project.committed(project.find_root()))
-    rule = textwrap.wrap(tables.RULE, 100)
-    lines = [*_shown(scoreboard()), "", *rule, "", *_sharp(agreement())]
-    sys.stdout.write("\n".join(lines) + "\n")
+    parser.add_argument("--judge", action="store_true", help=JUDGE)
+    work = project.committed(project.find_root())
+    anew = parser.parse_args(arguments).judge
+    sys.stdout.writelines(f"{line}\n" for line in report(work, anew))
 
 
 if __name__ == "__main__":

@@ -66,10 +66,9 @@ class AverageStream(DeferredModel):
         empty = ~coefs.any(axis=1)
         if state.n > 1 and empty.any():
             of = f" for the labels {self.classes_[empty].tolist()}" if len(empty) > 1 else ""
-            warn(
-                f"{type(self).__name__} has selected no feature{of}: none tells of y, as if X or y "
-                "were constant."
-            )
+            related = any(one.S_xy.any() for one, none in zip(of_each, empty, strict=True) if none)
+            why = "" if related else ": none is correlated with y, as if X or y were constant"
+            warn(f"{type(self).__name__} has selected no feature{of}{why}.")
         pairs = zip(of_each, coefs, strict=True)
         intercepts = [one.intercept(coef) if self.fit_intercept else 0.0 for one, coef in pairs]
         return (coefs, np.array(intercepts)) if len(coefs) > 1 else (coefs[0], intercepts[0])

@@ -3,12 +3,27 @@
 import numpy as np
 
 from ofslib.kernels.losses import Loss, derivative, value
-from ofslib.streams.selector import target_and_weight
+from ofslib.streams.selector import one_vs_rest, target_and_weight
 
 # Rows that are judged, and rows of the rarer label that are needed for it.
 ROWS, RARER = 1000, 20
 # Standard errors beyond which a difference is not left to chance.
 _ERRORS = 3.0
+
+
+def faults(model, X, y, order) -> list[str]:
+    """What to say of each model that is returned, by the last of these rows of X; or nothing."""
+    rows = order[-ROWS:]
+    coef, intercept = model._models()
+    margins = np.atleast_2d(coef) @ X[rows].T + np.reshape(intercept, (-1, 1))
+    found = [
+        no_better_than_constant(model.loss, *pair)
+        for pair in zip(margins, one_vs_rest(y[rows], model._n_models), strict=True)
+    ]
+    start = f"{type(model).__name__} returns a model that is no better than a constant: over "
+    start += f"the last {len(rows)} rows "
+    end = f". Take larger steps than with {model._step()}, more rows or n_passes, or a larger k."
+    return [start + lacks + end if lacks else "" for lacks in found]
 
 
 def no_better_than_constant(loss: str, margins: np.ndarray, y: np.ndarray) -> str:
@@ -75,3 +90,11 @@ def _gains(loss, margins, y, weight) -> np.ndarray:
 
 def _both(y, weight):
     return ((label, weight @ (y == label)) for label in (-1.0, 1.0))
+
+
+def least_of_constants(loss: str, positive: float, negative: float) -> float:
+    """Sum of the losses of the best constant margin, of so many labels +1 and -1."""
+    n = positive + negative
+    if loss == "log_loss":
+        return n * np.log(n) - positive * np.log(positive) - negative * np.log(negative)
+    return 2.0 * min(positive, negative) if loss == "hinge" else 4.0 * positive * negative / n

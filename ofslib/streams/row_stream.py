@@ -11,9 +11,9 @@ from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES, LOSSES, Loss, total
-from ofslib.kernels.rows import CSR, ROWS, Block, Moments, copy_rows, copy_run
+from ofslib.kernels.rows import CSR, ROWS, Block, copy_rows, copy_run
 from ofslib.streams import returned
-from ofslib.streams.memory import copied, keep
+from ofslib.streams.memory import copied, keep, too_large
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
     POSITIVE,
@@ -22,6 +22,7 @@ from ofslib.streams.parameters import (
     param,
     read_parameters,
 )
+from ofslib.streams.returned import least_of_constants
 from ofslib.streams.scales import unlike
 from ofslib.streams.selector import (
     Classifier,
@@ -40,7 +41,6 @@ _VALUES_PER_COPY = 2**18
 _ROWS_PER_COPY = 32  # at least, where columns lie together: of each a few lines of the cache
 # A loss so many times that of no features says that steps are too large, whatever the score.
 _FAR = 10.0
-_NO_END = 2**62  # rows
 # Rows after which it is asked whether the model has been worse than nothing since.
 _WINDOW = 1000
 
@@ -75,11 +75,6 @@ def _sum(values: np.ndarray, weight: np.ndarray | None):
 def batches(rows: int | None, batch_size: int) -> int:
     """Mini-batches that so many rows make, the last one perhaps not full; 0 if not known."""
     return -(-int(rows or 0) // int(batch_size))
-
-
-def different_rows(model, n_rows: int | None) -> int:
-    """How many of the rows of `fit` differ: those of one pass; without an end all of them do."""
-    return _NO_END if n_rows is None else n_rows // int(model.n_passes)
 
 
 def coef_and_intercept(w: np.ndarray) -> tuple[np.ndarray, float]:
@@ -165,27 +160,12 @@ def kernel_csr(X) -> CSR:
     return CSR(data, indices, np.require(X.indptr, np.int64, "CW"))
 
 
-def least_of_constants(loss: str, positive: float, negative: float) -> float:
-    """Sum of the losses of the best constant margin, of so many labels +1 and -1."""
-    n = positive + negative
-    if loss == "log_loss":
-        return n * np.log(n) - positive * np.log(positive) - negative * np.log(negative)
-    return 2.0 * min(positive, negative) if loss == "hinge" else 4.0 * positive * negative / n
-
-
 def _all_finite(state) -> bool:
     """Whether all numbers of a state are."""
     if isinstance(state, np.ndarray):
         # A sum takes no memory; too large a one may be of numbers that are not.
         return state.dtype.kind != "f" or bool(np.isfinite(state.sum()) or np.isfinite(state).all())
     return all(map(_all_finite, state))
-
-
-def _too_large(state) -> bool:
-    """Whether a sum of squares of X is not finite."""
-    if isinstance(state, Moments):
-        return not np.isfinite(state.square).all()
-    return isinstance(state, tuple) and any(map(_too_large, state))
 
 
 @estimator
@@ -387,21 +367,8 @@ class RowStream(LinearModel):
 
         The losses that `_watch` sees are those of the model in the making, with all features.
         """
-        if self._warned:
-            return
-        rows = order[-returned.ROWS :]
-        coef, intercept = self._models()
-        margins = np.atleast_2d((X[rows] @ np.atleast_2d(coef).T).T) + np.reshape(
-            intercept, (-1, 1)
-        )
-        found = [
-            returned.no_better_than_constant(self.loss, *pair)
-            for pair in zip(margins, one_vs_rest(y[rows], self._n_models), strict=True)
-        ]
-        start = f"{type(self).__name__} returns a model that is no better than a constant: over "
-        start += f"the last {len(rows)} rows "
-        end = f". Take larger steps than with {self._step()}, more rows or n_passes, or a larger k."
-        self._say("returned", [start + lacks + end if lacks else "" for lacks in found])
+        if not self._warned:
+            self._say("returned", returned.faults(self, X, y, order))
 
     def _watch(self, at_end: bool) -> bool:
         """Refuse a model that is not finite; warn, once each, of what makes one worthless.
@@ -509,7 +476,7 @@ class RowStream(LinearModel):
     def _diverged(self) -> FloatingPointError:
         seen = self.n_samples_seen_
         after = f"after {seen} rows or soon after" if seen else "in the first rows"
-        if _too_large(self._state):
+        if too_large(self._state):
             return FloatingPointError(f"The squares of X overflow {after}: scale the features.")
         return FloatingPointError(f"{type(self).__name__} diverged {after}. {self._advice()}")
 

@@ -229,8 +229,7 @@ def closing():
     read = {str(file) for job in workflow.dag.jobs for file in (*job.input, *job.output)}
     concerned = [name for name in work.datasets if records.path(name) in read]
     for record in records.missing(concerned):
-        reason = f"{record['status']} ({record['reason']})"
-        yield f"Missing data set {record['name']}: {reason} {record['detail']}"
+        yield f"Missing data set {record['name']}: {records.why(record)}. {record['detail']}"
 
 
 def note_drawn_before():

@@ -20,12 +20,14 @@ import pandas as pd
 
 from ofslib._files import write_whole
 from ofslib.reproduction import as_printed, looks, overview, project, tables
-from ofslib.reproduction.scoreboard import judged_sizes, scoreboard
+from ofslib.reproduction import scoreboard as board
+from ofslib.reproduction.scoreboard import judged_sizes
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 NOT_AXES = {"reading", "method", "metric"}
 SIDES = ("width", "height")
 LONG = 40  # letters of a reason that are shown; more of them when pointed at
+NO_READING = "values chosen in its only reading"
 _KINDS = {"Fig.": "Figure", "Corollaries": "Corollary", "Theorems": "Theorem"}
 
 
@@ -54,6 +56,7 @@ def shown_cell(cell: dict[str, Any]) -> dict[str, str]:
     own += "" if is_time or math.isnan(se) else f" ({se:.{digits}f})"
     why = cell["why"] if isinstance(cell["why"], str) else ""
     paper = "" if math.isnan(cell["paper"]) else f"paper {cell['paper']:g}"
+    paper += f" ({cell['printed']})" if paper and cell["printed"] != "printed" else ""
     below = [paper, why if len(why) <= LONG else tables.reason(why)]
     shown = {"ours": own, "verdict": cell["verdict"], "paper": "; ".join(filter(None, below))}
     return shown | {"why": why if len(why) > LONG else ""}
@@ -66,6 +69,8 @@ def unlike(table: pd.DataFrame, caption: str) -> dict[str, Any]:
     rows = {name: {} for name in table[key]}
     for cell in table.astype(object).fillna("").astype(str).to_dict("records"):
         why, paper = cell["why"], cell["paper"] and f"paper {cell['paper']}"
+        source = cell.get("printed", "printed")
+        paper += f" ({source})" if paper and source != "printed" else ""
         below = [paper, why if len(why) <= LONG else tables.reason(why)]
         shown = {"ours": cell["ours"] or "–", "verdict": cell["verdict"]}
         shown |= {"paper": "; ".join(filter(None, below)), "why": why if len(why) > LONG else ""}
@@ -89,7 +94,8 @@ def blocks(work: project.Project, name: str, drawn: dict[str, pd.DataFrame]) -> 
             if set(table["metric"]) & tables.TOLERANCE.keys():
                 found.append(plain(tables.tally(table, by), "Verdicts, and how sharp they are"))
             for (*reading, metric), part in table.groupby(by, sort=False):
-                found.append(block(part, ": ".join([*reading, as_printed.caption(metric)])))
+                caption = ": ".join([*reading, as_printed.caption(metric)])
+                found.append(block(part, ". ".join([caption, *as_printed.fitted(part)])))
         elif "measured" in table:
             found.append(unlike(table.rename(columns={"measured": "ours"}), spec["title"]))
         elif "same" in table:
@@ -122,23 +128,32 @@ def claims(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
         yield {"caption": says, "axes": by, "words": list(counts), "rows": rows}
 
 
-def score(board: pd.DataFrame) -> dict[str, Any]:
-    """The scoreboard by paper, and of each paper by method."""
+def score(counts: pd.DataFrame) -> dict[str, Any]:
+    """The scoreboard by paper, and of each paper by method: by the text and as reconstructed."""
 
     def row(part: pd.DataFrame, **named: str) -> dict[str, Any]:
-        counts = part.groupby("verdict")["cells"].sum().to_dict()
         reasons = part[part["why"] != ""].groupby(["verdict", "why"])["cells"].sum()
         why = {word: reasons.get(word, pd.Series()).to_dict() for word in tables.VERDICTS}
-        counts = {word: counts.get(word, 0) for word in tables.VERDICTS}
-        return {**named, "cells": sum(counts.values()), "counts": counts, "why": why}
+        text = part.groupby(tables.BY_THE_TEXT)["cells"].sum().to_dict()
+        if without := text.pop(board.NO_TEXT, 0):
+            text[tables.NO_VERDICT] = text.get(tables.NO_VERDICT, 0) + without
+        readings = [
+            (
+                tables.BY_THE_TEXT,
+                text,
+                {tables.NO_VERDICT: {NO_READING: without} if without else {}},
+            ),
+            (tables.RECONSTRUCTED, part.groupby("verdict")["cells"].sum().to_dict(), why),
+        ]
+        return {**named, "cells": part["cells"].sum(), "readings": readings}
 
-    named = board.assign(method=board["method"].fillna("in no table here"))
-    papers = [row(part, paper=paper) for paper, part in board.groupby("paper", sort=False)]
+    named = counts.assign(method=counts["method"].fillna("in no table here"))
+    papers = [row(part, paper=paper) for paper, part in counts.groupby("paper", sort=False)]
     methods = {
         paper: [row(own[own["method"] == m], method=m) for m in looks.in_order(own["method"])]
         for paper, own in named.groupby("paper", sort=False)
     }
-    return {"papers": [*papers, row(board, paper="all")], "methods": methods}
+    return {"papers": [*papers, row(counts, paper="all")], "methods": methods}
 
 
 def said_of_figures(rows: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
@@ -262,7 +277,13 @@ def section(work: project.Project, row: dict[str, Any], items: list[dict]) -> di
         links["log"] += link(f"{logs}/{source.name}/")
     own = [item for item in items if about(item, name, spec["source"])]
     links |= {"errata": link("docs/errata.md")} if own else {}
-    content = row | {"links": links, "readings": source.spec["readings"], "errata": own}
+    fitted, shown = work.fitted(name), spec["only"].get("reading", source.spec["readings"])
+    readings = {
+        reading: f"{own.get('note', '')} {chosen_values(fitted[reading])}"
+        for reading, own in source.spec["readings"].items()
+        if reading in shown
+    }
+    content = row | {"links": links, "readings": readings, "errata": own}
     content["explanation"] = spec["explanation"]
     content["drawing"] = how_it_is_drawn(row["notebook"]) if spec["form"] == "figure" else []
     content["made"] = told(row["made"]) if row["made"] else ""
@@ -280,6 +301,12 @@ def section(work: project.Project, row: dict[str, Any], items: list[dict]) -> di
         "picture": picture(svg),
         "blocks": [plain(table, "Statement by statement") for table in listed],
     }
+
+
+def chosen_values(counts: dict[str, int]) -> str:
+    """How many values of a reading were chosen to match, by method."""
+    named = ", ".join(f"{method} {n}" for method, n in counts.items())
+    return f"Values chosen to match: {named or 'none'}."
 
 
 def by_scale(work: project.Project, made: dict[str, dict]) -> dict[str, list[str]]:
@@ -306,7 +333,7 @@ def told(facts: dict[str, Any]) -> str:
     if runs := facts.get("runs"):
         days = " to ".join(dict.fromkeys([runs["from"][:10], runs["to"][:10]]))
         commits = ", ".join(commit[:12] for commit in runs["commit"])
-        said += [f"{runs['number']} runs of {days} at commit {commits}"]
+        said += [f"{runs['number']} results of {days} at commit {commits}"]
         said += [f"{runs['cpu_hours']:.2g} core hours", f"at most {runs['memory_mb']} MB"]
         said += dict.fromkeys(one["machine"] for one in runs["with"])
     return "; ".join(said)
@@ -316,16 +343,19 @@ def page(work: project.Project) -> str:
     """The report of a project whose figures are made."""
     items = errata((work.root / "docs/errata.md").read_text(encoding="utf-8"))
     template = ENVIRONMENT.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    rows, board = overview.overview(work), scoreboard(work)
+    rows, cells, counts = overview.overview(work), *board.count(work)
     made = {row["entry"]: row["made"] for row in rows if row["made"]}
     return template.render(
         missing={name: why for facts in made.values() for name, why in facts["missing"].items()},
+        command=f"snakemake --cores 8 --config scale={work.scale}",
         scales=by_scale(work, made),
         environments=environments(made.values()),
         papers=overview.PAPERS,
         sections=[section(work, row, items) for row in rows],
-        score=score(board),
-        said=said_of_figures([row for row in rows if row["entry"] not in set(board["table"])]),
+        score=score(counts),
+        evidence=plain(board.evidence(cells), board.EVIDENCE),
+        chosen=plain(board.chosen(work), "Values that were chosen to match the cells, by method"),
+        said=said_of_figures([row for row in rows if row["entry"] not in set(counts["table"])]),
         same=overview.SAME,
         rule=tables.RULE,
         verdicts=tables.VERDICTS,

@@ -178,7 +178,7 @@ def write_down(job, given: dict) -> None:
     """Write the stamp of a drawn entry: the record of its figures."""
     work = project.load(scale=given["scale"], **given["changes"])
     lacking = {
-        record["name"]: f"{record['status']} ({record['reason']})"
+        record["name"]: records.why(record)
         for record in records.missing(
             run.dataset
             for run in (*work.shown(given["entry"]), *work.shown(given["entry"], "time"))

@@ -505,7 +505,7 @@ def theorem_4():
     large = dissertation_theorem_4(10**8, p, 1.0, 1.0, 1.0)
     _, by_corrected = olsth_regret(10**8, large.iterations, large.beta_min)
     anytime = {"delta": 1 - large.probability, "fit_intercept": False, "anytime": True}
-    enough = olsth_beta_min_closed_form(large.iterations, p, 2, **anytime)
+    enough = olsth_beta_min_closed_form(large.iterations, p, 2, **anytime, ranking="raw")
     _, by_anytime = olsth_regret(10**8, large.iterations, enough)
     return shown(
         true=max(shares) < 0.3,

@@ -94,6 +94,6 @@ def _coefficients(sizes, p, k, runs, rng):
         needed = max(value for end, value in least.items() if starts[n] <= end <= n)
         corrected = found[n]["corrected"]()
         same = {"delta": 1 - corrected.probability, "fit_intercept": False, "anytime": True}
-        enough = bounds.olsth_beta_min_closed_form(starts[n], p, k, **same)
+        enough = bounds.olsth_beta_min_closed_form(starts[n], p, k, **same, ranking="raw")
         yield point(FOUND, n, "at any time", enough)
         yield point(FOUND, n, "experiment", on_grid(needed, corrected.beta_min))
