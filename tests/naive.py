@@ -110,9 +110,9 @@ def sfsa(
     """SFSA: sfsa, Algorithm 1; dissertation, Algorithm 1.
 
     T is `maturity` (all rows) in mini-batches, of which a part counts; of the warm-up it does not.
-    Momentum is (1)-(2) of Sutskever et al. 2013, which sfsa cites; SFSA-AG is their (3)-(4) with
-    the gradient times 1 - m (reading of Table 1) and predicts where it takes the gradient; Adam is
-    Kingma and Ba 2015, Algorithm 1.
+    Momentum is (1)-(2) of Sutskever et al. 2013, which sfsa cites; SFSA-AG is their (3)-(4) and
+    predicts where it takes the gradient; both with the gradient times 1 - m (reading of Table 1).
+    Adam is Kingma and Ba 2015, Algorithm 1.
     """
     n, p = X.shape
     Z = np.column_stack([X, np.full(n, float(intercept))])
@@ -131,7 +131,7 @@ def sfsa(
         elif optimizer == "sgd":
             w = w - learning_rate * g
         else:
-            v = m * v - (1 - m if optimizer == "nesterov" else 1) * learning_rate * g
+            v = m * v - (1 - m) * learning_rate * g
             w = w + v
         w[p] = constant
         values = measure(importance, w[:p], X[: t * batch_size])

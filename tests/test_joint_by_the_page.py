@@ -16,14 +16,17 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from test_sfsa_by_the_page import (
     begin,
+    chance,
     descend,
     growth,
     is_observed,
+    lower_bound,
     observe,
     parabola,
     plan,
     slope,
     stable,
+    take_noise,
     top,
 )
 
@@ -43,15 +46,20 @@ def left_after(t, s):
 
 
 def importance(models, kind, seen):
-    """Ranked by the l2 norm over the classes of the means, times the scale; no weights in it."""
+    """Ranked by the l2 norm over the classes of the means, times the scale; no weights in it.
+
+    What is there by chance is the l2 norm over the classes, too.
+    """
     values = np.sqrt(sum(s.mean**2 for s in models))
     variance = np.maximum(np.mean(seen**2, axis=0) - np.mean(seen, axis=0) ** 2, 0)
+    by_chance = np.sqrt(sum(chance(s) ** 2 for s in models)) if models[0].seen else 0.0 * values
     values = {
+        "noise_aware": lower_bound(values, by_chance),
         "coef": values,
         "scaled_coef": np.sqrt(variance) * values,
         "scaled_root": np.sqrt(variance * values),
     }[kind]
-    return np.where(models[0].model, values, -1.0)
+    return np.where(models[0].model, values, -2.0)
 
 
 def drop(models, left, kind, seen):
@@ -71,6 +79,7 @@ def drop(models, left, kind, seen):
 def learn(models, x, targets, weight):
     for s, y in zip(models, targets.T, strict=True):
         margins = x @ s.w + s.w0
+        take_noise(s, x, weight, slope(s.loss, margins, y), margins)
         if is_observed(s):
             observe(s, x, weight, parabola(s.loss, margins))
         if s.t >= s.first:
@@ -107,7 +116,7 @@ def several(n, p, seed):
     return X, names[y], np.where(y[:, None] == np.arange(4), 1.0, -1.0), draw
 
 
-KINDS = ("coef", "scaled_coef", "scaled_root")
+KINDS = ("coef", "scaled_coef", "scaled_root", "noise_aware")
 by_kind = pytest.mark.parametrize("kind", KINDS)
 by_loss = pytest.mark.parametrize("loss", ["log_loss", "hinge", "squared_hinge"])
 
@@ -153,14 +162,14 @@ def test_at_any_time_also_by_their_own_step(loss, first, growth):
         rows = slice(i, i + 25)
         for models in (base, making, ready):
             if models:
-                step(models, X[rows], targets[rows], np.ones(25), "coef", X[: i + 25])
+                step(models, X[rows], targets[rows], np.ones(25), "noise_aware", X[: i + 25])
         if t == following:
             place, ready, making = place + 1, making, copy.deepcopy(base)
             following = max(t + 1, round(T * growth**place))
             for s in making:
                 s.T, s.q = following, t
         model.partial_fit(X[rows], y[rows], classes=list("abcd"))
-        assert_shown(model, ready or making, "coef", X[: i + 25])
+        assert_shown(model, ready or making, "noise_aware", X[: i + 25])
 
 
 @pytest.mark.parametrize("name", ["SFSA", "AnytimeSFSA", "SGDT"])
@@ -195,11 +204,13 @@ def in_parts(parts, k, loss, mu, b, T, q, m, kind):
             seen[place].append(X[i:j])
         for c, s in enumerate(common):
             told, share = [models[c] for models in found], sizes / sizes.sum()
-            for name in ("w", "w0", "mean", "mean0", "lam"):
+            for name in ("w", "w0", "mean", "mean0", "lam", "path"):
                 mean = [a * getattr(o, name) for a, o in zip(share, told, strict=True)]
                 setattr(s, name, sum(mean))
             # What counts rows or mini-batches adds up; also how many were observed [code]
-            for name in ("rows", "weights", "curvatures", "sums", "squares", "observed"):
+            counts = ("rows", "weights", "weight_squares", "curvatures", "sums", "squares")
+            noise = ("curved", "shown", "mean_squares", "slopes", "seen")
+            for name in (*counts, *noise, "observed"):
                 old = getattr(s, name)
                 setattr(s, name, old + sum(getattr(o, name) - old for o in told))
             known = [(a, o.direction) for a, o in zip(share, told, strict=True)
@@ -283,7 +294,7 @@ def test_of_optimizers_the_memory_is_averaged_too(optimizer):
                     root = np.sqrt(c / (1 - 0.999**place)) + 1e-8
                     a = a - rate * b / (1 - 0.9**place) / root
                 else:
-                    b = 0.9 * b - (0.1 if optimizer == "nesterov" else 1) * rate * g
+                    b = 0.9 * b - 0.1 * rate * g
                     a = a + b
             found.append(np.array([a, b, c]))
         w, v, s = sum(n / 200 * one for n, one in zip(sizes, found, strict=True))

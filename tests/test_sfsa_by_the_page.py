@@ -57,6 +57,8 @@ def begin(p, b, T, q, k, mu, loss, intercept, sparse):
         intercept=intercept, first=min(8, max(1, T // 16)), t=0,
         w=np.zeros(p), w0=0.0, mean=np.zeros(p), mean0=0.0, model=np.ones(p, bool),
         direction=None, lam=0.0, observed=0, rows=0, weights=0.0, curvatures=0.0,
+        weight_squares=0.0, kind=None, path=0.0, seen=0, mean_squares=np.zeros(p), slopes=0.0,
+        curved=0.0, shown=0, different=None,
         sums=np.zeros(p), squares=np.zeros(p), few=False, entries=0,
     )  # fmt: skip
 
@@ -65,6 +67,7 @@ def observe(s, x, weight, a):
     """Take a mini-batch into what the step is made of: only these rows count there [code]."""
     s.rows += len(x)
     s.weights += weight.sum()
+    s.weight_squares += (weight**2).sum()
     s.curvatures += a.sum()  # without the weights [code]
     s.sums += weight @ x
     s.squares += weight @ x**2
@@ -89,10 +92,15 @@ def trace(s):
     return s.squares[s.model].sum() / s.rows
 
 
+def inequality(s):
+    """The mean of the squared weights over the squared mean weight."""
+    return (s.weight_squares / s.rows) / (s.weights / s.rows) ** 2
+
+
 def stable(s, n):
     """Half of the limit below which descent with n rows is stable."""
     tr = s.c * trace(s)
-    norm = max(s.lam, tr / s.model.sum()) + tr / n
+    norm = max(s.lam, tr / s.model.sum()) + inequality(s) * tr / n
     return 1.0 / norm if norm > 0.0 else 0.0
 
 
@@ -100,13 +108,14 @@ def descend(s, x, weight, slopes):
     """A step of features and intercept by the mean gradient, each at half of its own rate."""
     n, half = len(x), 0.5 if s.intercept else 1.0
     g = (weight * slopes) @ x * s.model
-    rate, square = stable(s, n), g @ g
-    if square > 0.0:
-        rate = min(rate, 2.0 * n * (weight @ slopes**2) / (s.c * square))
+    whole, square = stable(s, n), g @ g
+    rate = min(whole, 2.0 * n * (weight @ slopes**2) / (s.c * square)) if square > 0.0 else whole
+    s.path += half * rate
     s.w = s.w - half * rate * g / n
     if s.intercept:
         # The mean weight is that of the rows, `sample_weight`: 1 without [code; the page: parabola]
-        own = 1.0 / (s.c * (s.weights / s.rows) * (1.0 + 1.0 / n))
+        own = 1.0 / (s.c * (s.weights / s.rows) * (1.0 + inequality(s) / n))
+        own *= rate / whole if whole else 1.0
         s.w0 -= half * own * (weight @ slopes) / n
 
 
@@ -124,6 +133,7 @@ def growth(s, before):
     after = stable(s, s.b)  # not halved, nor held back by a row [code]
     if s.loss == "squared_error" or not before or not after:
         return 1.0
+    s.path *= after / before
     th = s.t * (s.curvatures / s.rows) * trace(s) / s.model.sum()
     return (1.0 / before + th) / (1.0 / after + th)
 
@@ -133,9 +143,43 @@ def top(values, k):
     return np.isin(np.arange(len(values)), np.argsort(-values, kind="stable")[:k])
 
 
+def curvature_at(loss, m):
+    """The second derivative of the loss; of the others the largest there is [code]."""
+    p = 1.0 / (1.0 + np.exp(-np.clip(m, -700.0, 700.0)))
+    return p * (1.0 - p) if loss == "log_loss" else np.full(len(m), CURVATURE[loss])
+
+
+def take_noise(s, x, weight, slopes, margins):
+    """What the standard errors are made of: mean squares and slopes of different rows only."""
+    s.curved, s.shown = s.curved + weight @ curvature_at(s.loss, margins), s.shown + len(x)
+    new = len(x) if s.different is None else max(0, min(len(x), s.different - s.seen))
+    s.mean_squares = s.mean_squares + np.square(x[:new]).sum(axis=0)
+    s.slopes, s.seen = s.slopes + np.square(weight * slopes)[:new].sum(), s.seen + new
+
+
+def chance(s):
+    """What k of p coefficients exceed by chance: sqrt(2 log(p / k)) standard errors."""
+    m2, A, S = s.mean_squares / s.seen, s.curved / s.shown, s.slopes / s.seen
+    error = np.sqrt(S * m2 / s.seen) / (1.0 / s.path + A * m2) if s.path else np.zeros(s.p)
+    return np.sqrt(2.0 * np.log(s.p / s.k)) * error
+
+
+def lower_bound(size, by_chance):
+    """The size less what it has by chance; if that is more, their ratio less 1: all below 0."""
+    ratio = np.divide(size, by_chance, out=np.zeros(len(size)), where=by_chance > 0.0)
+    return np.where(size > by_chance, size - by_chance, ratio - 1.0)
+
+
+def values(s):
+    """What the features in the model are ranked by, and the others by less."""
+    size = np.abs(s.mean)
+    value = size if s.kind == "coef" else lower_bound(size, chance(s))
+    return np.where(s.model, value, -2.0)
+
+
 def prune(s, left):
     before = stable(s, s.b)
-    s.model = top(np.where(s.model, np.abs(s.mean), -1.0), left)
+    s.model = top(values(s), left)
     s.w, s.mean = s.w * s.model, s.mean * s.model
     if s.direction is not None:
         # The part of the direction that stays says how much of lambda does [code]
@@ -157,6 +201,7 @@ def step(s, x, y, weight):
     """One mini-batch."""
     margins = x @ s.w + s.w0
     slopes = slope(s.loss, margins, y)
+    take_noise(s, x, weight, slopes, margins)
     if is_observed(s):
         observe(s, x, weight, parabola(s.loss, margins))
     if s.t >= s.first:
@@ -179,7 +224,7 @@ def step(s, x, y, weight):
 def shown(s):
     """The k most important coefficients; the intercept takes over what the others say of the mean
     row, that of the rows observed [code]."""
-    coef = s.mean * top(np.where(s.model, np.abs(s.mean), -1.0), s.k)
+    coef = s.mean * top(values(s), s.k)
     others = (s.mean - coef) @ s.sums / s.weights if s.intercept and s.weights else 0.0
     return np.flatnonzero(coef), coef, s.mean0 + others
 
@@ -197,6 +242,7 @@ def sfsa(X, y, *, k=10, loss="log_loss", mu=None, weight=None, n_passes=1, seed=
     n, p = X.shape
     mu = (10.0 if loss == "squared_error" else 5.0) if mu is None else mu
     s = begin(p, *plan(n * n_passes, loss, **given), k, mu, loss, intercept, sparse)
+    s.different = n if finish else None  # `partial_fit` takes all rows as new
     draw, open_rows, models = np.random.RandomState(seed), [], []
     for i in range(n_passes):
         order = np.arange(n) if seed is None else draw.permutation(n)

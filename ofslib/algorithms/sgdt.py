@@ -12,9 +12,26 @@ from ofslib._jit import kernel, nth
 from ofslib.kernels import rows
 from ofslib.kernels.losses import Loss
 from ofslib.kernels.minibatch import gather, pace
-from ofslib.kernels.selection import Importance, add_squares, best_model, prune
+from ofslib.kernels.selection import (
+    PATH,
+    Importance,
+    add_squares,
+    best_model,
+    drop_least,
+    measure_noise,
+    moments_for,
+    new_noise,
+    rank,
+)
 from ofslib.streams.joint import JointClassifier
-from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, one_of, param
+from ofslib.streams.parameters import (
+    AT_LEAST_ONE,
+    POSITIVE,
+    different_rows,
+    estimator,
+    one_of,
+    param,
+)
 from ofslib.streams.row_stream import MiniBatches, RowRegressor, batches
 
 
@@ -25,6 +42,8 @@ class Hyper(NamedTuple):
     batch_size: int
     importance: Importance
     maturity: int  # steps until truncation; 0: never
+    every_step: bool  # truncate again after each later step
+    different: int  # rows of the first pass: later ones tell nothing new of the noise
     intercept: float  # 1.0 or 0.0
 
 
@@ -32,7 +51,8 @@ class State(NamedTuple):
     w: np.ndarray  # (p + 1,) coefficients and intercept
     active: rows.Active
     batch: rows.Batch
-    moments: rows.Moments
+    moments: rows.Moments  # of different rows, if features are ranked by them
+    noise: np.ndarray  # (1, 3) of the coefficients
     steps: np.ndarray  # (1,) gradient steps made
     scratch: np.ndarray  # (2, p + 1) of the selection
 
@@ -42,27 +62,46 @@ def descend(state, hp):
     """One gradient step with the rows of the batch."""
     w, batch, active = state.w, state.batch, state.active
     batch.gradient[-1] *= pace(hp, state.steps[0] + 1, batch.curvature)
+    state.noise[0, PATH] += hp.learning_rate
     rows.descend(w, batch, active, hp.learning_rate)
     rows.clear(batch, active)
     state.steps[0] += 1
 
 
 @kernel
-def truncate(state, ranked, hp):
-    """Keep the k most important features."""
-    w, active = state.w, state.active
-    m, keep = active.size[0], min(hp.k, len(w) - 1)
-    prune(ranked, active, state.moments, hp.importance, keep, state.scratch)
-    for j in active.index[keep:m]:
-        w[j] = 0.0
+def is_due(t, p, hp):
+    """Whether features are dropped after step t."""
+    return hp.k < p and (hp.maturity < t and hp.maturity > 0 if hp.every_step else t == hp.maturity)
+
+
+@kernel
+def update_noise(state, hp):
+    """Update the noise of the coefficients, if features are ranked by it."""
+    if hp.importance == Importance.noise_aware:
+        p, n = len(state.active.index), state.moments.rows[0]
+        measure_noise(state.noise, state.batch.curvature, n, p, hp.k)
+
+
+@kernel
+def truncate(state, hp):
+    """Keep the k features with the largest values in `scratch`, in the order of `active`."""
+    w, active, m = state.w, state.active, state.active.size[0]
+    drop_least(w, active, hp.k, state.scratch)
+    if hp.every_step:  # all features go on learning
+        active.size[0] = m
+        for j in range(m):
+            active.index[j] = j
+            active.fresh[j] = True
 
 
 @kernel
 def step(state, hp):
-    """One gradient step with the rows of the batch; truncation at maturity."""
+    """One gradient step with the rows of the batch, and truncation where it is due."""
     descend(state, hp)
-    if state.steps[0] == hp.maturity:
-        truncate(state, state.w, hp)
+    if is_due(state.steps[0], len(state.active.index), hp):
+        update_noise(state, hp)
+        rank(state.scratch[0], state.w, state.active, state.moments, hp.importance, state.noise)
+        truncate(state, hp)
 
 
 @kernel
@@ -71,14 +110,18 @@ def step_together(states, hp):
     n, p = states.w.shape
     for c in range(n):
         descend(nth(states, c), hp)
-    if states.steps[0, 0] == hp.maturity:
-        norms = np.zeros(p)
+    if is_due(states.steps[0, 0], p - 1, hp):
+        norms, values, first = np.zeros(p), np.empty(p), nth(states, 0)
         for c in range(n):
             state = nth(states, c)
             add_squares(norms, state.w, state.active)
-        norms = np.sqrt(norms)
+            update_noise(state, hp)
+        noise = states.noise[:, 0]
+        rank(values, np.sqrt(norms), first.active, first.moments, hp.importance, noise)
         for c in range(n):
-            truncate(nth(states, c), norms, hp)
+            state = nth(states, c)
+            rows.overwrite(state.scratch[0], values)
+            truncate(state, hp)
 
 
 @kernel
@@ -86,8 +129,11 @@ def take(state, block, i, hp):
     """Take rows of the block from i on into the batch, as `gather`."""
     start = i
     i = gather(state.batch, block, i, hp, state.w, state.active, state.active)
-    if hp.importance != Importance.coef:
-        seen = block.order[start:i]
+    seen = block.order[start:i]
+    if hp.importance == Importance.noise_aware:
+        if state.moments.rows[0] < hp.different:
+            rows.update_squares(state.moments, block.X, seen, state.active)
+    elif hp.importance != Importance.coef:
         rows.update_moments(state.moments, block.X, seen, block.y, False, state.active)
     return i
 
@@ -142,28 +188,38 @@ class SGDT(MiniBatches):
     )
     importance: str = param(
         "What features are ranked by: coef is |beta|, scaled_coef sd * |beta| (sfsa, Algorithm 2 "
-        "as printed), scaled_root sqrt(variance * |beta|).",
+        "as printed), scaled_root sqrt(variance * |beta|), noise_aware |beta| without the noise in "
+        "it.",
         one_of(*Importance.__members__),
         default="coef",
+    )
+    every_step: bool = param(
+        "Truncate after every step beyond maturity, as sfsa lists Algorithm 2: all features go on "
+        "learning, and one that was dropped may come back. False: once, at maturity; descent goes "
+        "on with the features that are left.",
+        "boolean",
+        default=False,
     )
 
     fold, step, hyper = fold, step, Hyper
     fold_together, step_together = fold_together, step_together
-    frozen = ("importance",)
+    frozen = ("importance", "every_step")
 
     def _new_state(self, n_features):
         return State(
             w=np.zeros(n_features + 1),
             active=rows.new_active(n_features),
             batch=rows.new_batch(n_features, reach=4),
-            moments=rows.new_moments(1 if self.importance == "coef" else n_features),
+            moments=moments_for(self.importance, n_features),
+            noise=new_noise(),
             steps=np.zeros(1, np.int64),
             scratch=np.zeros((2, n_features + 1)),
         )
 
     def _read_hyper(self, n_rows):
         maturity = n_rows if self.maturity is None else self.maturity
-        return super()._read_hyper(n_rows, maturity=batches(maturity, self.batch_size))
+        own = {"maturity": batches(maturity, self.batch_size)}
+        return super()._read_hyper(n_rows, different=different_rows(self, n_rows), **own)
 
     def _left_for_good(self):
         return min(int(state.active.size[0]) for state in self._states)
@@ -175,8 +231,9 @@ class SGDT(MiniBatches):
         return [(state, self._hyper)]
 
     def _shown(self, state):
-        hp = self._hyper
-        return state.w, state.active, state.moments, hp.importance, hp.k, None
+        hp, state = self._hyper, state._replace(noise=state.noise.copy())
+        update_noise(state, hp)
+        return state.w, state.active, state.moments, hp.importance, hp.k, None, state.noise
 
     def _model(self, state):
         return best_model(*self._shown(state))

@@ -70,6 +70,7 @@ def predict(batch, block, start, stop, hp, point, support, slopes):
     for i in range(start, n):
         s, w = slopes[i - start], weight(y[order[i]])
         batch.curvature[0] += w * curvature_at(hp.loss, s / w)
+        batch.curvature[2] += s * s
     batch.curvature[1] += n - start
     return n
 

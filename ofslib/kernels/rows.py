@@ -67,7 +67,8 @@ class Batch(NamedTuple):
     # the mini-batch before: where `REACH` times as many are more than the features in the model,
     # sparse rows are taken as dense
     count: np.ndarray
-    curvature: np.ndarray  # (2,) of the losses of all rows so far, and how many rows these are
+    # (3,) of all rows so far: sum of the losses' curvatures, number of rows, sum of squared slopes
+    curvature: np.ndarray
 
 
 class Moments(NamedTuple):
@@ -88,7 +89,7 @@ def new_active(p: int, size: int | None = None) -> Active:
 def new_batch(p: int, reach: int = 0) -> Batch:
     """An empty mini-batch; with a `reach` its user may be told that all features are touched."""
     count = np.array([0, 0, 0, 0, 0, reach])
-    return Batch(np.zeros(p + 1), np.zeros(p + 1, np.uint32), count, np.zeros(2))
+    return Batch(np.zeros(p + 1), np.zeros(p + 1, np.uint32), count, np.zeros(3))
 
 
 def new_moments(p: int) -> Moments:
@@ -493,6 +494,37 @@ def _update_sparse(moments, X, rows, y, weighted, active):
             j, v = entry(x, e)
             total[j] += s * v
             square[j] += s * v * v
+
+
+@generic
+def update_squares(moments, X, rows, active):
+    """Take these rows of X into the sums of squares; dense ones go through the active features."""
+    return _squares_of_sparse if is_sparse(X) else _squares_of_dense
+
+
+def _squares_of_dense(moments, X, rows, active):
+    square, m, done = moments.square, active.size[0], 0
+    moments.rows[0] += len(rows)
+    while 4 * m >= X.shape[1] and done + 4 <= len(rows):
+        a, b, c, d = X[rows[done]], X[rows[done + 1]], X[rows[done + 2]], X[rows[done + 3]]
+        for j in range(X.shape[1]):
+            s, t, u, v = np.float64(a[j]), np.float64(b[j]), np.float64(c[j]), np.float64(d[j])
+            square[j] = (((square[j] + s * s) + t * t) + u * u) + v * v
+        done += 4
+    for r in rows[done:]:
+        x = X[r]
+        for j in active.index[:m]:
+            square[j] += np.float64(x[j]) * x[j]
+
+
+def _squares_of_sparse(moments, X, rows, active):
+    square = moments.square
+    moments.rows[0] += len(rows)
+    for r in rows:
+        x = row(X, r)
+        for e in range(length(x)):
+            j, v = entry(x, e)
+            square[j] += v * v
 
 
 @kernel(allocates=False)

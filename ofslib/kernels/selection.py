@@ -8,7 +8,7 @@ from enum import IntEnum
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.rows import Active, variance
+from ofslib.kernels.rows import Active, Moments, new_moments, variance
 
 
 class Importance(IntEnum):
@@ -17,11 +17,69 @@ class Importance(IntEnum):
     coef = 0  # |beta_j|; the one that reproduces the papers' tables
     scaled_coef = 1  # sd_j |beta_j|; sfsa Section 3.2 and Algorithm 2
     scaled_root = 2  # sqrt(var_j |beta_j|); as sfsa Algorithm 1 is printed
+    noise_aware = 3  # |beta_j| without its noise; `without_noise`
+
+
+# Positions in a row of `noise`, which describes the coefficients of one model: the sum of the steps
+# made, the mean curvature of the losses, and the mean squared slope over the number of different
+# rows, times 2 log(p / k)
+PATH, CURVATURE, VARIANCE = range(3)
+
+
+def moments_for(importance: str, p: int) -> Moments:
+    """What a ranking of this name needs to know of the rows."""
+    moments = new_moments(1 if importance == "coef" else p)
+    return moments._replace(total=np.zeros(1)) if importance == "noise_aware" else moments
+
+
+def new_noise() -> np.ndarray:
+    """The noise of a model before the first step: one row."""
+    return np.zeros((1, 3))
+
+
+@kernel(allocates=False)
+def measure_noise(noise, sums, n, p, k):
+    """Update the noise of a model that keeps k of p features.
+
+    `sums` are those of `Batch.curvature`, n is the number of different rows.
+    """
+    noise[0, CURVATURE] = sums[0] / sums[1]
+    noise[0, VARIANCE] = 2.0 * np.log(p / min(k, p)) * sums[2] / n / n
+
+
+@kernel(allocates=False)
+def threshold(noise, m2):
+    """The coefficient that k of p features would exceed by chance, if m2 is the mean of x_j^2.
+
+    It is sqrt(2 log(p / k)) standard errors. After steps of sum T a coefficient is about that of
+    ridge regression with the penalty 1 / T: the sum of its gradients over 1 / T + A m2, where A is
+    the mean curvature. The mean gradient of n rows has the standard error sqrt(S m2 / n), where S
+    is the mean squared slope. Of several models, one in each row, it is the l2 norm.
+    """
+    total = 0.0
+    for c in range(len(noise)):
+        path, a = noise[c, PATH], noise[c, CURVATURE]
+        shrunk = path / (1.0 + path * a * m2)
+        total += noise[c, VARIANCE] * m2 * shrunk * shrunk
+    return np.sqrt(total)
+
+
+@kernel(allocates=False)
+def without_noise(coef, threshold):
+    """The importance of a coefficient, given what it would exceed by chance.
+
+    Above the threshold b it is |w| - b, a lower bound of the size without noise; below it
+    |w| / b - 1, which is negative. A coefficient of 0 has the least importance, -1.
+    """
+    size = abs(coef)
+    if size > threshold:
+        return size - threshold
+    return -1.0 if size == 0.0 else size / threshold - 1.0
 
 
 @kernel(allocates=False)
 def importance(measure, coef, moments, j):
-    """Importance of feature j with coefficient `coef`."""
+    """Importance of feature j with coefficient `coef`, but for `noise_aware`."""
     if measure == Importance.coef:
         return abs(coef)
     if measure == Importance.scaled_coef:
@@ -122,16 +180,31 @@ def keep_top(index, value, m, k, work, guess):
 
 
 @kernel(allocates=False)
-def prune(w, active, moments, measure, keep, scratch):
-    """Drop all but the `keep` most important features; `scratch` is (2, p + 1)."""
-    m = active.size[0]
-    if keep >= m:
-        return
-    values, work = scratch[0], scratch[1]
-    for a in range(m):
+def rank(values, w, active, moments, measure, noise):
+    """Write the importance of each active feature to `values`, in the order of `active`."""
+    n = moments.rows[0]
+    for a in range(active.size[0]):
         j = active.index[a]
-        values[a] = importance(measure, w[j], moments, j)
-    active.cut[0] = keep_top(active.index, values, m, keep, work, 1.5 * active.cut[0])
+        if measure == Importance.noise_aware:
+            values[a] = without_noise(w[j], threshold(noise, moments.square[j] / n))
+        else:
+            values[a] = importance(measure, w[j], moments, j)
+
+
+@kernel(allocates=False)
+def prune(w, active, moments, measure, keep, scratch, noise):
+    """Drop all but the `keep` most important features; `scratch` is (2, p + 1)."""
+    if keep < active.size[0]:
+        rank(scratch[0], w, active, moments, measure, noise)
+        drop_least(w, active, keep, scratch)
+
+
+@kernel(allocates=False)
+def drop_least(w, active, keep, scratch):
+    """Drop all but the `keep` features, fewer than now, with the largest values in scratch[0]."""
+    m, cut = active.size[0], active.cut[0]
+    guess = cut + 0.5 * abs(cut)
+    active.cut[0] = keep_top(active.index, scratch[0], m, keep, scratch[1], guess)
     for j in active.index[keep:m]:
         active.fresh[j] = False
         w[j] = 0.0
@@ -145,15 +218,17 @@ def add_squares(squares, w, active):
         squares[j] += w[j] * w[j]
 
 
-def best_model(w, active, moments, measure, k, mean=None):
+def best_model(w, active, moments, measure, k, mean=None, noise=None):
     """Coefficients and intercept of w after keeping the k most important features; w stays.
 
-    With the mean row the intercept gets what the other features say of that row.
+    With the mean row the intercept gets what the other features say of that row. `noise` is needed
+    by `noise_aware` only.
     """
+    noise = new_noise() if noise is None else noise
     kept, p = w.copy(), len(active.index)
     if min(k, p) < active.size[0]:  # else it would be loaded, or compiled, for nothing
         active = Active(*(part.copy() for part in active))
-        prune(kept, active, moments, int(measure), min(k, p), np.empty((2, p + 1)))
+        prune(kept, active, moments, int(measure), min(k, p), np.empty((2, p + 1)), noise)
     others = 0.0 if mean is None else (w[:-1] - kept[:-1]) @ mean
     return kept[:-1], float(kept[-1] + others)
 
@@ -164,8 +239,9 @@ def best_models(parts):
     A feature is ranked by the l2 norm over the models of its coefficients.
     """
     W = np.array([w for w, *_ in parts])
-    (_, *rest, mean), *_ = parts
-    kept, _ = best_model(np.linalg.norm(W, axis=0), *rest)
+    (_, *rest, mean, _), *_ = parts
+    noise = np.concatenate([noise for *_, noise in parts])
+    kept, _ = best_model(np.linalg.norm(W, axis=0), *rest, noise=noise)
     coef = np.where(kept != 0.0, W[:, :-1], 0.0)
     others = 0.0 if mean is None else (W[:, :-1] - coef) @ mean
     return coef, W[:, -1] + others

@@ -4,7 +4,9 @@ Each row's loss lies below a parabola that touches it at the row's margin; a is 
 the largest one. Descent with the mean gradient of b rows is stable while the step is below two over
 norm + c trace / b: the norm of the mean of a x x' and the trace of that of x x', of the features in
 the model. Both are estimated from some of the rows as the stream runs: the norm by the power
-iteration, the trace from the mean squares. A row x of weight w counts as sqrt(w) x.
+iteration, the trace from the mean squares. A row x of weight w counts as sqrt(w) x. The trace
+bounds the noise of the mean gradient, whose variance grows with w^2: it is multiplied by the mean
+of w^2 over the squared mean of w.
 """
 
 from typing import NamedTuple
@@ -49,6 +51,7 @@ class StepSize(NamedTuple):
     curvature: np.ndarray  # (1,) sum of a over all rows observed
     slopes: np.ndarray  # (1,) sum of the weighted squared slopes of the mini-batch
     weight: np.ndarray  # (1,) sum of the weights of all rows observed
+    weight_squares: np.ndarray  # (1,) sum of their squares
     batches: np.ndarray  # (1,) int64: mini-batches observed
     rows: np.ndarray  # (1,) int64: rows observed of the open mini-batch
 
@@ -61,7 +64,7 @@ def new_step_size(p: int) -> StepSize:
     """Nothing is known yet; p = 0 for one that is not used."""
     direction, image = np.zeros((2, p + 1))
     moments, inside = new_moments(max(p, 1)), np.ones(max(p, 1), bool)
-    sums, counts = np.zeros((6, 1)), np.zeros((2, 1), np.int64)
+    sums, counts = np.zeros((7, 1)), np.zeros((2, 1), np.int64)
     return StepSize(direction, np.ones(1), image, moments, inside, *sums, *counts)
 
 
@@ -82,6 +85,7 @@ def observe(step_size, X, y, rows, margins, loss, batch, active, factors):
     image, direction, observed = step_size.image, step_size.direction, step_size.rows
     for r in rows:
         step_size.weight[0] += weight(y[r])
+        step_size.weight_squares[0] += weight(y[r]) * weight(y[r])
         step_size.energy[0] += weight(y[r]) * squares(row(X, r), step_size.inside)
         # The first row that is not zero points, on average, where the variance is.
         known = step_size.batches[0] > 0 or observed[0] > 0
@@ -160,6 +164,13 @@ def mean_weight(step_size):
 
 
 @kernel(allocates=False)
+def inequality(step_size):
+    """The mean of the squared weights over the squared mean weight: 1 without weights."""
+    weight = step_size.weight[0]
+    return step_size.weight_squares[0] * step_size.moments.rows[0] / (weight * weight)
+
+
+@kernel(allocates=False)
 def measure(step_size, active):
     """Take the trace anew, the sum over the active features of their mean squares.
 
@@ -227,5 +238,13 @@ def _about_squares(v, places):
 def stable_rate(step_size, active, n, loss):
     """The step size for the mean gradient of n rows; 0 while all features are zero."""
     trace = curvature(loss) * step_size.trace[0]
-    norm = max(step_size.norm[0], trace / max(active.size[0], 1)) + trace / n
+    norm = max(step_size.norm[0], trace / max(active.size[0], 1))
+    norm += inequality(step_size) * trace / n if trace > 0.0 else 0.0
     return 1.0 / norm if norm > 0.0 else 0.0
+
+
+@kernel(allocates=False)
+def intercept_rate(step_size, n, loss):
+    """The same for the intercept, the feature of which is 1 in every row."""
+    noise = inequality(step_size) / n
+    return 1.0 / (curvature(loss) * mean_weight(step_size) * (1.0 + noise))

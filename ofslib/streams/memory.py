@@ -6,6 +6,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from ofslib.kernels.rows import Moments
 from ofslib.streams.relay import overwrite
 
 # Of each learner the state before the last: to find as much memory anew takes longer than to write
@@ -55,3 +56,10 @@ def _used_by_others(held) -> bool:
         if _references(held, place) > _NO_OTHERS or (inner and _used_by_others(held[place])):
             return True
     return False
+
+
+def too_large(state) -> bool:
+    """Whether a sum of squares of X is not finite."""
+    if isinstance(state, Moments):
+        return not np.isfinite(state.square).all()
+    return isinstance(state, tuple) and any(map(too_large, state))

@@ -324,7 +324,9 @@ def _share(learner, rows: int, n_parts: int) -> None:
     if own.warmup is not None:
         # Less than the maturity still, which may have been rounded down.
         own.warmup = min(own.warmup // n_parts, max(own.rows_until_mature(rows) - 1, 0))
-    learner._n_rows, learner._hyper = rows, own._read_hyper(rows)
+    # What is known of the rows is known of those of all workers.
+    hyper = own._read_hyper(rows)._replace(different=learner._hyper.different)
+    learner._n_rows, learner._hyper = rows, hyper
 
 
 def _rounds(learner) -> list[int]:
@@ -378,12 +380,12 @@ def _pooled(learner, step: int, weights, common: Common, told: list[Common]) -> 
         _average(state, [model.means for model in models], weights)
         _add(state, [model.sums for model in models])
         _measure(state)
-    cls, hp, states = type(learner), learner._hyper, learner._states
-    ranked = [cls.ranked_by(state, hp) for state in states]
+    cls, hp = type(learner), learner._hyper
     if getattr(learner, "_joint", False):
-        ranked = len(states) * [np.linalg.norm(ranked, axis=0)]
-    for state, values in zip(states, ranked, strict=True):
-        cls.anneal(state, values, hp)
+        cls.anneal_together(learner._state, hp)
+    else:
+        for state in learner._states:
+            cls.anneal(state, hp)
     learner._online[0] = common.online + sum(one.online for one in told)
     return _told(learner, common.rows + sum(one.rows for one in told))
 
@@ -393,14 +395,15 @@ def _pooled(learner, step: int, weights, common: Common, told: list[Common]) -> 
 
 def _means(state: NamedTuple) -> list[np.ndarray]:
     known = state.step_size
-    return [state.w, state.v, state.ahead, known.direction, known.norm]
+    return [state.w, state.v, state.ahead, known.direction, known.norm, state.noise[0, :1]]
 
 
 def _sums(state: NamedTuple) -> list[np.ndarray]:
-    known, own, curvature = state.step_size, state.moments, state.batch.curvature
+    known, own, losses = state.step_size, state.moments, state.batch.curvature
     of_known = [known.moments.total, known.moments.square, known.moments.rows]
-    of_known += [known.curvature, known.weight, known.batches]
-    return [*of_known, own.total, own.square, own.rows, curvature[:1], curvature[1:]]
+    of_known += [known.curvature, known.weight, known.weight_squares, known.batches]
+    # Each of one number: an array of more could be one of features.
+    return [*of_known, own.total, own.square, own.rows, losses[:1], losses[1:2], losses[2:]]
 
 
 def _places(array: np.ndarray, state: NamedTuple) -> np.ndarray | slice:

@@ -11,8 +11,9 @@ from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES, LOSSES, Loss, total
-from ofslib.kernels.rows import CSR, ROWS, Block, Moments, copy_rows, copy_run
-from ofslib.streams.memory import copied, keep
+from ofslib.kernels.rows import CSR, ROWS, Block, copy_rows, copy_run
+from ofslib.streams import returned
+from ofslib.streams.memory import copied, keep, too_large
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
     POSITIVE,
@@ -21,6 +22,7 @@ from ofslib.streams.parameters import (
     param,
     read_parameters,
 )
+from ofslib.streams.returned import least_of_constants
 from ofslib.streams.scales import unlike
 from ofslib.streams.selector import (
     Classifier,
@@ -158,27 +160,12 @@ def kernel_csr(X) -> CSR:
     return CSR(data, indices, np.require(X.indptr, np.int64, "CW"))
 
 
-def least_of_constants(loss: str, positive: float, negative: float) -> float:
-    """Sum of the losses of the best constant margin, of so many labels +1 and -1."""
-    n = positive + negative
-    if loss == "log_loss":
-        return n * np.log(n) - positive * np.log(positive) - negative * np.log(negative)
-    return 2.0 * min(positive, negative) if loss == "hinge" else 4.0 * positive * negative / n
-
-
 def _all_finite(state) -> bool:
     """Whether all numbers of a state are."""
     if isinstance(state, np.ndarray):
         # A sum takes no memory; too large a one may be of numbers that are not.
         return state.dtype.kind != "f" or bool(np.isfinite(state.sum()) or np.isfinite(state).all())
     return all(map(_all_finite, state))
-
-
-def _too_large(state) -> bool:
-    """Whether a sum of squares of X is not finite."""
-    if isinstance(state, Moments):
-        return not np.isfinite(state.square).all()
-    return isinstance(state, tuple) and any(map(_too_large, state))
 
 
 @estimator
@@ -319,6 +306,7 @@ class RowStream(LinearModel):
             order = rng.permutation(n) if self.shuffle and not self._forgets() else np.arange(n)
             self._learn_rows(X, y, order)
         self._end()
+        self._judge(X, y, order)
 
     def _learn_more(self, X, y) -> None:
         # It stays as it stands, for who predicts or saves meanwhile, and should rows be refused.
@@ -333,7 +321,8 @@ class RowStream(LinearModel):
         learner._state, learner._online = copied(self, before), self._online.copy()
         learner._plan(self._n_rows_in_all)
         learner._learn_rows(X, y, np.arange(X.shape[0]))
-        learner._watch(at_end=False)
+        if learner._watch(at_end=False):
+            learner._judge(X, y, np.arange(X.shape[0]))
         vars(self).update(vars(learner))
         keep(self, before)
 
@@ -373,10 +362,19 @@ class RowStream(LinearModel):
             found.append(Sums(*np.mean(found, axis=0))._replace(score=_sum(said == true, weight)))
         return np.array(found)
 
-    def _watch(self, at_end: bool) -> None:
+    def _judge(self, X, y, order) -> None:
+        """Warn, once while it lasts, if the model that is returned is no better than a constant.
+
+        The losses that `_watch` sees are those of the model in the making, with all features.
+        """
+        if not self._warned:
+            self._say("returned", returned.faults(self, X, y, order))
+
+    def _watch(self, at_end: bool) -> bool:
         """Refuse a model that is not finite; warn, once each, of what makes one worthless.
 
         It sees the whole state, so that what the next rows would make of it is no surprise either.
+        Returns whether enough rows have come to ask again.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             finite = _all_finite(self._state)
@@ -384,7 +382,7 @@ class RowStream(LinearModel):
             raise self._diverged()
         n = self._n_models
         whole, late = (list(map(_of_mean_one, sums[:n])) for sums in self._online[:2])
-        lasted = late[0].rows >= _WINDOW
+        lasted = bool(late[0].rows >= _WINDOW)
         worse = [lasted and self._worse_than_nothing(sums) for sums in late]
         worse = [w or self._worse_than_nothing(sums) for w, sums in zip(worse, whole, strict=True)]
         if lasted or any(worse):
@@ -397,6 +395,7 @@ class RowStream(LinearModel):
             later = map(_of_mean_one, (self._online[0] - self._online[2])[:n])
             self._say("one class", list(map(self._one_class, later)))
         self._say("sorted", list(map(self._sorted, whole)))
+        return lasted
 
     def _worse_than_nothing(self, sums: Sums) -> str:
         """What to say if it was over these rows, or nothing."""
@@ -477,7 +476,7 @@ class RowStream(LinearModel):
     def _diverged(self) -> FloatingPointError:
         seen = self.n_samples_seen_
         after = f"after {seen} rows or soon after" if seen else "in the first rows"
-        if _too_large(self._state):
+        if too_large(self._state):
             return FloatingPointError(f"The squares of X overflow {after}: scale the features.")
         return FloatingPointError(f"{type(self).__name__} diverged {after}. {self._advice()}")
 
@@ -497,7 +496,8 @@ class RowStream(LinearModel):
             smaller = f"give a {size} one, "
         return (
             f"Its steps may be too large for these data with {self._step()}: {smaller}"
-            f"standardise the features, or {self._remedy()}."
+            "standardise dense features (of 0/1 features leave out the most frequent, and take "
+            f"weights less unequal, if any), or {self._remedy()}."
         )
 
     def _advice_if_empty(self, state: NamedTuple) -> str:

@@ -1,0 +1,100 @@
+"""Whether a model that is returned predicts better than a constant."""
+
+import numpy as np
+
+from ofslib.kernels.losses import Loss, derivative, value
+from ofslib.streams.selector import one_vs_rest, target_and_weight
+
+# Rows that are judged, and rows of the rarer label that are needed for it.
+ROWS, RARER = 1000, 20
+# Standard errors beyond which a difference is not left to chance.
+_ERRORS = 3.0
+
+
+def faults(model, X, y, order) -> list[str]:
+    """What to say of each model that is returned, by the last of these rows of X; or nothing."""
+    rows = order[-ROWS:]
+    coef, intercept = model._models()
+    margins = np.atleast_2d(coef) @ X[rows].T + np.reshape(intercept, (-1, 1))
+    found = [
+        no_better_than_constant(model.loss, *pair)
+        for pair in zip(margins, one_vs_rest(y[rows], model._n_models), strict=True)
+    ]
+    start = f"{type(model).__name__} returns a model that is no better than a constant: over "
+    start += f"the last {len(rows)} rows "
+    end = f". Take larger steps than with {model._step()}, more rows or n_passes, or a larger k."
+    return [start + lacks + end if lacks else "" for lacks in found]
+
+
+def no_better_than_constant(loss: str, margins: np.ndarray, y: np.ndarray) -> str:
+    """What the predictions of these rows lack, or nothing.
+
+    `margins` are those of the returned model; y holds numbers, or labels -1 and +1, or records of
+    them with weights.
+    """
+    targets, weight = target_and_weight(y)
+    weight = np.ones(len(targets)) if weight is None else weight * (len(weight) / weight.sum())
+    if loss == "squared_error":
+        return _of_numbers(margins, targets, weight)
+    return _of_labels(Loss[loss], margins, targets, weight)
+
+
+def _of_numbers(margins, y, weight) -> str:
+    left = weight @ np.square(y - margins)
+    constant = weight @ np.square(y - np.average(y, weights=weight))
+    if len(y) < RARER or left < constant or constant == 0.0:
+        return ""
+    n = len(y)
+    return f"mean squared errors are {left / n:.3g}, and {constant / n:.3g} with the mean of y"
+
+
+def _of_labels(loss, margins, y, weight) -> str:
+    """The share of correct labels decides; where no threshold is better, a clearly larger loss.
+
+    The best model of a rare label may never predict it.
+    """
+    n, positive = len(y), weight @ (y > 0)
+    constant = max(positive, n - positive)
+    if min(np.sum(y > 0), np.sum(y < 0)) < RARER:
+        return ""
+    right = weight @ ((margins > 0) == (y > 0))
+    chance = _ERRORS * np.sqrt(constant * (1.0 - constant / n))
+    if right >= constant + chance:
+        return ""
+    best, gain = _best_threshold(margins, y, weight), weight * _gains(loss, margins, y, weight)
+    if best < right + chance and gain.sum() > -_ERRORS * np.sqrt(gain @ gain):
+        return ""
+    found = f"{right / n:.3g} of the labels are right, and {constant / n:.3g} with a constant"
+    return found + f" ({best / n:.3g} with the same coefficients and the best intercept)"
+
+
+def _best_threshold(margins, y, weight) -> float:
+    """The largest weight of correct labels that any threshold of the margins gives."""
+    order = np.argsort(margins)
+    change = np.cumsum((weight * y)[order])  # of the correct ones, as the threshold rises
+    last = np.append(np.diff(margins[order]) > 0.0, True)
+    return weight @ (y > 0) - min(0.0, change[last].min())
+
+
+def _gains(loss, margins, y, weight) -> np.ndarray:
+    """By how much the loss of each row is below that of the best constant margin."""
+    # The derivative of a convex loss rises: bisection.
+    low, high = -50.0, 50.0
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        rising = sum(w * derivative(loss, middle, label) for label, w in _both(y, weight)) > 0.0
+        low, high = (low, middle) if rising else (middle, high)
+    of = np.vectorize(lambda m, label: value(loss, m, label), otypes=[float])
+    return of(low, y) - of(margins, y)
+
+
+def _both(y, weight):
+    return ((label, weight @ (y == label)) for label in (-1.0, 1.0))
+
+
+def least_of_constants(loss: str, positive: float, negative: float) -> float:
+    """Sum of the losses of the best constant margin, of so many labels +1 and -1."""
+    n = positive + negative
+    if loss == "log_loss":
+        return n * np.log(n) - positive * np.log(positive) - negative * np.log(negative)
+    return 2.0 * min(positive, negative) if loss == "hinge" else 4.0 * positive * negative / n
