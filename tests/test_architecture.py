@@ -41,10 +41,11 @@ MAY_IMPORT = {
 }
 MAY_IMPORT["algorithms"] = {"_blas", "_jit", "_model_files", "_sparse"}
 MAY_IMPORT["algorithms"] |= {"kernels", "averages", "parallel", "streams"}
+MAY_IMPORT["beyond"] = MAY_IMPORT["algorithms"] | {"_dask", "algorithms", "bounds"}
 LIBRARY = set(MAY_IMPORT)
 MAY_IMPORT["reproduction"] = LIBRARY
 MAY_IMPORT["cli"] = LIBRARY | {"reproduction"}
-WITH_NUMBA = {"_jit", "kernels", "streams", "algorithms"}
+WITH_NUMBA = {"_jit", "kernels", "streams", "algorithms", "beyond"}
 ONLY_NUMPY_AND_SCIPY = {"bounds"}
 # What the extra "reproduction" brings, see pyproject.toml.
 EXTRAS = {"snakemake", "papermill", "jupyter_client", "IPython", "matplotlib", "seaborn"}
@@ -65,6 +66,9 @@ def imports(source, anywhere=True):
     """
     found = set()
     tree = ast.parse(source)
+    for block in tree.body:
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING":
+            block.body = []
     for node in ast.walk(tree) if anywhere else tree.body:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
