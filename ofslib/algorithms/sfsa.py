@@ -687,7 +687,7 @@ class SFSA(Annealing):
     )
 
     frozen = ("forget",)
-    # What `streams/parts.py` needs
+    # What `beyond/parts.py` needs
     ranked_by, anneal, anneal_together = ranked_by, anneal, anneal_together
 
     def _forgets(self):

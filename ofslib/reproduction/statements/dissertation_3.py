@@ -5,22 +5,11 @@ from math import ceil, exp, log, sqrt
 import numpy as np
 from scipy.stats import norm, wishart
 
+from ofslib.bounds import olsth_beta_min_closed_form
 from ofslib.bounds.descent import (
     dissertation_corollary_3,
     dissertation_theorem_3,
 )
-from ofslib.bounds.items.dissertation_2 import (
-    CONDITION,
-    ETA,
-    ROWS,
-    TRUTH,
-    a_step_that_contracts,
-    annealed,
-    best_factor,
-    removed_for_ever,
-    steps_printed,
-)
-from ofslib.bounds.items.statement import Paper, Shown, applies, selects, shown
 from ofslib.bounds.least_squares import (
     dissertation_corollary_2,
     dissertation_lemma_3,
@@ -31,7 +20,18 @@ from ofslib.bounds.least_squares import (
     dissertation_theorem_2,
     dissertation_theorem_4,
 )
-from ofslib.bounds.unions import olsth_beta_min_closed_form
+from ofslib.reproduction.statements.dissertation_2 import (
+    CONDITION,
+    ETA,
+    ROWS,
+    TRUTH,
+    a_step_that_contracts,
+    annealed,
+    best_factor,
+    removed_for_ever,
+    steps_printed,
+)
+from ofslib.reproduction.statements.statement import Paper, Shown, applies, selects, shown
 
 CHAPTER_3 = Paper("dissertation")
 C_BELOW_2 = "Gaussian rows; the mean squares of the columns are at most C < 2, C1 = 2 / C"
@@ -192,7 +192,8 @@ def many_rows(theorem, informative: bool) -> Shown:
     true=False,
     informative=False,
     applies=C_BELOW_2,
-    corrected="beta_min > 2 sigma sqrt(2 C1 log(p) / (lambda n^alpha)), for any C1 > 1",
+    corrected="raw coefficients are ranked; beta_min > 2 sigma sqrt(2 C1 log(p) / (lambda n^alpha))"
+    " suffices, for any C1 > 1",
     by=("dissertation_proposition_3",),
     figure="dissertation_figure_5_3",
 )
@@ -211,7 +212,8 @@ def proposition_3():
     true=False,
     informative=False,
     applies=C_BELOW_2,
-    corrected="beta_min > 2 sigma sqrt(2 C1 log(p) / (lambda n))",
+    corrected="raw coefficients are ranked; beta_min > 2 sigma sqrt(2 C1 log(p) / (lambda n)) "
+    "suffices",
     by=("dissertation_corollary_2",),
     figure="dissertation_figure_5_3",
 )
@@ -226,7 +228,8 @@ def corollary_2():
     "Corollary 2 for sigma_x beta and the eigenvalue of the standardised features",
     true=False,
     informative=True,
-    corrected="as Corollary 2",
+    corrected="standardised coefficients are ranked; the threshold is that of Corollary 2; "
+    "standard deviations and correlations are those of the rows",
     by=("dissertation_corollary_2",),
     figure="dissertation_figure_5_2",
 )
@@ -244,7 +247,8 @@ def remark_2():
     true=False,
     informative=False,
     applies=C_BELOW_2 + "; n > p (rho / (0.8 lambda_min(sqrt(Sigma))))^2",
-    corrected="rho the largest standard deviation, and the threshold of Proposition 3",
+    corrected="raw coefficients are ranked; rho is the largest standard deviation; the threshold "
+    "is that of Proposition 3",
     by=("dissertation_theorem_2",),
     figure="dissertation_figure_5_2",
 )
@@ -486,7 +490,8 @@ def olsth_regret(n: int, start: int, beta: float, p: int = 20, k: int = 2, runs:
     true=True,
     informative=False,
     applies="n_0 = max(p + 1, 100 log(n), (2 log(n) / log(p) + 1)^2 / C1^2) leaves lambda > 0",
-    corrected="the threshold of Proposition 3 with n_0 for n keeps all features from n_0 on",
+    corrected="raw coefficients are ranked; the threshold of Proposition 3 with n_0 for n keeps "
+    "all features from n_0 on",
     by=("dissertation_theorem_4",),
     figure="bounds_dissertation_theorem_4",
 )
