@@ -14,12 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import REORDERED_SUMS, generic, kernel
-from ofslib.kernels.losses import curvature, majorant, slope, weight
+from ofslib.kernels import mean_iterate
+from ofslib.kernels.losses import Loss, curvature, majorant, slope, weight
 from ofslib.kernels.rows import (
     ROWS,
     Moments,
     accumulate,
     axpy,
+    descend,
+    descend_touched,
     dots,
     in_batch,
     new_moments,
@@ -29,12 +32,21 @@ from ofslib.kernels.rows import (
     touch,
     update_moments,
 )
+from ofslib.kernels.selection import PATH
 
-# Once steps are made, only every so many mini-batches are observed, and count with this weight;
-# where each touches few features, fewer from the mini-batch SETTLED on.
-PERIOD, WEIGHT = 4, 0.2
-RARELY, SETTLED = 16, 256
+# Mini-batches from one that is observed to the next, once steps are made: the norm changes slowly.
+PERIOD = 4
+# The same where mini-batches touch few features, so that to observe one takes longer than to learn
+# it; from the mini-batch SETTLED on, when the estimate has had 64 observations to converge in.
+PERIOD_IF_SPARSE, SETTLED = 16, 256
+# The share of an observed mini-batch in the estimate of the norm, a mean of about the last five.
+WEIGHT = 0.2
 FEW = 4  # rows that are observed at a time: they are still in the processor's cache
+# The share of the iterates that the mean is of: the last eighth.
+LAST = 8.0
+# A mean is written, and deferred anew, when its scale or the inverse of the direction's length is
+# below this number: far from the least that float64 can hold, 1e-308.
+TINY = 1e-100
 
 
 class StepSize(NamedTuple):
@@ -187,7 +199,7 @@ def measure(step_size, active):
 
 
 @kernel(allocates=False)
-def settle(step_size, active):
+def rescale(step_size, active):
     """Give the direction length one, as `drop_features` and dense rows ask for."""
     for j in active.index[: active.size[0]]:
         step_size.direction[j] /= step_size.size[0]
@@ -197,7 +209,7 @@ def settle(step_size, active):
 @kernel(allocates=False)
 def drop_features(step_size, active, dropped):
     """The features `dropped` leave the model."""
-    settle(step_size, active)
+    rescale(step_size, active)
     for j in dropped:
         step_size.direction[j] = 0.0
         step_size.inside[j] = False
@@ -213,7 +225,7 @@ def rate_of_batch(step_size, batch, active, loss, rate):
     """
     g, features, square = batch.gradient, in_batch(batch, active), 0.0
     most = 2.0 * batch.count[ROWS] * step_size.slopes[0]
-    # Most often far from it, which a sum in any order tells, and that is the faster one.
+    # A sum in any order is faster; most often it is far enough from the limit.
     if most > 1.001 * rate * curvature(loss) * about_squares(g, features):
         return rate
     for j in features:
@@ -248,3 +260,91 @@ def intercept_rate(step_size, n, loss):
     """The same for the intercept, the feature of which is 1 in every row."""
     noise = inequality(step_size) / n
     return 1.0 / (curvature(loss) * mean_weight(step_size) * (1.0 + noise))
+
+
+@kernel(allocates=False)
+def is_observed(state, hp):
+    """Whether the open mini-batch is observed."""
+    t = state.steps[0]
+    rarely = state.iterates.deferred[0] and t >= SETTLED
+    return t < hp.burn_in or t % (PERIOD_IF_SPARSE if rarely else PERIOD) == 0
+
+
+@kernel(allocates=False)
+def step(state, hp):
+    """A step of the stable size, after the burn-in; the new iterate is added to their mean."""
+    known, batch, active, t = state.step_size, state.batch, state.active, state.steps[0] + 1
+    # The mean begins anew at maturity: from then on steps are larger and converge faster.
+    weight = min(1.0, LAST / (t - hp.maturity if 0 < hp.maturity < t else t))
+    if weight == 1.0 or swept(batch):
+        write_mean(state)
+    elif not state.iterates.deferred[0]:
+        mean_iterate.defer(state.iterates, state.w, active)
+    elif state.iterates.scale[0] < TINY or known.size[0] > 1.0 / TINY:
+        write_mean(state)
+        mean_iterate.defer(state.iterates, state.w, active)
+    end_batch(known, batch, active, hp.burn_in)
+    if t > hp.burn_in:
+        move(state, hp)
+    known.slopes[0] = 0.0
+    mean_iterate.add_iterate(state.iterates, state.w, active, weight)
+
+
+@kernel(allocates=False)
+def write_mean(state):
+    """Write the mean of the iterates, and give the direction length one."""
+    if state.iterates.deferred[0]:
+        mean_iterate.write(state.iterates, state.w, state.active)
+        rescale(state.step_size, state.active)
+
+
+@kernel(allocates=False)
+def move(state, hp):
+    """Change the coefficients by the mean gradient of the mini-batch."""
+    w, batch, active, known = state.w, state.batch, state.active, state.step_size
+    g, n = batch.gradient, batch.count[ROWS]
+    stable = stable_rate(known, active, n, hp.loss)
+    rate = rate_of_batch(known, batch, active, hp.loss, stable)
+    if hp.intercept > 0.0:
+        # Features and intercept, each at its own rate; together they are stable at half of it.
+        own = intercept_rate(known, n, hp.loss)
+        # Where heavy rows shorten the step of the features, that of the intercept shortens too:
+        # else it alone would follow all rows in full.
+        own *= rate / stable if stable > 0.0 else 1.0
+        rate *= 0.5
+        if rate > 0.0:
+            g[-1] *= 0.5 * own / rate
+        else:
+            w[-1] -= 0.5 * own * g[-1] / n
+    state.noise[0, PATH] += rate
+    if state.iterates.deferred[0]:
+        descend_touched(w, state.iterates.offset, state.iterates.scale[0], batch, active, rate)
+    else:
+        descend(w, batch, active, rate)
+
+
+@kernel(allocates=False)
+def drop(state, dropped, before, hp):
+    """Features were dropped, before which the step of a whole mini-batch had the size `before`.
+
+    Scales the coefficients as if all steps had been as large as they are now. A coefficient is
+    about the sum of all mini-batches' gradients by it over the inverse of the step and the
+    curvature in them, as with a ridge penalty. Without scaling, the late rows alone would tell
+    which features stay. All have one factor, by the curvature of those that stay: by its own a rare
+    feature would outgrow what is known of it. With the squared error, whose descent forgets where
+    it began, there is nothing to scale.
+    """
+    known, active = state.step_size, state.active
+    drop_features(known, active, dropped)
+    for j in dropped:
+        state.iterates.mean[j] = 0.0
+    after = stable_rate(known, active, hp.batch_size, hp.loss)
+    if hp.loss == Loss.squared_error or before == 0.0 or after in (0.0, before):
+        return
+    mean_curvature = known.curvature[0] / known.moments.rows[0]
+    curved = state.steps[0] * mean_curvature * known.trace[0] / active.size[0]
+    factor = (1.0 / before + curved) / (1.0 / after + curved)
+    state.noise[0, PATH] *= after / before
+    for j in active.index[: active.size[0]]:
+        state.w[j] *= factor
+        state.iterates.mean[j] *= factor
