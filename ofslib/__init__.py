@@ -13,7 +13,7 @@ from textwrap import fill
 
 __version__ = "0.1.0"
 
-# File of algorithms/ -> the estimators that it defines. Type checkers read __init__.pyi instead.
+# File of algorithms/ or beyond/ -> its estimators. Type checkers read __init__.pyi instead.
 ESTIMATORS = {
     "ada_fobos": ("AdaFobosClassifier",),
     "alpha_investing": ("AlphaInvesting",),
@@ -59,11 +59,16 @@ ESTIMATORS = {
 }
 MODULES = ("averages", "bounds", "datasets", "metrics", "simulate", "wishart")
 
-_HOMES = {name: f"ofslib.algorithms.{file}" for file, names in ESTIMATORS.items() for name in names}
+_BEYOND = {"knockoffs", "renewable_fsa"}
+_HOMES = {
+    name: f"ofslib.{'beyond' if file in _BEYOND else 'algorithms'}.{file}"
+    for file, names in ESTIMATORS.items()
+    for name in names
+}
 _HOMES["RunningAverages"] = "ofslib.averages"
-_HOMES |= dict.fromkeys(("fit_dask", "fit_parts"), "ofslib.streams.parts")
+_HOMES |= dict.fromkeys(("fit_dask", "fit_parts"), "ofslib.beyond.parts")
 _HOMES["fit_stream"] = "ofslib.streams.checkpoint"
-_HOMES["select_by_knockoffs"] = "ofslib.algorithms.knockoffs"
+_HOMES["select_by_knockoffs"] = "ofslib.beyond.knockoffs"
 
 __all__ = [*sorted(_HOMES), *MODULES]
 __doc__ += "\nThe estimators:\n" + fill(

@@ -13,9 +13,6 @@ from ofslib.algorithms.bamd import BAMDClassifier as BAMDClassifier
 from ofslib.algorithms.barda import BARDAClassifier as BARDAClassifier
 from ofslib.algorithms.fofs import FOFSClassifier as FOFSClassifier
 from ofslib.algorithms.grafting import Grafting as Grafting
-from ofslib.algorithms.knockoffs import KnockoffsClassifier as KnockoffsClassifier
-from ofslib.algorithms.knockoffs import KnockoffsRegressor as KnockoffsRegressor
-from ofslib.algorithms.knockoffs import select_by_knockoffs as select_by_knockoffs
 from ofslib.algorithms.laplacian_score import LaplacianScoreSelector as LaplacianScoreSelector
 from ofslib.algorithms.ofsa import OFSAClassifier as OFSAClassifier
 from ofslib.algorithms.ofsa import OFSARegressor as OFSARegressor
@@ -45,7 +42,6 @@ from ofslib.algorithms.projected_gradient import (
 from ofslib.algorithms.radar import RADARRegressor as RADARRegressor
 from ofslib.algorithms.rda import RDAClassifier as RDAClassifier
 from ofslib.algorithms.rda import RDARegressor as RDARegressor
-from ofslib.algorithms.renewable_fsa import RenewableFSAClassifier as RenewableFSAClassifier
 from ofslib.algorithms.ridge_leverage import RidgeLeverageSelector as RidgeLeverageSelector
 from ofslib.algorithms.sadmm import SADMMRegressor as SADMMRegressor
 from ofslib.algorithms.sfsa import AnytimeSFSAClassifier as AnytimeSFSAClassifier
@@ -66,9 +62,13 @@ from ofslib.algorithms.truncated_gradient import (
 )
 from ofslib.algorithms.uniform import UniformSelector as UniformSelector
 from ofslib.averages import RunningAverages as RunningAverages
+from ofslib.beyond.knockoffs import KnockoffsClassifier as KnockoffsClassifier
+from ofslib.beyond.knockoffs import KnockoffsRegressor as KnockoffsRegressor
+from ofslib.beyond.knockoffs import select_by_knockoffs as select_by_knockoffs
+from ofslib.beyond.parts import fit_dask as fit_dask
+from ofslib.beyond.parts import fit_parts as fit_parts
+from ofslib.beyond.renewable_fsa import RenewableFSAClassifier as RenewableFSAClassifier
 from ofslib.streams.checkpoint import fit_stream as fit_stream
-from ofslib.streams.parts import fit_dask as fit_dask
-from ofslib.streams.parts import fit_parts as fit_parts
 
 __version__: str
 __all__: list[str]

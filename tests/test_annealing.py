@@ -7,6 +7,7 @@ import pytest
 from pytest import approx
 
 from ofslib import SFSARegressor, bounds
+from ofslib.beyond import sfsa_law
 from ofslib.bounds import DoesNotApply
 
 
@@ -34,7 +35,7 @@ def test_small_steps_need_no_finer_grid(monkeypatch):
         return [bounds.sfsa_recovery_probability(b, *size, **own) for b in (0.06, 0.071, 0.092)]
 
     coarse = laws()
-    monkeypatch.setattr(bounds.annealing, "PLACES", 2401)
+    monkeypatch.setattr(sfsa_law, "PLACES", 2401)
     assert coarse == approx(laws(), abs=0.003)
     assert coarse == approx([0.124, 0.647, 0.981], abs=0.005)
     large = [bounds.sfsa_recovery_probability(b, *size, **own) for b in (10.0, 50.0, 300.0)]
@@ -102,8 +103,8 @@ def test_where_features_go_early_no_coefficient_is_large_enough():
 def test_stages_of_several_steps_change_little(monkeypatch):
     size = 0.05, 20_000, 80, 8, 0.004
     coarse = bounds.sfsa_recovery_probability(*size, spike=1.0)
-    monkeypatch.setattr(bounds.annealing, "STAGES", 800)
-    monkeypatch.setattr(bounds.annealing, "PLACES", 1201)
+    monkeypatch.setattr(sfsa_law, "STAGES", 800)
+    monkeypatch.setattr(sfsa_law, "PLACES", 1201)
     assert coarse == approx(bounds.sfsa_recovery_probability(*size, spike=1.0), abs=0.01)
     assert 0.1 < coarse < 0.9
 

@@ -23,7 +23,7 @@ from sklearn.base import is_classifier
 
 import ofslib
 from ofslib import averages as module
-from ofslib.algorithms.knockoffs import Knockoffs
+from ofslib.beyond.knockoffs import Knockoffs
 from ofslib.streams.average_stream import AverageStream
 from ofslib.streams.column_stream import ColumnStream
 from ofslib.streams.row_stream import RowStream

@@ -21,8 +21,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from test_contract import REFUSED, SKIPPED, section
 
 import ofslib
-from ofslib.algorithms.knockoffs import Knockoffs
 from ofslib.averages import RunningAverages
+from ofslib.beyond.knockoffs import Knockoffs
 from ofslib.kernels.gram import compact, dismiss, largest_eigenvalue, least_squares, newton_step
 from ofslib.kernels.penalties import Penalty, proximal
 from ofslib.simulate import Equicorrelated

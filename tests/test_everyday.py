@@ -28,7 +28,7 @@ from ofslib import (
     SGDTClassifier,
     SIHTClassifier,
 )
-from ofslib.algorithms.knockoffs import Knockoffs
+from ofslib.beyond.knockoffs import Knockoffs
 from ofslib.streams import average_stream, row_stream
 from ofslib.streams.average_stream import AverageStream
 from ofslib.streams.parameters import param

@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import ofslib
 from ofslib import RunningAverages, SFSARegressor, select_by_knockoffs
 from ofslib.algorithms import knockoffs
-from ofslib.algorithms.knockoffs import (
+from ofslib.beyond.knockoffs import (
     KnockoffCopies,
     doubled,
     knockoff_filter,

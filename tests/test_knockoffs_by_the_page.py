@@ -17,7 +17,7 @@ from sklearn.linear_model import Lasso
 
 import ofslib
 from ofslib import RunningAverages, select_by_knockoffs
-from ofslib.algorithms.knockoffs import (
+from ofslib.beyond.knockoffs import (
     KnockoffCopies,
     doubled,
     knockoff_filter,

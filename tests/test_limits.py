@@ -11,6 +11,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from ofslib import OFSARegressor, OnlineLassoRegressor, SGDTRegressor, bounds
+from ofslib.beyond import sgdt_law
 from ofslib.bounds import DoesNotApply
 from ofslib.reproduction.theory import limits, steps
 from ofslib.wishart import LowRank, sample_averages
@@ -134,7 +135,7 @@ def test_the_moments_of_sgdt_are_those_of_its_errors():
         w -= eta / rows * np.einsum("irp,ir->ip", X, residual)
     error = w - truth
     S = error.T @ error / runs
-    bias, signal, noise = bounds.limits._descent_law(n, p, k, eta, batch, spike)
+    bias, signal, noise = sgdt_law._descent_law(n, p, k, eta, batch, spike)
     d_1, d_2, c_11, c_12, c_22 = beta**2 * signal + noise
     seen = [error[:, :k].mean(), error[:, k:].mean(), S[0, 1], S[:k, k:].mean(), S[-1, -2]]
     assert seen == approx([*(beta * bias), c_11, c_12, c_22], abs=2e-3)
@@ -152,7 +153,7 @@ def test_the_probability_of_normal_errors_is_that_of_an_integral_by_hand():
         false, density = 2 * norm.cdf(2 * m) - 1, 4 * norm.pdf(2 * m)
         return 3 * false**2 * density * (norm.sf(m - 0.5) + norm.cdf(-m - 0.5)) ** 2
 
-    assert bounds.limits._kept(1.0, law, 5, 2) == approx(quad(found, 0, 8)[0], abs=1e-7)
+    assert sgdt_law._kept(1.0, law, 5, 2) == approx(quad(found, 0, 8)[0], abs=1e-7)
 
 
 def test_the_law_of_sgdt_is_that_of_the_estimator():

@@ -10,6 +10,7 @@ from scipy.stats import norm as normal
 from scipy.stats import t as student
 
 from ofslib import OFSARegressor, bounds
+from ofslib.beyond import unions
 from ofslib.bounds import DoesNotApply
 from ofslib.wishart import LowRank, sample_averages, sample_ols
 
@@ -120,7 +121,7 @@ def test_the_ratio_of_two_standard_deviations_has_students_law(correlation, cent
     ratio = np.sqrt((other**2).sum(axis=1) / (first**2).sum(axis=1))
     for h in (0.2, 0.5):
         limit = np.exp(np.arcsinh(sqrt(1 - correlation**2) * np.sinh(h)))
-        wanted = bounds.unions._ratio_exceeds(h, n - centred)
+        wanted = unions._ratio_exceeds(h, n - centred)
         assert np.mean(ratio > limit) == approx(wanted, abs=3 * sqrt(wanted / runs))
 
 

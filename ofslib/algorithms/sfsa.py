@@ -365,7 +365,7 @@ class SFSA(Annealing):
     )
 
     frozen = ("forget",)
-    # What rows in parts need
+    # What `beyond/parts.py` needs
     ranked_by, anneal = ranked_by, prune
 
     def _forgets(self):

@@ -3,9 +3,9 @@
 A function is named after its paper and item. It takes the quantities that the statement names, and
 returns what the statement promises: a number, a `Recovery`, a `Tail`, or, for an inequality along a
 run, the two `Sides` computed from the record of the run. Where the printed form is wrong, `variant`
-is "corrected" or "printed", and what differs, or both forms, is said there. `ofslib.bounds.items`
-has all 71 items of the papers, what became of each, and a witness of that; docs/bounds.md has the
-derivations. Logarithms are natural.
+is "corrected" or "printed", and what differs, or both forms, is said there. docs/bounds.md has the
+derivations, `ofslib.reproduction.statements` all 71 items of the papers, what became of each, and a
+witness of that. Logarithms are natural.
 
 *Errors.* `DoesNotApply`, a ValueError, where an assumption fails. ValueError where an argument
 cannot be: a count below 1, a number that is not positive and finite, an array that is empty, not
@@ -35,8 +35,9 @@ epsilon, ridge : float
     Accuracy in (0, 1); lambda in a'(sampled sampled' + lambda I)^-1 a (ofs).
 """
 
-from ofslib.bounds.annealing import sfsa_beta_min as sfsa_beta_min
-from ofslib.bounds.annealing import sfsa_recovery_probability as sfsa_recovery_probability
+import importlib
+from typing import TYPE_CHECKING
+
 from ofslib.bounds.barda import barda_passes as barda_passes
 from ofslib.bounds.barda import barda_theorem_1 as barda_theorem_1
 from ofslib.bounds.barda import barda_theorem_2 as barda_theorem_2
@@ -70,10 +71,6 @@ from ofslib.bounds.limits import information_floor as information_floor
 from ofslib.bounds.limits import information_floor_asymptotic as information_floor_asymptotic
 from ofslib.bounds.limits import information_floor_probability as information_floor_probability
 from ofslib.bounds.limits import lasso_rows as lasso_rows
-from ofslib.bounds.limits import sgdt_beta_min as sgdt_beta_min
-from ofslib.bounds.limits import sgdt_recovery_probability as sgdt_recovery_probability
-from ofslib.bounds.olsth import ofsa_beta_min as ofsa_beta_min
-from ofslib.bounds.olsth import ofsa_recovery_probability as ofsa_recovery_probability
 from ofslib.bounds.olsth import olsth_beta_min as olsth_beta_min
 from ofslib.bounds.olsth import olsth_recovery_probability as olsth_recovery_probability
 from ofslib.bounds.sfsa import sfsa_corollary_4_1 as sfsa_corollary_4_1
@@ -89,7 +86,39 @@ from ofslib.bounds.substitution import os_theorem_1 as os_theorem_1
 from ofslib.bounds.substitution import os_theorem_2 as os_theorem_2
 from ofslib.bounds.substitution import os_theorem_2_step_size as os_theorem_2_step_size
 from ofslib.bounds.substitution import os_theorem_3 as os_theorem_3
-from ofslib.bounds.unions import ofsa_last_step_beta_min as ofsa_last_step_beta_min
-from ofslib.bounds.unions import olsth_beta_min_any_covariance as olsth_beta_min_any_covariance
-from ofslib.bounds.unions import olsth_beta_min_closed_form as olsth_beta_min_closed_form
-from ofslib.bounds.unions import olsth_failure_bound as olsth_failure_bound
+
+if TYPE_CHECKING:
+    from ofslib.beyond.ofsa_law import ofsa_beta_min as ofsa_beta_min
+    from ofslib.beyond.ofsa_law import ofsa_recovery_probability as ofsa_recovery_probability
+    from ofslib.beyond.sfsa_law import sfsa_beta_min as sfsa_beta_min
+    from ofslib.beyond.sfsa_law import sfsa_recovery_probability as sfsa_recovery_probability
+    from ofslib.beyond.sgdt_law import sgdt_beta_min as sgdt_beta_min
+    from ofslib.beyond.sgdt_law import sgdt_recovery_probability as sgdt_recovery_probability
+    from ofslib.beyond.unions import ofsa_last_step_beta_min as ofsa_last_step_beta_min
+    from ofslib.beyond.unions import olsth_beta_min_any_covariance as olsth_beta_min_any_covariance
+    from ofslib.beyond.unions import olsth_beta_min_closed_form as olsth_beta_min_closed_form
+    from ofslib.beyond.unions import olsth_failure_bound as olsth_failure_bound
+
+# File of ofslib/beyond -> its functions that are found here, imported when they are asked for.
+_BEYOND = {
+    "ofsa_law": ("ofsa_beta_min", "ofsa_recovery_probability"),
+    "sfsa_law": ("sfsa_beta_min", "sfsa_recovery_probability"),
+    "sgdt_law": ("sgdt_beta_min", "sgdt_recovery_probability"),
+    "unions": (
+        "ofsa_last_step_beta_min",
+        "olsth_beta_min_any_covariance",
+        "olsth_beta_min_closed_form",
+        "olsth_failure_bound",
+    ),
+}
+_HOMES = {name: file for file, names in _BEYOND.items() for name in names}
+
+
+def __getattr__(name: str):
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"ofslib.beyond.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *_HOMES})

@@ -1,4 +1,4 @@
-"""The law of what OLSth selects, and nearly that of OFSA; of our own: docs/bounds.md."""
+"""The law of what OLSth selects; of our own: docs/bounds.md."""
 
 from functools import lru_cache
 from math import sqrt
@@ -55,7 +55,7 @@ def _selection_curve(p, k, spike):
     return CubicSpline(ratio, [(s.real * largest).sum() for s in selected])
 
 
-def _selected(ratio, freedom, p, k, spike):
+def probability_selected(ratio, freedom, p, k, spike):
     """P(all k selected), the coefficient over sigma being `ratio`: the mean over chi."""
     ends = np.log(chi2.ppf(1e-15, freedom)), np.log(chi2.isf(1e-15, freedom))
     log_square = np.linspace(*ends, 513)
@@ -65,11 +65,13 @@ def _selected(ratio, freedom, p, k, spike):
     return float(np.clip(weight @ selected / weight.sum(), 0, 1))
 
 
-def _least(freedom, p, k, spike, delta):
+def least_selected(freedom, p, k, spike, delta):
     """The coefficient, over sigma, with which all are selected with probability 1 - delta."""
     # By the union bound: half of it for each error.
     enough = 2 * sqrt(1 / freedom) * student.isf(delta / (2 * p - k), freedom)
-    return least(lambda ratio: _selected(ratio, freedom, p, k, spike), p, k, delta, enough)
+    return least(
+        lambda ratio: probability_selected(ratio, freedom, p, k, spike), p, k, delta, enough
+    )
 
 
 def olsth_recovery_probability(
@@ -124,7 +126,7 @@ def olsth_recovery_probability(
     freedom = degrees_of_freedom(n, p, fit_intercept)
     check(beta=beta, sigma=sigma)
     check_spike(spike)
-    return _selected(beta / sigma, freedom, p, k, spike)
+    return probability_selected(beta / sigma, freedom, p, k, spike)
 
 
 def olsth_beta_min(
@@ -170,95 +172,4 @@ def olsth_beta_min(
     check(sigma=sigma)
     check_spike(spike)
     check_delta(delta)
-    return sigma * _least(freedom, p, k, spike, delta)
-
-
-# OFSA: as OLSth where k + 1 coefficients are fitted, of which it finds the one that goes.
-
-
-def ofsa_recovery_probability(
-    beta: float, n: int, p: int, k: int, sigma: float = 1.0, fit_intercept: bool = True
-) -> float:
-    """Probability that OFSA finds the k true features: an approximation, that of its last step.
-
-    That of OLSth on independent features, if not p but k + 1 coefficients were fitted. For rows
-    N(0, I + spike 11'), whatever the spike; docs/bounds.md says why, and how far off it was found.
-    `OFSARegressor` standardises: the features may have any units, if `beta` is the coefficient
-    times the standard deviation of the feature's own part. With a spike all coefficients must have
-    the same sign: with mixed signs OFSA fails far more often.
-
-    Parameters
-    ----------
-    beta : float
-        True coefficient, equal and of one sign on all k features, positive; label over feature. The
-        part of a feature that is its own has variance 1.
-    n, p, k : int
-        Rows, features, true features; k < p. p may exceed n.
-    sigma : float, default=1.0
-        Standard deviation of the noise, in the unit of the labels.
-    fit_intercept : bool, default=True
-        Whether an intercept was fitted, as by centring.
-
-    Returns
-    -------
-    float
-        In [0, 1].
-
-    Raises
-    ------
-    DoesNotApply
-        Unless n exceeds k + 1 and the intercept.
-    ValueError, TypeError
-        If k >= p; and as in `ofslib.bounds`.
-
-    Examples
-    --------
-    >>> round(ofsa_recovery_probability(0.3, 300, 200, 20), 3)
-    0.639
-    """
-    check_sizes(n, p, k)
-    freedom = degrees_of_freedom(n, k + 1, fit_intercept)
-    check(beta=beta, sigma=sigma)
-    return _selected(beta / sigma, freedom, p, k, 0.0)
-
-
-def ofsa_beta_min(
-    n: int,
-    p: int,
-    k: int,
-    sigma: float = 1.0,
-    delta: float = 0.05,
-    fit_intercept: bool = True,
-) -> float:
-    """Smallest coefficient, equal on k features, with which OFSA finds all k: an approximation.
-
-    With probability 1 - `delta`, by `ofsa_recovery_probability`, whose other arguments and
-    conditions these are.
-
-    Parameters
-    ----------
-    delta : float, default=0.05
-        Probability of missing a feature, in (0, 1).
-
-    Returns
-    -------
-    float
-        In units of a coefficient, label over feature.
-
-    Raises
-    ------
-    DoesNotApply
-        Unless n exceeds k + 1 and the intercept; if 1 - `delta` is near the level of chance.
-    ValueError, TypeError
-        If k >= p or delta >= 1; and as in `ofslib.bounds`.
-
-    Examples
-    --------
-    >>> round(ofsa_beta_min(300, 200, 20, delta=0.5), 3)
-    0.285
-    """
-    check_sizes(n, p, k)
-    freedom = degrees_of_freedom(n, k + 1, fit_intercept)
-    check(sigma=sigma)
-    check_delta(delta)
-    return sigma * _least(freedom, p, k, 0.0, delta)
+    return sigma * least_selected(freedom, p, k, spike, delta)

@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 
 from ofslib._files import write_whole
-from ofslib.bounds.items import STATEMENTS
 from ofslib.reproduction import provenance
 from ofslib.reproduction.project import Project
 from ofslib.reproduction.scoreboard import scoreboard
+from ofslib.reproduction.statements import STATEMENTS
 from ofslib.reproduction.tables import BY_THE_TEXT, VERDICTS
 
 PAPERS = {

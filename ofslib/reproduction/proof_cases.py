@@ -27,12 +27,12 @@ from threadpoolctl import threadpool_limits
 
 import ofslib
 from ofslib import datasets, simulate, wishart
-from ofslib.bounds.items import STATEMENTS
 from ofslib.datasets.registry import LABELLED, MAY_BE_LABELLED, READERS
 from ofslib.metrics import METRICS
 from ofslib.reproduction import experiment, splits, tracking
 from ofslib.reproduction.experiment import EXPECTED
 from ofslib.reproduction.methods import build, find_class, fit, show
+from ofslib.reproduction.statements import STATEMENTS
 from ofslib.reproduction.studies import speedup, workers
 from ofslib.streams.row_stream import RowStream
 

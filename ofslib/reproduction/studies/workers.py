@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ofslib import SFSAClassifier, SFSARegressor, fit_dask, fit_parts
+from ofslib.beyond.parts import Common, InTurn
 from ofslib.metrics import detection_rate
 from ofslib.reproduction import machine
 from ofslib.simulate import Equicorrelated
-from ofslib.streams.parts import Common, InTurn
 
 _MODELS = {"classification": SFSAClassifier, "regression": SFSARegressor}
 # Parts with hardly a row, from which the costs of a round and of a task follow.

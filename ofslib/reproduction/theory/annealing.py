@@ -17,8 +17,8 @@ from ofslib.reproduction.theory.curve import VARIANTS, number, point
 from ofslib.reproduction.theory.recovery import GRID
 from ofslib.wishart import LowRank, sample_moments
 
-# ofslib/bounds/items, docs/bounds.md: the largest coefficient hides the second behind the third,
-# which is false.
+# ofslib/reproduction/statements, docs/bounds.md: the largest coefficient hides the second behind
+# the third, which is false.
 HIDING = np.array([[1, 0, 0.1], [0, 1, 0], [0.1, 0, 1]])
 HIDDEN = np.array([1.0, 0.05, 0])
 

@@ -4,7 +4,6 @@ from math import exp, log, sqrt
 
 import numpy as np
 
-from ofslib.bounds.items.statement import Paper, shown
 from ofslib.bounds.leverage import (
     ofs_lemma_1,
     ofs_lemma_2,
@@ -15,6 +14,7 @@ from ofslib.bounds.leverage import (
     ofs_theorem_1_failure,
     ofs_theorem_2,
 )
+from ofslib.reproduction.statements.statement import Paper, shown
 
 OFS = Paper("ofs")
 # Table 2: rows and features; and the CPU times of OFS in Table 3.

@@ -5,22 +5,11 @@ from math import ceil, exp, log, sqrt
 import numpy as np
 from scipy.stats import norm, wishart
 
+from ofslib.bounds import olsth_beta_min_closed_form
 from ofslib.bounds.descent import (
     dissertation_corollary_3,
     dissertation_theorem_3,
 )
-from ofslib.bounds.items.dissertation_2 import (
-    CONDITION,
-    ETA,
-    ROWS,
-    TRUTH,
-    a_step_that_contracts,
-    annealed,
-    best_factor,
-    removed_for_ever,
-    steps_printed,
-)
-from ofslib.bounds.items.statement import Paper, Shown, applies, selects, shown
 from ofslib.bounds.least_squares import (
     dissertation_corollary_2,
     dissertation_lemma_3,
@@ -31,7 +20,18 @@ from ofslib.bounds.least_squares import (
     dissertation_theorem_2,
     dissertation_theorem_4,
 )
-from ofslib.bounds.unions import olsth_beta_min_closed_form
+from ofslib.reproduction.statements.dissertation_2 import (
+    CONDITION,
+    ETA,
+    ROWS,
+    TRUTH,
+    a_step_that_contracts,
+    annealed,
+    best_factor,
+    removed_for_ever,
+    steps_printed,
+)
+from ofslib.reproduction.statements.statement import Paper, Shown, applies, selects, shown
 
 CHAPTER_3 = Paper("dissertation")
 C_BELOW_2 = "Gaussian rows; the mean squares of the columns are at most C < 2, C1 = 2 / C"

@@ -12,8 +12,8 @@ from ofslib.bounds.descent import (
     dissertation_proposition_1,
     dissertation_theorem_1,
 )
-from ofslib.bounds.items.sfsa import depends_on_units
-from ofslib.bounds.items.statement import Paper, applies, shown
+from ofslib.reproduction.statements.sfsa import depends_on_units
+from ofslib.reproduction.statements.statement import Paper, applies, shown
 
 CHAPTER_2 = Paper("dissertation")
 

@@ -6,7 +6,7 @@ from math import ceil, sqrt
 import numpy as np
 
 from ofslib.bounds.barda import barda_passes, barda_theorem_1, barda_theorem_2
-from ofslib.bounds.items.statement import Paper, applies, shown
+from ofslib.reproduction.statements.statement import Paper, applies, shown
 
 BARDA = Paper("barda")
 

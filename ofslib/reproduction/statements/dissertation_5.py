@@ -7,7 +7,8 @@ from scipy.linalg import hadamard
 from scipy.stats import binom
 
 from ofslib.bounds.descent import dissertation_proposition_7
-from ofslib.bounds.items.dissertation_2 import (
+from ofslib.bounds.least_squares import dissertation_lemma_5, dissertation_proposition_6
+from ofslib.reproduction.statements.dissertation_2 import (
     CONDITION,
     ETA,
     RHO,
@@ -16,9 +17,8 @@ from ofslib.bounds.items.dissertation_2 import (
     TRUTH,
     steps_printed,
 )
-from ofslib.bounds.items.dissertation_3 import runs_of_ofsa
-from ofslib.bounds.items.statement import Paper, applies, selects, shown
-from ofslib.bounds.least_squares import dissertation_lemma_5, dissertation_proposition_6
+from ofslib.reproduction.statements.dissertation_3 import runs_of_ofsa
+from ofslib.reproduction.statements.statement import Paper, applies, selects, shown
 
 CHAPTER_5 = Paper("dissertation")
 

@@ -5,7 +5,6 @@ from itertools import combinations
 
 import numpy as np
 
-from ofslib.bounds.items.statement import Paper, shown
 from ofslib.bounds.substitution import (
     os_lemma_4,
     os_theorem_1,
@@ -13,6 +12,7 @@ from ofslib.bounds.substitution import (
     os_theorem_2_step_size,
     os_theorem_3,
 )
+from ofslib.reproduction.statements.statement import Paper, shown
 
 OS = Paper("os")
 # Section 5: n = 1.2 s log2(p) rows, p = 2000 features, s = 100 selected.

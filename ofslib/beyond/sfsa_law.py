@@ -11,7 +11,8 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import ndtr
 
-from ofslib.bounds.limits import least, near_floor, stable_step
+from ofslib.beyond.sgdt_law import stable_step
+from ofslib.bounds.limits import least, near_floor
 from ofslib.bounds.statements import check, check_numbers, check_sizes, check_spike, require
 
 # Places of the grid, at least and at most, so that there is one in so many standard deviations of

@@ -5,7 +5,7 @@ is true and whether it says anything at the papers' sizes, the nearest form that
 a *witness*, a function of no arguments that runs in at most seconds and shows it. A witness writes
 what the paper prints from its page; functions of `ofslib.bounds` are what it judges.
 
->>> from ofslib.bounds.items import STATEMENTS
+>>> from ofslib.reproduction.statements import STATEMENTS
 >>> limit = next(s for s in STATEMENTS if s.item == "Limit after Theorem 4.1")
 >>> limit.true, limit.corrected
 (False, 'exp(-2 lambda T^(1 - alpha))')
@@ -13,15 +13,15 @@ what the paper prints from its page; functions of `ofslib.bounds` are what it ju
 False
 """
 
-from ofslib.bounds.items.barda import BARDA
-from ofslib.bounds.items.dissertation_2 import CHAPTER_2
-from ofslib.bounds.items.dissertation_3 import CHAPTER_3
-from ofslib.bounds.items.dissertation_5 import CHAPTER_5
-from ofslib.bounds.items.leverage import OFS
-from ofslib.bounds.items.sfsa import SFSA
-from ofslib.bounds.items.statement import Shown as Shown
-from ofslib.bounds.items.statement import Statement as Statement
-from ofslib.bounds.items.substitution import OS
+from ofslib.reproduction.statements.barda import BARDA
+from ofslib.reproduction.statements.dissertation_2 import CHAPTER_2
+from ofslib.reproduction.statements.dissertation_3 import CHAPTER_3
+from ofslib.reproduction.statements.dissertation_5 import CHAPTER_5
+from ofslib.reproduction.statements.leverage import OFS
+from ofslib.reproduction.statements.sfsa import SFSA
+from ofslib.reproduction.statements.statement import Shown as Shown
+from ofslib.reproduction.statements.statement import Statement as Statement
+from ofslib.reproduction.statements.substitution import OS
 
 STATEMENTS: tuple[Statement, ...] = tuple(
     statement

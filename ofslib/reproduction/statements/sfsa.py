@@ -4,8 +4,8 @@ from math import exp, log, sqrt
 
 import numpy as np
 
-from ofslib.bounds.items.statement import Paper, shown
 from ofslib.bounds.sfsa import sfsa_corollary_4_1, sfsa_limit_4_1, sfsa_theorem_4_1
+from ofslib.reproduction.statements.statement import Paper, shown
 
 SFSA = Paper("sfsa")
 # Section 5: features, true features, step size, rows of a mini-batch.
