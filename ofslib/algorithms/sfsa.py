@@ -38,7 +38,7 @@ from ofslib.streams.parameters import (
     one_of,
     param,
 )
-from ofslib.streams.row_stream import RowRegressor, RowStream, batches
+from ofslib.streams.row_stream import RowRegressor, batches
 
 # Where the mean is deferred, at least one of so many features is dropped at a time: to write the
 # mean takes as long as to rank all features.
@@ -48,11 +48,6 @@ ROWS, STEPS = 25, 250
 # Mini-batches that an automatic step only observes: as many as the power iteration needs, but at
 # most one of 16 before `maturity`.
 BURN_IN, SHARE = 8, 16
-_ONLY_OBSERVED = (
-    "{0.__class__.__name__} has no features yet: with learning_rate='auto' the first {1} rows tell "
-    "how large the steps may be, and {0.n_samples_seen_} were shown. A smaller `batch_size` needs "
-    "fewer, and a number as `learning_rate` none."
-)
 
 
 class Hyper(NamedTuple):
@@ -208,7 +203,7 @@ def finish(state, hp):
 
 
 @estimator
-class Annealing(RowStream):
+class Annealing(rotation.Rotating):
     """What SFSA and AnytimeSFSA share."""
 
     learning_rate: float | str = param(
@@ -246,7 +241,7 @@ class Annealing(RowStream):
         default=None,
     )
 
-    fold, hyper = learn, Hyper
+    fold, finish, hyper = learn, finish, Hyper
     lines = Lines(gather, descend, prunes, ranked_by, drop)
     frozen = ("optimizer", "importance")
 
@@ -304,21 +299,10 @@ class Annealing(RowStream):
     def _remedy(self):
         return super()._remedy() if self._has_automatic_step else "take learning_rate='auto'"
 
-    def _learn_block(self, state, block):
-        def learn_one(models, *own):
-            return learn(models[0], *own)
-
-        return rotation.learn([state], block, self._hyper, learn_one)
-
-    def _finish(self, state):
-        for (model,), hp in rotation.learners([state], self._hyper):
-            finish(model, hp)
-
     def _exposed(self, state):
         (state,), hp = rotation.learners([state], self._hyper)[-1]
         if hp.automatic and state.steps[0] <= hp.burn_in and not state.w[:-1].any():
-            observed = (hp.burn_in + 1) * hp.batch_size
-            diagnostics.warn_once(self, "only observed", _ONLY_OBSERVED.format(self, observed))
+            diagnostics.only_observed(self, (hp.burn_in + 1) * hp.batch_size)
         w = state.iterates.up_to_date(state.w, state.active) if hp.automatic else state.w
         mean = state.step_size.mean_row() if hp.automatic and hp.intercept > 0.0 else None
         state = state._replace(noise=state.noise.copy())
@@ -403,13 +387,7 @@ class SFSA(Annealing):
         hyper = self._schedule(n_rows, warmup, maturity, size)
         if self.forget is None:
             return hyper
-        for name, least in (("batch_size", size), ("maturity", maturity)):
-            if least > self.forget:
-                raise ValueError(
-                    f"forget={self.forget} rows must be at least {name}={least} rows: a new model "
-                    "has seen no more when it is shown."
-                )
-        return rotation.Forgetting(hyper, int(self.forget))
+        return rotation.forgetting(hyper, int(self.forget), batch_size=size, maturity=maturity)
 
 
 @estimator

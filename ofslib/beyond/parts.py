@@ -449,7 +449,7 @@ def _take(state: NamedTuple, message: Message) -> None:
 
 
 def _measure(state: NamedTuple) -> None:
-    """What follows from the sums: as `step_size.measure`."""
+    """What follows from the sums: as `automatic_step.measure`."""
     known = state.step_size
     if rows := known.moments.rows[0]:
         index = state.active.index[: state.active.size[0]]

@@ -97,6 +97,16 @@ def watch(model, at_end: bool) -> bool:
     return lasted
 
 
+def only_observed(model, rows: int) -> None:
+    """Warn, when a model is asked for, that so many rows only tell how large the steps may be."""
+    message = (
+        f"{type(model).__name__} has no features yet: with learning_rate='auto' the first {rows} "
+        f"rows tell how large the steps may be, and {model.n_samples_seen_} were shown. A smaller "
+        "`batch_size` needs fewer, and a number as `learning_rate` none."
+    )
+    warn_once(model, "only observed", message)
+
+
 def worse_than_nothing(model, sums: Sums) -> str:
     """The message if the model was worse than none over these rows, or nothing."""
     empty = sums.weight * total(int(Loss[model.loss]), np.zeros(1), np.ones(1))

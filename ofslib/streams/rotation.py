@@ -5,11 +5,12 @@ What is written here knows no algorithm. It copies states and changes the fields
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ofslib.kernels.rows import Block
+from ofslib.streams.row_stream import RowStream
 
 
 class Rotation(NamedTuple):
@@ -67,6 +68,17 @@ class Forgetting(NamedTuple):
         return [(name, self.hyper) for name in names]
 
 
+def forgetting(hyper, rows: int, **least: int) -> Forgetting:
+    """The schedule that forgets; ValueError if a model is exposed before it has learned."""
+    for name, needed in least.items():
+        if needed > rows:
+            raise ValueError(
+                f"forget={rows} rows must be at least {name}={needed} rows: a new model has seen "
+                "no more when it is shown."
+            )
+    return Forgetting(hyper, rows)
+
+
 def new_rotation(new_state: Callable, n_features: int) -> Rotation:
     """A rotation before the first data."""
     return Rotation(*(new_state(n_features) for _ in range(3)), np.zeros(1, np.int64))
@@ -119,3 +131,23 @@ def overwrite(target: tuple, source: tuple) -> None:
             to[...] = part
         else:
             overwrite(to, part)
+
+
+class Rotating(RowStream):
+    """Base of the methods whose models may rotate.
+
+    `_new_state` gives a `Rotation` where `_read_hyper` gives a schedule. A subclass sets `finish`,
+    a kernel `finish(state, hyper)` that learns the rows of the last mini-batch.
+    """
+
+    finish: ClassVar[Callable]
+
+    def _learn_block(self, state, block):
+        def learn_one(models, *own):
+            return type(self).fold(models[0], *own)
+
+        return learn([state], block, self._hyper, learn_one)
+
+    def _finish(self, state):
+        for (model,), hyper in learners([state], self._hyper):
+            type(self).finish(model, hyper)
