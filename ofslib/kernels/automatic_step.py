@@ -50,7 +50,7 @@ TINY = 1e-100
 
 
 class StepSize(NamedTuple):
-    """What is known of the mean of a x x' and of x x', of the features in the model."""
+    """Estimates of the mean of a x x' and of x x', of the features in the model."""
 
     direction: np.ndarray  # (p + 1,) the estimated leading eigenvector
     size: np.ndarray  # (1,) its length
@@ -73,7 +73,7 @@ class StepSize(NamedTuple):
 
 
 def new_step_size(p: int) -> StepSize:
-    """Nothing is known yet; p = 0 for one that is not used."""
+    """Estimates before the first row; p = 0 for one that is not used."""
     direction, image = np.zeros((2, p + 1))
     moments, inside = new_moments(max(p, 1)), np.ones(max(p, 1), bool)
     sums, counts = np.zeros((7, 1)), np.zeros((2, 1), np.int64)
@@ -82,7 +82,7 @@ def new_step_size(p: int) -> StepSize:
 
 @kernel(allocates=False)
 def add_slopes(step_size, y, rows, margins, loss):
-    """Take in the slopes of these rows, with these margins."""
+    """Add the weighted squared slopes of these rows, which have these margins."""
     for i in range(len(rows)):
         s = slope(loss, margins[i], y[rows[i]])
         step_size.slopes[0] += s * s / weight(y[rows[i]])
@@ -90,9 +90,9 @@ def add_slopes(step_size, y, rows, margins, loss):
 
 @kernel(allocates=False)
 def observe(step_size, X, y, rows, margins, loss, batch, active, factors):
-    """Take these rows of the mini-batch, with these margins, into the estimate.
+    """Add these rows of the mini-batch, which have these margins, to the estimates.
 
-    `factors` takes a number for each; what it holds says nothing.
+    `factors` is a buffer of a number for each.
     """
     image, direction, observed = step_size.image, step_size.direction, step_size.rows
     for r in rows:
@@ -118,7 +118,7 @@ def observe(step_size, X, y, rows, margins, loss, batch, active, factors):
 
 @kernel(allocates=False)
 def normalise(v, active):
-    """Give v, on the active features, length one; returns whether it is not zero."""
+    """Scale v, on the active features, to length one; returns whether it is not zero."""
     square = 0.0
     for j in active.index[: active.size[0]]:
         square += v[j] * v[j]
@@ -135,9 +135,9 @@ def shorten(v, active, square):
 
 @kernel(allocates=False)
 def end_batch(step_size, batch, active, burn_in):
-    """End of a mini-batch that was observed: one step of the power iteration.
+    """A step of the power iteration, if the mini-batch was observed.
 
-    What was seen before is forgotten in the mini-batches of the burn-in, before the first step.
+    In the burn-in each mini-batch replaces the estimate of the one before.
     """
     v, u, norm, n = step_size.direction, step_size.image, step_size.norm, step_size.rows[0]
     if n == 0:
@@ -171,7 +171,7 @@ def end_batch(step_size, batch, active, burn_in):
 
 @kernel(allocates=False)
 def mean_weight(step_size):
-    """That of the rows observed."""
+    """The mean weight of the rows observed."""
     return step_size.weight[0] / step_size.moments.rows[0]
 
 
@@ -184,9 +184,9 @@ def inequality(step_size):
 
 @kernel(allocates=False)
 def measure(step_size, active):
-    """Take the trace anew, the sum over the active features of their mean squares.
+    """Recompute the trace: the sum over the active features of their mean squares.
 
-    Gives the direction length one, and returns the square of the length that it had.
+    Scales the direction to length one, and returns the square of the length that it had.
     """
     v, moments, square, total = step_size.direction, step_size.moments, 0.0, 0.0
     for j in active.index[: active.size[0]]:
@@ -200,7 +200,7 @@ def measure(step_size, active):
 
 @kernel(allocates=False)
 def rescale(step_size, active):
-    """Give the direction length one, as `drop_features` and dense rows ask for."""
+    """Scale the direction to length one, as `drop_features` and dense rows need it."""
     for j in active.index[: active.size[0]]:
         step_size.direction[j] /= step_size.size[0]
     step_size.size[0] = 1.0
@@ -208,7 +208,7 @@ def rescale(step_size, active):
 
 @kernel(allocates=False)
 def drop_features(step_size, active, dropped):
-    """The features `dropped` leave the model."""
+    """Update the estimates after these features were dropped."""
     rescale(step_size, active)
     for j in dropped:
         step_size.direction[j] = 0.0
@@ -292,7 +292,7 @@ def step(state, hp):
 
 @kernel(allocates=False)
 def write_mean(state):
-    """Write the mean of the iterates, and give the direction length one."""
+    """Write the mean of the iterates, and scale the direction to length one."""
     if state.iterates.deferred[0]:
         mean_iterate.write(state.iterates, state.w, state.active)
         rescale(state.step_size, state.active)
