@@ -150,9 +150,10 @@ def all_or_none(comm: "Comm") -> Iterator[None]:
     try:
         yield
     except BaseException:
-        traceback.print_exc()
         who = f"worker {comm.rank - 1}" if comm.rank else "the central machine"
-        sys.stderr.write(f"The MPI job ends, since {who} (process {comm.rank}) has failed.\n")
+        said = f"The MPI job ends, since {who} (process {comm.rank}) has failed.\n"
+        # In one piece: the job may end before a second one is passed on.
+        sys.stderr.write(traceback.format_exc() + said)
         sys.stderr.flush()
         comm.Abort(1)
         raise

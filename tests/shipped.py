@@ -10,7 +10,7 @@ from ofslib.reproduction import project
 
 ROOT = Path(__file__).parents[1]
 EXPERIMENTS = ("barda", "bounds", "dissertation", "drift", "growth", "ofs", "os", "sfsa", "untuned")
-EXPERIMENTS += ("boundary", "knockoffs", "limits", "performance", "workers")
+EXPERIMENTS += ("boundary", "knockoffs", "limits", "performance", "ranking", "workers")
 
 
 def leave_out_what_is_added(folder: Path) -> None:

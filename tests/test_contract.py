@@ -501,7 +501,9 @@ def test_more_features_wanted_than_there_are(cls, own):
     for learn in (cls.fit, show):
         with pytest.warns(UserWarning, match="k=13 is greater than n_features=12") as caught:
             many = learn(cls(**own | {"k": 13}), X, y)
-        assert [w.filename for w in caught] == [__file__], "the warning points at the caller"
+        # A model of so few rows may also be no better than a constant, which is another warning.
+        of_k = [w.filename for w in caught if "k=13" in str(w.message)]
+        assert of_k == [__file__], "the warning points at the caller"
         all_of_them = learn(cls(**own | {"k": 12}), X, y)
         assert_same(many, all_of_them)
         assert len(many.support_) == 12 or not has_budget(cls, own, exactly=True)

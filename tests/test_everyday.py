@@ -342,9 +342,12 @@ def test_the_spectral_step_does_not_depend_on_the_scale_of_the_weights(y):
     assert_same(*shown)  # the intercept, too, which speaks for the mean of what is left out
 
 
-def test_weighted_least_squares_by_sfsa_is_that_of_the_scaled_rows():
+@pytest.mark.parametrize("importance", ["coef", "noise_aware"])
+@pytest.mark.parametrize("rate, w", [(0.05, TIMES + 0.5), ("auto", np.full(300, 4.0))])
+def test_weighted_least_squares_by_sfsa_is_that_of_the_scaled_rows(rate, w, importance):
+    """The automatic step is shorter if weights differ, as they make gradients noisier."""
     own = {"k": 3, "fit_intercept": False, "random_state": 0}
-    w = TIMES + 0.5
+    own |= {"learning_rate": rate, "importance": importance}
     weighted = SFSARegressor(**own).fit(X, NUMBERS, sample_weight=w)
     scaled = SFSARegressor(**own).fit(np.sqrt(w)[:, None] * X, np.sqrt(w) * NUMBERS)
     assert_same(weighted, scaled, rtol=1e-9)

@@ -21,6 +21,8 @@ from ofslib import (
 )
 from ofslib.algorithms.sfsa import Annealing
 from ofslib.kernels.selection import new_noise, threshold, without_noise
+from ofslib.reproduction.studies.ranking import by_passes
+from ofslib.simulate import PowerLawRows
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 P, K, FALL = 20_000, 100, 0.005
@@ -161,6 +163,26 @@ def test_the_standard_error_is_that_of_gradient_descent(own):
         assert_allclose(T, own["learning_rate"] * model.n_samples_seen_ / own["batch_size"])
         z.append(state.w[:-1] / (np.sqrt(S * m2 / n) / (1 / T + m2)))
     assert 0.95 < np.sqrt(np.mean(np.square(z))) < 1.25
+
+
+# -------------------------------------------------- the entry `ranking`
+
+
+def test_the_study_scores_each_ranking_on_the_same_rows():
+    data = {"p": 400, "k": 8, "nonzeros": 20, "exponent": 0.8, "positive": 0.3}
+    methods = {name: {"class": "SFSAClassifier", "importance": "coef"} for name in ("coef", "b")}
+    setting = {"data": {"simulate": "power_law_rows", "n": 3000, **data}, "methods": methods}
+    setting["sweep"] = {"n_passes": [1, 2]}
+    rows = list(by_passes(setting, np.random.SeedSequence(0), None))
+    value = {(row["method"], row["n_passes"], row["metric"]): row["value"] for row in rows}
+    law = PowerLawRows(**data)
+    for n_passes in (1, 2):
+        assert value["true coefficients", n_passes, "AUC"] == law.auc(law.coef)
+        for metric in ("AUC", "DR"):
+            assert value["coef", n_passes, metric] == value["b", n_passes, metric]
+        assert 0.55 < value["coef", n_passes, "AUC"] < law.auc(law.coef)
+        assert 0 < value["coef", n_passes, "DR"] <= 100
+    assert value["coef", 1, "AUC"] != value["coef", 2, "AUC"] and len(value) == len(rows) == 10
 
 
 # -------------------------------------------------- what must not change it

@@ -23,6 +23,8 @@ _COLOUR_OF = {
     "without adaptation, OFSA": 1,
     "knockoffs": 3, "knockoffs, 10 draws": 4, "least squares, BH": 7, "OLSth, AIC": 2,
     "OLSth, BIC": 0, "OLSth, extended BIC": 9, "RenewableFSA": 4,
+    # Rankings of SFSA
+    "coef": 1, "scaled_coef": 2, "noise_aware": 0,
     # Streams of columns
     "LapS": 2, "LevS": 0, "Alpha": 5, "SEC": 9, "uniform": 7,
     "OFS (leverage)": 4, "OFS (leverage), unweighted": 3, "OS": 0, "Proj-GD": 2, "L1 batch": 7,

@@ -36,11 +36,14 @@ SIGNS = ODD, MIDDLE, RARE, NEVER, ABOVE, BELOW = (
 )
 
 
-def panels(n: int) -> tuple:
-    """A figure of n panels, up to three a row, over the width of a page; the axes as a list."""
+def panels(n: int, columns: int | None = None) -> tuple:
+    """A figure of n panels over the width of a page; the axes as a list.
+
+    `columns`: panels a row; None: up to three.
+    """
     if n == 0:  # a note only
         return plt.figure(figsize=(PAGE, 0.5)), []
-    columns = 2 if n == 4 else min(n, 3)
+    columns = columns or (2 if n == 4 else min(n, 3))
     rows = math.ceil(n / columns)
     width = PAGE if columns > 1 else COLUMN
     figure, axes = plt.subplots(rows, columns, figsize=(width, 0.3 + 1.75 * rows), squeeze=False)

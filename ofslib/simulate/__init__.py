@@ -27,6 +27,7 @@ DESIGNS = {
     "sparse_rows": SparseRows,
     "drifting": Drifting,
     "changing": Changing,
+    "power_law_rows": PowerLawRows,
     "url_shaped": URLShaped,
     "avazu_shaped": AvazuShaped,
     "webspam_shaped": WebspamShaped,

@@ -192,7 +192,8 @@ def many_rows(theorem, informative: bool) -> Shown:
     true=False,
     informative=False,
     applies=C_BELOW_2,
-    corrected="beta_min > 2 sigma sqrt(2 C1 log(p) / (lambda n^alpha)), for any C1 > 1",
+    corrected="raw coefficients are ranked; beta_min > 2 sigma sqrt(2 C1 log(p) / (lambda n^alpha))"
+    " suffices, for any C1 > 1",
     by=("dissertation_proposition_3",),
     figure="dissertation_figure_5_3",
 )
@@ -211,7 +212,8 @@ def proposition_3():
     true=False,
     informative=False,
     applies=C_BELOW_2,
-    corrected="beta_min > 2 sigma sqrt(2 C1 log(p) / (lambda n))",
+    corrected="raw coefficients are ranked; beta_min > 2 sigma sqrt(2 C1 log(p) / (lambda n)) "
+    "suffices",
     by=("dissertation_corollary_2",),
     figure="dissertation_figure_5_3",
 )
@@ -226,7 +228,8 @@ def corollary_2():
     "Corollary 2 for sigma_x beta and the eigenvalue of the standardised features",
     true=False,
     informative=True,
-    corrected="as Corollary 2",
+    corrected="standardised coefficients are ranked; the threshold is that of Corollary 2; "
+    "standard deviations and correlations are those of the rows",
     by=("dissertation_corollary_2",),
     figure="dissertation_figure_5_2",
 )
@@ -244,7 +247,8 @@ def remark_2():
     true=False,
     informative=False,
     applies=C_BELOW_2 + "; n > p (rho / (0.8 lambda_min(sqrt(Sigma))))^2",
-    corrected="rho the largest standard deviation, and the threshold of Proposition 3",
+    corrected="raw coefficients are ranked; rho is the largest standard deviation; the threshold "
+    "is that of Proposition 3",
     by=("dissertation_theorem_2",),
     figure="dissertation_figure_5_2",
 )
@@ -486,7 +490,8 @@ def olsth_regret(n: int, start: int, beta: float, p: int = 20, k: int = 2, runs:
     true=True,
     informative=False,
     applies="n_0 = max(p + 1, 100 log(n), (2 log(n) / log(p) + 1)^2 / C1^2) leaves lambda > 0",
-    corrected="the threshold of Proposition 3 with n_0 for n keeps all features from n_0 on",
+    corrected="raw coefficients are ranked; the threshold of Proposition 3 with n_0 for n keeps "
+    "all features from n_0 on",
     by=("dissertation_theorem_4",),
     figure="bounds_dissertation_theorem_4",
 )

@@ -48,7 +48,8 @@ def lemma_5():
     true=False,
     informative=False,
     applies="features below sqrt(M), M < 2",
-    corrected="4 (sigma / lambda) sqrt(M p log(p) / n), with probability 1 - 2 / p",
+    corrected="raw coefficients are ranked; the threshold is 4 (sigma / lambda) "
+    "sqrt(M p log(p) / n), the probability 1 - 2 / p",
     by=("dissertation_proposition_6",),
 )
 def proposition_6():
