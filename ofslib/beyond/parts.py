@@ -394,8 +394,11 @@ def _pooled(learner, step: int, weights, common: Common, told: list[Common]) -> 
 
 
 def _means(state: NamedTuple) -> list[np.ndarray]:
-    known, mean = state.step_size, state.iterates.mean
-    return [state.w, *state.memory, mean, known.direction, known.norm, state.noise[0, :1]]
+    known, memory = state.step_size, state.memory
+    # Each optimizer uses at most one of these; an array that is not used has one number.
+    first = max(memory.velocity, memory.mean, key=len)
+    second = max(memory.ahead, memory.square, state.iterates.mean, key=len)
+    return [state.w, first, second, known.direction, known.norm, state.noise[0, :1]]
 
 
 def _sums(state: NamedTuple) -> list[np.ndarray]:
