@@ -320,7 +320,7 @@ def inspect(args) -> Report:
     import numpy as np
 
     from ofslib.streams.checkpoint import reading
-    from ofslib.streams.scales import scales
+    from ofslib.streams.diagnostics import scales
 
     stream = _once(args)
     # What reads it may have to be compiled or imported first.
@@ -362,7 +362,7 @@ def inspect(args) -> Report:
     data["scales"] = None
     if found := scales(first, range(first.shape[0])):
         data["scales"] = found._asdict()
-        said = found.said(data["names"], first=not (args.zero_based or args.hashed))
+        said = found.message(data["names"], first=not (args.zero_based or args.hashed))
         pairs["scales"] = said + found.unlike * ": standardise the features"
     if names := data["names"]:
         pairs["names"] = few(names)

@@ -399,7 +399,6 @@ def test_large_data_are_shown_in_pieces(cls, own, monkeypatch):
     whole = [cls(**own).fit(form(X), y) for form in forms]
     monkeypatch.setattr(row_stream, "_VALUES_PER_BLOCK", 200)
     monkeypatch.setattr(row_stream, "_VALUES_PER_COPY", 50)
-    monkeypatch.setattr(row_stream, "_ROWS_PER_COPY", 1)
     for model, form in zip(whole, forms, strict=True):
         assert_same(cls(**own).fit(form(X), y), model)
 

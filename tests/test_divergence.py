@@ -44,9 +44,9 @@ from ofslib.kernels.losses import WEIGHTED, Loss, value
 from ofslib.reproduction import experiment, tracking
 from ofslib.reproduction.methods import learn
 from ofslib.simulate import Changing, Drifting, Equicorrelated
-from ofslib.streams import returned, row_stream
-from ofslib.streams.row_stream import Sums, least_of_constants
-from ofslib.streams.scales import scales
+from ofslib.streams import diagnostics, row_stream
+from ofslib.streams.diagnostics import advice, least_of_constants, scales, worse_than_nothing
+from ofslib.streams.online import Sums
 
 
 def correlated(n=1000, p=1000):
@@ -115,7 +115,7 @@ def test_a_returned_model_that_is_no_better_than_a_constant_is_said(cls):
 def test_a_returned_model_is_judged_by_its_own_rows_and_weights():
     rng = np.random.default_rng(0)
     signal, labels = rng.standard_normal(500), np.repeat([-1.0, 1.0], [400, 100])
-    judge = returned.no_better_than_constant
+    judge = diagnostics.no_better_than_constant
     assert judge("log_loss", 3 * labels + signal, labels) == ""
     assert "0.8 of the labels are right, and 0.8 " in judge("log_loss", -9 + labels, labels)
     assert "(1 with the same" in judge("log_loss", -9 + labels, labels)
@@ -165,9 +165,9 @@ def test_a_score_that_chance_gives_excuses_no_loss(right, says):
     sums = Sums._make(np.zeros(len(Sums._fields)))._replace(rows=4000.0, total=4000.0)
     sums = sums._replace(loss=2 * 4000 * np.log(2), score=2000.0 + right, weight=4000.0)
     sums = sums._replace(positive=2000.0, negative=2000.0)
-    assert bool(model._worse_than_nothing(sums)) == says
-    assert model._worse_than_nothing(sums._replace(score=4000.0)) == ""
-    far = model._worse_than_nothing(sums._replace(score=4000.0, loss=6 * sums.loss))
+    assert bool(worse_than_nothing(model, sums)) == says
+    assert worse_than_nothing(model, sums._replace(score=4000.0)) == ""
+    far = worse_than_nothing(model, sums._replace(score=4000.0, loss=6 * sums.loss))
     assert "has a far larger loss than a model without features" in far
 
 
@@ -190,7 +190,7 @@ def test_it_is_an_error_before_anything_is_infinite():
     ],
 )
 def test_the_advice_can_be_followed(model, does, not_):
-    said = model.partial_fit(*few())._advice()
+    said = advice(model.partial_fit(*few()))
     assert re.search(does, said) and not re.search(not_, said), said
 
 
@@ -638,7 +638,7 @@ def test_sizes_are_looked_at_once_however_many_blocks_a_fit_has(monkeypatch):
     X, y = with_a_date()
     seen = []
     monkeypatch.setattr(row_stream, "_VALUES_PER_BLOCK", 25 * X.shape[1])
-    monkeypatch.setattr(row_stream, "unlike", lambda model, X, order: seen.append(len(order)) or "")
+    monkeypatch.setattr(diagnostics, "scales", lambda X, order: seen.append(len(order)))
     SFSAClassifier(k=3).fit(X, y)
     assert seen == [len(X)] and len(X) >= 100
 

@@ -561,13 +561,11 @@ def test_features_that_are_not_shown_speak_for_the_mean_row(multiclass):
     rows, y = rng.standard_normal((1000, 9)) + 3.0, rng.integers(0, 3, 1000)
     model = ofslib.SFSAClassifier(k=2, multiclass=multiclass).partial_fit(rows, y)
     mean = rows.mean(axis=0)
-    whole = [state.ahead[:-1] @ mean + state.ahead[-1] for state in model._states]
+    iterates = np.array([state.iterates.mean for state in model._states])
+    whole = iterates[:, :-1] @ mean + iterates[:, -1]
     # The mean row is that of the rows observed, which are not quite all.
     np.testing.assert_allclose(model.coef_ @ mean + model.intercept_, whole, rtol=0.01)
-    assert (
-        np.abs([state.ahead[:-1] @ mean for state in model._states] - model.coef_ @ mean).min()
-        > 0.1
-    )
+    assert np.abs(iterates[:, :-1] @ mean - model.coef_ @ mean).min() > 0.1
 
 
 def test_a_parameter_without_allowed_values_is_refused_where_it_is_declared():

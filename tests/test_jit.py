@@ -28,7 +28,6 @@ from test_contract import DENSE, ESTIMATORS, SPARSE, TARGETS, canonical, rows, t
 
 import ofslib
 from ofslib import _jit
-from ofslib.algorithms import sfsa
 from ofslib.kernels import losses, selection
 from ofslib.kernels.penalty_grid import hold
 from ofslib.kernels.rows import CSR, SparseRow, dot, new_active
@@ -45,8 +44,7 @@ def kernel_of(cls, own):
     """The kernel that rows of either format are shown to."""
     all_at_once = issubclass(cls, Penalised) and own["k"] is not None
     shown = hold if all_at_once else getattr(cls, "fold", hold)
-    # What shows rows to the models of a relay is no kernel, but calls the one of SFSA.
-    return sfsa.fold if shown is sfsa.learn else shown
+    return shown
 
 
 def kernel_names():
@@ -614,11 +612,10 @@ def test_there_are_four_compilations_of_each_algorithm(name):
         model = cls(**parameters).partial_fit(X, y, **known)
         _ = pickle.loads(pickle.dumps(model)).partial_fit(X, y).coef_
         kernel = kernel_of(cls, parameters)
-        # Rows with weights are compiled on their own, and so are optimizers with a memory and
-        # penalties of each precision.
+        # Rows with weights are compiled on their own, and so are penalties of each precision.
         single = parameters.get("dtype") == "float32"
         return sum(
-            not {"Record", "WithMemory"} & set(re.findall(r"\w+", str(found)))
+            "Record" not in re.findall(r"\w+", str(found))
             and (not issubclass(cls, Penalised) or ("float32" in str(found[0])) == single)
             for found in kernel.signatures
         )

@@ -505,7 +505,9 @@ def test_hyper_parameters_are_made_anew(tmp_path):
                 pair[1] = "adam" if pair[0] == "optimizer" else pair[1]
 
     forged(path, change)
-    refused(ofslib.SFSARegressor, path, "_state.v is float64 of the shape (1,), not float64")
+    refused(
+        ofslib.SFSARegressor, path, "_state.memory.mean is float64 of the shape (1,), not float64"
+    )
     model.set_params(k=1).save(path)
     again = ofslib.SFSARegressor.load(path)
     assert again._hyper == model._hyper and again._hyper.k == K and again.k == 1

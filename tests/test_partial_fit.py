@@ -1,4 +1,4 @@
-"""`partial_fit` learns in a copy of the state, in memory that it finds once, not in each call."""
+"""`partial_fit` learns in a copy of the state."""
 
 import copy
 import itertools
@@ -11,9 +11,7 @@ from sklearn.base import BaseEstimator
 
 from ofslib import AnytimeSFSAClassifier, BARDAClassifier, SFSAClassifier
 from ofslib._model_files import _Writer
-from ofslib.streams import selector
-from ofslib.streams.memory import _unused
-from ofslib.streams.row_stream import RowStream
+from ofslib.streams import online, selector
 
 X = np.random.default_rng(0).standard_normal((60, 30))
 Y = np.where(X[:, 0] > 0, 1, np.where(X[:, 1] > 0, 2, 3))
@@ -39,16 +37,6 @@ def learned(model, n_classes, parts):
 
 
 @pytest.mark.parametrize("model, n_classes", CASES)
-def test_calls_take_turns_in_the_memory_of_two_states(model, n_classes):
-    seen, model = set(), learned(model, n_classes, PARTS[:2])
-    for part in PARTS[2:]:
-        model.partial_fit(X[part], np.minimum(Y[part], n_classes))
-        seen.add(tuple(array.ctypes.data for array in states(model._state)))
-    assert len(seen) == 2
-    assert model in _unused and b"_unused" not in pickle.dumps(model)
-
-
-@pytest.mark.parametrize("model, n_classes", CASES)
 def test_what_others_hold_of_a_state_stays(model, n_classes):
     """A shallow copy of the estimator, or another thread that predicts, shares the state."""
     model = learned(model, n_classes, PARTS[:3])
@@ -64,14 +52,14 @@ def test_what_others_hold_of_a_state_stays(model, n_classes):
 def test_a_state_is_not_written_to_while_its_classes_are_read(monkeypatch):
     """What is read are parts of its arrays, which do not tell that somebody needs the whole."""
     model, later = learned(CASES[-1][0], 3, PARTS[:5]), iter(PARTS[5:])
-    coef, shown = model.coef_, SFSAClassifier._shown
+    coef, shown = model.coef_, SFSAClassifier._exposed
 
     def shown_late(self, state):
         for part in later:  # as another thread may do
             self.partial_fit(X[part], Y[part])
         return shown(self, state)
 
-    monkeypatch.setattr(SFSAClassifier, "_shown", shown_late)
+    monkeypatch.setattr(SFSAClassifier, "_exposed", shown_late)
     assert_equal(model.coef_, coef)
     assert (model.coef_ != coef).any()
 
@@ -79,17 +67,17 @@ def test_a_state_is_not_written_to_while_its_classes_are_read(monkeypatch):
 @pytest.mark.parametrize("model, n_classes", CASES)
 def test_what_others_see_meanwhile_is_the_model_before(model, n_classes, monkeypatch, tmp_path):
     """Threads that predict or save while a third one learns, which needs no lock to do so."""
-    model, sums = learned(model, n_classes, PARTS[:3]), RowStream._sums
+    model, sums = learned(model, n_classes, PARTS[:3]), online.sums_of
     before, seen = (model.coef_, model.online_loss_, model.n_samples_seen_), []
 
-    def look(self, *block):
+    def look(*block):
         model.save(tmp_path / "model")
         saved = type(model).load(tmp_path / "model")
         for one in (model, saved, pickle.loads(pickle.dumps(model)), copy.copy(model)):
             seen.append((one.coef_, one.online_loss_, one.n_samples_seen_))
-        return sums(self, *block)
+        return sums(*block)
 
-    monkeypatch.setattr(RowStream, "_sums", look)
+    monkeypatch.setattr(online, "sums_of", look)
     model.partial_fit(X[12:], np.minimum(Y[12:], n_classes))
     assert seen and (model.coef_ != before[0]).any()
     for each in seen:

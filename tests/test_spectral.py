@@ -11,9 +11,9 @@ from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 
 from ofslib import AnytimeSFSAClassifier, AnytimeSFSARegressor, SFSAClassifier, SFSARegressor
+from ofslib.kernels.automatic_step import end_batch, new_step_size, observe, stable_rate
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, majorant, value
 from ofslib.kernels.rows import DENSE_ROWS, new_active, new_batch
-from ofslib.kernels.step_size import end_batch, new_step_size, observe, stable_rate
 from ofslib.metrics import detection_rate
 from ofslib.simulate import Equicorrelated
 
@@ -67,7 +67,8 @@ def test_it_is_its_definition_where_rows_touch_few_features(loss):
     expected = naive.spectral_sfsa(X, y, **own, rare=True)
     few = []
     for block in np.array_split(np.arange(len(y)), 17):
-        few.append(model.partial_fit(sp.csr_array(X[block]), y[block], **known)._state.lag[0] > 0)
+        model.partial_fit(sp.csr_array(X[block]), y[block], **known)
+        few.append(model._state.iterates.deferred[0])
     assert sum(few) > 3 and not few[-1]
     assert_allclose(model.coef_, expected, rtol=1e-8)
 

@@ -21,7 +21,6 @@ from ofslib.kernels.penalty_grid import (
     add_times,
     begin_step,
     choose,
-    foresee,
     gradient,
     like,
     list_known,
@@ -99,7 +98,6 @@ def late(grid, features, hp, keep):
     scale, more = scales(t, hp.l2, hp)
     for c in range(len(features)):
         j = features[c]
-        foresee(G, features, c)
         new = grid.coefs[0 if keep else c]
         if had[j] < t and j < len(had) - 1:
             coefs_of(G[j], grid.l1, t, scale, more, new)
@@ -116,7 +114,6 @@ def learn(grid, features, gradients, hp):
     G, t, last = grid.memory[0], grid.steps[0], len(grid.w) - 1
     for c in range(len(features)):
         j, g = features[c], gradients[c]
-        foresee(G, features, c)
         if j < last:
             add_times(G[j], g, like(g, 1.0))
             continue

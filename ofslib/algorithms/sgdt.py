@@ -1,29 +1,20 @@
 """Stochastic Gradient Descent with Truncation: sfsa, Algorithm 2; dissertation, Algorithm 2 (TSGD).
 
-Mini-batch gradient descent on all features; at maturity the k most important ones are kept, and
-descent goes on with these.
+beta = 0; all p features are in the model
+for each mini-batch t = 1, 2, ...:
+    beta <- beta - eta * (mean gradient of the mini-batch)              `gather`, `descend`
+    at t = T keep the k features with the largest |beta_j|              `truncate`
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from ofslib._jit import kernel, nth
-from ofslib.kernels import rows
+from ofslib._jit import kernel
+from ofslib.kernels import minibatch, rows, selection
 from ofslib.kernels.losses import Loss
-from ofslib.kernels.minibatch import gather, pace
-from ofslib.kernels.selection import (
-    PATH,
-    Importance,
-    add_squares,
-    best_model,
-    drop_least,
-    measure_noise,
-    moments_for,
-    new_noise,
-    rank,
-)
-from ofslib.streams.joint import JointClassifier
+from ofslib.kernels.selection import Importance
+from ofslib.streams.joint import JointClassifier, Lines
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
     POSITIVE,
@@ -58,35 +49,56 @@ class State(NamedTuple):
 
 
 @kernel
+def learn(state, block, hp):
+    """Algorithm 2 on the rows of a block, as `RowStream` asks for."""
+    done, buffer = 0, np.empty(4)
+    while done < len(block.order):
+        done = gather(state, block, done, hp, buffer)
+        if state.batch.count[rows.ROWS] < hp.batch_size:
+            break
+        step(state, hp)
+    return done
+
+
+@kernel
+def gather(state, block, start, hp, buffer):
+    """Add the gradients of rows from `start` on to the mini-batch, until it is full."""
+    active = state.active
+    done = minibatch.gather_with(state.batch, block, start, hp, state.w, active, active, buffer)
+    selection.add_rows(state.moments, block.X, block.order[start:done], block.y, hp, active)
+    return done
+
+
+@kernel
 def descend(state, hp):
-    """One gradient step with the rows of the batch."""
-    w, batch, active = state.w, state.batch, state.active
-    batch.gradient[-1] *= pace(hp, state.steps[0] + 1, batch.curvature)
-    state.noise[0, PATH] += hp.learning_rate
-    rows.descend(w, batch, active, hp.learning_rate)
+    """beta <- beta - eta * the mean gradient of the mini-batch."""
+    batch, active = state.batch, state.active
+    batch.gradient[-1] *= minibatch.pace(hp, state.steps[0] + 1, batch.curvature)
+    state.noise[0, selection.PATH] += hp.learning_rate
+    rows.descend(state.w, batch, active, hp.learning_rate)
     rows.clear(batch, active)
     state.steps[0] += 1
 
 
 @kernel
-def is_due(t, p, hp):
-    """Whether features are dropped after step t."""
-    return hp.k < p and (hp.maturity < t and hp.maturity > 0 if hp.every_step else t == hp.maturity)
+def truncates(state, hp):
+    """Whether features are dropped after this step."""
+    t, T = state.steps[0], hp.maturity
+    return hp.k < len(state.active.index) and (t > T > 0 if hp.every_step else t == T)
 
 
 @kernel
-def update_noise(state, hp):
-    """Update the noise of the coefficients, if features are ranked by it."""
-    if hp.importance == Importance.noise_aware:
-        p, n = len(state.active.index), state.moments.rows[0]
-        measure_noise(state.noise, state.batch.curvature, n, p, hp.k)
+def ranked_by(state, hp):
+    """The coefficients that features are ranked by; updates their noise."""
+    selection.update_noise(state, hp)
+    return state.w
 
 
 @kernel
 def truncate(state, hp):
     """Keep the k features with the largest values in `scratch`, in the order of `active`."""
-    w, active, m = state.w, state.active, state.active.size[0]
-    drop_least(w, active, hp.k, state.scratch)
+    active, m = state.active, state.active.size[0]
+    selection.drop_least(state.w, active, hp.k, state.scratch)
     if hp.every_step:  # all features go on learning
         active.size[0] = m
         for j in range(m):
@@ -96,75 +108,12 @@ def truncate(state, hp):
 
 @kernel
 def step(state, hp):
-    """One gradient step with the rows of the batch, and truncation where it is due."""
+    """A step with the rows of the mini-batch, and the truncation after it."""
     descend(state, hp)
-    if is_due(state.steps[0], len(state.active.index), hp):
-        update_noise(state, hp)
-        rank(state.scratch[0], state.w, state.active, state.moments, hp.importance, state.noise)
+    if truncates(state, hp):
+        coef, active, noise = ranked_by(state, hp), state.active, state.noise
+        selection.rank(state.scratch[0], coef, active, state.moments, hp.importance, noise)
         truncate(state, hp)
-
-
-@kernel
-def step_together(states, hp):
-    """A step of each of the stacked models; all keep the same features."""
-    n, p = states.w.shape
-    for c in range(n):
-        descend(nth(states, c), hp)
-    if is_due(states.steps[0, 0], p - 1, hp):
-        norms, values, first = np.zeros(p), np.empty(p), nth(states, 0)
-        for c in range(n):
-            state = nth(states, c)
-            add_squares(norms, state.w, state.active)
-            update_noise(state, hp)
-        noise = states.noise[:, 0]
-        rank(values, np.sqrt(norms), first.active, first.moments, hp.importance, noise)
-        for c in range(n):
-            state = nth(states, c)
-            rows.overwrite(state.scratch[0], values)
-            truncate(state, hp)
-
-
-@kernel
-def take(state, block, i, hp):
-    """Take rows of the block from i on into the batch, as `gather`."""
-    start = i
-    i = gather(state.batch, block, i, hp, state.w, state.active, state.active)
-    seen = block.order[start:i]
-    if hp.importance == Importance.noise_aware:
-        if state.moments.rows[0] < hp.different:
-            rows.update_squares(state.moments, block.X, seen, state.active)
-    elif hp.importance != Importance.coef:
-        rows.update_moments(state.moments, block.X, seen, block.y, False, state.active)
-    return i
-
-
-@kernel
-def fold(state, block, hp):
-    """Show the rows of the block, as `RowStream` asks for."""
-    i = 0
-    while i < len(block.order):
-        i = take(state, block, i, hp)
-        if state.batch.count[rows.ROWS] < hp.batch_size:
-            break
-        step(state, hp)
-    return i
-
-
-@kernel
-def fold_together(states, block, hp):
-    """The same for stacked models, which keep the same features."""
-    X, y, order, margins = block
-    done, n, count = 0, len(order), states.batch.count
-    while done < n:
-        start = done
-        for c in range(len(y)):
-            own = rows.Block(X, nth(y, c), order, nth(margins, c))
-            done = take(nth(states, c), own, start, hp)
-            if done < n and count[c, rows.ROWS] < hp.batch_size:
-                return done
-        if count[0, rows.ROWS] == hp.batch_size:
-            step_together(states, hp)
-    return n
 
 
 @estimator
@@ -201,8 +150,8 @@ class SGDT(MiniBatches):
         default=False,
     )
 
-    fold, step, hyper = fold, step, Hyper
-    fold_together, step_together = fold_together, step_together
+    fold, step, hyper = learn, step, Hyper
+    lines = Lines(gather, descend, truncates, ranked_by, truncate)
     frozen = ("importance", "every_step")
 
     def _new_state(self, n_features):
@@ -210,8 +159,8 @@ class SGDT(MiniBatches):
             w=np.zeros(n_features + 1),
             active=rows.new_active(n_features),
             batch=rows.new_batch(n_features, reach=4),
-            moments=moments_for(self.importance, n_features),
-            noise=new_noise(),
+            moments=selection.moments_for(self.importance, n_features),
+            noise=selection.new_noise(),
             steps=np.zeros(1, np.int64),
             scratch=np.zeros((2, n_features + 1)),
         )
@@ -227,16 +176,13 @@ class SGDT(MiniBatches):
     def _remedy(self):
         return "try 1 / the mean of |x|^2 as learning_rate (SFSA finds its steps itself)"
 
-    def _learners(self, state):
-        return [(state, self._hyper)]
-
-    def _shown(self, state):
+    def _exposed(self, state):
         hp, state = self._hyper, state._replace(noise=state.noise.copy())
-        update_noise(state, hp)
+        selection.update_noise(state, hp)
         return state.w, state.active, state.moments, hp.importance, hp.k, None, state.noise
 
     def _model(self, state):
-        return best_model(*self._shown(state))
+        return selection.best_model(*self._exposed(state))
 
 
 @estimator

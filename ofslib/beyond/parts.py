@@ -380,12 +380,12 @@ def _pooled(learner, step: int, weights, common: Common, told: list[Common]) -> 
         _average(state, [model.means for model in models], weights)
         _add(state, [model.sums for model in models])
         _measure(state)
-    cls, hp = type(learner), learner._hyper
+    hp = learner._hyper
     if getattr(learner, "_joint", False):
-        cls.anneal_together(learner._state, hp)
+        learner._prune_jointly(learner._states, hp)
     else:
         for state in learner._states:
-            cls.anneal(state, hp)
+            type(learner).anneal(state, hp)
     learner._online[0] = common.online + sum(one.online for one in told)
     return _told(learner, common.rows + sum(one.rows for one in told))
 
@@ -394,8 +394,11 @@ def _pooled(learner, step: int, weights, common: Common, told: list[Common]) -> 
 
 
 def _means(state: NamedTuple) -> list[np.ndarray]:
-    known = state.step_size
-    return [state.w, state.v, state.ahead, known.direction, known.norm, state.noise[0, :1]]
+    known, memory = state.step_size, state.memory
+    # Each optimizer uses at most one of these; an array that is not used has one number.
+    first = max(memory.velocity, memory.mean, key=len)
+    second = max(memory.ahead, memory.square, state.iterates.mean, key=len)
+    return [state.w, first, second, known.direction, known.norm, state.noise[0, :1]]
 
 
 def _sums(state: NamedTuple) -> list[np.ndarray]:
@@ -417,7 +420,7 @@ def _told(learner, rows: int) -> Common:
     """What is sent of a learner."""
     models = []
     for state in learner._states:
-        type(learner).ranked_by(state, learner._hyper)  # settles it
+        type(learner).ranked_by(state, learner._hyper)  # writes the mean of the iterates
         active = state.active
         means, sums = ([a[_places(a, state)] for a in part(state)] for part in (_means, _sums))
         models.append(Message(active.index[: active.size[0]].copy(), means, sums, active.cut[0]))
@@ -449,7 +452,7 @@ def _take(state: NamedTuple, message: Message) -> None:
 
 
 def _measure(state: NamedTuple) -> None:
-    """What follows from the sums: as `step_size.measure`."""
+    """What follows from the sums: as `automatic_step.measure`."""
     known = state.step_size
     if rows := known.moments.rows[0]:
         index = state.active.index[: state.active.size[0]]

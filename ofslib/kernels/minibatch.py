@@ -2,24 +2,9 @@
 
 import numpy as np
 
-from ofslib._jit import generic, kernel
+from ofslib._jit import kernel
 from ofslib.kernels.losses import curvature_at, slope, weight
-from ofslib.kernels.rows import ROWS, add, dots, is_sparse, prefetch
-
-
-@generic
-def expect(X, i):
-    """Row i of X is asked for soon: rows in random order are found nowhere near the last ones."""
-    return _expect_sparse if is_sparse(X) else lambda X, i: None
-
-
-def _expect_sparse(X, i):
-    # Of a long row the first lines of the cache; a processor foresees the others.
-    start, stop = np.uint64(X.indptr[i]), np.uint64(X.indptr[i + 1])
-    for place in range(start, min(stop, start + np.uint64(32)), np.uint64(8)):
-        prefetch(X.data, place)
-    for place in range(start, min(stop, start + np.uint64(32)), np.uint64(16)):
-        prefetch(X.indices, place)
+from ofslib.kernels.rows import ROWS, add, dots
 
 
 @kernel
@@ -36,15 +21,11 @@ def gather(batch, block, start, hp, point, support, active):
 
 @kernel(allocates=False)
 def gather_with(batch, block, start, hp, point, support, active, slopes):
-    """The same for who has memory for four slopes."""
+    """As `gather`, with a buffer for four slopes."""
     X, order, size = block.X, block.order, hp.batch_size
     gradient, count, i, finite = batch.gradient, batch.count, start, True
     while finite and i < len(order) and count[ROWS] < size:
         stop = min(i + 4, i + size - count[ROWS], len(order))
-        for following in range(stop, min(stop + 4, len(order))):
-            # Rows that lie one after the other a processor foresees.
-            if order[following] != order[following - 1] + 1:
-                expect(X, order[following])
         n = predict(batch, block, i, stop, hp, point, support, slopes)
         finite = n == stop
         add(batch, X, order[i:n], slopes, active)

@@ -21,7 +21,6 @@ from ofslib.kernels.rows import (
     length,
     new_active,
     overwrite,
-    prefetch,
     row,
 )
 from ofslib.kernels.selection import kth_largest
@@ -238,15 +237,6 @@ def take_columns(tile, rows, features):
 
 
 @kernel(allocates=False)
-def foresee(W, features, c):
-    """Fetch the row of a feature a few places on, which no processor foresees."""
-    if c + 3 < len(features):
-        w = W[features[c + 3]]
-        for q in range(0, len(w), 64 // W.itemsize):
-            prefetch(w, q)
-
-
-@kernel(allocates=False)
 def add_times(total, values, times):
     """Add the values, so many times each, to the total."""
     for q in range(len(total)):
@@ -303,7 +293,6 @@ def settle_features(grid, features, hp, keep, now, caught_up):
     had = grid.had
     for c in range(len(features)):
         j = features[c]
-        foresee(grid.W, features, c)
         times, new = now - had[j], grid.coefs[0 if keep else c]
         if times > 0 and j < len(had) - 1:
             caught_up(grid, j, times, hp, new)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ofslib._jit import REORDERED_SUMS, generic, instruction, kernel, kind, llvm
+from ofslib._jit import REORDERED_SUMS, generic, kernel, kind
 from ofslib.kernels.losses import weight
 
 
@@ -40,17 +40,14 @@ class Block(NamedTuple):
 class Active(NamedTuple):
     """The features that are still in the model."""
 
-    # (p,) uint32; the first `size[0]` are in the model, in ascending order. While a queue is open
-    # (`leaving`) features that have left it stand among them.
+    # (p,) uint32; the first `size[0]` are in the model, in ascending order. Features that were
+    # dropped from a queue (`pruning_queue`) stand among them until it is closed.
     index: np.ndarray
     size: np.ndarray  # (1,) int64
     fresh: np.ndarray  # (p,) bool: in the model and not yet touched by the open mini-batch
     cut: np.ndarray  # (1,) the importance at which the last pruning cut
 
 
-_BYTES, _FLAG = llvm.IntType(8).as_pointer(), llvm.IntType(32)
-_TO_READ_OFTEN = [llvm.Constant(_FLAG, flag) for flag in (0, 3, 1)]
-LINE, ROWS_OF_EACH = 8, 512  # values of float64 in a line of the cache; rows copied at once
 # Positions in `Batch.count`
 TOUCHED, ROWS, DENSE_ROWS, ENTRIES, ENTRIES_BEFORE, REACH = range(6)
 
@@ -116,49 +113,6 @@ def ascend(indptr, indices, width):
                 wrong |= indices[j] <= indices[j - one]
         start = stop
     return not wrong
-
-
-def _prefetch(builder, values, i):
-    kind = llvm.FunctionType(llvm.VoidType(), [_BYTES, _FLAG, _FLAG, _FLAG])
-    called = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], kind)
-    place = builder.bitcast(builder.gep(values, [i]), _BYTES)
-    builder.call(called, [place, *_TO_READ_OFTEN])
-    return llvm.Constant(llvm.IntType(64), 0)
-
-
-@instruction(_prefetch)
-def prefetch(values, i):
-    """Have a processor fetch values[i] while it goes on; the result says nothing."""
-    return np.uint64(0)
-
-
-@kernel(allocates=False)
-def copy_rows(columns, rows, target):
-    """Write row rows[i] of a matrix, given by its transpose, to target[i]."""
-    # Long runs of a column, which a processor fetches ahead; and so many columns that they fill a
-    # line of the target in the cache.
-    for start in range(0, len(columns), LINE):
-        stop = min(start + LINE, len(columns))
-        for first in range(0, len(rows), ROWS_OF_EACH):
-            last = min(first + ROWS_OF_EACH, len(rows))
-            for j in range(start, stop):
-                for i in range(first, last):
-                    target[i, j] = columns[j, rows[i]]
-
-
-@kernel(allocates=False)
-def copy_run(columns, row, target):
-    """The same of rows from `row` on, where columns are contiguous."""
-    # A processor does not foresee where the next columns begin, and of few rows they begin often.
-    for start in range(0, len(columns), LINE):
-        stop = min(start + LINE, len(columns))
-        for first in range(0, len(target), LINE):
-            for j in range(stop, min(stop + LINE, len(columns))):
-                prefetch(columns[j], np.uint64(row + first))
-            for i in range(first, min(first + LINE, len(target))):
-                own = row + i
-                for j in range(start, stop):
-                    target[i, j] = columns[j, own]
 
 
 @generic(inline=True, allocates=True)
@@ -440,15 +394,16 @@ def descend(w, batch, active, rate):
 
 
 @kernel(allocates=False)
-def descend_and_clear(w, other, batch, active, rate, other_rate):
-    """`descend` with touched features only, and the same of other coefficients; clears these.
+def descend_touched(w, offset, scale, batch, active, rate):
+    """`descend` on the features that rows touched, where w + scale * offset stays as it is.
 
-    The gradient is then read once. Of the intercept w alone changes.
+    Clears their gradients, which are then read once. Of the intercept w alone changes.
     """
-    g, rate, other_rate = batch.gradient, rate / batch.count[ROWS], other_rate / batch.count[ROWS]
+    g, other_rate, rate = batch.gradient, -rate / scale, rate / batch.count[ROWS]
+    other_rate /= batch.count[ROWS]
     for j in batch.touched[: batch.count[TOUCHED]]:
         w[j] -= rate * g[j]
-        other[j] -= other_rate * g[j]
+        offset[j] -= other_rate * g[j]
         g[j] = 0.0
         active.fresh[j] = True
     w[-1] -= rate * g[-1]

@@ -8,7 +8,14 @@ from enum import IntEnum
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.rows import Active, Moments, new_moments, variance
+from ofslib.kernels.rows import (
+    Active,
+    Moments,
+    new_moments,
+    update_moments,
+    update_squares,
+    variance,
+)
 
 
 class Importance(IntEnum):
@@ -38,13 +45,27 @@ def new_noise() -> np.ndarray:
 
 
 @kernel(allocates=False)
-def measure_noise(noise, sums, n, p, k):
-    """Update the noise of a model that keeps k of p features.
+def add_rows(moments, X, rows, y, hp, active):
+    """Update what the importance asks for; returns whether it counts these rows.
 
-    `sums` are those of `Batch.curvature`, n is the number of different rows.
+    For the noise only different rows count. Those of later passes tell nothing new.
     """
-    noise[0, CURVATURE] = sums[0] / sums[1]
-    noise[0, VARIANCE] = 2.0 * np.log(p / min(k, p)) * sums[2] / n / n
+    if hp.importance == Importance.noise_aware:
+        if moments.rows[0] >= hp.different:
+            return False
+        update_squares(moments, X, rows, active)
+    elif hp.importance != Importance.coef:
+        update_moments(moments, X, rows, y, False, active)
+    return True
+
+
+@kernel(allocates=False)
+def update_noise(state, hp):
+    """Update the noise of a model of k features, if features are ranked by it."""
+    if hp.importance == Importance.noise_aware:
+        p, n, sums = len(state.active.index), state.moments.rows[0], state.batch.curvature
+        state.noise[0, CURVATURE] = sums[0] / sums[1]
+        state.noise[0, VARIANCE] = 2.0 * np.log(p / min(hp.k, p)) * sums[2] / n / n
 
 
 @kernel(allocates=False)
@@ -209,13 +230,6 @@ def drop_least(w, active, keep, scratch):
         active.fresh[j] = False
         w[j] = 0.0
     active.size[0] = keep
-
-
-@kernel(allocates=False)
-def add_squares(squares, w, active):
-    """squares += w**2 on the active features."""
-    for j in active.index[: active.size[0]]:
-        squares[j] += w[j] * w[j]
 
 
 def best_model(w, active, moments, measure, k, mean=None, noise=None):

@@ -39,7 +39,7 @@ from ofslib.streams.row_stream import RowStream
 PARAMETERS = "config/proof.yaml"
 SUMS = "ofslib.averages:RunningAverages"
 # Rows, features and the share of them that is filled. Features take three tiles of 64. The rows
-# that are rare have fewer than one entry for 150 features (`kernels.leaving`); those that are thin
+# that are rare touch few features, which some kernels go through alone; those that are thin
 # are added to averages at once (`averages._is_thin`).
 FORMS = {
     "dense": (400, 150, 1.0),

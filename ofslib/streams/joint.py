@@ -1,23 +1,32 @@
 """Row streams of several classes whose models keep the same features."""
 
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import ClassVar, NamedTuple
 
-from ofslib.kernels.rows import ROWS
-from ofslib.kernels.selection import best_models
-from ofslib.kernels.together import stack, unstack
+import numpy as np
+
+from ofslib.kernels.rows import ROWS, Block
+from ofslib.kernels.selection import best_models, rank
+from ofslib.streams import rotation
 from ofslib.streams.parameters import estimator, one_of, param
 from ofslib.streams.row_stream import RowClassifier
+
+
+class Lines(NamedTuple):
+    """The kernels of an algorithm that prunes: its lines, which each model of a class takes."""
+
+    gather: Callable  # (state, block, start, hp, buffer): learn rows; the place that was reached
+    descend: Callable  # (state, hp): a step with the rows of the mini-batch
+    prunes: Callable  # (state, hp): whether features are dropped after it
+    ranked_by: Callable  # (state, hp): the coefficients that features are ranked by
+    drop: Callable  # (state, hp): keep the features with the largest values in `state.scratch[0]`
 
 
 @estimator
 class JointClassifier(RowClassifier):
     """Classes whose models may keep the same features; stands before the `RowStream`.
 
-    A family defines `_learners(state)`, the models that learn, each with its hyper-parameters, and
-    `_shown(state)`, what `best_model` makes the model of. It sets `fold_together` and
-    `step_together`: as `fold` and `step`, with the states of all classes stacked, as `_state` then
-    holds them, and a block that has a row of targets and one of predictions for each class.
+    A family sets `lines`, and defines `_exposed(state)`, what `best_model` makes the model of.
     """
 
     multiclass: str = param(
@@ -28,49 +37,58 @@ class JointClassifier(RowClassifier):
     )
 
     frozen = ("multiclass",)
-    fold_together: ClassVar[Callable]
-    step_together: ClassVar[Callable]
-    _learners: ClassVar[Callable]
-    _shown: ClassVar[Callable]
+    lines: ClassVar[Lines]
+    _exposed: ClassVar[Callable]
 
     @property
     def _joint(self) -> bool:
         return self._n_models > 1 and self._frozen["multiclass"] == "joint"
 
-    def _new_states(self, n_features, n_models):
-        if not self._joint:
-            return super()._new_states(n_features, n_models)
-        return stack([self._new_state(n_features)] * n_models)
-
-    @property
-    def _states(self):
-        return unstack(self._state) if self._joint else super()._states
-
     def _models(self):
         if not self.__sklearn_is_fitted__() or not self._joint:
             return super()._models()
-        return best_models([self._shown(state) for state in self._states])
+        return best_models([self._exposed(state) for state in self._states])
 
     def _learn_all(self, block):
         if not self._joint:
             return super()._learn_all(block)
-        return type(self).fold_together(self._state, block, self._hyper)
+        return rotation.learn(self._states, block, self._hyper, self._learn_jointly)
 
     def _finish_all(self):
         if not self._joint:
             return super()._finish_all()
-        for models, hyper in self._learners(self._state):
-            if models.batch.count[0, ROWS]:
-                type(self).step_together(models, hyper)
+        for models, hyper in rotation.learners(self._states, self._hyper):
+            if models[0].batch.count[ROWS]:
+                self._step_jointly(models, hyper)
 
-    def _parts(self):
-        # In a file each class has arrays of its own, as in those of other methods.
-        parts = super()._parts()
-        if "_state" in parts and self._joint:
-            parts["_state"] = unstack(parts["_state"])
-        return parts
+    def _learn_jointly(self, models: Sequence, block: Block, hyper) -> int:
+        """Learn the rows of a block, which has targets and predictions of each class."""
+        done, n, buffer = 0, len(block.order), np.empty(4)
+        own = [block._replace(y=y, margins=m) for y, m in zip(block.y, block.margins, strict=True)]
+        while done < n:
+            start = done
+            for state, of_class in zip(models, own, strict=True):
+                done = self.lines.gather(state, of_class, start, hyper, buffer)
+                if done < n and state.batch.count[ROWS] < hyper.batch_size:
+                    return done
+            if models[0].batch.count[ROWS] == hyper.batch_size:
+                self._step_jointly(models, hyper)
+        return n
 
-    def _restore(self, parts):
-        super()._restore(parts)
-        if "_state" in parts and self._joint:
-            self._state = stack(self._state)
+    def _step_jointly(self, models: Sequence, hyper) -> None:
+        """A step of each model; all keep the same features."""
+        for state in models:
+            self.lines.descend(state, hyper)
+        if self.lines.prunes(models[0], hyper):
+            self._prune_jointly(models, hyper)
+
+    def _prune_jointly(self, models: Sequence, hyper) -> None:
+        """Keep the features whose coefficients have the largest l2 norms over the models."""
+        first = models[0]
+        norms = np.sqrt(sum(np.square(self.lines.ranked_by(state, hyper)) for state in models))
+        noise = np.concatenate([state.noise for state in models])
+        values = np.empty(len(norms))
+        rank(values, norms, first.active, first.moments, hyper.importance, noise)
+        for state in models:
+            state.scratch[0] = values
+            self.lines.drop(state, hyper)

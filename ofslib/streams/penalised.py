@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from ofslib._blas import one_blas_thread
 from ofslib.kernels.penalty_grid import PENDING, PenaltyGrid, choose, hold, list_known, new_grid
 from ofslib.kernels.rows import Block
+from ofslib.streams import diagnostics
 from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, estimator, number, one_of, param
 from ofslib.streams.row_stream import MiniBatches, RowStream, coef_and_intercept
 
@@ -150,8 +151,10 @@ class Penalised(RowStream):
         super()._watch(at_end)
         # A few rows tell nothing yet.
         if at_end or self.n_samples_seen_ >= 10 * getattr(self, "batch_size", 1):
-            self._say("truncated", [self._truncated(self._newest(one)) for one in self._states])
-            self._say("empty", self._empty())
+            diagnostics.warn_while(
+                self, "truncated", [self._truncated(self._newest(one)) for one in self._states]
+            )
+            diagnostics.warn_while(self, "empty", diagnostics.without_features(self))
 
     def _newest(self, state: NamedTuple) -> NamedTuple:
         """The state with the model that is shown."""
@@ -182,4 +185,4 @@ class PenalisedBatches(Penalised, MiniBatches):
             with one_blas_thread():
                 finite = type(self).step_all(state, self._hyper_at(state))
             if not finite:
-                raise self._diverged()
+                raise diagnostics.diverged(self)

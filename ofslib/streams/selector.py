@@ -490,10 +490,8 @@ class Classifier(ClassifierMixin, Rows):
             if not given or not set(given) <= set(labels):
                 raise ValueError(f"class_weight={given} must give weights to labels of {labels}")
             of_label = np.array([given.get(label, 1.0) for label in labels])
-            if (
-                of_label.dtype.kind not in "iuf"
-                or not ((of_label >= 0) & (of_label < np.inf)).all()
-            ):
+            are_numbers = of_label.dtype.kind in "iuf"
+            if not (are_numbers and ((of_label >= 0) & (of_label < np.inf)).all()):
                 raise ValueError(f"class_weight={given} must give weights of 0 or more")
         return of_label[places] * (1.0 if weight is None else weight)
 

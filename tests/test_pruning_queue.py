@@ -1,4 +1,4 @@
-"""The features that leave from a queue are those that rank last among all."""
+"""The features that are pruned from a queue are those that rank last among all."""
 
 import time
 
@@ -10,9 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from ofslib import AnytimeSFSAClassifier, SFSAClassifier, SFSARegressor
-from ofslib.algorithms.sfsa import queue_for
-from ofslib.kernels import leaving
-from ofslib.kernels.rows import CSR, new_active, new_batch
+from ofslib.kernels import pruning_queue
+from ofslib.kernels.rows import CSR, new_active
 
 
 def last(w, alive, keep):
@@ -22,11 +21,11 @@ def last(w, alive, keep):
 
 
 @pytest.mark.parametrize("values", [[0.0, 1.0, -1.0, 2.0], [0.0, np.nan, np.inf, -0.5], None])
-def test_the_least_important_leave_first(values):
+def test_the_least_important_are_dropped_first(values):
     """Many equals, what is not a number, or no two alike; often closed and begun again."""
     draw, p = np.random.default_rng(0), 300
     for _ in range(5):
-        w, active, queue = np.zeros(p + 1), new_active(p), leaving.new_queue(p, np.empty(p), False)
+        w, active, queue = np.zeros(p + 1), new_active(p), pruning_queue.new_queue(p, np.empty(p))
         alive, work, keep = set(range(p)), np.empty(p), p
         while keep > 3:
             changed = draw.choice(sorted(alive), min(len(alive), draw.integers(1, 40)), False)
@@ -34,89 +33,21 @@ def test_the_least_important_leave_first(values):
                 draw.choice(values, len(changed)) if values else draw.standard_normal(len(changed))
             )
             w[changed] = new
-            leaving.tell(queue, leaving.Still(w), changed.astype(np.uint32))
+            pruning_queue.update_keys(queue, w, changed.astype(np.uint32))
             keep = max(3, keep - draw.integers(0, 5))
             gone, least = last(w, alive, keep), active.cut[0]
             if gone:
                 least = max(np.inf if np.isnan(w[j]) else abs(w[j]) for j in gone)
-            leaving.leave(queue, leaving.Still(w), active, keep, work)
+            pruning_queue.prune(queue, w, active, keep, work)
             alive -= set(gone)
             assert not np.any(w[gone]) and not active.fresh[gone].any()
             assert active.cut[0] == least
             if draw.random() < 0.1:
-                leaving.close(queue, active)
+                pruning_queue.close(queue, active)
                 assert not queue.place.any()
-        leaving.close(queue, active)
+        pruning_queue.close(queue, active)
         assert_array_equal(active.index[: active.size[0]], sorted(alive))
         assert_array_equal(np.sort(active.index), np.arange(p))
-
-
-@pytest.mark.parametrize("momentum", [0.9, 0.3, 0.9999, 1.0])
-def test_what_coasts_never_falls_below_its_least_importance(momentum):
-    """Motions that end near 0, pass it, or stay away; of ordinary and of the least numbers."""
-    draw, steps = np.random.default_rng(6), np.zeros(1, np.int64)
-    lowered = 0
-    for _ in range(200):
-        v = draw.standard_normal() * draw.choice([1.0, 1e-12, 1e-300, 1e-322])
-        end = 1.0 if momentum == 1.0 else momentum / (1.0 - momentum)
-        w = -v * end * draw.choice([1.0, 1.0 + 1e-15, 1.0 + 1e-9, 1.5, 10.0, 1e6])
-        coefs = leaving.Moving(np.array([w]), np.array([v]), np.zeros(1), steps, momentum, False)
-        bound, lowest = leaving.least(coefs, 0), abs(w)
-        for _ in range(2000 if momentum < 1.0 else 20):
-            w, v = leaving.pushed(w, v, 0.0, momentum)
-            lowest = min(lowest, abs(w))
-        assert 0.0 <= bound <= lowest
-        lowered += 0.0 < bound < lowest
-    # It says something, too.
-    assert lowered > 20 or momentum in (0.9999, 1.0)
-
-
-@pytest.mark.parametrize("momentum", [0.9, 0.3, 1.0])
-@pytest.mark.parametrize("looks_ahead", [True, False])
-@pytest.mark.parametrize("wild", [False, True])
-def test_what_coasts_leaves_when_it_ranks_last(momentum, looks_ahead, wild):
-    """Beside coefficients all of which are moved in each step; some become infinite, or nan."""
-    draw, p, steps = np.random.default_rng(5), 400, np.zeros(1, np.int64)
-    for _ in range(4):
-        w, v, page = np.zeros(p + 1), np.zeros(p + 1), np.zeros((2, p + 1))
-        active, queue = new_active(p), leaving.new_queue(p, np.empty(p), True)
-        moving = w, v, np.zeros(p + 1), steps, momentum, looks_ahead
-        coefs, alive, work, keep = leaving.Moving(*moving), set(range(p)), np.empty(p), p
-        assert leaving.may_coast(queue, coefs, new_batch(p), active)
-        while keep > 3:
-            touched = draw.choice(sorted(alive), min(len(alive), draw.integers(1, 9)), False)
-            push = np.zeros(p + 1)
-            push[touched] = draw.standard_normal(len(touched)) * 10.0 ** -draw.integers(0, 20)
-            if wild and draw.random() < 0.1:
-                push[touched[0]] = draw.choice([np.inf, np.nan, 1e308])
-            for j in touched:
-                leaving.coast(queue, coefs, j)
-                w[j], v[j] = leaving.pushed(w[j], v[j], push[j], momentum)
-                coefs.ahead[j] = w[j] + momentum * v[j] if looks_ahead else 0.0
-            steps += 1
-            leaving.have_moved(queue, coefs, touched)
-            page[1] = momentum * page[1] - push
-            rest = (push == 0.0) & ((page[0] + page[1] == page[0]) | (abs(page[1]) < 1e-290))
-            page[0] += page[1]
-            page[1, rest] = 0.0
-            leaving.tell(queue, coefs, touched.astype(np.uint32))
-            keep = max(3, keep - draw.integers(0, 4))
-            gone, cut = last(page[0], alive, keep), active.cut[0]
-            if gone:
-                cut = max(np.inf if np.isnan(page[0, j]) else abs(page[0, j]) for j in gone)
-            page[:, gone] = 0.0
-            leaving.leave(queue, coefs, active, keep, work)
-            alive -= set(gone)
-            assert not np.any([w[gone], v[gone], coefs.ahead[gone]])
-            assert active.cut[0] == cut and queue.count[leaving.LOOKED_AT] == 0
-            assert not active.fresh[gone].any() and active.fresh[sorted(alive)].all()
-            if draw.random() < 0.1:
-                leaving.close(queue, active)
-        leaving.close(queue, active)
-        leaving.settle(queue, coefs, active)
-        assert_array_equal(active.index[: active.size[0]], sorted(alive))
-        assert_array_equal([w, v], page)
-        assert_array_equal(coefs.ahead, page[0] + momentum * page[1] if looks_ahead else 0.0)
 
 
 def long_rows(loss, n=240, p=6000):
@@ -225,14 +156,14 @@ def test_rows_of_very_unequal_length(loss, mu, optimizer):
             model.partial_fit(X[i : i + size], y[i : i + size], **known)
     at_once, *others = (model._state for model in models)
     for other in others:
-        for name in ("w", "v", "ahead"):
-            assert_array_equal(getattr(at_once, name), getattr(other, name))
+        for one, its in zip((at_once.w, *at_once.memory), (other.w, *other.memory), strict=True):
+            assert_array_equal(one, its)
         size = at_once.active.size[0]
         assert_array_equal(at_once.active.index[:size], other.active.index[: other.active.size[0]])
         assert at_once.active.cut == other.active.cut
 
 
-def test_nothing_that_has_left_moves_where_most_leave_at_once():
+def test_no_dropped_feature_moves_where_most_are_dropped_at_once():
     """At maturity 400 of 410 features, so that the next mini-batch touches more than are left."""
     draw, n, p = np.random.default_rng(4), 400, 20_000
     X = sp.lil_array((n, p))
@@ -246,8 +177,7 @@ def test_nothing_that_has_left_moves_where_most_leave_at_once():
     assert_allclose(model.coef_, coef, rtol=1e-11, atol=1e-14)
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "nesterov", "momentum"])
-def test_steps_do_not_go_through_all_features(optimizer):
+def test_plain_steps_do_not_go_through_all_features():
     """A block of rows of 300,000 features, beside the same in parts too short for a queue."""
     draw, n, p = np.random.default_rng(2), 1500, 300_000
     columns = np.sort(draw.choice(p // 5, (n, 5), replace=False) * 5 + np.arange(5))
@@ -255,7 +185,7 @@ def test_steps_do_not_go_through_all_features(optimizer):
     y, parts = draw.standard_normal(n), [slice(i, i + 30) for i in range(0, n, 30)]
 
     def seconds(blocks):
-        own = {"learning_rate": 0.01, "batch_size": 2, "maturity": n, "optimizer": optimizer}
+        own = {"learning_rate": 0.01, "batch_size": 2, "maturity": n}
         model = SFSARegressor(k=5, **own)
         began = time.process_time()
         for rows in blocks:
@@ -269,17 +199,15 @@ def test_steps_do_not_go_through_all_features(optimizer):
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "nesterov", "momentum", "adam"])
-def test_features_coast_where_a_mini_batch_has_few_entries(optimizer):
-    """Ten, one for 150 features; without momentum a queue asks for no more than that some leave."""
-    for p, few in ((1499, False), (1501, True)):
-        X = sp.csr_array((np.ones(500), (np.repeat(np.arange(100), 5), np.arange(500))), (100, p))
-        own = {"learning_rate": 0.01, "batch_size": 2, "warmup": 150, "maturity": 200}
-        model = SFSARegressor(k=5, optimizer=optimizer, **own).partial_fit(X, np.ones(100))
+def test_a_queue_is_for_plain_steps_that_prune(optimizer):
+    X = sp.csr_array((np.ones(500), (np.repeat(np.arange(100), 5), np.arange(500))), (100, 900))
+    for warmup in (90, 150):
+        own = {"learning_rate": 0.01, "batch_size": 2, "warmup": warmup, "maturity": 200}
+        model = SFSARegressor(k=5, optimizer=optimizer, **own).fit(X, np.ones(100))
         csr = CSR(X.data, X.indices.astype(np.uint32), X.indptr.astype(np.int64))
-        queue = queue_for(model._state, csr, 100, model._hyper)
-        used = {"sgd": True, "adam": False}.get(optimizer, few)
-        assert len(queue.heap) == (p if used else 0)
-        assert len(queue.had) == (p if used and optimizer != "sgd" else 0)
+        model._state.steps[0] = 0
+        queue = pruning_queue.queue_for(model._state, csr, 100, model._hyper)
+        assert len(queue.heap) == (900 if optimizer == "sgd" and warmup < 100 else 0)
 
 
 def test_momentum_costs_little_more_where_a_step_touches_two_features_of_five():

@@ -14,12 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import REORDERED_SUMS, generic, kernel
-from ofslib.kernels.losses import curvature, majorant, slope, weight
+from ofslib.kernels import mean_iterate
+from ofslib.kernels.losses import Loss, curvature, majorant, slope, weight
 from ofslib.kernels.rows import (
     ROWS,
     Moments,
     accumulate,
     axpy,
+    descend,
+    descend_touched,
     dots,
     in_batch,
     new_moments,
@@ -29,16 +32,25 @@ from ofslib.kernels.rows import (
     touch,
     update_moments,
 )
+from ofslib.kernels.selection import PATH
 
-# Once steps are made, only every so many mini-batches are observed, and count with this weight;
-# where each touches few features, fewer from the mini-batch SETTLED on.
-PERIOD, WEIGHT = 4, 0.2
-RARELY, SETTLED = 16, 256
+# Mini-batches from one that is observed to the next, once steps are made: the norm changes slowly.
+PERIOD = 4
+# The same where mini-batches touch few features, so that to observe one takes longer than to learn
+# it; from the mini-batch SETTLED on, when the estimate has had 64 observations to converge in.
+PERIOD_IF_SPARSE, SETTLED = 16, 256
+# The share of an observed mini-batch in the estimate of the norm, a mean of about the last five.
+WEIGHT = 0.2
 FEW = 4  # rows that are observed at a time: they are still in the processor's cache
+# The share of the iterates that the mean is of: the last eighth.
+LAST = 8.0
+# A mean is written, and deferred anew, when its scale or the inverse of the direction's length is
+# below this number: far from the least that float64 can hold, 1e-308.
+TINY = 1e-100
 
 
 class StepSize(NamedTuple):
-    """What is known of the mean of a x x' and of x x', of the features in the model."""
+    """Estimates of the mean of a x x' and of x x', of the features in the model."""
 
     direction: np.ndarray  # (p + 1,) the estimated leading eigenvector
     size: np.ndarray  # (1,) its length
@@ -61,7 +73,7 @@ class StepSize(NamedTuple):
 
 
 def new_step_size(p: int) -> StepSize:
-    """Nothing is known yet; p = 0 for one that is not used."""
+    """Estimates before the first row; p = 0 for one that is not used."""
     direction, image = np.zeros((2, p + 1))
     moments, inside = new_moments(max(p, 1)), np.ones(max(p, 1), bool)
     sums, counts = np.zeros((7, 1)), np.zeros((2, 1), np.int64)
@@ -70,7 +82,7 @@ def new_step_size(p: int) -> StepSize:
 
 @kernel(allocates=False)
 def add_slopes(step_size, y, rows, margins, loss):
-    """Take in the slopes of these rows, with these margins."""
+    """Add the weighted squared slopes of these rows, which have these margins."""
     for i in range(len(rows)):
         s = slope(loss, margins[i], y[rows[i]])
         step_size.slopes[0] += s * s / weight(y[rows[i]])
@@ -78,9 +90,9 @@ def add_slopes(step_size, y, rows, margins, loss):
 
 @kernel(allocates=False)
 def observe(step_size, X, y, rows, margins, loss, batch, active, factors):
-    """Take these rows of the mini-batch, with these margins, into the estimate.
+    """Add these rows of the mini-batch, which have these margins, to the estimates.
 
-    `factors` takes a number for each; what it holds says nothing.
+    `factors` is a buffer of a number for each.
     """
     image, direction, observed = step_size.image, step_size.direction, step_size.rows
     for r in rows:
@@ -106,7 +118,7 @@ def observe(step_size, X, y, rows, margins, loss, batch, active, factors):
 
 @kernel(allocates=False)
 def normalise(v, active):
-    """Give v, on the active features, length one; returns whether it is not zero."""
+    """Scale v, on the active features, to length one; returns whether it is not zero."""
     square = 0.0
     for j in active.index[: active.size[0]]:
         square += v[j] * v[j]
@@ -123,9 +135,9 @@ def shorten(v, active, square):
 
 @kernel(allocates=False)
 def end_batch(step_size, batch, active, burn_in):
-    """End of a mini-batch that was observed: one step of the power iteration.
+    """A step of the power iteration, if the mini-batch was observed.
 
-    What was seen before is forgotten in the mini-batches of the burn-in, before the first step.
+    In the burn-in each mini-batch replaces the estimate of the one before.
     """
     v, u, norm, n = step_size.direction, step_size.image, step_size.norm, step_size.rows[0]
     if n == 0:
@@ -159,7 +171,7 @@ def end_batch(step_size, batch, active, burn_in):
 
 @kernel(allocates=False)
 def mean_weight(step_size):
-    """That of the rows observed."""
+    """The mean weight of the rows observed."""
     return step_size.weight[0] / step_size.moments.rows[0]
 
 
@@ -172,9 +184,9 @@ def inequality(step_size):
 
 @kernel(allocates=False)
 def measure(step_size, active):
-    """Take the trace anew, the sum over the active features of their mean squares.
+    """Recompute the trace: the sum over the active features of their mean squares.
 
-    Gives the direction length one, and returns the square of the length that it had.
+    Scales the direction to length one, and returns the square of the length that it had.
     """
     v, moments, square, total = step_size.direction, step_size.moments, 0.0, 0.0
     for j in active.index[: active.size[0]]:
@@ -187,8 +199,8 @@ def measure(step_size, active):
 
 
 @kernel(allocates=False)
-def settle(step_size, active):
-    """Give the direction length one, as `drop_features` and dense rows ask for."""
+def rescale(step_size, active):
+    """Scale the direction to length one, as `drop_features` and dense rows need it."""
     for j in active.index[: active.size[0]]:
         step_size.direction[j] /= step_size.size[0]
     step_size.size[0] = 1.0
@@ -196,8 +208,8 @@ def settle(step_size, active):
 
 @kernel(allocates=False)
 def drop_features(step_size, active, dropped):
-    """The features `dropped` leave the model."""
-    settle(step_size, active)
+    """Update the estimates after these features were dropped."""
+    rescale(step_size, active)
     for j in dropped:
         step_size.direction[j] = 0.0
         step_size.inside[j] = False
@@ -213,7 +225,7 @@ def rate_of_batch(step_size, batch, active, loss, rate):
     """
     g, features, square = batch.gradient, in_batch(batch, active), 0.0
     most = 2.0 * batch.count[ROWS] * step_size.slopes[0]
-    # Most often far from it, which a sum in any order tells, and that is the faster one.
+    # A sum in any order is faster; most often it is far enough from the limit.
     if most > 1.001 * rate * curvature(loss) * about_squares(g, features):
         return rate
     for j in features:
@@ -248,3 +260,91 @@ def intercept_rate(step_size, n, loss):
     """The same for the intercept, the feature of which is 1 in every row."""
     noise = inequality(step_size) / n
     return 1.0 / (curvature(loss) * mean_weight(step_size) * (1.0 + noise))
+
+
+@kernel(allocates=False)
+def is_observed(state, hp):
+    """Whether the open mini-batch is observed."""
+    t = state.steps[0]
+    rarely = state.iterates.deferred[0] and t >= SETTLED
+    return t < hp.burn_in or t % (PERIOD_IF_SPARSE if rarely else PERIOD) == 0
+
+
+@kernel(allocates=False)
+def step(state, hp):
+    """A step of the stable size, after the burn-in; the new iterate is added to their mean."""
+    known, batch, active, t = state.step_size, state.batch, state.active, state.steps[0] + 1
+    # The mean begins anew at maturity: from then on steps are larger and converge faster.
+    weight = min(1.0, LAST / (t - hp.maturity if 0 < hp.maturity < t else t))
+    if weight == 1.0 or swept(batch):
+        write_mean(state)
+    elif not state.iterates.deferred[0]:
+        mean_iterate.defer(state.iterates, state.w, active)
+    elif state.iterates.scale[0] < TINY or known.size[0] > 1.0 / TINY:
+        write_mean(state)
+        mean_iterate.defer(state.iterates, state.w, active)
+    end_batch(known, batch, active, hp.burn_in)
+    if t > hp.burn_in:
+        move(state, hp)
+    known.slopes[0] = 0.0
+    mean_iterate.add_iterate(state.iterates, state.w, active, weight)
+
+
+@kernel(allocates=False)
+def write_mean(state):
+    """Write the mean of the iterates, and scale the direction to length one."""
+    if state.iterates.deferred[0]:
+        mean_iterate.write(state.iterates, state.w, state.active)
+        rescale(state.step_size, state.active)
+
+
+@kernel(allocates=False)
+def move(state, hp):
+    """Change the coefficients by the mean gradient of the mini-batch."""
+    w, batch, active, known = state.w, state.batch, state.active, state.step_size
+    g, n = batch.gradient, batch.count[ROWS]
+    stable = stable_rate(known, active, n, hp.loss)
+    rate = rate_of_batch(known, batch, active, hp.loss, stable)
+    if hp.intercept > 0.0:
+        # Features and intercept, each at its own rate; together they are stable at half of it.
+        own = intercept_rate(known, n, hp.loss)
+        # Where heavy rows shorten the step of the features, that of the intercept shortens too:
+        # else it alone would follow all rows in full.
+        own *= rate / stable if stable > 0.0 else 1.0
+        rate *= 0.5
+        if rate > 0.0:
+            g[-1] *= 0.5 * own / rate
+        else:
+            w[-1] -= 0.5 * own * g[-1] / n
+    state.noise[0, PATH] += rate
+    if state.iterates.deferred[0]:
+        descend_touched(w, state.iterates.offset, state.iterates.scale[0], batch, active, rate)
+    else:
+        descend(w, batch, active, rate)
+
+
+@kernel(allocates=False)
+def drop(state, dropped, before, hp):
+    """Features were dropped, before which the step of a whole mini-batch had the size `before`.
+
+    Scales the coefficients as if all steps had been as large as they are now. A coefficient is
+    about the sum of all mini-batches' gradients by it over the inverse of the step and the
+    curvature in them, as with a ridge penalty. Without scaling, the late rows alone would tell
+    which features stay. All have one factor, by the curvature of those that stay: by its own a rare
+    feature would outgrow what is known of it. With the squared error, whose descent forgets where
+    it began, there is nothing to scale.
+    """
+    known, active = state.step_size, state.active
+    drop_features(known, active, dropped)
+    for j in dropped:
+        state.iterates.mean[j] = 0.0
+    after = stable_rate(known, active, hp.batch_size, hp.loss)
+    if hp.loss == Loss.squared_error or before == 0.0 or after in (0.0, before):
+        return
+    mean_curvature = known.curvature[0] / known.moments.rows[0]
+    curved = state.steps[0] * mean_curvature * known.trace[0] / active.size[0]
+    factor = (1.0 / before + curved) / (1.0 / after + curved)
+    state.noise[0, PATH] *= after / before
+    for j in active.index[: active.size[0]]:
+        state.w[j] *= factor
+        state.iterates.mean[j] *= factor
