@@ -272,7 +272,7 @@ def predict(args) -> Report:
     from ofslib.streams.checkpoint import reading
 
     _refuse_places(args, "out")
-    name = class_of(args.model)
+    name, _ = class_of(args.model)
     if ofslib.home_of(name) is None or not hasattr(getattr(ofslib, name), "predict"):
         raise ValueError(f"{args.model}: it holds a {name}, which predicts nothing")
     model = read(getattr(ofslib, name), args.model)

@@ -39,6 +39,10 @@ class State(NamedTuple):
     scratch: np.ndarray  # (2, p + 1) of the selection
     unit: np.ndarray  # (4,) what an automatic step is taken from
 
+    def within(self, p: int) -> bool:
+        """Whether kernels stay within the arrays, of p features."""
+        return bool((self.support < p).all()) and 0 <= self.size[0] <= len(self.support)
+
 
 @kernel
 def move(w, squares, value, j, g, hp):

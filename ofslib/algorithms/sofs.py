@@ -37,6 +37,15 @@ class State(NamedTuple):
     size: np.ndarray  # (1,) int64
     unit: np.ndarray  # (4,) what an automatic gamma is taken from
 
+    def within(self, p: int) -> bool:
+        """Whether kernels stay within the arrays, of p features."""
+        k = len(self.heap)
+        indices = ((self.heap >= 0) & (self.heap < p)).all()
+        return (
+            bool(indices and ((self.place >= 0) & (self.place <= k)).all())
+            and 0 <= self.size[0] <= k
+        )
+
 
 @kernel(allocates=False)
 def learn(j, v, alpha, w, gamma, mu, squares, sigma):

@@ -12,31 +12,25 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.multiclass import type_of_target
 from tqdm import tqdm
 
-from ofslib._model_files import Saved, class_of, read
+from ofslib._model_files import class_of, read_with_checkpoint, write
 from ofslib.streams.selector import LinearModel
 
 _DELAY = 0.5  # seconds until progress is shown
 
 
-class Checkpoint(Saved):
-    """A learner half-way, and what tells the stream that it learns from, and how far it is."""
+class Checkpoint:
+    """A learner half-way, and what tells the stream that it learns from, and how far it is.
 
-    def __init__(self, learner, stream: dict[str, Any], finished: bool = False):
+    In a file it is a saved model with this beside it.
+    """
+
+    def __init__(self, learner, stream: dict[str, Any], finished: bool = False, rows: int = 0):
         self.learner, self.stream, self.finished = learner, stream, finished
-        self._last_block = 0, 0, 0
+        self._last_block = rows, 0, self._learned(learner)
 
-    def _parts(self):
-        kept = {name: vars(self)[name] for name in ("learner", "stream", "finished")}
-        return kept | {"rows": self.rows}
-
-    def _restore(self, parts):
-        rows = parts.get("rows")
-        if set(parts) != set(Checkpoint(None, {})._parts()) or type(parts["stream"]) is not dict:
-            raise ValueError(f"it holds {', '.join(parts)}: no checkpoint")
-        if type(rows) is not int or rows < self._learned(parts["learner"]):
-            raise ValueError(f"it is at row {rows} of those that it learned from")
-        super()._restore({name: part for name, part in parts.items() if name != "rows"})
-        self._last_block = rows, 0, self._learned(self.learner)
+    def save(self, path) -> None:
+        kept = {"stream": self.stream, "finished": self.finished, "rows": self.rows}
+        write(path, self.learner, checkpoint=kept)
 
     def refuse_other(self, path, model, stream: dict[str, Any], classes=None) -> None:
         """ValueError, naming what differs, unless `model` learning from `stream` made this."""
@@ -87,18 +81,20 @@ def _other(path, what: str) -> ValueError:
 
 
 def read_checkpoint(path, model) -> Checkpoint:
-    """The learner half-way; of another class than the model it may not be known how to read it."""
-    try:
-        return read(Checkpoint, path)
-    except ValueError:
-        if (kind := class_of(path)) != Checkpoint.__name__:
-            raise ValueError(
-                f"checkpoint {os.fspath(path)}: it holds a {kind}, no checkpoint: give another file"
-            ) from None
-        found, own = class_of(path, "learner"), type(model).__name__
-        if found in ("", own):
-            raise
-        raise _other(path, f"class={own!r} differs from class={found!r}") from None
+    """The learner half-way; ValueError if there is none of this class."""
+    (name, half_way), own = class_of(path), type(model).__name__
+    if not half_way:
+        raise ValueError(
+            f"checkpoint {os.fspath(path)}: it holds a {name}, no checkpoint: give another file"
+        )
+    if name != own:
+        raise _other(path, f"class={own!r} differs from class={name!r}")
+    learner, kept = read_with_checkpoint(type(model), path)
+    work = Checkpoint(learner, **kept)
+    kinds = type(work.stream), type(work.finished), type(work.rows)
+    if kinds != (dict, bool, int) or work.rows < Checkpoint._learned(learner):
+        raise ValueError(f"checkpoint {os.fspath(path)}: it is at row {work.rows} of {work.stream}")
+    return work
 
 
 def fit_stream(

@@ -8,6 +8,7 @@ from ofslib.kernels.selection import best_models
 from ofslib.kernels.together import stack, unstack
 from ofslib.streams.parameters import estimator, one_of, param
 from ofslib.streams.row_stream import RowClassifier
+from ofslib.streams.selector import Kept
 
 
 @estimator
@@ -47,7 +48,8 @@ class JointClassifier(RowClassifier):
         return unstack(self._state) if self._joint else super()._states
 
     def _models(self):
-        if not self.__sklearn_is_fitted__() or not self._joint:
+        fitted = self.__sklearn_is_fitted__() and not isinstance(self._state, Kept)
+        if not fitted or not self._joint:
             return super()._models()
         return best_models([self._shown(state) for state in self._states])
 
@@ -62,15 +64,3 @@ class JointClassifier(RowClassifier):
         for models, hyper in self._learners(self._state):
             if models.batch.count[0, ROWS]:
                 type(self).step_together(models, hyper)
-
-    def _parts(self):
-        # In a file each class has arrays of its own, as in those of other methods.
-        parts = super()._parts()
-        if "_state" in parts and self._joint:
-            parts["_state"] = unstack(parts["_state"])
-        return parts
-
-    def _restore(self, parts):
-        super()._restore(parts)
-        if "_state" in parts and self._joint:
-            self._state = stack(self._state)

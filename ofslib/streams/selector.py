@@ -5,7 +5,7 @@ import copy
 import sys
 import warnings
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import log_expit, logsumexp
@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from ofslib._model_files import Saved, refuse_unlike
+from ofslib._model_files import OtherState, Saved, filled, longest, plain
 from ofslib._sparse import (
     checked,
     checked_targets,
@@ -44,10 +44,24 @@ _INNER = (__name__.partition(".")[0] + ".", "contextlib")
 # Numbers in y that are more likely amounts than labels, if there are more of them.
 MANY = 100
 
-# What is compared, after reading a file, with an object that has just begun to learn.
-_CHECKED = {"_state", "_online", "_warned", "n_samples_seen_"}
+# What a file fills of an object that has just begun to learn.
+_FILLED = {"_state", "_online", "_warned"}
+# What follows from the rest, and is in no file.
+_DERIVED = {"_hyper", "_offset", "_computed"}
+# What a model that only predicts has of a file, beside its parameters.
+_FACTS = ("n_features_in_", "feature_names_in_", "classes_", "_numbering", "n_samples_seen_")
+_FACTS += ("_frozen", "_learned_with")
 
 _NUMBERINGS = ("from 1", "from 0", "hashed")
+
+
+class Kept(NamedTuple):
+    """The state of a model from a file that does not fit this version: it predicts only."""
+
+    coef: np.ndarray | None
+    intercept: Any
+    index: np.ndarray  # the selected features
+    reason: str  # why it does not learn
 
 
 class Selector(Saved, SelectorMixin, BaseEstimator):
@@ -124,6 +138,11 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
         self._start(n_features)
 
     def _refuse_changes(self) -> None:
+        if isinstance(self._state, Kept):
+            raise ValueError(
+                f"this {type(self).__name__} was read from a file to predict, and does not go on "
+                f"learning: {self._state.reason}. Begin anew by fit."
+            )
         for name, old in self._frozen.items():
             if getattr(self, name) != old:
                 raise ValueError(
@@ -131,51 +150,91 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
                     "learning began: set it back, or begin anew by fit."
                 )
 
-    def _restore(self, parts):
-        own, p = type(self)().get_params(deep=False), parts.get("n_features_in_", 0)
-        super()._restore(parts | {name: own[name] for name in own if name not in parts})
-        self._validate_params()
-        names = parts.get("feature_names_in_")
-        if type(p) is not int or p < 0 or (names is not None and np.shape(names) != (p,)):
-            raise ValueError(f"it has {p} features, and names of the shape {np.shape(names)}")
-        if self._numbering not in (None, *_NUMBERINGS):
-            raise ValueError(f"it has columns {self._numbering!r}, not {', '.join(_NUMBERINGS)}")
-        if is_classifier(self) and "classes_" in parts:
-            several, shape = get_tags(self).classifier_tags.multi_class, np.shape(self.classes_)
-            if shape != (2,) and not (several and len(shape) == 1 and shape[0] > 2):
-                raise ValueError(f"it has the classes {self.classes_}")
-        if "_state" not in parts:
-            return
-        learned, frozen = (parts.get(name, {}) for name in ("_learned_with", "_frozen"))
-        refuse_unlike((learned, frozen), ({}, {}), p, "what it learned with")
-        learned = self.get_params(deep=False) | learned | frozen
-        if unknown := [name for name in learned if name not in own]:
-            raise ValueError(f"it has parameters that are not known: {', '.join(unknown)}")
-        # A copy, as a random generator may be used.
-        fresh = type(self)(**copy.deepcopy(learned))
-        fresh._validate_params()
-        if "classes_" in parts:  # which say how many models there are
-            fresh.classes_ = self.classes_
-        fresh._begin_like(parts)
-        kept = fresh._parts()
-        for name in _CHECKED & kept.keys():
-            refuse_unlike(parts.get(name), kept[name], p, name)
-        self._frozen = fresh._frozen
-        if "_learned_with" in parts:
-            self._learned_with |= learned
-        if hasattr(fresh, "_hyper"):
-            self._hyper = fresh._hyper
-
     def _parts(self):
         self._validate_params()
-        return super()._parts()
+        parts = {name: part for name, part in super()._parts().items() if name not in _DERIVED}
+        if isinstance(kept := parts.get("_state"), Kept):
+            parts |= {"_state": (), "_kept": kept.reason}
+        return parts
+
+    def _model_alone(self):
+        if not hasattr(self, "_state"):
+            return None
+        names = ("coef_", "intercept_", "support_")
+        try:
+            return {name: getattr(self, name) for name in names if hasattr(type(self), name)}
+        except (ValueError, ArithmeticError):  # as of too few rows
+            return None
+
+    def _restore(self, parts, model=None):
+        """Init and fill: a fresh object makes the state, the file gives its values."""
+        default = self._restore_facts(parts, parts.keys() - _FILLED - _DERIVED)
+        if "_state" not in parts:
+            return
+        learned = getattr(self, "_learned_with", {}) | self._frozen
+        if unknown := [str(name) for name in learned if name not in default]:
+            raise OtherState(f"it has parameters that are not known: {', '.join(unknown)}")
+        if "_kept" in parts:
+            raise OtherState(str(parts["_kept"]))
+        learned = self.get_params(deep=False) | learned
+        # A copy, as a random generator may be used.
+        fresh, p = type(self)(**copy.deepcopy(learned)), self.n_features_in_
+        fresh._validate_params()
+        if hasattr(self, "classes_"):  # which say how many models there are
+            fresh.classes_ = self.classes_
+        fresh._begin_like(parts)
+        for name, value in vars(fresh).items():
+            if name in _FILLED:
+                setattr(self, name, filled(parts.get(name), value, p, name))
+            elif name in _DERIVED or name == "_frozen":
+                setattr(self, name, value)
+        if hasattr(self, "_learned_with"):
+            self._learned_with |= learned
+
+    def _restore_facts(self, parts: dict, names) -> dict[str, Any]:
+        """Take the parameters and these other parts; ValueError if they cannot be.
+
+        Returns the default parameters.
+        """
+        default = type(self)().get_params(deep=False)
+        given = {name: plain(parts[name]) for name in parts if name in names or name in default}
+        if wrong := [name for name in given if callable(getattr(type(self), name, None))]:
+            raise ValueError(f"it has a {wrong[0]}")
+        vars(self).clear()
+        vars(self).update(default | given)
+        self._validate_params()
+        p, n = (given.get(name, 0) for name in ("n_features_in_", "n_samples_seen_"))
+        if type(p) is not int or p < 0 or type(n) is not int or n < 0:
+            raise ValueError(f"it has {p} features and {n} rows")
+        named = given.get("feature_names_in_", np.full(p, ""))
+        if np.shape(named) != (p,) or not all(isinstance(name, str) for name in named):
+            raise ValueError(f"it has {p} features, and names of the shape {np.shape(named)}")
+        if self._numbering not in (None, *_NUMBERINGS):
+            raise ValueError(f"it has columns {self._numbering!r}, not {', '.join(_NUMBERINGS)}")
+        if is_classifier(self) and "classes_" in given:
+            several, shape = get_tags(self).classifier_tags.multi_class, np.shape(self.classes_)
+            right = shape == (2,) or (several and len(shape) == 1 and shape[0] > 2)
+            if not (right and isinstance(self.classes_, np.ndarray)):
+                raise ValueError(f"it has the classes {self.classes_}")
+        return default
+
+    def _restore_model(self, parts, model, reason):
+        self._restore_facts(parts, _FACTS)
+        p, support = self.n_features_in_, np.asarray(model["support_"])
+        if support.dtype.kind not in "iu" or not ((support >= 0) & (support < p)).all():
+            raise ValueError(f"it has selected features that are none of {p}")
+        self._state = Kept(None, None, support, reason)
 
     def _begin_like(self, parts: dict) -> None:
         """Begin anew with as much data as an object of these parts, which come from a file.
 
         ValueError if these cannot be what was learned.
         """
-        raise NotImplementedError
+        p, state = parts.get("n_features_in_", 0), parts["_state"]
+        if not 1 <= p <= longest(state):  # before memory is taken for them
+            raise ValueError(f"its arrays are not those of {p} features")
+        self.n_features_in_ = p
+        self._begin_anew(p)
 
     @contextlib.contextmanager
     def _unless_it_fails(self):
@@ -221,6 +280,20 @@ class LinearModel(Selector):
 
     # Rows that `partial_fit` will show in all passes, where that is known.
     _n_rows_in_all: int | None = None
+
+    def _restore_model(self, parts, model, reason):
+        super()._restore_model(parts, model, reason)
+        coef, intercept = self._checked(model)
+        self._state = self._state._replace(coef=coef, intercept=intercept)
+
+    def _checked(self, model: dict[str, Any]) -> tuple[np.ndarray, float | np.ndarray]:
+        """Coefficients and intercept of a file; ValueError if they are not of so many features."""
+        coef, intercept = model["coef_"], model["intercept_"]
+        models = () if self._n_models == 1 else (self._n_models,)
+        constant = np.shape(intercept) == models if models else isinstance(intercept, float)
+        if (coef.dtype, coef.shape) != (np.float64, (*models, self.n_features_in_)) or not constant:
+            raise ValueError(f"its coefficients are not those of {self.n_features_in_} features")
+        return coef, intercept
 
     def _learn_more(self, X, y) -> None:
         """Take in the rows of `partial_fit`."""
@@ -276,6 +349,8 @@ class LinearModel(Selector):
     def _models(self) -> tuple[np.ndarray, float | np.ndarray]:
         """Coefficients and intercept; of several models one row and one number each."""
         check_is_fitted(self)
+        if isinstance(self._state, Kept):
+            return np.array(self._state.coef), copy.copy(self._state.intercept)
         if type(self._state) is not tuple:
             return self._model(self._state)
         coefs, intercepts = zip(*map(self._model, self._state), strict=True)
@@ -556,6 +631,10 @@ class DeferredModel(LinearModel):
     def _compute(self, state) -> tuple[np.ndarray, float]:
         """Coefficients and intercept of the model of a state."""
         raise NotImplementedError
+
+    def _restore(self, parts, model=None):
+        super()._restore(parts, model)
+        self._computed = [self._checked(model)] if model else []
 
     def _defer(self) -> None:
         self._learned_with, self._computed = self.get_params(), []
