@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_X_y
 
 from ofslib._dask import Columns, alike, blocks_of, columns_of, dask_for
 from ofslib._interrupts import interrupts_held
-from ofslib._model_files import Saved, Stored, filled, read
+from ofslib._model_files import OtherState, Saved, Stored, filled, read
 from ofslib._sparse import checked, checked_targets, checked_weights, refuse_times
 
 # Co-moments of more bytes than this lie in a file of the system's temporary folder.
@@ -647,7 +647,10 @@ class RunningAverages(Saved):
         return {name: state[name] for name in (*_FACTS, *_MEAN, *_PENDING, "_C")}
 
     def _restore(self, parts, model=None):
-        p, C, rows = (parts.get(name) for name in ("n_features", "_C", "_rows"))
+        if parts.keys() != (kept := {*_FACTS, *_MEAN, *_PENDING, "_C"}):
+            found, kept = (", ".join(sorted(map(str, names))) for names in (parts, kept))
+            raise OtherState(f"it has the parts {found}, not {kept}")
+        p, C, rows = (parts[name] for name in ("n_features", "_C", "_rows"))
         known = isinstance(C, Stored) and C.dtype in map(np.dtype, _SYRK)
         if type(p) is not int or not known or C.shape != 2 * (p + 1,) or C.order != "F":
             raise ValueError("such averages cannot be: n_features or co-moments")
@@ -658,10 +661,8 @@ class RunningAverages(Saved):
         fresh = {name: np.broadcast_to(0.0, shape) for name, shape in shapes.items()}
         fresh |= {"_rows": np.broadcast_to(C.dtype.type(0), (*waiting, p + 1)), "_per": ""}
         fresh |= dict.fromkeys(_FACTS[:3], 0) | dict.fromkeys(_FACTS[3:6], 0.0)
-        fresh |= {"_rate": None if parts.get("_rate") is None else 0.0}
-        found = {name: filled(parts.get(name), fresh.get(name), p, name) for name in fresh}
-        if parts.keys() - {"_C"} != fresh.keys():
-            raise ValueError(f"such averages cannot be: {', '.join(parts)}")
+        fresh |= {"_rate": None if parts["_rate"] is None else 0.0}
+        found = {name: filled(parts[name], fresh[name], p, name) for name in fresh}
         most = max(1, _BUFFER_BYTES // ((p + 1) * C.dtype.itemsize))
         finite = (*_MEAN, *_PENDING, *_FACTS[3:5])
         right = {

@@ -368,7 +368,7 @@ def part(owner, name):
         ("n", -3), ("n", 2.5), ("n", 0), ("n_features", 10**9), ("n_features", P + 1),
         ("n_features", -1), ("_weight", -1.0), ("_weight", float("nan")), ("_folded", "1"),
         ("_rate", 2.0), ("_per", "row"), ("block_rows", 10**12), ("block_rows", 0),
-        ("block_rows", 2.0), ("_C", {"array": 1}), ("_mean", {"array": 2}), ("_spent", "x"),
+        ("block_rows", 2.0), ("_C", {"array": 1}), ("_mean", {"array": 4}), ("_spent", "x"),
         ("_rows", [1.0]),
     ],
 )  # fmt: skip
@@ -552,11 +552,11 @@ ROWS += (ofslib.OnlineLeverageSelector,)
 
 def only_predicts(cls, path, whole, because):
     """What is read predicts as before, and says why it does not go on learning."""
-    again = cls.load(path)
+    again, rows = cls.load(path), X[:, : whole.n_features_in_]
     for _ in range(2):
-        assert np.array_equal(again.transform(X), whole.transform(X))
+        assert np.array_equal(again.transform(rows), whole.transform(rows))
         if hasattr(whole, "predict"):
-            assert np.array_equal(again.predict(X), whole.predict(X))
+            assert np.array_equal(again.predict(rows), whole.predict(rows))
         with pytest.raises(ValueError, match=f"does not go on learning: .*{because}"):
             shown(again, 1, 2)
         again = pickle.loads(pickle.dumps(again))
@@ -642,7 +642,7 @@ def test_changed_at_random_with_a_right_checksum_it_is_read_or_a_value_error(tmp
         RunningAverages(P).update(X, F).save(tmp_path / "whole")
     else:
         shown(cls(**variants(cls)[0]), 0, 1).save(tmp_path / "whole")
-    rng, read = np.random.default_rng(0), 0
+    rng = np.random.default_rng(0)
     for _ in range(int(os.environ.get("OFSLIB_FUZZ", 60))):
         path = shutil.copy(tmp_path / "whole", tmp_path / "model")
         forged(path, lambda head: mutated(head, rng))
@@ -651,11 +651,9 @@ def test_changed_at_random_with_a_right_checksum_it_is_read_or_a_value_error(tmp
             if cls is RunningAverages:
                 again.standardized()
             elif hasattr(again, "n_features_in_") and hasattr(again, "predict"):
-                again.predict(X)
-            read += 1
+                again.predict(X[:, : again.n_features_in_])
         except ValueError as error:
-            assert str(path) in str(error) or "X has 12 features" in str(error), error
-    assert read
+            assert str(path) in str(error), error
 
 
 # -------------------------------------------------- what cannot be kept, and safety

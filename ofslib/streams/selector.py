@@ -170,6 +170,8 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
         """Init and fill: a fresh object makes the state, the file gives its values."""
         default = self._restore_facts(parts, parts.keys() - _FILLED - _DERIVED)
         if "_state" not in parts:
+            if model:
+                raise ValueError("it lacks what it learned")
             return
         learned = getattr(self, "_learned_with", {}) | self._frozen
         if unknown := [str(name) for name in learned if name not in default]:
@@ -211,7 +213,7 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
             raise ValueError(f"it has {p} features, and names of the shape {np.shape(named)}")
         if self._numbering not in (None, *_NUMBERINGS):
             raise ValueError(f"it has columns {self._numbering!r}, not {', '.join(_NUMBERINGS)}")
-        if is_classifier(self) and "classes_" in given:
+        if is_classifier(self) and ("classes_" in given or "_state" in parts):
             several, shape = get_tags(self).classifier_tags.multi_class, np.shape(self.classes_)
             right = shape == (2,) or (several and len(shape) == 1 and shape[0] > 2)
             if not (right and isinstance(self.classes_, np.ndarray)):
