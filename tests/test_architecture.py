@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "_blas": set(),
     "_model_files": {"_files"},
     "_printing": {"_files"},
-    "_scores": set(),
+    "_options": set(),
     "_sparse": set(),
     "_dask": set(),
     "parallel": set(),

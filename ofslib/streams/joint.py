@@ -7,8 +7,8 @@ from ofslib.kernels.rows import ROWS
 from ofslib.kernels.selection import best_models
 from ofslib.kernels.together import stack, unstack
 from ofslib.streams.parameters import estimator, one_of, param
+from ofslib.streams.restored import Kept
 from ofslib.streams.row_stream import RowClassifier
-from ofslib.streams.selector import Kept
 
 
 @estimator

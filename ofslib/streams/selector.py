@@ -5,18 +5,16 @@ import copy
 import sys
 import warnings
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_expit, logsumexp
-from sklearn.base import is_classifier
-from sklearn.utils import get_tags
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from ofslib._model_files import OtherState, Saved, filled, longest, plain
+from ofslib._model_files import Saved, longest
 from ofslib._sparse import (
     checked,
     checked_targets,
@@ -28,6 +26,7 @@ from ofslib.kernels.losses import WEIGHTED
 from ofslib.kernels.rows import ascend
 from ofslib.streams.bases import BaseEstimator, ClassifierMixin, RegressorMixin, SelectorMixin
 from ofslib.streams.parameters import estimator, one_of, param
+from ofslib.streams.restored import Kept, model_alone, parts_of, restore, restore_model
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
@@ -43,25 +42,6 @@ _INNER = (__name__.partition(".")[0] + ".", "contextlib")
 
 # Numbers in y that are more likely amounts than labels, if there are more of them.
 MANY = 100
-
-# What a file fills of an object that has just begun to learn.
-_FILLED = {"_state", "_online", "_warned"}
-# What follows from the rest, and is in no file.
-_DERIVED = {"_hyper", "_offset", "_computed"}
-# What a model that only predicts has of a file, beside its parameters.
-_FACTS = ("n_features_in_", "feature_names_in_", "classes_", "_numbering", "n_samples_seen_")
-_FACTS += ("_frozen", "_learned_with")
-
-_NUMBERINGS = ("from 1", "from 0", "hashed")
-
-
-class Kept(NamedTuple):
-    """The state of a model from a file that does not fit this version: it predicts only."""
-
-    coef: np.ndarray | None
-    intercept: Any
-    index: np.ndarray  # the selected features
-    reason: str  # why it does not learn
 
 
 class Selector(Saved, SelectorMixin, BaseEstimator):
@@ -150,82 +130,7 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
                     "learning began: set it back, or begin anew by fit."
                 )
 
-    def _parts(self):
-        self._validate_params()
-        parts = {name: part for name, part in super()._parts().items() if name not in _DERIVED}
-        if isinstance(kept := parts.get("_state"), Kept):
-            parts |= {"_state": (), "_kept": kept.reason}
-        return parts
-
-    def _model_alone(self):
-        if not hasattr(self, "_state"):
-            return None
-        names = ("coef_", "intercept_", "support_")
-        try:
-            return {name: getattr(self, name) for name in names if hasattr(type(self), name)}
-        except (ValueError, ArithmeticError):  # as of too few rows
-            return None
-
-    def _restore(self, parts, model=None):
-        """Init and fill: a fresh object makes the state, the file gives its values."""
-        default = self._restore_facts(parts, parts.keys() - _FILLED - _DERIVED)
-        if "_state" not in parts:
-            if model:
-                raise ValueError("it lacks what it learned")
-            return
-        learned = getattr(self, "_learned_with", {}) | self._frozen
-        if unknown := [str(name) for name in learned if name not in default]:
-            raise OtherState(f"it has parameters that are not known: {', '.join(unknown)}")
-        if "_kept" in parts:
-            raise OtherState(str(parts["_kept"]))
-        learned = self.get_params(deep=False) | learned
-        # A copy, as a random generator may be used.
-        fresh, p = type(self)(**copy.deepcopy(learned)), self.n_features_in_
-        fresh._validate_params()
-        if hasattr(self, "classes_"):  # which say how many models there are
-            fresh.classes_ = self.classes_
-        fresh._begin_like(parts)
-        for name, value in vars(fresh).items():
-            if name in _FILLED:
-                setattr(self, name, filled(parts.get(name), value, p, name))
-            elif name in _DERIVED or name == "_frozen":
-                setattr(self, name, value)
-        if hasattr(self, "_learned_with"):
-            self._learned_with |= learned
-
-    def _restore_facts(self, parts: dict, names) -> dict[str, Any]:
-        """Take the parameters and these other parts; ValueError if they cannot be.
-
-        Returns the default parameters.
-        """
-        default = type(self)().get_params(deep=False)
-        given = {name: plain(parts[name]) for name in parts if name in names or name in default}
-        if wrong := [name for name in given if callable(getattr(type(self), name, None))]:
-            raise ValueError(f"it has a {wrong[0]}")
-        vars(self).clear()
-        vars(self).update(default | given)
-        self._validate_params()
-        p, n = (given.get(name, 0) for name in ("n_features_in_", "n_samples_seen_"))
-        if type(p) is not int or p < 0 or type(n) is not int or n < 0:
-            raise ValueError(f"it has {p} features and {n} rows")
-        named = given.get("feature_names_in_", np.full(p, ""))
-        if np.shape(named) != (p,) or not all(isinstance(name, str) for name in named):
-            raise ValueError(f"it has {p} features, and names of the shape {np.shape(named)}")
-        if self._numbering not in (None, *_NUMBERINGS):
-            raise ValueError(f"it has columns {self._numbering!r}, not {', '.join(_NUMBERINGS)}")
-        if is_classifier(self) and ("classes_" in given or "_state" in parts):
-            several, shape = get_tags(self).classifier_tags.multi_class, np.shape(self.classes_)
-            right = shape == (2,) or (several and len(shape) == 1 and shape[0] > 2)
-            if not (right and isinstance(self.classes_, np.ndarray)):
-                raise ValueError(f"it has the classes {self.classes_}")
-        return default
-
-    def _restore_model(self, parts, model, reason):
-        self._restore_facts(parts, _FACTS)
-        p, support = self.n_features_in_, np.asarray(model["support_"])
-        if support.dtype.kind not in "iu" or not ((support >= 0) & (support < p)).all():
-            raise ValueError(f"it has selected features that are none of {p}")
-        self._state = Kept(None, None, support, reason)
+    _parts, _model_alone, _restore, _restore_model = parts_of, model_alone, restore, restore_model
 
     def _begin_like(self, parts: dict) -> None:
         """Begin anew with as much data as an object of these parts, which come from a file.
