@@ -32,7 +32,8 @@ def refuse_places(*paths: str | os.PathLike | None) -> None:
             raise IsADirectoryError(f"{path} is a folder: give a file")
         if _is_device(path):
             continue
-        folder = next(parent for parent in path.absolute().parents if parent.exists())
+        target = Path(os.path.realpath(path))  # which is written, if it is a link
+        folder = next(parent for parent in target.parents if parent.exists())
         if not (folder.is_dir() and os.access(folder, os.W_OK)):
             raise OSError(f"{path}: {folder} is no folder that may be written to")
 

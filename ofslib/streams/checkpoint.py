@@ -34,10 +34,7 @@ class Checkpoint:
 
     def refuse_other(self, path, model, stream: dict[str, Any], classes=None) -> None:
         """ValueError, naming what differs, unless `model` learning from `stream` made this."""
-        kinds = {"class": type(self.learner).__name__}, {"class": type(model).__name__}
-        pairs = [kinds, (self.stream, stream)]
-        if kinds[0] == kinds[1]:
-            pairs.append((self.learner.get_params(), model.get_params()))
+        pairs = [(self.stream, stream), (self.learner.get_params(), model.get_params())]
         if classes is not None and hasattr(self.learner, "classes_"):
             asked, began = (np.unique(given).tolist() for given in (classes, self.learner.classes_))
             pairs.append(({"classes": began}, {"classes": asked}))
@@ -82,19 +79,20 @@ def _other(path, what: str) -> ValueError:
 
 def read_checkpoint(path, model) -> Checkpoint:
     """The learner half-way; ValueError if there is none of this class."""
-    (name, half_way), own = class_of(path), type(model).__name__
+    (name, half_way), own, where = class_of(path), type(model).__name__, os.fspath(path)
     if not half_way:
-        raise ValueError(
-            f"checkpoint {os.fspath(path)}: it holds a {name}, no checkpoint: give another file"
-        )
+        what = f"it holds a {name}, no checkpoint: give another file"
+        if name == Checkpoint.__name__:
+            what = "it is of format 1, from which learning does not go on: remove it to begin anew"
+        raise ValueError(f"checkpoint {where}: {what}")
     if name != own:
         raise _other(path, f"class={own!r} differs from class={name!r}")
     learner, kept = read_with_checkpoint(type(model), path)
-    work = Checkpoint(learner, **kept)
-    kinds = type(work.stream), type(work.finished), type(work.rows)
-    if kinds != (dict, bool, int) or work.rows < Checkpoint._learned(learner):
-        raise ValueError(f"checkpoint {os.fspath(path)}: it is at row {work.rows} of {work.stream}")
-    return work
+    kinds = {name: type(value) for name, value in kept.items()}
+    known = kinds == {"stream": dict, "finished": bool, "rows": int}
+    if not known or kept["rows"] < Checkpoint._learned(learner):
+        raise ValueError(f"checkpoint {where}: it is at {kept}")
+    return Checkpoint(learner, **kept)
 
 
 def fit_stream(
