@@ -201,9 +201,9 @@ def read_with_checkpoint(cls: type[Saved], path, new: Any = None) -> tuple[Any, 
                     raise
                 new._restore_model(parts, model, f"{error}{written}")
             return new, plain(checkpoint)
-        except OSError:  # as where the disk has no room for co-moments
-            raise
         except Exception as error:
+            if isinstance(error, OSError) and error.errno is None:  # no room for co-moments
+                raise
             raise ValueError(f"{os.fspath(path)}: {error}{written}") from error
 
 
@@ -230,6 +230,7 @@ def _opened(path) -> Iterator[tuple[zipfile.ZipFile, dict]]:
 
 
 def _head_of(archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
+    """The head, with all its sections."""
     # What is read takes no more memory than the file does.
     if sum(member.file_size for member in archive.infolist()) > size:
         raise ValueError("its members overlap")
@@ -242,7 +243,7 @@ def _head_of(archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
         head |= {"parameters": {}, "learned": head["parts"], "model": None, "checkpoint": None}
     if not (isinstance(head["class"], str) and isinstance(head["ofslib"], str)):
         raise ValueError("its class, or its version, is no text")
-    return head
+    return {"preprocessing": None} | head | {name: head[name] for name in ("version", *_SECTIONS)}
 
 
 def _refuse_other(cls, head: dict[str, Any]) -> None:

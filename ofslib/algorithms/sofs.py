@@ -16,7 +16,7 @@ from ofslib._jit import generic, kernel
 from ofslib.kernels.hard_threshold import TOGETHER
 from ofslib.kernels.heap import offer, sift, sink
 from ofslib.kernels.losses import target, weight
-from ofslib.kernels.rows import entry, is_sparse, length, row
+from ofslib.kernels.rows import entry, is_sparse, length, row, within
 from ofslib.streams.automatic import Automatic
 from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
 from ofslib.streams.row_stream import RowClassifier, RowStream, coef_and_intercept
@@ -39,12 +39,8 @@ class State(NamedTuple):
 
     def within(self, p: int) -> bool:
         """Whether kernels stay within the arrays, of p features."""
-        k = len(self.heap)
-        indices = ((self.heap >= 0) & (self.heap < p)).all()
-        return (
-            bool(indices and ((self.place >= 0) & (self.place <= k)).all())
-            and 0 <= self.size[0] <= k
-        )
+        places = (self.place >= 0) & (self.place <= len(self.heap))
+        return within(self.heap, self.size, p) and bool(places.all())
 
 
 @kernel(allocates=False)
