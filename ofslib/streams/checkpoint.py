@@ -29,6 +29,7 @@ class Checkpoint:
         self._last_block = rows, 0, self._learned(learner)
 
     def save(self, path) -> None:
+        """Write the learner as a model file that only `read_checkpoint` reads."""
         kept = {"stream": self.stream, "finished": self.finished, "rows": self.rows}
         write(path, self.learner, checkpoint=kept)
 

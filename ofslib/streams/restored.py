@@ -33,6 +33,9 @@ def parts_of(selector) -> dict[str, Any]:
     """What a file keeps of a selector, by the names of attributes."""
     selector._validate_params()
     parts = {name: part for name, part in vars(selector).items() if name not in _DERIVED}
+    # Sorted, so that equal models are equal files.
+    for name in {"_frozen", "_learned_with"} & parts.keys():
+        parts[name] = dict(sorted(parts[name].items()))
     if isinstance(kept := parts.get("_state"), Kept):
         parts |= {"_state": (), "_kept": kept.reason}
     return parts
