@@ -45,11 +45,14 @@ def model_alone(selector) -> dict[str, Any] | None:
     """What is enough to predict or to transform; None if there is no model."""
     if not hasattr(selector, "_state"):
         return None
-    names = ("coef_", "intercept_", "support_")
     try:
-        return {name: getattr(selector, name) for name in names if hasattr(type(selector), name)}
+        if not hasattr(selector, "_models"):
+            return {"support_": selector.support_}
+        coef, intercept = selector._models()
     except (ValueError, ArithmeticError):  # as of too few rows
         return None
+    support = np.flatnonzero(np.atleast_2d(coef != 0).any(axis=0))
+    return {"coef_": coef, "intercept_": intercept, "support_": support}
 
 
 def restore(selector, parts: dict[str, Any], model: dict[str, Any] | None = None) -> None:
