@@ -2,11 +2,14 @@
 
 import contextlib
 import threading
-import weakref
 from collections.abc import Iterator
 from functools import cache
 
 from threadpoolctl import ThreadpoolController
+
+# The limit is one of the whole process: of several users that overlap, in threads of Python, the
+# last one to end takes it back.
+_lock, _users, _limits = threading.Lock(), [], []
 
 
 @cache
@@ -15,37 +18,17 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
-class _OneThread:
-    """The limit of BLAS, which is one of the whole process, and who needs it now."""
-
-    def __init__(self):
-        # Weak: one that Ctrl-C kept from taking itself out holds the limit until the next use only.
-        self.lock, self.users, self.limit = threading.Lock(), weakref.WeakSet(), None
-
-
-class _User:
-    """One that needs the limit."""
-
-
-_one_thread = _OneThread()
-
-
 @contextlib.contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """While it lasts, BLAS uses one thread: how it rounds may depend on the number of threads.
-
-    Of several that overlap, in threads of Python, the last one to end takes the limit back.
-    """
-    user = _User()
+    """While it lasts, BLAS uses one thread: how it rounds may depend on the number of threads."""
+    with _lock:
+        if not _users:
+            _limits.append(_blas().limit(limits=1))
+        _users.append(threading.get_ident())
     try:
-        with _one_thread.lock:
-            _one_thread.users.add(user)
-            if _one_thread.limit is None:
-                _one_thread.limit = _blas().limit(limits=1)
         yield
     finally:
-        with _one_thread.lock:
-            _one_thread.users.discard(user)
-            if not _one_thread.users and _one_thread.limit is not None:
-                _one_thread.limit.restore_original_limits()
-                _one_thread.limit = None
+        with _lock:
+            _users.pop()
+            if not _users:
+                _limits.pop().restore_original_limits()

@@ -32,7 +32,8 @@ def refuse_places(*paths: str | os.PathLike | None) -> None:
             raise IsADirectoryError(f"{path} is a folder: give a file")
         if _is_device(path):
             continue
-        folder = next(parent for parent in path.absolute().parents if parent.exists())
+        target = Path(os.path.realpath(path))  # which is written, if it is a link
+        folder = next(parent for parent in target.parents if parent.exists())
         if not (folder.is_dir() and os.access(folder, os.W_OK)):
             raise OSError(f"{path}: {folder} is no folder that may be written to")
 
@@ -82,9 +83,10 @@ def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
     The name ends in ``.part``, and nothing is left of it if something fails. Whoever reads
     `path` sees the old file or the new one, even if the machine stops in between. Such files of
     processes that were killed are removed by the next process that writes into the folder. A
-    device is written to and stays what it is.
+    link stays one: what it points to is written. A file that is there keeps its mode. A device is
+    written to and stays what it is.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path))
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: give a file")
     if _is_device(path):  # to rename something to its name would remove it
@@ -104,10 +106,7 @@ def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
     try:
         with _locked(temporary) as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-            if fcntl:  # while it is locked
-                os.replace(temporary, path)
+            _put(file, temporary, path)
         if not fcntl:  # Windows renames only what is closed
             os.replace(temporary, path)
     except BaseException:
@@ -122,22 +121,29 @@ def resumable_file(path: str | os.PathLike, least: int) -> Iterator[BinaryIO]:
     They are in `.<name>.partial` beside `path`; the file that is given holds what is there. Where
     another process is writing it, this one waits. Nothing stays after a CorruptFile.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     with _taken(partial) as file:
         try:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-            if fcntl:  # while it is locked
-                os.replace(partial, path)
+            _put(file, partial, path)
         except BaseException as error:
             if isinstance(error, CorruptFile) or file.seek(0, os.SEEK_END) < least:
                 partial.unlink(missing_ok=True)
             raise
     if not fcntl:  # Windows renames only what is closed
         os.replace(partial, path)
+
+
+def _put(file, temporary: Path, path: Path) -> None:
+    """Flush a file to the disk, and rename it where that can be done while it is locked."""
+    file.flush()
+    os.fsync(file.fileno())
+    if path.exists():
+        shutil.copymode(path, temporary)
+    if fcntl:
+        os.replace(temporary, path)
 
 
 def _taken(partial):

@@ -1,37 +1,40 @@
 """Model files: arrays (npz) and JSON behind a checksum. Nothing of them is unpickled or run.
 
-A file is an npz archive that is not compressed. Its member `head.json` names the class and holds
-the attributes; arrays stand in members of their own. The archive's comment is the SHA-256 of all
-bytes before it.
+A file is an npz archive that is not compressed. Its member `head.json` names the class, and holds
+the parameters, what was learned, and the coefficients by themselves; arrays stand in members of
+their own. The archive's comment is the SHA-256 of all bytes before it. `preprocessing` of the head
+is a place for what comes before the model; it is null so far.
+
+To load is to init and fill: the class makes its state from the parameters and the number of
+features, and the file fills it with values of the same types and shapes.
 """
 
 import hashlib
 import json
 import math
 import os
-import struct
-import sys
 import zipfile
 from collections import deque
+from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 import ofslib
 from ofslib._files import refuse_device, whole_file
 
-FORMAT, VERSION = "ofslib model", 1
+FORMAT, VERSION = "ofslib model", 2
 _DIGITS = 64  # of the checksum
 _PIECE = 1 << 20  # bytes that are read at a time
 _ARRAYS = "biufcUS"  # kinds of arrays that are stored as they are
-_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
-# What zipfile, json and numpy raise on bytes that are not theirs.
-_DAMAGE = (zipfile.BadZipFile, struct.error, ValueError, TypeError, LookupError, EOFError)
-_DAMAGE += (RuntimeError, OverflowError, AttributeError, MemoryError)
-# Arrays of a state that hold numbers of features; how many are in use says its `size` or `count`.
-_INDICES = ("index", "heap", "support", "touched")
+_SECTIONS = ("parameters", "learned", "model", "checkpoint")  # of the head
+_FORMAT_1 = "it is of format 1, from which a model predicts and does not go on learning"
+
+
+class OtherState(ValueError):
+    """The file is whole, but the class keeps what it learned in another way."""
 
 
 class Saved:
@@ -39,15 +42,19 @@ class Saved:
 
     def _parts(self) -> dict[str, Any]:
         """What is kept, by its names."""
-        return dict(self.__dict__)
+        return dict(vars(self))
 
-    def _restore(self, parts: dict[str, Any]) -> None:
-        """Become what was kept; ValueError if that cannot be, whatever the parts are."""
-        self.__dict__.update(parts)
+    def _model_alone(self) -> dict[str, Any] | None:
+        """What is enough to predict or to transform."""
+        return None
 
-    def _space(self, shape: tuple[int, ...], dtype: np.dtype, order: str) -> np.ndarray:
-        """Memory for an array that is read."""
-        return np.empty(shape, dtype, order=order)
+    def _restore(self, parts: dict[str, Any], model: dict[str, Any] | None = None) -> None:
+        """Become what was kept; ValueError if that cannot be. Arrays come as `Stored`."""
+        raise NotImplementedError
+
+    def _restore_model(self, parts: dict[str, Any], model: dict[str, Any], reason: str) -> None:
+        """Become a model that predicts, but does not learn, for this reason."""
+        raise OtherState(reason)
 
     def save(self, path) -> None:
         """Write all that was set and learned to one file, without pickle; see `load`.
@@ -56,148 +63,203 @@ class Saved:
         JSON and a checksum, whole or not there at all; the name is used as given, and folders above
         it are made. TypeError if an attribute is of a kind that such a file cannot hold.
         """
-        written = _Writer(self)
-        whole = {"format": FORMAT, "version": VERSION, "ofslib": ofslib.__version__}
-        whole |= {"class": _reference(type(self)), "parts": written.parts}
-        with whole_file(path) as file:
-            with zipfile.ZipFile(file, "w") as archive:
-                archive.writestr(zipfile.ZipInfo("head.json"), json.dumps(whole))
-                for i, array in enumerate(written.arrays):
-                    # A date of 1980, so that equal models are equal files.
-                    info = zipfile.ZipInfo(f"{i}.npy")
-                    with archive.open(info, "w", force_zip64=True) as stream:
-                        np.lib.format.write_array(stream, array, (1, 0), allow_pickle=False)
-                archive.comment = bytes(_DIGITS)
-            checksum = _checksum(file)
-            file.seek(-_DIGITS, os.SEEK_END)
-            file.write(checksum)
+        write(path, self, model=self._model_alone())
 
     @classmethod
     def load(cls, path):
         """Read what `save` of this class wrote; nothing in the file is unpickled or run.
 
-        OSError if the file cannot be read. ValueError if it is not whole, if a bit of it has
+        OSError if the file cannot be opened. ValueError if it is not whole, if a bit of it has
         changed, or if it holds another class or is of a newer version. Parameters that it lacks,
-        as it is of an older version, have their defaults.
+        as it is of an older version, have their defaults. If another version of ofslib wrote it,
+        and kept there what it learned in another way, the model predicts, and raises ValueError
+        when it is to go on learning.
         """
         return read(cls, path)
 
 
-def read(cls, path, **given):
-    """An object of `cls` from a file; `given` are attributes that it has before it is read."""
-    with _file(path) as file:
-        with _named(path, " is damaged, cut short, or not written by save"):
-            archive, head = _opened(file)
-        other = f" (written by ofslib {head['ofslib']}, this is {ofslib.__version__})"
-        other = other if head["ofslib"] != ofslib.__version__ else ""
-        with _named(path, after=other):
-            if head["version"] != VERSION:
-                raise ValueError(f"its format is version {head['version']!r}, not {VERSION}")
-            _refuse_other_class(cls, head["class"])
-            reader = _Reader(archive, cls)
-            new = reader.made(cls, head["parts"], given)
-    # Errors of ours are not taken for damage.
-    with _named(path, after=other, errors=(ValueError, MemoryError)):
-        for part, parts in reader.objects:
-            part._restore(parts)
-    return new
+def write(path, saved: Saved, model: dict | None = None, checkpoint: dict | None = None) -> None:
+    """Write an object; with it what is enough to predict, or what a checkpoint needs beside it."""
+    # Sorted, so that equal models are equal files.
+    parts, cls, arrays = dict(sorted(saved._parts().items())), type(saved), []
+    own = cls._get_param_names() if hasattr(cls, "_get_param_names") else ()
+    parameters = {name: parts.pop(name) for name in own if name in parts}
+    head = {"format": FORMAT, "version": VERSION, "ofslib": ofslib.__version__}
+    head |= {"class": f"{cls.__module__}:{cls.__qualname__}", "preprocessing": None}
+    for section, values in zip(_SECTIONS, (parameters, parts, model, checkpoint), strict=True):
+        head[section] = values and {n: _code(v, n, arrays) for n, v in values.items()}
+    with whole_file(path) as file:
+        with zipfile.ZipFile(file, "w") as archive:
+            # ZipInfo is of 1980, for the same reason.
+            archive.writestr(zipfile.ZipInfo("head.json"), json.dumps(head))
+            for i, array in enumerate(arrays):
+                with archive.open(zipfile.ZipInfo(f"{i}.npy"), "w", force_zip64=True) as stream:
+                    np.lib.format.write_array(stream, array, (1, 0), allow_pickle=False)
+            archive.comment = bytes(_DIGITS)
+        checksum = _checksum(file)
+        file.seek(-_DIGITS, os.SEEK_END)
+        file.write(checksum)
 
 
-def class_of(path, part: str = "") -> str:
-    """Name of the class that a file, or a part of it, holds; ValueError if it is not whole.
+def _code(value, name: str, arrays: list[np.ndarray]) -> Any:
+    """The JSON that stands for a value; its arrays are added to `arrays`."""
 
-    It is empty if the file has no such part, or the part is no object.
-    """
-    with _file(path) as file, _named(path, " is damaged, cut short, or not written by save"):
-        head = _opened(file)[1]
-        code = head["parts"].get(part) if part else {"object": head["class"]}
-        found = code.get("object", "") if isinstance(code, dict) else ""
-        return found.rpartition(":")[2]
+    def each(values) -> list:
+        return [_code(item, name, arrays) for item in values]
+
+    kind = type(value)
+    if isinstance(value, np.generic):
+        value, kind = value.item(), type(value.item())
+    if value is None or kind in (bool, int, float, str):
+        return value
+    if kind in (list, deque):
+        return each(value)
+    if kind is tuple:
+        return {"tuple": each(value)}
+    if kind is dict:
+        return {"dict": [each(pair) for pair in value.items()]}
+    if kind is np.ndarray and value.dtype.kind in _ARRAYS:
+        arrays.append(value)
+        return {"array": len(arrays) - 1}
+    if kind is np.ndarray and value.dtype == object and value.ndim == 1:
+        return {"objects": each(value)}
+    if kind is np.random.RandomState:
+        return {"random_state": _code(value.get_state(legacy=False), name, arrays)}
+    if name.startswith("_state"):  # of which a fresh object knows the classes
+        if kind is np.random.Generator:
+            return _code(value.bit_generator.state, name, arrays)
+        if isinstance(value, Saved) or hasattr(value, "_fields"):
+            fields = value._parts() if isinstance(value, Saved) else value._asdict()
+            return {"fields": {f: _code(part, f"{name}.{f}", arrays) for f, part in fields.items()}}
+    raise TypeError(
+        f"{name} is of the type {kind.__qualname__}, which a model file cannot hold: only "
+        "numbers, text, arrays of these, lists, tuples, dicts, RandomState, and, in the state, "
+        "named tuples and generators."
+    )
 
 
-def _file(path):
+# -------------------------------------------------- reading
+
+
+class Stored:
+    """An array of a file: what its head says, and that it is as long, before memory is taken."""
+
+    def __init__(self, archive: zipfile.ZipFile, place: int):
+        self._stream = stream = archive.open(f"{place}.npy")
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise ValueError("an array is not of this format")
+        self._array: np.ndarray | None = None
+        self.shape, fortran, self.dtype = np.lib.format.read_array_header_1_0(stream)
+        self.size, self.order = math.prod(self.shape), "F" if fortran else "C"
+        left = archive.getinfo(f"{place}.npy").file_size - stream.tell()
+        if self.dtype.kind not in _ARRAYS or min(self.shape, default=0) < 0:
+            raise ValueError(f"an array has the type {self.dtype} and the shape {self.shape}")
+        if not self.dtype.itemsize or self.size * self.dtype.itemsize != left:
+            raise ValueError(f"an array has not the size that its shape {self.shape} needs")
+
+    def read(self, into: np.ndarray | None = None) -> np.ndarray:
+        """The array, the same each time; `into` is memory for it, of its order."""
+        if self._array is not None:
+            return self._array
+        self._array = np.empty(self.shape, self.dtype, self.order) if into is None else into
+        left = memoryview(self._array.reshape(-1, order="A").view(np.uint8))
+        while left:
+            count = self._stream.readinto(left[:_PIECE])
+            if not count:
+                raise EOFError("an array is cut short")
+            left = left[count:]
+        return self._array
+
+
+def read(cls: type[Saved], path, new: Any = None) -> Any:
+    """An object of the class; `new` is one that is made already, to be restored."""
+    found, checkpoint = read_with_checkpoint(cls, path, new)
+    if checkpoint is not None:
+        raise ValueError(f"{os.fspath(path)}: it is a checkpoint of {cls.__name__}, no saved model")
+    return found
+
+
+def read_with_checkpoint(cls: type[Saved], path, new: Any = None) -> tuple[Any, Any]:
+    """As `read`, with what `write` was given as `checkpoint`."""
+    with _opened(path) as (archive, head):
+        other = head["ofslib"] != ofslib.__version__
+        written = f" (written by ofslib {head['ofslib']}, this is {ofslib.__version__})" * other
+        try:
+            _refuse_other(cls, head)
+            parameters, learned, model, checkpoint = (
+                None if (section := head[name]) is None else _value({"fields": section}, archive)
+                for name in _SECTIONS
+            )
+            parts = parameters | learned
+            model, new = plain(model), cls.__new__(cls) if new is None else new
+            try:
+                new._restore(parts, model)
+                if head["version"] == 1 and (model := new._model_alone()):
+                    raise OtherState(_FORMAT_1)
+            except OtherState as error:
+                if model is None or not (other or head["version"] == 1 or "_kept" in parts):
+                    raise
+                new._restore_model(parts, model, f"{error}{written}")
+            return new, plain(checkpoint)
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno is None:  # no room for co-moments
+                raise
+            raise ValueError(f"{os.fspath(path)}: {error}{written}") from error
+
+
+def class_of(path) -> tuple[str, bool]:
+    """Name of the class that a file holds, and whether it is a checkpoint of it."""
+    with _opened(path) as (_, head):
+        return head["class"].rpartition(":")[2], head["checkpoint"] is not None
+
+
+@contextmanager
+def _opened(path) -> Iterator[tuple[zipfile.ZipFile, dict]]:
+    """The archive and its head; ValueError if they are not whole."""
     refuse_device(path)
-    return open(path, "rb")
+    with open(path, "rb") as file:
+        try:
+            if file.seek(0, os.SEEK_END) < _DIGITS or _checksum(file) != file.read(_DIGITS):
+                raise ValueError("its checksum is wrong")
+            archive = zipfile.ZipFile(file)
+            head = _head_of(archive, file.seek(0, os.SEEK_END))
+        except Exception as error:
+            what = "is damaged, cut short, or not written by save"
+            raise ValueError(f"{os.fspath(path)} {what}: {error}") from error
+        yield archive, head
 
 
-def _opened(file) -> tuple[zipfile.ZipFile, dict]:
-    """The archive and its head."""
-    if file.seek(0, os.SEEK_END) < _DIGITS or _checksum(file) != file.read(_DIGITS):
-        raise ValueError("its checksum is wrong")
-    archive = zipfile.ZipFile(file)
-    members = archive.infolist()
+def _head_of(archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
+    """The head, with all its sections."""
     # What is read takes no more memory than the file does.
-    if sum(member.file_size for member in members) > file.seek(0, os.SEEK_END):
+    if sum(member.file_size for member in archive.infolist()) > size:
         raise ValueError("its members overlap")
-    if any(member.compress_type for member in members):
+    if any(member.compress_type for member in archive.infolist()):
         raise ValueError("its members are compressed")
     head = json.loads(archive.read("head.json"))
     if head["format"] != FORMAT:
         raise ValueError(f"its format is {head['format']!r}")
-    return archive, {name: head[name] for name in ("version", "ofslib", "class", "parts")}
+    if head["version"] == 1:
+        head |= {"parameters": {}, "learned": head["parts"], "model": None, "checkpoint": None}
+    if not (isinstance(head["class"], str) and isinstance(head["ofslib"], str)):
+        raise ValueError("its class, or its version, is no text")
+    return {"preprocessing": None} | head | {name: head[name] for name in ("version", *_SECTIONS)}
 
 
-def _refuse_other_class(cls, found: str) -> None:
-    module, _, name = found.rpartition(":")
-    # A class of a script has another module where the script is imported.
-    if name != cls.__qualname__ or len({module, cls.__module__} - {"__main__"}) > 1:
+def _refuse_other(cls, head: dict[str, Any]) -> None:
+    if head["version"] not in (1, VERSION):
+        raise ValueError(f"its format is version {head['version']!r}, not {VERSION}")
+    if head.get("preprocessing") is not None:
+        raise ValueError("it has preprocessing, which this version does not know")
+    module, _, name = head["class"].rpartition(":")
+    # A class of a script has another module where the script is imported; ours may move.
+    ours = module.startswith("ofslib.") and cls.__module__.startswith("ofslib.")
+    alike = ours or len({module, cls.__module__} - {"__main__"}) <= 1
+    if name != cls.__qualname__ or not alike:
         where = f" of {module}, not of {cls.__module__}" if name == cls.__qualname__ else ""
         raise ValueError(
             f"expected a saved {cls.__qualname__}, got a saved {name}{where}: call {name}.load"
         )
-
-
-@contextmanager
-def _named(path, what: str = "", after: str = "", errors: tuple = _DAMAGE):
-    """Say which file it is that cannot be read, and why."""
-    try:
-        yield
-    except errors as error:
-        raise ValueError(f"{os.fspath(path)}{what}: {error}{after}") from error
-
-
-def refuse_unlike(found, fresh, p: int, name: str = "it") -> None:
-    """ValueError if what was read is not of the kind of the same part of a fresh object.
-
-    Types, and types and shapes of arrays, are to be the same; where a fresh array has the length 0
-    or 1 it may have grown, not shrunk. Kernels check no index: those of features are to be below
-    `p`, and no more in use than there are.
-    """
-    both_numbers = isinstance(found, float) and isinstance(fresh, float)
-    if type(found) is not type(fresh) and not both_numbers:
-        raise ValueError(f"{name} is a {type(found).__name__}, not a {type(fresh).__name__}")
-    fresh = fresh.grown(found) if hasattr(fresh, "grown") else fresh
-    if isinstance(fresh, np.ndarray):
-        lengths = zip(found.shape, fresh.shape, strict=False)
-        same = found.dtype == fresh.dtype and found.ndim == fresh.ndim
-        if not same or any(a < b or (a > b > 1) for a, b in lengths):
-            kinds = [f"{array.dtype} of the shape {array.shape}" for array in (found, fresh)]
-            raise ValueError(f"{name} is {kinds[0]}, not {kinds[1]}")
-    elif isinstance(fresh, tuple) and fresh:
-        if len(found) != len(fresh):
-            raise ValueError(f"{name} has {len(found)} parts, not {len(fresh)}")
-        names = getattr(fresh, "_fields", range(len(fresh)))
-        for field, part, new in zip(names, found, fresh, strict=True):
-            refuse_unlike(part, new, p, f"{name}.{field}")
-        if hasattr(fresh, "_fields"):
-            _refuse_indices(found._asdict(), p, name)
-
-
-def _refuse_indices(parts: dict[str, Any], p: int, name: str) -> None:
-    """ValueError if kernels could leave their arrays: by the parts of one named tuple."""
-    given = [part for field, part in parts.items() if field in _INDICES]
-    # A named tuple of one of these names has been looked at.
-    indices = [np.asarray(part) for part in given if not hasattr(part, "_fields")]
-    used = [*zip(indices, parts.get("size", parts.get("count", ())), strict=False)]
-    used += [(parts["rows"], parts["held"][0])] if "held" in parts else []
-    room, place = len(indices[0]) if indices else 0, parts.get("place", np.zeros(0))
-    if not (
-        all(index.dtype.kind in "iu" or not index.size for index in indices)
-        and all(((0 <= index) & (index < p)).all() for index in indices)
-        and all(0 <= size <= len(array) for array, size in used)
-        and ((-room <= place) & (place <= room)).all()
-    ):
-        raise ValueError(f"{name} has an index out of bounds, for {p} features")
 
 
 def _checksum(file) -> bytes:
@@ -211,176 +273,93 @@ def _checksum(file) -> bytes:
     return digest.hexdigest().encode()
 
 
-def _reference(cls: type) -> str:
-    return f"{cls.__module__}:{cls.__qualname__}"
+def _value(code, archive) -> Any:
+    """What a piece of JSON stands for: plain data, and arrays that are not yet read."""
+    if isinstance(code, list):
+        return [_value(item, archive) for item in code]
+    if not isinstance(code, dict):
+        return code
+    kind, content = next(iter(code.items()))
+    if kind in ("fields", "named_tuple", "object"):  # the last two of format 1, with their class
+        return {name: _value(part, archive) for name, part in code["fields"].items()}
+    if kind == "array":
+        return Stored(archive, content)
+    content = _value(content, archive)
+    if kind in ("tuple", "csr"):
+        return tuple(content)
+    if kind == "dict":
+        return dict(content)
+    if kind == "objects":
+        items = np.empty(len(content), object)
+        items[:] = content
+        return items
+    if kind == "random_state":
+        generator = np.random.RandomState(0)
+        generator.set_state(plain(content))
+        return generator
+    if kind in ("deque", "generator"):  # of format 1
+        return content
+    if kind == "scalar":
+        return Stored(archive, content).read().item()
+    raise ValueError(f"it has a {kind} {content}")
 
 
-def _found(reference: str, owner: type) -> Any:
-    """The class of this name, of a module that is imported already; else None.
+def plain(value) -> Any:
+    """The same with its arrays."""
+    if isinstance(value, Stored):
+        return value.read()
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return type(value)(map(plain, value)) if isinstance(value, list | tuple) else value
 
-    Its module may have been run as a script, as that of `owner` then was.
+
+def longest(value) -> int:
+    """The largest length of the arrays in what was found in a file."""
+    if isinstance(value, Stored):
+        return max(value.shape, default=0)
+    parts = value.values() if isinstance(value, dict) else value
+    return max(map(longest, parts), default=0) if isinstance(value, dict | tuple) else 0
+
+
+def filled(found, fresh, p: int, name: str = "it") -> Any:
+    """What was found in a file, in the form of the same part of a fresh object of p features.
+
+    OtherState if types, fields, or shapes of arrays differ; where a fresh array has the length 0
+    or 1 it may have grown, not shrunk. Kernels check no index: a named tuple that holds some says
+    by a method `within(p)` whether all are below p, and no more in use than there are.
     """
-    module, _, name = reference.partition(":")
-    for place in (sys.modules.get(module), sys.modules[owner.__module__]):
-        for part in name.split("."):
-            # Not by getattr, which may import or compute something.
-            place = getattr(place, "__dict__", {}).get(part)
-        if isinstance(place, type):
-            return place
-    return None
-
-
-class _Writer:
-    """Turns values into JSON and a list of arrays."""
-
-    def __init__(self, owner: Saved):
-        self.owner = type(owner)
-        self.arrays: list[np.ndarray] = []
-        self.places: dict[int, int] = {}
-        self.parts = self.all_of(owner)
-
-    def all_of(self, value: Saved, prefix: str = "") -> dict[str, Any]:
-        """The parts of an object, by their names."""
-        return {name: self.code(part, prefix + name) for name, part in value._parts().items()}
-
-    def code(self, value, name: str) -> Any:
-        """What stands for a value in the JSON."""
-        kind = type(value)
-        if value is None or kind in (bool, int, float, str):
-            return value
-        if kind is list:
-            return self.items(value, name)
-        if kind is tuple:
-            return {"tuple": self.items(value, name)}
-        if kind is deque:
-            return {"deque": self.items(value, name), "maxlen": value.maxlen}
-        if kind is dict:
-            pairs = [[self.code(k, name), self.code(v, f"{name}[{k!r}]")] for k, v in value.items()]
-            return {"dict": pairs}
-        if kind is np.ndarray and value.dtype.kind in _ARRAYS:
-            return {"array": self.place(value)}
-        if kind is np.ndarray and value.dtype == object:
-            return {"objects": self.items(value.ravel(), name), "shape": list(value.shape)}
-        if isinstance(value, np.generic) and value.dtype.kind in _ARRAYS:
-            return {"scalar": self.place(np.asarray(value))}
-        if kind is sp.csr_array:
-            parts = (value.data, value.indices, value.indptr)
-            return {"csr": self.items(parts, name), "shape": list(value.shape)}
-        if kind is np.random.RandomState:
-            return {"random_state": self.code(value.get_state(legacy=False), name)}
-        if kind is np.random.Generator:
-            return {"generator": self.code(value.bit_generator.state, name)}
-        if _found(_reference(kind), self.owner) is kind:
-            if isinstance(value, tuple) and hasattr(kind, "_fields"):
-                fields = zip(kind._fields, value, strict=True)
-                parts = {field: self.code(item, f"{name}.{field}") for field, item in fields}
-                return {"named_tuple": _reference(kind), "fields": parts}
-            if isinstance(value, Saved):
-                return {"object": _reference(kind), "fields": self.all_of(value, f"{name}.")}
-        raise TypeError(
-            f"{name} is of the type {kind.__qualname__}, which a model file cannot hold: only "
-            "numbers, text, arrays of these, lists, tuples, dicts, random generators, and named "
-            "tuples that are defined at the top of a module."
-        )
-
-    def items(self, values, name: str) -> list:
-        return [self.code(value, name) for value in values]
-
-    def place(self, array: np.ndarray) -> int:
-        """The number of an array; one array under two names stays one."""
-        if id(array) not in self.places:
-            self.places[id(array)] = len(self.arrays)
-            self.arrays.append(array)
-        return self.places[id(array)]
-
-
-class _Reader:
-    """Makes the values again that `_Writer` wrote."""
-
-    def __init__(self, archive: zipfile.ZipFile, owner: type):
-        self.archive, self.owner = archive, owner
-        self.arrays: dict[int, np.ndarray] = {}
-        # What they are to be restored from; an object comes after its parts.
-        self.objects: list[tuple[Saved, dict[str, Any]]] = []
-
-    def made(self, cls, parts: dict[str, Any], given: dict[str, Any]):
-        """A new object of the class, not yet restored."""
-        new = object.__new__(cls)
-        new.__dict__.update(given)
-        self.objects.append((new, {name: self.value(part, new) for name, part in parts.items()}))
+    if isinstance(fresh, Saved) and type(found) is dict:
+        fresh._restore(found)
+        return fresh
+    if hasattr(fresh, "_fields"):
+        fields = list(found) if type(found) is dict else [type(found).__name__]
+        if fields != list(fresh._fields):
+            parts = (", ".join(map(str, names)) for names in (fields, fresh._fields))
+            raise OtherState(f"{name} has the parts {next(parts)}, not {next(parts)}")
+        fresh = fresh.grown(SimpleNamespace(**found)) if hasattr(fresh, "grown") else fresh
+        pairs = zip(found.items(), fresh, strict=True)
+        new = type(fresh)(*(filled(part, own, p, f"{name}.{f}") for (f, part), own in pairs))
+        if hasattr(new, "within") and not new.within(p):
+            raise ValueError(f"{name} has an index out of bounds, for {p} features")
         return new
-
-    def value(self, code, of: Saved) -> Any:
-        """What a piece of JSON stands for; arrays get the memory that `of` gives them."""
-        if isinstance(code, list):
-            return self.items(code, of)
-        if not isinstance(code, dict):
-            return code
-        kind, content = next(iter(code.items()))
-        if kind == "tuple":
-            return tuple(self.items(content, of))
-        if kind == "deque":
-            return deque(self.items(content, of), code["maxlen"])
-        if kind == "dict":
-            return {self.value(key, of): self.value(item, of) for key, item in content}
-        if kind == "array":
-            if content not in self.arrays:
-                self.arrays[content] = self.array(content, of)
-            return self.arrays[content]
-        if kind == "objects":
-            items = np.empty(len(content), object)
-            items[:] = self.items(content, of)
-            return items.reshape(code["shape"])
-        if kind == "scalar":
-            return self.array(content, of)[()]
-        if kind == "csr":
-            made = sp.csr_array(tuple(self.items(content, of)), shape=tuple(code["shape"]))
-            made.check_format(full_check=True)
-            return made
-        if kind == "random_state":
-            generator = np.random.RandomState(0)
-            generator.set_state(self.value(content, of))
-            return generator
-        if kind == "generator":
-            state = self.value(content, of)
-            if state["bit_generator"] not in _GENERATORS:
-                raise ValueError(f"it has a generator {state['bit_generator']!r}")
-            bits = getattr(np.random, state["bit_generator"])()
-            bits.state = state
-            return np.random.Generator(bits)
-        if kind not in ("named_tuple", "object"):
-            raise ValueError(f"it has a {kind} {content}")
-        cls, fields = _found(content, self.owner), code["fields"]
-        if cls is None:
-            raise ValueError(f"it has a {content}, which is in no module that was imported")
-        if kind == "named_tuple" and issubclass(cls, tuple):
-            if list(fields) != list(cls._fields):
-                raise ValueError(f"its {content} has the fields {', '.join(fields)}")
-            return tuple.__new__(cls, [self.value(item, of) for item in fields.values()])
-        if kind == "object" and issubclass(cls, Saved):
-            return self.made(cls, fields, {})
-        raise ValueError(f"it has a {kind} {content}")
-
-    def items(self, codes, of: Saved) -> list:
-        return [self.value(code, of) for code in codes]
-
-    def array(self, place: int, of: Saved) -> np.ndarray:
-        """One member. How long it is has to be what its head says, before memory is taken."""
-        member = self.archive.getinfo(f"{place}.npy")
-        with self.archive.open(member) as stream:
-            if np.lib.format.read_magic(stream) != (1, 0):
-                raise ValueError(f"{member.filename} is no array of this format")
-            shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-            left = math.prod(shape) * dtype.itemsize
-            if dtype.kind not in _ARRAYS or min(shape, default=0) < 0 or not dtype.itemsize:
-                raise ValueError(f"{member.filename} has the type {dtype} and the shape {shape}")
-            if left != member.file_size - stream.tell():
-                raise ValueError(f"{member.filename} has not the size that its shape {shape} needs")
-            found = of._space(shape, dtype, "F" if fortran else "C")
-            flat = memoryview(found.reshape(-1, order="A").view(np.uint8))
-            while left:
-                count = stream.readinto(flat[-left:][:_PIECE])
-                if not count:
-                    raise EOFError(f"{member.filename} is cut short")
-                left -= count
-        return found
+    if isinstance(fresh, np.ndarray) and isinstance(found, Stored):
+        lengths = zip(found.shape, fresh.shape, strict=False)
+        same = found.dtype == fresh.dtype and len(found.shape) == fresh.ndim
+        if not same or any(a < b or (a > b > 1) for a, b in lengths):
+            kinds = [f"{array.dtype} of the shape {array.shape}" for array in (found, fresh)]
+            raise OtherState(f"{name} is {kinds[0]}, not {kinds[1]}")
+        return found.read()
+    if isinstance(fresh, np.random.Generator):
+        fresh.bit_generator.state = plain(found)
+        return fresh
+    if isinstance(fresh, deque) and type(found) is list:
+        return deque(plain(found), fresh.maxlen)
+    both_numbers = isinstance(found, float) and isinstance(fresh, float)
+    if type(found) is not type(fresh) and not both_numbers:
+        raise OtherState(f"{name} is a {type(found).__name__}, not a {type(fresh).__name__}")
+    if isinstance(fresh, tuple) and fresh:
+        if len(found) != len(fresh):
+            raise OtherState(f"{name} has {len(found)} parts, not {len(fresh)}")
+        pairs = zip(found, fresh, strict=True)
+        return tuple(filled(part, own, p, f"{name}.{i}") for i, (part, own) in enumerate(pairs))
+    return plain(found)

@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_X_y
 
 from ofslib._dask import Columns, alike, blocks_of, columns_of, dask_for
 from ofslib._interrupts import interrupts_held
-from ofslib._model_files import Saved, read, refuse_unlike
+from ofslib._model_files import OtherState, Saved, Stored, filled, read
 from ofslib._sparse import checked, checked_targets, checked_weights, refuse_times
 
 # Co-moments of more bytes than this lie in a file of the system's temporary folder.
@@ -646,38 +646,47 @@ class RunningAverages(Saved):
         state = self.__getstate__()
         return {name: state[name] for name in (*_FACTS, *_MEAN, *_PENDING, "_C")}
 
-    def _restore(self, parts):
-        p, C, waiting = parts.get("n_features"), parts.get("_C"), np.shape(parts.get("_rows"))[:1]
-        if type(p) is not int or p < 1 or getattr(C, "dtype", None) not in map(np.dtype, _SYRK):
+    def _restore(self, parts, model=None):
+        if parts.keys() != (kept := {*_FACTS, *_MEAN, *_PENDING, "_C"}):
+            found, kept = (", ".join(sorted(map(str, names))) for names in (parts, kept))
+            raise OtherState(f"it has the parts {found}, not {kept}")
+        p, C, rows = (parts[name] for name in ("n_features", "_C", "_rows"))
+        known = isinstance(C, Stored) and C.dtype in map(np.dtype, _SYRK)
+        if type(p) is not int or not known or C.shape != 2 * (p + 1,) or C.order != "F":
             raise ValueError("such averages cannot be: n_features or co-moments")
+        if p != vars(self).get("n_features", p):
+            raise ValueError(f"its averages are not those of {self.n_features} features")
+        waiting = rows.shape[:1] if isinstance(rows, Stored) else (0,)
         shapes = dict.fromkeys(_MEAN, (p + 1,)) | dict.fromkeys(_PENDING[1:], waiting)
         fresh = {name: np.broadcast_to(0.0, shape) for name, shape in shapes.items()}
-        fresh |= {"_C": np.broadcast_to(C.dtype.type(0), 2 * (p + 1,))}
         fresh |= {"_rows": np.broadcast_to(C.dtype.type(0), (*waiting, p + 1)), "_per": ""}
         fresh |= dict.fromkeys(_FACTS[:3], 0) | dict.fromkeys(_FACTS[3:6], 0.0)
-        fresh |= {"_rate": None if parts.get("_rate") is None else 0.0}
-        for name in parts.keys() | fresh.keys():
-            refuse_unlike(parts.get(name), fresh.get(name), p, name)
-        finite = [*(parts[name] for name in (*_MEAN, *_PENDING)), *(parts[n] for n in _FACTS[3:5])]
-        most = max(1, _BUFFER_BYTES // ((p + 1) * C.itemsize))
+        fresh |= {"_rate": None if parts["_rate"] is None else 0.0}
+        found = {name: filled(parts[name], fresh[name], p, name) for name in fresh}
+        most = max(1, _BUFFER_BYTES // ((p + 1) * C.dtype.itemsize))
+        finite = (*_MEAN, *_PENDING, *_FACTS[3:5])
         right = {
-            "order": C.flags.f_contiguous,
-            "rows that wait": len({len(parts[name]) for name in _PENDING}) == 1,
-            "n": (parts["n"] > 0) == (parts["_weight"] > 0) and parts["n"] >= 0,
-            "sums": all(parts[name] >= 0 for name in _FACTS[3:6]),
-            "values": all(np.isfinite(part).all() for part in finite),
-            "upper triangle": not_finite(C) is None and bool((np.diagonal(C) >= 0).all()),
-            "weights": bool((parts["_weights"] > 0).all()),
-            "decays": bool(((parts["_decays"] >= 0) & (parts["_decays"] <= 1)).all()),
-            "rate": parts["_rate"] is None or 0 < parts["_rate"] <= 1,
-            "per": parts["_per"] in _PER,
-            "block_rows": waiting[0] < parts["block_rows"] <= most,
+            "rows that wait": len({len(found[name]) for name in _PENDING}) == 1,
+            "n": (found["n"] > 0) == (found["_weight"] > 0) and found["n"] >= 0,
+            "sums": all(found[name] >= 0 for name in _FACTS[3:6]),
+            "values": all(np.isfinite(found[name]).all() for name in finite),
+            "weights": bool((found["_weights"] > 0).all()),
+            "decays": bool(((found["_decays"] >= 0) & (found["_decays"] <= 1)).all()),
+            "rate": found["_rate"] is None or 0 < found["_rate"] <= 1,
+            "per": found["_per"] in _PER,
+            "block_rows": waiting[0] < found["block_rows"] <= most,
         }
         if wrong := [name for name, holds in right.items() if not holds]:
             raise ValueError(f"such averages cannot be: {', '.join(wrong)}")
         self.dtype, self._spent = C.dtype, ""
-        self.__dict__.update(parts)
-        self._new_buffer({name: parts[name] for name in _PENDING})
+        vars(self).update(found)
+        # A fresh object has memory for them: in a file, if they are large.
+        if "_C" not in vars(self) or self._C.dtype != C.dtype:
+            self._C = self._new_matrix(p + 1)
+        C.read(into=self._C)
+        if not_finite(self._C) or not (np.diagonal(self._C) >= 0).all():
+            raise ValueError("such averages cannot be: upper triangle")
+        self._new_buffer({name: found[name] for name in _PENDING})
 
     @classmethod
     def load(cls, path, memory_map=None) -> "RunningAverages":
@@ -686,12 +695,9 @@ class RunningAverages(Saved):
         OSError if the file cannot be read. ValueError if it is not whole, if a bit of it has
         changed, or if it holds another class or is of a newer version.
         """
-        return read(cls, path, memory_map=_folder(memory_map))
-
-    def _space(self, shape, dtype, order):
-        if order == "F" and shape == 2 * shape[:1]:
-            return self._new_matrix(shape[0], dtype)
-        return super()._space(shape, dtype, order)
+        new = cls.__new__(cls)
+        new.memory_map = _folder(memory_map)
+        return read(cls, path, new)
 
     def _new_buffer(self, waiting=None) -> None:
         """Space for waiting rows, their weights, and what they multiply the weights before by."""
@@ -702,10 +708,9 @@ class RunningAverages(Saved):
             self._filled = len(values)
             getattr(self, name)[: self._filled] = values
 
-    def _new_matrix(self, order: int, dtype=None) -> np.ndarray:
+    def _new_matrix(self, order: int) -> np.ndarray:
         """Zeros, (order, order) in Fortran order, in memory or in a file that has no name."""
-        dtype = self.dtype if dtype is None else dtype
-        folder, size = self.memory_map, order**2 * dtype.itemsize
+        folder, dtype, size = self.memory_map, self.dtype, order**2 * self.dtype.itemsize
         if folder is None and size <= MAX_BYTES:
             return np.zeros((order, order), dtype, order="F")
         with tempfile.TemporaryFile(dir=folder) as file:

@@ -1,19 +1,16 @@
 """The command ofslib: from a file to features, a model and predictions."""
 
-import argparse
-import gc
 import json
 import os
-import re
 import sys
 import time
 from contextlib import nullcontext
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import ofslib
 from ofslib._files import refuse_places, shared_file
+from ofslib._options import MISUSED, Misused, estimator, known_methods, parser
 from ofslib._printing import (
     about_labels,
     cell,
@@ -27,8 +24,7 @@ from ofslib._printing import (
     warnings_told,
 )
 
-FAILED, MISUSED, INTERRUPTED = 1, 2, 130
-_CRITERIA = ("aic", "bic", "ebic")  # by which methods on averages choose how many features
+FAILED, INTERRUPTED = 1, 130
 _ANY_WIDTH = 2**31 - 1  # with it, no pass over the file looks for its largest index
 
 
@@ -40,80 +36,12 @@ class Report(NamedTuple):
     code: int = 0
 
 
-class _Misused(Exception):
-    """An option, or what goes with it, that is not there."""
-
-
 # -------------------------------------------------- methods
-
-
-class Method(NamedTuple):
-    """What there is to say of a method without running it."""
-
-    stream: str
-    classes: dict[str, str]  # task -> estimator
-    cost: str
-    about: str
-
-
-def _short(name: str) -> str:
-    """How the command names the method of an estimator."""
-    bare = re.sub("(Classifier|Regressor|Selector)$", "", name)
-    return re.sub("(?<=[a-z])(?=[A-Z])", "-", bare).lower()
-
-
-def _methods(wanted: str | None = None) -> dict[str, Method]:
-    """All methods, or the one wanted, by the names that the command gives them."""
-    from sklearn.base import is_classifier, is_regressor
-
-    found: dict[str, Method] = {}
-    for name in sorted(name for names in ofslib.ESTIMATORS.values() for name in names):
-        if wanted not in (None, _short(name)):
-            continue
-        cls = getattr(ofslib, name)
-        stream = "columns" if hasattr(cls, "partial_fit_columns") else "all at once"
-        if hasattr(cls, "partial_fit"):
-            stream = "averages" if hasattr(cls, "averages_") else "rows"
-        tests = {"classification": is_classifier, "regression": is_regressor}
-        tasks = [task for task, is_for in tests.items() if is_for(cls())]
-        if stream == "columns" and hasattr(cls, "coef_"):  # whose loss decides
-            tasks = [*tests]
-        words = " ".join(cls.__doc__.split("Parameters\n")[0].split())
-        cost = re.search(r"Cost: (.*?)(?=\.( |$))", words)
-        method = Method(stream, {}, cost[1] if cost else "", cls.__doc__.splitlines()[0])
-        tasks = tasks or ["selection only"]
-        found.setdefault(_short(name), method).classes.update(dict.fromkeys(tasks, name))
-    return found
-
-
-def _estimator(name: str, task: str, given: dict[str, Any]):
-    """A new estimator of a method that is shown rows."""
-    method = _methods(name).get(name)
-    if method is None or method.stream not in ("rows", "averages"):
-        known = {k: m for k, m in _methods().items() if m.stream in ("rows", "averages")}
-        able = ", ".join(k for k, m in known.items() if task in m.classes)
-        what = "it does not exist" if method is None else f"it reads {method.stream}, no rows"
-        raise _Misused(f"--method {name}: {what}; for {task} there are {able}")
-    if task not in method.classes:
-        raise _Misused(f"--task {task}: {name} is for {', '.join(method.classes)}")
-    cls = getattr(ofslib, method.classes[task])
-    able = cls().get_params()
-    if given.get("n_passes") == 1 and "n_passes" not in able:
-        del given["n_passes"]
-    for parameter in sorted(set(given) - set(able)):
-        option = {"k": "-k", "n_passes": "--passes"}.get(parameter, f"--set {parameter}")
-        only = f"has only the parameters {', '.join(able)}"
-        lacks = "does not choose k features" if option == "-k" else only
-        raise _Misused(f"{option}: {cls.__name__} {lacks}")
-    if given.get("k") in _CRITERIA and "max_k" not in able:
-        others = "olsth, ofsa, online-lasso and others that read averages choose by a criterion"
-        raise _Misused(f"-k {given['k']}: {cls.__name__} keeps a number of features; {others}")
-    return cls(**given)
 
 
 def methods(args) -> Report:
     """The methods: which stream each reads, for which task, and what it costs."""
-    found = _methods()
+    found = known_methods()
     rows = [[name, m.stream, ", ".join(m.classes), m.cost] for name, m in found.items()]
     order = ["rows", "averages", "columns", "all at once"]
     rows.sort(key=lambda row: order.index(row[1]))
@@ -152,11 +80,11 @@ def _refuse_places(args, *options: str) -> None:
     read = {"FILE": args.file, "the cache of FILE": cache, "--registry": args.registry}
     places = {f"--{name}": getattr(args, name) for name in ("model", *options)}
     if stdout := [name for name, place in places.items() if place == "-"]:
-        raise _Misused(f"{stdout[0]} -: expected a file; - is neither stdin nor stdout here")
+        raise Misused(f"{stdout[0]} -: expected a file; - is neither stdin nor stdout here")
     written = {f"--{name}": places[f"--{name}"] for name in options}
     if pair := shared_file(written, read | places):
         path = (read | places)[pair[1]]
-        raise _Misused(f"{pair[0]} and {pair[1]}: both are the file {path}; give each its own")
+        raise Misused(f"{pair[0]} and {pair[1]}: both are the file {path}; give each its own")
     refuse_places(*written.values())
 
 
@@ -164,8 +92,8 @@ def select(args) -> Report:
     """The k best features of a file, or as many as a bound on false ones allows, and a model."""
     method, given = _wanted(args)
     if options := [name for name, _ in args.set if name in given]:
-        raise _Misused(f"--set {options[0]}: give it by its own option")
-    model = _estimator(method, args.task, given | dict(args.set))
+        raise Misused(f"--set {options[0]}: give it by its own option")
+    model = estimator(method, args.task, given | dict(args.set))
     _refuse_places(args, "out", "model", "checkpoint")
     from ofslib.streams.checkpoint import fit_stream, read_checkpoint
 
@@ -221,7 +149,7 @@ def _wanted(args) -> tuple[str, dict[str, Any]]:
     if args.fdr is not None:
         usual, size = "knockoffs", {"fdr": args.fdr, "random_state": 0}
     if args.fdr is not None and args.method not in (None, usual):
-        raise _Misused(f"--fdr: --method {args.method} keeps -k features; leave one out")
+        raise Misused(f"--fdr: --method {args.method} keeps -k features; leave one out")
     return args.method or usual, size | {"n_passes": args.passes}
 
 
@@ -253,12 +181,12 @@ def _numbered_as(model, args):
     if learned != stream.numbering:
         if option := "--hashed" * args.hashed or "--zero-based" * args.zero_based:
             how = "numbered " * (learned != "hashed") + f"{learned}: give a file of such"
-            raise _Misused(f"{option}: {args.model} learned from columns {how}")
+            raise Misused(f"{option}: {args.model} learned from columns {how}")
         own = width | {"hashed": True} if learned == "hashed" else {"zero_based": True}
         stream = _once(args, **own)
     if learned == "hashed" and stream.n_columns != p:
         said = f"{args.model} learned from names hashed to {p} columns"
-        raise _Misused(f"--n-features {args.n_features}: {said}")
+        raise Misused(f"--n-features {args.n_features}: {said}")
     return stream
 
 
@@ -267,12 +195,12 @@ def predict(args) -> Report:
     from sklearn.base import is_classifier
 
     from ofslib._model_files import class_of, read
-    from ofslib._scores import Scores
     from ofslib.datasets.formats import refuse_columns
+    from ofslib.metrics import Scores
     from ofslib.streams.checkpoint import reading
 
     _refuse_places(args, "out")
-    name = class_of(args.model)
+    name, _ = class_of(args.model)
     if ofslib.home_of(name) is None or not hasattr(getattr(ofslib, name), "predict"):
         raise ValueError(f"{args.model}: it holds a {name}, which predicts nothing")
     model = read(getattr(ofslib, name), args.model)
@@ -391,10 +319,10 @@ def datasets(args) -> Report:
 
     rows = read_rows(args.registry)
     if unknown := [name for name in args.names if name not in rows]:
-        raise _Misused(f"no data set {unknown[0]!r}; the registry knows {', '.join(rows)}")
+        raise Misused(f"no data set {unknown[0]!r}; the registry knows {', '.join(rows)}")
     if args.action == "fetch":
         if not args.names:
-            raise _Misused(f"datasets fetch: say which; the registry knows {', '.join(rows)}")
+            raise Misused(f"datasets fetch: say which; the registry knows {', '.join(rows)}")
         came = {n: list(map(str, fetch(n, args.folder, args.registry))) for n in args.names}
         return Report([path for paths in came.values() for path in paths], {"fetched": came})
     found = {name: verify(name, args.folder, args.registry) for name in args.names or rows}
@@ -422,128 +350,10 @@ def _together(files: dict[Path, str]) -> str:
 # -------------------------------------------------- the command line
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message):
-        self.exit(MISUSED, f"{self.prog}: {message} (see {self.prog} --help)\n")
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
-    try:
-        return name, json.loads(value)
-    except ValueError:  # a word
-        return name, value
-
-
-def _count(text: str) -> int:
-    if not (re.fullmatch("[0-9]+", text) and int(text)):
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1, got {text!r}")
-    return int(text)
-
-
-def _size(text: str) -> int | str:
-    if text in _CRITERIA or re.fullmatch("0*[1-9][0-9]*", text):
-        return text if text in _CRITERIA else int(text)
-    allowed = f"a whole number from 1, or {', '.join(_CRITERIA)}"
-    raise argparse.ArgumentTypeError(f"expected {allowed}, got {text!r}")
-
-
-def _labels(text: str) -> list[Any]:
-    labels = text.split(",")
-    try:
-        return list(map(float, labels))
-    except ValueError:  # words
-        return labels
-
-
-def _column(text: str) -> str | int:
-    return int(text) if re.fullmatch("-?[0-9]+", text) else text
-
-
-def _parser() -> argparse.ArgumentParser:
-    always = argparse.ArgumentParser(add_help=False)
-    always.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    always.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    always.add_argument("--registry", metavar="CSV", help="a table of further data sets")
-    always.add_argument("--folder", default="resources", help="of the data sets' files")
-    rows = argparse.ArgumentParser(add_help=False)
-    add = rows.add_argument
-    add("file", metavar="FILE", help="text, table or arrays, by its ending; or a data set's name")
-    add("--format", help="libsvm, vw, csv, tsv, parquet, arrow, npy or npz, whatever the ending")
-    add("--label", type=_column, metavar="COLUMN", help="name or position (from 0) of the labels")
-    add("--weight", type=_column, nargs="?", const=True, metavar="COLUMN", help="that of weights")
-    add("--no-header", dest="header", action="store_false", help="CSV without names of columns")
-    add("--word-labels", action="store_true", help="labels of the text are words")
-    add("--hashed", action="store_true", help="names of the text are words: see --n-features")
-    add("--zero-based", action="store_true", help="the smallest index is 0")
-    add("--n-features", type=_count, metavar="P", help="number of features; else as in the file")
-    add("--block-rows", type=_count, default=10_000, metavar="N", help="rows read at a time")
-    add("--n-jobs", type=_count, default=1, metavar="N", help="threads that parse")
-    add("--quiet", action="store_true", help="show no progress")
-    parser = _Parser(prog="ofslib", description=__doc__.splitlines()[0], allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=f"ofslib {ofslib.__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-
-    def command(function, *parents):
-        said = function.__doc__.splitlines()[0]
-        sub = commands.add_parser(
-            function.__name__, help=said, description=said, parents=[*parents, always]
-        )
-        sub.set_defaults(command=function)
-        return sub
-
-    _options_of_select(command(select, rows))
-    add = command(predict, rows).add_argument
-    add("--model", required=True, metavar="NPZ", help="from `ofslib select` or save()")
-    add("--out", metavar="CSV", help="write the predictions here, not to stdout")
-    command(inspect, rows)
-    add = command(datasets).add_argument
-    add("action", choices=["list", "fetch", "verify"])
-    add("names", nargs="*", metavar="NAME")
-    command(methods)
-    return parser
-
-
-def _options_of_select(sub) -> None:
-    add, how_many = sub.add_argument, sub.add_mutually_exclusive_group(required=True).add_argument
-    how_many("-k", type=_size, help="features to keep, or what chooses: aic, bic or ebic")
-    how_many("--fdr", type=float, metavar="Q", help="largest expected share of false ones")
-    add("--method", help="see `ofslib methods`; else sfsa, with --fdr knockoffs")
-    tasks = ["classification", "regression"]
-    add("--task", choices=tasks, default=tasks[0], help="the first, if it is not said")
-    add("--classes", type=_labels, metavar="A,B", help="all labels, if the first rows lack one")
-    add("--passes", type=_count, default=1, help="times that all rows are shown: 1")
-    said = "a parameter of the method, such as learning_rate=0.1"
-    add("--set", type=_setting, action="append", default=[], metavar="NAME=VALUE", help=said)
-    add("--checkpoint", metavar="CKPT", help="write this file while learning, and go on from it")
-    add("--every", type=float, default=30.0, metavar="SECONDS", help="between two checkpoints: 30")
-    add("--out", metavar="CSV", help="write the features and their coefficients")
-    add("--model", metavar="NPZ", help="write the model, for `predict` or Python")
-    add("--cache", metavar="FOLDER", help="keep parsed rows here, not beside FILE")
-    add("--no-cache", dest="cache", action="store_false", help="parse in each pass")
-
-
-def _import_all(*modules: str) -> None:
-    """Import what stays: to search it for garbage would take a quarter of the time."""
-    if set(modules) <= set(sys.modules) or not gc.isenabled():
-        return
-    gc.disable()
-    try:
-        for name in modules:
-            import_module(name)
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
 def main(argv: list[str] | None = None) -> int:
     """Run a command; returns 0, 1 if it failed, 2 if it was misused, 130 after Ctrl-C."""
-    args = _parser().parse_args(argv)
+    args = parser(select, predict, inspect, datasets, methods).parse_args(argv)
     try:
-        if args.command in (select, predict, inspect):
-            _import_all("ofslib.datasets.stream", "ofslib.streams.checkpoint")
         with warnings_told() as told:
             report = args.command(args)
         text = "\n".join(report.lines)
@@ -566,7 +376,7 @@ def main(argv: list[str] | None = None) -> int:
         if isinstance(error, bug) and not isinstance(error, ValueError):
             said = f"{type(error).__name__}: {said} (--debug shows where)"
         say(said)
-        return MISUSED if isinstance(error, _Misused) else FAILED
+        return MISUSED if isinstance(error, Misused) else FAILED
     return report.code
 
 

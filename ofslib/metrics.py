@@ -151,3 +151,66 @@ METRICS = {
     "selected": lambda model, X, y, support: len(selected_features(model)),
     **{metric: _on_rows(metric) for metric in SCORES},
 }
+
+
+class Scores:
+    """Accuracy and AUC of a classifier, or R^2 of a regressor, of labels that come in blocks.
+
+    Of each row at most 9 bytes are kept: the label of a regressor, or the decision on two classes
+    and whether it is of the second one.
+
+    Parameters
+    ----------
+    classes : array-like, optional
+        The labels that a classifier knows; None for a regressor.
+
+    Attributes
+    ----------
+    reason : str
+        Why there is no score; empty where there is one.
+    """
+
+    def __init__(self, classes: Any = None):
+        self.classes, self.reason = classes, "the file has no rows"
+        self._n, self._right, self._left = 0, 0, 0.0
+        self._kept: list[tuple[np.ndarray, ...]] = []
+
+    def add(self, y, said, margins) -> None:
+        """Take the labels of some rows, what was predicted, and decisions of shape (n, .)."""
+        if not len(y) or (self._n and self.reason):
+            return
+        self._n += len(y)
+        known = y.dtype.kind != "U" if self.classes is None else np.isin(y, self.classes).all()
+        self.reason = "" if known else "the labels of the file are not those of the model"
+        if y.dtype.kind == "f" and np.isnan(y).any():
+            self.reason = "the file has no labels"
+        if self.reason:
+            self._kept.clear()
+        elif self.classes is None:
+            self._left += np.square(y - said).sum()
+            self._kept.append((np.array(y, np.float64),))
+        else:
+            self._right += int(np.count_nonzero(said == y))
+            if len(self.classes) == 2:
+                decisions = np.array(margins[:, 0], np.float64)  # not a view of more than is kept
+                self._kept.append((decisions, y == self.classes[1]))
+
+    def found(self) -> dict[str, float]:
+        """The scores, by their names."""
+        if self.reason:
+            return {}
+        kept = [np.concatenate(parts) for parts in zip(*self._kept, strict=True)]
+        if self.classes is None:
+            return self._r2(kept[0] - kept[0][0])
+        scores = {"accuracy": self._right / self._n}
+        if kept and 0 < np.count_nonzero(kept[1]) < self._n:
+            scores["auc"] = float(roc_auc_score(kept[1], kept[0]))
+        return scores
+
+    def _r2(self, y):
+        if self._n < 2:
+            self.reason = "one row has no R^2"
+            return {}
+        around = np.square(y - y.mean()).sum()
+        # As scikit-learn has it, if all labels are the same.
+        return {"r2": float(1 - self._left / around) if around else float(not self._left)}

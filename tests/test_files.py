@@ -110,6 +110,21 @@ def test_mode_honours_the_umask(tmp_path, mask, mode):
     assert stat.S_IMODE((tmp_path / "file.csv").stat().st_mode) == mode
 
 
+@pytest.mark.skipif(os.name != "posix", reason="modes and links")
+@pytest.mark.parametrize("target", ["there", "not there"])
+def test_a_link_stays_one_and_an_existing_file_keeps_its_mode(tmp_path, target):
+    (tmp_path / "folder").mkdir()
+    file, link = tmp_path / "folder" / "file.csv", tmp_path / "link.csv"
+    link.symlink_to("folder/file.csv")
+    if target == "there":
+        file.write_text("old")
+        file.chmod(0o604)
+    _files.write_whole(link, "new")
+    assert link.is_symlink() and file.read_text() == "new"
+    assert only(tmp_path) == ["folder", "link.csv"] and only(file.parent) == ["file.csv"]
+    assert target == "not there" or stat.S_IMODE(file.stat().st_mode) == 0o604
+
+
 @pytest.mark.skipif(os.name != "posix", reason="locks")
 def test_a_file_system_without_locks(tmp_path, monkeypatch):
     def refuse(*args):

@@ -11,7 +11,7 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels.hard_threshold import TOGETHER, coming, keep_largest, least_value, raised
 from ofslib.kernels.losses import Loss, slope
-from ofslib.kernels.rows import entry, entry_within, length, length_within, row
+from ofslib.kernels.rows import entry, entry_within, length, length_within, row, within
 from ofslib.streams.automatic import AutomaticAdaptive
 from ofslib.streams.parameters import NOT_NEGATIVE, estimator, param
 from ofslib.streams.row_stream import RowClassifier, RowStream
@@ -38,6 +38,10 @@ class State(NamedTuple):
     rows: np.ndarray  # (1,) int64
     scratch: np.ndarray  # (2, p + 1) of the selection
     unit: np.ndarray  # (4,) what an automatic step is taken from
+
+    def within(self, p: int) -> bool:
+        """Whether kernels stay within the arrays, of p features."""
+        return within(self.support, self.size, p)
 
 
 @kernel

@@ -56,6 +56,14 @@ class State(NamedTuple):
     floor: np.ndarray  # (2,) lower bound of the values in the support, and `shrink` back then
     unit: np.ndarray  # (4,) what an automatic step is taken from
 
+    def within(self, p: int) -> bool:
+        """Whether kernels stay within the arrays, of p features."""
+        heap, k = self.heap, len(self.support)
+        indices = np.concatenate([heap, self.support])
+        in_use = (self.size >= 0) & (self.size <= (len(heap), k))
+        places = (self.place >= -k) & (self.place <= len(heap))
+        return bool(((indices >= 0) & (indices < p)).all() and in_use.all() and places.all())
+
 
 @kernel
 def value(G, H, shrink):

@@ -16,7 +16,7 @@ from ofslib._jit import generic, kernel
 from ofslib.kernels.hard_threshold import TOGETHER
 from ofslib.kernels.heap import offer, sift, sink
 from ofslib.kernels.losses import target, weight
-from ofslib.kernels.rows import entry, is_sparse, length, row
+from ofslib.kernels.rows import entry, is_sparse, length, row, within
 from ofslib.streams.automatic import Automatic
 from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
 from ofslib.streams.row_stream import RowClassifier, RowStream, coef_and_intercept
@@ -36,6 +36,11 @@ class State(NamedTuple):
     place: np.ndarray  # (p,) int32: i + 1 at heap[i], 0 without a coefficient
     size: np.ndarray  # (1,) int64
     unit: np.ndarray  # (4,) what an automatic gamma is taken from
+
+    def within(self, p: int) -> bool:
+        """Whether kernels stay within the arrays, of p features."""
+        places = (self.place >= 0) & (self.place <= len(self.heap))
+        return within(self.heap, self.size, p) and bool(places.all())
 
 
 @kernel(allocates=False)

@@ -8,7 +8,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ofslib._model_files import Saved
+from ofslib._model_files import Saved, plain
 from ofslib._sparse import checked
 from ofslib.streams.bases import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ofslib.streams.parameters import AT_LEAST_ONE, estimator, param
@@ -50,6 +50,24 @@ class SparseEmbedding(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             i, j = np.argwhere(~np.isfinite(sums))[0]
             raise ValueError(f"X: in row {i} the features of sum {j} add up to more than a number.")
         return sums
+
+    def _parts(self):
+        parts = super()._parts()
+        if "components_" in parts:
+            signs = parts["components_"]
+            parts["components_"] = signs.data, signs.indices, signs.indptr
+        return parts
+
+    def _restore(self, parts, model=None):
+        default, found = type(self)().get_params(), plain(parts)
+        vars(self).update(default | found)
+        self._validate_params()
+        if "components_" in found:
+            shape = (len(found["components_"][2]) - 1, self.n_features_in_)
+            self.components_ = sp.csr_array(found["components_"], shape=shape)
+            self.components_.check_format(full_check=True)
+        elif found.keys() - default.keys():
+            raise ValueError(f"it holds {', '.join(found)}")
 
     @property
     def _n_features_out(self) -> int:

@@ -47,6 +47,10 @@ class _Rows(NamedTuple):
     y: np.ndarray  # (m,), -1 or +1
     weight: np.ndarray  # (m,)
 
+    def within(self, p: int) -> bool:
+        """Whether all are of the same rows and features."""
+        return self.X.shape == (len(self.y), p) and len(self.y) == len(self.weight)
+
 
 class _State(NamedTuple):
     models: tuple[_Rows, ...]
@@ -277,16 +281,6 @@ class RenewableFSAClassifier(Probabilities, Classifier, DeferredModel):
         self._defer()
 
     _learn_more = _learn
-
-    def _begin_like(self, parts):
-        p, models = parts.get("n_features_in_", 0), getattr(parts["_state"], "models", ())
-        widths = {rows.seen.n_features for rows in models} | {
-            rows.gone.n_features for rows in models
-        }
-        if widths != {p} or any(rows.X.shape != (len(rows.y), p) for rows in models):
-            raise ValueError(f"its rows are not those of {p} features")
-        self._begin_anew(p)
-        self._defer()
 
     def _compute(self, state):
         found = [self._one(rows) for rows in state.models]

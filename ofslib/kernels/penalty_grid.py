@@ -86,6 +86,10 @@ class PenaltyGrid(NamedTuple):
     steps: np.ndarray  # (1,) int64: begun
     unit: np.ndarray  # (4,) what an automatic step is taken from
 
+    def within(self, p: int) -> bool:
+        """Whether kernels stay within the arrays, of p features."""
+        return 0 <= self.held[0] <= len(self.rows)
+
 
 def new_grid(
     p: int, batch_size: int, penalties: int, bounds, arrays: int, number: str

@@ -47,6 +47,10 @@ class Active(NamedTuple):
     fresh: np.ndarray  # (p,) bool: in the model and not yet touched by the open mini-batch
     cut: np.ndarray  # (1,) the importance at which the last pruning cut
 
+    def within(self, p: int) -> bool:
+        """Whether kernels stay within the arrays, of p features."""
+        return within(self.index, self.size, p)
+
 
 # Positions in `Batch.count`
 TOUCHED, ROWS, DENSE_ROWS, ENTRIES, ENTRIES_BEFORE, REACH = range(6)
@@ -67,6 +71,10 @@ class Batch(NamedTuple):
     # (3,) of all rows so far: sum of the losses' curvatures, number of rows, sum of squared slopes
     curvature: np.ndarray
 
+    def within(self, p: int) -> bool:
+        """Whether kernels stay within the arrays, of p features."""
+        return within(self.touched, self.count[..., TOUCHED], p)
+
 
 class Moments(NamedTuple):
     """Sums from which the running variance of each feature follows."""
@@ -74,6 +82,12 @@ class Moments(NamedTuple):
     rows: np.ndarray  # (1,) int64
     total: np.ndarray  # (p,) sum of x, or (1,) when not needed
     square: np.ndarray  # (p,) sum of x**2, or (1,)
+
+
+def within(index: np.ndarray, size, p: int) -> bool:
+    """Whether all indices are below p, and no more in use than there are."""
+    used = (0 <= size) & (size <= index.shape[-1])
+    return bool(np.all((index >= 0) & (index < p)) and np.all(used))
 
 
 def new_active(p: int, size: int | None = None) -> Active:

@@ -7,7 +7,7 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels.losses import curvature, slope
 from ofslib.kernels.penalties import soft
-from ofslib.kernels.rows import overwrite
+from ofslib.kernels.rows import overwrite, within
 
 # Positions in WorkingSet.size: columns in use, and the most that ever were.
 IN_USE, PEAK = range(2)
@@ -35,6 +35,10 @@ class WorkingSet(NamedTuple):
     def grown(self, other: "WorkingSet") -> "WorkingSet":
         """Empty slots for as many columns as another one has slots for, and no fewer than here."""
         return new_working_set(max(len(self.index), np.size(other.index)), self.values.shape[1])
+
+    def within(self, p: int) -> bool:
+        """Whether kernels stay within the arrays, of p features."""
+        return within(self.index, self.size[IN_USE], p)
 
 
 class ScanState(NamedTuple):

@@ -171,14 +171,6 @@ class AverageStream(DeferredModel):
         if isinstance(self, ClassifierMixin) and abs(averages.S_yy - 1.0) > 1e-3:
             raise ValueError(f"averages have S_yy={averages.S_yy}; a classifier's y is -1 or +1")
 
-    def _begin_like(self, parts):
-        p, averages = parts.get("n_features_in_", 0), parts["_state"]
-        n_averaged = self._n_averaged(p)
-        if not isinstance(averages, RunningAverages) or averages.n_features != n_averaged:
-            raise ValueError(f"its averages are not those of {p} features")
-        self._begin_anew(1)
-        self._end_block()
-
     def _new_state(self, n_features: int) -> RunningAverages:
         """The state before the first row."""
         return RunningAverages(self._n_averaged(n_features), dtype=np.dtype(self.dtype))

@@ -12,38 +12,30 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.multiclass import type_of_target
 from tqdm import tqdm
 
-from ofslib._model_files import Saved, class_of, read
+from ofslib._model_files import class_of, read_with_checkpoint, write
 from ofslib.streams.selector import LinearModel
 
 _DELAY = 0.5  # seconds until progress is shown
 
 
-class Checkpoint(Saved):
-    """A learner half-way, and what tells the stream that it learns from, and how far it is."""
+class Checkpoint:
+    """A learner half-way, and what tells the stream that it learns from, and how far it is.
 
-    def __init__(self, learner, stream: dict[str, Any], finished: bool = False):
+    In a file it is a saved model with this beside it.
+    """
+
+    def __init__(self, learner, stream: dict[str, Any], finished: bool = False, rows: int = 0):
         self.learner, self.stream, self.finished = learner, stream, finished
-        self._last_block = 0, 0, 0
+        self._last_block = rows, 0, self._learned(learner)
 
-    def _parts(self):
-        kept = {name: vars(self)[name] for name in ("learner", "stream", "finished")}
-        return kept | {"rows": self.rows}
-
-    def _restore(self, parts):
-        rows = parts.get("rows")
-        if set(parts) != set(Checkpoint(None, {})._parts()) or type(parts["stream"]) is not dict:
-            raise ValueError(f"it holds {', '.join(parts)}: no checkpoint")
-        if type(rows) is not int or rows < self._learned(parts["learner"]):
-            raise ValueError(f"it is at row {rows} of those that it learned from")
-        super()._restore({name: part for name, part in parts.items() if name != "rows"})
-        self._last_block = rows, 0, self._learned(self.learner)
+    def save(self, path) -> None:
+        """Write the learner as a model file that only `read_checkpoint` reads."""
+        kept = {"stream": self.stream, "finished": self.finished, "rows": self.rows}
+        write(path, self.learner, checkpoint=kept)
 
     def refuse_other(self, path, model, stream: dict[str, Any], classes=None) -> None:
         """ValueError, naming what differs, unless `model` learning from `stream` made this."""
-        kinds = {"class": type(self.learner).__name__}, {"class": type(model).__name__}
-        pairs = [kinds, (self.stream, stream)]
-        if kinds[0] == kinds[1]:
-            pairs.append((self.learner.get_params(), model.get_params()))
+        pairs = [(self.stream, stream), (self.learner.get_params(), model.get_params())]
         if classes is not None and hasattr(self.learner, "classes_"):
             asked, began = (np.unique(given).tolist() for given in (classes, self.learner.classes_))
             pairs.append(({"classes": began}, {"classes": asked}))
@@ -87,18 +79,21 @@ def _other(path, what: str) -> ValueError:
 
 
 def read_checkpoint(path, model) -> Checkpoint:
-    """The learner half-way; of another class than the model it may not be known how to read it."""
-    try:
-        return read(Checkpoint, path)
-    except ValueError:
-        if (kind := class_of(path)) != Checkpoint.__name__:
-            raise ValueError(
-                f"checkpoint {os.fspath(path)}: it holds a {kind}, no checkpoint: give another file"
-            ) from None
-        found, own = class_of(path, "learner"), type(model).__name__
-        if found in ("", own):
-            raise
-        raise _other(path, f"class={own!r} differs from class={found!r}") from None
+    """The learner half-way; ValueError if there is none of this class."""
+    (name, half_way), own, where = class_of(path), type(model).__name__, os.fspath(path)
+    if not half_way:
+        what = f"it holds a {name}, no checkpoint: give another file"
+        if name == Checkpoint.__name__:
+            what = "it is of format 1, from which learning does not go on: remove it to begin anew"
+        raise ValueError(f"checkpoint {where}: {what}")
+    if name != own:
+        raise _other(path, f"class={own!r} differs from class={name!r}")
+    learner, kept = read_with_checkpoint(type(model), path)
+    kinds = {name: type(value) for name, value in kept.items()}
+    known = kinds == {"stream": dict, "finished": bool, "rows": int}
+    if not known or kept["rows"] < Checkpoint._learned(learner):
+        raise ValueError(f"checkpoint {where}: it is at {kept}")
+    return Checkpoint(learner, **kept)
 
 
 def fit_stream(

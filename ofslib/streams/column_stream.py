@@ -24,7 +24,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ofslib._blas import one_blas_thread
-from ofslib._model_files import refuse_unlike
+from ofslib._model_files import filled
 from ofslib._sparse import checked, refuse_times
 from ofslib.kernels.columns import copy_columns, standardise
 from ofslib.kernels.losses import Loss, total
@@ -134,10 +134,10 @@ class ColumnStream(ColumnReader):
         self._state = self._new_state(n)
 
     def _begin_like(self, parts):
-        n, y = parts.get("n_samples_seen_"), parts.get("_y")
-        if type(n) is not int or n < 1:
+        n = parts.get("n_samples_seen_", 0)
+        if n < 1:
             raise ValueError(f"it has {n} rows")
-        refuse_unlike(y, np.broadcast_to(0.0, n) if self.supervised else None, n, "y")
+        y = filled(parts.get("_y"), np.broadcast_to(0.0, n) if self.supervised else None, n, "y")
         self.n_features_in_ = 0
         self._begin_anew(0)
         self._open(n, y)
@@ -172,13 +172,13 @@ class ColumnStream(ColumnReader):
         if self.supervised and first and y is None:
             raise ValueError("y=None: the first call of partial_fit_columns needs the targets")
         with self._unless_it_fails():
+            if not first:
+                self._refuse_changes()
             X, y = self._read_columns(X_new, y, first)
             if first:
                 self.n_features_in_ = 0
                 self._begin_anew(0)
                 self._open(X.shape[0], y)
-            else:
-                self._refuse_changes()
             self._name(X.shape[1], _names_of(X_new) if names is None else names)
             self._refuse_values(X, self.n_features_in_)
             # What stood before stays, should the columns be refused.
@@ -444,6 +444,15 @@ class ScoredSelector(ColumnReader):
     def _scores(self, X) -> np.ndarray:
         """A number for each feature, the larger the better; of two equal ones the first is."""
         raise NotImplementedError
+
+    def _restore(self, parts, model=None):
+        super()._restore(parts, model)
+        scores, support = (np.asarray(vars(self).get(n, ())) for n in ("scores_", "support_"))
+        p, k = (self.n_features_in_, min(self.k, self.n_features_in_)) if len(scores) else (0, 0)
+        kinds = scores.dtype.kind, support.dtype.kind
+        within = kinds == ("f", "i") and ((support >= 0) & (support < p)).all()
+        if (scores.shape, support.shape) != ((p,), (k,)) or not (within or not p):
+            raise ValueError(f"its scores are not those of {p} features")
 
     def _ranks(self, scores: np.ndarray) -> np.ndarray:
         """What decides; the scores themselves, if nothing else is said."""

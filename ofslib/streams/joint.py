@@ -9,6 +9,7 @@ from ofslib.kernels.rows import ROWS, Block
 from ofslib.kernels.selection import best_models, rank
 from ofslib.streams import rotation
 from ofslib.streams.parameters import estimator, one_of, param
+from ofslib.streams.restored import Kept
 from ofslib.streams.row_stream import RowClassifier
 
 
@@ -45,7 +46,8 @@ class JointClassifier(RowClassifier):
         return self._n_models > 1 and self._frozen["multiclass"] == "joint"
 
     def _models(self):
-        if not self.__sklearn_is_fitted__() or not self._joint:
+        fitted = self.__sklearn_is_fitted__() and not isinstance(self._state, Kept)
+        if not fitted or not self._joint:
             return super()._models()
         return best_models([self._exposed(state) for state in self._states])
 

@@ -195,18 +195,11 @@ class RowStream(LinearModel):
         self.n_samples_seen_ = 0
 
     def _begin_like(self, parts):
-        p, n_rows = parts.get("n_features_in_", 0), parts.get("_n_rows")
-        if not 1 <= p <= _longest(parts["_state"]):
-            raise ValueError(f"its arrays are not those of {p} features")
+        n_rows = parts.get("_n_rows")
         if n_rows is not None and (type(n_rows) is not int or n_rows < 1):
             raise ValueError(f"it was told of {n_rows} rows")
-        self.n_features_in_ = p
-        self._begin_anew(p)
+        super()._begin_like(parts)
         self._plan(n_rows)
-
-    def _parts(self):
-        # Made anew from what it was made of.
-        return {name: part for name, part in super()._parts().items() if name != "_hyper"}
 
     def _plan(self, n_rows: int | None) -> None:
         """Take the hyper-parameters from the parameters, and keep what they were made of."""

@@ -9,14 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_expit, logsumexp
-from sklearn.base import is_classifier
-from sklearn.utils import get_tags
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from ofslib._model_files import Saved, refuse_unlike
+from ofslib._model_files import Saved, longest
 from ofslib._sparse import (
     checked,
     checked_targets,
@@ -28,6 +26,7 @@ from ofslib.kernels.losses import WEIGHTED
 from ofslib.kernels.rows import ascend
 from ofslib.streams.bases import BaseEstimator, ClassifierMixin, RegressorMixin, SelectorMixin
 from ofslib.streams.parameters import estimator, one_of, param
+from ofslib.streams.restored import Kept, model_alone, parts_of, restore, restore_model
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
@@ -43,11 +42,6 @@ _INNER = (__name__.partition(".")[0] + ".", "contextlib")
 
 # Numbers in y that are more likely amounts than labels, if there are more of them.
 MANY = 100
-
-# What is compared, after reading a file, with an object that has just begun to learn.
-_CHECKED = {"_state", "_online", "_warned", "n_samples_seen_"}
-
-_NUMBERINGS = ("from 1", "from 0", "hashed")
 
 
 class Selector(Saved, SelectorMixin, BaseEstimator):
@@ -124,6 +118,11 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
         self._start(n_features)
 
     def _refuse_changes(self) -> None:
+        if isinstance(self._state, Kept):
+            raise ValueError(
+                f"this {type(self).__name__} was read from a file to predict, and does not go on "
+                f"learning: {self._state.reason}. Begin anew by fit."
+            )
         for name, old in self._frozen.items():
             if getattr(self, name) != old:
                 raise ValueError(
@@ -131,51 +130,18 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
                     "learning began: set it back, or begin anew by fit."
                 )
 
-    def _restore(self, parts):
-        own, p = type(self)().get_params(deep=False), parts.get("n_features_in_", 0)
-        super()._restore(parts | {name: own[name] for name in own if name not in parts})
-        self._validate_params()
-        names = parts.get("feature_names_in_")
-        if type(p) is not int or p < 0 or (names is not None and np.shape(names) != (p,)):
-            raise ValueError(f"it has {p} features, and names of the shape {np.shape(names)}")
-        if self._numbering not in (None, *_NUMBERINGS):
-            raise ValueError(f"it has columns {self._numbering!r}, not {', '.join(_NUMBERINGS)}")
-        if is_classifier(self) and "classes_" in parts:
-            several, shape = get_tags(self).classifier_tags.multi_class, np.shape(self.classes_)
-            if shape != (2,) and not (several and len(shape) == 1 and shape[0] > 2):
-                raise ValueError(f"it has the classes {self.classes_}")
-        if "_state" not in parts:
-            return
-        learned, frozen = (parts.get(name, {}) for name in ("_learned_with", "_frozen"))
-        refuse_unlike((learned, frozen), ({}, {}), p, "what it learned with")
-        learned = self.get_params(deep=False) | learned | frozen
-        if unknown := [name for name in learned if name not in own]:
-            raise ValueError(f"it has parameters that are not known: {', '.join(unknown)}")
-        # A copy, as a random generator may be used.
-        fresh = type(self)(**copy.deepcopy(learned))
-        fresh._validate_params()
-        if "classes_" in parts:  # which say how many models there are
-            fresh.classes_ = self.classes_
-        fresh._begin_like(parts)
-        kept = fresh._parts()
-        for name in _CHECKED & kept.keys():
-            refuse_unlike(parts.get(name), kept[name], p, name)
-        self._frozen = fresh._frozen
-        if "_learned_with" in parts:
-            self._learned_with |= learned
-        if hasattr(fresh, "_hyper"):
-            self._hyper = fresh._hyper
-
-    def _parts(self):
-        self._validate_params()
-        return super()._parts()
+    _parts, _model_alone, _restore, _restore_model = parts_of, model_alone, restore, restore_model
 
     def _begin_like(self, parts: dict) -> None:
         """Begin anew with as much data as an object of these parts, which come from a file.
 
         ValueError if these cannot be what was learned.
         """
-        raise NotImplementedError
+        p, state = parts.get("n_features_in_", 0), parts["_state"]
+        if not 1 <= p <= longest(state):  # before memory is taken for them
+            raise ValueError(f"its arrays are not those of {p} features")
+        self.n_features_in_ = p
+        self._begin_anew(p)
 
     @contextlib.contextmanager
     def _unless_it_fails(self):
@@ -221,6 +187,20 @@ class LinearModel(Selector):
 
     # Rows that `partial_fit` will show in all passes, where that is known.
     _n_rows_in_all: int | None = None
+
+    def _restore_model(self, parts, model, reason):
+        super()._restore_model(parts, model, reason)
+        coef, intercept = self._checked(model)
+        self._state = self._state._replace(coef=coef, intercept=intercept)
+
+    def _checked(self, model: dict[str, Any]) -> tuple[np.ndarray, float | np.ndarray]:
+        """Coefficients and intercept of a file; ValueError if they are not of so many features."""
+        coef, intercept = model["coef_"], model["intercept_"]
+        models = () if self._n_models == 1 else (self._n_models,)
+        constant = np.shape(intercept) == models if models else isinstance(intercept, float)
+        if (coef.dtype, coef.shape) != (np.float64, (*models, self.n_features_in_)) or not constant:
+            raise ValueError(f"its coefficients are not those of {self.n_features_in_} features")
+        return coef, intercept
 
     def _learn_more(self, X, y) -> None:
         """Take in the rows of `partial_fit`."""
@@ -276,6 +256,8 @@ class LinearModel(Selector):
     def _models(self) -> tuple[np.ndarray, float | np.ndarray]:
         """Coefficients and intercept; of several models one row and one number each."""
         check_is_fitted(self)
+        if isinstance(self._state, Kept):
+            return np.array(self._state.coef), copy.copy(self._state.intercept)
         if type(self._state) is not tuple:
             return self._model(self._state)
         coefs, intercepts = zip(*map(self._model, self._state), strict=True)
@@ -554,6 +536,10 @@ class DeferredModel(LinearModel):
     def _compute(self, state) -> tuple[np.ndarray, float]:
         """Coefficients and intercept of the model of a state."""
         raise NotImplementedError
+
+    def _restore(self, parts, model=None):
+        super()._restore(parts, model)
+        self._computed = [self._checked(model)] if model else []
 
     def _defer(self) -> None:
         self._learned_with, self._computed = self.get_params(), []

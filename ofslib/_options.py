@@ -1,0 +1,186 @@
+"""The options of the command ofslib, and the methods that they name."""
+
+import argparse
+import json
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import ofslib
+
+MISUSED = 2
+CRITERIA = ("aic", "bic", "ebic")  # by which methods on averages choose how many features
+
+
+class Misused(Exception):
+    """An option, or what goes with it, that is not there."""
+
+
+class Method(NamedTuple):
+    """What there is to say of a method without running it."""
+
+    stream: str
+    classes: dict[str, str]  # task -> estimator
+    cost: str
+    about: str
+
+
+def _short(name: str) -> str:
+    """How the command names the method of an estimator."""
+    bare = re.sub("(Classifier|Regressor|Selector)$", "", name)
+    return re.sub("(?<=[a-z])(?=[A-Z])", "-", bare).lower()
+
+
+def known_methods(wanted: str | None = None) -> dict[str, Method]:
+    """All methods, or the one wanted, by the names that the command gives them."""
+    from sklearn.base import is_classifier, is_regressor
+
+    found: dict[str, Method] = {}
+    for name in sorted(name for names in ofslib.ESTIMATORS.values() for name in names):
+        if wanted not in (None, _short(name)):
+            continue
+        cls = getattr(ofslib, name)
+        stream = "columns" if hasattr(cls, "partial_fit_columns") else "all at once"
+        if hasattr(cls, "partial_fit"):
+            stream = "averages" if hasattr(cls, "averages_") else "rows"
+        tests = {"classification": is_classifier, "regression": is_regressor}
+        tasks = [task for task, is_for in tests.items() if is_for(cls())]
+        if stream == "columns" and hasattr(cls, "coef_"):  # whose loss decides
+            tasks = [*tests]
+        words = " ".join(cls.__doc__.split("Parameters\n")[0].split())
+        cost = re.search(r"Cost: (.*?)(?=\.( |$))", words)
+        method = Method(stream, {}, cost[1] if cost else "", cls.__doc__.splitlines()[0])
+        tasks = tasks or ["selection only"]
+        found.setdefault(_short(name), method).classes.update(dict.fromkeys(tasks, name))
+    return found
+
+
+def estimator(name: str, task: str, given: dict[str, Any]):
+    """A new estimator of a method that is shown rows."""
+    method = known_methods(name).get(name)
+    if method is None or method.stream not in ("rows", "averages"):
+        known = {k: m for k, m in known_methods().items() if m.stream in ("rows", "averages")}
+        able = ", ".join(k for k, m in known.items() if task in m.classes)
+        what = "it does not exist" if method is None else f"it reads {method.stream}, no rows"
+        raise Misused(f"--method {name}: {what}; for {task} there are {able}")
+    if task not in method.classes:
+        raise Misused(f"--task {task}: {name} is for {', '.join(method.classes)}")
+    cls = getattr(ofslib, method.classes[task])
+    able = cls().get_params()
+    if given.get("n_passes") == 1 and "n_passes" not in able:
+        del given["n_passes"]
+    for parameter in sorted(set(given) - set(able)):
+        option = {"k": "-k", "n_passes": "--passes"}.get(parameter, f"--set {parameter}")
+        only = f"has only the parameters {', '.join(able)}"
+        lacks = "does not choose k features" if option == "-k" else only
+        raise Misused(f"{option}: {cls.__name__} {lacks}")
+    if given.get("k") in CRITERIA and "max_k" not in able:
+        others = "olsth, ofsa, online-lasso and others that read averages choose by a criterion"
+        raise Misused(f"-k {given['k']}: {cls.__name__} keeps a number of features; {others}")
+    return cls(**given)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message):
+        self.exit(MISUSED, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
+    try:
+        return name, json.loads(value)
+    except ValueError:  # a word
+        return name, value
+
+
+def _count(text: str) -> int:
+    if not (re.fullmatch("[0-9]+", text) and int(text)):
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1, got {text!r}")
+    return int(text)
+
+
+def _size(text: str) -> int | str:
+    if text in CRITERIA or re.fullmatch("0*[1-9][0-9]*", text):
+        return text if text in CRITERIA else int(text)
+    allowed = f"a whole number from 1, or {', '.join(CRITERIA)}"
+    raise argparse.ArgumentTypeError(f"expected {allowed}, got {text!r}")
+
+
+def _labels(text: str) -> list[Any]:
+    labels = text.split(",")
+    try:
+        return list(map(float, labels))
+    except ValueError:  # words
+        return labels
+
+
+def _column(text: str) -> str | int:
+    return int(text) if re.fullmatch("-?[0-9]+", text) else text
+
+
+def parser(*commands: Callable) -> argparse.ArgumentParser:
+    """What reads the command line; the command that is called is `command` of what it gives."""
+    always = argparse.ArgumentParser(add_help=False)
+    always.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    always.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    always.add_argument("--registry", metavar="CSV", help="a table of further data sets")
+    always.add_argument("--folder", default="resources", help="of the data sets' files")
+    rows = argparse.ArgumentParser(add_help=False)
+    add = rows.add_argument
+    add("file", metavar="FILE", help="text, table or arrays, by its ending; or a data set's name")
+    add("--format", help="libsvm, vw, csv, tsv, parquet, arrow, npy or npz, whatever the ending")
+    add("--label", type=_column, metavar="COLUMN", help="name or position (from 0) of the labels")
+    add("--weight", type=_column, nargs="?", const=True, metavar="COLUMN", help="that of weights")
+    add("--no-header", dest="header", action="store_false", help="CSV without names of columns")
+    add("--word-labels", action="store_true", help="labels of the text are words")
+    add("--hashed", action="store_true", help="names of the text are words: see --n-features")
+    add("--zero-based", action="store_true", help="the smallest index is 0")
+    add("--n-features", type=_count, metavar="P", help="number of features; else as in the file")
+    add("--block-rows", type=_count, default=10_000, metavar="N", help="rows read at a time")
+    add("--n-jobs", type=_count, default=1, metavar="N", help="threads that parse")
+    add("--quiet", action="store_true", help="show no progress")
+    about = "The command ofslib: from a file to features, a model and predictions."
+    whole = _Parser(prog="ofslib", description=about, allow_abbrev=False)
+    whole.add_argument("--version", action="version", version=f"ofslib {ofslib.__version__}")
+    places = whole.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    own = {"select": _select, "predict": _predict, "datasets": _datasets}
+    for function in commands:
+        name, said = function.__name__, function.__doc__.splitlines()[0]
+        parents = [rows, always] if name in ("select", "predict", "inspect") else [always]
+        sub = places.add_parser(name, help=said, description=said, parents=parents)
+        sub.set_defaults(command=function)
+        if name in own:
+            own[name](sub)
+    return whole
+
+
+def _predict(sub) -> None:
+    sub.add_argument("--model", required=True, metavar="NPZ", help="from `ofslib select` or save()")
+    sub.add_argument("--out", metavar="CSV", help="write the predictions here, not to stdout")
+
+
+def _datasets(sub) -> None:
+    sub.add_argument("action", choices=["list", "fetch", "verify"])
+    sub.add_argument("names", nargs="*", metavar="NAME")
+
+
+def _select(sub) -> None:
+    add, how_many = sub.add_argument, sub.add_mutually_exclusive_group(required=True).add_argument
+    how_many("-k", type=_size, help="features to keep, or what chooses: aic, bic or ebic")
+    how_many("--fdr", type=float, metavar="Q", help="largest expected share of false ones")
+    add("--method", help="see `ofslib methods`; else sfsa, with --fdr knockoffs")
+    tasks = ["classification", "regression"]
+    add("--task", choices=tasks, default=tasks[0], help="the first, if it is not said")
+    add("--classes", type=_labels, metavar="A,B", help="all labels, if the first rows lack one")
+    add("--passes", type=_count, default=1, help="times that all rows are shown: 1")
+    said = "a parameter of the method, such as learning_rate=0.1"
+    add("--set", type=_setting, action="append", default=[], metavar="NAME=VALUE", help=said)
+    add("--checkpoint", metavar="CKPT", help="write this file while learning, and go on from it")
+    add("--every", type=float, default=30.0, metavar="SECONDS", help="between two checkpoints: 30")
+    add("--out", metavar="CSV", help="write the features and their coefficients")
+    add("--model", metavar="NPZ", help="write the model, for `predict` or Python")
+    add("--cache", metavar="FOLDER", help="keep parsed rows here, not beside FILE")
+    add("--no-cache", dest="cache", action="store_false", help="parse in each pass")

@@ -1,0 +1,121 @@
+"""Selectors from model files: a fresh one makes the state, the file fills it."""
+
+import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils import get_tags
+
+from ofslib._model_files import OtherState, filled, plain
+
+# What a file fills of an object that has just begun to learn.
+_FILLED = {"_state", "_online", "_warned"}
+# What follows from the rest, and is in no file.
+_DERIVED = {"_hyper", "_offset", "_computed"}
+# What a model that only predicts has of a file, beside its parameters.
+_FACTS = ("n_features_in_", "feature_names_in_", "classes_", "_numbering", "n_samples_seen_")
+_FACTS += ("_frozen", "_learned_with")
+
+_NUMBERINGS = ("from 1", "from 0", "hashed")
+
+
+class Kept(NamedTuple):
+    """The state of a model from a file that does not fit this version: it predicts only."""
+
+    coef: np.ndarray | None
+    intercept: Any
+    index: np.ndarray  # the selected features
+    reason: str  # why it does not learn
+
+
+def parts_of(selector) -> dict[str, Any]:
+    """What a file keeps of a selector, by the names of attributes."""
+    selector._validate_params()
+    parts = {name: part for name, part in vars(selector).items() if name not in _DERIVED}
+    # Sorted, so that equal models are equal files.
+    for name in {"_frozen", "_learned_with"} & parts.keys():
+        parts[name] = dict(sorted(parts[name].items()))
+    if isinstance(kept := parts.get("_state"), Kept):
+        parts |= {"_state": (), "_kept": kept.reason}
+    return parts
+
+
+def model_alone(selector) -> dict[str, Any] | None:
+    """What is enough to predict or to transform; None if there is no model."""
+    if not hasattr(selector, "_state"):
+        return None
+    try:
+        if not hasattr(selector, "_models"):
+            return {"support_": selector.support_}
+        coef, intercept = selector._models()
+    except (ValueError, ArithmeticError):  # as of too few rows
+        return None
+    support = np.flatnonzero(np.atleast_2d(coef != 0).any(axis=0))
+    return {"coef_": coef, "intercept_": intercept, "support_": support}
+
+
+def restore(selector, parts: dict[str, Any], model: dict[str, Any] | None = None) -> None:
+    """Init and fill: a fresh object makes the state, the file gives its values."""
+    default = _restore_facts(selector, parts, parts.keys() - _FILLED - _DERIVED)
+    if "_state" not in parts:
+        if model:
+            raise ValueError("it lacks what it learned")
+        return
+    learned = getattr(selector, "_learned_with", {}) | selector._frozen
+    if unknown := [str(name) for name in learned if name not in default]:
+        raise OtherState(f"it has parameters that are not known: {', '.join(unknown)}")
+    if "_kept" in parts:
+        raise OtherState(str(parts["_kept"]))
+    learned = selector.get_params(deep=False) | learned
+    # A copy, as a random generator may be used.
+    fresh, p = type(selector)(**copy.deepcopy(learned)), selector.n_features_in_
+    fresh._validate_params()
+    if hasattr(selector, "classes_"):  # which say how many models there are
+        fresh.classes_ = selector.classes_
+    fresh._begin_like(parts)
+    for name, value in vars(fresh).items():
+        if name in _FILLED:
+            setattr(selector, name, filled(parts.get(name), value, p, name))
+        elif name in _DERIVED or name == "_frozen":
+            setattr(selector, name, value)
+    if hasattr(selector, "_learned_with"):
+        selector._learned_with |= learned
+
+
+def _restore_facts(selector, parts: dict, names) -> dict[str, Any]:
+    """Take the parameters and these other parts; ValueError if they cannot be.
+
+    Returns the default parameters.
+    """
+    default = type(selector)().get_params(deep=False)
+    given = {name: plain(parts[name]) for name in parts if name in names or name in default}
+    if wrong := [name for name in given if callable(getattr(type(selector), name, None))]:
+        raise ValueError(f"it has a {wrong[0]}")
+    vars(selector).clear()
+    vars(selector).update(default | given)
+    selector._validate_params()
+    p, n = (given.get(name, 0) for name in ("n_features_in_", "n_samples_seen_"))
+    if type(p) is not int or p < 0 or type(n) is not int or n < 0:
+        raise ValueError(f"it has {p} features and {n} rows")
+    named = given.get("feature_names_in_")
+    right = np.shape(named) == (p,) and all(isinstance(name, str) for name in named)
+    if named is not None and not right:
+        raise ValueError(f"it has {p} features, and names of the shape {np.shape(named)}")
+    if selector._numbering not in (None, *_NUMBERINGS):
+        raise ValueError(f"it has columns {selector._numbering!r}, not {', '.join(_NUMBERINGS)}")
+    if is_classifier(selector) and ("classes_" in given or "_state" in parts):
+        several, shape = get_tags(selector).classifier_tags.multi_class, np.shape(selector.classes_)
+        right = shape == (2,) or (several and len(shape) == 1 and shape[0] > 2)
+        if not (right and isinstance(selector.classes_, np.ndarray)):
+            raise ValueError(f"it has the classes {selector.classes_}")
+    return default
+
+
+def restore_model(selector, parts: dict[str, Any], model: dict[str, Any], reason: str) -> None:
+    """A selector of a file that does not fit this version predicts only, for this reason."""
+    _restore_facts(selector, parts, _FACTS)
+    p, support = selector.n_features_in_, np.asarray(model["support_"])
+    if support.dtype.kind not in "iu" or not ((support >= 0) & (support < p)).all():
+        raise ValueError(f"it has selected features that are none of {p}")
+    selector._state = Kept(None, None, support, reason)
