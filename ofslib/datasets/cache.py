@@ -14,7 +14,7 @@ import numpy as np
 from ofslib._files import CorruptFile, whole_file
 from ofslib.datasets.pieces import Piece, Rows, joined, refuse_narrow, state_of
 
-_PIECE = 1 << 22  # bytes that are read at once
+_PIECE = 1 << 20  # bytes that are read at once
 
 
 class CachedRows(Rows):

@@ -40,7 +40,7 @@ PADDING = 64  # a text is read 64 bytes at a time, also at its end
 
 # An int64 beside an uint64 is a float64, and numba tests whether an int64 index is negative.
 _U = np.uint64
-_ZERO, _ONE, _THREE, _FIVE, _EIGHT, _NINE = (_U(k) for k in (0, 1, 3, 5, 8, 9))
+_ZERO, _ONE, _THREE, _FOUR, _FIVE, _EIGHT, _NINE = (_U(k) for k in (0, 1, 3, 4, 5, 8, 9))
 _ZEROS = _U(0x3030303030303030)
 # Constants of MurmurHash3, 32 bits
 _BITS_32, _HALF = _U(2**32 - 1), _U(2**31)
@@ -71,7 +71,7 @@ def _is_blank(byte):
     return byte == 32 or (9 <= byte <= 13 and byte != 10)
 
 
-@kernel
+@kernel(allocates=False)
 def _next_word(text, i):
     """Where the next byte is that is no blank."""
     while _is_blank(text[i]):
@@ -118,7 +118,7 @@ def _others(text, stop):
     return places, np.int64(lines), np.int64(entries)
 
 
-@kernel
+@kernel(allocates=False)
 def _from(places, c, i):
     """The first of the places from number c on that does not lie before i."""
     while places[c] < i:
@@ -191,7 +191,7 @@ def _namespace(text, i):
     return i, True
 
 
-@kernel
+@kernel(allocates=False)
 def _bucket(text, space, space_end, begin, end, buckets):
     """The column of `namespace^name`, or of the name where its namespace has none.
 
@@ -200,20 +200,22 @@ def _bucket(text, space, space_end, begin, end, buckets):
     """
     before = space_end - space + _ONE if space_end > space else _ZERO
     size = before + end - begin
-    found, four, k = _ZERO, _ZERO, _ZERO
+    found, k = _ZERO, _ZERO
     while k < size:
-        byte = text[space + k] if k < before else text[begin + k - before]
-        if k + _ONE == before:
-            byte = _CARET
-        four |= _U(byte) << (_EIGHT * (k & _THREE))
-        k += _ONE
-        whole = k & _THREE == _ZERO
-        if whole or k == size:
-            four = (four * _C1) & _BITS_32
-            four = ((four << _U(15)) | (four >> _U(17))) & _BITS_32
-            found ^= (four * _C2) & _BITS_32
-            four = _ZERO
-        if whole:
+        if k >= before and k + _FOUR <= size:
+            four = word(text, begin + k - before) & _BITS_32
+            k += _FOUR
+        else:
+            four, shift, stop = _ZERO, _ZERO, min(k + _FOUR, size)
+            while k < stop:
+                byte = text[space + k] if k < before else text[begin + k - before]
+                four |= _U(_CARET if k + _ONE == before else byte) << shift
+                shift += _EIGHT
+                k += _ONE
+        four = (four * _C1) & _BITS_32
+        four = ((four << _U(15)) | (four >> _U(17))) & _BITS_32
+        found ^= (four * _C2) & _BITS_32
+        if k & _THREE == _ZERO:
             found = ((found << _U(13)) | (found >> _U(19))) & _BITS_32
             found = (found * _FIVE + _ADDED) & _BITS_32
     found ^= size
@@ -223,7 +225,7 @@ def _bucket(text, space, space_end, begin, end, buckets):
     return (found if found < _HALF else _U(2**32) - found) % buckets
 
 
-@kernel
+@kernel(allocates=False)
 def _name_end(text, i, bars):
     """Where a name ends that is to be hashed; where it begins if it names a query (`qid:`)."""
     begin, last = i, 124 if bars else 35
@@ -235,7 +237,7 @@ def _name_end(text, i, bars):
     return i
 
 
-@kernel
+@kernel(allocates=False)
 def _feature(text, i, bars, space, space_end, lowest, highest, buckets, hard, nnz):
     """Entry number nnz, which begins at i: its column, its value, where it ends, its state."""
     begin, value = i, 1.0
@@ -347,10 +349,12 @@ def parse_rows(text, stop, bars, lowest, highest, buckets, words, weighted):
                         space_end, right = _namespace(text, i)
                         if not right or (spaces > 1 and buckets == _ZERO):
                             fault = FEATURE
-                        i, c = space_end, _from(places, c, space_end)
+                        i = _next_word(text, space_end)
+                        c = _from(places, c, i)
                         continue
                     given = space, space_end, lowest, highest, buckets
                     column, data[nnz], i, fault = _feature(text, i, bars, *given, hard, nnz)
+                    i = _next_word(text, i)
                     c = _from(places, c, i)
                 indices[nnz] = column
                 all_ascend &= np.int64(column) > last
