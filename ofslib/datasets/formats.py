@@ -181,9 +181,8 @@ def _from_matrix(X, y, weight, dtype, where: str, first: int) -> Piece:
         raise ValueError(
             f"{where}: expected numbers in at most 2**31 - 1 columns, got {X.dtype} in {X.shape[1]}"
         )
-    # X.has_canonical_format is what somebody once said of these arrays; they may have changed.
-    if not ascend(X.indptr, X.indices, X.shape[1]):
-        X = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape, copy=True)
+    if not X.has_canonical_format:
+        X = X.copy()
         X.sum_duplicates()
     with np.errstate(over="ignore"):
         data = X.data.astype(dtype, copy=False)
@@ -235,7 +234,7 @@ class ArrayRows(Rows):
 
     def __init__(self, X, y, dtype, weight=None, where="X", names=None, features=None):
         self.where, self.names, self.dtype = where, names, np.dtype(dtype)
-        self.X = sp.csr_array(checked(X)) if sp.issparse(X) else X
+        self.X = checked(sp.csr_array(checked(X)), ascend) if sp.issparse(X) else X
         if len(self.X.shape) != 2:
             raise ValueError(f"{where}: expected two axes, rows and columns, got {self.X.shape}")
         n, p = self.X.shape
@@ -262,10 +261,10 @@ class ArrayRows(Rows):
         step = rows_at_once(max(1, p))
         for a in range(start, n, step):
             part = slice(a, min(n, a + step))
-            block, features = _cut(self.X, part), self.features
-            if features is not None:
-                block = block.iloc[:, features] if is_frame(block) else block[:, features]
-            table = _table(block, self.where, a, self.names, features)
+            features = slice(None) if self.features is None else self.features
+            is_array = isinstance(self.X, np.ndarray)
+            block = self.X[part][:, features] if is_array else self.X.iloc[part, features]
+            table = _table(block, self.where, a, self.names, self.features)
             own = None if weight is None else weight[part]
             yield _sparse(table, self.y[part], own, self.dtype, self.where, a)
 
@@ -280,46 +279,36 @@ def is_frame(data: Any) -> bool:
     return hasattr(data, "iloc") or (hasattr(data, "to_pandas") and hasattr(data, "slice"))
 
 
-def _cut(X, part: slice):
-    """Some rows of an array, or of a data frame, which are then one of pandas."""
-    if hasattr(X, "iloc"):
-        return X.iloc[part]
-    return _as_pandas(X.slice(part.start, part.stop - part.start)) if is_frame(X) else X[part]
-
-
 def _as_pandas(frame):
-    # Else pandas takes a column of an Arrow table for the index that it once was.
-    return frame.to_pandas(**{"ignore_metadata": True} if hasattr(frame, "column_names") else {})
-
-
-def _names(frame) -> list | None:
-    """What the columns of a frame are called; None of numbers, as pandas counts columns."""
-    names = list(frame.columns if not hasattr(frame, "column_names") else frame.column_names)
-    return names if any(isinstance(name, str) for name in names) else None
+    """A data frame as one of pandas, and the names of its columns; None of numbers."""
+    if not hasattr(frame, "iloc"):
+        # Else pandas takes a column of an Arrow table for the index that it once was.
+        own = {"ignore_metadata": True} if hasattr(frame, "column_names") else {}
+        frame = frame.to_pandas(**own)
+    names = list(frame.columns)
+    return frame, names if any(isinstance(name, str) for name in names) else None
 
 
 def frame_rows(frame, label, weight, dtype, where="the data frame") -> ArrayRows:
     """Rows of a data frame of pandas, polars or Arrow, which also holds labels and weights."""
-    roles = Roles.of(where, _names(frame), frame.shape[1], label, weight)
-    y, weight = (None if j is None else _column(frame, j) for j in (roles.label, roles.weight))
-    y = False if y is None else y
+    frame, names = _as_pandas(frame)
+    roles = Roles.of(where, names, frame.shape[1], label, weight)
+    label, weight = (
+        None if j is None else frame.iloc[:, j].to_numpy() for j in (roles.label, roles.weight)
+    )
+    y = False if label is None else label
     return ArrayRows(frame, y, dtype, weight, where, roles.names, roles.features)
-
-
-def _column(frame, j):
-    if not hasattr(frame, "iloc"):
-        frame, j = _as_pandas(frame.select([_names(frame)[j]])), 0
-    return frame.iloc[:, j].to_numpy()
 
 
 def as_rows(X, y, dtype, weight=None, where="X") -> ArrayRows:
     """X and y in memory: arrays, perhaps mapped, sparse matrices, or a frame and its labels."""
     names = None
     if is_frame(X):
-        names = _names(X)
-        names = (
-            np.array(names, object) if names and all(isinstance(n, str) for n in names) else None
-        )
+        X, names = _as_pandas(X)
+        if names and all(isinstance(name, str) for name in names):
+            names = np.array(names, object)
+        else:
+            names = None
     elif not sp.issparse(X) and not isinstance(X, np.ndarray):
         X = np.asarray(X)
     y, weight = (a.to_numpy() if hasattr(a, "to_numpy") else a for a in (y, weight))

@@ -207,9 +207,8 @@ class Stream:
     """Blocks `(X_block, y_block)`, as often as it is iterated; made by `open_stream`.
 
     X_block is a CSR array with int32 indices, y_block an array; where rows have weights, these are
-    a third. All may be written to: what is read from a cache is mapped into memory, and a change
-    stays in the block. If columns have names, X_block has `feature_names`, which estimators learn
-    and compare as they do those of a data frame.
+    a third. All may be written to: a change stays in the block. If columns have names, X_block has
+    `feature_names`, which estimators learn and compare as they do those of a data frame.
 
     Attributes
     ----------
