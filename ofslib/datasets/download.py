@@ -101,10 +101,8 @@ def verify(
     The parameters are those of `fetch`. Each path is said to be "whole", "missing", "damaged", or
     "unpinned": no checksum is known of it, neither from the registry nor from a first use.
     """
-    row, found = find_row(name, registry_path), {}
-    known = read_lock(lock_of(name, folder, registry_path))
-    for remote in [r for part in splits(row) for r in remote_files(row, part, known)]:
-        path = remote.path(folder)
+    found = {}
+    for remote, path, _ in _files(name, folder, registry_path):
         if not path.is_file():
             found[path] = "missing"
         elif not remote.checksum:
@@ -120,12 +118,17 @@ def pins(
     registry_path: str | os.PathLike | None = None,
 ) -> dict[Path, str]:
     """What the files of a data set are checked against: a checksum, and who gave it."""
+    files = _files(name, folder, registry_path)
+    return {path: f"{r.checksum} ({by})" if r.checksum else "" for r, path, by in files}
+
+
+def _files(name, folder, registry_path):
+    """The files of a data set, where they are or will be, and who gave their checksums."""
     row, place = find_row(name, registry_path), lock_of(name, folder, registry_path)
-    known, said = read_lock(place), {}
+    known = read_lock(place)
     for remote in [r for part in splits(row) for r in remote_files(row, part, known)]:
         by = f"first use, {place}" if remote.name in known["files"] else "registry"
-        said[remote.path(folder)] = f"{remote.checksum} ({by})" if remote.checksum else ""
-    return said
+        yield remote, remote.path(folder), by
 
 
 class RemoteFile(NamedTuple):
