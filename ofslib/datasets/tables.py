@@ -219,28 +219,26 @@ def _is_number(cell: str) -> bool:
 # -------------------------------------------------- Parquet and Arrow
 
 
-def _arrow(path, name="pyarrow"):
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ImportError(
-            f"{path}: to read Parquet and Arrow files, install the extra: pip install "
-            "'ofslib[arrow]' (it brings pyarrow)"
-        ) from error
-
-
 class ArrowRows(_TableRows):
     """The rows of a Parquet file, or of an Arrow (Feather) file."""
 
     def __init__(self, path, form, label, weight, dtype):
         super().__init__(path, dtype)
-        self.form, self.pa = form, _arrow(path)
-        with self._opened() as (schema, rows, _):
-            names, types = list(schema.names), schema.types
+        self.form = form
+        try:
+            arrow = import_module("pyarrow.dataset")
+        except ImportError as error:
+            raise ImportError(
+                f"{path}: to read Parquet and Arrow files, install the extra: pip install "
+                "'ofslib[arrow]' (it brings pyarrow)"
+            ) from error
+        with self._named():
+            self.data = arrow.dataset(str(path), format=form)
+            rows, names = self.data.count_rows(), self.data.schema.names
         self._known(names, len(names), label, weight)
         self.size = rows, self.columns
         if self.roles.label is not None:
-            kind = types[self.roles.label]
+            kind = self.data.schema.types[self.roles.label]
             self.worded = str(getattr(kind, "value_type", kind)) in ("string", "large_string")
 
     def options(self) -> list:
@@ -248,33 +246,24 @@ class ArrowRows(_TableRows):
         return [self.form, self.roles.label, self.roles.weight, self.dtype.str]
 
     @contextmanager
-    def _opened(self):
-        """Its columns, how many rows it has, and a function that gives these in batches."""
+    def _named(self):
         try:
-            if self.form == "parquet":
-                with _arrow(self.path, "pyarrow.parquet").ParquetFile(self.path) as file:
-                    yield file.schema_arrow, file.metadata.num_rows, file.iter_batches
-                return
-            with self.pa.memory_map(str(self.path)) as memory:
-                file = _arrow(self.path, "pyarrow.ipc").open_file(memory)
-
-                def batches(rows=None):
-                    for i in range(file.num_record_batches):
-                        batch = file.get_batch(i)
-                        step = max(1, rows or batch.num_rows)
-                        yield from (batch.slice(a, step) for a in range(0, batch.num_rows, step))
-
-                yield file.schema, sum(batch.num_rows for batch in batches()), batches
-        except (self.pa.ArrowInvalid, OSError) as error:
+            yield
+        except (OSError, ValueError) as error:  # pyarrow's errors are one or the other
             raise CorruptFile(f"{self.path}: expected a whole file of the format {self.form}, got "
                               f"one that is not ({error})") from error  # fmt: skip
 
     def _frames(self):
         whole, end = self.path.stat().st_size, 0
-        with self._opened() as (_, rows, batches):
-            for batch in batches(rows_at_once(self.columns)):
+        # Else pyarrow holds all that it has read of the file, and reads ahead in threads.
+        own = {"batch_readahead": 0, "fragment_readahead": 0, "use_threads": False}
+        if self.form == "parquet":
+            options = import_module("pyarrow.dataset").ParquetFragmentScanOptions
+            own["fragment_scan_options"] = options(pre_buffer=False, use_buffered_stream=True)
+        with self._named():
+            for batch in self.data.to_batches(batch_size=rows_at_once(self.columns), **own):
                 end += batch.num_rows
-                self._at = whole * end // rows
+                self._at = whole * end // max(1, self.size[0])
                 yield batch.to_pandas(ignore_metadata=True)
 
 
