@@ -155,29 +155,44 @@ def _postpone(hard, place, begin):
     hard[hard[0, 0], 1] = begin
 
 
-@kernel
-def _label(text, i, bars, hard, n):
-    """The label of row n, which begins at i: the number, where it ends, and its state."""
+@kernel(allocates=False)
+def _label(text, i, bars, words, rows, n):
+    """Read the label of row n, which begins at i: where it ends, and its state."""
     begin = i
-    value, i, state = number(text, i)
+    if words:
+        i = _word_end(text, i, bars)
+        rows.y[n], rows.labels[n, 0], rows.labels[n, 1] = 0.0, begin, i
+        return i, LABEL if i == begin else RIGHT
+    rows.y[n], i, state = number(text, i)
     if state < LONG and _word_end(text, i, bars) != i and text[i] != 35:
         state = LABEL
     if state == HARD:
-        _postpone(hard, -1 - n, begin)
-    return value, i, state
+        _postpone(rows.hard, -1 - n, begin)
+    return i, state
 
 
-@kernel
-def _weight(text, i, hard, place):
-    """The weight after a label, 1 where there is none: the number, where it ends, its state."""
-    if text[i] == 124 or text[i] == 10 or text[i] == 35 or text[i] == 39:
-        return 1.0, i, RIGHT
-    value, end, state = number(text, i)
-    if state < LONG and _word_end(text, end, True) != end:
-        state = FEATURE
-    if state == HARD:
-        _postpone(hard, place, i)
-    return value, end, state
+@kernel(allocates=False)
+def _before_bar(text, i, weighted, tags, rows, n):
+    """Read the weight of row n, 1 where there is none, and pass over its tag.
+
+    Where the word begins that is wrong, where the bar or the end of the row is, and the state.
+    """
+    if weighted:
+        begin = i
+        rows.weights[n] = 1.0
+        if not (text[i] == 124 or text[i] == 10 or text[i] == 35 or text[i] == 39):
+            rows.weights[n], i, state = number(text, i)
+            if state < LONG and _word_end(text, i, True) != i:
+                state = FEATURE
+            if state > HARD:
+                return begin, i, state
+            if state == HARD:
+                _postpone(rows.hard, len(rows.data) + n, begin)
+            i = _next_word(text, i)
+    if tags and text[i] == 39:
+        i = _next_word(text, _word_end(text, i, True))
+    ends = text[i] == 124 or text[i] == 10 or text[i] == 35
+    return i, i, RIGHT if ends else FEATURE
 
 
 @kernel
@@ -282,6 +297,53 @@ def _empty(text, stop, hashed, words, weighted):
     return places, Rows(np.empty(n), np.empty(nnz), indices, indptr, hard, weights, labels)
 
 
+@kernel(allocates=False)
+def _features(text, i, bars, places, c, lowest, highest, buckets, rows, nnz):
+    """Read the features of a row from i on, or what else stands before the end of the line.
+
+    Where it ends, which place comes next, how many entries there are then, whether they ascend,
+    the state, and where the word begins that is wrong.
+    """
+    data, indices, last, ascend = rows.data, rows.indices, -1, True
+    space, space_end, fault, begin = _ZERO, _ZERO, RIGHT, i
+    while fault <= HARD and text[i] != 10:
+        colon, column = _U(places[c]), _ZERO
+        plain, minus, point, whole, end, fraction, following = _plain(
+            text, places, c + _ONE, colon + _ONE
+        )
+        plain &= (text[colon] == 58) & (colon - i - _ONE < _EIGHT) & (buckets == _ZERO)
+        if plain:
+            column = last_digits(text, colon, colon - i)
+            plain = lowest <= column <= highest
+            column -= lowest
+        if plain:
+            data[nnz] = decimal(text, point, whole, end, fraction) * SIGNS[minus]
+            i, c = end + _U(text[end] != 10), following
+        else:
+            begin = _next_word(text, i)
+            if begin != i:
+                i, c = begin, _from(places, c, begin)
+                continue
+            if text[i] == 35 and space == _ZERO:
+                break
+            if bars and text[i] == 124:
+                further = space != _ZERO and buckets == _ZERO
+                space = i + _ONE
+                space_end, is_plain = _namespace(text, i)
+                fault = RIGHT if is_plain and not further else FEATURE
+                i = _next_word(text, space_end)
+                c = _from(places, c, i)
+                continue
+            given = space, space_end, lowest, highest, buckets
+            column, data[nnz], i, fault = _feature(text, i, bars, *given, rows.hard, nnz)
+            i = _next_word(text, i)
+            c = _from(places, c, i)
+        indices[nnz] = column
+        ascend &= np.int64(column) > last
+        last, nnz = np.int64(column), nnz + 1
+    return i, c, nnz, ascend, fault, begin
+
+
 @kernel
 def parse_rows(text, stop, bars, lowest, highest, buckets, words, weighted):
     """Whole lines as rows: how many, how many entries, whether all ascend, the arrays, the fault.
@@ -293,74 +355,30 @@ def parse_rows(text, stop, bars, lowest, highest, buckets, words, weighted):
     word begins, and the number of lines before it.
     """
     places, rows = _empty(text, stop, buckets != _ZERO, words, weighted)
-    # None of these is given to a function for each row: to count references would cost 80 ns.
-    y, data, indices, indptr, hard, weights, labels = rows
     n, nnz, line, fault, all_ascend = 0, 0, 0, RIGHT, True
     tags = words or weighted or buckets != _ZERO  # who has these reads tags and leaves them out
     i, c, begin = _ZERO, _ZERO, _ZERO
     while i < _U(stop) and fault <= HARD:
         i = _next_word(text, i)
         if text[i] != 10 and text[i] != 35:
-            begin, c, last = i, _from(places, c, i), -1
-            spaces, space, space_end = 0, _ZERO, _ZERO
+            begin, c = i, _from(places, c, i)
             plain, minus, point, whole, end, fraction, following = _plain(text, places, c, i)
-            if words:
-                i = _word_end(text, i, bars)
-                y[n], labels[n, 0], labels[n, 1] = 0.0, begin, i
-                fault = LABEL if i == begin else RIGHT
-            elif plain:
-                y[n] = decimal(text, point, whole, end, fraction) * SIGNS[minus]
+            if plain and not words:
+                rows.y[n] = decimal(text, point, whole, end, fraction) * SIGNS[minus]
                 i, c = end, following
             else:
-                y[n], i, fault = _label(text, i, bars, hard, n)
+                i, fault = _label(text, i, bars, words, rows, n)
             i = _next_word(text, i)
-            if weighted and fault <= HARD:
-                begin = i
-                weights[n], i, fault = _weight(text, i, hard, len(data) + n)
-                i = _next_word(text, i)
             if bars and fault <= HARD:
-                if tags and text[i] == 39:
-                    i = _next_word(text, _word_end(text, i, True))
-                if text[i] != 124 and text[i] != 10 and text[i] != 35:
-                    begin, fault = i, FEATURE
+                begin, i, fault = _before_bar(text, i, weighted, tags, rows, n)
             c = _from(places, c, i)
-            while fault <= HARD and text[i] != 10:
-                colon, column = _U(places[c]), _ZERO
-                plain, minus, point, whole, end, fraction, following = _plain(
-                    text, places, c + _ONE, colon + _ONE
+            if fault <= HARD:
+                i, c, nnz, ascend, fault, begin = _features(
+                    text, i, bars, places, c, lowest, highest, buckets, rows, nnz
                 )
-                plain &= (text[colon] == 58) & (colon - i - _ONE < _EIGHT) & (buckets == _ZERO)
-                if plain:
-                    column = last_digits(text, colon, colon - i)
-                    plain = lowest <= column <= highest
-                    column -= lowest
-                if plain:
-                    data[nnz] = decimal(text, point, whole, end, fraction) * SIGNS[minus]
-                    i, c = end + _U(text[end] != 10), following
-                else:
-                    begin = _next_word(text, i)
-                    if begin != i:
-                        i, c = begin, _from(places, c, begin)
-                        continue
-                    if text[i] == 35 and spaces == 0:
-                        break
-                    if bars and text[i] == 124:
-                        spaces, space = spaces + 1, i + _ONE
-                        space_end, right = _namespace(text, i)
-                        if not right or (spaces > 1 and buckets == _ZERO):
-                            fault = FEATURE
-                        i = _next_word(text, space_end)
-                        c = _from(places, c, i)
-                        continue
-                    given = space, space_end, lowest, highest, buckets
-                    column, data[nnz], i, fault = _feature(text, i, bars, *given, hard, nnz)
-                    i = _next_word(text, i)
-                    c = _from(places, c, i)
-                indices[nnz] = column
-                all_ascend &= np.int64(column) > last
-                last, nnz = np.int64(column), nnz + 1
+                all_ascend &= ascend
             n += 1
-            indptr[n] = nnz
+            rows.indptr[n] = nnz
         i = _next_line(text, i)
         line += fault <= HARD
     return n, nnz, all_ascend, rows, (fault, np.int64(begin), line)
