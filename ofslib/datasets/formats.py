@@ -210,8 +210,9 @@ def _table(block, where, first, names, features) -> np.ndarray:
     if all(kind.kind in "biuf" for kind in ([block.dtype] if is_array else block.dtypes)):
         if is_array:
             table = block.astype(np.float64)
-        else:
-            table = block.to_numpy(np.float64, na_value=np.nan)
+        else:  # na_value costs time, and only numbers of pandas' own types may be missing
+            plain = all(isinstance(kind, np.dtype) for kind in block.dtypes)
+            table = block.to_numpy(np.float64, **{} if plain else {"na_value": np.nan})
         if np.isfinite(table).all():
             return table
     columns = []
