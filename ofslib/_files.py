@@ -114,28 +114,6 @@ def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
         raise
 
 
-@contextmanager
-def resumable_file(path: str | os.PathLike, least: int) -> Iterator[BinaryIO]:
-    """As `whole_file`, but if something fails, `least` bytes or more stay, to go on from.
-
-    They are in `.<name>.partial` beside `path`; the file that is given holds what is there. Where
-    another process is writing it, this one waits. Nothing stays after a CorruptFile.
-    """
-    path = Path(os.path.realpath(path))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    with _taken(partial) as file:
-        try:
-            yield file
-            _put(file, partial, path)
-        except BaseException as error:
-            if isinstance(error, CorruptFile) or file.seek(0, os.SEEK_END) < least:
-                partial.unlink(missing_ok=True)
-            raise
-    if not fcntl:  # Windows renames only what is closed
-        os.replace(partial, path)
-
-
 def _put(file, temporary: Path, path: Path) -> None:
     """Flush a file to the disk, and rename it where that can be done while it is locked."""
     file.flush()
@@ -144,21 +122,6 @@ def _put(file, temporary: Path, path: Path) -> None:
         shutil.copymode(path, temporary)
     if fcntl:
         os.replace(temporary, path)
-
-
-def _taken(partial):
-    """The file of this name, locked as long as it is open."""
-    while True:
-        file = open(partial, "a+b")
-        if not fcntl:
-            return file
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(file, fcntl.LOCK_EX)
-        # Who had it before may have renamed or removed it meanwhile.
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(file.fileno()), os.stat(partial)):
-                return file
-        file.close()
 
 
 def _locked(temporary):

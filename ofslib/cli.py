@@ -74,7 +74,7 @@ def _once(args, **own):
 
 def _refuse_places(args, *options: str) -> None:
     """Say, before any row is read, which files could not be written or would undo each other."""
-    from ofslib.datasets.stream import cache_of
+    from ofslib.datasets.cache import cache_of
 
     cache = cache_of(Path(args.file), getattr(args, "cache", None) or True)
     read = {"FILE": args.file, "the cache of FILE": cache, "--registry": args.registry}

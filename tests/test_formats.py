@@ -5,10 +5,8 @@ import inspect
 import json
 import os
 import re
-import struct
 import tracemalloc
 import warnings
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -372,22 +370,6 @@ def test_labels_may_be_words(form, cache, text):
     again = ofslib.SGDTClassifier.load("m.npz")
     block, _ = next(iter(stream))
     assert np.array_equal(again.predict(block), LABELS[(expected.predict(X[:50]) > 0).astype(int)])
-
-
-def test_a_cache_whose_labels_are_no_words_is_made_anew():
-    source, options = WORDED["csv"]()
-    stream = open_stream(source, **options)
-    expected = whole(stream)[1].tolist()
-    raw = stream.cache_path.read_bytes()
-    length, _ = struct.unpack("<II", raw[-8:])
-    table = json.loads(raw[-8 - length : -8])
-    assert table[4] == list(dict.fromkeys(expected))
-    for words in (table[4][:1], [], [7, 8], "ab"):
-        head = json.dumps([*table[:4], words]).encode()
-        forged = raw[: -8 - length] + head + struct.pack("<II", len(head), zlib.crc32(head))
-        stream.cache_path.write_bytes(forged)
-        assert whole(open_stream(source, **options))[1].tolist() == expected
-        assert stream.cache_path.read_bytes() == raw
 
 
 def test_labels_are_all_words_or_all_numbers():

@@ -1,16 +1,11 @@
 """Files of data sets: checked and whole, or not there."""
 
 import hashlib
+import json
 import os
-import re
 import shutil
-import socket
-import threading
-import time
-import urllib.request
 import warnings
 from collections.abc import Iterator
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,8 +13,7 @@ from urllib.parse import urlsplit
 
 from tqdm import tqdm
 
-from ofslib._files import CorruptFile, resumable_file, whole_file, write_whole
-from ofslib.datasets import lock
+from ofslib._files import CorruptFile, whole_file, write_whole
 from ofslib.datasets.registry import find_row, splits
 
 MIRROR = "OFSLIB_DATA_MIRROR"
@@ -27,9 +21,6 @@ SOURCE = "https://raw.githubusercontent.com"
 # Of a file whose size neither the registry nor the answer says; no file in a repository of the
 # public source is larger.
 MOST_BYTES = 100 * 2**20
-# Bytes that are kept of a download that broke off, and after which it goes on by itself.
-WORTH_KEEPING = 2**20
-PAUSE = 1.0  # seconds until it does
 CHUNK = 1 << 16  # bytes that are written at once
 
 
@@ -54,9 +45,8 @@ def fetch(
 
     A file already there is checked and kept. Otherwise it comes from the mirror named by the
     environment variable `OFSLIB_DATA_MIRROR` (a folder or an http address that holds
-    `<name>/<file>`) or, with a warning if the mirror lacks it, from the public source. A download
-    that breaks off goes on where it was, in this call or in the next. A path of one's own is used
-    where it lies.
+    `<name>/<file>`) or, with a warning if the mirror lacks it, from the public source. Nothing is
+    kept of a download that breaks off. A path of one's own is used where it lies.
 
     Where an address has no published checksum, what comes is counted (rows, nonzeros, labels) and
     compared with what the registry says is published; then its sha256 is written to a lock beside
@@ -82,29 +72,23 @@ def fetch(
     CorruptFile
         What came is not what the registry pins.
     """
-    row, place = find_row(name, registry_path), lock.path_of(name, folder, registry_path)
-    known, paths = lock.read(place), []
+    row, place = find_row(name, registry_path), lock_of(name, folder, registry_path)
+    known, paths = read_lock(place), []
     for part in splits(row, split):
         remotes = list(remote_files(row, part, known))
-        for remote in remotes:
-            _obtain(remote, remote.path(folder), timeout)
         there = [remote.path(folder) for remote in remotes]
+        for remote, path in zip(remotes, there, strict=True):
+            _obtain(remote, path, timeout)
         if new := [r for r in remotes if not (r.checksum or r.own)]:
             # Only what has no checksum is read when it comes, and only this needs what reads files.
             facts = import_module("ofslib.datasets.facts")
             found = facts.of(row, there)
             facts.check(row, part, found)
             known |= {part: found}
-            known["files"] |= {r.name: _pin(r, folder) for r in new}
-            lock.write(place, known)
+            known["files"] |= {r.name: _pin(r, r.path(folder)) for r in new}
+            write_whole(place, json.dumps(known, indent=2, sort_keys=True) + "\n")
         paths += there
     return paths
-
-
-def _pin(remote, folder):
-    path = remote.path(folder)
-    size = path.stat().st_size
-    return {"checksum": _digest(path, "sha256", size), "bytes": size, "address": remote.url}
 
 
 def verify(
@@ -117,18 +101,14 @@ def verify(
     The parameters are those of `fetch`. Each path is said to be "whole", "missing", "damaged", or
     "unpinned": no checksum is known of it, neither from the registry nor from a first use.
     """
-    row, found = find_row(name, registry_path), {}
-    known = lock.read(lock.path_of(name, folder, registry_path))
-    for remote in [r for part in splits(row) for r in remote_files(row, part, known)]:
-        path = remote.path(folder)
-        try:
-            found[path] = "whole" if path.is_file() else "missing"
-            if path.is_file() and remote.checksum:
-                _verify(path, remote)
-            elif path.is_file() and not remote.own:
-                found[path] = "unpinned"
-        except CorruptFile:
-            found[path] = "damaged"
+    found = {}
+    for remote, path, _ in _files(name, folder, registry_path):
+        if not path.is_file():
+            found[path] = "missing"
+        elif not remote.checksum:
+            found[path] = "whole" if remote.own else "unpinned"
+        else:
+            found[path] = "damaged" if _difference(path, remote) else "whole"
     return found
 
 
@@ -138,13 +118,17 @@ def pins(
     registry_path: str | os.PathLike | None = None,
 ) -> dict[Path, str]:
     """What the files of a data set are checked against: a checksum, and who gave it."""
-    row, place = find_row(name, registry_path), lock.path_of(name, folder, registry_path)
-    known, said = lock.read(place), {}
-    for split in splits(row):
-        for remote in remote_files(row, split, known):
-            by = f"first use, {place}" if remote.name in known["files"] else "registry"
-            said[remote.path(folder)] = f"{remote.checksum} ({by})" if remote.checksum else ""
-    return said
+    files = _files(name, folder, registry_path)
+    return {path: f"{r.checksum} ({by})" if r.checksum else "" for r, path, by in files}
+
+
+def _files(name, folder, registry_path):
+    """The files of a data set, where they are or will be, and who gave their checksums."""
+    row, place = find_row(name, registry_path), lock_of(name, folder, registry_path)
+    known = read_lock(place)
+    for remote in [r for part in splits(row) for r in remote_files(row, part, known)]:
+        by = f"first use, {place}" if remote.name in known["files"] else "registry"
+        yield remote, remote.path(folder), by
 
 
 class RemoteFile(NamedTuple):
@@ -178,18 +162,60 @@ def remote_files(
         yield RemoteFile(name, base + file, checksum, size, own)
 
 
+# -------------------------------------------------- what was found at the first use
+
+
+def lock_of(name: str, folder: str | os.PathLike, registry_path: str | os.PathLike | None) -> Path:
+    """The lock of a data set: beside the table of its registry, else beside the files.
+
+    A file of its own, `<table>.lock/<name>.json`, so that several sets may be fetched at once.
+    """
+    table = Path(folder, "datasets.csv") if registry_path is None else Path(registry_path)
+    return table.with_suffix(".lock") / f"{name}.json"
+
+
+def read_lock(path: Path) -> dict[str, Any]:
+    """`files`, each with checksum, bytes and address, and the facts of the splits.
+
+    Raises
+    ------
+    CorruptFile
+        If it is there, and not what `fetch` writes.
+    """
+    if not path.is_file():
+        return {"files": {}}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        for pin in found["files"].values():
+            pin["checksum"].startswith("sha256:"), int(pin["bytes"])
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CorruptFile(
+            f"{path}: no lock of a data set ({error}); put it back, or remove it to trust the "
+            "files that are there"
+        ) from error
+    return found
+
+
+def _pin(remote, path):
+    size = path.stat().st_size
+    return {"checksum": _digest(path, "sha256", size), "bytes": size, "address": remote.url}
+
+
+# -------------------------------------------------- one file
+
+
 def _obtain(remote, target, timeout):
     damaged = ""
-    if remote.own and not target.is_file():
-        raise NoSuchFile(f"{remote.name}: there is no file {os.path.abspath(target)}")
     if target.is_file():
-        try:
-            return remote.checksum and _verify(target, remote)
-        except CorruptFile:
-            if remote.own:
-                raise
-            target.unlink()
-            damaged = f"{target} was damaged and is removed; "
+        wrong = remote.checksum and _difference(target, remote)
+        if not wrong:
+            return
+        if remote.own:
+            raise _corrupt(remote, wrong)
+        target.unlink()
+        damaged = f"{target} was damaged and is removed; "
+    if remote.own:
+        raise NoSuchFile(f"{remote.name}: there is no file {os.path.abspath(target)}")
     mirror, failures = os.environ.get(MIRROR, "").rstrip("/"), []
     for source in [f"{mirror}/{remote.name}", remote.url] if mirror else [remote.url]:
         try:
@@ -206,175 +232,48 @@ def _obtain(remote, target, timeout):
 
 
 def _bring(source, remote, target, timeout):
-    if source.startswith(("http://", "https://")):
-        try:
-            _connect(source, min(5, timeout))
-        except ValueError as error:  # a port that is no number
-            raise NotObtainable(f"{source} ({error})") from error
-        try:
-            with resumable_file(target, WORTH_KEEPING) as part:
-                _download(source, part, remote, timeout)
-                _finished(part, remote)
-        finally:
-            if not Path(part.name).is_file():
-                _beside(part).unlink(missing_ok=True)
-        return
     with whole_file(target) as part:
-        try:
-            with open(source, "rb") as held:
-                shutil.copyfileobj(held, _Limited(part, remote))
-        except (OSError, ValueError) as error:
-            raise NotObtainable(
-                f"{source} ({getattr(error, 'strerror', None) or error})"
-            ) from error
-        _finished(part, remote)
+        # tqdm asks for a total, which the download corrects; 0 where the server says none.
+        with tqdm(
+            total=1, desc=remote.name, unit="B", unit_scale=True, leave=False, delay=0.5,
+            disable=None,
+        ) as bar:  # fmt: skip
+            try:
+                if source.startswith(("http://", "https://")):
+                    from pooch import HTTPDownloader  # files that are here need none
 
-
-def _finished(part, remote):
-    part.flush()
-    if remote.checksum:
-        _verify(Path(part.name), remote)
+                    get = HTTPDownloader(
+                        progressbar=bar,
+                        chunk_size=CHUNK,
+                        timeout=(min(5, timeout), timeout),
+                        headers={"Accept-Encoding": "identity"},
+                    )
+                    get(source, _Limited(part, remote, bar), None)
+                else:
+                    with open(source, "rb") as held:
+                        shutil.copyfileobj(held, part)
+            except (OSError, ValueError) as error:  # also what requests raises
+                said = getattr(error, "strerror", None) or error
+                raise NotObtainable(f"{source} ({said})") from error
+        part.flush()
+        if remote.checksum and (wrong := _difference(Path(part.name), remote)):
+            raise _corrupt(remote, wrong)
 
 
 class _Limited:
-    """A file that takes no more bytes than are expected, however many a source sends."""
+    """A file that takes no more bytes than are expected, however many a server sends."""
 
-    def __init__(self, file, remote):
-        self.file, self.remote = file, remote
-        self.most = MOST_BYTES if remote.size is None else remote.size
+    def __init__(self, file, remote, bar):
+        self.file, self.remote, self.bar, self.flush = file, remote, bar, file.flush
 
     def write(self, piece):
-        if self.file.tell() + len(piece) > self.most:
-            unpinned = ", the limit where no size is pinned" if self.remote.size is None else ""
-            raise _corrupt(self.remote, f"more than {self.most} bytes{unpinned}")
-        return self.file.write(piece)
-
-    def flush(self):
-        self.file.flush()
-
-
-class _Answer(_Limited):
-    """What a server sends: the rest of a file that was begun, or all of it anew."""
-
-    def __init__(self, part, remote, begun):
-        super().__init__(part, remote)
-        self.begun, self.total, self.bar = begun, None, None
-
-    def arrived(self, response, *args, **options):
-        """Look at the head of an answer before its bytes are written."""
-        if response.status_code == 206:
-            where = response.headers.get("Content-Range", "")
-            found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", where)
-            if found is None:
-                said = f"the Content-Range {where!r}" if where else "no Content-Range"
-                raise _corrupt(self.remote, f"a part of it (206) with {said}")
-            begin, total = found.groups()
-            if int(begin) != self.begun:
-                raise _corrupt(self.remote, f"bytes from {begin} on, not from {self.begun}")
-        elif response.status_code == 200:
-            self.file.truncate(0)
-            self.begun, total = 0, response.headers.get("Content-Length", "*")
-            mark = response.headers.get("ETag") or response.headers.get("Last-Modified") or ""
-            write_whole(_beside(self.file), mark if not mark.startswith("W/") else "")
-        else:
-            return
-        if total != "*":
-            self._expect(int(total))
-        self.bar = tqdm(
-            total=self.total, initial=self.begun, desc=self.remote.name, unit="B", unit_scale=True,
-            leave=False, delay=0.5, disable=None,
-        )  # fmt: skip
-
-    def _expect(self, total):
-        self.total, left = total, total - self.begun
         # An address of which nothing is pinned is believed as to its size.
-        if self.remote.size is None and not self.remote.checksum:
-            self.most = total
-        free = shutil.disk_usage(Path(self.file.name).parent).free
-        if self.most >= total and left > free:
-            raise NotObtainable(f"{self.remote.name}: {left} bytes more, and {free} are free")
-
-    def write(self, piece):
-        written = super().write(piece)
-        self.bar.update(written)
-        return written
-
-
-def _beside(part):
-    """What the server calls the version of a file of which a part is here."""
-    return Path(part.name + ".version")
-
-
-def _download(source, part, remote, timeout):
-    """Write what an address holds after what is there of it; go on as long as something comes."""
-    while True:
-        begun, version = part.seek(0, os.SEEK_END), ""
-        with suppress(OSError):
-            version = _beside(part).read_text(encoding="utf-8")
-        # Without a version only a checksum can tell whether both parts are of one file.
-        if begun and not (version or remote.checksum):
-            begun = part.truncate(0)
-        headers = {"Accept-Encoding": "identity"}
-        if begun:
-            headers |= {"Range": f"bytes={begun}-"} | ({"If-Range": version} if version else {})
-        answer = _Answer(part, remote, begun)
-        from pooch import HTTPDownloader  # files that are here need none
-
-        try:
-            get = HTTPDownloader(
-                timeout=(min(5, timeout), timeout),
-                chunk_size=CHUNK,
-                headers=headers,
-                hooks={"response": answer.arrived},
-            )
-            get(source, answer, None)
-            return
-        except (OSError, ValueError) as error:  # what requests raises
-            size = part.seek(0, os.SEEK_END)
-            if size - answer.begun >= WORTH_KEEPING:
-                time.sleep(PAUSE)
-                continue
-            if begun and answer.bar is None and " 416 " in f" {error} ":  # there is no more of it
-                part.truncate(0)
-                continue
-            raise _broken(source, error, size) from error
-        finally:
-            if answer.bar is not None:
-                answer.bar.close()
-
-
-def _broken(source, error, size):
-    if size >= WORTH_KEEPING:
-        return NotObtainable(f"{source}: broke off ({error}); {size} bytes are kept to go on from")
-    if "IncompleteRead" in str(error):
-        return CorruptFile(f"{source}: cut short ({error}). Nothing was kept: run it again")
-    return NotObtainable(f"{source} ({error})")
-
-
-def _connect(url, seconds):
-    """Fail within `seconds` where nobody answers.
-
-    In a thread, because the system's resolver knows no time limit, and each of a host's many
-    addresses would be given the whole of it.
-    """
-    parts = urlsplit(url)
-    host, port = parts.hostname, parts.port or {"http": 80, "https": 443}[parts.scheme]
-    if parts.scheme in urllib.request.getproxies() and not urllib.request.proxy_bypass(host):
-        return
-    outcome = []
-
-    def attempt():
-        try:
-            socket.create_connection((host, port), seconds).close()
-            outcome.append("")
-        except (OSError, ValueError) as error:  # ValueError: a host that is no name
-            outcome.append(str(error))
-
-    thread = threading.Thread(target=attempt, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if reason := "".join(outcome) if outcome else f"no answer within {seconds:g} s":
-        raise NotObtainable(f"{url} ({reason})")
+        told = 0 if self.remote.checksum else self.bar.total
+        most = self.remote.size if self.remote.size is not None else told or MOST_BYTES
+        if self.file.tell() + len(piece) > most:
+            unpinned = ", the limit where no size is pinned" if self.remote.size is None else ""
+            raise _corrupt(self.remote, f"more than {most} bytes{unpinned}")
+        return self.file.write(piece)
 
 
 def _corrupt(remote, got):
@@ -386,11 +285,12 @@ def _corrupt(remote, got):
     )
 
 
-def _verify(path, remote):
+def _difference(path, remote):
+    """What a file is that is not the pinned one; nothing if it is."""
     size, kind = path.stat().st_size, remote.checksum.partition(":")[0]
     found = _digest(path, kind, size)
-    if remote.size not in (None, size) or found != remote.checksum:
-        raise _corrupt(remote, f"{size} bytes, {found}")
+    right = remote.size in (None, size) and found == remote.checksum
+    return "" if right else f"{size} bytes, {found}"
 
 
 def _digest(path, kind, size):

@@ -1,15 +1,12 @@
 """Rows of tables, arrays and iterables, each as a source of pieces of sparse rows.
 
-A source has `size` (rows, columns), `columns` and `names` where they are known without reading the
-rows, `weighted` and `worded`, and gives its `pieces` from a row on as often as it is asked; see
-`FileRows`. What is no finite number is named by row, counted from 1, and column.
+What is no finite number is named by row, counted from 1, and column.
 """
 
-import hashlib
 import itertools
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ofslib._sparse import checked
-from ofslib.datasets.text import Piece
+from ofslib.datasets.pieces import Piece, Rows, refuse_narrow
 from ofslib.kernels.rows import ascend
 
 _VALUES = 1 << 20  # of a table that are held at once, or more where it is wide
@@ -66,10 +63,6 @@ class Roles(NamedTuple):
         own = None if names is None else np.array([names[j] for j in features], object)
         return cls(features, label, weight, own)
 
-    def name(self, j: int) -> str:
-        """How a message calls a feature."""
-        return f"{j + 1}" if self.names is None else repr(self.names[j])
-
 
 def _listed(names, width):
     if names is None:
@@ -112,12 +105,6 @@ def refuse_columns(where: str, names, known) -> None:
 # -------------------------------------------------- cells to numbers, labels and sparse rows
 
 
-def _missing(cells) -> np.ndarray:
-    import pandas as pd
-
-    return np.asarray(pd.isna(cells))
-
-
 def _numbers(cells, where: str, first: int, column: str) -> np.ndarray:
     """One column as float64, finite; ValueError names the first cell that is not."""
     cells = np.asarray(cells)
@@ -129,15 +116,14 @@ def _numbers(cells, where: str, first: int, column: str) -> np.ndarray:
         values = np.array([_number(cell) for cell in cells.tolist()], np.float64)
     wrong = np.flatnonzero(~np.isfinite(values))
     if len(wrong):
+        from pandas import isna  # slow to import, and needed for errors only
+
         cell, row = cells[wrong[0]], first + wrong[0] + 1
-        what = "a missing value" if _missing([cell])[0] or str(cell) == "" else repr(_plain(cell))
+        plain = cell.item() if isinstance(cell, np.generic) else cell
+        what = "a missing value" if isna(cell) or str(cell) == "" else repr(plain)
         raise ValueError(f"{where}, row {row}, column {column}: expected a finite number, got "
                          f"{what}")  # fmt: skip
     return values
-
-
-def _plain(cell):
-    return cell.item() if isinstance(cell, np.generic) else cell
 
 
 def _number(cell) -> float:
@@ -178,7 +164,7 @@ def _sparse(table: np.ndarray, y, weight, dtype, where: str, first: int) -> Piec
     _refuse_large(data, rows, where, first)
     indptr = np.zeros(len(table) + 1, np.int32)
     np.cumsum(np.bincount(rows, minlength=len(table)), out=indptr[1:])
-    return Piece(data, columns.astype(np.int32), indptr, y, weight)
+    return Piece(data, columns.astype(np.int32), indptr, y, weight, table.shape[1])
 
 
 def _refuse_large(data, rows, where, first):
@@ -195,75 +181,75 @@ def _from_matrix(X, y, weight, dtype, where: str, first: int) -> Piece:
         raise ValueError(
             f"{where}: expected numbers in at most 2**31 - 1 columns, got {X.dtype} in {X.shape[1]}"
         )
-    # X.has_canonical_format is what somebody once said of these arrays; they may have changed.
-    if not ascend(X.indptr, X.indices, X.shape[1]):
-        X = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape, copy=True)
+    if not X.has_canonical_format:
+        X = X.copy()
         X.sum_duplicates()
     with np.errstate(over="ignore"):
         data = X.data.astype(dtype, copy=False)
     if not np.isfinite(data).all():
         rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         _refuse_large(data, rows, where, first)
-    return Piece(data, X.indices.astype(np.int32, copy=False), X.indptr, y, weight)
+    return Piece(data, X.indices.astype(np.int32, copy=False), X.indptr, y, weight, X.shape[1])
 
 
-def refuse_narrow(what, columns: int, width: int | None) -> None:
-    """ValueError if there are more columns than the width that was given."""
-    if width is not None and columns > width:
-        raise ValueError(
-            f"{what}: expected n_features (--n-features) of at least {columns}, got {width}"
-        )
+def table_piece(frame, roles: Roles, worded: bool, dtype, where: str, first: int) -> Piece:
+    """Some rows of a table, as pandas has them, which also holds labels and weights."""
+    table = _table(frame.iloc[:, roles.features], where, first, roles.names, roles.features)
+    y, weight = np.full(len(table), np.nan), None
+    if roles.label is not None:
+        y = _labels(frame.iloc[:, roles.label].to_numpy(), where, first, worded)
+    if roles.weight is not None:
+        weight = _weights(frame.iloc[:, roles.weight].to_numpy(), where, first)
+    return _sparse(table, y, weight, dtype, where, first)
 
 
-class Rows:
-    """Rows that are in memory or are handed over, not read from a file."""
+def _table(block, where, first, names, features) -> np.ndarray:
+    """Some rows of an array or a frame of pandas as finite float64."""
+    is_array = not hasattr(block, "iloc")
+    block = np.asarray(block) if is_array else block
+    if all(kind.kind in "biuf" for kind in ([block.dtype] if is_array else block.dtypes)):
+        if is_array:
+            table = block.astype(np.float64)
+        else:  # na_value costs time, and only numbers of pandas' own types may be missing
+            plain = all(isinstance(kind, np.dtype) for kind in block.dtypes)
+            table = block.to_numpy(np.float64, **{} if plain else {"na_value": np.nan})
+        if np.isfinite(table).all():
+            return table
+    columns = []
+    for j in range(block.shape[1]):
+        place = 1 + (j if features is None else features[j])
+        name = str(place) if names is None else repr(names[j])
+        cells = block[:, j] if is_array else block.iloc[:, j].to_numpy()
+        columns.append(_numbers(cells, where, first, name))
+    return np.column_stack(columns)
 
-    shared = False
-    saw: Callable[[int, int], object] | None = None
-    where = "the data"
-    names: np.ndarray | None = None
-    columns: int | None = None
-    weighted = worded = False
 
-    def pieces(self, start: int = 0, width: int | None = None) -> Iterator[Piece]:
-        """The rows from `start` on."""
-        raise NotImplementedError
-
-    def identity(self) -> list:
-        """What tells these rows from others: a digest of all."""
-        found = hashlib.sha256(repr(None if self.names is None else self.names.tolist()).encode())
-        for piece in self.pieces():
-            y = "\0".join(piece.y) if self.worded else piece.y
-            parts = (piece.data, piece.indices, np.diff(piece.indptr), y, piece.weight)
-            for part in parts:
-                found.update(part.tobytes() if isinstance(part, np.ndarray) else f"{part}".encode())
-        return [found.hexdigest()]
+# -------------------------------------------------- rows in memory
 
 
 class ArrayRows(Rows):
-    """Rows of an array, perhaps mapped, or of a sparse matrix, and labels of any kind.
+    """Rows of an array, perhaps mapped, of a sparse matrix or a data frame, and their labels.
 
-    `features`, if given, are the columns that are read of an array.
+    `features`, if given, are the columns that are read of an array or a data frame.
     """
 
     def __init__(self, X, y, dtype, weight=None, where="X", names=None, features=None):
         self.where, self.names, self.dtype = where, names, np.dtype(dtype)
-        self.features = slice(None) if features is None else features
-        self.X = sp.csr_array(checked(X)) if sp.issparse(X) else X
+        self.X = checked(sp.csr_array(checked(X)), ascend) if sp.issparse(X) else X
         if len(self.X.shape) != 2:
             raise ValueError(f"{where}: expected two axes, rows and columns, got {self.X.shape}")
-        self.columns = int(self.X.shape[1]) if features is None else len(features)
-        self.size = int(self.X.shape[0]), self.columns
-        y = np.full(self.size[0], np.nan) if y is False else y
+        n, p = self.X.shape
+        self.features = features
+        self.columns = int(p) if features is None else len(features)
+        self.size = int(n), self.columns
+        y = np.full(n, np.nan) if y is False else y
         y = y if isinstance(y, np.ndarray) else np.asarray(y, object)
         for what, array in (("y", y), ("weight", weight)):
             if array is not None and np.shape(array) != self.size[:1]:
-                raise ValueError(f"{where}: expected {what} of shape ({self.size[0]},), got "
-                                 f"{np.shape(array)}")  # fmt: skip
-        self.worded = _are_words(y)
+                raise ValueError(f"{where}: expected {what} of shape ({n},), got {np.shape(array)}")
+        self.worded, self.weighted = _are_words(y), weight is not None
         without = y.dtype.kind == "f" and np.isnan(y).all()
         self.y = y.astype(np.float64) if without else _labels(y, where, 0, self.worded)
-        self.weighted = weight is not None
         self.weight = None if weight is None else _weights(weight, where, 0)
 
     def pieces(self, start=0, width=None):
@@ -276,8 +262,11 @@ class ArrayRows(Rows):
         step = rows_at_once(max(1, p))
         for a in range(start, n, step):
             part = slice(a, min(n, a + step))
+            features = slice(None) if self.features is None else self.features
+            is_array = isinstance(self.X, np.ndarray)
+            block = self.X[part][:, features] if is_array else self.X.iloc[part, features]
+            table = _table(block, self.where, a, self.names, self.features)
             own = None if weight is None else weight[part]
-            table = _table(self.X[part][:, self.features], self.where, a, self.names)
             yield _sparse(table, self.y[part], own, self.dtype, self.where, a)
 
 
@@ -286,100 +275,45 @@ def _are_words(cells) -> bool:
     return len(cells) > 0 and isinstance(cells[0], str)
 
 
-def _table(block, where, first, names) -> np.ndarray:
-    """Some rows of an array as finite float64."""
-    block = np.asarray(block)
-    if block.dtype.kind in "biuf":
-        table = block.astype(np.float64)
-        if np.isfinite(table).all():
-            return table
-    columns = [str(j + 1) if names is None else repr(names[j]) for j in range(block.shape[1])]
-    cells = [_numbers(block[:, j], where, first, columns[j]) for j in range(block.shape[1])]
-    return np.column_stack(cells)
-
-
-# -------------------------------------------------- tables with columns of several types
-
-
-class _Columns:
-    """What files and frames share whose rows come as columns: `_chunks(start)`, `_types`."""
-
-    roles: Roles
-    where: str
-    dtype: np.dtype
-    worded: bool
-
-    def _piece(self, columns: Sequence, first: int) -> Piece:
-        roles, where = self.roles, self.where
-        table = np.empty((len(columns[0]), len(roles.features)))
-        for j, column in enumerate(roles.features):
-            table[:, j] = _numbers(columns[column], where, first, roles.name(j))
-        y = np.full(len(table), np.nan)
-        if roles.label is not None:
-            y = _labels(columns[roles.label], where, first, self.worded)
-        weight = None
-        if roles.weight is not None:
-            weight = _weights(columns[roles.weight], where, first)
-        return _sparse(table, y, weight, self.dtype, where, first)
-
-
-class FrameRows(_Columns, Rows):
-    """Rows of a data frame of pandas or polars, or of a table of Arrow."""
-
-    def __init__(self, frame, label, weight, dtype):
-        self.frame, self.dtype = _Frame.of(frame), np.dtype(dtype)
-        self.where = "the data frame"
-        names = self.frame.names
-        if names is not None and not any(isinstance(name, str) for name in names):
-            names = None  # numbers, as pandas counts columns
-        width = self.frame.shape[1]
-        self.roles = Roles.of(self.where, names, width, label, weight)
-        self.names, self.columns = self.roles.names, len(self.roles.features)
-        self.size, self.weighted = (self.frame.shape[0], self.columns), weight is not None
-        if self.roles.label is not None:
-            self.worded = _are_words(self.frame.cells(self.roles.label, 0, 1))
-
-    def pieces(self, start=0, width=None):
-        """The rows from `start` on."""
-        refuse_narrow(self.where, self.columns, width)
-        n, p = self.frame.shape
-        step = rows_at_once(max(1, p))
-        for a in range(start, n, step):
-            b = min(n, a + step)
-            yield self._piece([self.frame.cells(j, a, b) for j in range(p)], a)
-
-
-class _Frame(NamedTuple):
-    """What is asked of a data frame, whoever made it."""
-
-    shape: tuple[int, int]
-    names: list
-    cells: Callable[[int, int, int], np.ndarray]  # of a column, from a row up to another
-
-    @classmethod
-    def of(cls, frame) -> "_Frame":
-        if hasattr(frame, "iloc"):  # pandas
-            return cls(frame.shape, list(frame.columns), lambda j, a, b: _array(frame.iloc[a:b, j]))
-        if hasattr(frame, "get_column"):  # polars
-            names = list(frame.columns)
-            return cls(frame.shape, names, lambda j, a, b: _array(frame.get_column(names[j])[a:b]))
-        names = list(frame.column_names)  # Arrow
-        return cls(frame.shape, names, lambda j, a, b: _array(frame.column(j).slice(a, b - a)))
-
-
 def is_frame(data: Any) -> bool:
     """Whether these are rows and columns with names: of pandas, polars or Arrow."""
-    kinds = (("iloc", "columns"), ("get_column", "columns"), ("column_names", "slice"))
-    return any(all(hasattr(data, name) for name in kind) for kind in kinds)
+    return hasattr(data, "iloc") or (hasattr(data, "to_pandas") and hasattr(data, "slice"))
 
 
-def _array(column) -> np.ndarray:
-    """Cells of a column of pandas, polars or Arrow; what is missing is None, NA or NaN."""
-    if not hasattr(column, "dictionary_encode"):
-        return column.to_numpy()
-    if hasattr(column.type, "value_type") and hasattr(column.type, "index_type"):
-        column = column.cast(column.type.value_type)
-    return column.to_numpy(zero_copy_only=False)
+def _as_pandas(frame):
+    """A data frame as one of pandas, and the names of its columns; None of numbers."""
+    if not hasattr(frame, "iloc"):
+        # Else pandas takes a column of an Arrow table for the index that it once was.
+        own = {"ignore_metadata": True} if hasattr(frame, "column_names") else {}
+        frame = frame.to_pandas(**own)
+    names = list(frame.columns)
+    return frame, names if any(isinstance(name, str) for name in names) else None
+
+
+def frame_rows(frame, label, weight, dtype, where="the data frame") -> ArrayRows:
+    """Rows of a data frame of pandas, polars or Arrow, which also holds labels and weights."""
+    frame, names = _as_pandas(frame)
+    roles = Roles.of(where, names, frame.shape[1], label, weight)
+    label, weight = (
+        None if j is None else frame.iloc[:, j].to_numpy() for j in (roles.label, roles.weight)
+    )
+    y = False if label is None else label
+    return ArrayRows(frame, y, dtype, weight, where, roles.names, roles.features)
+
+
+def as_rows(X, y, dtype, weight=None, where="X") -> ArrayRows:
+    """X and y in memory: arrays, perhaps mapped, sparse matrices, or a frame and its labels."""
+    names = None
+    if is_frame(X):
+        X, names = _as_pandas(X)
+        if names and all(isinstance(name, str) for name in names):
+            names = np.array(names, object)
+        else:
+            names = None
+    elif not sp.issparse(X) and not isinstance(X, np.ndarray):
+        X = np.asarray(X)
+    y, weight = (a.to_numpy() if hasattr(a, "to_numpy") else a for a in (y, weight))
+    return ArrayRows(X, y, dtype, weight, where, names)
 
 
 # -------------------------------------------------- blocks that others give
@@ -424,20 +358,18 @@ class BlockRows(Rows):
                 "give a list or a function that returns a new iterator, or show the blocks to "
                 "partial_fit"
             )
-        return sum(len(piece.y) for piece in self.pieces()), self.columns
+        return Rows.size.func(self)
 
     def pieces(self, start=0, width=None):
         """The rows from `start` on."""
         refuse_narrow(self.where, self.columns, width)
-        if self.once:
-            if self.left is None:
-                raise ValueError(
-                    "this iterator gave its blocks already: for a second pass give a list or a "
-                    "function that returns a new iterator"
-                )
-            blocks, self.left = self.left, None
-        else:
-            blocks = self._opened()
+        blocks = self.left if self.once else self._opened()
+        if blocks is None:
+            raise ValueError(
+                "this iterator gave its blocks already: for a second pass give a list or a "
+                "function that returns a new iterator"
+            )
+        self.left = None
         for number, block in enumerate(blocks, 1):
             source = self._source(block, number)
             for what in ("columns", "weighted", "worded", "names"):
@@ -448,17 +380,3 @@ class BlockRows(Rows):
             if start < source.size[0]:
                 yield from source.pieces(start)
             start = max(0, start - source.size[0])
-
-
-def as_rows(X, y, dtype, weight=None, where="X") -> ArrayRows:
-    """X and y in memory: arrays, perhaps mapped, sparse matrices, or a frame and its labels."""
-    names = None
-    if is_frame(X):
-        frame = _Frame.of(X)
-        if frame.names and all(isinstance(name, str) for name in frame.names):
-            names = np.array(frame.names, object)
-        p = frame.shape[1]
-        X = np.column_stack([frame.cells(j, 0, frame.shape[0]) for j in range(p)])
-    elif not sp.issparse(X) and not isinstance(X, np.ndarray):
-        X = np.asarray(X)
-    return ArrayRows(X, _array(y) if hasattr(y, "to_numpy") else y, dtype, weight, where, names)

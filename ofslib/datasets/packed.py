@@ -35,9 +35,16 @@ def open_text(path, packed=None):
     ValueError
         If by its ending it is no compressed file, and by its first bytes it is no text.
     """
-    openers = {".gz": gzip.open, ".bz2": _open_bz2, ".xz": _open_xz, ".zst": _open_zst}
-    if opener := openers.get(Path(path).suffix.lower()):
-        return opener(packed or path, "rb")
+    source = packed or path
+    match Path(path).suffix.lower():
+        case ".gz":
+            return gzip.open(source, "rb")
+        case ".bz2":
+            return io.BufferedReader(_Streams(source, bz2.BZ2Decompressor))
+        case ".xz":
+            return io.BufferedReader(_Streams(source, lzma.LZMADecompressor))
+        case ".zst":
+            return _zstd(path).open(source, "rb")
     plain = packed or open(path, "rb")
     begin = plain.peek(16)
     for first, (found, remedy) in _NO_TEXT.items():
@@ -54,36 +61,28 @@ def unreadable() -> tuple:
     return EOFError, OSError, zlib.error, lzma.LZMAError, *([zstd.ZstdError] if zstd else [])
 
 
-def _open_bz2(source, mode):
-    return io.BufferedReader(_Streams(source, bz2.BZ2Decompressor))
-
-
-def _open_xz(source, mode):
-    return io.BufferedReader(_Streams(source, lzma.LZMADecompressor, padding=4))
-
-
-def _open_zst(source, mode):
+def _zstd(path):
     try:
-        zstd = import_module("backports.zstd")
+        return import_module("backports.zstd")
     except ImportError as error:
         raise ImportError(
-            f"{source}: to read .zst, install the package backports.zstd, or unpack the file"
+            f"{path}: to read .zst, install the package backports.zstd, or unpack the file"
         ) from error
-    return zstd.open(source, mode)
 
 
 class _Streams(io.RawIOBase):
     """What the streams in a file hold, one after the other, as parallel compressors write them.
 
     The readers of Python's bz2 and lzma take whatever begins no stream for the end of the file: a
-    bit that flips behind the first stream would cut the rows, and nobody would know.
+    bit that flips behind the first stream would cut the rows, and nobody would know. Zeros may
+    follow a stream.
     """
 
-    def __init__(self, source, decompressor, padding=0):
+    def __init__(self, source, decompressor):
         self.owned = False  # also if there is no such file
         self.file = source if hasattr(source, "read") else open(source, "rb")
         self.owned = self.file is not source
-        self.decompressor, self.padding = decompressor, padding
+        self.decompressor = decompressor
         self.current = decompressor()  # None at the end
 
     def readable(self):
@@ -110,11 +109,7 @@ class _Streams(io.RawIOBase):
 
     def _behind(self):
         """What follows a stream, without zeros that may fill it up; nothing at the end."""
-        more, zeros = self.current.unused_data or self.file.read(_AT_ONCE), 0
-        while self.padding and more.startswith(b"\0"):
-            rest = more.lstrip(b"\0")
-            zeros += len(more) - len(rest)
-            more = rest or self.file.read(_AT_ONCE)
-        if zeros % (self.padding or 1):
-            raise lzma.LZMAError(f"{zeros} zeros follow a stream, no multiple of {self.padding}")
+        more = self.current.unused_data.lstrip(b"\0")
+        while not more and (piece := self.file.read(_AT_ONCE)):
+            more = piece.lstrip(b"\0")
         return more

@@ -15,9 +15,10 @@ import scipy.sparse as sp
 from ofslib.datasets.download import fetch
 from ofslib.datasets.formats import ArrayRows, BlockRows, as_rows
 from ofslib.datasets.packed import open_text
+from ofslib.datasets.pieces import as_matrix, joined
 from ofslib.datasets.registry import LABELLED, find_row, splits
 from ofslib.datasets.tables import TEXTS, open_table
-from ofslib.datasets.text import TextRows, as_matrix, joined
+from ofslib.datasets.text import TextRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +68,7 @@ def rows_of(row: dict[str, Any], paths: Sequence[Path], dtype: npt.DTypeLike = n
     """The rows of the files of a split as a source of pieces, read by blocks if the reader can."""
     reader, width = row["reader"], row["n_features"] or None
     if reader in TEXTS:
-        rows = TextRows(paths[0], False, width, dtype)
-        rows.is_vw = reader == "vw"
-        return rows
+        return TextRows(paths[0], dtype, width, reader)
     if reader in READERS:
         X, y = READERS[reader](paths, width)
         return ArrayRows(_as_float(X), y.ravel(), dtype, where=row["name"])

@@ -1,15 +1,8 @@
-"""Files of any size as blocks of rows, as often as they are asked for, and their binary cache."""
+"""Files of any size as blocks of rows, as often as they are asked for."""
 
-import hashlib
-import json
-import mmap
 import os
-import struct
-import weakref
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +10,16 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from ofslib._files import CorruptFile, refuse_device, whole_file, write_whole
-from ofslib._sparse import NamedRows, checked
+from ofslib._files import refuse_device
+from ofslib._sparse import NamedRows
+from ofslib.datasets.cache import CachedRows, cache_of
 from ofslib.datasets.download import fetch
-from ofslib.datasets.formats import (
-    BlockRows,
-    FrameRows,
-    as_rows,
-    is_frame,
-    refuse_narrow,
-)
+from ofslib.datasets.formats import BlockRows, as_rows, frame_rows, is_frame
+from ofslib.datasets.pieces import LARGEST, as_matrix, check_whole, joined
 from ofslib.datasets.readers import label_of, rows_of
 from ofslib.datasets.registry import BY_BLOCKS, read_rows
 from ofslib.datasets.tables import TEXTS, format_of, open_table
-from ofslib.datasets.text import Piece, TextRows, as_matrix, check_whole, joined, state_of
-from ofslib.datasets.words import WordTextRows
-from ofslib.kernels.rows import ascend
-from ofslib.kernels.text import digest
-
-_PIECE = 1 << 25  # bytes of the cache that are mapped at once
-_MAPS = 64  # each map takes a file descriptor, of which a process has 256 or more
+from ofslib.datasets.text import TextRows
 
 
 def open_stream(
@@ -84,8 +67,7 @@ def open_stream(
     if form in (None, *TEXTS):
         _refuse(f"{path}, read as {form or 'libsvm'}; format (--format) names another", label=label)
         width = n_features if cache is False or hashed else None
-        given = (path, zero_based, width, dtype, n_jobs)
-        rows = _text(given, form, n_features, weight, **own)
+        rows = _text(path, dtype, width, form, zero_based, n_jobs, weight, **own)
     else:
         _refuse(f"{path}, read as {form}, but for libsvm and vw", **own)
         rows = open_table(path, form, label, weight, header, dtype)
@@ -160,29 +142,23 @@ def _refuse(what, **options):
             raise ValueError(f"{name}={value!r} (--{option}) is not for {what}")
 
 
-def _text(given, form, n_features, weight, word_labels, hashed):
+def _text(path, dtype, n_features, form, zero_based, n_jobs, weight, word_labels, hashed):
     """The rows of a LIBSVM or Vowpal Wabbit text."""
+    if not isinstance(hashed, bool | np.bool_):
+        raise ValueError(f"hashed: expected True or False, got {hashed!r}")
     if hashed and n_features is None:
         raise ValueError(
             "hashed (--hashed): say to how many columns, such as n_features=2**20 "
             "(--n-features 1048576)"
         )
-    for name, value in {"hashed": hashed, "word_labels": word_labels}.items():
-        if not isinstance(value, bool | np.bool_):
-            raise ValueError(f"{name}: expected True or False, got {value!r}")
     if weight not in (None, False, True):
         raise ValueError(
             f"weight={weight!r} (--weight): a text names no columns; "
             "weight=True (--weight) takes its weights"
         )
-    if not (hashed or word_labels or weight):
-        rows = TextRows(*given)
-    else:
-        check_whole(n_features=(n_features or 1, 1))
-        buckets = n_features if hashed else 0
-        options = {"worded": bool(word_labels), "weighted": bool(weight)}
-        rows = WordTextRows(*given, buckets=buckets, **options)
-    rows.is_vw = rows.is_vw if form is None else form == "vw"
+    buckets = n_features if hashed else 0
+    own = {"buckets": buckets, "worded": word_labels, "weighted": bool(weight)}
+    rows = TextRows(path, dtype, n_features, form, zero_based, n_jobs, **own)
     if weight and not rows.is_vw:
         raise ValueError(
             f"weight={weight!r} (--weight): {rows.path} is a LIBSVM text, which has no weights"
@@ -193,7 +169,7 @@ def _text(given, form, n_features, weight, word_labels, hashed):
 def _in_memory(source, label, weight, dtype):
     """The rows of a frame, of arrays, or of blocks."""
     if is_frame(source):
-        return FrameRows(source, label, weight, dtype)
+        return frame_rows(source, label, weight, dtype)
     _refuse("(X, y) or blocks, which hold labels and weights", label=label, weight=weight)
     if isinstance(source, tuple):
         if len(source) not in (2, 3):
@@ -231,9 +207,8 @@ class Stream:
     """Blocks `(X_block, y_block)`, as often as it is iterated; made by `open_stream`.
 
     X_block is a CSR array with int32 indices, y_block an array; where rows have weights, these are
-    a third. All may be written to: what is read from a cache is mapped into memory, and a change
-    stays in the block. If columns have names, X_block has `feature_names`, which estimators learn
-    and compare as they do those of a data frame.
+    a third. All may be written to: a change stays in the block. If columns have names, X_block has
+    `feature_names`, which estimators learn and compare as they do those of a data frame.
 
     Attributes
     ----------
@@ -260,7 +235,7 @@ class Stream:
     def __init__(self, source, block_rows: int, n_features: int | None = None, start_row: int = 0):
         width = 1 if n_features is None else n_features
         check_whole(block_rows=(block_rows, 1), start_row=(start_row, 0), n_features=(width, 1))
-        if width > np.iinfo(np.int32).max:
+        if width > LARGEST:
             raise ValueError(f"n_features (--n-features): expected at most 2**31 - 1, got {width}")
         self.block_rows, self.start_row = block_rows, start_row
         names, columns = source.names, source.columns
@@ -270,7 +245,7 @@ class Stream:
         self.feature_names, self.weighted = names, source.weighted
         self.n_columns = n_features or columns
         self._source, self._n_features = source, n_features
-        self.reached = 0  # columns up to the last 0 that was read of a text and is not in a block
+        self.reached = 0  # columns that the rows read so far need, also those of zeros
 
     @property
     def n_rows(self) -> int:
@@ -349,7 +324,7 @@ class Stream:
     def __iter__(self) -> Iterator[tuple]:
         width, parts, missing = self.n_features, [], self.block_rows
         for piece in self._source.pieces(self.start_row, width):
-            at, self.reached = 0, max(self.reached, piece.zeros)
+            at, self.reached = 0, max(self.reached, piece.columns)
             while at < len(piece.y):
                 part = piece.rows(at, at + missing)
                 parts.append(part)
@@ -363,231 +338,10 @@ class Stream:
 
     def _block(self, parts, width):
         """One block; who keeps it must not keep the pieces in memory that it was cut from."""
-        alone = self._source.shared and len(parts) == 1
-        piece = parts[0] if alone else joined(parts)
+        piece = joined(parts)
         parts.clear()
         X, y = as_matrix(piece, width)
         if self.feature_names is not None:
             X = NamedRows(X)
             X.feature_names = self.feature_names
         return (X, y) if piece.weight is None else (X, y, piece.weight)
-
-
-class CachedRows:
-    """The parsed rows of a text file in one binary file, made whole or not at all.
-
-    One piece after the other, each the arrays y, data, indptr and indices, and weights if there
-    are any, with zeros up to a multiple of eight bytes; then, as JSON, what the file was made from,
-    each piece's rows, columns, entries and digest, and the words that labels count; then that
-    JSON's length and CRC. A piece is mapped into memory, and checked when it is first read: its
-    digest, that its indices are those of a matrix, and its labels those of words.
-
-    Size, inode and times of the text are looked at in each pass: also that of its last change,
-    which on POSIX systems no program can set. Only where one differs are its bytes read again; if
-    they are the same, the state in which they were found is noted in a file beside (`.state`).
-    """
-
-    TRAILER, VERSION = struct.Struct("<II"), 5
-    shared = True
-    maps = weakref.WeakSet()  # those of which blocks are still in use
-
-    def __init__(self, text, path):
-        self.text, self.path = text, path
-        self.names, self.columns = text.names, text.columns
-        self.weighted, self.worded = text.weighted, text.worded
-        self._checked = (None, None)
-
-    @property
-    def size(self):
-        """Number of rows and of columns."""
-        file, _, index, _ = self._ready()
-        file.close()
-        return sum(rows for rows, *_ in index), self.columns or _width(index)
-
-    def pieces(self, start: int, width: int | None, rebuilt: bool = False) -> Iterator[Piece]:
-        """The rows from `start` on."""
-        file, content, index, words = self._ready()
-        with file:
-            refuse_narrow(self.text.path, _width(index), width)
-            # What was found right stays so: the file is never changed, but replaced.
-            state = state_of(os.fstat(file.fileno()))
-            if self._checked[0] != state:
-                self._checked = (state, set())
-            before, at, right = 0, 0, self._checked[1]
-            for i, (rows, columns, nnz, value) in enumerate(index):
-                length = sum(self._lengths(rows, nnz))
-                if before + rows > start:
-                    raw = self._mapped(file, at, length)
-                    piece = self._piece(raw, rows, nnz)
-                    if i not in right and not self._is_right(raw, piece, columns, value, words):
-                        break
-                    right.add(i)
-                    if self.worded:
-                        piece = piece._replace(y=np.array(words, str)[piece.y.astype(np.int64)])
-                    yield piece.rows(max(0, start - before), rows)
-                before, at = before + rows, at + length
-            else:
-                return
-        if rebuilt:
-            raise CorruptFile(f"{self.path}: damaged as soon as written; is the disk sound?")
-        del raw, piece  # Windows replaces no file that is mapped
-        self._build()
-        if self.text.content()[1] != content:
-            raise self._changing()
-        yield from self.pieces(max(start, before), width, rebuilt=True)
-
-    def _mapped(self, file, at, length):
-        # Not all of the file at once: Linux and Windows refuse what their memory could not hold.
-        ahead = at % mmap.ALLOCATIONGRANULARITY
-        memory = mmap.mmap(
-            file.fileno(), length + ahead, access=mmap.ACCESS_COPY, offset=at - ahead
-        )
-        raw = np.frombuffer(memory, np.uint8, length, ahead)
-        if len(self.maps) >= _MAPS:
-            return raw.copy()
-        self.maps.add(memory)
-        return raw
-
-    def _lengths(self, rows, nnz):
-        sizes = [8 * rows, self.text.dtype.itemsize * nnz, 4 * (rows + 1), 4 * nnz]
-        sizes += [8 * rows] * self.weighted
-        return [-(-size // 8) * 8 for size in sizes]
-
-    def _piece(self, raw, rows, nnz):
-        """The arrays of a piece, in the memory of its bytes."""
-        y, data, indptr, indices, *weight = np.split(raw, np.cumsum(self._lengths(rows, nnz))[:-1])
-        indptr, indices = indptr.view(np.int32)[: rows + 1], indices.view(np.int32)[:nnz]
-        own = weight[0].view(np.float64) if weight else None
-        return Piece(data.view(self.text.dtype)[:nnz], indices, indptr, y.view(np.float64), own)
-
-    def _is_right(self, raw, piece, columns, value, words):
-        if _digest(raw) != value:
-            return False
-        if self.worded and not np.isin(piece.y, np.arange(len(words))).all():
-            return False
-        try:
-            X = checked(as_matrix(piece, columns)[0], ascend)
-        except ValueError:
-            return False
-        whole = piece.indptr[0] == 0 and piece.indptr[-1] == len(piece.indices)
-        return bool(whole and X.has_canonical_format)
-
-    def _options(self):
-        return [self.VERSION, *self.text.options()]
-
-    def identity(self):
-        """What tells these rows from others."""
-        file, content, *_ = self._ready()
-        file.close()
-        return [content, *self.text.options()]
-
-    def _ready(self):
-        """The open file, the digest of its text, its table of pieces and the words of labels."""
-        for build in (True, False):
-            if self.path.is_file():
-                file = open(self.path, "rb")
-                if (found := self._index(file)) is not None:
-                    return file, *found
-                file.close()
-            if build:
-                self._build()
-        raise self._changing()
-
-    def _changing(self):
-        return CorruptFile(f"{self.path}: the text it is made from changes; wait until it is whole")
-
-    def _index(self, file):
-        """Digest of the text, table of pieces and words, if it is whole and of this text."""
-        now = state_of(self.text.path.stat())
-        try:
-            end = file.seek(-self.TRAILER.size, os.SEEK_END)
-            length, crc = self.TRAILER.unpack(file.read())
-            file.seek(-self.TRAILER.size - length, os.SEEK_END)
-            raw = file.read(length)
-            if zlib.crc32(raw) != crc:
-                return None
-            options, state, content, index, words = json.loads(raw)
-            if options != self._options() or state[0] != now[0]:
-                return None
-            if any(type(cell) is not int or cell < 0 for row in index for cell in row):
-                return None
-            if type(words) is not list or any(type(word) is not str for word in words):
-                return None
-            if sum(sum(self._lengths(n, nnz)) for n, _, nnz, _ in index) + length != end:
-                return None
-        except (OSError, ValueError, TypeError, LookupError):  # too short, or not ours
-            return None
-        found = content, index, words
-        return found if state == now or self._is_of_text(now, content) else None
-
-    def _is_of_text(self, now, content):
-        """Whether the text has this digest: as noted for its present state, or read anew."""
-        beside = self.path.with_name(self.path.name + ".state")
-        with suppress(OSError, ValueError):
-            if json.loads(beside.read_bytes()) == [now, content]:
-                return True
-        if self.text.content()[1] != content:
-            return False
-        with suppress(OSError):  # a folder that is not to be written to
-            write_whole(beside, json.dumps(self.text.content()))
-        return True
-
-    def _build(self):
-        try:
-            self._build_whole()
-        except PermissionError as error:
-            if error.filename2:  # it could not be renamed
-                error.add_note("Windows replaces no file in use: delete the blocks read from it.")
-            raise
-
-    def _build_whole(self):
-        (state, content), index, words = self.text.content(), [], {}
-        with whole_file(self.path) as file:
-            gathered, size = [], 0
-            for piece in chain(self.text.pieces(), [None]):
-                if gathered and (piece is None or size > _PIECE):
-                    index.append(self._write(file, gathered, words))
-                    gathered, size = [], 0
-                if piece is not None:
-                    gathered.append(piece)
-                    size += sum(array.nbytes for array in piece.arrays)
-            if state_of(self.text.path.stat()) != state:
-                raise self._changing()
-            raw = json.dumps([self._options(), state, content, index, [*words]]).encode()
-            file.write(raw + self.TRAILER.pack(len(raw), zlib.crc32(raw)))
-
-    def _write(self, file, pieces, words):
-        whole = joined(pieces)
-        if self.worded:
-            numbers = [words.setdefault(word, len(words)) for word in whole.y.tolist()]
-            whole = whole._replace(y=np.array(numbers, np.float64))
-        rows, nnz = len(whole.y), len(whole.data)
-        raw = np.zeros(sum(self._lengths(rows, nnz)), np.uint8)
-        for target, array in zip(self._piece(raw, rows, nnz).arrays, whole.arrays, strict=True):
-            target[...] = array
-        file.write(raw)
-        return [rows, whole.columns, nnz, _digest(raw)]
-
-
-@np.errstate(over="ignore")  # of a kernel that is not compiled
-def _digest(raw):
-    return int(digest(raw.view(np.uint64)))
-
-
-def _width(index):
-    return max((columns for _, columns, _, _ in index), default=0)
-
-
-def cache_of(path: Path, cache) -> Path:
-    """Where the parsed rows of a text are kept."""
-    if cache is True:
-        return path.parent / f"{path.name}.ofscache"
-    try:
-        folder = Path(cache)
-    except TypeError:
-        raise ValueError(f"cache: expected True, False or a folder, got {cache!r}") from None
-    if folder.is_file():
-        raise NotADirectoryError(f"cache (--cache): {folder} is a file: give a folder")
-    # Texts of one name may stand in several folders.
-    place = hashlib.sha256(os.fsencode(path.resolve().parent)).hexdigest()[:12]
-    return folder / f"{path.name}.{place}.ofscache"

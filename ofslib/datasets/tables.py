@@ -1,6 +1,5 @@
 """Files of rows that are no LIBSVM text: CSV and TSV, Parquet and Arrow, and those of numpy."""
 
-import bisect
 import csv
 import io
 import itertools
@@ -18,14 +17,12 @@ from ofslib._files import CorruptFile
 from ofslib.datasets.formats import (
     ArrayRows,
     Roles,
-    _array,
-    _Columns,
     as_rows,
-    refuse_narrow,
     rows_at_once,
+    table_piece,
 )
 from ofslib.datasets.packed import open_text, unreadable
-from ofslib.datasets.text import FileRows
+from ofslib.datasets.pieces import FileRows, refuse_narrow
 
 # Ending of a file -> format; a packed text has one more ending.
 ENDINGS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet"}
@@ -33,6 +30,7 @@ ENDINGS |= {".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".npy": "np
 TEXTS, TABLES = ("libsvm", "vw"), ("csv", "tsv", "parquet", "arrow", "npy")
 FORMATS = (*TEXTS, *TABLES, "npz")
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
 _TRUTHS = {"true": 1.0, "false": 0.0}
 
 
@@ -52,17 +50,43 @@ def format_of(path: Path, wanted: str | None = None) -> str | None:
 
 def open_table(path: Path, form: str, label, weight, header: bool, dtype):
     """The rows of a file of one of the formats that are no text of LIBSVM or Vowpal Wabbit."""
-    if form in ("csv", "tsv"):
-        return DelimitedRows(path, "," if form == "csv" else "\t", label, weight, header, dtype)
+    if form in _DELIMITERS:
+        return DelimitedRows(path, _DELIMITERS[form], label, weight, header, dtype)
     if form in ("parquet", "arrow"):
         return ArrowRows(path, form, label, weight, dtype)
     return _npz(path, label, weight, dtype) if form == "npz" else _npy(path, label, weight, dtype)
 
 
+class _TableRows(FileRows):
+    """Rows of a file that comes as frames of pandas, a part of it at a time."""
+
+    roles: Roles
+
+    def _known(self, names, width, label, weight):
+        self.roles = Roles.of(self.path, names, width, label, weight)
+        self.names, self.columns = self.roles.names, len(self.roles.features)
+        self.weighted = weight is not None
+
+    def _frames(self) -> Iterator:
+        """Frames of consecutive rows, beginning with the first one."""
+        raise NotImplementedError
+
+    def pieces(self, start=0, width=None):
+        """The rows from `start` on."""
+        refuse_narrow(self.path, self.columns, width)
+        first = 0
+        for frame in self._frames():
+            piece = table_piece(frame, self.roles, self.worded, self.dtype, self.where, first)
+            self._tell(first + len(frame))
+            if start < first + len(frame):
+                yield piece.rows(max(0, start - first), len(frame))
+            first += len(frame)
+
+
 # -------------------------------------------------- CSV and TSV
 
 
-class DelimitedRows(_Columns, FileRows):
+class DelimitedRows(_TableRows):
     """The rows of a CSV or TSV text, read by pandas' C parser, exact to the last bit.
 
     Labels are words if the first one is no number.
@@ -70,7 +94,7 @@ class DelimitedRows(_Columns, FileRows):
 
     def __init__(self, path, delimiter, label, weight, header, dtype):
         super().__init__(path, dtype)
-        self.where, self.delimiter, self.header = str(path), delimiter, header
+        self.delimiter, self.header = delimiter, header
         if not isinstance(header, bool | np.bool_):
             raise ValueError(f"header: expected True or False, got {header!r}")
         with self._cells() as cells:
@@ -91,9 +115,7 @@ class DelimitedRows(_Columns, FileRows):
             raise ValueError(
                 f"{path}: its first line has no {delimiter!r} but {found[0]!r}: {what}"
             )
-        self.roles = Roles.of(path, names, self.width, label, weight)
-        self.names, self.columns = self.roles.names, len(self.roles.features)
-        self.weighted = weight is not None
+        self._known(names, self.width, label, weight)
         at = self.roles.label
         short = at is None or not rows or at >= len(rows[0])
         self.worded = not short and not _is_number(rows[0][at])
@@ -123,75 +145,59 @@ class DelimitedRows(_Columns, FileRows):
             message = f"{self.path}: expected a whole file, got an unreadable one ({error})"
             raise CorruptFile(f"{message}; get it again") from error
 
-    def pieces(self, start=0, width=None):
-        """The rows from `start` on."""
+    def _frames(self):
         import pandas as pd
 
-        refuse_narrow(self.path, self.columns, width)
         types = dict.fromkeys(range(self.width), np.float64)
         if self.worded:
             types[self.roles.label] = str
+        # From pandas 3.1 on its parser always is exact.
+        version = tuple(map(int, pd.__version__.split(".")[:2]))
+        exact = {"float_precision": "round_trip"} if version < (3, 1) else {}
         step, first = rows_at_once(self.width), 0
         with self._named(), open(self.path, "rb") as packed, open_text(self.path, packed) as file:
             try:
                 chunks = pd.read_csv(
                     file, sep=self.delimiter, header=0 if self.header else None,
                     names=range(self.width), index_col=False, dtype=types, chunksize=step,
-                    engine="c", na_filter=False, **_exact(pd),
+                    engine="c", na_filter=False, **exact,
                     skipinitialspace=True, encoding="utf-8",
                 )  # fmt: skip
-                while (chunk := self._next(chunks)) is not None:
-                    cells = chunk.to_numpy().T
-                    if self.worded:
-                        cells = [chunk[j].to_numpy() for j in range(self.width)]
-                    piece = self._piece(cells, first)
+                while True:
+                    with warnings.catch_warnings():
+                        # That the first row is too long is more than a warning.
+                        warnings.simplefilter("error", pd.errors.ParserWarning)
+                        frame = next(chunks, None)
+                    if frame is None:
+                        return
                     self._at = packed.tell()
-                    self._tell(first + len(chunk))
-                    if start < first + len(chunk):
-                        yield piece.rows(max(0, start - first), len(chunk))
-                    first += len(chunk)
+                    yield frame
+                    first += len(frame)
             except pd.errors.EmptyDataError:
                 return
-            except ValueError as error:
+            except (ValueError, pd.errors.ParserWarning) as error:
                 self._refuse(first, step, error)
-
-    def _next(self, chunks):
-        """The next chunk, None at the end; a first row that is too long is more than a warning."""
-        from pandas.errors import ParserWarning
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", ParserWarning)
-            try:
-                return next(chunks, None)
-            except ParserWarning as warning:
-                raise ValueError(str(warning)) from None
 
     def _refuse(self, first, step, error):
         """Raise an error that names the cell which the fast parser could not read."""
-        if str(error).startswith(str(self.path)):  # it is named
-            raise error
+        import pandas as pd
+
         begin = first + int(self.header)
         with self._cells() as rows:
             rows = list(itertools.islice(rows, begin, begin + step))
         whole = list(itertools.takewhile(lambda row: len(row) == self.width, rows))
-        columns = [np.array(column, object) for column in zip(*whole, strict=True)]
-        own = self.roles.label if self.worded else None
-        for j, column in enumerate(columns):
-            column[:] = column if j == own else _read(column)
-        if columns:
-            self._piece(columns, first)
+        frame = pd.DataFrame(whole, columns=range(self.width), dtype=object)
+        for j in range(self.width):
+            if not (self.worded and j == self.roles.label):
+                frame[j] = _read(frame[j])
+        if whole:
+            table_piece(frame, self.roles, self.worded, self.dtype, self.where, first)
         if len(whole) < len(rows):
             got, row = len(rows[len(whole)]), first + len(whole) + 1
             message = f"{self.path}, row {row}: expected {self.width} cells, got {got}"
             raise ValueError(message) from error
         where = f"rows {first + 1} to {first + len(rows)}"
         raise ValueError(f"{self.path}, {where}: {error}") from error
-
-
-def _exact(pd) -> dict:
-    """What makes pandas' parser exact: nothing from 3.1 on, where it always is."""
-    version = tuple(map(int, pd.__version__.split(".")[:2]))
-    return {"float_precision": "round_trip"} if version < (3, 1) else {}
 
 
 def _read(cells) -> list:
@@ -213,87 +219,52 @@ def _is_number(cell: str) -> bool:
 # -------------------------------------------------- Parquet and Arrow
 
 
-def _arrow(path):
-    try:
-        return import_module("pyarrow")
-    except ImportError as error:
-        raise ImportError(
-            f"{path}: to read Parquet and Arrow files, install the extra: pip install "
-            "'ofslib[arrow]' (it brings pyarrow)"
-        ) from error
-
-
-class ArrowRows(_Columns, FileRows):
-    """The rows of a Parquet file, or of an Arrow (Feather) file, by groups of rows."""
+class ArrowRows(_TableRows):
+    """The rows of a Parquet file, or of an Arrow (Feather) file."""
 
     def __init__(self, path, form, label, weight, dtype):
         super().__init__(path, dtype)
-        self.where, self.form, self.pa = str(path), form, _arrow(path)
-        with self._opened() as (schema, counts, _):
-            self.counts = counts
-        names, types, kinds = list(schema.names), schema.types, self.pa.types
-        self.roles = Roles.of(path, names, len(names), label, weight)
-        self.names, self.columns = self.roles.names, len(self.roles.features)
-        self.size, self.weighted = (sum(self.counts), self.columns), weight is not None
-        roles = {*self.roles.features, self.roles.weight} - {None}
-        for j in sorted(roles):
-            kind = types[j]
-            tests = (kinds.is_integer, kinds.is_floating, kinds.is_boolean, kinds.is_decimal)
-            if not any(test(kind) for test in tests):
-                raise ValueError(f"{path}: column {names[j]!r} holds {kind}: expected numbers")
+        self.form = form
+        try:
+            arrow = import_module("pyarrow.dataset")
+        except ImportError as error:
+            raise ImportError(
+                f"{path}: to read Parquet and Arrow files, install the extra: pip install "
+                "'ofslib[arrow]' (it brings pyarrow)"
+            ) from error
+        with self._named():
+            self.data = arrow.dataset(str(path), format=form)
+            rows, names = self.data.count_rows(), self.data.schema.names
+        self._known(names, len(names), label, weight)
+        self.size = rows, self.columns
         if self.roles.label is not None:
-            kind = types[self.roles.label]
-            kind = kind.value_type if kinds.is_dictionary(kind) else kind
-            self.worded = kinds.is_string(kind) or kinds.is_large_string(kind)
+            kind = self.data.schema.types[self.roles.label]
+            self.worded = str(getattr(kind, "value_type", kind)) in ("string", "large_string")
 
     def options(self) -> list:
         """What else the rows depend on."""
         return [self.form, self.roles.label, self.roles.weight, self.dtype.str]
 
     @contextmanager
-    def _opened(self):
-        """Its columns, how many rows each group has, and a function that reads one in parts."""
+    def _named(self):
         try:
-            if self.form == "parquet":
-                with import_module("pyarrow.parquet").ParquetFile(self.path) as file:
-                    about = file.metadata
-                    counts = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
-                    yield (
-                        file.schema_arrow,
-                        counts,
-                        lambda i, rows: file.iter_batches(rows, row_groups=[i]),
-                    )
-            else:
-                with self.pa.memory_map(str(self.path)) as memory:
-                    file = import_module("pyarrow.ipc").open_file(memory)
-                    groups = range(file.num_record_batches)
-                    counts = [file.get_batch(i).num_rows for i in groups]
-                    yield file.schema, counts, lambda i, rows: _cut(file.get_batch(i), rows)
-        except (self.pa.ArrowInvalid, OSError) as error:
+            yield
+        except (OSError, ValueError) as error:  # pyarrow's errors are one or the other
             raise CorruptFile(f"{self.path}: expected a whole file of the format {self.form}, got "
                               f"one that is not ({error})") from error  # fmt: skip
 
-    def pieces(self, start=0, width=None):
-        """The rows from `start` on."""
-        refuse_narrow(self.path, self.columns, width)
-        step, whole = rows_at_once(self.columns), self.path.stat().st_size
-        ends = list(itertools.accumulate(self.counts))
-        begin = bisect.bisect_right(ends, start)
-        first = ends[begin - 1] if begin else 0
-        with self._opened() as (_, _, read):
-            for group in range(begin, len(ends)):
-                for batch in read(group, step):
-                    piece = self._piece([_array(column) for column in batch.columns], first)
-                    end = first + batch.num_rows
-                    self._at = whole * end // ends[-1]
-                    self._tell(end)
-                    if start < end:
-                        yield piece.rows(max(0, start - first), batch.num_rows)
-                    first = end
-
-
-def _cut(batch, rows) -> Iterator:
-    return (batch.slice(at, rows) for at in range(0, batch.num_rows, rows))
+    def _frames(self):
+        whole, end = self.path.stat().st_size, 0
+        # Else pyarrow holds all that it has read of the file, and reads ahead in threads.
+        own = {"batch_readahead": 0, "fragment_readahead": 0, "use_threads": False}
+        if self.form == "parquet":
+            options = import_module("pyarrow.dataset").ParquetFragmentScanOptions
+            own["fragment_scan_options"] = options(pre_buffer=False, use_buffered_stream=True)
+        with self._named():
+            for batch in self.data.to_batches(batch_size=rows_at_once(self.columns), **own):
+                end += batch.num_rows
+                self._at = whole * end // max(1, self.size[0])
+                yield batch.to_pandas(ignore_metadata=True)
 
 
 # -------------------------------------------------- files of numpy
@@ -305,9 +276,8 @@ def _npy(path, label, weight, dtype):
     if X.ndim != 2:
         raise ValueError(f"{path}: expected rows and columns, got an array of shape {X.shape}")
     roles = Roles.of(path, None, X.shape[1], label, weight)
-    y = False if roles.label is None else X[:, roles.label]
-    weight = None if roles.weight is None else X[:, roles.weight]
-    return ArrayRows(X, y, dtype, weight, str(path), features=roles.features)
+    y, weight = (None if j is None else X[:, j] for j in (roles.label, roles.weight))
+    return ArrayRows(X, False if y is None else y, dtype, weight, str(path), None, roles.features)
 
 
 def _npz(path, label, weight, dtype):
@@ -320,11 +290,8 @@ def _npz(path, label, weight, dtype):
                 f"{path}: expected X, or the parts of a sparse matrix of scipy, and "
                 f"{' and '.join(map(str, missing or [label]))}; there are {', '.join(arrays)}"
             )
-        y = label and arrays[label]
-        weight = weight and arrays[weight]
-        if "X" in arrays:
-            return as_rows(arrays["X"], y, dtype, weight, str(path))
-    return as_rows(sp.load_npz(path), y, dtype, weight, str(path))
+        X = arrays["X"] if "X" in arrays else sp.load_npz(path)
+        return as_rows(X, label and arrays[label], dtype, weight and arrays[weight], str(path))
 
 
 def _loaded(path, **options):
