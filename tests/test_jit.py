@@ -30,7 +30,6 @@ import ofslib
 from ofslib import _jit
 from ofslib.algorithms import sfsa
 from ofslib.kernels import losses, selection
-from ofslib.kernels.penalty_grid import hold
 from ofslib.kernels.rows import CSR, SparseRow, dot, new_active
 from ofslib.streams.penalised import Penalised
 
@@ -43,8 +42,7 @@ PACKAGE = Path(ofslib.__file__).parent
 
 def kernel_of(cls, own):
     """The kernel that rows of either format are shown to."""
-    all_at_once = issubclass(cls, Penalised) and own["k"] is not None
-    shown = hold if all_at_once else getattr(cls, "fold", hold)
+    shown = getattr(cls, "fold", None)
     # What shows rows to the models of a relay is no kernel, but calls the one of SFSA.
     return sfsa.fold if shown is sfsa.learn else shown
 

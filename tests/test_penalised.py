@@ -24,7 +24,6 @@ from ofslib import (
 )
 from ofslib._jit import kernel
 from ofslib.algorithms.radar import powers
-from ofslib.kernels.penalty_grid import PENDING
 from ofslib.streams.penalised import Penalised
 
 KINDS = pytest.mark.parametrize("kind", ["dense", "sparse", "counts"])
@@ -266,7 +265,7 @@ def test_what_waits_on_sparse_rows_is_done_when_it_is_read(cls):
         part = slice(start, start + 25)
         known = {"classes": [-1, 1]} if cls.__name__.endswith("Classifier") else {}
         path.partial_fit(X[part], y[part], **known)
-        waits += path._state.count[PENDING]
+        waits += path._state.grid.pending[0]
         penalties, coefs = read.partial_fit(X[part], y[part], **known).path_
         single = [cls(**own, l1=l1).fit(X[: part.stop], y[: part.stop]).coef_ for l1 in penalties]
         assert_allclose(coefs, single, rtol=0, atol=1e-12)
