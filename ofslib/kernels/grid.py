@@ -44,7 +44,7 @@ class Grid(NamedTuple):
     entries: np.ndarray  # (1,) int64: entries of its rows
     keeps: np.ndarray  # (1,) bool: whether its rows are kept
     whole: np.ndarray  # (1,) bool: whether it has a dense row, which touches all features
-    touched: np.ndarray  # (p,) uint32: the first `n_touched` features occur in it
+    touched: np.ndarray  # (p + 1,) uint32: the first `n_touched` features occur in it
     is_touched: np.ndarray  # (p,) bool
     n_touched: np.ndarray  # (1,) int64
     rows: np.ndarray  # (batch_size or 0, p + 1) number: kept rows; the last column is intercepts'
@@ -80,7 +80,7 @@ def new_grid(p: int, l1: np.ndarray, batch_size: int, chooses: bool) -> Grid:
         entries=np.zeros(1, np.int64),
         keeps=np.zeros(1, bool),
         whole=np.zeros(1, bool),
-        touched=np.zeros(p, np.uint32),
+        touched=np.zeros(p + 1, np.uint32),
         is_touched=np.zeros(p, bool),
         n_touched=np.zeros(1, np.int64),
         rows=np.zeros((kept, p + 1), number),
