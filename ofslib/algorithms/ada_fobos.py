@@ -17,6 +17,7 @@ import numpy as np
 from ofslib._jit import kernel
 from ofslib.kernels import grid
 from ofslib.kernels.grid import AdaptiveHyper, Grid, like
+from ofslib.kernels.penalties import soft
 from ofslib.streams.parameters import estimator
 from ofslib.streams.penalised import Penalised
 from ofslib.streams.row_stream import Adaptive, RowClassifier
@@ -33,19 +34,25 @@ def new_state(grid: Grid) -> State:
 
 
 @kernel(allocates=False)
-def move(w, squares, g, learn, l1, times, eta, delta):
-    """Let one feature learn its gradients, if `learn` is 1.0, then shrink it so many times."""
-    learn, times, zero = like(w, learn), like(w, times), like(w, 0.0)
-    eta, delta = like(w, eta), like(w, delta)
+def move(w, squares, g, l1, eta, delta, penalty):
+    """Let one feature learn its gradients; `penalty` is 1.0, or 0.0 for the intercept."""
+    eta, delta, penalty, zero = like(w, eta), like(w, delta), like(w, penalty), like(w, 0.0)
     for q in range(len(w)):
-        gradient = learn * g[q]
-        squares[q] += gradient * gradient
+        squares[q] += g[q] * g[q]
         rate = eta / (delta + np.sqrt(squares[q]))
         # Small parts first, as in `fobos.move`
-        part, cut = rate * gradient, times * rate * l1[q]
+        part, cut = rate * g[q], penalty * rate * l1[q]
         moved = w[q] - part
         shrunk = w[q] - (part + (cut if moved > zero else -cut))
         w[q] = shrunk if abs(moved) > cut else zero
+
+
+@kernel(allocates=False)
+def shrink(w, squares, l1, times, eta, delta):
+    """Shrink the coefficients of one feature so many times."""
+    total, delta = like(w, times * eta), like(w, delta)
+    for q in range(len(w)):
+        w[q] = soft(w[q], total / (delta + np.sqrt(squares[q])) * l1[q])
 
 
 @kernel(allocates=False)
@@ -55,7 +62,7 @@ def settle(state, features, hp):
     W, settled, t = models.W, models.settled, models.steps[0]
     for j in features:
         if settled[j] < t:
-            move(W[j], squares[j], W[j], 0.0, models.l1, t - settled[j], eta, hp.delta)
+            shrink(W[j], squares[j], models.l1, t - settled[j], eta, hp.delta)
             settled[j] = t
 
 
@@ -67,9 +74,9 @@ def step(state, hp):
         return False
     W, g = models.W, models.gradient
     for j in grid.in_step(models):
-        move(W[j], squares[j], g[j], 1.0, models.l1, 1, eta, hp.delta)
+        move(W[j], squares[j], g[j], models.l1, eta, hp.delta, 1.0)
         models.settled[j] = models.steps[0]
-    move(W[-1], squares[-1], g[-1], 1.0, models.l1, 0, eta, hp.delta)
+    move(W[-1], squares[-1], g[-1], models.l1, eta, hp.delta, 0.0)
     if grid.end_step(models, hp):
         settle(state, grid.known_features(models), hp)
         grid.choose(models, W, hp.k)

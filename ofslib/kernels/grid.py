@@ -182,7 +182,7 @@ def keep(grid, x, t, hp):
     """Keep a row until the mini-batch is full."""
     n = grid.held[0]
     kept = grid.rows[n]
-    kept[:] = 0
+    clear(kept)
     kept[-1] = hp.intercept
     for e in range(length(x)):
         j, v = entry(x, e)
@@ -207,7 +207,7 @@ def _product(x, w):
 @kernel
 def predict(x, W, margins, intercept):
     """Write the predictions of all penalties for a row."""
-    if len(margins) == 1:  # one column is a vector: some times as fast
+    if len(margins) == 1:  # one column is a vector, which is several times as fast
         margins[0] = product(x, W.reshape(W.size)) + intercept * W[-1, 0]
         return
     for q in range(len(margins)):
