@@ -949,10 +949,10 @@ def test_a_model_takes_little_room(cls, own):
     small, large = (
         len(pickle.dumps(show(cls(**own), sparse_rows(20, p), y))) for p in (10_000, 20_000)
     )
-    # Three numbers for each penalty that is learned at once
+    # Four numbers for each penalty that is learned at once
     penalties = own["n_penalties"] if issubclass(cls, Penalised) and own["k"] else 0
     models = 3 if "growth" in own | cls().get_params() else 1
-    assert 8 <= (large - small) / 10_000 <= 120 * models + 24 * penalties
+    assert 8 <= (large - small) / 10_000 <= 120 * models + 32 * penalties
 
 
 @every_class

@@ -369,7 +369,7 @@ def test_a_path_that_is_cut_again_is_spoken_of_again():
         model, spoken = OPGRegressor(k=1, batch_size=10, n_penalties=3), False
         for rows in np.split(np.arange(400), 20):
             words = said(model.partial_fit, X[rows], X[rows, 0] + rng.standard_normal(20))
-            cut = model._state.truncated[0] > 0
+            cut = model._state.grid.truncated[0] > 0
             if rows[-1] < 99:  # fewer than ten mini-batches tell nothing yet
                 assert not words
                 continue

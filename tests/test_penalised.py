@@ -22,9 +22,6 @@ from ofslib import (
     TruncatedGradientClassifier,
     TruncatedGradientRegressor,
 )
-from ofslib._jit import kernel
-from ofslib.algorithms.radar import powers
-from ofslib.kernels.penalty_grid import PENDING
 from ofslib.streams.penalised import Penalised
 
 KINDS = pytest.mark.parametrize("kind", ["dense", "sparse", "counts"])
@@ -266,7 +263,7 @@ def test_what_waits_on_sparse_rows_is_done_when_it_is_read(cls):
         part = slice(start, start + 25)
         known = {"classes": [-1, 1]} if cls.__name__.endswith("Classifier") else {}
         path.partial_fit(X[part], y[part], **known)
-        waits += path._state.count[PENDING]
+        waits += path._state.grid.pending[0]
         penalties, coefs = read.partial_fit(X[part], y[part], **known).path_
         single = [cls(**own, l1=l1).fit(X[: part.stop], y[: part.stop]).coef_ for l1 in penalties]
         assert_allclose(coefs, single, rtol=0, atol=1e-12)
@@ -281,26 +278,6 @@ def test_one_penalty_of_sadmm_holds_no_rows():
     X, y = sp.csr_array(np.eye(30, 2000)), np.arange(30.0)
     model = SADMMRegressor(l1=0.01, batch_size=25).partial_fit(X, y)
     assert len(pickle.dumps(model)) <= 80 * 2000
-
-
-@kernel
-def compiled_powers(v, largest, c, out):
-    powers(v, largest, c, out)
-
-
-@pytest.mark.parametrize("c", [1.0, 1.7, 17.42, 40.0])
-def test_powers_of_radar(c):
-    """Right to a few of the last digits, whatever the largest; what is too small is about 0."""
-    rng = np.random.default_rng(0)
-    shares = np.concatenate([[1.0], rng.random(500), 10.0 ** rng.uniform(-30, 0, 500), [0.0]])
-    shares *= rng.choice([-1, 1], len(shares))
-    exact = np.abs(shares).astype(np.longdouble) ** np.longdouble(c)
-    for largest in (1.0, 3.7e-9, 1e200):
-        found = np.empty(len(shares))
-        compiled_powers(shares * largest, largest, c, found)
-        normal = exact > 1e-290
-        assert_allclose(found[normal], exact[normal].astype(float), rtol=1e-14)
-        assert (found[~normal] <= 1e-289).all() and (found[:-1] > 0).all() and found[-1] == 0
 
 
 @pytest.mark.parametrize("cls", PATHS)

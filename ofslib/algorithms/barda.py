@@ -1,11 +1,15 @@
 """Budgeted Adaptive Regularized Dual Averaging: barda, Algorithm 1 with phi = alpha/2 |w|^2.
 
-After t rows the coefficients are z_j = -eta G_j / (alpha eta t + H_j), where G_j is the sum of the
-gradients and H_j = delta + (sum of their squares)**(1/2), for the k features with the largest
-H_j z_j**2. The iterates are exact, yet a row costs what its nonzeros cost: H_j z_j**2 falls with t
-as long as feature j does not occur, so that a value computed earlier is an upper bound. The
-features without a coefficient lie in a heap by such bounds, and only what comes to its top is
-computed anew.
+    G = squares = 0
+    for row t = 1, 2, ...:
+        G <- G + gradient, squares <- squares + gradient**2                           `learn`
+        H = delta + squares**(1/2)
+        z <- -eta G / (alpha eta t + H)
+        w <- z of the k features with the largest H z**2, else 0                      `truncate`
+
+The iterates are exact, yet a row costs what its nonzeros cost: H_j z_j**2 falls with t as long as
+feature j does not occur, so that a value computed earlier is an upper bound. The features without
+a coefficient lie in a heap by such bounds, and only what comes to its top is computed anew.
 """
 
 from typing import NamedTuple
@@ -32,15 +36,8 @@ class Hyper(NamedTuple):
     largest: float  # a row of a larger |x|_1 is learned from as if scaled down to it
 
 
-# A value that rises gets a bound above it, so that as it goes on to rise the heap stays as it is:
-# where many rise a little with each row, that saves a quarter to two fifths of the time.
-_SLACK = 1.25
 # How many times the mean of |x|_1 a row may be, where the step is automatic.
 _HEAVY = 2.0
-
-# Positions in `State.size` and `State.floor`
-HEAP, SUPPORT = range(2)
-BOUND, SHRINK = range(2)
 
 
 class State(NamedTuple):
@@ -51,18 +48,18 @@ class State(NamedTuple):
     heap: np.ndarray  # (p,) int32: features seen that have no coefficient, by bound
     support: np.ndarray  # (k,) int32: features with a coefficient
     place: np.ndarray  # (p,) int32: 0 not seen; i + 1 at heap[i]; -i - 1 at support[i]
-    size: np.ndarray  # (2,) int64: of the heap, of the support
+    n_heap: np.ndarray  # (1,) int64: features in the heap
+    n_support: np.ndarray  # (1,) int64: features with a coefficient
     rows: np.ndarray  # (1,) int64
-    floor: np.ndarray  # (2,) lower bound of the values in the support, and `shrink` back then
     unit: np.ndarray  # (4,) what an automatic step is taken from
 
     def within(self, p: int) -> bool:
         """Whether kernels stay within the arrays, of p features."""
         heap, k = self.heap, len(self.support)
         indices = np.concatenate([heap, self.support])
-        in_use = (self.size >= 0) & (self.size <= (len(heap), k))
+        in_use = 0 <= self.n_heap[0] <= len(heap) and 0 <= self.n_support[0] <= k
         places = (self.place >= -k) & (self.place <= len(heap))
-        return bool(((indices >= 0) & (indices < p)).all() and in_use.all() and places.all())
+        return bool(in_use and ((indices >= 0) & (indices < p)).all() and places.all())
 
 
 @kernel
@@ -81,70 +78,60 @@ def top(state, shrink):
         if not exact < bound[j]:
             return j
         bound[j] = exact
-        sift(heap, state.place, bound, True, 0, state.size[HEAP])
+        sift(heap, state.place, bound, True, 0, state.n_heap[0])
 
 
 @kernel
-def least_position(state, shrink):
-    """Position in the support of the feature that would go first; takes the floor anew."""
-    G, H, bound, support, worst = state.G, state.H, state.bound, state.support, 0
-    for i in range(state.size[SUPPORT]):
+def last(state, shrink):
+    """Position in the support of the feature that would go first; its bounds are then exact."""
+    bound, support, worst = state.bound, state.support, 0
+    for i in range(len(support)):
         j = support[i]
-        bound[j] = value(G[j], H[j], shrink)
+        bound[j] = value(state.G[j], state.H[j], shrink)
         if comes_first(bound, support[worst], j, True):
             worst = i
-    state.floor[BOUND] = bound[support[worst]]
-    state.floor[SHRINK] = shrink
     return worst
 
 
 @kernel
-def floor_now(floor, shrink, delta):
-    """The floor today: no value in the support has fallen by more since it was taken."""
-    fallen = (floor[SHRINK] + delta) / (shrink + delta)
-    return floor[BOUND] * fallen * fallen * (1.0 - 1e-12)
+def enter(j, other, i, state):
+    """Let feature j, on top of the heap, have place i of the support; another takes its place."""
+    heap, place, size = state.heap, state.place, state.n_heap[0]
+    heap[0] = other
+    state.support[i], place[j] = j, -i - 1
+    if size > 0:
+        sift(heap, place, state.bound, True, 0, size)
 
 
 @kernel
-def truncate(state, shrink, hp):
+def truncate(state, shrink):
     """Let the k features with the largest values have a coefficient."""
     bound, heap, support = state.bound, state.heap, state.support
-    place, size = state.place, state.size
-    while size[HEAP] > 0:
-        full = size[SUPPORT] == len(support)
-        floor = floor_now(state.floor, shrink, hp.delta)
-        if full and bound[heap[0]] < floor:
+    n_heap, n_support = state.n_heap, state.n_support
+    while n_support[0] < len(support) and n_heap[0] > 0:
+        j = top(state, shrink)
+        n_heap[0] -= 1
+        enter(j, heap[n_heap[0]], n_support[0], state)
+        n_support[0] += 1
+    while n_heap[0] > 0:
+        i = last(state, shrink)
+        if bound[heap[0]] < bound[support[i]]:
             return
         j = top(state, shrink)
-        if full:
-            if bound[j] < floor:
-                return
-            i = least_position(state, shrink)
-            if not comes_first(bound, j, support[i], True):
-                return
-            heap[0] = support[i]
-        else:
-            i = size[SUPPORT]
-            size[SUPPORT] += 1
-            size[HEAP] -= 1
-            heap[0] = heap[size[HEAP]]
-            state.floor[BOUND] = 0.0
-        support[i] = j
-        place[j] = -i - 1
-        if size[HEAP] > 0:
-            sift(heap, place, bound, True, 0, size[HEAP])
+        if not comes_first(bound, j, support[i], True):
+            return
+        enter(j, support[i], i, state)
 
 
 @kernel
 def begin_anew(state, hp):
     """Let the k features have a coefficient that have the largest values with another step."""
-    heap, bound, size, shrink = state.heap, state.bound, state.size, hp.decay * state.rows[0]
-    for i in range(size[HEAP]):
+    heap, bound, shrink = state.heap, state.bound, hp.decay * state.rows[0]
+    for i in range(state.n_heap[0]):
         j = heap[i]
         bound[j] = value(state.G[j], state.H[j], shrink)
         sift(heap, state.place, bound, True, i, i + 1)
-    state.floor[BOUND] = 0.0
-    truncate(state, shrink, hp)
+    truncate(state, shrink)
 
 
 @kernel
@@ -173,8 +160,7 @@ def within(x, largest):
 def learn(state, x, s, shrink, hp):
     """Take in the gradient s * x."""
     G, H, squares, bound = state.G, state.H, state.squares, state.bound
-    heap, place, size, floor = state.heap, state.place, state.size, state.floor
-    lowest = floor_now(floor, shrink, hp.delta)
+    heap, place, size = state.heap, state.place, state.n_heap
     for i in range(length(x)):
         j, v = entry(x, i)
         g = s * v
@@ -182,17 +168,13 @@ def learn(state, x, s, shrink, hp):
         squares[j] += g * g
         H[j] = hp.delta + np.sqrt(squares[j])
         exact = value(G[j], H[j], shrink)
-        if place[j] < 0:
-            lowest = min(lowest, exact)
-        elif exact > bound[j] or (place[j] == 0 and g != 0.0):
-            # A value that has become smaller leaves its bound valid and the heap as it is.
-            bound[j] = _SLACK * exact
+        # A value that has become smaller leaves its bound valid and the heap as it is.
+        if place[j] >= 0 and (exact > bound[j] or (place[j] == 0 and g != 0.0)):
+            bound[j] = exact
             if place[j] == 0:
-                size[HEAP] += 1
-                heap[size[HEAP] - 1] = j
-                place[j] = size[HEAP]
-            sift(heap, place, bound, True, place[j] - 1, size[HEAP])
-    floor[BOUND], floor[SHRINK] = lowest, shrink
+                size[0] += 1
+                heap[size[0] - 1], place[j] = j, size[0]
+            sift(heap, place, bound, True, place[j] - 1, size[0])
     G[-1] += s * hp.intercept
     squares[-1] += s * s * hp.intercept
     H[-1] = hp.delta + np.sqrt(squares[-1])
@@ -214,7 +196,7 @@ def fold(state, block, hp):
         shrink = hp.decay * state.rows[0]
         if s != 0.0:
             learn(state, x, s, shrink, hp)
-        truncate(state, shrink, hp)
+        truncate(state, shrink)
     return len(order)
 
 
@@ -244,9 +226,9 @@ class BARDAClassifier(AutomaticAdaptive, RowClassifier, RowStream):
             heap=np.zeros(p, np.int32),
             support=np.zeros(k, np.int32),
             place=np.zeros(p, np.int32),
-            size=np.zeros(2, np.int64),
+            n_heap=np.zeros(1, np.int64),
+            n_support=np.zeros(1, np.int64),
             rows=np.zeros(1, np.int64),
-            floor=np.zeros(2),
             unit=np.zeros(4),
         )
 
@@ -268,7 +250,7 @@ class BARDAClassifier(AutomaticAdaptive, RowClassifier, RowStream):
     def _model(self, state):
         hp, inside = self._hyper_at(state), np.zeros(len(state.G), bool)
         shrink = np.full(len(state.G), hp.decay * state.rows[0])
-        inside[state.support[: state.size[SUPPORT]]] = inside[-1] = True
+        inside[state.support[: state.n_support[0]]] = inside[-1] = True
         shrink[-1] = 0.0  # The penalty is not on the intercept.
         w = -hp.learning_rate * state.G / (shrink + state.H)
         w[-1] *= hp.own

@@ -1,41 +1,34 @@
 """Online Proximal Gradient, also called FOBOS: Duchi and Singer 2009; OPG in sfsa, dissertation.
 
-A gradient step, then shrinkage by the penalty l1 |w| + l2/2 w**2.
+for mini-batch t = 1, 2, ...:
+    w <- soft(w - eta * mean gradient, eta l1) / (1 + eta l2)        `fobos`, with period 1
 """
 
 import numpy as np
 
-from ofslib.kernels.fobos import (
-    Hyper,
-    coefficients,
-    fold,
-    late,
-    new_state,
-    settle,
-    step,
-    step_all,
-)
+from ofslib.kernels.fobos import Hyper, fold, new_state, settle, step
 from ofslib.streams.automatic import STEP, Automatic
 from ofslib.streams.parameters import NOT_NEGATIVE, estimator, param
-from ofslib.streams.penalised import PenalisedBatches
+from ofslib.streams.penalised import BATCH_SIZE, Penalised
 from ofslib.streams.row_stream import RowClassifier, RowRegressor
 
 
 @estimator
-class OPG(Automatic, PenalisedBatches):
+class OPG(Automatic, Penalised):
     """Online Proximal Gradient."""
 
     about = (
         "With a small `k` the features are those that the last mini-batch moved most, whatever the "
         "step: larger ones of `batch_size` help. "
-    ) + PenalisedBatches.about
+    ) + Penalised.about
 
     l2: float = param("Weight of the penalty w**2 / 2.", NOT_NEGATIVE, default=0.0)
     learning_rate: float | str = STEP
+    batch_size: int = BATCH_SIZE
 
-    fold, step, step_all, late, hyper = fold, step, step_all, late, Hyper
-    coefficients, _new_one = coefficients, staticmethod(new_state)
-    frozen = ("l2", "learning_rate")
+    fold, step, settle, hyper = fold, step, settle, Hyper
+    new_state = staticmethod(new_state)
+    frozen = ("l2", "learning_rate", "batch_size")
 
     def _read_hyper(self, n_rows):
         own = super()._read_hyper(n_rows, factor=1.0, theta=np.inf, period=1)
@@ -48,7 +41,7 @@ class OPG(Automatic, PenalisedBatches):
         return self._with_factor(super()._in_units(hyper, mean, heaviest))
 
     def _settle(self, state, mean):
-        settle(state, self._hyper_at(state))
+        self._settle_all(state)
 
 
 @estimator

@@ -1,36 +1,28 @@
-"""Truncated gradient: Langford, Li and Zhang 2009, with mini-batches.
+"""Truncated gradient: Langford, Li and Zhang 2009, (4) to (6), with mini-batches.
 
-Gradient descent; after every `period` steps, coefficients of size at most `theta` move towards
-zero by period * eta * l1.
+for mini-batch t = 1, 2, ...:
+    w <- w - eta * mean gradient
+    if t is a multiple of the period K:
+        w <- soft(w, K eta l1), unless |w| > theta                              `fobos`
 """
 
 import numpy as np
 
-from ofslib.kernels.fobos import (
-    Hyper,
-    coefficients,
-    fold,
-    late,
-    new_state,
-    settle,
-    step,
-    step_all,
-)
-from ofslib.kernels.penalty_grid import PenaltyGrid
+from ofslib.kernels.fobos import Hyper, fold, new_state, settle, step
 from ofslib.streams.automatic import STEP, Automatic
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, param
-from ofslib.streams.penalised import PenalisedBatches
+from ofslib.streams.penalised import Penalised
 from ofslib.streams.row_stream import RowClassifier, RowRegressor
 
 
 @estimator
-class TruncatedGradient(Automatic, PenalisedBatches):
+class TruncatedGradient(Automatic, Penalised):
     """Truncated gradient."""
 
     about = (
         "With a small `k` the features are those that the last rows moved most, whatever the step: "
         "take a `batch_size` of 25 or more. "
-    ) + PenalisedBatches.about
+    ) + Penalised.about
 
     learning_rate: float | str = STEP
     theta: float | None = param(
@@ -39,25 +31,25 @@ class TruncatedGradient(Automatic, PenalisedBatches):
     period: int = param("Steps K between two truncations.", AT_LEAST_ONE, default=10)
     batch_size: int = param("Rows of a mini-batch; the paper takes 1.", AT_LEAST_ONE, default=1)
 
-    fold, step, step_all, late, hyper = fold, step, step_all, late, Hyper
-    coefficients, _new_one = coefficients, staticmethod(new_state)
-    frozen = ("learning_rate", "theta", "period")
+    fold, step, settle, hyper = fold, step, settle, Hyper
+    new_state = staticmethod(new_state)
+    frozen = ("learning_rate", "theta", "period", "batch_size")
 
     def _read_hyper(self, n_rows):
         theta = np.inf if self.theta is None else self.theta
         return super()._read_hyper(n_rows, factor=1.0, theta=theta)
 
+    def _settle(self, state, mean):
+        self._settle_all(state)
+
     def _advice_if_empty(self, state):
-        if isinstance(state, PenaltyGrid) and state.l1[-1]:
+        if self.k is not None and (least := state.grid.l1[-1]):
             return (
                 f"With k a model is chosen after each truncation, every period={self.period} "
-                f"mini-batches; there were {state.steps[0]}. Give a smaller period or batch_size, "
-                f"more rows, or an l1_range below {state.l1[-1]:.3g}."
+                f"mini-batches; there were {state.grid.steps[0]}. Give a smaller period or "
+                f"batch_size, more rows, or an l1_range below {least:.3g}."
             )
         return super()._advice_if_empty(state)
-
-    def _settle(self, state, mean):
-        settle(state, self._hyper_at(state))
 
 
 @estimator

@@ -8,14 +8,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ofslib._blas import one_blas_thread
-from ofslib.kernels.penalty_grid import PENDING, PenaltyGrid, choose, hold, list_known, new_grid
+from ofslib.kernels.grid import CHOSEN, Grid, choose, new_grid
 from ofslib.kernels.rows import Block
 from ofslib.streams import diagnostics
 from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, estimator, number, one_of, param
-from ofslib.streams.row_stream import MiniBatches, RowStream, coef_and_intercept
+from ofslib.streams.row_stream import RowStream, coef_and_intercept
 
-# What changes in a `PenaltyGrid` when nothing waits any longer.
-_CHANGED = ("W", "w", "had", "coefs", "known", "features", "count", "truncated")
+BATCH_SIZE = param("Rows of a mini-batch.", AT_LEAST_ONE, default=25)
 
 
 @estimator
@@ -24,13 +23,11 @@ class Penalised(RowStream):
 
     With `k`, a grid of penalties is learned in one pass, and the model is that with the most
     features, but not more than `k`; if none has from 1 to `k`, the `k` largest coefficients of that
-    with the fewest, with a warning. `fold` is then not called: a subclass sets `step_all`, a kernel
-    `step_all(grid, hyper)` that makes a step for all penalties with the rows that `hold` put into
-    the mini-batch, and returns whether all is finite; `late`, a kernel `late(grid, features, hyper,
-    keep)` that does to some features what has waited as they did not occur; and `arrays`, how many
-    arrays of the shape of the coefficients it needs beside them. For one penalty it defines
-    `_new_one` and a function `coefficients(state, hyper)`, which gives these and the intercept.
+    with the fewest, with a warning. A subclass sets the kernels `fold`, `step` and `settle`, which
+    `ofslib.kernels.grid` explains, and `new_state`, a function that makes the state of a new grid.
     """
+
+    about = "Cost: O(entries) per row with one penalty, O(entries * n_penalties + p) with `k`."
 
     k: int | None = param(
         "Number of features to keep. It takes the place of `l1`: `n_penalties` penalties are "
@@ -60,10 +57,11 @@ class Penalised(RowStream):
         default="float64",
     )
 
-    step_all: ClassVar[Callable]
-    late: ClassVar[Callable]
-    coefficients: ClassVar[Callable]
-    arrays: ClassVar[int] = 0
+    step: ClassVar[Callable]
+    settle: ClassVar[Callable]
+    new_state: ClassVar[Callable]
+    # Whether with one penalty too the model that predicts is `w` of the grid.
+    chooses: ClassVar[bool] = False
     frozen = ("k", "l1", "n_penalties", "l1_range", "dtype")
 
     @property
@@ -76,33 +74,35 @@ class Penalised(RowStream):
         check_is_fitted(self)
         if self._frozen["k"] is None:
             raise AttributeError("path_ is learned only if k is given")
-        grids = map(self._up_to_date, self._states)
-        paths = [(grid.l1, self._columns(grid)[:-1].T) for grid in grids]
-        levels, coefs = (np.array(parts) for parts in zip(*paths, strict=True))
-        return (levels, coefs) if len(paths) > 1 else (levels[0], coefs[0])
+        states = list(map(self._up_to_date, self._states))
+        levels = np.array([state.grid.l1 for state in states])
+        coefs = np.array([self._coefs(state)[:-1].T for state in states])
+        return (levels, coefs) if len(states) > 1 else (levels[0], coefs[0])
 
     def _learn_block(self, state: NamedTuple, block: Block) -> int:
-        if not isinstance(state, PenaltyGrid):
-            return super()._learn_block(state, block)
-        done, hp = 0, self._hyper_at(state)
         with one_blas_thread():
-            while done < len(block.order):
-                done = hold(state, block, done, hp.intercept)
-                if state.held[0] < len(state.rows):
-                    break
-                if not type(self).step_all(state, hp):
-                    return done - 1
-        return done
-
-    def _new_one(self, n_features: int) -> NamedTuple:
-        """The state before the first data, if there is one penalty."""
-        raise NotImplementedError
+            return super()._learn_block(state, block)
 
     def _new_state(self, n_features):
+        chooses = self.chooses or self.k is not None
+        grid = new_grid(n_features, self._penalties(), self._rows_of_a_batch, chooses)
+        return self.new_state(grid)
+
+    def _read_hyper(self, n_rows, **own):
+        return super()._read_hyper(n_rows, **{"batch_size": self._rows_of_a_batch} | own)
+
+    @property
+    def _rows_of_a_batch(self) -> int:
+        return int(getattr(self, "batch_size", 1))
+
+    def _penalties(self) -> np.ndarray:
+        """The penalties, descending; zeros if the first mini-batch sets them."""
+        bounds, limits, m = self.l1_range, np.finfo(self.dtype), int(self.n_penalties)
         if self.k is None:
-            return self._new_one(n_features)
-        bounds, limits = self.l1_range, np.finfo(self.dtype)
-        if bounds is not None and not (
+            return np.array([float(self.l1)])
+        if bounds is None:
+            return np.zeros(m, self.dtype)
+        if not (
             len(bounds) == 2
             and all(isinstance(bound, Real) for bound in bounds)
             and float(limits.tiny) <= bounds[0] <= bounds[1] <= float(limits.max)
@@ -111,20 +111,55 @@ class Penalised(RowStream):
                 f"l1_range={bounds} must be two positive numbers that {self.dtype} can hold, the "
                 "lesser first."
             )
-        rows = int(getattr(self, "batch_size", 1))
-        return new_grid(n_features, rows, int(self.n_penalties), bounds, self.arrays, self.dtype)
+        return np.geomspace(*bounds[::-1], m).astype(self.dtype)
 
-    def _up_to_date(self, grid: PenaltyGrid) -> PenaltyGrid:
-        """The grid in which no feature waits, and the model is chosen: a copy of what changes."""
-        grid = grid._replace(**{name: getattr(grid, name).copy() for name in _CHANGED})
-        type(self).late(grid, list_known(grid), self._hyper_at(grid), True)
-        if grid.count[PENDING]:
-            choose(grid, self._columns(grid), self._frozen["k"])
-        return grid
+    def _coefs(self, state: NamedTuple) -> np.ndarray:
+        """Coefficients and intercepts of all penalties, shape (p + 1, m)."""
+        return state.grid.W
 
-    def _truncated(self, grid: NamedTuple) -> str:
+    def _up_to_date(self, state: NamedTuple) -> NamedTuple:
+        """A copy in which no feature waits, and the model is chosen."""
+        copies = {name: getattr(state.grid, name).copy() for name in CHOSEN}
+        state = state._replace(grid=state.grid._replace(**copies))
+        self._settle_all(state)
+        if state.grid.pending[0] and self._frozen["k"] is not None:
+            choose(state.grid, self._coefs(state), int(self._frozen["k"]))
+        return state
+
+    def _settle_all(self, state: NamedTuple) -> None:
+        """Bring all features up to date."""
+        type(self).settle(state, state.grid.features, self._hyper_at(state))
+
+    def _model(self, state):
+        if self._frozen["k"] is None:
+            return coef_and_intercept(self._coefs(self._up_to_date(state))[:, 0])
+        return coef_and_intercept(self._chosen(state).w)
+
+    def _chosen(self, state: NamedTuple) -> Grid:
+        """The grid with the model of the rows so far."""
+        return (self._up_to_date(state) if state.grid.pending[0] else state).grid
+
+    def _held(self, state):
+        return int(state.grid.held[0])
+
+    def _finish(self, state):
+        if self._held(state):
+            with one_blas_thread():
+                finite = type(self).step(state, self._hyper_at(state))
+            if not finite:
+                raise diagnostics.diverged(self)
+
+    def _watch(self, at_end):
+        enough = super()._watch(at_end)
+        # A few rows tell nothing yet.
+        if at_end or self.n_samples_seen_ >= 10 * self._rows_of_a_batch:
+            diagnostics.warn_while(self, "truncated", list(map(self._truncated, self._states)))
+            diagnostics.warn_while(self, "empty", diagnostics.without_features(self))
+        return enough
+
+    def _truncated(self, state: NamedTuple) -> str:
         """What to say if the model is cut to k features, or nothing."""
-        if not isinstance(grid, PenaltyGrid) or not grid.truncated[0]:
+        if self._frozen["k"] is None or not (grid := self._chosen(state)).truncated[0]:
             return ""
         size, place = grid.truncated
         low, high = grid.l1[place], grid.l1[place - 1] if place else 1000 * grid.l1[0]
@@ -135,54 +170,11 @@ class Penalised(RowStream):
         )
 
     def _advice_if_empty(self, state):
-        if isinstance(state, PenaltyGrid) and not state.l1[-1]:
+        least = state.grid.l1[-1]
+        if self._frozen["k"] is None:
+            return f"Its penalty l1={self.l1:.3g} is too large, or X is zero."
+        if not least:
             return (
                 "No mini-batch had a gradient by its coefficients: X is zero, or a constant fits y."
             )
-        if isinstance(state, PenaltyGrid):
-            return f"Its penalties are too large: give an l1_range below {state.l1[-1]:.3g}."
-        return f"Its penalty l1={self.l1:.3g} is too large, or X is zero."
-
-    def _columns(self, grid: PenaltyGrid) -> np.ndarray:
-        """Coefficients and intercept of all penalties, shape (p + 1, n_penalties)."""
-        return grid.W
-
-    def _watch(self, at_end):
-        super()._watch(at_end)
-        # A few rows tell nothing yet.
-        if at_end or self.n_samples_seen_ >= 10 * getattr(self, "batch_size", 1):
-            diagnostics.warn_while(
-                self, "truncated", [self._truncated(self._newest(one)) for one in self._states]
-            )
-            diagnostics.warn_while(self, "empty", diagnostics.without_features(self))
-
-    def _newest(self, state: NamedTuple) -> NamedTuple:
-        """The state with the model that is shown."""
-        pending = isinstance(state, PenaltyGrid) and state.count[PENDING]
-        return self._up_to_date(state) if pending else state
-
-    def _model(self, state):
-        if isinstance(state, PenaltyGrid):
-            return coef_and_intercept(self._newest(state).w)
-        return coef_and_intercept(type(self).coefficients(state, self._hyper_at(state)))
-
-
-@estimator
-class PenalisedBatches(Penalised, MiniBatches):
-    """Base of those that learn in mini-batches: `step` for one penalty, `step_all` for all."""
-
-    about = "Cost: O(entries) per row with one penalty, O(entries * n_penalties + p) with `k`."
-
-    frozen = ("batch_size",)
-
-    def _held(self, state):
-        return int(state.held[0]) if isinstance(state, PenaltyGrid) else super()._held(state)
-
-    def _finish(self, state):
-        if not isinstance(state, PenaltyGrid):
-            super()._finish(state)
-        elif state.held[0]:
-            with one_blas_thread():
-                finite = type(self).step_all(state, self._hyper_at(state))
-            if not finite:
-                raise diagnostics.diverged(self)
+        return f"Its penalties are too large: give an l1_range below {least:.3g}."
