@@ -20,12 +20,22 @@ every_source = pytest.mark.parametrize(
 
 
 def test_imports_keep_the_contracts():
-    """Those of pyproject.toml: layers, one file that imports numba, what starts without it."""
+    """Those of pyproject.toml: layers, two files that import numba, what starts without it."""
     linter = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run(
         [linter, "--no-cache", "--no-logo"], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_one_file_imports_private_parts_of_numba():
+    """Public is what numba's manual documents: the module itself, its types, and extending."""
+    others = [
+        file for folder in ("workflow", "benchmarks") for file in (ROOT / folder).rglob("*.py")
+    ]
+    private = re.compile(r"^\s*(from|import) numba\.(?!types|extending)", re.MULTILINE)
+    homes = {f for f in [*SOURCES, *others] if private.search(f.read_text(encoding="utf-8"))}
+    assert homes == {PACKAGE / "_fast_compile.py"}
 
 
 def test_the_cache_key_covers_what_kernels_call():

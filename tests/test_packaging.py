@@ -20,7 +20,7 @@ from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-PYTHONS = ("3.11", "3.12", "3.13")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 
 LOCKED = ("reproduction", "dev", "mpi", "dask", "peers", "arrow")
 
@@ -87,6 +87,13 @@ def test_supported_pythons_are_the_declared_ones():
     assert [
         c.rsplit(" ", 1)[-1] for c in PROJECT["classifiers"] if c.startswith(classifier)
     ] == list(PYTHONS)
+
+
+def test_the_bounds_of_numba_are_those_that_the_faster_compilation_is_tested_with():
+    fast = ast.parse(read("ofslib/_fast_compile.py")).body
+    (tested,) = (n.value for n in fast if ast.unparse(n).startswith("TESTED ="))
+    first, beyond = (".".join(map(str, version)) for version in ast.literal_eval(tested))
+    assert declared()["numba"] == SpecifierSet(f">={first},<{beyond}")
 
 
 def test_conda_environment_is_pyproject_under_conda_names():

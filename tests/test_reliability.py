@@ -120,8 +120,7 @@ LOADERS |= {"eval", "exec", "system", "popen", "extractall", "unpack_archive", "
 HARMLESS = ("json.", "project.", "datasets.", "records.", "np.", "platform.")
 # Where one of them stands, and why it may.
 ALLOWED = {
-    ("ofslib/_jit.py", "pickle.loads"): "compiled code of our own, behind a checksum",
-    ("ofslib/_jit.py", "super().load"): "the same: numba's, which calls it",
+    ("ofslib/_fast_compile.py", "pickle.loads"): "compiled code of our own, behind a checksum",
     ("ofslib/kernels/words.py", "builder.load"): "an instruction that reads bytes of an array",
     ("ofslib/reproduction/configuration.py", "yaml.load"): "with a subclass of SafeLoader",
 }

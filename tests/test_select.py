@@ -248,7 +248,7 @@ def test_annealed_is_the_formula_rounded(t, maturity, p, k, mu):
     kept = annealed(t, maturity, p, k, mu)
     assert abs(kept - exact) <= Fraction(1, 2) + Fraction(1, 10**9)
     assert k <= kept <= p
-    assert kept == getattr(annealed, "py_func", annealed)(t, maturity, p, k, mu)
+    assert kept == getattr(annealed, "__wrapped__", annealed)(t, maturity, p, k, mu)
 
 
 @given(
