@@ -141,35 +141,31 @@ class CoMoments:
         return weights, decays
 
     def _fold(self) -> None:
-        """Take the waiting rows into mean and co-moments."""
-        if self._filled == 0:
-            return
-        rows = self._rows[: self._filled + 1]
-        fading, step, weight = self._gathered(rows)
-        _SYRK[self.dtype.name](1.0, rows.T, beta=fading, c=self._C, overwrite_c=1)
-        self._move_mean(step, weight)
-        self._filled = 0
-
-    def _gathered(self, rows):
-        """What the waiting rows, and one more in the same memory, add (Chan, Golub, LeVeque 1983).
+        """Take the waiting rows into mean and co-moments (Chan, Golub, LeVeque 1983).
 
         The rows, as distances from the mean before, are centred by their own mean; one more row
-        stands for the distance of the two means. Returns what is left of the weight before, the
-        step of the mean, and the weight after.
+        stands for the distance of the two means.
         """
-        count = len(rows) - 1
+        if self._filled == 0:
+            return
+        rows, last = self._rows[: self._filled], self._rows[self._filled]
         # What is left, after the last row, of the weight before each row; then of its own.
-        fading = np.append(np.cumprod(self._decays[:count][::-1])[::-1], 1.0)
-        weights = self._weights[:count] * fading[1:]
+        fading = np.append(np.cumprod(self._decays[: self._filled][::-1])[::-1], 1.0)
+        weights = self._weights[: self._filled] * fading[1:]
         old, new = fading[0] * self._folded, float(weights.sum())
         share = new / (old + new)
-        shift = np.einsum("i,ij->j", weights, rows[:count]) / new
-        rows[:count] -= shift.astype(self.dtype)
+        shift = np.einsum("i,ij->j", weights, rows) / new
+        rows -= shift.astype(self.dtype)
         if (weights != 1).any():
-            rows[:count] *= np.sqrt(weights).astype(self.dtype)[:, None]
+            rows *= np.sqrt(weights).astype(self.dtype)[:, None]
         distance = shift - self._rest
-        rows[count] = np.sqrt(old * share) * distance
-        return fading[0], share * distance, old + new
+        last[:] = np.sqrt(old * share) * distance
+        self._add_products(self._rows[: self._filled + 1], fading[0])
+        self._move_mean(share * distance, old + new)
+        self._filled = 0
+
+    def _add_products(self, rows, fading=1.0) -> None:
+        _SYRK[self.dtype.name](1.0, rows.T, beta=fading, c=self._C, overwrite_c=1)
 
     def _add_thin(self, X, y, weights) -> None:
         """Take in nearly empty rows at once, without filling them up.
@@ -219,9 +215,9 @@ class CoMoments:
         total = self._folded + its._folded
         share = its._folded / total
         distance = (its._mean - self._mean) + (its._rest - self._rest)
-        column = (np.sqrt(self._folded * share) * distance).astype(self.dtype)[:, None]
+        row = (np.sqrt(self._folded * share) * distance).astype(self.dtype)[None]
         self._C += its._C
-        _SYRK[self.dtype.name](1.0, column, beta=1.0, c=self._C, overwrite_c=1)
+        self._add_products(row)
         self._move_mean(share * distance, total)
         self.n, self._raw = self.n + its.n, raw
 

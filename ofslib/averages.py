@@ -236,12 +236,12 @@ class RunningAverages(CoMoments, Saved):
     @property
     def mean_x(self) -> np.ndarray:
         """Means of the features, (p,) float64."""
-        return self._mean_now()[:-1].copy()
+        return self._settled()._mean[:-1].copy()
 
     @property
     def mean_y(self) -> float:
         """Mean of the response."""
-        return float(self._mean_now()[-1])
+        return float(self._settled()._mean[-1])
 
     @property
     def S_xx(self) -> np.ndarray:
@@ -307,7 +307,9 @@ class RunningAverages(CoMoments, Saved):
 
         `spend`: itself in any case, as it will not be used again.
         """
-        self._refuse_if_unknown()
+        self._refuse_if_spent()
+        if self.n == 0:
+            raise ValueError("these RunningAverages have seen no rows: call update first.")
         if not self._filled:
             return self
         if spend:
@@ -316,18 +318,6 @@ class RunningAverages(CoMoments, Saved):
         new = self.copy()
         new._fold()
         return new
-
-    def _mean_now(self) -> np.ndarray:
-        self._refuse_if_unknown()
-        if not self._filled:
-            return self._mean
-        _, step, _ = self._gathered(self._rows[: self._filled + 1].copy())
-        return self._mean + (step + self._rest)
-
-    def _refuse_if_unknown(self) -> None:
-        self._refuse_if_spent()
-        if self.n == 0:
-            raise ValueError("these RunningAverages have seen no rows: call update first.")
 
     def _refuse_if_spent(self) -> None:
         if self._spent:
@@ -400,10 +390,10 @@ class RunningAverages(CoMoments, Saved):
             raise OtherState(f"it has the parts {found}, not {kept}")
         p, C = parts["n_features"], parts["_C"]
         known = isinstance(C, Stored) and C.dtype in DTYPES and C.order == "F"
-        if type(p) is not int or not known or C.shape != 2 * (p + 1,):
-            raise ValueError("such averages cannot be: n_features or co-moments")
-        if p != vars(self).get("n_features", p):
-            raise ValueError(f"its averages are not those of {self.n_features} features")
+        if p != vars(self).get("n_features", p) or type(p) is not int:
+            raise ValueError(f"it has averages of {p} features")
+        if not known or C.shape != 2 * (p + 1,):
+            raise ValueError(f"it has no co-moments of {p} features")
         new = RunningAverages(p, C.dtype)
         new._rate = None if parts["_rate"] is None else 0.0
         state = new.__getstate__()
