@@ -67,11 +67,6 @@ class RunningAverages(CoMoments, Saved):
     memory_map : None
         No longer takes a folder: ValueError.
 
-    Raises
-    ------
-    MemoryError
-        If the co-moments, (p + 1)^2 numbers, take more than two thirds of the machine's memory.
-
     Attributes
     ----------
     n : int
@@ -82,6 +77,11 @@ class RunningAverages(CoMoments, Saved):
         Means.
     S_xx, S_xy, S_yy : ndarray of shape (p, p), ndarray of shape (p,), float
         Uncentred averages, as defined in section 3.1; computed anew each time they are read.
+
+    Raises
+    ------
+    MemoryError
+        If the co-moments, (p + 1)^2 numbers, take more than two thirds of the machine's memory.
     """
 
     def __init__(self, n_features: int, dtype=np.float64, memory_map=None):
