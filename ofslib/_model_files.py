@@ -202,8 +202,6 @@ def read_with_checkpoint(cls: type[Saved], path, new: Any = None) -> tuple[Any, 
                 new._restore_model(parts, model, f"{error}{written}")
             return new, plain(checkpoint)
         except Exception as error:
-            if isinstance(error, OSError) and error.errno is None:  # no room for co-moments
-                raise
             raise ValueError(f"{os.fspath(path)}: {error}{written}") from error
 
 

@@ -1,9 +1,7 @@
 """Running averages: exact moments, however the rows come, are weighted, merged and kept."""
 
 import copy
-import errno
 import itertools
-import os
 import pickle
 import sys
 from fractions import Fraction
@@ -16,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ofslib import averages as module
-from ofslib.averages import RunningAverages
+from ofslib import OLSRegressor, RunningAverages
+from ofslib import _comoments as module
+from ofslib.beyond import dask_blocks
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 BLOCK = 8  # so that a few dozen rows fill the buffer several times
@@ -439,16 +438,6 @@ def test_too_few_rows_and_too_large_values():
     assert a.standardized().S_yy == 1e200 / 4
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_squares_are_summed_in_parts_that_blas_can_count(order, dtype, monkeypatch):
-    monkeypatch.setattr(module, "_MOST_AT_ONCE", 7)
-    X = np.asarray(rows(10)[0], dtype, order)
-    for shown, weights in ((X, np.ones(10)), (X, np.arange(1.0, 11.0)), (X[:0], np.ones(0))):
-        expected = weights @ (shown.astype(float) ** 2).sum(axis=1)
-        assert_allclose(module._sum_of_squares(shown, weights), expected, rtol=1e-5)
-
-
 # -------------------------------------------------- merging, copies
 
 
@@ -546,7 +535,7 @@ def test_known_moments():
     assert single.S_xx.dtype == np.float32
 
 
-def test_known_moments_are_taken_over_where_they_can_be(tmp_path):
+def test_known_moments_are_taken_over_where_they_can_be():
     X, y = rows(100)
     mean, C = np.zeros(5), np.asfortranarray(learned(X, y)._C)
     fixed = C.copy(order="F")
@@ -555,7 +544,6 @@ def test_known_moments_are_taken_over_where_they_can_be(tmp_path):
         (C, {}, True),
         (C, {"copy": True}, False),
         (C, {"dtype": np.float32}, False),
-        (C, {"memory_map": tmp_path}, False),
         (C.copy(order="C"), {}, False),
         (fixed, {}, False),
     ]
@@ -619,56 +607,15 @@ def test_averages_of_no_rows_are_kept(tmp_path):
     assert RunningAverages.load(tmp_path / "a").n == 0
 
 
-# -------------------------------------------------- co-moments in a file
-
-
-def mapped_from(folder):
-    with open("/proc/self/maps", encoding="utf-8") as lines:
-        return sum(str(folder) in line for line in lines)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads what the process has mapped")
-@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="space cannot be reserved here")
-def test_without_room_for_them_it_says_how_much_they_take(tmp_path, monkeypatch):
-    def full(*where):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "posix_fallocate", full)
-    said = r"co-moments of 5 columns take 2e-07 GB, .*has no room \(No space.*a method on rows"
-    with pytest.raises(OSError, match=said):
-        RunningAverages(4, memory_map=tmp_path).update(*rows())
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_memory_map_is_the_same_and_leaves_no_file(tmp_path):
-    folder = tmp_path / "map"
-    folder.mkdir()
-    X, y = rows(50)
-    a = RunningAverages(4, memory_map=folder).update(X, y)
-    assert mapped_from(folder) == 1
-    assert facts(a) == facts(learned(X, y))
-    assert facts(copy.deepcopy(a).update(X, y)) == facts(learned(X, y).update(X, y))
-    a.save(tmp_path / "saved")
-    b = RunningAverages.load(tmp_path / "saved", memory_map=folder)
-    assert mapped_from(folder) == 2 and facts(a) == facts(b)
-    found = a.standardized(overwrite=True)
-    assert_array_equal(found.S_xx, learned(X, y).standardized().S_xx)
-    del a, b
-    assert mapped_from(folder) == 1, "the matrix given up lives on in its new owner"
-    del found
-    assert mapped_from(folder) == 0 and list(folder.iterdir()) == []
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads what the process has mapped")
-def test_what_does_not_fit_into_memory_is_mapped(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "MAX_BYTES", 25 * 8)
-    monkeypatch.setattr(module.tempfile, "tempdir", str(tmp_path))
-    small, large = RunningAverages(4), RunningAverages(5)
-    assert mapped_from(tmp_path) == 1
-    X, y = rows(50, 5)
-    monkeypatch.setattr(module, "MAX_BYTES", 10**9)
-    assert facts(large.update(X, y)) == facts(learned(X, y))
-    assert small.n == 0
+def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
+    with pytest.raises(MemoryError, match=r"take 8,000.0 GB, .* of this machine: .*method on rows"):
+        RunningAverages(10**6)
+    monkeypatch.setattr(module, "_MEMORY", 6 * 6 * 8 * 3 // 2)
+    assert RunningAverages(5).copy().n == RunningAverages(6, np.float32).n == 0
+    with pytest.raises(MemoryError, match="n_features=6"):
+        RunningAverages(6)
+    with pytest.raises(MemoryError, match="n_features=6"):
+        OLSRegressor().fit(np.eye(6), np.arange(6.0))
 
 
 # -------------------------------------------------- errors
@@ -751,11 +698,9 @@ def test_a_large_mean_is_not_too_large(dtype):
 
 def test_averages_that_are_too_large_together_are_refused():
     half = RunningAverages.from_moments(2, [0, 0], np.eye(2) * 3e307)
-    heavy = RunningAverages(1).update([[0.0]], [0.0], [4e307])
     far = RunningAverages.from_moments(2, [1e154, 0], np.eye(2))
     for a, message in (
         (half, "other is too large"),
-        (heavy, "weights of both"),
         (far, "feature 0"),
     ):
         b = a if a is not far else RunningAverages.from_moments(2, [-1e154, 0], np.eye(2))
@@ -790,7 +735,7 @@ def test_wrong_rates_are_refused_and_change_nothing(arguments, error, message):
         ({"n_features": 0}, "n_features must be an int of 1 or more, got 0"),
         ({"n_features": 2.0}, "n_features must be an int of 1 or more, got 2.0"),
         ({"n_features": 2, "dtype": np.int64}, "dtype must be float64 or float32, got .*int64"),
-        ({"n_features": 2, "memory_map": "/no/such"}, "memory_map must be a folder that exists"),
+        ({"n_features": 2, "memory_map": "/tmp"}, "memory_map='/tmp': .* no longer"),
     ],
 )
 def test_wrong_parameters_are_refused(arguments, message):
@@ -810,7 +755,7 @@ def test_without_dask_the_error_names_the_group(monkeypatch):
 def test_dask_arrays_in_this_process(monkeypatch):
     from dask import array
 
-    monkeypatch.setattr(module, "_FAN_IN", 2)
+    monkeypatch.setattr(dask_blocks, "_FAN_IN", 2)
     X, y = rows(100, mean=5.0)
     chunked = array.from_array(X, chunks=((40, 1, 0, 59), (3, 1)))
     found = RunningAverages.from_dask(chunked, array.from_array(y, chunks=30))

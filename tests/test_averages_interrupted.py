@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import ofslib
-from ofslib import averages as module
+from ofslib import _comoments as module
 from ofslib._interrupts import interrupts_held
 from ofslib.averages import RunningAverages
 
@@ -129,15 +129,6 @@ def test_a_handler_of_the_user_is_called_and_nothing_else_is_raised(impatient):
         assert len(stop) > 2 and empty.n == 6000
     finally:
         signal.signal(signal.SIGINT, usual)
-
-
-def test_an_interrupted_reset_is_made_up_for(impatient):
-    one = RunningAverages(P)
-    impatient.setattr(RunningAverages, "_forget", lambda self: signal.raise_signal(signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt):
-        one.update(X, Y)
-    impatient.undo()
-    assert state(one.update(X, Y)) == state(RunningAverages(P).update(X, Y))
 
 
 @pytest.mark.parametrize("known", [0, 500])

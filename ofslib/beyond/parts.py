@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing
 
-from ofslib._dask import Dask, alike, blocks_of, columns_of, lying_together
+from ofslib.beyond.dask_blocks import Dask, alike, blocks_of, columns_of, lying_together
 from ofslib.kernels.selection import annealed
 from ofslib.streams.checkpoint import has_weight
 from ofslib.streams.row_stream import kernel_csr

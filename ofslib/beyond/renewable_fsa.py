@@ -132,14 +132,15 @@ def _problem(rows: _Rows, centre: bool, l2: float) -> _Problem:
     Q, r = np.zeros((p + 1, p + 1)), np.zeros(p + 1)
     if rows.gone.n:
         gone = rows.gone
-        far, W = (gone.mean_x - mean) / scale, gone.weight
-        spread = gone.S_xx - np.outer(gone.mean_x, gone.mean_x)
+        its_mean, mean_y = gone.mean_x, gone.mean_y
+        far, W = (its_mean - mean) / scale, gone.weight
+        spread = gone.S_xx - np.outer(its_mean, its_mean)
         Q[:p, :p] = W * (spread / np.outer(scale, scale) + np.outer(far, far))
         Q[:p, p] = Q[p, :p] = W * far
         Q[p, p] = W
-        shared = gone.S_xy - gone.mean_x * gone.mean_y
-        r[:p] = W * (shared / scale + far * gone.mean_y)
-        r[p] = W * gone.mean_y
+        shared = gone.S_xy - its_mean * mean_y
+        r[:p] = W * (shared / scale + far * mean_y)
+        r[p] = W * mean_y
     if not centre:
         Q[p], Q[:, p], r[p] = 0.0, 0.0, 0.0
     ones = np.full(len(rows.y), float(centre))

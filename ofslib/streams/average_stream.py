@@ -130,7 +130,7 @@ class AverageStream(DeferredModel):
         self._validate_params()
         with self._unless_it_fails():
             self._accept(averages)
-            self.n_features_in_ = len(averages.mean_x)
+            self.n_features_in_ = averages.n_features
             self.__dict__.pop("feature_names_in_", None)
             if isinstance(self, ClassifierMixin):
                 self.classes_ = np.array([-1, 1])
@@ -157,7 +157,7 @@ class AverageStream(DeferredModel):
         """
         self._validate_params()
         self._accept(averages)
-        p, ks = len(averages.mean_x), list(ks) if isinstance(ks, Iterable) else ks
+        p, ks = averages.n_features, list(ks) if isinstance(ks, Iterable) else ks
         if not isinstance(ks, list):
             raise TypeError(f"ks={ks!r} must be a sequence of whole numbers")
         if not ks or not all(isinstance(k, Integral) and 1 <= k <= p for k in ks):
@@ -168,6 +168,8 @@ class AverageStream(DeferredModel):
     def _accept(self, averages: RunningAverages) -> None:
         if not isinstance(averages, RunningAverages):
             raise TypeError(f"averages must be RunningAverages, not {type(averages).__name__}")
+        if averages.n == 0:
+            raise ValueError("averages have seen no rows: call update first")
         if isinstance(self, ClassifierMixin) and abs(averages.S_yy - 1.0) > 1e-3:
             raise ValueError(f"averages have S_yy={averages.S_yy}; a classifier's y is -1 or +1")
 

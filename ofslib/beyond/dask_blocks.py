@@ -1,8 +1,15 @@
-"""Rows that lie in collections of dask; the only place that imports it, when it is asked for."""
+"""Rows that lie in collections of dask, and their running averages.
+
+The only file that imports dask, when it is asked for.
+"""
 
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any, NamedTuple
+
+from ofslib.averages import RunningAverages
+
+_FAN_IN = 8  # averages that one task merges
 
 
 def dask_for(caller: str) -> ModuleType:
@@ -135,3 +142,29 @@ class Dask:
     def get(self, later: list) -> list:
         """What these are."""
         return list(self._dask.compute(*later))
+
+
+# -------------------------------------------------- running averages
+
+
+def averages_of_blocks(X, y, dtype) -> RunningAverages:
+    """What `RunningAverages.from_dask` returns: averages of each block, merged in a tree."""
+    dask, blocks = dask_for("from_dask"), blocks_of(X, y)
+    learn, merge = dask.delayed(_averages_of), dask.delayed(_merged)
+    parts = [learn(*block, dtype) for block in blocks]
+    while len(parts) > 1:
+        parts = [merge(parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
+    averages, _ = parts[0].compute()
+    return averages
+
+
+def _averages_of(X, y, dtype) -> tuple[RunningAverages, Columns]:
+    columns, averages = columns_of(X, y), RunningAverages(X.shape[1], dtype)
+    # Merged rows do not wait: a copy would be made of all co-moments to add them.
+    return averages.update(X, y)._settled(spend=True) if len(y) else averages, columns
+
+
+def _merged(parts: list[tuple[RunningAverages, Columns]]) -> tuple[RunningAverages, Columns]:
+    averages, columns = zip(*parts, strict=True)
+    columns = alike(columns)
+    return sum(averages), columns
