@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ofslib._jit import generic, kernel
-from ofslib.kernels.hard_threshold import TOGETHER
-from ofslib.kernels.heap import offer, sift, sink
+from ofslib._jit import kernel
+from ofslib.kernels.heap import offer, sift
 from ofslib.kernels.losses import target, weight
-from ofslib.kernels.rows import entry, is_sparse, length, row, within
+from ofslib.kernels.rows import entry, length, row, within
 from ofslib.streams.automatic import Automatic
 from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
 from ofslib.streams.row_stream import RowClassifier, RowStream, coef_and_intercept
@@ -43,41 +42,6 @@ class State(NamedTuple):
         return within(self.heap, self.size, p) and bool(places.all())
 
 
-@kernel(allocates=False)
-def learn(j, v, alpha, w, gamma, mu, squares, sigma):
-    """The step of one coefficient."""
-    mu[j] += alpha * sigma[j] * v
-    squares[j] += w * v * v
-    sigma[j] = gamma / (gamma + squares[j])
-
-
-@kernel(allocates=False)
-def learn_all(x, alpha, w, gamma, mu, squares, sigma):
-    """The steps of all entries of a row, as vectors."""
-    for i in range(length(x)):
-        j, v = entry(x, i)
-        learn(j, v, alpha, w, gamma, mu, squares, sigma)
-
-
-@generic
-def left_out(x, start, stop, mu, sigma, place, most):
-    """Whether these entries bring no feature among the kept ones; their coefficients are 0 then.
-
-    Of dense rows, as vectors; of sparse ones that is not known.
-    """
-    return (lambda x, start, stop, mu, sigma, place, most: False) if is_sparse(x) else _left_out
-
-
-def _left_out(x, start, stop, mu, sigma, place, most):
-    count = 0
-    for j in range(start, stop):
-        count += (place[j] == 0) & (x[j] != 0.0) & (not sigma[j] > most)
-    if count == 0:
-        for j in range(start, stop):
-            mu[j] = mu[j] if place[j] > 0 else 0.0
-    return count == 0
-
-
 @kernel
 def fold(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
@@ -96,35 +60,26 @@ def fold(state, block, hp):
         if sign * margin >= 1.0:
             continue
         alpha = (1.0 - sign * margin) / (spread + hp.gamma / w) * sign
-        # All at once is as fast as the processor divides; where few of those kept change, it costs
-        # less to move these.
-        if length(x) >= m:
-            learn_all(x, alpha, w, hp.gamma, mu, squares, sigma)
-            for i in range(m // 2 - 1, -1, -1):
-                sink(heap, place, sigma, False, i, m)
-        else:
-            for i in range(length(x)):
-                j, v = entry(x, i)
-                learn(j, v, alpha, w, hp.gamma, mu, squares, sigma)
-                if place[j] > 0:
-                    sift(heap, place, sigma, False, place[j] - 1, m)
+        for i in range(length(x)):
+            j, v = entry(x, i)
+            mu[j] += alpha * sigma[j] * v
+            squares[j] += w * v * v
+            sigma[j] = hp.gamma / (hp.gamma + squares[j])
+            if place[j] > 0:
+                sift(heap, place, sigma, False, place[j] - 1, m)
         most = sigma[heap[0]] if m == len(heap) else np.inf
-        for start in range(0, length(x), TOGETHER):
-            stop = min(start + TOGETHER, length(x))
-            if left_out(x, start, stop, mu, sigma, place, most):
+        for i in range(length(x)):
+            j, v = entry(x, i)
+            if place[j] > 0 or v == 0.0:
                 continue
-            for i in range(start, stop):
-                j, v = entry(x, i)
-                if place[j] > 0 or v == 0.0:
-                    continue
-                if sigma[j] > most:
-                    mu[j] = 0.0
-                    continue
-                out = offer(heap, place, sigma, j, m, len(heap))
-                m = min(m + 1, len(heap))
-                most = sigma[heap[0]] if m == len(heap) else np.inf
-                if out >= 0:
-                    mu[out] = 0.0
+            if sigma[j] > most:
+                mu[j] = 0.0
+                continue
+            out = offer(heap, place, sigma, j, m, len(heap))
+            m = min(m + 1, len(heap))
+            most = sigma[heap[0]] if m == len(heap) else np.inf
+            if out >= 0:
+                mu[out] = 0.0
         state.size[0] = m
         own = sigma[-1] / (sigma[-1] + hp.own / w)
         mu[-1] += hp.intercept * own * (1.0 - sign * margin) * sign
