@@ -62,15 +62,6 @@ def split(basis, a):
     return inside + more, outside, float(np.linalg.norm(outside))
 
 
-def has_drifted(state: State, z, solution) -> bool:
-    """Whether the inverse is to be computed anew, since it took z to `solution`.
-
-    At most once in r updates, so that it costs O(r^2) for each, however singular the moments are.
-    """
-    missed = state.moments @ solution - z
-    return state.age[0] >= len(z) and missed @ missed > _DRIFT**2 * (z @ z)
-
-
 def inverted(moments, j: int):
     """The inverse of the moments, computed anew before column j is learned."""
     try:
@@ -187,7 +178,9 @@ class OnlineLeverageSelector(ColumnStream):
         theta = p**-0.5
         state.index.append(j)
         state.weights.append(float(theta))
-        if has_drifted(state, z, solution):
+        missed = state.moments @ solution - z
+        # At most once in r updates, so that it costs O(r^2) for each.
+        if state.age[0] >= len(z) and missed @ missed > _DRIFT**2 * (z @ z):
             state = state._replace(inverse=inverted(state.moments, j), age=np.zeros(1, np.int64))
             solution = state.inverse @ z
         z, solution = theta * z, theta * solution
@@ -231,8 +224,7 @@ class OnlineLeverageSelector(ColumnStream):
                 break
             start = start._replace(rate=float(np.mean(around)))
         if len(best.index) != self.k:
-            why = f"k={self.k}, but {len(best.index)} features were sampled: no rate found for k"
-            warn(why)
+            warn(f"k={self.k}, but {len(best.index)} features were sampled: no rate found for k")
         return best
 
     def partial_fit_columns(self, X_new, y=None, names=None):
