@@ -61,7 +61,7 @@ def _of_words(X) -> str | None:
 
 
 def checked(X, ascend: Callable[..., bool] | None = None):
-    """X itself, unless it is sparse and malformed: then ValueError, naming the place.
+    """X itself, unless it is sparse and malformed: then ValueError.
 
     What is not sparse passes. With `ascend(indptr, indices, width)`, which tells whether the
     indices of each row (CSR) or column (CSC) ascend from at least 0 to less than `width`,
@@ -125,46 +125,28 @@ def checked_weights(sample_weight, n: int) -> np.ndarray:
 
 def _check_compressed(X, ascend):
     lines, width = X.shape if X.format == "csr" else X.shape[::-1]
-    line, entry = ("row", "column") if X.format == "csr" else ("column", "row")
     indptr, indices, data = X.indptr, X.indices, X.data
-    for part, what in ((indptr, "indptr"), (indices, "indices")):
-        if part.ndim != 1 or part.dtype.kind not in "iu":
-            raise _malformed(f"{what} has the shape {part.shape} and type {part.dtype}")
-    if data.ndim != 1:
-        raise _malformed(f"data has the shape {data.shape}")
-    if len(indptr) != lines + 1:
-        raise _malformed(f"indptr has {len(indptr)} entries, not {lines} {line}s + 1")
-    if indptr[0] != 0:
-        raise _malformed(f"indptr begins with {indptr[0]}, not with 0")
-    falls = indptr[1:] < indptr[:-1]
-    if falls.any():
-        i = int(np.argmax(falls))
-        raise _malformed(f"indptr falls at {line} {i}, from {indptr[i]} to {indptr[i + 1]}")
+    vectors = all(part.ndim == 1 for part in (indptr, indices, data))
+    if not vectors or indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu":
+        raise _malformed("indptr, indices and data must be vectors, the first two of integers")
     stored = min(len(indices), len(data))
-    if indptr[-1] > stored:
+    fits = len(indptr) == lines + 1 and indptr[0] == 0 and indptr[-1] <= stored
+    if not fits or (indptr[1:] < indptr[:-1]).any():
         raise _malformed(
-            f"indptr ends with {indptr[-1]}, but there are {len(indices)} indices and "
-            f"{len(data)} values"
-        )  # fmt: skip
+            f"indptr must be {lines + 1} numbers that ascend from 0 to {stored} at most"
+        )
     if ascend is not None:
         X.has_canonical_format = ascend(indptr, indices, width)
         if X.has_canonical_format:
             return
-    place = _outside(indices[: indptr[-1]], width)
-    if place is not None:
-        i = int(np.searchsorted(indptr, place, side="right")) - 1
-        raise _malformed(
-            f"{line} {i} has an entry in {entry} {indices[place]}, of {width} {entry}s"
-        )
+    _refuse_outside(indices[: indptr[-1]], width, "column" if X.format == "csr" else "row")
 
 
 def _check_coordinates(X, _):
-    for coordinates, size, what in zip(X.coords, X.shape, ("row", "column"), strict=True):
-        place = _outside(coordinates, size)
-        if place is not None:
-            raise _malformed(f"entry {place} is in {what} {coordinates[place]} of {size}")
     if len({len(X.data), *map(len, X.coords)}) > 1:
         raise _malformed("rows, columns and values are not as many")
+    for coordinates, size, what in zip(X.coords, X.shape, ("row", "column"), strict=True):
+        _refuse_outside(coordinates, size, what)
 
 
 def _check_other(X, _):
@@ -175,13 +157,13 @@ def _check_other(X, _):
             raise _malformed(str(error)) from error
 
 
-def _outside(indices, size) -> int | None:
-    """Place of the first index that is not from 0 to size - 1; None if there is none."""
+def _refuse_outside(indices, size, what) -> None:
+    """ValueError for the first index that is not from 0 to size - 1."""
     # Seen as unsigned, a negative one is beyond any size: one pass finds both.
     unsigned = indices.view(f"u{indices.dtype.itemsize}")
-    if unsigned.size == 0 or unsigned.max() < size:
-        return None
-    return int(np.argmax(unsigned >= size))
+    if unsigned.size and unsigned.max() >= size:
+        place = int(np.argmax(unsigned >= size))
+        raise _malformed(f"entry {place} is in {what} {indices[place]}, of {size} {what}s")
 
 
 def _malformed(why) -> ValueError:

@@ -14,7 +14,6 @@ from test_contract import SKIPPED
 
 import ofslib
 from ofslib import bounds
-from ofslib.algorithms import online_leverage
 from ofslib.datasets import Dataset
 from ofslib.metrics import clustering_accuracy
 from ofslib.reproduction.studies import clustering
@@ -133,37 +132,9 @@ def test_a_drifted_inverse_is_computed_anew(monkeypatch):
     assert np.abs(state.moments @ state.inverse - np.eye(12)).max() > 1e-4
 
 
-@pytest.mark.parametrize("r", [1, 3, 15, 16, 40])
-def test_a_matrix_that_grows_is_copied_only_where_its_room_ends(r):
-    rng = np.random.default_rng(r)
-    expected = matrix = np.ones((r, r)) * 2.0
-    wholes = []
-    for size in range(r + 1, r + 41):
-        matrix = online_leverage.enlarged(matrix, size, size)
-        assert_array_equal(matrix, np.pad(expected, (0, 1)))
-        x = rng.standard_normal(size)
-        online_leverage.add_outer(matrix, x, -0.5)
-        expected = np.pad(expected, (0, 1)) - 0.5 * np.outer(x, x)
-        assert_allclose(matrix, expected, rtol=1e-14, atol=1e-14)
-        expected = matrix.copy()
-        if size >= 16 and not (wholes and matrix.base is wholes[-1]):
-            wholes.append(matrix.base)
-        alone = pickle.loads(pickle.dumps(matrix))
-        assert online_leverage.enlarged(alone, size + 1, size + 1).base is not matrix.base
-    assert 3 <= len(wholes) <= 6, "room grows by a quarter"
-
-
-def test_a_part_that_does_not_begin_where_the_whole_does_is_copied():
-    whole = np.arange(400.0).reshape(20, 20).copy()
-    before, part = whole.copy(), whole[2:18, 3:19]
-    grown = online_leverage.enlarged(part, 17, 17)
-    assert_array_equal(grown, np.pad(before[2:18, 3:19], (0, 1)))
-    assert_array_equal(whole, before)
-
-
 @every_variant
 def test_copies_go_on_apart(variant):
-    """What one learns is not seen by the other, though matrices have room to grow."""
+    """What one learns is not seen by the other."""
     A, more = features(40, 60, 40), features(40, 30, 40, seed=5)
     model = leverage(variant, rate=5.0, n_initial=20).partial_fit_columns(A[:, :30])
     same = [copy.deepcopy(model), pickle.loads(pickle.dumps(model)), model]

@@ -61,24 +61,24 @@ FAULTS = {
         "4294967299",
     ),
     "the least of all indices": lambda f: (changed("indices", 3, -(2**31)), "-2147483648"),
-    "indptr does not begin at 0": lambda f: (changed("indptr", 0, 1), "begins with 1, not with 0"),
-    "indptr begins below 0": lambda f: (changed("indptr", 0, -1), "begins with -1"),
-    "indptr falls": lambda f: (changed("indptr", 2, 14), "indptr falls at (row|column) 2"),
-    "indptr below 0": lambda f: (changed("indptr", 2, -4), "indptr falls at (row|column) 1"),
-    "indptr ends too late": lambda f: (changed("indptr", -1, 16), "ends with 16, but there are 15"),
-    "indptr ends far out": lambda f: (changed("indptr", -1, 2**40, np.int64), "1099511627776"),
-    "indptr too short": lambda f: (cut("indptr"), "indptr has . entries, not"),
-    "too few values": lambda f: (cut("data"), "15 indices and 13 values"),
-    "too few indices": lambda f: (cut("indices"), "13 indices and 15 values"),
-    "indices are numbers": lambda f: (changed("indices", 0, 0, float), "indices has .* float64"),
-    "indptr is numbers": lambda f: (changed("indptr", 0, 0, float), "indptr has .* float64"),
+    "indptr does not begin at 0": lambda f: (changed("indptr", 0, 1), "indptr must be"),
+    "indptr begins below 0": lambda f: (changed("indptr", 0, -1), "indptr must be"),
+    "indptr falls": lambda f: (changed("indptr", 2, 14), "indptr must be"),
+    "indptr below 0": lambda f: (changed("indptr", 2, -4), "indptr must be"),
+    "indptr ends too late": lambda f: (changed("indptr", -1, 16), "indptr must be"),
+    "indptr ends far out": lambda f: (changed("indptr", -1, 2**40, np.int64), "indptr must be"),
+    "indptr too short": lambda f: (cut("indptr"), "indptr must be"),
+    "too few values": lambda f: (cut("data"), "indptr must be"),
+    "too few indices": lambda f: (cut("indices"), "indptr must be"),
+    "indices are numbers": lambda f: (changed("indices", 0, 0, float), "must be vectors"),
+    "indptr is numbers": lambda f: (changed("indptr", 0, 0, float), "must be vectors"),
     "indices in two dimensions": lambda f: (
         lambda d, i, s: (d, i.reshape(3, 5), s),
-        r"indices has the shape \(3, 5\)",
+        "must be vectors",
     ),
     "values in two dimensions": lambda f: (
         lambda d, i, s: (d.reshape(3, 5), i, s),
-        r"data has the shape \(3, 5\)",
+        "must be vectors",
     ),
 }
 y = np.arange(float(N))
@@ -114,7 +114,7 @@ def test_malformed_parts_are_refused(fault, form, call):
 def test_coordinates_out_of_the_matrix_are_refused(call):
     X = sp.coo_array((N, P))
     X.data, X.coords = np.ones(2), (np.array([0, 1]), np.array([0, P]))
-    with pytest.raises(ValueError, match=f"entry 1 is in column {P} of {P}"):
+    with pytest.raises(ValueError, match=f"entry 1 is in column {P}, of {P}"):
         CALLS[call](X)
 
 

@@ -458,7 +458,6 @@ BEYOND = {
     "SOFS place": ("SOFSClassifier", lambda s: s.place, assign(0, K + 1)),
     "B-ARDA heap": ("BARDAClassifier", lambda s: s.heap, assign(0, P)),
     "B-ARDA place": ("BARDAClassifier", lambda s: s.place, assign(0, -(2**31))),
-    "B-ARDA size": ("BARDAClassifier", lambda s: s.n_support, assign(0, K + 1)),
     "B-AMD support": ("BAMDClassifier", lambda s: s.support, assign(2, 2**32 - 1)),
     "OPG touched": ("OPGRegressor", lambda s: s.grid.n_touched, assign(0, 10**6)),
     "column": ("OnlineSubstitution", lambda s: s.working_set.index, assign(0, P)),

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib._jit import kernel
-from ofslib.kernels.hard_threshold import TOGETHER, coming, keep_largest, least_value, raised
+from ofslib.kernels.hard_threshold import keep_largest
 from ofslib.kernels.losses import Loss, slope
-from ofslib.kernels.rows import entry, entry_within, length, length_within, row, within
+from ofslib.kernels.rows import entry, length, row, within
 from ofslib.streams.automatic import AutomaticAdaptive
 from ofslib.streams.parameters import NOT_NEGATIVE, estimator, param
 from ofslib.streams.row_stream import RowClassifier, RowStream
@@ -72,33 +72,28 @@ def fold(state, block, hp):
             j, v = entry(x, i)
             g = s * v + hp.alpha * w[j]
             squares[j] += g * g
-        for i in range(length_within(x, size[0])):
-            j, v = entry_within(x, i, support)
             if inside[j]:
                 last[j] = rows[0]
-                move(w, squares, value, j, s * v + hp.alpha * w[j], hp)
+                move(w, squares, value, j, g, hp)
         for j in support[: size[0]]:
             if last[j] < rows[0]:
                 g = hp.alpha * w[j]
                 squares[j] += g * g
                 move(w, squares, value, j, g, hp)
-        # The value of a new coefficient is eta |g|, but for rounding.
-        spare, m, n = 1.0 - 1e-12, size[0], length(x)
-        least = spare * least_value(value, support, m, hp.k)
-        if n > m + 2 * hp.k:
-            least = spare * raised(x, s, n, hp.learning_rate, 1.0, least, inside, m, hp.k)
-            n = 0 if least < 0.0 else n
-        for start in range(0, n, TOGETHER):
-            stop = min(start + TOGETHER, n)
-            if coming(x, s, start, stop, hp.learning_rate, 1.0, least) == 0:
-                continue
-            for i in range(start, stop):
-                j, v = entry(x, i)
-                g = s * v
-                if not inside[j] and g != 0.0 and hp.learning_rate * abs(g) >= least:
-                    move(w, squares, value, j, g, hp)
-                    support[m] = j
-                    m += 1
+        # What is less than all of k features cannot be among the k largest.
+        least = 0.0 if size[0] < hp.k else np.inf
+        for j in support[: size[0]]:
+            least = min(least, value[j])
+        m = size[0]
+        for i in range(length(x)):
+            j, v = entry(x, i)
+            g = s * v
+            # The value of a new coefficient is eta |g|, but for rounding.
+            large = not hp.learning_rate * abs(g) < (1.0 - 1e-12) * least
+            if large and not inside[j] and g != 0.0:
+                move(w, squares, value, j, g, hp)
+                support[m] = j
+                m += 1
         keep_largest(w, value, support, inside, size, m, hp.k, state.scratch)
         g = s * hp.intercept
         squares[-1] += g * g

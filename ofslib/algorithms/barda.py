@@ -45,21 +45,22 @@ class State(NamedTuple):
     squares: np.ndarray  # (p + 1,) sum of squared gradients
     H: np.ndarray  # (p + 1,) delta + squares ** 0.5
     bound: np.ndarray  # (p,) upper bound of H_j z_j**2 / eta**2
-    heap: np.ndarray  # (p,) int32: features seen that have no coefficient, by bound
-    support: np.ndarray  # (k,) int32: features with a coefficient
-    place: np.ndarray  # (p,) int32: 0 not seen; i + 1 at heap[i]; -i - 1 at support[i]
-    n_heap: np.ndarray  # (1,) int64: features in the heap
-    n_support: np.ndarray  # (1,) int64: features with a coefficient
+    support: np.ndarray  # (k,) int32: features with a coefficient, which may be 0
+    heap: np.ndarray  # (p - k,) int32: the others, by bound
+    place: np.ndarray  # (p,) int32: i + 1 at heap[i]; -i - 1 at support[i]
     rows: np.ndarray  # (1,) int64
     unit: np.ndarray  # (4,) what an automatic step is taken from
 
     def within(self, p: int) -> bool:
         """Whether kernels stay within the arrays, of p features."""
-        heap, k = self.heap, len(self.support)
-        indices = np.concatenate([heap, self.support])
-        in_use = 0 <= self.n_heap[0] <= len(heap) and 0 <= self.n_support[0] <= k
-        places = (self.place >= -k) & (self.place <= len(heap))
-        return bool(in_use and ((indices >= 0) & (indices < p)).all() and places.all())
+        order = np.concatenate([self.support, self.heap])
+        known = ((order >= 0) & (order < p)).all()
+        return bool(known and np.array_equal(self.place[order], places(len(self.support), p)))
+
+
+def places(k: int, p: int) -> np.ndarray:
+    """`State.place` of the k features of the support, then of those of the heap."""
+    return np.concatenate([-1 - np.arange(k), 1 + np.arange(p - k)])
 
 
 @kernel
@@ -78,7 +79,7 @@ def top(state, shrink):
         if not exact < bound[j]:
             return j
         bound[j] = exact
-        sift(heap, state.place, bound, True, 0, state.n_heap[0])
+        sift(heap, state.place, bound, True, 0, len(heap))
 
 
 @kernel
@@ -94,40 +95,25 @@ def last(state, shrink):
 
 
 @kernel
-def enter(j, other, i, state):
-    """Let feature j, on top of the heap, have place i of the support; another takes its place."""
-    heap, place, size = state.heap, state.place, state.n_heap[0]
-    heap[0] = other
-    state.support[i], place[j] = j, -i - 1
-    if size > 0:
-        sift(heap, place, state.bound, True, 0, size)
-
-
-@kernel
 def truncate(state, shrink):
     """Let the k features with the largest values have a coefficient."""
     bound, heap, support = state.bound, state.heap, state.support
-    n_heap, n_support = state.n_heap, state.n_support
-    while n_support[0] < len(support) and n_heap[0] > 0:
-        j = top(state, shrink)
-        n_heap[0] -= 1
-        enter(j, heap[n_heap[0]], n_support[0], state)
-        n_support[0] += 1
-    while n_heap[0] > 0:
+    while len(heap) > 0:
         i = last(state, shrink)
         if bound[heap[0]] < bound[support[i]]:
             return
         j = top(state, shrink)
         if not comes_first(bound, j, support[i], True):
             return
-        enter(j, support[i], i, state)
+        heap[0], support[i], state.place[j] = support[i], j, -i - 1
+        sift(heap, state.place, bound, True, 0, len(heap))
 
 
 @kernel
 def begin_anew(state, hp):
     """Let the k features have a coefficient that have the largest values with another step."""
     heap, bound, shrink = state.heap, state.bound, hp.decay * state.rows[0]
-    for i in range(state.n_heap[0]):
+    for i in range(len(heap)):
         j = heap[i]
         bound[j] = value(state.G[j], state.H[j], shrink)
         sift(heap, state.place, bound, True, i, i + 1)
@@ -160,7 +146,7 @@ def within(x, largest):
 def learn(state, x, s, shrink, hp):
     """Take in the gradient s * x."""
     G, H, squares, bound = state.G, state.H, state.squares, state.bound
-    heap, place, size = state.heap, state.place, state.n_heap
+    heap, place = state.heap, state.place
     for i in range(length(x)):
         j, v = entry(x, i)
         g = s * v
@@ -169,12 +155,9 @@ def learn(state, x, s, shrink, hp):
         H[j] = hp.delta + np.sqrt(squares[j])
         exact = value(G[j], H[j], shrink)
         # A value that has become smaller leaves its bound valid and the heap as it is.
-        if place[j] >= 0 and (exact > bound[j] or (place[j] == 0 and g != 0.0)):
+        if place[j] > 0 and exact > bound[j]:
             bound[j] = exact
-            if place[j] == 0:
-                size[0] += 1
-                heap[size[0] - 1], place[j] = j, size[0]
-            sift(heap, place, bound, True, place[j] - 1, size[0])
+            sift(heap, place, bound, True, place[j] - 1, len(heap))
     G[-1] += s * hp.intercept
     squares[-1] += s * s * hp.intercept
     H[-1] = hp.delta + np.sqrt(squares[-1])
@@ -223,11 +206,9 @@ class BARDAClassifier(AutomaticAdaptive, RowClassifier, RowStream):
             *np.zeros((2, p + 1)),
             H=np.full(p + 1, float(self.delta)),
             bound=np.zeros(p),
-            heap=np.zeros(p, np.int32),
-            support=np.zeros(k, np.int32),
-            place=np.zeros(p, np.int32),
-            n_heap=np.zeros(1, np.int64),
-            n_support=np.zeros(1, np.int64),
+            support=np.arange(k, dtype=np.int32),
+            heap=np.arange(k, p, dtype=np.int32),
+            place=places(k, p).astype(np.int32),
             rows=np.zeros(1, np.int64),
             unit=np.zeros(4),
         )
@@ -250,7 +231,8 @@ class BARDAClassifier(AutomaticAdaptive, RowClassifier, RowStream):
     def _model(self, state):
         hp, inside = self._hyper_at(state), np.zeros(len(state.G), bool)
         shrink = np.full(len(state.G), hp.decay * state.rows[0])
-        inside[state.support[: state.n_support[0]]] = inside[-1] = True
+        inside[state.support] = state.G[state.support] != 0.0  # whose coefficient would be -0.0
+        inside[-1] = True
         shrink[-1] = 0.0  # The penalty is not on the intercept.
         w = -hp.learning_rate * state.G / (shrink + state.H)
         w[-1] *= hp.own

@@ -5,13 +5,12 @@ features that were sampled before it. No targets are needed.
 """
 
 import copy
-import ctypes
 from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import cython_blas
+from scipy.linalg.blas import dger
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -35,27 +34,10 @@ _OUTSIDE = 1e-6
 _DRIFT = 1e-11
 # Passes over the features that look for the sampling rate of k features.
 _PASSES = 12
-# With fewer columns BLAS rounds in another way where rows do not follow each other.
-_ROOM_FROM = 16
-
-
-def _routine(name: str, n_arguments: int):
-    """One of BLAS, given addresses: those of scipy.linalg.blas copy where rows lie apart."""
-    api, capsule = ctypes.pythonapi, cython_blas.__pyx_capi__[name]
-    name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
-    address_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
-    address = address_of(("PyCapsule_GetPointer", api))(capsule, name_of(capsule))
-    return ctypes.CFUNCTYPE(None, *n_arguments * [ctypes.c_void_p])(address)
-
-
-_DGER = _routine("dger", 9)
 
 
 class State(NamedTuple):
-    """What is known of the matrix A~ of the sampled features; Q is a basis of their span.
-
-    Each matrix is the first rows and columns of one that has room for more.
-    """
+    """What is known of the matrix A~ of the sampled features; Q is a basis of their span."""
 
     basis: np.ndarray  # (n, r) Q, orthonormal
     moments: np.ndarray  # (r, r) Q' A~ A~' Q, plus the ridge on the diagonal
@@ -80,15 +62,6 @@ def split(basis, a):
     return inside + more, outside, float(np.linalg.norm(outside))
 
 
-def has_drifted(state: State, z, solution) -> bool:
-    """Whether the inverse is to be computed anew, since it took z to `solution`.
-
-    At most once in r updates, so that it costs O(r^2) for each, however singular the moments are.
-    """
-    missed = state.moments @ solution - z
-    return state.age[0] >= len(z) and missed @ missed > _DRIFT**2 * (z @ z)
-
-
 def inverted(moments, j: int):
     """The inverse of the moments, computed anew before column j is learned."""
     try:
@@ -100,55 +73,35 @@ def inverted(moments, j: int):
         ) from None
 
 
-def enlarged(matrix, rows: int, columns: int):
-    """The matrix with zeros behind its own rows and columns; in its room, where it has enough."""
-    (r, c), whole = matrix.shape, matrix.base
-    known = isinstance(whole, np.ndarray) and whole.strides == matrix.strides
-    known = known and whole.ctypes.data == matrix.ctypes.data
-    if not known or rows > whole.shape[0] or columns > whole.shape[1]:
-        more = columns // 4 if columns >= _ROOM_FROM else 0
-        whole = np.empty((rows if rows == r else rows + more, columns + more))
-        whole[:r, :c] = matrix
-    whole[r:rows, :columns] = whole[:r, c:columns] = 0.0
-    return whole[:rows, :columns]
-
-
-def add_outer(matrix, x, factor: float) -> None:
-    """matrix += factor x x' of a symmetric matrix, in place."""
-    if len(x):
-        size, apart = ctypes.c_int(len(x)), ctypes.c_int(max(matrix.strides) // matrix.itemsize)
-        one, scale = ctypes.c_int(1), ctypes.c_double(factor)
-        _DGER(*map(_address, (size, size, scale, x, one, x, one, matrix, apart)))
-
-
-def _address(given) -> int:
-    return given.ctypes.data if isinstance(given, np.ndarray) else ctypes.addressof(given)
+def plus_outer(matrix, x, factor: float):
+    """matrix + factor x x' of a symmetric matrix, in its place."""
+    return dger(factor, x, x, a=matrix.T, overwrite_a=True).T if len(x) else matrix
 
 
 def updated(state: State, z, solution) -> State:
     """A~ gets a column z of its span, which the inverse takes to `solution` (Sherman, Morrison)."""
-    add_outer(state.moments, z, 1.0)
-    add_outer(state.inverse, solution, -1 / (1 + z @ solution))
-    state.age[0] += 1
-    return state
+    return state._replace(
+        moments=plus_outer(state.moments, z, 1.0),
+        inverse=plus_outer(state.inverse, solution, -1 / (1 + z @ solution)),
+        age=state.age + 1,
+    )
 
 
 def appended(state: State, z, solution, direction, length: float, ridge: float) -> State:
     """A~ gets a column with coordinates z and so much along a new direction of the basis."""
     r, column = len(z), np.append(z, length)
-    basis = enlarged(state.basis, len(direction), r + 1)
-    moments, inverse = (enlarged(known, r + 1, r + 1) for known in (state.moments, state.inverse))
-    basis[:, r], moments[r, r] = direction, ridge
-    state = state._replace(basis=basis, moments=moments, inverse=inverse)
+    moments, inverse = np.zeros((2, r + 1, r + 1))
+    moments[:r, :r], inverse[:r, :r] = state.moments, state.inverse
+    state = state._replace(basis=np.column_stack([state.basis, direction]))
     if ridge > 0:
-        inverse[r, r] = 1 / ridge
+        moments[r, r], inverse[r, r] = ridge, 1 / ridge
+        state = state._replace(moments=moments, inverse=inverse)
         return updated(state, column, np.append(solution, length / ridge))
-    add_outer(moments, column, 1.0)
     # Meyer 1973: the pseudo-inverse after a column from outside of the range.
     inverse[r, :r] = inverse[:r, r] = -solution / length
     inverse[r, r] = (1 + z @ solution) / length**2
-    state.age[0] += 1
-    return state
+    moments = plus_outer(moments, column, 1.0)
+    return state._replace(moments=moments, inverse=inverse, age=state.age + 1)
 
 
 @estimator
@@ -225,7 +178,9 @@ class OnlineLeverageSelector(ColumnStream):
         theta = p**-0.5
         state.index.append(j)
         state.weights.append(float(theta))
-        if has_drifted(state, z, solution):
+        missed = state.moments @ solution - z
+        # At most once in r updates, so that it costs O(r^2) for each.
+        if state.age[0] >= len(z) and missed @ missed > _DRIFT**2 * (z @ z):
             state = state._replace(inverse=inverted(state.moments, j), age=np.zeros(1, np.int64))
             solution = state.inverse @ z
         z, solution = theta * z, theta * solution
@@ -269,8 +224,7 @@ class OnlineLeverageSelector(ColumnStream):
                 break
             start = start._replace(rate=float(np.mean(around)))
         if len(best.index) != self.k:
-            why = f"k={self.k}, but {len(best.index)} features were sampled: no rate found for k"
-            warn(why)
+            warn(f"k={self.k}, but {len(best.index)} features were sampled: no rate found for k")
         return best
 
     def partial_fit_columns(self, X_new, y=None, names=None):

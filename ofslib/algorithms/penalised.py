@@ -137,10 +137,7 @@ class OnlinePenalised(AverageSelector):
         else:
             W, converged = coordinate_path(S, b, *own)
         if not converged:
-            each = "sweeps" if self.solver == "coordinate" else "steps"
-            few = (
-                f"n_iter={self.n_iter} {each} were too few to solve each penalty to tol={self.tol}"
-            )
+            few = f"n_iter={self.n_iter} was too few to solve each penalty to tol={self.tol}"
             warn(few, ConvergenceWarning)
         return W
 

@@ -39,23 +39,3 @@ def sink(heap, place, key, low_index, i, size):
         i = child
     heap[i] = j
     place[j] = i + 1
-
-
-@kernel
-def offer(heap, place, key, j, size, most):
-    """Let feature j into heap[:size] if it is among the `most` with the smallest keys.
-
-    The heap has the largest key on top, of equals the higher index. Returns the feature that is
-    left out, which is j or one that leaves; -1 if none is.
-    """
-    if size < most:
-        heap[size] = j
-        sift(heap, place, key, False, size, size + 1)
-        return -1
-    out = int(heap[0])
-    if not comes_first(key, out, j, False):
-        return int(j)
-    place[out] = 0
-    heap[0] = j
-    sift(heap, place, key, False, 0, size)
-    return out

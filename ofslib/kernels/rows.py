@@ -154,23 +154,6 @@ def entry(x, i):
     return lambda x, i: (i, np.float64(x[i]))
 
 
-@generic
-def length_within(x, size):
-    """How many entries `entry_within` gives of the row x, if so many features are chosen."""
-    return (lambda x, size: len(x.values)) if is_sparse(x) else (lambda x, size: size)
-
-
-@generic
-def entry_within(x, i, chosen):
-    """Of a dense row x the entry of the i-th chosen feature; of a sparse one its i-th entry.
-
-    So all entries of chosen features are met, and of sparse rows others too.
-    """
-    if is_sparse(x):
-        return lambda x, i, chosen: (x.indices[i], np.float64(x.values[i]))
-    return lambda x, i, chosen: (chosen[i], np.float64(x[chosen[i]]))
-
-
 @generic(**REORDERED_SUMS)
 def dot(x, w, active):
     """x . w, where w is zero outside the active features; not finite if a value of x is not."""

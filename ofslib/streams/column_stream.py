@@ -8,7 +8,7 @@ that they are compared with, which score all features at once.
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -26,7 +26,6 @@ from sklearn.utils.validation import check_is_fitted
 from ofslib._blas import one_blas_thread
 from ofslib._model_files import filled
 from ofslib._sparse import checked, refuse_times
-from ofslib.kernels.columns import copy_columns, standardise
 from ofslib.kernels.losses import Loss, total
 from ofslib.kernels.working_set import (
     IN_USE,
@@ -68,8 +67,6 @@ class ColumnReader(Selector):
 
     # An absolute value between these, or 0: their squares neither overflow nor vanish.
     magnitudes: ClassVar[tuple[float, float]] = (1e-150, 1e150)
-    # The columns are searched here, where they have names.
-    ensure_all_finite: ClassVar[bool] = False
 
     def _read(self, X, y, reset: bool, **known):
         X, y = super()._read(X, y, reset, **known)
@@ -84,19 +81,13 @@ class ColumnReader(Selector):
         """ValueError if a column is not to be learned from; they are the features from `first`."""
         ends = [getattr(X, end)(axis=0) for end in ("min", "max")]
         low, high = (np.asarray(e.toarray().ravel() if sp.issparse(e) else e, float) for e in ends)
-        largest, allowed = np.maximum(-low, high), self.magnitudes
-        refused = _is_outside(largest, allowed)
-        if not refused.any():
-            return
-        j = int(np.argmax(refused))
-        names = getattr(self, "feature_names_in_", ())
-        name = f", {names[first + j]!r}," if len(names) else ""
-        if np.isfinite(largest[j]):
-            raise _another_unit(f"X: column {j}{name}", largest[j], allowed)
-        column = X[:, [j]].toarray()[:, 0] if sp.issparse(X) else X[:, j]
-        i = int(np.argmax(~np.isfinite(column)))
-        what = "NaN" if np.isnan(column[i]) else "infinity"
-        raise ValueError(f"X: column {j}{name} contains {what}, in row {i}; allowed are numbers.")
+        largest = np.maximum(-low, high)
+        refused = _is_outside(largest, self.magnitudes)
+        if refused.any():
+            j = int(np.argmax(refused))
+            names = getattr(self, "feature_names_in_", ())
+            name = f", {names[first + j]!r}," if len(names) else ""
+            raise _another_unit(f"X: column {j}{name}", largest[j], self.magnitudes)
 
 
 @estimator
@@ -218,8 +209,6 @@ class ColumnStream(ColumnReader):
             return
         if names is None or len(before) < self.n_features_in_:
             raise ValueError("names: columns have names in all calls, or in none")
-        if isinstance(names, str) or not isinstance(names, Iterable):
-            raise TypeError(f"names={names!r} must be {n_new} strings, one for each column")
         names = list(names)
         if len(names) != n_new or not all(isinstance(name, str) for name in names):
             raise ValueError(f"names={names} must be {n_new} strings, one for each column")
@@ -293,7 +282,7 @@ class ColumnModel(Probabilities, DeferredModel, ColumnStream):
         super()._open(n, y)
 
     def _as_block(self, values, index):
-        return _standardised(values, index, self.fit_intercept)
+        return standardised(values, index, self.fit_intercept)
 
     def _receive(self, X, order, index):
         super()._receive(X, order, index)
@@ -488,15 +477,22 @@ def _blocks(X, order, index) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Some columns of X in their order, as rows and in handy pieces, with their numbers."""
     size = max(1, _VALUES_PER_BLOCK // X.shape[0])
     for i in range(0, len(order), size):
-        part = order[i : i + size]
-        if sp.issparse(X):
-            values = np.array(X[:, part].T.toarray(), np.float64, order="C")
-        else:
-            copy_columns(X, part, values := np.empty((len(part), X.shape[0])))
-        yield values, index[i : i + size]
+        values = X[:, order[i : i + size]]
+        values = values.toarray() if sp.issparse(X) else values
+        yield np.array(values.T, np.float64, order="C"), index[i : i + size]
 
 
-def _standardised(values: np.ndarray, index, centre: bool) -> Columns:
-    shift, scale = np.empty((2, len(values)))
-    standardise(values, centre, shift, scale)
-    return Columns(np.asarray(index, np.int64), values, shift, scale)
+def standardised(values: np.ndarray, index, centre: bool) -> Columns:
+    """Scale each row to mean square 1, in place, after its mean was subtracted if asked for."""
+    largest = np.maximum(-values.min(axis=1), values.max(axis=1))
+    # By a power of two, which changes no digit, lest the sum, or the smallest of squares, be lost.
+    unit = np.ldexp(1.0, np.clip(np.frexp(largest)[1], -1000, 1000))
+    largest /= unit
+    values *= (1.0 / unit)[:, None]
+    mean = values.mean(axis=1) if centre else np.zeros(len(values))
+    values -= mean[:, None]
+    values /= np.where(largest > 0, largest, 1.0)[:, None]
+    root = np.sqrt(np.square(values).mean(axis=1))
+    root[root <= 16 * np.finfo(float).eps] = 0.0  # what rounding leaves of a constant
+    values /= np.where(root > 0, root, 1.0)[:, None]
+    return Columns(np.asarray(index, np.int64), values, mean * unit, root * largest * unit)
