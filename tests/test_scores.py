@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import r2_score, roc_auc_score
-
 from ofslib._scores import Scores
+from sklearn.metrics import r2_score, roc_auc_score
 
 
 def added(y, said, margins, classes=None):
