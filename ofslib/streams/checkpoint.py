@@ -12,7 +12,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.multiclass import type_of_target
 from tqdm import tqdm
 
-from ofslib._model_files import class_of, read_with_checkpoint, write
+from ofslib._model_files import class_of, read, write
 from ofslib.streams.selector import LinearModel
 
 _DELAY = 0.5  # seconds until progress is shown
@@ -88,7 +88,7 @@ def read_checkpoint(path, model) -> Checkpoint:
         raise ValueError(f"checkpoint {where}: {what}")
     if name != own:
         raise _other(path, f"class={own!r} differs from class={name!r}")
-    learner, kept = read_with_checkpoint(type(model), path)
+    learner, kept = read(type(model), path, half_way=True)
     kinds = {name: type(value) for name, value in kept.items()}
     known = kinds == {"stream": dict, "finished": bool, "rows": int}
     if not known or kept["rows"] < Checkpoint._learned(learner):
