@@ -95,7 +95,7 @@ def test_a_step_that_is_tried_again_counts_from_its_second_beginning(file):
     screen = Screen(file)
     screen.log.begin(STEPS[:1])
     screen.say(event="job_info", at=0, jobid=1, rule_msg="a")
-    assert screen.step(1, 100, 130) == "[1 of 1] a: run b: 30.0 s"
+    assert screen.step(1, 100, 130) == "[1 of 1] a: run b: 00:30"
 
 
 def test_where_nothing_is_to_be_done_what_is_missing_is_said(file):

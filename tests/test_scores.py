@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from ofslib._scores import Scores
 from sklearn.metrics import r2_score, roc_auc_score
+
+from ofslib.metrics import Scores
 
 
 def added(y, said, margins, classes=None):
