@@ -107,11 +107,10 @@ def _opened(args, **own):
     return open_stream(args.file, **given | own)
 
 
-def _once(args, **own):
+def _once(args):
     """The blocks of a file that is read once; without a known width any index is allowed."""
-    stream = _opened(args, cache=False, **own)
-    wide = own | {"n_features": _ANY_WIDTH}
-    return stream if stream.n_columns else _opened(args, cache=False, **wide)
+    stream = _opened(args, cache=False)
+    return stream if stream.n_columns else _opened(args, cache=False, n_features=_ANY_WIDTH)
 
 
 def _refuse_places(args, *options: str) -> None:

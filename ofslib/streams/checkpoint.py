@@ -151,29 +151,20 @@ def fit_stream(
     if not work.finished:
         total = n * _passes(model)
         bar = _bar(total, " rows", "learning", progress, work.rows)
-        with bar, _stray_index_told(stream):
-            _learn(work, stream, n, total, checkpoint, every, classes, bar)
+        try:
+            with bar:
+                _learn(work, stream, n, total, checkpoint, every, classes, bar)
+        except MemoryError as error:
+            raise MemoryError(
+                f"{stream.name}: {error}: it has {stream.n_features:,} features, as many as its "
+                "largest index says (or n_features (--n-features)); a single stray index makes "
+                "them so many"
+            ) from error
     vars(model).clear()
-    vars(model).update(vars(work.learner), **_numbering(stream))
+    vars(model).update(vars(work.learner))
+    if known := getattr(stream, "numbering", None):
+        model._numbering = known
     return model
-
-
-def _numbering(stream) -> dict[str, str]:
-    """What a model keeps of it: not every stream knows."""
-    known = getattr(stream, "numbering", None)
-    return {"_numbering": known} if known else {}
-
-
-@contextmanager
-def _stray_index_told(stream) -> Iterator[None]:
-    try:
-        yield
-    except MemoryError as error:
-        raise MemoryError(
-            f"{stream.name}: {error}: it has {stream.n_features:,} features, as many as its "
-            "largest index says (or n_features (--n-features)); a single stray index makes them "
-            "so many"
-        ) from error
 
 
 def _rows_to_show(stream) -> int:
