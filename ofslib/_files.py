@@ -39,14 +39,14 @@ def refuse_places(written: dict[str, Any], read: dict[str, Any]) -> None:
         if same and not written.keys().isdisjoint({one, other}):
             raise OSError(f"{one} and {other}: both are the file {given[other]}; give two")
     for name in written.keys() & real.keys():
-        path, target = given[name], Path(real[name])  # a link is followed
-        if str(path) == "-":
+        if str(given[name]) == "-":
             raise OSError(f"{name} -: expected a file; - is not stdout here")
-        if path.is_dir():
-            raise IsADirectoryError(f"{path} is a folder: give a file")
+        target = Path(real[name])  # which is written, if it is a link
+        if target.is_dir():
+            raise IsADirectoryError(f"{given[name]} is a folder: give a file")
         folder = next(parent for parent in target.parents if parent.exists())
         if not (folder.is_dir() and os.access(folder, os.W_OK)):
-            raise OSError(f"{path}: {folder} is no folder that may be written to")
+            raise OSError(f"{given[name]}: {folder} is no folder that may be written to")
 
 
 def refuse_device(path: str | os.PathLike) -> None:

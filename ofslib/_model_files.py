@@ -342,8 +342,8 @@ def filled(found, fresh, p: int, name: str = "it") -> Any:
         parts = dict(enumerate(found)) if type(found) is tuple and not is_named else found
         there = list(parts) if type(parts) is dict else [type(parts).__name__]
         if there != names:
-            there, known = (", ".join(map(str, given)) for given in (there, names))
-            raise OtherState(f"{name} has the parts {there}, not {known}")
+            has, needs = (", ".join(map(str, given)) for given in (there, names))
+            raise OtherState(f"{name} has the parts {has}, not {needs}")
         fresh = fresh.grown(SimpleNamespace(**parts)) if hasattr(fresh, "grown") else fresh
         pairs = zip(names, fresh, strict=True)
         values = [filled(parts[part], own, p, f"{name}.{part}") for part, own in pairs]

@@ -8,7 +8,7 @@ import pickle
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from inspect import signature
 from pathlib import Path
@@ -32,7 +32,7 @@ Report = tuple[list[str], dict[str, Any]]  # lines to a reader, and what --json 
 # -------------------------------------------------- what is printed and written
 
 
-def few(values: Sequence[Any], form: str = "") -> str:
+def few(values: Any, form: str = "") -> str:
     """The first of a list."""
     shown = [format(value, form) for value in values[:SHOWN]]
     return ", ".join(shown) + " ..." * (len(values) > SHOWN)
@@ -317,13 +317,15 @@ def inspect(args) -> Report:
 def _labels(y) -> tuple[dict[str, Any], str]:
     """How often each label occurs, and the range of numbers: for --json, and for a reader."""
     values, counts = np.unique(y, return_counts=True)
-    words, listed = y.dtype.kind == "U", None
+    words = y.dtype.kind == "U"
     if y[0] != y[0]:
         none = {"labels": None, "label_range": None}
         return none, "none, unless --label says which column"
-    if len(values) <= 100:
-        listed = dict(zip(map(cell, values.tolist()), counts.tolist(), strict=True))
-    about = {"labels": listed, "label_range": None if words else [values[0], values[-1]]}
+    listed = dict(zip(map(cell, values[:100].tolist()), counts.tolist(), strict=False))
+    about = {
+        "labels": listed if len(values) <= 100 else None,
+        "label_range": None if words else [values[0], values[-1]],
+    }
     if len(values) <= SHOWN:
         return about, ", ".join(f"{k} ({100 * n / len(y):.1f} %)" for k, n in listed.items())
     if words:
@@ -356,13 +358,13 @@ def datasets(args) -> Report:
         return [path for paths in came.values() for path in paths], {"fetched": came}
     found = {name: verify(name, args.folder, args.registry_path) for name in args.names or rows}
     if args.action == "list":
-        data = [
+        sets = [
             rows[name] | {"here": " and ".join(sorted({*files.values()}))}
             for name, files in found.items()
         ]
         keys = ("name", "task", "n_train", "n_test", "n_features", "here")
-        cells = [[format(row[k], "," * (k[:2] == "n_")) for k in keys] for row in data]
-        return text_table(keys, cells), {"datasets": data}
+        cells = [[format(row[k], "," * (k[:2] == "n_")) for k in keys] for row in sets]
+        return text_table(keys, cells), {"datasets": sets}
     if not args.names:  # those of which something is here
         found = {name: files for name, files in found.items() if {*files.values()} != {"missing"}}
     files = [
