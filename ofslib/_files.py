@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 try:
     import fcntl
@@ -25,17 +25,28 @@ class CorruptFile(Exception):
     """A file is not the one that was asked for: wrong size or checksum, or cut short."""
 
 
-def refuse_places(*paths: str | os.PathLike | None) -> None:
-    """OSError, before any work, for a file that could not be written after it."""
-    for path in map(Path, filter(None, paths)):
-        if path.is_dir():
-            raise IsADirectoryError(f"{path} is a folder: give a file")
-        if _is_device(path):
-            continue
-        target = Path(os.path.realpath(path))  # which is written, if it is a link
+def refuse_places(written: dict[str, Any], read: dict[str, Any]) -> None:
+    """OSError, before any work, for a file that could not be written after it.
+
+    The dicts hold paths, or None, by what a message calls them. No written file may be another of
+    these, unless it is a device such as /dev/null.
+    """
+    given = {name: Path(path) for name, path in (read | written).items() if path}
+    real = {name: os.path.realpath(path) for name, path in given.items() if not _is_device(path)}
+    for (one, path), (other, place) in itertools.combinations(real.items(), 2):
+        there = os.path.exists(path) and os.path.exists(place)
+        same = os.path.samefile(path, place) if there else path == place
+        if same and not written.keys().isdisjoint({one, other}):
+            raise OSError(f"{one} and {other}: both are the file {given[other]}; give two")
+    for name in written.keys() & real.keys():
+        if str(given[name]) == "-":
+            raise OSError(f"{name} -: expected a file; - is not stdout here")
+        target = Path(real[name])  # which is written, if it is a link
+        if target.is_dir():
+            raise IsADirectoryError(f"{given[name]} is a folder: give a file")
         folder = next(parent for parent in target.parents if parent.exists())
         if not (folder.is_dir() and os.access(folder, os.W_OK)):
-            raise OSError(f"{path}: {folder} is no folder that may be written to")
+            raise OSError(f"{given[name]}: {folder} is no folder that may be written to")
 
 
 def refuse_device(path: str | os.PathLike) -> None:
@@ -46,27 +57,6 @@ def refuse_device(path: str | os.PathLike) -> None:
             f"{path}: a pipe or device is not read, for it would be gone through more than once: "
             "give a file"
         )
-
-
-def shared_file(
-    written: dict[str, str | os.PathLike | None], read: dict[str, str | os.PathLike | None]
-) -> tuple[str, str] | None:
-    """Names of the first two places that are one file, of which one is written; else None.
-
-    A device, as /dev/null, may be given several times.
-    """
-    there = [(name, Path(path)) for name, path in (read | written).items() if path]
-    there = [(name, path) for name, path in there if not _is_device(path)]
-    for (one, path), (other, place) in itertools.combinations(there, 2):
-        if {one, other} & set(written) and _is_same(path, place):
-            return one, other
-    return None
-
-
-def _is_same(path: Path, other: Path) -> bool:
-    if path.exists() and other.exists():
-        return os.path.samefile(path, other)
-    return os.path.realpath(path) == os.path.realpath(other)
 
 
 def _is_device(path: Path) -> bool:

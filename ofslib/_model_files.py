@@ -148,44 +148,36 @@ class Stored:
         self._stream = stream = archive.open(f"{place}.npy")
         if np.lib.format.read_magic(stream) != (1, 0):
             raise ValueError("an array is not of this format")
-        self._array: np.ndarray | None = None
         self.shape, fortran, self.dtype = np.lib.format.read_array_header_1_0(stream)
-        self.size, self.order = math.prod(self.shape), "F" if fortran else "C"
-        left = archive.getinfo(f"{place}.npy").file_size - stream.tell()
-        if self.dtype.kind not in _ARRAYS or min(self.shape, default=0) < 0:
-            raise ValueError(f"an array has the type {self.dtype} and the shape {self.shape}")
-        if not self.dtype.itemsize or self.size * self.dtype.itemsize != left:
-            raise ValueError(f"an array has not the size that its shape {self.shape} needs")
+        self.order, self._start = "F" if fortran else "C", stream.tell()
+        self.size, width = math.prod(self.shape), self.dtype.itemsize
+        left = archive.getinfo(f"{place}.npy").file_size - self._start
+        known = self.dtype.kind in _ARRAYS and width > 0 and min(self.shape, default=0) >= 0
+        if not known or self.size * width != left:
+            raise ValueError(f"an array has not the size of {self.dtype} {self.shape}")
 
     def read(self, into: np.ndarray | None = None) -> np.ndarray:
-        """The array, the same each time; `into` is memory for it, of its order."""
-        if self._array is not None:
-            return self._array
-        self._array = np.empty(self.shape, self.dtype, self.order) if into is None else into
-        left = memoryview(self._array.reshape(-1, order="A").view(np.uint8))
-        while left:
-            count = self._stream.readinto(left[:_PIECE])
-            if not count:
+        """The array; `into` is memory for it, of its order."""
+        array = np.empty(self.shape, self.dtype, self.order) if into is None else into
+        left = memoryview(array.reshape(-1, order="A").view(np.uint8))
+        self._stream.seek(self._start)
+        while left:  # in pieces, as the archive reads a piece to memory of its own first
+            if not (count := self._stream.readinto(left[:_PIECE])):
                 raise EOFError("an array is cut short")
             left = left[count:]
-        return self._array
+        return array
 
 
-def read(cls: type[Saved], path, new: Any = None) -> Any:
-    """An object of the class; `new` is one that is made already, to be restored."""
-    found, checkpoint = read_with_checkpoint(cls, path, new)
-    if checkpoint is not None:
-        raise ValueError(f"{os.fspath(path)}: it is a checkpoint of {cls.__name__}, no saved model")
-    return found
+def read(cls: type[Saved], path, new: Any = None, half_way: bool = False) -> Any:
+    """An object of the class; `new` is one that is made already, to be restored.
 
-
-def read_with_checkpoint(cls: type[Saved], path, new: Any = None) -> tuple[Any, Any]:
-    """As `read`, with what `write` was given as `checkpoint`."""
+    If it is to be half-way, that is a checkpoint, also what `write` was given as `checkpoint`.
+    """
     with _opened(path) as (archive, head):
         other = head["ofslib"] != ofslib.__version__
         written = f" (written by ofslib {head['ofslib']}, this is {ofslib.__version__})" * other
         try:
-            _refuse_other(cls, head)
+            _refuse_other(cls, head, half_way)
             parameters, learned, model, checkpoint = (
                 None if (section := head[name]) is None else _value({"fields": section}, archive)
                 for name in _SECTIONS
@@ -200,7 +192,7 @@ def read_with_checkpoint(cls: type[Saved], path, new: Any = None) -> tuple[Any, 
                 if model is None or not (other or head["version"] == 1 or "_kept" in parts):
                     raise
                 new._restore_model(parts, model, f"{error}{written}")
-            return new, plain(checkpoint)
+            return (new, plain(checkpoint)) if half_way else new
         except Exception as error:
             raise ValueError(f"{os.fspath(path)}: {error}{written}") from error
 
@@ -230,10 +222,9 @@ def _opened(path) -> Iterator[tuple[zipfile.ZipFile, dict]]:
 def _head_of(archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
     """The head, with all its sections."""
     # What is read takes no more memory than the file does.
-    if sum(member.file_size for member in archive.infolist()) > size:
-        raise ValueError("its members overlap")
-    if any(member.compress_type for member in archive.infolist()):
-        raise ValueError("its members are compressed")
+    members = archive.infolist()
+    if sum(m.file_size for m in members) > size or any(m.compress_type for m in members):
+        raise ValueError("its members overlap or are compressed")
     head = json.loads(archive.read("head.json"))
     if head["format"] != FORMAT:
         raise ValueError(f"its format is {head['format']!r}")
@@ -244,7 +235,7 @@ def _head_of(archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
     return {"preprocessing": None} | head | {name: head[name] for name in ("version", *_SECTIONS)}
 
 
-def _refuse_other(cls, head: dict[str, Any]) -> None:
+def _refuse_other(cls, head: dict[str, Any], half_way: bool) -> None:
     if head["version"] not in (1, VERSION):
         raise ValueError(f"its format is version {head['version']!r}, not {VERSION}")
     if head.get("preprocessing") is not None:
@@ -258,6 +249,8 @@ def _refuse_other(cls, head: dict[str, Any]) -> None:
         raise ValueError(
             f"expected a saved {cls.__qualname__}, got a saved {name}{where}: call {name}.load"
         )
+    if head["checkpoint"] is not None and not half_way:
+        raise ValueError(f"it is a checkpoint of {name}, no saved model")
 
 
 def _checksum(file) -> bytes:
@@ -329,17 +322,11 @@ def filled(found, fresh, p: int, name: str = "it") -> Any:
     if isinstance(fresh, Saved) and type(found) is dict:
         fresh._restore(found)
         return fresh
-    if hasattr(fresh, "_fields"):
-        fields = list(found) if type(found) is dict else [type(found).__name__]
-        if fields != list(fresh._fields):
-            parts = (", ".join(map(str, names)) for names in (fields, fresh._fields))
-            raise OtherState(f"{name} has the parts {next(parts)}, not {next(parts)}")
-        fresh = fresh.grown(SimpleNamespace(**found)) if hasattr(fresh, "grown") else fresh
-        pairs = zip(found.items(), fresh, strict=True)
-        new = type(fresh)(*(filled(part, own, p, f"{name}.{f}") for (f, part), own in pairs))
-        if hasattr(new, "within") and not new.within(p):
-            raise ValueError(f"{name} has an index out of bounds, for {p} features")
-        return new
+    if isinstance(fresh, np.random.Generator):
+        fresh.bit_generator.state = plain(found)
+        return fresh
+    if isinstance(fresh, deque) and type(found) is list:
+        return deque(plain(found), fresh.maxlen)
     if isinstance(fresh, np.ndarray) and isinstance(found, Stored):
         lengths = zip(found.shape, fresh.shape, strict=False)
         same = found.dtype == fresh.dtype and len(found.shape) == fresh.ndim
@@ -347,17 +334,22 @@ def filled(found, fresh, p: int, name: str = "it") -> Any:
             kinds = [f"{array.dtype} of the shape {array.shape}" for array in (found, fresh)]
             raise OtherState(f"{name} is {kinds[0]}, not {kinds[1]}")
         return found.read()
-    if isinstance(fresh, np.random.Generator):
-        fresh.bit_generator.state = plain(found)
-        return fresh
-    if isinstance(fresh, deque) and type(found) is list:
-        return deque(plain(found), fresh.maxlen)
+    if isinstance(fresh, tuple) and fresh:
+        is_named = hasattr(fresh, "_fields")
+        names = list(fresh._fields if is_named else range(len(fresh)))
+        parts = dict(enumerate(found)) if type(found) is tuple and not is_named else found
+        there = list(parts) if type(parts) is dict else [type(parts).__name__]
+        if there != names:
+            has, needs = (", ".join(map(str, given)) for given in (there, names))
+            raise OtherState(f"{name} has the parts {has}, not {needs}")
+        fresh = fresh.grown(SimpleNamespace(**parts)) if hasattr(fresh, "grown") else fresh
+        pairs = zip(names, fresh, strict=True)
+        values = [filled(parts[part], own, p, f"{name}.{part}") for part, own in pairs]
+        new = type(fresh)(*values) if is_named else tuple(values)
+        if hasattr(new, "within") and not new.within(p):
+            raise ValueError(f"{name} has an index out of bounds, for {p} features")
+        return new
     both_numbers = isinstance(found, float) and isinstance(fresh, float)
     if type(found) is not type(fresh) and not both_numbers:
         raise OtherState(f"{name} is a {type(found).__name__}, not a {type(fresh).__name__}")
-    if isinstance(fresh, tuple) and fresh:
-        if len(found) != len(fresh):
-            raise OtherState(f"{name} has {len(found)} parts, not {len(fresh)}")
-        pairs = zip(found, fresh, strict=True)
-        return tuple(filled(part, own, p, f"{name}.{i}") for i, (part, own) in enumerate(pairs))
     return plain(found)

@@ -1,9 +1,9 @@
-"""The options of the command ofslib, and the methods that they name."""
+"""The options of the command ofslib, the methods that they name, and tables of text."""
 
 import argparse
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import ofslib
@@ -80,18 +80,24 @@ def estimator(name: str, task: str, given: dict[str, Any]):
     return cls(**given)
 
 
+def text_table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> list[str]:
+    """The lines of a table."""
+    cells = [[str(value) for value in row] for row in (head, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message):
         self.exit(MISUSED, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
-def _setting(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
+def setting(text: str) -> tuple[str, Any]:
+    """NAME=VALUE; a value that is no JSON is a word."""
+    name, value = text.split("=", 1)
     try:
         return name, json.loads(value)
-    except ValueError:  # a word
+    except ValueError:
         return name, value
 
 
@@ -102,10 +108,7 @@ def _count(text: str) -> int:
 
 
 def _size(text: str) -> int | str:
-    if text in CRITERIA or re.fullmatch("0*[1-9][0-9]*", text):
-        return text if text in CRITERIA else int(text)
-    allowed = f"a whole number from 1, or {', '.join(CRITERIA)}"
-    raise argparse.ArgumentTypeError(f"expected {allowed}, got {text!r}")
+    return text if text in CRITERIA else _count(text)
 
 
 def _labels(text: str) -> list[Any]:
@@ -120,15 +123,7 @@ def _column(text: str) -> str | int:
     return int(text) if re.fullmatch("-?[0-9]+", text) else text
 
 
-def parser(*commands: Callable) -> argparse.ArgumentParser:
-    """What reads the command line; the command that is called is `command` of what it gives."""
-    always = argparse.ArgumentParser(add_help=False)
-    always.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    always.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    always.add_argument("--registry", metavar="CSV", help="a table of further data sets")
-    always.add_argument("--folder", default="resources", help="of the data sets' files")
-    rows = argparse.ArgumentParser(add_help=False)
-    add = rows.add_argument
+def _rows(add) -> None:
     add("file", metavar="FILE", help="text, table or arrays, by its ending; or a data set's name")
     add("--format", help="libsvm, vw, csv, tsv, parquet, arrow, npy or npz, whatever the ending")
     add("--label", type=_column, metavar="COLUMN", help="name or position (from 0) of the labels")
@@ -141,34 +136,37 @@ def parser(*commands: Callable) -> argparse.ArgumentParser:
     add("--block-rows", type=_count, default=10_000, metavar="N", help="rows read at a time")
     add("--n-jobs", type=_count, default=1, metavar="N", help="threads that parse")
     add("--quiet", action="store_true", help="show no progress")
+
+
+def parser(*commands: Callable) -> argparse.ArgumentParser:
+    """What reads the command line; the command that is called is `command` of what it gives."""
     about = "The command ofslib: from a file to features, a model and predictions."
     whole = _Parser(prog="ofslib", description=about, allow_abbrev=False)
     whole.add_argument("--version", action="version", version=f"ofslib {ofslib.__version__}")
     places = whole.add_subparsers(title="commands", required=True, metavar="COMMAND")
-
-    own = {"select": _select, "predict": _predict, "datasets": _datasets}
     for function in commands:
         name, said = function.__name__, function.__doc__.splitlines()[0]
-        parents = [rows, always] if name in ("select", "predict", "inspect") else [always]
-        sub = places.add_parser(name, help=said, description=said, parents=parents)
-        sub.set_defaults(command=function)
-        if name in own:
-            own[name](sub)
+        sub = places.add_parser(name, help=said, description=said)
+        sub.set_defaults(command=function, code=0)
+        add = sub.add_argument
+        if name in ("select", "predict", "inspect"):
+            _rows(add)
+        if name == "select":
+            _select(add, sub.add_mutually_exclusive_group(required=True).add_argument)
+        if name == "predict":
+            add("--model", required=True, metavar="NPZ", help="from `ofslib select` or save()")
+            add("--out", metavar="CSV", help="write the predictions here, not to stdout")
+        if name == "datasets":
+            add("action", choices=["list", "fetch", "verify"])
+            add("names", nargs="*", metavar="NAME")
+        add("--json", action="store_true", help="one JSON object on stdout")
+        add("--debug", action="store_true", help="show the traceback of an error")
+        add("--registry", dest="registry_path", metavar="CSV", help="of further data sets")
+        add("--folder", default="resources", help="of the data sets' files")
     return whole
 
 
-def _predict(sub) -> None:
-    sub.add_argument("--model", required=True, metavar="NPZ", help="from `ofslib select` or save()")
-    sub.add_argument("--out", metavar="CSV", help="write the predictions here, not to stdout")
-
-
-def _datasets(sub) -> None:
-    sub.add_argument("action", choices=["list", "fetch", "verify"])
-    sub.add_argument("names", nargs="*", metavar="NAME")
-
-
-def _select(sub) -> None:
-    add, how_many = sub.add_argument, sub.add_mutually_exclusive_group(required=True).add_argument
+def _select(add, how_many) -> None:
     how_many("-k", type=_size, help="features to keep, or what chooses: aic, bic or ebic")
     how_many("--fdr", type=float, metavar="Q", help="largest expected share of false ones")
     add("--method", help="see `ofslib methods`; else sfsa, with --fdr knockoffs")
@@ -177,7 +175,7 @@ def _select(sub) -> None:
     add("--classes", type=_labels, metavar="A,B", help="all labels, if the first rows lack one")
     add("--passes", type=_count, default=1, help="times that all rows are shown: 1")
     said = "a parameter of the method, such as learning_rate=0.1"
-    add("--set", type=_setting, action="append", default=[], metavar="NAME=VALUE", help=said)
+    add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE", help=said)
     add("--checkpoint", metavar="CKPT", help="write this file while learning, and go on from it")
     add("--every", type=float, default=30.0, metavar="SECONDS", help="between two checkpoints: 30")
     add("--out", metavar="CSV", help="write the features and their coefficients")

@@ -156,8 +156,8 @@ METRICS = {
 class Scores:
     """Accuracy and AUC of a classifier, or R^2 of a regressor, of labels that come in blocks.
 
-    Of each row at most 9 bytes are kept: the label of a regressor, or the decision on two classes
-    and whether it is of the second one.
+    Of each row at most 9 bytes are kept: the decision on two classes, and whether it is of the
+    second one.
 
     Parameters
     ----------
@@ -173,22 +173,28 @@ class Scores:
     def __init__(self, classes: Any = None):
         self.classes, self.reason = classes, "the file has no rows"
         self._n, self._right, self._left = 0, 0, 0.0
+        self._first, self._mean, self._around = 0.0, 0.0, 0.0  # of labels; squares around the mean
         self._kept: list[tuple[np.ndarray, ...]] = []
 
     def add(self, y, said, margins) -> None:
         """Take the labels of some rows, what was predicted, and decisions of shape (n, .)."""
         if not len(y) or (self._n and self.reason):
             return
-        self._n += len(y)
         known = y.dtype.kind != "U" if self.classes is None else np.isin(y, self.classes).all()
         self.reason = "" if known else "the labels of the file are not those of the model"
         if y.dtype.kind == "f" and np.isnan(y).any():
             self.reason = "the file has no labels"
+        n, self._n = self._n, self._n + len(y)
         if self.reason:
             self._kept.clear()
         elif self.classes is None:
             self._left += np.square(y - said).sum()
-            self._kept.append((np.array(y, np.float64),))
+            self._first = self._first if n else y[0]  # less it, equal labels are exactly 0
+            centred = y - self._first
+            mean = centred.mean()
+            apart = mean - self._mean
+            self._around += np.square(centred - mean).sum() + apart**2 * n * len(y) / self._n
+            self._mean += apart * len(y) / self._n
         else:
             self._right += int(np.count_nonzero(said == y))
             if len(self.classes) == 2:
@@ -197,20 +203,14 @@ class Scores:
 
     def found(self) -> dict[str, float]:
         """The scores, by their names."""
+        if self.classes is None and self._n == 1:
+            self.reason = "one row has no R^2"
         if self.reason:
             return {}
-        kept = [np.concatenate(parts) for parts in zip(*self._kept, strict=True)]
-        if self.classes is None:
-            return self._r2(kept[0] - kept[0][0])
+        if self.classes is None:  # as scikit-learn has it, if all labels are the same
+            return {"r2": float(1 - self._left / self._around if self._around else not self._left)}
         scores = {"accuracy": self._right / self._n}
+        kept = [np.concatenate(parts) for parts in zip(*self._kept, strict=True)]
         if kept and 0 < np.count_nonzero(kept[1]) < self._n:
             scores["auc"] = float(roc_auc_score(kept[1], kept[0]))
         return scores
-
-    def _r2(self, y):
-        if self._n < 2:
-            self.reason = "one row has no R^2"
-            return {}
-        around = np.square(y - y.mean()).sum()
-        # As scikit-learn has it, if all labels are the same.
-        return {"r2": float(1 - self._left / around) if around else float(not self._left)}

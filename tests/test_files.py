@@ -58,7 +58,9 @@ def test_a_place_where_no_file_can_be_is_refused_before_anything_is_written(tmp_
         _files.write_whole(tmp_path / "folder", "new")
     for place in ("folder", "file/below"):
         with pytest.raises(OSError, match=f"{place.partition('/')[0]} is (a|no) folder"):
-            _files.refuse_places(None, tmp_path / "new" / "one", tmp_path / place)
+            _files.refuse_places(
+                {"a": None, "b": tmp_path / "new" / "one", "c": tmp_path / place}, {}
+            )
     assert only(tmp_path) == ["file", "folder"]
 
 

@@ -43,7 +43,7 @@ def test_without_an_earlier_run_only_what_was_seen_is_the_guess(file):
     screen = Screen(file)
     assert screen.log.begin(STEPS) == "3 steps"
     # One run took 600 s: the other, on half of the machine, counts 300, the drawing 600.
-    assert screen.step(1, 0, 600) == "[1 of 3, about 15 min left] a: run b: 10 min 0 s"
+    assert screen.step(1, 0, 600) == "[1 of 3, about 15 min left] a: run b: 10:00"
 
 
 def test_the_last_run_tells_how_long_this_one_takes(file):
@@ -56,7 +56,7 @@ def test_the_last_run_tells_how_long_this_one_takes(file):
     assert screen.say("", event="job_finished", at=1900, job_id=2).startswith(
         "[2 of 3, about 2 min"
     )
-    assert screen.step(3, 1900, 1910, "draw") == "[3 of 3] draw: 10.0 s"
+    assert screen.step(3, 1900, 1910, "draw") == "[3 of 3] draw: 00:10"
     took = json.loads(file.read_text())
     assert took == {"one.csv": 1800.0, "two.csv": 1900.0, "x.svg": 10.0, "y": 9e9}
 
@@ -95,7 +95,7 @@ def test_a_step_that_is_tried_again_counts_from_its_second_beginning(file):
     screen = Screen(file)
     screen.log.begin(STEPS[:1])
     screen.say(event="job_info", at=0, jobid=1, rule_msg="a")
-    assert screen.step(1, 100, 130) == "[1 of 1] a: run b: 30.0 s"
+    assert screen.step(1, 100, 130) == "[1 of 1] a: run b: 00:30"
 
 
 def test_where_nothing_is_to_be_done_what_is_missing_is_said(file):

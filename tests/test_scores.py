@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import r2_score, roc_auc_score
 
-from ofslib._scores import Scores
+from ofslib.metrics import Scores
 
 
 def added(y, said, margins, classes=None):

@@ -9,8 +9,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
+from tqdm import tqdm
+
 from ofslib._files import write_whole
-from ofslib._printing import duration
 
 # How messages of Snakemake begin that say nothing of this run.
 DULL = ("Assuming unrestricted", "Building DAG", "Using shell", "Conda environments: ignored")
@@ -118,4 +119,4 @@ class ShortLog(logging.Formatter):
             self.took[step.file] = round(seconds, 1)
             write_whole(self.file, json.dumps(self.took, indent=0))
         head = ", ".join([head, *self._left("about {} left")])
-        return f"[{head}] {what}: {duration(seconds)}"
+        return f"[{head}] {what}: {tqdm.format_interval(seconds)}"

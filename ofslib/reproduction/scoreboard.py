@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from ofslib._printing import text_table
+from ofslib._options import text_table
 from ofslib.reproduction import claims, entries, identity, project, provenance, tables
 
 # The papers' cells, how many there are in each table, and why some are in no file.

@@ -12,7 +12,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.multiclass import type_of_target
 from tqdm import tqdm
 
-from ofslib._model_files import class_of, read_with_checkpoint, write
+from ofslib._model_files import class_of, read, write
 from ofslib.streams.selector import LinearModel
 
 _DELAY = 0.5  # seconds until progress is shown
@@ -88,7 +88,7 @@ def read_checkpoint(path, model) -> Checkpoint:
         raise ValueError(f"checkpoint {where}: {what}")
     if name != own:
         raise _other(path, f"class={own!r} differs from class={name!r}")
-    learner, kept = read_with_checkpoint(type(model), path)
+    learner, kept = read(type(model), path, half_way=True)
     kinds = {name: type(value) for name, value in kept.items()}
     known = kinds == {"stream": dict, "finished": bool, "rows": int}
     if not known or kept["rows"] < Checkpoint._learned(learner):
@@ -151,29 +151,20 @@ def fit_stream(
     if not work.finished:
         total = n * _passes(model)
         bar = _bar(total, " rows", "learning", progress, work.rows)
-        with bar, _stray_index_told(stream):
-            _learn(work, stream, n, total, checkpoint, every, classes, bar)
+        try:
+            with bar:
+                _learn(work, stream, n, total, checkpoint, every, classes, bar)
+        except MemoryError as error:
+            raise MemoryError(
+                f"{stream.name}: {error}: it has {stream.n_features:,} features, as many as its "
+                "largest index says (or n_features (--n-features)); a single stray index makes "
+                "them so many"
+            ) from error
     vars(model).clear()
-    vars(model).update(vars(work.learner), **_numbering(stream))
+    vars(model).update(vars(work.learner))
+    if known := getattr(stream, "numbering", None):
+        model._numbering = known
     return model
-
-
-def _numbering(stream) -> dict[str, str]:
-    """What a model keeps of it: not every stream knows."""
-    known = getattr(stream, "numbering", None)
-    return {"_numbering": known} if known else {}
-
-
-@contextmanager
-def _stray_index_told(stream) -> Iterator[None]:
-    try:
-        yield
-    except MemoryError as error:
-        raise MemoryError(
-            f"{stream.name}: {error}: it has {stream.n_features:,} features, as many as its "
-            "largest index says (or n_features (--n-features)); a single stray index makes them "
-            "so many"
-        ) from error
 
 
 def _rows_to_show(stream) -> int:

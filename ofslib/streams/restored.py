@@ -95,20 +95,20 @@ def _restore_facts(selector, parts: dict, names) -> dict[str, Any]:
     vars(selector).clear()
     vars(selector).update(default | given)
     selector._validate_params()
-    p, n = (given.get(name, 0) for name in ("n_features_in_", "n_samples_seen_"))
-    if type(p) is not int or p < 0 or type(n) is not int or n < 0:
-        raise ValueError(f"it has {p} features and {n} rows")
-    named = given.get("feature_names_in_")
-    right = np.shape(named) == (p,) and all(isinstance(name, str) for name in named)
-    if named is not None and not right:
-        raise ValueError(f"it has {p} features, and names of the shape {np.shape(named)}")
-    if selector._numbering not in (None, *_NUMBERINGS):
-        raise ValueError(f"it has columns {selector._numbering!r}, not {', '.join(_NUMBERINGS)}")
+    p, n, named = map(given.get, ("n_features_in_", "n_samples_seen_", "feature_names_in_"))
+    right = {
+        f"{p} features and {n} rows": all(type(count) is int and count >= 0 for count in (p, n)),
+        f"{p} features, and names of the shape {np.shape(named)}": named is None
+        or (np.shape(named) == (p,) and all(isinstance(name, str) for name in named)),
+        f"columns {selector._numbering!r}, not {', '.join(_NUMBERINGS)}": selector._numbering
+        in (None, *_NUMBERINGS),
+    }
     if is_classifier(selector) and ("classes_" in given or "_state" in parts):
-        several, shape = get_tags(selector).classifier_tags.multi_class, np.shape(selector.classes_)
-        right = shape == (2,) or (several and len(shape) == 1 and shape[0] > 2)
-        if not (right and isinstance(selector.classes_, np.ndarray)):
-            raise ValueError(f"it has the classes {selector.classes_}")
+        several, classes = get_tags(selector).classifier_tags.multi_class, selector.classes_
+        two = np.shape(classes) == (2,) or (several and np.ndim(classes) == 1 and len(classes) > 2)
+        right[f"the classes {classes}"] = two and isinstance(classes, np.ndarray)
+    if wrong := [what for what, holds in right.items() if not holds]:
+        raise ValueError(f"it has {wrong[0]}")
     return default
 
 
