@@ -65,8 +65,15 @@ def sums_of(model, learned: list[tuple[np.ndarray, np.ndarray]], n: int) -> np.n
             margins, y, (targets, weight) = margins[:n], y[:n], target_and_weight(y[:n])
             whole, change = weighted_sum(np.ones(n), weight), np.diff(targets) != 0
             changes = change.sum() if weight is None else change @ (weight[1:] * weight[:-1])
-            own = total(loss, margins, y), *model._scored(margins, targets, weight)
-            found.append((n, n - 1, changes, whole, *own))
+            if hasattr(model, "classes_"):  # rows that were predicted rightly, and of each label
+                count = np.count_nonzero if weight is None else weight.dot
+                labels, said = ((count(v > 0), count(v < 0)) for v in (targets, margins))
+                own = count((margins > 0) == (targets > 0)), sum(labels), *labels, *said
+            else:  # what was explained of the squares
+                squares = weighted_sum(np.square(targets), weight)
+                left = weighted_sum(np.square(margins - targets), weight)
+                own = squares - left, squares, 0.0, 0.0, 0.0, 0.0
+            found.append((n, n - 1, changes, whole, total(loss, margins, y), *own))
             pairs.append((margins, targets))
     if len(found) > 1:
         predicted, true = np.argmax(pairs, axis=0)
