@@ -62,9 +62,11 @@ def learn(state, block, hp):
 @kernel
 def gather(state, block, start, hp, buffer):
     """Add the gradients of rows from `start` on to the mini-batch, until it is full."""
-    active = state.active
-    done = minibatch.gather_with(state.batch, block, start, hp, state.w, active, active, buffer)
-    selection.add_rows(state.moments, block.X, block.order[start:done], block.y, hp, active)
+    batch, active, squared_slopes = state.batch, state.active, state.batch.curvature[2]
+    done = minibatch.gather_with(batch, block, start, hp, state.w, active, active, buffer)
+    seen = block.order[start:done]
+    if not selection.add_rows(state.moments, block.X, seen, block.y, hp, active):
+        batch.curvature[2] = squared_slopes
     return done
 
 
