@@ -299,11 +299,14 @@ class Annealing(RowStream):
         return read_parameters(self, Hyper, intercept=self.fit_intercept, **own)
 
     def _learn_block(self, state, block):
-        if not self._rotates:
+        if not isinstance(state, rotation.Rotation):
             return learn(state, block, self._hyper)
         return rotation.learn([state], block, self._hyper, lambda own, *rest: learn(own[0], *rest))
 
     def _finish(self, state):
+        if not isinstance(state, rotation.Rotation):
+            finish(state, self._hyper)
+            return
         for (model,), hyper in rotation.learners([state], self._hyper):
             finish(model, hyper)
 
@@ -311,7 +314,9 @@ class Annealing(RowStream):
         return super()._remedy() if self.learning_rate == "auto" else "take learning_rate='auto'"
 
     def _exposed(self, state):
-        (state,), hp = rotation.learners([state], self._hyper)[-1]
+        hp = self._hyper
+        if isinstance(state, rotation.Rotation):
+            (state,), hp = rotation.learners([state], hp)[-1]
         if hp.automatic and state.steps[0] <= hp.burn_in and not state.w[:-1].any():
             diagnostics.only_observed(self, (hp.burn_in + 1) * hp.batch_size)
         w = state.iterates.up_to_date(state.w, state.active) if hp.automatic else state.w

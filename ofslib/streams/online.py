@@ -29,11 +29,6 @@ class Sums(NamedTuple):
     predicted_negative: float
 
 
-def new_sums(n_models: int) -> np.ndarray:
-    """Sums over no rows."""
-    return np.zeros((4, n_models + (n_models > 1), len(Sums._fields)))
-
-
 def of_mean_one(sums: np.ndarray) -> Sums:
     """The same sums as if weights had a mean of one."""
     unit = sums[0] / sums[3] if sums[3] else 1.0
@@ -63,7 +58,7 @@ def sums_of(model, learned: list[tuple[np.ndarray, np.ndarray]], n: int) -> np.n
     with np.errstate(over="ignore", invalid="ignore"):
         for margins, y in learned:
             margins, y, (targets, weight) = margins[:n], y[:n], target_and_weight(y[:n])
-            whole, change = weighted_sum(np.ones(n), weight), np.diff(targets) != 0
+            whole, change = n if weight is None else weight.sum(), np.diff(targets) != 0
             changes = change.sum() if weight is None else change @ (weight[1:] * weight[:-1])
             if hasattr(model, "classes_"):  # rows that were predicted rightly, and of each label
                 count = np.count_nonzero if weight is None else weight.dot

@@ -195,7 +195,8 @@ class RowStream(LinearModel):
     def _start(self, n_features: int) -> None:
         m = self._n_models
         states = tuple(self._new_state(n_features) for _ in range(m))
-        self._state, self._online = states if m > 1 else states[0], online.new_sums(m)
+        self._state = states if m > 1 else states[0]
+        self._online = np.zeros((4, m + (m > 1), len(online.Sums._fields)))
         self._warned = ()
         self.n_samples_seen_ = 0
 
@@ -241,7 +242,7 @@ class RowStream(LinearModel):
             joint.finish(self)
             return
         for state in self._states:
-            if self._automatic:
+            if self.unit is not None and self._automatic:
                 automatic.prepare_last(self, state)
             self._finish(state)
 
