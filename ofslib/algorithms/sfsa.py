@@ -304,9 +304,6 @@ class Annealing(RowStream):
         return rotation.learn([state], block, self._hyper, lambda own, *rest: learn(own[0], *rest))
 
     def _finish(self, state):
-        if not isinstance(state, rotation.Rotation):
-            finish(state, self._hyper)
-            return
         for (model,), hyper in rotation.learners([state], self._hyper):
             finish(model, hyper)
 
@@ -314,9 +311,7 @@ class Annealing(RowStream):
         return super()._remedy() if self.learning_rate == "auto" else "take learning_rate='auto'"
 
     def _exposed(self, state):
-        hp = self._hyper
-        if isinstance(state, rotation.Rotation):
-            (state,), hp = rotation.learners([state], hp)[-1]
+        (state,), hp = rotation.learners([state], self._hyper)[-1]
         if hp.automatic and state.steps[0] <= hp.burn_in and not state.w[:-1].any():
             diagnostics.only_observed(self, (hp.burn_in + 1) * hp.batch_size)
         w = state.iterates.up_to_date(state.w, state.active) if hp.automatic else state.w

@@ -17,13 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ofslib import _model_files
 from ofslib._model_files import longest
-from ofslib._sparse import (
-    checked,
-    checked_targets,
-    checked_weights,
-    refuse_times,
-    validated,
-)
+from ofslib._sparse import checked, checked_targets, checked_weights, refuse_times, validated
 from ofslib.kernels.losses import WEIGHTED
 from ofslib.kernels.rows import ascend
 from ofslib.streams.bases import (
