@@ -37,8 +37,32 @@ class OtherState(ValueError):
     """The file is whole, but the class keeps what it learned in another way."""
 
 
+def save(self, path) -> None:
+    """Write all that was set and learned to one file, without pickle; see `load`.
+
+    To go on from the file equals never having stopped, bit for bit. The file is an npz with
+    JSON and a checksum, whole or not there at all; the name is used as given, and folders above
+    it are made. TypeError if an attribute is of a kind that such a file cannot hold.
+    """
+    write(path, self, model=self._model_alone())
+
+
+def load(cls, path):
+    """Read what `save` of this class wrote; nothing in the file is unpickled or run.
+
+    OSError if the file cannot be opened. ValueError if it is not whole, if a bit of it has
+    changed, or if it holds another class or is of a newer version. Parameters that it lacks,
+    as it is of an older version, have their defaults. If another version of ofslib wrote it,
+    and kept there what it learned in another way, the model predicts, and raises ValueError
+    when it is to go on learning.
+    """
+    return read(cls, path)
+
+
 class Saved:
-    """Base of what can be kept in a file."""
+    """Base of what can be kept in a file; selectors have the same methods."""
+
+    save, load = save, classmethod(load)
 
     def _parts(self) -> dict[str, Any]:
         """What is kept, by its names."""
@@ -56,29 +80,8 @@ class Saved:
         """Become a model that predicts, but does not learn, for this reason."""
         raise OtherState(reason)
 
-    def save(self, path) -> None:
-        """Write all that was set and learned to one file, without pickle; see `load`.
 
-        To go on from the file equals never having stopped, bit for bit. The file is an npz with
-        JSON and a checksum, whole or not there at all; the name is used as given, and folders above
-        it are made. TypeError if an attribute is of a kind that such a file cannot hold.
-        """
-        write(path, self, model=self._model_alone())
-
-    @classmethod
-    def load(cls, path):
-        """Read what `save` of this class wrote; nothing in the file is unpickled or run.
-
-        OSError if the file cannot be opened. ValueError if it is not whole, if a bit of it has
-        changed, or if it holds another class or is of a newer version. Parameters that it lacks,
-        as it is of an older version, have their defaults. If another version of ofslib wrote it,
-        and kept there what it learned in another way, the model predicts, and raises ValueError
-        when it is to go on learning.
-        """
-        return read(cls, path)
-
-
-def write(path, saved: Saved, model: dict | None = None, checkpoint: dict | None = None) -> None:
+def write(path, saved, model: dict | None = None, checkpoint: dict | None = None) -> None:
     """Write an object; with it what is enough to predict, or what a checkpoint needs beside it."""
     # Sorted, so that equal models are equal files.
     parts, cls, arrays = dict(sorted(saved._parts().items())), type(saved), []
@@ -168,7 +171,7 @@ class Stored:
         return array
 
 
-def read(cls: type[Saved], path, new: Any = None, half_way: bool = False) -> Any:
+def read(cls, path, new: Any = None, half_way: bool = False) -> Any:
     """An object of the class; `new` is one that is made already, to be restored.
 
     If it is to be half-way, that is a checkpoint, also what `write` was given as `checkpoint`.

@@ -29,7 +29,7 @@ def validated(estimator, X, *y, ascend=None, reset: bool = True, **form):
     Malformed sparse matrices are refused; `ascend` as in `checked`.
     """
     names = X.feature_names if isinstance(X, NamedRows) else None
-    X = checked(X, ascend)
+    X = checked(X, ascend) if sp.issparse(X) else X
     if names is None:
         try:
             return validate_data(estimator, X, *y, reset=reset, **form)

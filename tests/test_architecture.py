@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import ofslib
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "ofslib"
@@ -47,6 +50,37 @@ def test_the_cache_key_covers_what_kernels_call():
         if decorated.search(text)
     }
     assert homes == {"kernels", "algorithms"}
+
+
+# Classes of ours that stand above an estimator: to know what it does, they have to be read.
+MOST_BASES = 6
+# Python functions of ours between `fit` and its kernels, compiled ones and comprehensions aside.
+MOST_FUNCTIONS = 65
+
+
+def test_few_classes_stand_above_an_estimator():
+    for name in [name for names in ofslib.ESTIMATORS.values() for name in names]:
+        above = [c for c in getattr(ofslib, name).__mro__[1:] if c.__module__.startswith("ofslib")]
+        assert len(above) <= MOST_BASES, above
+
+
+def test_few_functions_stand_between_fit_and_its_kernels():
+    rng, ours = np.random.default_rng(0), set()
+    X = rng.standard_normal((2000, 50))
+    y = np.where(X[:, 0] + 0.1 * rng.standard_normal(2000) > 0, 1, -1)
+
+    def note(frame, event, _):
+        code = frame.f_code
+        is_ours = event == "call" and code.co_filename.startswith(str(PACKAGE))
+        # The globals of a compiled function have no name.
+        if is_ours and "__name__" in frame.f_globals and code.co_name[0] != "<":
+            ours.add(code)
+
+    model = ofslib.SFSAClassifier(k=10).fit(X, y)
+    sys.setprofile(note)
+    model.fit(X, y)
+    sys.setprofile(None)
+    assert len(ours) <= MOST_FUNCTIONS, sorted(code.co_qualname for code in ours)
 
 
 def functions(tree):

@@ -13,10 +13,10 @@ import ofslib
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, value
 from ofslib.reproduction.methods import find_class
 from ofslib.simulate import Equicorrelated
-from ofslib.streams.automatic import Automatic, AutomaticAdaptive
+from ofslib.streams.automatic import PER_FEATURE
 
 METHODS = [cls for name in dir(ofslib) if isinstance(cls := getattr(ofslib, name), type)]
-METHODS = [cls for cls in METHODS if issubclass(cls, Automatic)]
+METHODS = [cls for cls in METHODS if getattr(cls, "unit", None)]
 every_method = pytest.mark.parametrize("cls", METHODS, ids=lambda cls: cls.__name__)
 
 
@@ -33,7 +33,7 @@ def rows(cls, n=300, p=50):
 def test_the_unit_of_the_features_does_not_matter(cls, fit_intercept, form):
     X, y = rows(cls)
     # Two parameters with a unit of their own, of which one counts for the intercept too: hardly.
-    powers = {"delta": 1, "alpha": 2} if issubclass(cls, AutomaticAdaptive) else {}
+    powers = {"delta": 1, "alpha": 2} if cls.unit == PER_FEATURE else {}
     own = {"k": 5, "fit_intercept": fit_intercept, "random_state": 0}
     one = cls(**own, **({"delta": 1e-12} if powers else {})).fit(form(X), y)
     assert len(one.support_) > 1
@@ -121,7 +121,7 @@ def test_rows_of_zeros_tell_no_unit(cls):
     X, y = rows(cls)
     X[:3], target = 0.0, y[:4] if cls.__name__.endswith("Regressor") else [0, 1, 0, 1]
     own = {"k": 5, "fit_intercept": False, "shuffle": False}
-    own |= {"delta": 1e-12, "alpha": 0.0} if issubclass(cls, AutomaticAdaptive) else {}
+    own |= {"delta": 1e-12, "alpha": 0.0} if cls.unit == PER_FEATURE else {}
     one, other = (cls(**own).fit(unit * X[:4], target) for unit in (1.0, 1e-3))
     assert_allclose(other.coef_ * 1e-3, one.coef_, rtol=1e-6)
 
@@ -231,6 +231,6 @@ def test_the_papers_entries_name_their_steps():
             tuned = setting.spec["tune"].get("grid", {}).keys()
             for label, method in setting.spec["methods"].items():
                 cls = find_class(method["class"])
-                if issubclass(cls, Automatic) and not entry.spec["source"].startswith("Of our own"):
+                if getattr(cls, "unit", None) and not entry.spec["source"].startswith("Of our own"):
                     named = method.keys() | method.get("sweep", {}).keys() | tuned
                     assert cls.step_parameter in named, (entry.name, label)

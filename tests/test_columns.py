@@ -18,7 +18,7 @@ from test_contract import SKIPPED
 import ofslib
 from ofslib.kernels.working_set import IN_USE
 from ofslib.streams import column_stream
-from ofslib.streams.column_stream import ColumnModel, ColumnReader
+from ofslib.streams.column_stream import ColumnModel, ColumnStream, ScoredSelector
 
 LOSSES = ("squared_error", "squared_hinge", "log_loss")
 CLASSES = {
@@ -32,7 +32,7 @@ OTHERS = {
     name: getattr(ofslib, name)
     for name in dir(ofslib)
     if isinstance(getattr(ofslib, name), type)
-    and issubclass(getattr(ofslib, name), ColumnReader)
+    and issubclass(getattr(ofslib, name), ColumnStream | ScoredSelector)
     and name not in CLASSES
 }
 

@@ -20,7 +20,12 @@ from ofslib.kernels.grid import AdaptiveHyper, Grid, like
 from ofslib.kernels.penalties import soft
 from ofslib.streams.parameters import estimator
 from ofslib.streams.penalised import Penalised
-from ofslib.streams.row_stream import Adaptive, RowClassifier
+from ofslib.streams.row_stream import (
+    DELTA,
+    SQUARED_HINGE,
+    STEP_PER_FEATURE,
+    RowClassifier,
+)
 
 
 class State(NamedTuple):
@@ -90,7 +95,7 @@ def fold(state, block, hp):
 
 
 @estimator
-class AdaFobosClassifier(Adaptive, RowClassifier, Penalised):
+class AdaFobosClassifier(RowClassifier, Penalised):
     """Adaptive FOBOS, with an l1 penalty, for classification (Duchi et al. 2011).
 
     Frequent features learn slowly and rare ones fast. With a small `k` the features are those that
@@ -98,6 +103,10 @@ class AdaFobosClassifier(Adaptive, RowClassifier, Penalised):
     instead. Cost: O(entries of the row) per row with one penalty; O(entries * n_penalties + p)
     with `k`.
     """
+
+    loss: str = SQUARED_HINGE
+    learning_rate: float = STEP_PER_FEATURE
+    delta: float = DELTA
 
     fold, step, settle, hyper = fold, step, settle, AdaptiveHyper
     new_state = staticmethod(new_state)

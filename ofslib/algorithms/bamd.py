@@ -12,9 +12,9 @@ from ofslib._jit import kernel
 from ofslib.kernels.hard_threshold import keep_largest
 from ofslib.kernels.losses import Loss, slope
 from ofslib.kernels.rows import entry, length, row, within
-from ofslib.streams.automatic import AutomaticAdaptive
+from ofslib.streams.automatic import AUTOMATIC_STEP_PER_FEATURE, PER_FEATURE
 from ofslib.streams.parameters import NOT_NEGATIVE, estimator, param
-from ofslib.streams.row_stream import RowClassifier, RowStream
+from ofslib.streams.row_stream import DELTA, SQUARED_HINGE, RowClassifier, RowStream
 
 
 class Hyper(NamedTuple):
@@ -102,15 +102,18 @@ def fold(state, block, hp):
 
 
 @estimator
-class BAMDClassifier(AutomaticAdaptive, RowClassifier, RowStream):
+class BAMDClassifier(RowClassifier, RowStream):
     """Budgeted Adaptive Mirror Descent for classification (barda, Algorithm 2).
 
     Frequent features learn slowly and rare ones fast. Cost: O(entries of the row + k) per row.
     """
 
+    loss: str = SQUARED_HINGE
+    learning_rate: float | str = AUTOMATIC_STEP_PER_FEATURE
+    delta: float = DELTA
     alpha: float = param("Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE, default=1e-5)
 
-    fold, hyper = fold, Hyper
+    fold, hyper, unit = fold, Hyper, PER_FEATURE
     frozen = ("delta",)
 
     def _new_state(self, n_features):

@@ -20,9 +20,15 @@ from ofslib._jit import kernel
 from ofslib.kernels.heap import comes_first, sift
 from ofslib.kernels.losses import Loss, slope
 from ofslib.kernels.rows import entry, length, row
-from ofslib.streams.automatic import AutomaticAdaptive
+from ofslib.streams.automatic import AUTOMATIC_STEP_PER_FEATURE, PER_FEATURE
 from ofslib.streams.parameters import NOT_NEGATIVE, estimator, param
-from ofslib.streams.row_stream import RowClassifier, RowStream, coef_and_intercept
+from ofslib.streams.row_stream import (
+    DELTA,
+    SQUARED_HINGE,
+    RowClassifier,
+    RowStream,
+    coef_and_intercept,
+)
 
 
 class Hyper(NamedTuple):
@@ -184,7 +190,7 @@ def fold(state, block, hp):
 
 
 @estimator
-class BARDAClassifier(AutomaticAdaptive, RowClassifier, RowStream):
+class BARDAClassifier(RowClassifier, RowStream):
     """Budgeted Adaptive Regularized Dual Averaging for classification (barda, Algorithm 1).
 
     Frequent features learn slowly and rare ones fast; the k features with the largest
@@ -195,9 +201,12 @@ class BARDAClassifier(AutomaticAdaptive, RowClassifier, RowStream):
     Cost: O(nonzeros of the row * log(features seen) + k) per row at most, mostly less.
     """
 
+    loss: str = SQUARED_HINGE
+    learning_rate: float | str = AUTOMATIC_STEP_PER_FEATURE
+    delta: float = DELTA
     alpha: float = param("Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE, default=1e-5)
 
-    fold, hyper = fold, Hyper
+    fold, hyper, unit = fold, Hyper, PER_FEATURE
     frozen = ("k", "learning_rate", "alpha", "delta")
 
     def _new_state(self, n_features):

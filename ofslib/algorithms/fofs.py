@@ -8,13 +8,13 @@ import numpy as np
 
 from ofslib.kernels.hard_threshold import Hyper, fold, new_state, step
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES
-from ofslib.streams.automatic import Automatic
+from ofslib.streams.automatic import Unit
 from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, estimator, one_of, param
 from ofslib.streams.row_stream import MiniBatches, RowClassifier
 
 
 @estimator
-class FOFSClassifier(RowClassifier, Automatic, MiniBatches):
+class FOFSClassifier(RowClassifier, MiniBatches):
     """First-order Online Feature Selection for classification (Wang et al. 2014; OFS in barda).
 
     The coefficients lie in a ball of radius `radius_` = 1 / sqrt(alpha), and after each mini-batch
@@ -34,7 +34,7 @@ class FOFSClassifier(RowClassifier, Automatic, MiniBatches):
     batch_size: int = param("Rows of a mini-batch; in sfsa 25.", AT_LEAST_ONE, default=1)
 
     fold, step, hyper = fold, step, Hyper
-    _new_state = staticmethod(new_state)
+    _new_state, unit = staticmethod(new_state), Unit()
 
     @property
     def radius_(self) -> float:

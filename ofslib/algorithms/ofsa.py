@@ -12,9 +12,9 @@ from scipy.linalg.blas import get_blas_funcs
 
 from ofslib.kernels.gram import compact, largest_eigenvalue
 from ofslib.kernels.selection import annealed, keep_top
-from ofslib.streams.average_stream import AverageSelector, JointSelector
+from ofslib.streams.average_stream import MULTICLASS, AverageSelector
 from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, estimator, number, param
-from ofslib.streams.selector import Regressor
+from ofslib.streams.selector import Classifier, Regressor
 
 # Moments are moved together when the features have become fewer by this factor.
 _COMPACTION = 0.9
@@ -103,8 +103,10 @@ class OFSA(AverageSelector):
 
 
 @estimator
-class OFSAClassifier(JointSelector, OFSA):
+class OFSAClassifier(Classifier, OFSA):
     """Online feature selection with annealing for classification (dissertation, Algorithm 4)."""
+
+    multiclass: str = MULTICLASS
 
 
 @estimator

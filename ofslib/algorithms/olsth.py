@@ -6,9 +6,9 @@ is the model. Coefficients are ranked in standardised units, or as they are.
 
 import numpy as np
 
-from ofslib.streams.average_stream import AverageSelector, JointSelector
+from ofslib.streams.average_stream import MULTICLASS, AverageSelector
 from ofslib.streams.parameters import estimator, one_of, param
-from ofslib.streams.selector import Regressor
+from ofslib.streams.selector import Classifier, Regressor
 
 
 @estimator
@@ -42,8 +42,10 @@ class OLSth(AverageSelector):
 
 
 @estimator
-class OLSthClassifier(JointSelector, OLSth):
+class OLSthClassifier(Classifier, OLSth):
     """Online least squares with thresholding for classification (dissertation, Algorithm 3)."""
+
+    multiclass: str = MULTICLASS
 
 
 @estimator

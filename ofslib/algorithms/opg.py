@@ -7,14 +7,14 @@ for mini-batch t = 1, 2, ...:
 import numpy as np
 
 from ofslib.kernels.fobos import Hyper, fold, new_state, settle, step
-from ofslib.streams.automatic import STEP, Automatic
+from ofslib.streams.automatic import STEP, Unit
 from ofslib.streams.parameters import NOT_NEGATIVE, estimator, param
 from ofslib.streams.penalised import BATCH_SIZE, Penalised
 from ofslib.streams.row_stream import RowClassifier, RowRegressor
 
 
 @estimator
-class OPG(Automatic, Penalised):
+class OPG(Penalised):
     """Online Proximal Gradient."""
 
     about = (
@@ -27,7 +27,7 @@ class OPG(Automatic, Penalised):
     batch_size: int = BATCH_SIZE
 
     fold, step, settle, hyper = fold, step, settle, Hyper
-    new_state = staticmethod(new_state)
+    new_state, unit = staticmethod(new_state), Unit()
     frozen = ("l2", "learning_rate", "batch_size")
 
     def _read_hyper(self, n_rows):

@@ -142,94 +142,85 @@ class OnlinePenalised(AverageSelector):
         return W
 
 
+L2 = param(
+    "Weight of the penalty l2/2 w**2, w of a standardised feature.", NOT_NEGATIVE, default=0.01
+)
+# Of the penalties that do not shrink large coefficients
+THRESHOLD = param(
+    "The map after a step of gradient descent (tisp): the proximal map of eta times the "
+    "penalty (proper), or Theta(w; eta level) as in Algorithm 5 (printed).",
+    one_of("proper", "printed"),
+    default="proper",
+)
+B = param(
+    "The penalty is flat above b times its level.", number(Real, 1, closed="neither"), default=3.0
+)
+A = param(
+    "The penalty is flat above a times its level.", number(Real, 2, closed="neither"), default=3.7
+)
+
+
 @estimator
-class OnlineLasso(OnlinePenalised):
-    """Online Lasso."""
+class OnlineLassoClassifier(Classifier, OnlinePenalised):
+    """Online Lasso for classification (dissertation, 3.2.5)."""
 
     penalty = Penalty.elastic_net
 
 
 @estimator
-class OnlineElasticNet(OnlinePenalised):
-    """Online elastic net."""
+class OnlineLassoRegressor(Regressor, OnlinePenalised):
+    """Online Lasso for regression (dissertation, 3.2.5)."""
 
-    l2: float = param(
-        "Weight of the penalty l2/2 w**2, w of a standardised feature.", NOT_NEGATIVE, default=0.01
-    )
+    penalty = Penalty.elastic_net
+
+
+@estimator
+class OnlineElasticNetClassifier(Classifier, OnlinePenalised):
+    """Online elastic net for classification (dissertation, 3.2.5)."""
+
+    l2: float = L2
     penalty, shape = Penalty.elastic_net, "l2"
 
 
 @estimator
-class Concave(OnlinePenalised):
-    """Base of the penalties that do not shrink large coefficients."""
+class OnlineElasticNetRegressor(Regressor, OnlinePenalised):
+    """Online elastic net for regression (dissertation, 3.2.5)."""
 
-    threshold: str = param(
-        "The map after a step of gradient descent (tisp): the proximal map of eta times the "
-        "penalty (proper), or Theta(w; eta level) as in Algorithm 5 (printed).",
-        one_of("proper", "printed"),
-        default="proper",
-    )
+    l2: float = L2
+    penalty, shape = Penalty.elastic_net, "l2"
 
 
 @estimator
-class OnlineMCP(Concave):
-    """Online minimax concave penalty."""
+class OnlineMCPClassifier(Classifier, OnlinePenalised):
+    """Online minimax concave penalty for classification (dissertation, 3.2.5)."""
 
-    b: float = param(
-        "The penalty is flat above b times its level.",
-        number(Real, 1, closed="neither"),
-        default=3.0,
-    )
+    b: float = B
+    threshold: str = THRESHOLD
     penalty, shape = Penalty.mcp, "b"
 
 
 @estimator
-class OnlineSCAD(Concave):
-    """Online smoothly clipped absolute deviation."""
+class OnlineMCPRegressor(Regressor, OnlinePenalised):
+    """Online minimax concave penalty for regression (dissertation, 3.2.5)."""
 
-    a: float = param(
-        "The penalty is flat above a times its level.",
-        number(Real, 2, closed="neither"),
-        default=3.7,
-    )
+    b: float = B
+    threshold: str = THRESHOLD
+    penalty, shape = Penalty.mcp, "b"
+
+
+@estimator
+class OnlineSCADClassifier(Classifier, OnlinePenalised):
+    """Online smoothly clipped absolute deviation for classification (dissertation, 3.2.5)."""
+
+    a: float = A
+    threshold: str = THRESHOLD
     penalty, shape = Penalty.scad, "a"
 
 
 @estimator
-class OnlineLassoClassifier(Classifier, OnlineLasso):
-    """Online Lasso for classification (dissertation, 3.2.5)."""
-
-
-@estimator
-class OnlineLassoRegressor(Regressor, OnlineLasso):
-    """Online Lasso for regression (dissertation, 3.2.5)."""
-
-
-@estimator
-class OnlineElasticNetClassifier(Classifier, OnlineElasticNet):
-    """Online elastic net for classification (dissertation, 3.2.5)."""
-
-
-@estimator
-class OnlineElasticNetRegressor(Regressor, OnlineElasticNet):
-    """Online elastic net for regression (dissertation, 3.2.5)."""
-
-
-@estimator
-class OnlineMCPClassifier(Classifier, OnlineMCP):
-    """Online minimax concave penalty for classification (dissertation, 3.2.5)."""
-
-
-@estimator
-class OnlineMCPRegressor(Regressor, OnlineMCP):
-    """Online minimax concave penalty for regression (dissertation, 3.2.5)."""
-
-
-@estimator
-class OnlineSCADClassifier(Classifier, OnlineSCAD):
-    """Online smoothly clipped absolute deviation for classification (dissertation, 3.2.5)."""
-
-
-@estimator
-class OnlineSCADRegressor(Regressor, OnlineSCAD):
+class OnlineSCADRegressor(Regressor, OnlinePenalised):
     """Online smoothly clipped absolute deviation for regression (dissertation, 3.2.5)."""
+
+    a: float = A
+    threshold: str = THRESHOLD
+    penalty, shape = Penalty.scad, "a"

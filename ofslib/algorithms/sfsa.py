@@ -25,20 +25,19 @@ from ofslib.kernels import (
 from ofslib.kernels.losses import Loss
 from ofslib.kernels.optimizers import Optimizer
 from ofslib.kernels.selection import Importance
-from ofslib.streams import diagnostics, rotation
-from ofslib.streams.joint import JointClassifier, Lines
+from ofslib.streams import diagnostics, joint, rotation
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
     NOT_NEGATIVE,
     POSITIVE,
     WHOLE,
-    different_rows,
     estimator,
     number,
     one_of,
     param,
+    read_parameters,
 )
-from ofslib.streams.row_stream import RowRegressor, batches
+from ofslib.streams.row_stream import RowClassifier, RowRegressor, RowStream
 
 # Where the mean is deferred, at least one of so many features is dropped at a time: to write the
 # mean takes as long as to rank all features.
@@ -203,7 +202,7 @@ def finish(state, hp):
 
 
 @estimator
-class Annealing(rotation.Rotating):
+class Annealing(RowStream):
     """What SFSA and AnytimeSFSA share."""
 
     learning_rate: float | str = param(
@@ -241,29 +240,27 @@ class Annealing(rotation.Rotating):
         default=None,
     )
 
-    fold, finish, hyper = learn, finish, Hyper
-    lines = Lines(gather, descend, prunes, ranked_by, drop)
+    hyper, lines = Hyper, joint.Lines(gather, descend, prunes, ranked_by, drop)
     frozen = ("optimizer", "importance")
 
-    @property
-    def _has_automatic_step(self) -> bool:
-        return self.learning_rate == "auto"
+    # Whether models rotate: see `rotation`.
+    _rotates = False
 
     @property
     def _importance(self) -> str:
-        return self.importance or ("noise_aware" if self._has_automatic_step else "coef")
+        return self.importance or ("noise_aware" if self.learning_rate == "auto" else "coef")
 
     def _refuse_changes(self):
         super()._refuse_changes()
         old = getattr(self, "_learned_with", {}).get("learning_rate", self.learning_rate)
-        if (old == "auto") != self._has_automatic_step:
+        if (old == "auto") != (self.learning_rate == "auto"):
             raise ValueError(
                 f"learning_rate={self.learning_rate!r} differs from learning_rate={old!r}, with "
                 "which learning began: set it back, or begin anew by fit."
             )
 
-    def _new_state(self, n_features):
-        p, automatic = n_features, self._has_automatic_step
+    def _new_state(self, n_features, alone=False):
+        p, automatic = n_features, self.learning_rate == "auto"
         if automatic and self.optimizer != "sgd":
             raise ValueError(
                 f"optimizer={self.optimizer!r} has no learning_rate='auto': give a number, or "
@@ -274,6 +271,8 @@ class Annealing(rotation.Rotating):
                 "optimizer='adam' has no importance='noise_aware', as its coefficients do not "
                 "follow the gradients: take another importance or optimizer."
             )
+        if self._rotates and not alone:
+            return rotation.new_rotation(lambda p: self._new_state(p, alone=True), p)
         return State(
             w=np.zeros(p + 1),
             memory=optimizers.new_memory(self.optimizer, p),
@@ -289,15 +288,27 @@ class Annealing(rotation.Rotating):
 
     def _schedule(self, n_rows, warmup: int, maturity: int | None, batch_size: int) -> Hyper:
         """The hyper-parameters for a warm-up, and a maturity if there is one, of so many rows."""
-        automatic, steps = self._has_automatic_step, batches(maturity, batch_size)
+        automatic, steps = self.learning_rate == "auto", -(-(maturity or 0) // batch_size)
+        # Those of one pass; without an end all rows differ.
+        different = 2**62 if n_rows is None else n_rows // int(self.n_passes)
         burn_in = min(max(steps // SHARE, 1), BURN_IN) if steps else BURN_IN
         own = {"maturity": steps, "automatic": automatic, "burn_in": burn_in * automatic}
         own |= {"warmup": warmup // batch_size, "batch_size": batch_size}
-        own |= {"importance": self._importance, "different": different_rows(self, n_rows)}
-        return super()._read_hyper(None, **own | ({"learning_rate": 0.0} if automatic else {}))
+        own |= {"importance": self._importance, "different": different}
+        own |= {"learning_rate": 0.0} if automatic else {}
+        return read_parameters(self, Hyper, intercept=self.fit_intercept, **own)
+
+    def _learn_block(self, state, block):
+        if not isinstance(state, rotation.Rotation):
+            return learn(state, block, self._hyper)
+        return rotation.learn([state], block, self._hyper, lambda own, *rest: learn(own[0], *rest))
+
+    def _finish(self, state):
+        for (model,), hyper in rotation.learners([state], self._hyper):
+            finish(model, hyper)
 
     def _remedy(self):
-        return super()._remedy() if self._has_automatic_step else "take learning_rate='auto'"
+        return super()._remedy() if self.learning_rate == "auto" else "take learning_rate='auto'"
 
     def _exposed(self, state):
         (state,), hp = rotation.learners([state], self._hyper)[-1]
@@ -352,15 +363,12 @@ class SFSA(Annealing):
     # What `beyond/parts.py` needs
     ranked_by, anneal = ranked_by, prune
 
-    def _forgets(self):
+    @property
+    def _rotates(self):
         return self.forget is not None
 
-    def _new_state(self, n_features):
-        one = super()._new_state
-        return one(n_features) if self.forget is None else rotation.new_rotation(one, n_features)
-
     def _left_for_good(self):
-        if self._forgets():
+        if self._rotates:
             return super()._left_for_good()
         return min(int(state.active.size[0]) for state in self._states)
 
@@ -369,11 +377,11 @@ class SFSA(Annealing):
         if self.maturity is not None or n_rows is None:
             return self.maturity
         # A label tells little: to find the features takes all rows.
-        refine = self._has_automatic_step and self.loss == "squared_error"
+        refine = self.learning_rate == "auto" and self.loss == "squared_error"
         return 3 * n_rows // 4 if refine else n_rows
 
     def _read_hyper(self, n_rows):
-        warmup, automatic = self.warmup, self._has_automatic_step
+        warmup, automatic = self.warmup, self.learning_rate == "auto"
         maturity = self.rows_until_mature(n_rows if self.forget is None else self.forget)
         if warmup is None:
             warmup = (maturity or 0) // 3 if automatic else 0
@@ -391,10 +399,13 @@ class SFSA(Annealing):
 
 
 @estimator
-class SFSAClassifier(JointClassifier, SFSA):
+class SFSAClassifier(RowClassifier, SFSA):
     """Stochastic Feature Selection with Annealing for classification (sfsa, Algorithm 1)."""
 
     mu: float = param("Annealing: the larger, the earlier features go.", NOT_NEGATIVE, default=5.0)
+    multiclass: str = joint.MULTICLASS
+
+    frozen = ("multiclass",)
 
 
 @estimator
@@ -422,8 +433,7 @@ class AnytimeSFSA(Annealing):
 
     frozen = ("first_maturity", "growth", "batch_size")
 
-    def _new_state(self, n_features):
-        return rotation.new_rotation(super()._new_state, n_features)
+    _rotates = True
 
     def _read_hyper(self, n_rows):
         size = int(self.batch_size or ROWS)
@@ -433,10 +443,13 @@ class AnytimeSFSA(Annealing):
 
 
 @estimator
-class AnytimeSFSAClassifier(JointClassifier, AnytimeSFSA):
+class AnytimeSFSAClassifier(RowClassifier, AnytimeSFSA):
     """SFSA with growing maturities for classification (sfsa, Figure 1)."""
 
     mu: float = param("Annealing: the larger, the earlier features go.", NOT_NEGATIVE, default=5.0)
+    multiclass: str = joint.MULTICLASS
+
+    frozen = ("multiclass",)
 
 
 @estimator

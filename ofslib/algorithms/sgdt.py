@@ -14,16 +14,15 @@ from ofslib._jit import kernel
 from ofslib.kernels import minibatch, rows, selection
 from ofslib.kernels.losses import Loss
 from ofslib.kernels.selection import Importance
-from ofslib.streams.joint import JointClassifier, Lines
+from ofslib.streams import joint
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
     POSITIVE,
-    different_rows,
     estimator,
     one_of,
     param,
 )
-from ofslib.streams.row_stream import MiniBatches, RowRegressor, batches
+from ofslib.streams.row_stream import MiniBatches, RowClassifier, RowRegressor
 
 
 class Hyper(NamedTuple):
@@ -153,7 +152,7 @@ class SGDT(MiniBatches):
     )
 
     fold, step, hyper = learn, step, Hyper
-    lines = Lines(gather, descend, truncates, ranked_by, truncate)
+    lines = joint.Lines(gather, descend, truncates, ranked_by, truncate)
     frozen = ("importance", "every_step")
 
     def _new_state(self, n_features):
@@ -168,9 +167,11 @@ class SGDT(MiniBatches):
         )
 
     def _read_hyper(self, n_rows):
-        maturity = n_rows if self.maturity is None else self.maturity
-        own = {"maturity": batches(maturity, self.batch_size)}
-        return super()._read_hyper(n_rows, different=different_rows(self, n_rows), **own)
+        maturity = (n_rows if self.maturity is None else self.maturity) or 0
+        # Those of one pass; without an end all rows differ.
+        different = 2**62 if n_rows is None else n_rows // int(self.n_passes)
+        steps = -(-int(maturity) // int(self.batch_size))
+        return super()._read_hyper(n_rows, different=different, maturity=steps)
 
     def _left_for_good(self):
         return min(int(state.active.size[0]) for state in self._states)
@@ -188,8 +189,12 @@ class SGDT(MiniBatches):
 
 
 @estimator
-class SGDTClassifier(JointClassifier, SGDT):
+class SGDTClassifier(RowClassifier, SGDT):
     """Stochastic Gradient Descent with Truncation for classification (sfsa, Algorithm 2)."""
+
+    multiclass: str = joint.MULTICLASS
+
+    frozen = ("multiclass",)
 
 
 @estimator

@@ -6,13 +6,13 @@ A gradient step, after each of which only the k largest coefficients stay.
 import numpy as np
 
 from ofslib.kernels.hard_threshold import Hyper, fold, new_state, step
-from ofslib.streams.automatic import STEP, Automatic
+from ofslib.streams.automatic import STEP, Unit
 from ofslib.streams.parameters import AT_LEAST_ONE, estimator, param
 from ofslib.streams.row_stream import MiniBatches, RowClassifier, RowRegressor
 
 
 @estimator
-class SIHT(Automatic, MiniBatches):
+class SIHT(MiniBatches):
     """Stochastic iterative hard thresholding."""
 
     about = "Cost: O(entries of the row + k / batch_size) per row."
@@ -21,7 +21,7 @@ class SIHT(Automatic, MiniBatches):
     batch_size: int = param("Rows of a mini-batch, 1 in the dissertation.", AT_LEAST_ONE, default=1)
 
     fold, step, hyper = fold, step, Hyper
-    _new_state = staticmethod(new_state)
+    _new_state, unit = staticmethod(new_state), Unit()
 
     def _read_hyper(self, n_rows):
         return super()._read_hyper(n_rows, alpha=0.0, radius=np.inf)

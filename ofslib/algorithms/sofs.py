@@ -16,7 +16,7 @@ from ofslib._jit import kernel
 from ofslib.kernels.heap import comes_first, sift
 from ofslib.kernels.losses import target, weight
 from ofslib.kernels.rows import entry, length, row, within
-from ofslib.streams.automatic import Automatic
+from ofslib.streams.automatic import Unit
 from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
 from ofslib.streams.row_stream import RowClassifier, RowStream, coef_and_intercept
 
@@ -85,7 +85,7 @@ def fold(state, block, hp):
 
 
 @estimator
-class SOFSClassifier(RowClassifier, Automatic, RowStream):
+class SOFSClassifier(RowClassifier, RowStream):
     """Second-order Online Feature Selection for classification (Wu et al. 2017, Algorithm 2).
 
     The step size of a feature falls with what has been seen of it; the k features that have been
@@ -102,7 +102,8 @@ class SOFSClassifier(RowClassifier, Automatic, RowStream):
         default="auto",
     )
 
-    fold, step_parameter, hyper, heavy = fold, "gamma", Hyper, np.inf
+    fold, step_parameter, hyper = fold, "gamma", Hyper
+    unit = Unit(heavy=np.inf)
     frozen = ("k",)
 
     def _new_state(self, n_features):

@@ -9,14 +9,14 @@ for mini-batch t = 1, 2, ...:
 import numpy as np
 
 from ofslib.kernels.fobos import Hyper, fold, new_state, settle, step
-from ofslib.streams.automatic import STEP, Automatic
+from ofslib.streams.automatic import STEP, Unit
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, param
 from ofslib.streams.penalised import Penalised
 from ofslib.streams.row_stream import RowClassifier, RowRegressor
 
 
 @estimator
-class TruncatedGradient(Automatic, Penalised):
+class TruncatedGradient(Penalised):
     """Truncated gradient."""
 
     about = (
@@ -32,7 +32,7 @@ class TruncatedGradient(Automatic, Penalised):
     batch_size: int = param("Rows of a mini-batch; the paper takes 1.", AT_LEAST_ONE, default=1)
 
     fold, step, settle, hyper = fold, step, settle, Hyper
-    new_state = staticmethod(new_state)
+    new_state, unit = staticmethod(new_state), Unit()
     frozen = ("learning_rate", "theta", "period", "batch_size")
 
     def _read_hyper(self, n_rows):

@@ -26,9 +26,10 @@ from sklearn.utils import _safe_indexing
 
 from ofslib.beyond.dask_blocks import Dask, alike, blocks_of, columns_of, lying_together
 from ofslib.kernels.selection import annealed
+from ofslib.streams import joint
 from ofslib.streams.checkpoint import has_weight
 from ofslib.streams.row_stream import kernel_csr
-from ofslib.streams.selector import LinearModel, Selector, labels_in
+from ofslib.streams.selector import LinearModel, labels_in
 
 # The share of its features that leave a model of several parts at a time, at least: until k of p
 # are left there are log(k / p) / log(1 - SHARE) rounds, in which p / SHARE numbers are sent of each
@@ -256,8 +257,8 @@ def _learn_together(learner, parts, classes, scheduler):
     if is_classifier(learner):
         found = scheduler.get([scheduler.call(_labels_of, part) for part in parts])
         known["classes"] = _labels(learner, found, classes)
-    # Not the reader of rows with weights: the label of this one may have none.
-    Selector._read(learner, *heads[0], reset=True, **known)
+    # Without weights: the label of this row may have none.
+    learner._read(*heads[0], reset=True, **known)
     learner._begin(learner.n_features_in_)
     parts = scheduler.keep([scheduler.call(partial(_checked, learner, **known), p) for p in parts])
     # Those that are left: without the rows that weigh nothing.
@@ -312,6 +313,8 @@ def _checked(learner, blocks, **known) -> list[tuple[Any, np.ndarray]]:
     for X, y in blocks:
         if len(y):
             X, y = learner._read(X, y, reset=False, **known)
+            if learner.class_weight is not None:
+                X, y = learner._weigh(X, y, None, first=False)
             found.append((kernel_csr(X) if sp.issparse(X) else X, y))
     return [block for block in found if len(block[1])]
 
@@ -381,8 +384,8 @@ def _pooled(learner, step: int, weights, common: Common, told: list[Common]) -> 
         _add(state, [model.sums for model in models])
         _measure(state)
     hp = learner._hyper
-    if getattr(learner, "_joint", False):
-        learner._prune_jointly(learner._states, hp)
+    if learner._joint:
+        joint.prune(learner.lines, learner._states, hp)
     else:
         for state in learner._states:
             type(learner).anneal(state, hp)

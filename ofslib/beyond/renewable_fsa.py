@@ -22,9 +22,10 @@ from ofslib.kernels.gram import least_squares
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, number, param
 from ofslib.streams.selector import (
     Classifier,
-    DeferredModel,
-    Probabilities,
+    LinearModel,
     one_vs_rest,
+    predict_log_proba,
+    predict_proba,
     target_and_weight,
 )
 
@@ -232,7 +233,7 @@ def _chosen(problem: _Problem, k: int):
 
 
 @estimator
-class RenewableFSAClassifier(Probabilities, Classifier, DeferredModel):
+class RenewableFSAClassifier(Classifier, LinearModel):
     """Logistic regression on k features: rows near the boundary, and averages of the others."""
 
     about = (
@@ -256,6 +257,7 @@ class RenewableFSAClassifier(Probabilities, Classifier, DeferredModel):
 
     frozen = ("max_rows", "fit_intercept")
     loss = "log_loss"
+    predict_log_proba, predict_proba = predict_log_proba, predict_proba
 
     def _start(self, n_features):
         empty = np.zeros((0, n_features)), np.zeros(0), np.zeros(0)

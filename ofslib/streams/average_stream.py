@@ -1,10 +1,9 @@
 """Streams of rows of which only the running averages are kept: dissertation, chapter 3."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from numbers import Integral, Real
-from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,8 +16,7 @@ from ofslib.averages import RunningAverages, Standardized
 from ofslib.kernels.gram import least_squares
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, number, one_of, param
 from ofslib.streams.selector import (
-    Classifier,
-    DeferredModel,
+    LinearModel,
     one_vs_rest,
     target_and_weight,
     warn,
@@ -26,7 +24,7 @@ from ofslib.streams.selector import (
 
 
 @estimator
-class AverageStream(DeferredModel):
+class AverageStream(LinearModel):
     """Base of the methods that learn from running averages: dissertation, chapter 3.
 
     Rows only update the averages; the model is extracted when it is first asked for. A subclass
@@ -75,7 +73,11 @@ class AverageStream(DeferredModel):
 
     def _chosen_coefs(self, standards: list[Standardized], weight: float) -> np.ndarray:
         """The coefficients of each model, of the standardised features."""
-        return np.array([self._chosen_coef(standard, weight) for standard in standards])
+        if len(standards) == 1 or getattr(self, "multiclass", "ovr") == "ovr":
+            return np.array([self._chosen_coef(standard, weight) for standard in standards])
+        p = len(standards[0].scale)
+        support = self._joint_support(standards, self.k) if self.k < p else np.arange(p)
+        return np.array([self._refit(standard, support) for standard in standards])
 
     def _of_each_label(self, standard: Standardized) -> list[Standardized]:
         """The averages of each model: they share the features, and have labels of their own."""
@@ -200,10 +202,10 @@ class AverageStream(DeferredModel):
 
     _learn_more = _learn
 
-    def _partial_fit(self, X, y, **known):
+    def _partial_fit(self, X, y, sample_weight=None, **known):
         # The averages are changed in place: they and what else is known of the rows go together.
         with interrupts_held() if self.__sklearn_is_fitted__() else nullcontext():
-            return super()._partial_fit(X, y, **known)
+            return super()._partial_fit(X, y, sample_weight, **known)
 
     def _end_block(self) -> None:
         self._defer()
@@ -220,6 +222,15 @@ class AverageStream(DeferredModel):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_state")
+
+
+MULTICLASS = param(
+    "With more than two classes: each has k features of its own (ovr), or all have the same k "
+    "features (joint), ranked by the l2 norm over the classes of their coefficients; k is then "
+    "a number.",
+    one_of("ovr", "joint"),
+    default="ovr",
+)
 
 
 @estimator
@@ -248,6 +259,15 @@ class AverageSelector(AverageStream):
         AT_LEAST_ONE,
         default=100,
     )
+
+    def _validate_params(self):
+        super()._validate_params()
+        if getattr(self, "multiclass", "ovr") == "joint" and isinstance(self.k, str):
+            raise ValueError(f"k={self.k!r} must be a number with multiclass='joint'")
+
+    def _joint_support(self, standards: list[Standardized], k: int) -> np.ndarray:
+        """The k features for several models, where `multiclass` may be joint."""
+        raise NotImplementedError
 
     def _chosen_coef(self, standard, weight):
         p = len(standard.scale)
@@ -292,33 +312,3 @@ class AverageSelector(AverageStream):
         if self.k == "ebic":
             price += 2.0 * (gammaln(p + 1) - gammaln(m + 1) - gammaln(p - m + 1))
         return weight * np.log(max(variance, least, np.finfo(float).tiny)) + price
-
-
-@estimator
-class JointSelector(Classifier):
-    """Classes that may keep the same features; stands before the `AverageSelector`.
-
-    A family defines `_joint_support(standards, k)`: the k features for several models.
-    """
-
-    multiclass: str = param(
-        "With more than two classes: each has k features of its own (ovr), or all have the same k "
-        "features (joint), ranked by the l2 norm over the classes of their coefficients; k is then "
-        "a number.",
-        one_of("ovr", "joint"),
-        default="ovr",
-    )
-
-    _joint_support: ClassVar[Callable]
-
-    def _validate_params(self):
-        super()._validate_params()
-        if self.multiclass == "joint" and isinstance(self.k, str):
-            raise ValueError(f"k={self.k!r} must be a number with multiclass='joint'")
-
-    def _chosen_coefs(self, standards, weight):
-        if len(standards) == 1 or self.multiclass == "ovr":
-            return super()._chosen_coefs(standards, weight)
-        p = len(standards[0].scale)
-        support = self._joint_support(standards, self.k) if self.k < p else np.arange(p)
-        return np.array([self._refit(standard, support) for standard in standards])

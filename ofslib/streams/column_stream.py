@@ -20,7 +20,6 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.svm import LinearSVC
 from sklearn.utils import check_array, check_random_state, check_X_y
 from sklearn.utils._tags import ClassifierTags, RegressorTags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ofslib._blas import one_blas_thread
@@ -45,10 +44,11 @@ from ofslib.streams.parameters import (
     read_parameters,
 )
 from ofslib.streams.selector import (
-    DeferredModel,
-    Probabilities,
+    LinearModel,
     Selector,
     labels_and_signs,
+    predict_log_proba,
+    predict_proba,
 )
 
 # Values that are copied at a time, so that a block of columns stays in the processor's cache.
@@ -62,36 +62,25 @@ REFITS = {
 }
 
 
-class ColumnReader(Selector):
-    """Base of all that learn from whole columns: what a column may hold, found out beforehand."""
+# What an absolute value may be, if it is not 0: its square neither overflows nor vanishes.
+MAGNITUDES = (1e-150, 1e150)
 
-    # An absolute value between these, or 0: their squares neither overflow nor vanish.
-    magnitudes: ClassVar[tuple[float, float]] = (1e-150, 1e150)
 
-    def _read(self, X, y, reset: bool, **known):
-        X, y = super()._read(X, y, reset, **known)
-        self._refuse_values(X, 0)
-        return X, y
-
-    def _get_support_mask(self) -> np.ndarray:
-        check_is_fitted(self)
-        return np.isin(np.arange(self.n_features_in_), self.support_)
-
-    def _refuse_values(self, X, first: int) -> None:
-        """ValueError if a column is not to be learned from; they are the features from `first`."""
-        ends = [getattr(X, end)(axis=0) for end in ("min", "max")]
-        low, high = (np.asarray(e.toarray().ravel() if sp.issparse(e) else e, float) for e in ends)
-        largest = np.maximum(-low, high)
-        refused = _is_outside(largest, self.magnitudes)
-        if refused.any():
-            j = int(np.argmax(refused))
-            names = getattr(self, "feature_names_in_", ())
-            name = f", {names[first + j]!r}," if len(names) else ""
-            raise _another_unit(f"X: column {j}{name}", largest[j], self.magnitudes)
+def refuse_columns(model: Selector, X, first: int) -> None:
+    """ValueError if a column is not to be learned from; they are the features from `first`."""
+    ends = [getattr(X, end)(axis=0) for end in ("min", "max")]
+    low, high = (np.asarray(e.toarray().ravel() if sp.issparse(e) else e, float) for e in ends)
+    largest = np.maximum(-low, high)
+    refused = _is_outside(largest, model.magnitudes)
+    if refused.any():
+        j = int(np.argmax(refused))
+        names = getattr(model, "feature_names_in_", ())
+        name = f", {names[first + j]!r}," if len(names) else ""
+        raise _another_unit(f"X: column {j}{name}", largest[j], model.magnitudes)
 
 
 @estimator
-class ColumnStream(ColumnReader):
+class ColumnStream(Selector):
     """Base of the methods that are shown columns, all rows of which are known.
 
     A subclass defines `_new_state` and `_learn_block`; `index` of its state are the numbers of the
@@ -100,12 +89,18 @@ class ColumnStream(ColumnReader):
 
     supervised: ClassVar[bool] = False
     sparse_form: ClassVar[str] = "csc"
+    magnitudes: ClassVar[tuple[float, float]] = MAGNITUDES
+
+    def _read(self, X, y, reset: bool, **known):
+        X, y = super()._read(X, y, reset, **known)
+        refuse_columns(self, X, 0)
+        return X, y
 
     def _targets(self, y, **known):
         y = super()._targets(y, **known)
         largest = np.abs(y).max()
-        if _is_outside(largest, ColumnReader.magnitudes):
-            raise _another_unit("y", largest, ColumnReader.magnitudes)
+        if _is_outside(largest, MAGNITUDES):
+            raise _another_unit("y", largest, MAGNITUDES)
         return y
 
     def _new_state(self, n: int) -> NamedTuple:
@@ -130,7 +125,7 @@ class ColumnStream(ColumnReader):
             raise ValueError(f"it has {n} rows")
         y = filled(parts.get("_y"), np.broadcast_to(0.0, n) if self.supervised else None, n, "y")
         self.n_features_in_ = 0
-        self._begin_anew(0)
+        self._begin(0, warns=False)
         self._open(n, y)
 
     def _learn(self, X, y):
@@ -168,10 +163,10 @@ class ColumnStream(ColumnReader):
             X, y = self._read_columns(X_new, y, first)
             if first:
                 self.n_features_in_ = 0
-                self._begin_anew(0)
+                self._begin(0, warns=False)
                 self._open(X.shape[0], y)
             self._name(X.shape[1], _names_of(X_new) if names is None else names)
-            self._refuse_values(X, self.n_features_in_)
+            refuse_columns(self, X, self.n_features_in_)
             # What stood before stays, should the columns be refused.
             self._state = copy.deepcopy(self._state)
             new = np.arange(X.shape[1])
@@ -228,7 +223,7 @@ class ColumnStream(ColumnReader):
 
 
 @estimator
-class ColumnModel(Probabilities, DeferredModel, ColumnStream):
+class ColumnModel(LinearModel, ColumnStream):
     """Base of the methods that learn a linear model of columns.
 
     Each column is scaled on arrival to mean square 1, after its mean was subtracted if there is an
@@ -260,6 +255,9 @@ class ColumnModel(Probabilities, DeferredModel, ColumnStream):
 
     frozen = ("loss", "fit_intercept")
     supervised: ClassVar[bool] = True
+    # Rows have no weights.
+    fit = Selector.fit
+    predict_log_proba, predict_proba = predict_log_proba, predict_proba
 
     def _model_columns(self, state: NamedTuple) -> WorkingSet:
         """The columns of the model and their coefficients."""
@@ -291,8 +289,7 @@ class ColumnModel(Probabilities, DeferredModel, ColumnStream):
     def _targets(self, y, classes=None):
         if is_regressor(self):
             return super()._targets(y)
-        self.classes_, signs = labels_and_signs(y, type(self).__name__, classes)
-        return signs
+        return labels_and_signs(self, y, classes, several=False)
 
     def _compute(self, state):
         columns = self._model_columns(state)
@@ -330,16 +327,6 @@ class ColumnModel(Probabilities, DeferredModel, ColumnStream):
         The most columns that were kept at once."""
         check_is_fitted(self)
         return self._peak(self._state)
-
-    @available_if(is_classifier)
-    def decision_function(self, X) -> np.ndarray:
-        """x . coef_ + intercept_ for each row, shape (n_samples,); of two classes only."""
-        return self._margins(X)
-
-    def predict(self, X) -> np.ndarray:
-        """The prediction or the label of each row, shape (n_samples,)."""
-        margins = self._margins(X)
-        return self.classes_[(margins > 0).astype(int)] if is_classifier(self) else margins
 
     def score(self, X, y, sample_weight=None) -> float:
         """The share of rows with the right label, or R^2 for regression."""
@@ -420,7 +407,7 @@ class PenalisedScan(ColumnScan):
 
 
 @estimator
-class ScoredSelector(ColumnReader):
+class ScoredSelector(Selector):
     """Base of the batch methods that score all features and keep the k with the highest scores.
 
     A subclass defines `_scores`.
@@ -429,6 +416,12 @@ class ScoredSelector(ColumnReader):
     k: int = param("Number of features kept.", AT_LEAST_ONE, default=10)
 
     supervised: ClassVar[bool] = False
+    magnitudes: ClassVar[tuple[float, float]] = MAGNITUDES
+
+    def _read(self, X, y, reset: bool, **known):
+        X, y = super()._read(X, y, reset, **known)
+        refuse_columns(self, X, 0)
+        return X, y
 
     def _scores(self, X) -> np.ndarray:
         """A number for each feature, the larger the better; of two equal ones the first is."""

@@ -128,7 +128,7 @@ def worse_than_nothing(model, sums: Sums) -> str:
 def without_features(model) -> list[str]:
     """The message for each model that has no feature, or nothing."""
     none = f"{type(model).__name__} has selected no feature. "
-    pairs = zip(np.atleast_2d(model.coef_), model._states, strict=True)
+    pairs = zip(np.atleast_2d(model._models()[0]), model._states, strict=True)
     return ["" if coef.any() else none + model._advice_if_empty(state) for coef, state in pairs]
 
 
@@ -236,12 +236,13 @@ def judge(model, X, y, order) -> None:
     rows = order[-WINDOW:]
     coef, intercept = model._models()
     margins = np.atleast_2d(coef) @ X[rows].T + np.reshape(intercept, (-1, 1))
-    start = f"{type(model).__name__} returns a model that is no better than a constant: over "
-    start += f"the last {len(rows)} rows "
-    end = f". Take larger steps than with {step(model)}, more rows or n_passes, or a larger k."
     pairs = zip(margins, one_vs_rest(y[rows], model._n_models), strict=True)
     found = [no_better_than_constant(model.loss, *pair) for pair in pairs]
-    warn_while(model, "returned", [start + lacks + end if lacks else "" for lacks in found])
+    if any(found):
+        start = f"{type(model).__name__} returns a model that is no better than a constant: over "
+        start += f"the last {len(rows)} rows "
+        end = f". Take larger steps than with {step(model)}, more rows or n_passes, or a larger k."
+        warn_while(model, "returned", [start + lacks + end if lacks else "" for lacks in found])
 
 
 def no_better_than_constant(loss: str, margins: np.ndarray, y: np.ndarray) -> str:

@@ -1,16 +1,14 @@
 """Row streams of several classes whose models keep the same features."""
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ofslib.kernels.rows import ROWS, Block
-from ofslib.kernels.selection import best_models, rank
+from ofslib.kernels.selection import rank
 from ofslib.streams import rotation
-from ofslib.streams.parameters import estimator, one_of, param
-from ofslib.streams.restored import Kept
-from ofslib.streams.row_stream import RowClassifier
+from ofslib.streams.parameters import one_of, param
 
 
 class Lines(NamedTuple):
@@ -23,74 +21,55 @@ class Lines(NamedTuple):
     drop: Callable  # (state, hp): keep the features with the largest values in `state.scratch[0]`
 
 
-@estimator
-class JointClassifier(RowClassifier):
-    """Classes whose models may keep the same features; stands before the `RowStream`.
+MULTICLASS = param(
+    "With more than two classes: each has k features of its own (ovr), or all have the same k "
+    "features (joint), ranked by the l2 norm over the classes of their coefficients.",
+    one_of("ovr", "joint"),
+    default="ovr",
+)
 
-    A family sets `lines`, and defines `_exposed(state)`, what `best_model` makes the model of.
-    """
 
-    multiclass: str = param(
-        "With more than two classes: each has k features of its own (ovr), or all have the same k "
-        "features (joint), ranked by the l2 norm over the classes of their coefficients.",
-        one_of("ovr", "joint"),
-        default="ovr",
-    )
+def learn(model, block: Block) -> int:
+    """Learn a block, which has targets and predictions of each class, by the model's `lines`."""
 
-    frozen = ("multiclass",)
-    lines: ClassVar[Lines]
-    _exposed: ClassVar[Callable]
-
-    @property
-    def _joint(self) -> bool:
-        return self._n_models > 1 and self._frozen["multiclass"] == "joint"
-
-    def _models(self):
-        fitted = self.__sklearn_is_fitted__() and not isinstance(self._state, Kept)
-        if not fitted or not self._joint:
-            return super()._models()
-        return best_models([self._exposed(state) for state in self._states])
-
-    def _learn_all(self, block):
-        if not self._joint:
-            return super()._learn_all(block)
-        return rotation.learn(self._states, block, self._hyper, self._learn_jointly)
-
-    def _finish_all(self):
-        if not self._joint:
-            return super()._finish_all()
-        for models, hyper in rotation.learners(self._states, self._hyper):
-            if models[0].batch.count[ROWS]:
-                self._step_jointly(models, hyper)
-
-    def _learn_jointly(self, models: Sequence, block: Block, hyper) -> int:
-        """Learn the rows of a block, which has targets and predictions of each class."""
+    def learn_models(states: Sequence, block: Block, hyper) -> int:
         done, n, buffer = 0, len(block.order), np.empty(4)
         own = [block._replace(y=y, margins=m) for y, m in zip(block.y, block.margins, strict=True)]
         while done < n:
             start = done
-            for state, of_class in zip(models, own, strict=True):
-                done = self.lines.gather(state, of_class, start, hyper, buffer)
+            for state, of_class in zip(states, own, strict=True):
+                done = model.lines.gather(state, of_class, start, hyper, buffer)
                 if done < n and state.batch.count[ROWS] < hyper.batch_size:
                     return done
-            if models[0].batch.count[ROWS] == hyper.batch_size:
-                self._step_jointly(models, hyper)
+            if states[0].batch.count[ROWS] == hyper.batch_size:
+                step(model.lines, states, hyper)
         return n
 
-    def _step_jointly(self, models: Sequence, hyper) -> None:
-        """A step of each model; all keep the same features."""
-        for state in models:
-            self.lines.descend(state, hyper)
-        if self.lines.prunes(models[0], hyper):
-            self._prune_jointly(models, hyper)
+    return rotation.learn(model._states, block, model._hyper, learn_models)
 
-    def _prune_jointly(self, models: Sequence, hyper) -> None:
-        """Keep the features whose coefficients have the largest l2 norms over the models."""
-        first = models[0]
-        norms = np.sqrt(sum(np.square(self.lines.ranked_by(state, hyper)) for state in models))
-        noise = np.concatenate([state.noise for state in models])
-        values = np.empty(len(norms))
-        rank(values, norms, first.active, first.moments, hyper.importance, noise)
-        for state in models:
-            state.scratch[0] = values
-            self.lines.drop(state, hyper)
+
+def finish(model) -> None:
+    """Learn the rows of the last mini-batch."""
+    for states, hyper in rotation.learners(model._states, model._hyper):
+        if states[0].batch.count[ROWS]:
+            step(model.lines, states, hyper)
+
+
+def step(lines: Lines, states: Sequence, hyper) -> None:
+    """A step of each model; all keep the same features."""
+    for state in states:
+        lines.descend(state, hyper)
+    if lines.prunes(states[0], hyper):
+        prune(lines, states, hyper)
+
+
+def prune(lines: Lines, states: Sequence, hyper) -> None:
+    """Keep the features whose coefficients have the largest l2 norms over the models."""
+    first = states[0]
+    norms = np.sqrt(sum(np.square(lines.ranked_by(state, hyper)) for state in states))
+    noise = np.concatenate([state.noise for state in states])
+    values = np.empty(len(norms))
+    rank(values, norms, first.active, first.moments, hyper.importance, noise)
+    for state in states:
+        state.scratch[0] = values
+        lines.drop(state, hyper)

@@ -29,11 +29,6 @@ class Sums(NamedTuple):
     predicted_negative: float
 
 
-def new_sums(n_models: int) -> np.ndarray:
-    """Sums over no rows."""
-    return np.zeros((4, n_models + (n_models > 1), len(Sums._fields)))
-
-
 def of_mean_one(sums: np.ndarray) -> Sums:
     """The same sums as if weights had a mean of one."""
     unit = sums[0] / sums[3] if sums[3] else 1.0
@@ -63,10 +58,17 @@ def sums_of(model, learned: list[tuple[np.ndarray, np.ndarray]], n: int) -> np.n
     with np.errstate(over="ignore", invalid="ignore"):
         for margins, y in learned:
             margins, y, (targets, weight) = margins[:n], y[:n], target_and_weight(y[:n])
-            whole, change = weighted_sum(np.ones(n), weight), np.diff(targets) != 0
+            whole, change = n if weight is None else weight.sum(), np.diff(targets) != 0
             changes = change.sum() if weight is None else change @ (weight[1:] * weight[:-1])
-            own = total(loss, margins, y), *model._scored(margins, targets, weight)
-            found.append((n, n - 1, changes, whole, *own))
+            if hasattr(model, "classes_"):  # rows that were predicted rightly, and of each label
+                count = np.count_nonzero if weight is None else weight.dot
+                labels, said = ((count(v > 0), count(v < 0)) for v in (targets, margins))
+                own = count((margins > 0) == (targets > 0)), sum(labels), *labels, *said
+            else:  # what was explained of the squares
+                squares = weighted_sum(np.square(targets), weight)
+                left = weighted_sum(np.square(margins - targets), weight)
+                own = squares - left, squares, 0.0, 0.0, 0.0, 0.0
+            found.append((n, n - 1, changes, whole, total(loss, margins, y), *own))
             pairs.append((margins, targets))
     if len(found) > 1:
         predicted, true = np.argmax(pairs, axis=0)

@@ -118,8 +118,3 @@ def read_parameters(model: BaseEstimator, kind: type, **own) -> NamedTuple:
             except OverflowError:
                 raise ValueError(f"{name}={value} is larger than any float") from None
     return kind(*values)
-
-
-def different_rows(model, n_rows: int | None) -> int:
-    """How many of the rows of `fit` differ: those of one pass; without an end all of them do."""
-    return 2**62 if n_rows is None else n_rows // int(model.n_passes)

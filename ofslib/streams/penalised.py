@@ -91,10 +91,6 @@ class Penalised(RowStream):
     def _read_hyper(self, n_rows, **own):
         return super()._read_hyper(n_rows, **{"batch_size": self._rows_of_a_batch} | own)
 
-    @property
-    def _rows_of_a_batch(self) -> int:
-        return int(getattr(self, "batch_size", 1))
-
     def _penalties(self) -> np.ndarray:
         """The penalties, descending; zeros if the first mini-batch sets them."""
         bounds, limits, m = self.l1_range, np.finfo(self.dtype), int(self.n_penalties)

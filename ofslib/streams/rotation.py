@@ -5,12 +5,11 @@ What is written here knows no algorithm. It copies states and changes the fields
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ofslib.kernels.rows import Block
-from ofslib.streams.row_stream import RowStream
 
 
 class Rotation(NamedTuple):
@@ -131,23 +130,3 @@ def overwrite(target: tuple, source: tuple) -> None:
             to[...] = part
         else:
             overwrite(to, part)
-
-
-class Rotating(RowStream):
-    """Base of the methods whose models may rotate.
-
-    `_new_state` gives a `Rotation` where `_read_hyper` gives a schedule. A subclass sets `finish`,
-    a kernel `finish(state, hyper)` that learns the rows of the last mini-batch.
-    """
-
-    finish: ClassVar[Callable]
-
-    def _learn_block(self, state, block):
-        def learn_one(models, *own):
-            return type(self).fold(models[0], *own)
-
-        return learn([state], block, self._hyper, learn_one)
-
-    def _finish(self, state):
-        for (model,), hyper in learners([state], self._hyper):
-            type(self).finish(model, hyper)

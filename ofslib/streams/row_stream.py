@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,7 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES, LOSSES
 from ofslib.kernels.rows import CSR, ROWS, Block
-from ofslib.streams import diagnostics, online
+from ofslib.kernels.selection import best_models
+from ofslib.streams import automatic, diagnostics, joint, online
+from ofslib.streams.bases import ClassifierMixin, RegressorMixin
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
     POSITIVE,
@@ -21,22 +23,20 @@ from ofslib.streams.parameters import (
     read_parameters,
 )
 from ofslib.streams.selector import (
-    Classifier,
+    CLASS_WEIGHT,
     LinearModel,
-    Probabilities,
     Regressor,
+    labels_and_signs,
     one_vs_rest,
+    partial_fit,
+    predict_log_proba,
+    predict_proba,
 )
 
 # Values of a block, between which a user can interrupt, and of one that is copied because the data
 # are not in the layout that kernels read (the copy then stays in the processor's cache).
 _VALUES_PER_BLOCK = 2**24
 _VALUES_PER_COPY = 2**18
-
-
-def batches(rows: int | None, batch_size: int) -> int:
-    """Mini-batches that so many rows make, the last one perhaps not full; 0 if not known."""
-    return -(-int(rows or 0) // int(batch_size))
 
 
 def coef_and_intercept(w: np.ndarray) -> tuple[np.ndarray, float]:
@@ -53,7 +53,7 @@ def _longest(state) -> int:
 def _blocks(X, targets: np.ndarray, order) -> Iterator[Block]:
     """The rows of validated data in their order, in the layout that kernels read.
 
-    Each block has a row of targets and one of predictions for each model: see `_of_each`.
+    Each block has a row of targets and one of predictions for each model.
     """
     ready, size = True, _VALUES_PER_BLOCK
     if isinstance(X, np.ndarray):
@@ -69,12 +69,6 @@ def _blocks(X, targets: np.ndarray, order) -> Iterator[Block]:
         else:
             copied, own = np.ascontiguousarray(X[part]), np.ascontiguousarray(targets[:, part])
             yield Block(copied, own, np.arange(len(part)), margins)
-
-
-def _of_each(block: Block) -> list[Block]:
-    """The block as each model reads it."""
-    pairs = zip(block.y, block.margins, strict=True)
-    return [block._replace(y=y, margins=margins) for y, margins in pairs]
 
 
 def kernel_csr(X) -> CSR:
@@ -120,8 +114,11 @@ class RowStream(LinearModel):
     hyper: ClassVar[type]
     # The parameter that sets how large the steps are.
     step_parameter: ClassVar[str] = "learning_rate"
+    # What an automatic step is measured in, if the rows tell it: see `automatic`.
+    unit: ClassVar[automatic.Unit | None] = None
     # The kernels see each value anyway.
     ensure_all_finite: ClassVar[bool] = False
+    deferred: ClassVar[bool] = False
 
     def _new_state(self, n_features: int) -> NamedTuple:
         """The state before the first data."""
@@ -129,11 +126,25 @@ class RowStream(LinearModel):
 
     def _learn_block(self, state: NamedTuple, block: Block) -> int:
         """Take in a block; returns how many of its rows were shown."""
-        return type(self).fold(state, block, self._hyper_at(state))
+        if self._automatic:
+            return automatic.learn(self, state, block)
+        return type(self).fold(state, block, self._hyper)
 
     def _hyper_at(self, state: NamedTuple) -> NamedTuple:
         """The hyper-parameters as the kernel reads them in this state."""
-        return self._hyper
+        return automatic.hyper_at(self, state) if self._automatic else self._hyper
+
+    @property
+    def _automatic(self) -> bool:
+        # The parameter may have changed since it last learned.
+        return self.unit is not None and self._learned_with[self.step_parameter] == "auto"
+
+    def _in_units(self, hyper: NamedTuple, mean: float, heaviest: float) -> NamedTuple:
+        """The hyper-parameters of an automatic step: see `automatic`."""
+        return automatic.in_units(self.unit, hyper, mean, heaviest)
+
+    def _settle(self, state: NamedTuple, mean: float) -> None:
+        """Prepare for another automatic step, and this mean of |x|^2."""
 
     def _model(self, state: NamedTuple) -> tuple[np.ndarray, float]:
         """Coefficients, at most k of them not zero, and intercept; the caller's own."""
@@ -146,51 +157,46 @@ class RowStream(LinearModel):
         """How many rows wait until their mini-batch is full."""
         return 0
 
-    def _forgets(self) -> bool:
-        """Whether the order of the rows says which of them count."""
-        return False
+    @property
+    def _rows_of_a_batch(self) -> int:
+        return int(getattr(self, "batch_size", 1))
 
     def _left_for_good(self) -> int:
         """How many features may be selected from now on."""
         return self.n_features_in_
-
-    def _learn_all(self, block: Block) -> int:
-        """Take in a block of all models; returns how many rows all have shown."""
-        for state, own in zip(self._states, _of_each(block), strict=True):
-            done = self._learn_block(state, own)
-            if done < len(own.order):
-                return done
-        return done
-
-    def _finish_all(self) -> None:
-        for state in self._states:
-            self._finish(state)
 
     def _read_hyper(self, n_rows: int | None, **own) -> NamedTuple:
         """The hyper-parameters as the kernel reads them; `n_rows`: the stream's length if known.
 
         A subclass hands over as `own` what is no parameter.
         """
+        if self.unit is not None:
+            own = {"least": 0.0 if self._automatic else 1.0} | own
+        if self._automatic:
+            own[self.step_parameter] = 0.0
         return read_parameters(self, self.hyper, intercept=self.fit_intercept, **own)
-
-    def _new_states(self, n_features: int, n_models: int):
-        """The state of one model, or the tuple of those of several."""
-        if n_models == 1:
-            return self._new_state(n_features)
-        return tuple(self._new_state(n_features) for _ in range(n_models))
 
     @property
     def _states(self) -> tuple:
         """The state of each model."""
         return self._state if type(self._state) is tuple else (self._state,)
 
+    @property
+    def _joint(self) -> bool:
+        return self._n_models > 1 and self._frozen.get("multiclass") == "joint"
+
+    def _joint_models(self):
+        return best_models([self._exposed(state) for state in self._states])
+
     def _may_have_changed(self):
         own, before = vars(self), self._learned_with.items()
         return any(own.get(name) is not value for name, value in before)
 
     def _start(self, n_features: int) -> None:
-        self._state = self._new_states(n_features, self._n_models)
-        self._online = online.new_sums(self._n_models)
+        m = self._n_models
+        states = tuple(self._new_state(n_features) for _ in range(m))
+        self._state = states if m > 1 else states[0]
+        self._online = np.zeros((4, m + (m > 1), len(online.Sums._fields)))
         self._warned = ()
         self.n_samples_seen_ = 0
 
@@ -213,7 +219,9 @@ class RowStream(LinearModel):
         n, rng = X.shape[0], check_random_state(self.random_state)
         self._plan(n * int(self.n_passes))  # numpy's own are no numbers of JSON
         for _ in range(self.n_passes):
-            order = rng.permutation(n) if self.shuffle and not self._forgets() else np.arange(n)
+            # Where rows are forgotten their order says which of them count.
+            shuffles = self.shuffle and getattr(self, "forget", None) is None
+            order = rng.permutation(n) if shuffles else np.arange(n)
             self._learn_rows(X, y, order)
         self._end()
         diagnostics.judge(self, X, y, order)
@@ -229,6 +237,15 @@ class RowStream(LinearModel):
             diagnostics.judge(learner, X, y, np.arange(X.shape[0]))
         vars(self).update(vars(learner))
 
+    def _finish_all(self) -> None:
+        if self._joint:
+            joint.finish(self)
+            return
+        for state in self._states:
+            if self.unit is not None and self._automatic:
+                automatic.prepare_last(self, state)
+            self._finish(state)
+
     def _end(self):
         self._finish_all()
         self._watch(at_end=True)
@@ -236,11 +253,18 @@ class RowStream(LinearModel):
     def _learn_rows(self, X, y, order) -> None:
         diagnostics.check_scales(self, X, order)
         for block in _blocks(X, one_vs_rest(y, self._n_models), order):
-            done = self._learn_all(block)
+            pairs = zip(block.y, block.margins, strict=True)
+            of_each = [block._replace(y=y, margins=margins) for y, margins in pairs]
+            if self._joint:
+                done = joint.learn(self, block)
+            else:
+                for state, own in zip(self._states, of_each, strict=True):
+                    done = self._learn_block(state, own)
+                    if done < len(own.order):
+                        break
             if done < len(block.order):
                 diagnostics.refuse_row(self, block.X, block.order[done])
-            each = _of_each(block)
-            online.add_rows(self, [(own.margins, own.y[own.order]) for own in each])
+            online.add_rows(self, [(own.margins, own.y[own.order]) for own in of_each])
 
     def _watch(self, at_end: bool) -> bool:
         """Warn of what is wrong; returns whether enough rows have come to judge the model."""
@@ -250,6 +274,8 @@ class RowStream(LinearModel):
         """Where steps come from that fit the rows."""
         if getattr(self, self.step_parameter) == "auto":
             return f"give {self.step_parameter} as a number"
+        if self.unit is not None:
+            return f"take {self.step_parameter}='auto'"
         return "take SFSA, which finds its steps itself"
 
     def _advice_if_empty(self, state: NamedTuple) -> str:
@@ -296,56 +322,47 @@ class MiniBatches(RowStream):
             type(self).step(state, self._hyper_at(state))
 
 
-@estimator
-class Adaptive:
-    """What the methods share that have a step size per feature (AdaGrad).
+# Of the methods that have a step size per feature (AdaGrad): frequent features learn slowly and
+# rare ones fast.
+SQUARED_HINGE = param(
+    "The barda paper's is squared_hinge.",
+    one_of(*CLASSIFICATION_LOSSES),
+    default="squared_hinge",
+)
+STEP_PER_FEATURE = param(
+    "Step size eta, by which a coefficient moves when its feature is first seen: one over the "
+    "mean of |x|_1 is a first value to try.",
+    POSITIVE,
+    default=0.1,
+)
+DELTA = param("What the paper adds to the adaptive scale H.", POSITIVE, default=0.01)
 
-    Frequent features learn slowly and rare ones fast.
+
+@estimator
+class RowClassifier(ClassifierMixin):
+    """Classes, learned from rows; stands before the `RowStream`.
+
+    A model of two classes predicts by the sign of x . coef_ + intercept_, of more by the largest.
     """
-
-    loss: str = param(
-        "The barda paper's is squared_hinge.",
-        one_of(*CLASSIFICATION_LOSSES),
-        default="squared_hinge",
-    )
-    learning_rate: float = param(
-        "Step size eta, by which a coefficient moves when its feature is first seen: one over the "
-        "mean of |x|_1 is a first value to try.",
-        POSITIVE,
-        default=0.1,
-    )
-    delta: float = param("What the paper adds to the adaptive scale H.", POSITIVE, default=0.01)
-
-
-@estimator
-class RowClassifier(Probabilities, Classifier):
-    """Classes, learned from rows; stands before the `RowStream`."""
 
     loss: str = param(
         "Name of the loss; the sfsa paper's is log_loss.",
         one_of(*CLASSIFICATION_LOSSES),
         default="log_loss",
     )
+    class_weight: dict[Any, float] | str | None = CLASS_WEIGHT
 
-    def _scored(self, margins, y, weight):
-        """Rows that were predicted rightly, and rows; those of each label, and said to be of it."""
-        count = np.count_nonzero if weight is None else weight.dot
-        labels, said = ((count(part > 0), count(part < 0)) for part in (y, margins))
-        return count((margins > 0) == (y > 0)), sum(labels), *labels, *said
+    partial_fit, _targets = partial_fit, labels_and_signs
+    predict_log_proba, predict_proba = predict_log_proba, predict_proba
 
 
 @estimator
-class RowRegressor(Regressor):
+class RowRegressor(RegressorMixin):
     """A number, learned from rows; stands before the `RowStream`."""
 
     loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")
 
-    def _scored(self, margins, y, weight):
-        """What was explained of the squares of y, and these."""
-        squares, left = (
-            online.weighted_sum(part, weight) for part in (np.square(y), np.square(margins - y))
-        )
-        return squares - left, squares, 0.0, 0.0, 0.0, 0.0
+    partial_fit = Regressor.partial_fit
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -9,22 +9,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_expit, logsumexp
+from sklearn.base import is_classifier
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from ofslib._model_files import Saved, longest
-from ofslib._sparse import (
-    checked,
-    checked_targets,
-    checked_weights,
-    refuse_times,
-    validated,
-)
+from ofslib import _model_files
+from ofslib._model_files import longest
+from ofslib._sparse import checked, checked_targets, checked_weights, refuse_times, validated
 from ofslib.kernels.losses import WEIGHTED
 from ofslib.kernels.rows import ascend
-from ofslib.streams.bases import BaseEstimator, ClassifierMixin, RegressorMixin, SelectorMixin
+from ofslib.streams.bases import (
+    BaseEstimator,
+    ClassifierMixin,
+    RegressorMixin,
+    TransformerMixin,
+    selector_mixin,
+)
 from ofslib.streams.parameters import estimator, one_of, param
 from ofslib.streams.restored import Kept, model_alone, parts_of, restore, restore_model
 
@@ -44,7 +46,7 @@ _INNER = (__name__.partition(".")[0] + ".", "contextlib")
 MANY = 100
 
 
-class Selector(Saved, SelectorMixin, BaseEstimator):
+class Selector(TransformerMixin, BaseEstimator):
     """What all selectors of features share: parameters, and data that are checked on the way in.
 
     A family defines `_start` and `_learn`, what it selects, and whether it needs targets.
@@ -64,6 +66,8 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
 
     # How a text that it learned from has its columns (`Stream.numbering`), if who read it said so.
     _numbering: str | None = None
+
+    save, load = _model_files.save, classmethod(_model_files.load)
 
     def _start(self, n_features: int) -> None:
         """Forget all data."""
@@ -97,21 +101,21 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
         """
         return self._fit(X, y)
 
-    def _fit(self, X, y, **known):
+    def _fit(self, X, y, sample_weight=None):
         self._validate_params()
         with self._unless_it_fails():
-            X, y = self._read(X, y, reset=True, **known)
+            X, y = self._read(X, y, reset=True)
+            if sample_weight is not None or getattr(self, "class_weight", None) is not None:
+                X, y = self._weigh(X, y, sample_weight, first=True)
             self._begin(X.shape[1])
             self._learn(X, y)
         return self
 
-    def _begin(self, n_features: int) -> None:
+    def _begin(self, n_features: int, warns: bool = True) -> None:
+        """Begin to learn from data of so many features."""
         k = getattr(self, "k", None)
-        if isinstance(k, Integral) and k > n_features:
+        if warns and isinstance(k, Integral) and k > n_features:
             warn(f"k={k} is greater than n_features={n_features}: at most these can be kept.")
-        self._begin_anew(n_features)
-
-    def _begin_anew(self, n_features: int) -> None:
         kinds = [vars(kind).get("frozen", ()) for kind in type(self).__mro__]
         self._frozen = {name: getattr(self, name) for names in kinds for name in names}
         vars(self).pop("_numbering", None)  # of data that are forgotten now
@@ -141,7 +145,7 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
         if not 1 <= p <= longest(state):  # before memory is taken for them
             raise ValueError(f"its arrays are not those of {p} features")
         self.n_features_in_ = p
-        self._begin_anew(p)
+        self._begin(p, warns=False)
 
     @contextlib.contextmanager
     def _unless_it_fails(self):
@@ -166,9 +170,30 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
         X, y = validated(self, X, y, ascend=ascend, **form)
         return X, self._targets(y, **known)
 
+    # What scikit-learn makes of a support; `selector_mixin` imports it when it is asked for.
+
+    def _get_support_mask(self) -> np.ndarray:
+        check_is_fitted(self)
+        return np.isin(np.arange(self.n_features_in_), self.support_)
+
+    def get_support(self, indices: bool = False) -> np.ndarray:
+        """The selected features: a mask, or their numbers."""
+        return selector_mixin().get_support(self, indices)
+
     def transform(self, X):
         """The selected columns of X, shape (n_samples, number of selected features)."""
-        return super().transform(checked(X))
+        return selector_mixin().transform(self, checked(X))
+
+    def _transform(self, X):
+        return selector_mixin()._transform(self, X)
+
+    def inverse_transform(self, X):
+        """X with columns of zeros where features were left out."""
+        return selector_mixin().inverse_transform(self, X)
+
+    def get_feature_names_out(self, input_features=None) -> np.ndarray:
+        """The names of the selected features."""
+        return selector_mixin().get_feature_names_out(self, input_features)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -180,10 +205,17 @@ class Selector(Saved, SelectorMixin, BaseEstimator):
 class LinearModel(Selector):
     """What the streams share that learn a linear model.
 
-    A family also defines `_learn_more`, `_model` and `__sklearn_is_fitted__`; its `_state` is what
-    has been learned: with more than two classes a tuple, the state of each class against the
-    others, unless these share one from which `_model` gives what belongs to each.
+    A family also defines `_learn_more`, `_compute` and `__sklearn_is_fitted__`; its `_state` is
+    what has been learned: with more than two classes a tuple, the state of each class against the
+    others, unless these share one from which `_compute` gives what belongs to each.
+
+    The model is computed when it is first asked for, with the parameters that held when `_defer`
+    was last called. A family that has the model at hand defines `_model`, and is not `deferred`.
     """
+
+    deferred: ClassVar[bool] = True
+    # Whether several models keep the same features; then `_joint_models` gives them.
+    _joint = False
 
     # Rows that `partial_fit` will show in all passes, where that is known.
     _n_rows_in_all: int | None = None
@@ -202,6 +234,11 @@ class LinearModel(Selector):
             raise ValueError(f"its coefficients are not those of {self.n_features_in_} features")
         return coef, intercept
 
+    def _restore(self, parts, model=None):
+        super()._restore(parts, model)
+        if self.deferred:
+            self._computed = [self._checked(model)] if model else []
+
     def _learn_more(self, X, y) -> None:
         """Take in the rows of `partial_fit`."""
         raise NotImplementedError
@@ -209,20 +246,60 @@ class LinearModel(Selector):
     def _end(self) -> None:
         """Take in what is still held back when the stream ends."""
 
+    def _compute(self, state) -> tuple[np.ndarray, float]:
+        """Coefficients, shape (p,), and intercept of the model of a state."""
+        raise NotImplementedError
+
+    def _defer(self) -> None:
+        self._learned_with, self._computed = self.get_params(), []
+
+    def _as_learned(self):
+        """The estimator with the parameters with which it last learned."""
+        return copy.copy(self).set_params(**self._learned_with)
+
     def _model(self, state) -> tuple[np.ndarray, float]:
         """Coefficients, shape (p,), and intercept of a state; the caller's own."""
-        raise NotImplementedError
+        # In a list, so that a prediction leaves the attributes of the estimator as they are.
+        if not self._computed:
+            self._computed.append(self._as_learned()._compute(state))
+        return copy.deepcopy(self._computed[0])
 
     def _may_have_changed(self) -> bool:
         """Whether a parameter is perhaps not the one with which it last learned."""
         return True
 
-    def _partial_fit(self, X, y, **known):
+    def fit(self, X, y, sample_weight=None):
+        """Learn from X, and from nothing that was shown before.
+
+        Parameters
+        ----------
+        X : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_features)
+            Observations.
+        y : array-like of shape (n_samples,)
+            Targets: numbers, or labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, 0 or more: each multiplies the row's loss. 1 each if None; a row
+            of weight 0 counts as not shown.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not allowed; the message names it and says what is.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _partial_fit(self, X, y, sample_weight=None, **known):
         first = not self.__sklearn_is_fitted__()
         if first or self._may_have_changed():  # to look takes as long as thousands of values
             self._validate_params()
         with self._unless_it_fails():
             X, y = self._read(X, y, reset=first, **known)
+            if sample_weight is not None or getattr(self, "class_weight", None) is not None:
+                X, y = self._weigh(X, y, sample_weight, first)
             if first:
                 self._begin(X.shape[1])
             self._refuse_changes()
@@ -230,21 +307,17 @@ class LinearModel(Selector):
                 self._learn_more(X, y)
         return self
 
-    def _read(self, X, y, reset: bool, sample_weight=None, **known):
-        X, y = super()._read(X, y, reset, **known)
-        weight = self._weights(sample_weight, X, y)
-        if weight is None:
-            return X, y
+    def _weigh(self, X, y, sample_weight, first: bool):
+        """The rows whose weight is not 0, and their targets with the weights."""
+        weight = None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
+        if getattr(self, "class_weight", None) is not None:
+            weight = weights_of_labels(self, y, weight)
         used = weight > 0
-        if reset and not used.any():
+        if first and not used.any():
             raise ValueError("sample_weight, times class_weight, is zero for all rows")
         if not used.all():
             X, y, weight = X[used], y[used], weight[used]
         return X, weighted(y, weight)
-
-    def _weights(self, sample_weight, X, y) -> np.ndarray | None:
-        """The weight of each row; None: all have the same."""
-        return None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
 
     @property
     def _n_models(self) -> int:
@@ -258,6 +331,8 @@ class LinearModel(Selector):
         check_is_fitted(self)
         if isinstance(self._state, Kept):
             return np.array(self._state.coef), copy.copy(self._state.intercept)
+        if self._joint:
+            return self._joint_models()
         if type(self._state) is not tuple:
             return self._model(self._state)
         coefs, intercepts = zip(*map(self._model, self._state), strict=True)
@@ -292,13 +367,25 @@ class LinearModel(Selector):
         coef, intercept = self._models()
         return safe_sparse_dot(X, coef.T) + intercept
 
+    @available_if(is_classifier)
+    def decision_function(self, X) -> np.ndarray:
+        """x . coef_ + intercept_ for each row, shape (n_samples,), or (n_samples, n_classes)."""
+        return self._margins(X)
 
-def labels_and_signs(
-    y, owner: str, classes=None, advice: str = "", several: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    """The two labels, and y as -1 and +1; `owner` is who is to be named if y is not allowed.
+    def predict(self, X) -> np.ndarray:
+        """The prediction or the label of each row, shape (n_samples,)."""
+        # Before the labels are looked up: it says so if nothing has been learned.
+        margins = self._margins(X)
+        if not hasattr(self, "classes_"):
+            return margins
+        places = (margins > 0).astype(int) if margins.ndim == 1 else margins.argmax(axis=1)
+        return self.classes_[places]
 
-    If there may be several labels, y are then their places.
+
+def labels_and_signs(self, y, classes=None, several: bool = True) -> np.ndarray:
+    """y as -1 and +1, or, of more than two labels, as their places; sets `classes_`.
+
+    `classes` are the labels, if they are known; `several` says whether there may be more than two.
     """
     # All that is checked is true of numbers that are labels; it takes as long as a thousand values.
     if classes is None or not _are_numbers(y, classes) or not np.isin(y, classes).all():
@@ -308,12 +395,14 @@ def labels_and_signs(
         except TypeError as error:
             raise ValueError(f"y holds labels of several kinds: {error}") from None
         if classes is None:
-            classes = labels_in(y, owner, advice, several)
+            advice = " partial_fit can be told all by classes=[...]." if several else ""
+            classes = labels_in(y, type(self).__name__, advice, several)
         elif unknown:
             raise ValueError(f"y holds labels {unknown}; allowed are {classes.tolist()}")
+    self.classes_ = classes
     if len(classes) > 2:
-        return classes, np.searchsorted(classes, y).astype(np.float64)
-    return classes, np.where(y == classes[1], 1.0, -1.0)
+        return np.searchsorted(classes, y).astype(np.float64)
+    return np.where(y == classes[1], 1.0, -1.0)
 
 
 def _are_numbers(*arrays) -> bool:
@@ -375,107 +464,81 @@ def target_and_weight(y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     return (y["target"], y["weight"]) if y.dtype == WEIGHTED else (y, None)
 
 
-class Rows:
-    """What learns from rows, each of which may have a weight; stands before the `LinearModel`."""
+def weights_of_labels(model, y, weight: np.ndarray | None) -> np.ndarray:
+    """The weights of rows, times the `class_weight` of their labels."""
+    given, labels = model.class_weight, model.classes_.tolist()
+    places = y.astype(int) if len(labels) > 2 else (y > 0).astype(int)
+    if given == "balanced":
+        sums = np.bincount(places, weight, len(labels))
+        of_label = sums.sum() / (len(labels) * np.where(sums > 0, sums, np.inf))
+    else:
+        if not given or not set(given) <= set(labels):
+            raise ValueError(f"class_weight={given} must give weights to labels of {labels}")
+        of_label = np.array([given.get(label, 1.0) for label in labels])
+        are_numbers = of_label.dtype.kind in "iuf"
+        if not (are_numbers and ((of_label >= 0) & (of_label < np.inf)).all()):
+            raise ValueError(f"class_weight={given} must give weights of 0 or more")
+    return of_label[places] * (1.0 if weight is None else weight)
 
-    def fit(self, X, y, sample_weight=None):
-        """Learn from X, and from nothing that was shown before.
 
-        Parameters
-        ----------
-        X : {ndarray, DataFrame, sparse matrix or array} of shape (n_samples, n_features)
-            Observations.
-        y : array-like of shape (n_samples,)
-            Targets: numbers, or labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, 0 or more: each multiplies the row's loss. 1 each if None; a row
-            of weight 0 counts as not shown.
+CLASS_WEIGHT = param(
+    "Weight of the rows of each label, {label: weight}, 1 where a label is not named; "
+    "'balanced' (not in `partial_fit`): such that all labels have the same weight in sum, and "
+    "the rows a mean weight of 1. It multiplies sample_weight.",
+    dict,
+    one_of("balanced"),
+    None,
+    default=None,
+)
 
-        Returns
-        -------
-        self
 
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not allowed; the message names it and says what is.
-        """
-        return self._fit(X, y, sample_weight=sample_weight)
+def partial_fit(self, X, y, classes=None, sample_weight=None):
+    """Learn from more rows; the same as having shown all rows so far in one block.
+
+    If it raises an error, nothing has been learned.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        Observations, labels and weights, as for `fit`.
+    classes : array-like of shape (n_classes,), default=None
+        The labels; needed in the first call if `y` does not hold all.
+    """
+    owner, own = type(self).__name__, {"several": True, "name": "classes"}
+    given = None if classes is None else labels_in(classes, owner, **own)
+    known = self.classes_ if self.__sklearn_is_fitted__() else given
+    if given is not None and not np.array_equal(given, known):
+        message = f"classes={given.tolist()} differs from earlier calls: {known.tolist()}"
+        raise ValueError(message)
+    if isinstance(self.class_weight, str):
+        raise ValueError(
+            f"class_weight={self.class_weight!r} is not for partial_fit, which does not know "
+            "all labels: give {label: weight}."
+        )
+    return self._partial_fit(X, y, sample_weight, classes=known)
 
 
 @estimator
-class Classifier(ClassifierMixin, Rows):
-    """Two classes, predicted by the sign of x . coef_ + intercept_; of more, by the largest."""
+class Classifier(ClassifierMixin):
+    """Two classes, predicted by the sign of x . coef_ + intercept_; of more, by the largest.
 
-    class_weight: dict[Any, float] | str | None = param(
-        "Weight of the rows of each label, {label: weight}, 1 where a label is not named; "
-        "'balanced' (not in `partial_fit`): such that all labels have the same weight in sum, and "
-        "the rows a mean weight of 1. It multiplies sample_weight.",
-        dict,
-        one_of("balanced"),
-        None,
-        default=None,
-    )
+    It stands before the `LinearModel`, as `Regressor` does.
+    """
 
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+    class_weight: dict[Any, float] | str | None = CLASS_WEIGHT
+
+    partial_fit, _targets = partial_fit, labels_and_signs
+
+
+class Regressor(RegressorMixin):
+    """A number, predicted by x . coef_ + intercept_."""
+
+    def partial_fit(self, X, y, sample_weight=None):
         """Learn from more rows; the same as having shown all rows so far in one block.
 
-        If it raises an error, nothing has been learned.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            Observations, labels and weights, as for `fit`.
-        classes : array-like of shape (n_classes,), default=None
-            The labels; needed in the first call if `y` does not hold all.
+        X, y and sample_weight are as for `fit`. If it raises an error, nothing has been learned.
         """
-        owner, own = type(self).__name__, {"several": True, "name": "classes"}
-        given = None if classes is None else labels_in(classes, owner, **own)
-        known = self.classes_ if self.__sklearn_is_fitted__() else given
-        if given is not None and not np.array_equal(given, known):
-            message = f"classes={given.tolist()} differs from earlier calls: {known.tolist()}"
-            raise ValueError(message)
-        if isinstance(self.class_weight, str):
-            raise ValueError(
-                f"class_weight={self.class_weight!r} is not for partial_fit, which does not know "
-                "all labels: give {label: weight}."
-            )
-        return self._partial_fit(X, y, classes=known, sample_weight=sample_weight)
-
-    def decision_function(self, X) -> np.ndarray:
-        """x . coef_ + intercept_ for each row, shape (n_samples,), or (n_samples, n_classes)."""
-        return self._margins(X)
-
-    def predict(self, X) -> np.ndarray:
-        """The label of each row, shape (n_samples,)."""
-        # Before the labels are looked up: it says so if nothing has been learned.
-        margins = self._margins(X)
-        places = (margins > 0).astype(int) if margins.ndim == 1 else margins.argmax(axis=1)
-        return self.classes_[places]
-
-    def _targets(self, y, classes=None):
-        advice = " partial_fit can be told all by classes=[...]."
-        owner = type(self).__name__
-        self.classes_, targets = labels_and_signs(y, owner, classes, advice, several=True)
-        return targets
-
-    def _weights(self, sample_weight, X, y):
-        weight, given = super()._weights(sample_weight, X, y), self.class_weight
-        if given is None:
-            return weight
-        labels = self.classes_.tolist()
-        places = y.astype(int) if len(labels) > 2 else (y > 0).astype(int)
-        if given == "balanced":
-            sums = np.bincount(places, weight, len(labels))
-            of_label = sums.sum() / (len(labels) * np.where(sums > 0, sums, np.inf))
-        else:
-            if not given or not set(given) <= set(labels):
-                raise ValueError(f"class_weight={given} must give weights to labels of {labels}")
-            of_label = np.array([given.get(label, 1.0) for label in labels])
-            are_numbers = of_label.dtype.kind in "iuf"
-            if not (are_numbers and ((of_label >= 0) & (of_label < np.inf)).all()):
-                raise ValueError(f"class_weight={given} must give weights of 0 or more")
-        return of_label[places] * (1.0 if weight is None else weight)
+        return self._partial_fit(X, y, sample_weight)
 
 
 def _learns_log_odds(model) -> bool:
@@ -489,67 +552,24 @@ def _learns_log_odds(model) -> bool:
     return True
 
 
-class Probabilities:
-    """Probabilities of the labels, of a model whose margins are log odds."""
-
-    @available_if(_learns_log_odds)
-    def predict_log_proba(self, X) -> np.ndarray:
-        """The logarithm of `predict_proba`, also where that is too small for a number."""
-        margins = self._margins(X)
-        if margins.ndim == 1:
-            return log_expit(np.column_stack([-margins, margins]))
-        own = log_expit(margins)
-        return own - logsumexp(own, axis=1, keepdims=True)
-
-    @available_if(_learns_log_odds)
-    def predict_proba(self, X) -> np.ndarray:
-        """The probability of each label, shape (n_samples, n_classes); with loss='log_loss' only.
-
-        That of the second of two labels is 1 / (1 + exp(-m)) with the margin m of
-        `decision_function`; of more than two labels those of the margins, divided by their sum.
-        """
-        return np.exp(self.predict_log_proba(X))
+# Methods of models whose margins are log odds
 
 
-class Regressor(RegressorMixin, Rows):
-    """A number, predicted by x . coef_ + intercept_."""
-
-    def partial_fit(self, X, y, sample_weight=None):
-        """Learn from more rows; the same as having shown all rows so far in one block.
-
-        X, y and sample_weight are as for `fit`. If it raises an error, nothing has been learned.
-        """
-        return self._partial_fit(X, y, sample_weight=sample_weight)
-
-    def predict(self, X) -> np.ndarray:
-        """The prediction for each row, shape (n_samples,)."""
-        return self._margins(X)
+@available_if(_learns_log_odds)
+def predict_log_proba(self, X) -> np.ndarray:
+    """The logarithm of `predict_proba`, also where that is too small for a number."""
+    margins = self._margins(X)
+    if margins.ndim == 1:
+        return log_expit(np.column_stack([-margins, margins]))
+    own = log_expit(margins)
+    return own - logsumexp(own, axis=1, keepdims=True)
 
 
-class DeferredModel(LinearModel):
-    """Base of the families that compute the model when it is first asked for.
+@available_if(_learns_log_odds)
+def predict_proba(self, X) -> np.ndarray:
+    """The probability of each label, shape (n_samples, n_classes); with loss='log_loss' only.
 
-    It is made with the parameters that held when the estimator last learned; a family calls
-    `_defer` then and defines `_compute`.
+    That of the second of two labels is 1 / (1 + exp(-m)) with the margin m of
+    `decision_function`; of more than two labels those of the margins, divided by their sum.
     """
-
-    def _compute(self, state) -> tuple[np.ndarray, float]:
-        """Coefficients and intercept of the model of a state."""
-        raise NotImplementedError
-
-    def _restore(self, parts, model=None):
-        super()._restore(parts, model)
-        self._computed = [self._checked(model)] if model else []
-
-    def _defer(self) -> None:
-        self._learned_with, self._computed = self.get_params(), []
-
-    def _as_learned(self):
-        """The estimator with the parameters with which it last learned."""
-        return copy.copy(self).set_params(**self._learned_with)
-
-    def _model(self, state):
-        # In a list, so that a prediction leaves the attributes of the estimator as they are.
-        if not self._computed:
-            self._computed.append(self._as_learned()._compute(state))
-        return copy.deepcopy(self._computed[0])
+    return np.exp(self.predict_log_proba(X))

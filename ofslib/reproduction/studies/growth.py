@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from ofslib import RunningAverages
 from ofslib.reproduction.methods import build, extract, find_class
-from ofslib.streams.column_stream import ColumnReader
+from ofslib.streams.column_stream import ColumnStream, ScoredSelector
 
 # The size that is varied -> its name in the sizes, and whether the rows are sparse.
 VARIED = {
@@ -76,7 +76,7 @@ def _has_k(spec: dict[str, Any]) -> bool:
 
 
 def _kind(cls: type) -> str:
-    if issubclass(cls, ColumnReader):
+    if issubclass(cls, ColumnStream | ScoredSelector):
         return "columns"
     averages = cls is RunningAverages or hasattr(cls, "fit_averages")
     return "averages" if averages else "rows"
