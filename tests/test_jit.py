@@ -561,7 +561,7 @@ def test_a_first_fit_compiles_little_twice_and_what_it_needs_only(tmp_path):
     bodies, whole = python(FIRST, tmp_path, NUMBA_CACHE_DIR=tmp_path / "cache").splitlines()
     count, *twice = bodies.split()
     assert int(count) < 90 and len(twice) <= 6, bodies
-    assert whole.split() == ["fold", "total"]
+    assert whole.split() == ["finish", "learn", "total", "update_noise"]
 
 
 WITHOUT_ROWS = """
