@@ -172,9 +172,8 @@ def test_a_file_with_another_number_of_classes_is_refused(cls, tmp_path):
     model = made(cls).fit(X, LABELS)
     model.classes_ = np.array(["a", "b", "c", "d"])
     model.save(tmp_path / "model")
-    with pytest.raises(
-        ValueError, match=r"not those of 8 features|has 3 parts, not 4|\(4, 4, 11\), not"
-    ):
+    told = "not those of 8 features|the parts 0, 1, 2, not 0, 1, 2, 3|averages of 10 features"
+    with pytest.raises(ValueError, match=told):
         cls.load(tmp_path / "model")
 
 

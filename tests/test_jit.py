@@ -28,6 +28,7 @@ from test_contract import DENSE, ESTIMATORS, SPARSE, TARGETS, canonical, rows, t
 
 import ofslib
 from ofslib import _jit
+from ofslib.algorithms import sfsa
 from ofslib.kernels import losses, selection
 from ofslib.kernels.rows import CSR, SparseRow, dot, new_active
 from ofslib.streams.penalised import Penalised
@@ -44,7 +45,7 @@ PACKAGE = Path(ofslib.__file__).parent
 
 def kernel_of(cls, own):
     """The kernel that rows of either format are shown to."""
-    return getattr(cls, "fold", None)
+    return getattr(cls, "fold", None) or sfsa.learn
 
 
 def kernel_names():
@@ -91,6 +92,7 @@ def edit(file, old, new):
 CALL = """
     import numpy as np
     from ofslib import _jit
+from ofslib.algorithms import sfsa
     from ofslib.kernels import rows, selection
     moments = rows.Moments(np.array([4]), np.zeros(1), np.full(1, 36.0))
     scaled = int(selection.Importance.scaled_coef)

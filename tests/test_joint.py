@@ -52,7 +52,7 @@ def test_another_number_of_classes_compiles_nothing(model):
     def compiled_by(n_classes):
         one = clone(model).set_params(k=3, multiclass="joint", random_state=0)
         one.fit(X, LABELS % n_classes)
-        return [len(line.signatures) for line in one.lines]
+        return [len(line.compiled.signatures) for line in one.lines]
 
     first = compiled_by(3)
     assert first[0] > 0 and compiled_by(7) == compiled_by(5) == first

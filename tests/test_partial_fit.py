@@ -1,5 +1,6 @@
 """`partial_fit` learns in a copy of the state."""
 
+import contextlib
 import copy
 import itertools
 import pickle
@@ -9,8 +10,7 @@ import pytest
 from numpy.testing import assert_equal
 from sklearn.base import BaseEstimator
 
-from ofslib import AnytimeSFSAClassifier, BARDAClassifier, SFSAClassifier
-from ofslib._model_files import _Writer
+from ofslib import AnytimeSFSAClassifier, BARDAClassifier, SFSAClassifier, _model_files
 from ofslib.streams import online, selector
 
 X = np.random.default_rng(0).standard_normal((60, 30))
@@ -87,15 +87,17 @@ def test_what_others_see_meanwhile_is_the_model_before(model, n_classes, monkeyp
 @pytest.mark.parametrize("model, n_classes", CASES)
 def test_a_file_is_of_the_moment_when_it_was_begun(model, n_classes, monkeypatch, tmp_path):
     """Its arrays are written long after they were gathered."""
-    model, gather = learned(model, n_classes, PARTS[:3]), _Writer.__init__
+    model, whole_file = learned(model, n_classes, PARTS[:3]), _model_files.whole_file
     held = [array.copy() for array in states(model._state)]
 
-    def gather_and_learn(self, owner):
-        gather(self, owner)
+    @contextlib.contextmanager
+    def learn_and_write(path):
         for part in PARTS[3:7]:  # as another thread may do
-            owner.partial_fit(X[part], np.minimum(Y[part], n_classes))
+            model.partial_fit(X[part], np.minimum(Y[part], n_classes))
+        with whole_file(path) as file:
+            yield file
 
-    monkeypatch.setattr(_Writer, "__init__", gather_and_learn)
+    monkeypatch.setattr(_model_files, "whole_file", learn_and_write)
     model.save(tmp_path / "model")
     assert_equal(states(type(model).load(tmp_path / "model")._state), held)
 
