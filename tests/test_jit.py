@@ -92,7 +92,6 @@ def edit(file, old, new):
 CALL = """
     import numpy as np
     from ofslib import _jit
-from ofslib.algorithms import sfsa
     from ofslib.kernels import rows, selection
     moments = rows.Moments(np.array([4]), np.zeros(1), np.full(1, 36.0))
     scaled = int(selection.Importance.scaled_coef)
@@ -660,8 +659,8 @@ def test_compiling_everything_takes_no_more_than_it_did(tmp_path):
     for name in kernel_names():
         assert compiled[name] == 2 and loaded[name] == 0
     assert not text
-    # 23 to 24 on an AMD EPYC, fast and slow; half as much again and more is a loss.
-    assert float(last) <= 1.7 * 24
+    # 44 on an AMD EPYC (24 while one l1 penalty had kernels of its own); half as much again is a loss.
+    assert float(last) <= 1.5 * 44
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -288,12 +288,13 @@ class Annealing(RowStream):
 
     def _schedule(self, n_rows, warmup: int, maturity: int | None, batch_size: int) -> Hyper:
         """The hyper-parameters for a warm-up, and a maturity if there is one, of so many rows."""
-        automatic, steps = self.learning_rate == "auto", -(-(maturity or 0) // batch_size)
+        automatic, batch_size = self.learning_rate == "auto", int(batch_size)
+        steps = -(-int(maturity or 0) // batch_size)
         # Those of one pass; without an end all rows differ.
         different = 2**62 if n_rows is None else n_rows // int(self.n_passes)
         burn_in = min(max(steps // SHARE, 1), BURN_IN) if steps else BURN_IN
         own = {"maturity": steps, "automatic": automatic, "burn_in": burn_in * automatic}
-        own |= {"warmup": warmup // batch_size, "batch_size": batch_size}
+        own |= {"warmup": int(warmup) // batch_size, "batch_size": batch_size}
         own |= {"importance": self._importance, "different": different}
         own |= {"learning_rate": 0.0} if automatic else {}
         return read_parameters(self, Hyper, intercept=self.fit_intercept, **own)

@@ -127,7 +127,7 @@ def fit_stream(
     progress : bool
         Show rows, MB/s and the time left on stderr, where that is a terminal.
     classes : array-like, optional
-        The labels of a classifier; else those up to the first block that has a second one.
+        The labels of a classifier; else those up to the first block with a second one.
 
     Raises
     ------
@@ -150,21 +150,25 @@ def fit_stream(
             work.learner._n_rows_in_all = _passes(model) * _used_rows(model, stream, n)
     if not work.finished:
         total = n * _passes(model)
-        bar = _bar(total, " rows", "learning", progress, work.rows)
-        try:
-            with bar:
-                _learn(work, stream, n, total, checkpoint, every, classes, bar)
-        except MemoryError as error:
-            raise MemoryError(
-                f"{stream.name}: {error}: it has {stream.n_features:,} features, as many as its "
-                "largest index says (or n_features (--n-features)); a single stray index makes "
-                "them so many"
-            ) from error
-    vars(model).clear()
-    vars(model).update(vars(work.learner))
+        with _memory_for(stream), _bar(total, " rows", "learning", progress, work.rows) as bar:
+            _learn(work, stream, n, total, checkpoint, every, classes, bar)
+    model.__dict__ = dict(vars(work.learner))
     if known := getattr(stream, "numbering", None):
         model._numbering = known
     return model
+
+
+@contextmanager
+def _memory_for(stream) -> Iterator[None]:
+    """Say what takes the memory, where there is too little."""
+    try:
+        yield
+    except MemoryError as error:
+        raise MemoryError(
+            f"{stream.name}: {error}: it has {stream.n_features:,} features, as many as its "
+            "largest index says (or n_features (--n-features)); a single stray index makes "
+            "them so many"
+        ) from error
 
 
 def _rows_to_show(stream) -> int:
