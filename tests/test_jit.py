@@ -659,7 +659,7 @@ def test_compiling_everything_takes_no_more_than_it_did(tmp_path):
     for name in kernel_names():
         assert compiled[name] == 2 and loaded[name] == 0
     assert not text
-    # 44 on an AMD EPYC (24 while one l1 penalty had kernels of its own); half as much again is a loss.
+    # 44 on an AMD EPYC; 24 while one l1 penalty had kernels of its own.
     assert float(last) <= 1.5 * 44
 
 
