@@ -22,7 +22,7 @@ from numpy.testing import assert_allclose
 from sklearn.base import is_classifier
 
 import ofslib
-from ofslib import averages as module
+from ofslib import _comoments as module
 from ofslib.beyond.knockoffs import Knockoffs
 from ofslib.streams.average_stream import AverageStream
 from ofslib.streams.column_stream import ColumnStream

@@ -299,7 +299,7 @@ COLUMN_STREAMS = [
     (lambda m: m.partial_fit_columns(DAYS[:, None], names=["g"]), "X holds dates or durations"),
     (
         lambda m: m.partial_fit_columns(HOLED, names=list("ghijkl")),
-        "X: column 1, 'h', contains NaN",
+        "Input X contains NaN",
     ),
     (lambda m: m.partial_fit_columns(X * 1e-300, names=list("ghijkl")), "X: column 0, 'g'"),
     (lambda m: m.partial_fit_columns(X), "names"),

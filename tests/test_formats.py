@@ -304,7 +304,7 @@ def test_names_are_in_the_model_file_and_its_features(capsys):
     assert json.loads(capsys.readouterr().out)["accuracy"] == np.mean(said == Y)
     assert cli.main("predict rows.csv --model m.npz".split()) == 1
     out, err = capsys.readouterr()
-    assert out == "" and "rows.csv: columns unknown to the model: 'label'; --label" in err
+    assert out == "" and "rows.csv: columns unknown to the model: 'label'; label (--label)" in err
 
 
 def test_a_table_is_inspected_without_saying_more(capsys):

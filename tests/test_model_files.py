@@ -429,7 +429,9 @@ def changed_arrays(path, model, find, change):
     forged(path, members=members)
 
 
-@pytest.mark.parametrize("cls", [ofslib.SFSAClassifier, ofslib.OPGRegressor, ofslib.SOFSClassifier])
+@pytest.mark.parametrize(
+    "cls", [ofslib.SFSAClassifier, ofslib.OPGRegressor, ofslib.BARDAClassifier]
+)
 def test_an_array_without_the_one_element_it_has_is_refused(tmp_path, cls):
     """Compiled code would write where it should be; of any array of one element."""
     model = cls(k=K).fit(X, targets(cls()))

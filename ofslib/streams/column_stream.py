@@ -8,7 +8,7 @@ that they are compared with, which score all features at once.
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -184,7 +184,7 @@ class ColumnStream(Selector):
         if first and self.supervised:
             X, y = check_X_y(checked(X), y, **form, estimator=self)
             return X, self._targets(y)
-        X = check_array(checked(X), **form, estimator=self)
+        X = check_array(checked(X), **form, estimator=self, input_name="X")
         if first:
             return X, None
         n = self.n_samples_seen_
@@ -204,6 +204,8 @@ class ColumnStream(Selector):
             return
         if names is None or len(before) < self.n_features_in_:
             raise ValueError("names: columns have names in all calls, or in none")
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise TypeError(f"names={names!r} must be {n_new} strings, one for each column")
         names = list(names)
         if len(names) != n_new or not all(isinstance(name, str) for name in names):
             raise ValueError(f"names={names} must be {n_new} strings, one for each column")

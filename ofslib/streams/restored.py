@@ -95,7 +95,8 @@ def _restore_facts(selector, parts: dict, names) -> dict[str, Any]:
     vars(selector).clear()
     vars(selector).update(default | given)
     selector._validate_params()
-    p, n, named = map(given.get, ("n_features_in_", "n_samples_seen_", "feature_names_in_"))
+    p, n = (given.get(name, 0) for name in ("n_features_in_", "n_samples_seen_"))
+    named = given.get("feature_names_in_")
     right = {
         f"{p} features and {n} rows": all(type(count) is int and count >= 0 for count in (p, n)),
         f"{p} features, and names of the shape {np.shape(named)}": named is None

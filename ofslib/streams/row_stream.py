@@ -71,6 +71,12 @@ def _blocks(X, targets: np.ndarray, order) -> Iterator[Block]:
             yield Block(copied, own, np.arange(len(part)), margins)
 
 
+def _of_each(block: Block) -> list[Block]:
+    """The block as each model reads it."""
+    pairs = zip(block.y, block.margins, strict=True)
+    return [block._replace(y=y, margins=margins) for y, margins in pairs]
+
+
 def kernel_csr(X) -> CSR:
     """Validated sparse rows in the layout that kernels read; ValueError if they are too wide."""
     if X.shape[1] > np.iinfo(np.int32).max:
@@ -159,7 +165,7 @@ class RowStream(LinearModel):
 
     @property
     def _rows_of_a_batch(self) -> int:
-        return int(getattr(self, "batch_size", 1))
+        return int(getattr(self, "batch_size", 1) or 1)  # None: found as the stream runs
 
     def _left_for_good(self) -> int:
         """How many features may be selected from now on."""
@@ -253,8 +259,7 @@ class RowStream(LinearModel):
     def _learn_rows(self, X, y, order) -> None:
         diagnostics.check_scales(self, X, order)
         for block in _blocks(X, one_vs_rest(y, self._n_models), order):
-            pairs = zip(block.y, block.margins, strict=True)
-            of_each = [block._replace(y=y, margins=margins) for y, margins in pairs]
+            of_each = _of_each(block)
             if self._joint:
                 done = joint.learn(self, block)
             else:
