@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import ofslib
 from ofslib import RunningAverages, SFSARegressor, select_by_knockoffs
-from ofslib.algorithms import knockoffs
+from ofslib.beyond import knockoffs
 from ofslib.beyond.knockoffs import (
     KnockoffCopies,
     doubled,

@@ -22,9 +22,9 @@ from test_averages import rows as averaged_rows
 
 import ofslib
 from ofslib import RunningAverages, SFSAClassifier, SFSARegressor, fit_dask, fit_parts
+from ofslib.beyond import parts as module
 from ofslib.beyond.parts import InTurn, Message
 from ofslib.simulate import Equicorrelated
-from ofslib.streams import parts as module
 from ofslib.streams.row_stream import RowStream
 
 N, P, K = 1200, 40, 4

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import check_estimator
 
 from ofslib import OFSAClassifier, RenewableFSAClassifier
-from ofslib.algorithms import renewable_fsa
+from ofslib.beyond import renewable_fsa
 from ofslib.simulate import Equicorrelated
 
 

@@ -337,8 +337,8 @@ def test_every_setting_that_a_scale_runs_is_in_one_run(scale):
     }
     assert all(len(run.parts) == 1 for entry in work.entries.values() for run in entry.timed)
     if scale == "paper":
-        assert counts["sfsa_table_1"] == [9, 12, 12]
-        assert counts["dissertation_table_4_2"] == [3, 4, 4]
+        assert counts["sfsa_table_1"] == [12, 16, 16]
+        assert counts["dissertation_table_4_2"] == [9, 12, 12]
         assert counts["dissertation_figure_5_4"] == [1, 1, 1]
 
 
