@@ -1,6 +1,7 @@
 """Whether a model that is returned predicts better than a constant."""
 
 import numpy as np
+import scipy.sparse as sp
 
 from ofslib.kernels.losses import Loss, derivative, value
 from ofslib.streams.selector import one_vs_rest, target_and_weight
@@ -15,7 +16,11 @@ def faults(model, X, y, order) -> list[str]:
     """What to say of each model that is returned, by the last of these rows of X; or nothing."""
     rows = order[-ROWS:]
     coef, intercept = model._models()
-    margins = np.atleast_2d(coef) @ X[rows].T + np.reshape(intercept, (-1, 1))
+    coef = np.atleast_2d(coef)
+    kept = np.flatnonzero(coef.any(axis=0))
+    # Of an array only what counts is read: all of it may take as long as to learn from it.
+    seen = X[rows][:, kept] if sp.issparse(X) else X[np.ix_(rows, kept)]
+    margins = (seen @ coef[:, kept].T).T + np.reshape(intercept, (-1, 1))
     found = [
         no_better_than_constant(model.loss, *pair)
         for pair in zip(margins, one_vs_rest(y[rows], model._n_models), strict=True)
