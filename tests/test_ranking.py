@@ -242,6 +242,16 @@ def test_rows_of_later_passes_are_not_new():
     assert thrice.partial_fit(X[:50], y[:50])._state.moments.rows[0] == len(y) + 50
 
 
+@pytest.mark.parametrize("cls", [SFSAClassifier, SGDTClassifier])
+def test_slopes_of_later_passes_do_not_count(cls):
+    """The mean squared slope is over different rows, as the mean squares of the features."""
+    X, y = few()
+    own = {"k": 6, "learning_rate": 0.1, "importance": "noise_aware", "shuffle": False}
+    own |= {"maturity": 10**9}  # no feature is dropped
+    once, thrice = (cls(**own, n_passes=n).fit(X, y)._state for n in (1, 3))
+    assert thrice.batch.curvature[2] == once.batch.curvature[2] > 0
+
+
 def test_defaults():
     assert SFSAClassifier()._importance == "noise_aware"
     assert SFSARegressor(learning_rate=0.1)._importance == SGDTClassifier().importance == "coef"

@@ -127,12 +127,14 @@ def step_together(states, hp):
 @kernel
 def take(state, block, i, hp):
     """Take rows of the block from i on into the batch, as `gather`."""
-    start = i
+    start, squared_slopes = i, state.batch.curvature[2]
     i = gather(state.batch, block, i, hp, state.w, state.active, state.active)
     seen = block.order[start:i]
     if hp.importance == Importance.noise_aware:
         if state.moments.rows[0] < hp.different:
             rows.update_squares(state.moments, block.X, seen, state.active)
+        else:
+            state.batch.curvature[2] = squared_slopes
     elif hp.importance != Importance.coef:
         rows.update_moments(state.moments, block.X, seen, block.y, False, state.active)
     return i
