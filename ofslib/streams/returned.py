@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from ofslib.kernels.losses import Loss, derivative, value
+from ofslib.kernels.losses import Loss, losses, value
 from ofslib.streams.selector import one_vs_rest, target_and_weight
 
 # Rows that are judged, and rows of the rarer label that are needed for it.
@@ -83,23 +83,20 @@ def _best_threshold(margins, y, weight) -> float:
 
 def _gains(loss, margins, y, weight) -> np.ndarray:
     """By how much the loss of each row is below that of the best constant margin."""
-    # The derivative of a convex loss rises: bisection.
-    low, high = -50.0, 50.0
-    for _ in range(60):
-        middle = (low + high) / 2.0
-        rising = sum(w * derivative(loss, middle, label) for label, w in _both(y, weight)) > 0.0
-        low, high = (low, middle) if rising else (middle, high)
-    of = np.vectorize(lambda m, label: value(loss, m, label), otypes=[float])
-    return of(low, y) - of(margins, y)
+    constant = best_constant(loss, weight @ (y > 0), weight @ (y < 0))
+    return losses(loss, np.full(len(y), constant), y) - losses(loss, margins, y)
 
 
-def _both(y, weight):
-    return ((label, weight @ (y == label)) for label in (-1.0, 1.0))
+def best_constant(loss: Loss, positive: float, negative: float) -> float:
+    """The constant margin of the least loss, of so many labels +1 and -1."""
+    if loss == Loss.log_loss:
+        return float(np.log(positive / negative))
+    balance = (positive - negative) / (positive + negative)
+    return balance if loss == Loss.squared_hinge else float(np.sign(balance))
 
 
 def least_of_constants(loss: str, positive: float, negative: float) -> float:
-    """Sum of the losses of the best constant margin, of so many labels +1 and -1."""
-    n = positive + negative
-    if loss == "log_loss":
-        return n * np.log(n) - positive * np.log(positive) - negative * np.log(negative)
-    return 2.0 * min(positive, negative) if loss == "hinge" else 4.0 * positive * negative / n
+    """The sum of its losses."""
+    m = best_constant(Loss[loss], positive, negative)
+    code = int(Loss[loss])
+    return positive * value(code, m, 1.0) + negative * value(code, m, -1.0)
