@@ -112,6 +112,25 @@ def test_a_returned_model_that_is_no_better_than_a_constant_is_said(cls):
     assert not any("returns" in one for one in early)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_returned_model_is_judged_by_its_predictions(form, classes, monkeypatch):
+    """Those of the last 1,000 rows that were shown, in their order, for each class."""
+    rng, judged = np.random.default_rng(0), []
+    X = rng.standard_normal((1500, 12))
+    y, order = np.argmax(X[:, :classes], axis=1), rng.permutation(1500)
+    model = SFSAClassifier(k=4, learning_rate=0.1).fit(form(X), y)
+
+    def judge(loss, margins, targets):
+        judged.append(margins)
+        return ""
+
+    monkeypatch.setattr(diagnostics, "no_better_than_constant", judge)
+    diagnostics.judge(model, form(X), np.where(y == 0, 1.0, -1.0) if classes == 2 else y, order)
+    expected = model.decision_function(X[order[-1000:]]).reshape(1000, -1).T
+    np.testing.assert_allclose(judged, expected, rtol=1e-12)
+
+
 def test_a_returned_model_is_judged_by_its_own_rows_and_weights():
     rng = np.random.default_rng(0)
     signal, labels = rng.standard_normal(500), np.repeat([-1.0, 1.0], [400, 100])

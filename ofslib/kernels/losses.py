@@ -98,6 +98,15 @@ def majorant(loss, m):
     return curvature(loss)
 
 
+@kernel
+def losses(loss, margins, y):
+    """The loss of each row, without weights."""
+    result = np.empty(len(y))
+    for i in range(len(y)):
+        result[i] = value(loss, margins[i], y[i])
+    return result
+
+
 @kernel(allocates=False)
 def total(loss, margins, y):
     """Sum of the weighted losses of many rows."""

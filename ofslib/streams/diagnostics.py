@@ -6,10 +6,11 @@ A warning is given once while it lasts: `_warned` of a model holds the kinds tha
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite
 
-from ofslib.kernels.losses import Loss, derivative, total, value
+from ofslib.kernels.losses import Loss, losses, total, value
 from ofslib.kernels.rows import Moments
 from ofslib.streams.online import ALL, HALF, SINCE_ASKED, Sums, of_mean_one
 from ofslib.streams.selector import one_vs_rest, target_and_weight, warn
@@ -163,12 +164,18 @@ def sorted_by_label(model, sums: Sums) -> str:
     )
 
 
-def least_of_constants(loss: str, positive: float, negative: float) -> float:
-    """Sum of the losses of the best constant margin, of so many labels +1 and -1."""
-    n = positive + negative
+def best_constant(loss: str, positive: float, negative: float) -> float:
+    """The constant margin of the least loss, of so many labels +1 and -1."""
     if loss == "log_loss":
-        return n * np.log(n) - positive * np.log(positive) - negative * np.log(negative)
-    return 2.0 * min(positive, negative) if loss == "hinge" else 4.0 * positive * negative / n
+        return float(np.log(positive / negative))
+    balance = (positive - negative) / (positive + negative)
+    return balance if loss == "squared_hinge" else float(np.sign(balance))
+
+
+def least_of_constants(loss: str, positive: float, negative: float) -> float:
+    """The sum of its losses."""
+    code, m = int(Loss[loss]), best_constant(loss, positive, negative)
+    return positive * value(code, m, 1.0) + negative * value(code, m, -1.0)
 
 
 # ------------------------------------------------------------------------ a model that is refused
@@ -235,7 +242,11 @@ def judge(model, X, y, order) -> None:
         return
     rows = order[-WINDOW:]
     coef, intercept = model._models()
-    margins = np.atleast_2d(coef) @ X[rows].T + np.reshape(intercept, (-1, 1))
+    coef = np.atleast_2d(coef)
+    kept = np.flatnonzero(coef.any(axis=0))
+    # Of an array only what counts is read: all of it may take as long as to learn from it.
+    seen = X[rows][:, kept] if sp.issparse(X) else X[np.ix_(rows, kept)]
+    margins = (seen @ coef[:, kept].T).T + np.reshape(intercept, (-1, 1))
     pairs = zip(margins, one_vs_rest(y[rows], model._n_models), strict=True)
     found = [no_better_than_constant(model.loss, *pair) for pair in pairs]
     if any(found):
@@ -286,14 +297,9 @@ def best_threshold(margins, y, weight) -> float:
 
 def gains(loss: str, margins, y, weight) -> np.ndarray:
     """By how much the loss of each row is below that of the best constant margin."""
-    code, both = int(Loss[loss]), [(label, weight @ (y == label)) for label in (-1.0, 1.0)]
-    low, high = -50.0, 50.0
-    for _ in range(60):  # bisection: the derivative of a convex loss rises
-        middle = (low + high) / 2.0
-        rising = sum(w * derivative(code, middle, label) for label, w in both) > 0.0
-        low, high = (low, middle) if rising else (middle, high)
-    of = np.vectorize(lambda m, label: value(code, m, label), otypes=[float])
-    return of(low, y) - of(margins, y)
+    code = int(Loss[loss])
+    constant = best_constant(loss, weight @ (y > 0), weight @ (y < 0))
+    return losses(code, np.full(len(y), constant), y) - losses(code, margins, y)
 
 
 # ------------------------------------------------------------------------------ scales of features
