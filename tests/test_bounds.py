@@ -12,7 +12,7 @@ from pytest import approx
 from scipy.stats import binom, norm
 
 from ofslib import OnlineLeverageSelector, bounds
-from ofslib.bounds import DoesNotApply, Sides
+from ofslib.bounds import DoesNotApply, Inequality
 from ofslib.wishart import LowRank, sample_extreme_eigenvalues, sample_ols
 
 VARIANTS = ("printed", "corrected")
@@ -23,9 +23,9 @@ def both(function, *args, **kwargs):
 
 
 def test_sides_compare_every_entry_up_to_rounding():
-    assert Sides(1.0, 1.0 - 1e-12).holds and not Sides(1.0, 1.0 - 1e-6).holds
-    assert not Sides(np.array([0, 2.0]), np.array([1.0, 1.0])).holds
-    assert Sides(-1.0, -1.0 + 1e-12).holds and not Sides(1e-12, 0.0).holds
+    assert Inequality(1.0, 1.0 - 1e-12).holds and not Inequality(1.0, 1.0 - 1e-6).holds
+    assert not Inequality(np.array([0, 2.0]), np.array([1.0, 1.0])).holds
+    assert Inequality(-1.0, -1.0 + 1e-12).holds and not Inequality(1e-12, 0.0).holds
 
 
 # dissertation: OLSth

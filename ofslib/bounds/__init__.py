@@ -1,8 +1,8 @@
 """The theorems of the five papers as functions, laws of single methods, and a floor for all.
 
 A function is named after its paper and item. It takes the quantities that the statement names, and
-returns what the statement promises: a number, a `Recovery`, a `Tail`, or, for an inequality along a
-run, the two `Sides` computed from the record of the run. Where the printed form is wrong, `variant`
+returns what the statement promises: a number, a `Recovery`, a `TailBound`, or, for an inequality
+along a run, an `Inequality` with both sides computed from the record of the run. Where the printed form is wrong, `variant`
 is "corrected" or "printed", and what differs, or both forms, is said there. docs/bounds.md has the
 derivations, `ofslib.reproduction.statements` all 71 items of the papers, what became of each, and a
 witness of that. Logarithms are natural.
@@ -36,6 +36,7 @@ epsilon, ridge : float
 """
 
 import importlib
+import warnings
 from typing import TYPE_CHECKING
 
 from ofslib.bounds.barda import barda_passes as barda_passes
@@ -78,9 +79,9 @@ from ofslib.bounds.sfsa import sfsa_limit_4_1 as sfsa_limit_4_1
 from ofslib.bounds.sfsa import sfsa_proposition_4_1 as sfsa_proposition_4_1
 from ofslib.bounds.sfsa import sfsa_theorem_4_1 as sfsa_theorem_4_1
 from ofslib.bounds.statements import DoesNotApply as DoesNotApply
+from ofslib.bounds.statements import Inequality as Inequality
 from ofslib.bounds.statements import Recovery as Recovery
-from ofslib.bounds.statements import Sides as Sides
-from ofslib.bounds.statements import Tail as Tail
+from ofslib.bounds.statements import TailBound as TailBound
 from ofslib.bounds.substitution import os_lemma_4 as os_lemma_4
 from ofslib.bounds.substitution import os_theorem_1 as os_theorem_1
 from ofslib.bounds.substitution import os_theorem_2 as os_theorem_2
@@ -94,17 +95,19 @@ if TYPE_CHECKING:
     from ofslib.beyond.sfsa_law import sfsa_recovery_probability as sfsa_recovery_probability
     from ofslib.beyond.sgdt_law import sgdt_beta_min as sgdt_beta_min
     from ofslib.beyond.sgdt_law import sgdt_recovery_probability as sgdt_recovery_probability
-    from ofslib.beyond.unions import ofsa_last_step_beta_min as ofsa_last_step_beta_min
-    from ofslib.beyond.unions import olsth_beta_min_any_covariance as olsth_beta_min_any_covariance
-    from ofslib.beyond.unions import olsth_beta_min_closed_form as olsth_beta_min_closed_form
-    from ofslib.beyond.unions import olsth_failure_bound as olsth_failure_bound
+    from ofslib.beyond.union_bounds import ofsa_last_step_beta_min as ofsa_last_step_beta_min
+    from ofslib.beyond.union_bounds import (
+        olsth_beta_min_any_covariance as olsth_beta_min_any_covariance,
+    )
+    from ofslib.beyond.union_bounds import olsth_beta_min_closed_form as olsth_beta_min_closed_form
+    from ofslib.beyond.union_bounds import olsth_failure_bound as olsth_failure_bound
 
 # File of ofslib/beyond -> its functions that are found here, imported when they are asked for.
 _BEYOND = {
     "ofsa_law": ("ofsa_beta_min", "ofsa_recovery_probability"),
     "sfsa_law": ("sfsa_beta_min", "sfsa_recovery_probability"),
     "sgdt_law": ("sgdt_beta_min", "sgdt_recovery_probability"),
-    "unions": (
+    "union_bounds": (
         "ofsa_last_step_beta_min",
         "olsth_beta_min_any_covariance",
         "olsth_beta_min_closed_form",
@@ -112,9 +115,14 @@ _BEYOND = {
     ),
 }
 _HOMES = {name: file for file, names in _BEYOND.items() for name in names}
+_RENAMED = {"Sides": "Inequality", "Tail": "TailBound"}
 
 
 def __getattr__(name: str):
+    if name in _RENAMED:
+        new = _RENAMED[name]
+        warnings.warn(f"ofslib.bounds.{name} is now {new}", FutureWarning, stacklevel=2)
+        return globals()[new]
     if name in _HOMES:
         return getattr(importlib.import_module(f"ofslib.beyond.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

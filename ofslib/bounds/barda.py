@@ -5,7 +5,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ofslib.bounds.statements import Sides, check, is_printed, read, require
+from ofslib.bounds.statements import Inequality, check, is_printed, read, require
 
 
 def _run(gradients, untruncated, played, comparator, losses, comparator_losses, eta, delta):
@@ -36,7 +36,7 @@ def barda_theorem_1(
     eta: float,
     delta: float,
     variant: str = "corrected",
-) -> Sides:
+) -> Inequality:
     """Regret of B-ARDA with a penalty least at 0 that no entry set to 0 makes larger, as l1 or l2.
 
     Parameters
@@ -58,7 +58,7 @@ def barda_theorem_1(
 
     Returns
     -------
-    Sides
+    Inequality
         The regret and its bound, sums of losses over T rows.
 
     Raises
@@ -71,7 +71,7 @@ def barda_theorem_1(
     Examples
     --------
     >>> barda_theorem_1([[-1.0]], [[0], [0.5]], [[0], [0.5]], [1.0], [0.0], [-1.0], 1.0, 1.0)
-    Sides(left=1.0, right=2.0)
+    Inequality(left=1.0, right=2.0)
     """
     gradients, _, comparator, gaps, scales, regret = _run(
         gradients, untruncated, played, comparator, losses, comparator_losses, eta, delta
@@ -84,7 +84,7 @@ def barda_theorem_1(
     right = delta / (2 * eta) * comparator @ comparator
     right += ((size if printed else size**2) / (2 * eta) + eta) * total
     right += sqrt(weighted.max() * 2 * len(gradients) * total)
-    return Sides(regret, float(right))
+    return Inequality(regret, float(right))
 
 
 def barda_theorem_2(
@@ -97,7 +97,7 @@ def barda_theorem_2(
     eta: float,
     delta: float,
     variant: str = "corrected",
-) -> Sides:
+) -> Inequality:
     """Regret of B-AMD.
 
     The arguments are those of `barda_theorem_1`, but the gradients are of the loss with the
@@ -105,7 +105,7 @@ def barda_theorem_2(
 
     Returns
     -------
-    Sides
+    Inequality
         The regret and its bound, sums of losses over T rows.
 
     Raises
@@ -118,7 +118,7 @@ def barda_theorem_2(
     Examples
     --------
     >>> barda_theorem_2([[-1.0]], [[0], [0.5]], [[0], [0.5]], [1.0], [0.0], [-1.0], 1.0, 1.0)
-    Sides(left=1.0, right=2.0)
+    Inequality(left=1.0, right=2.0)
     """
     _, played, comparator, gaps, scales, regret = _run(
         gradients, untruncated, played, comparator, losses, comparator_losses, eta, delta
@@ -129,7 +129,7 @@ def barda_theorem_2(
     right += (distance**2 / (2 * eta) + eta) * scales[-1].sum()
     if not is_printed(variant):
         right += delta / (2 * eta) * comparator @ comparator
-    return Sides(regret, float(right))
+    return Inequality(regret, float(right))
 
 
 def barda_passes(n: int, d: int) -> int:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ofslib.bounds.statements import (
+    Inequality,
     Recovery,
-    Sides,
     check,
     check_numbers,
     is_printed,
@@ -55,7 +55,7 @@ def dissertation_lemma_1(
     m: float,
     M: float,
     variant: str = "corrected",
-) -> Sides:
+) -> Inequality:
     """A gradient step brings two sparse points nearer to each other.
 
     Parameters
@@ -71,7 +71,7 @@ def dissertation_lemma_1(
 
     Returns
     -------
-    Sides
+    Inequality
         Distances after and before the step, the latter times rho; in units of a coefficient.
 
     Raises
@@ -84,7 +84,7 @@ def dissertation_lemma_1(
     Examples
     --------
     >>> dissertation_lemma_1([1.0, 0], [0, 0], [1.0, 0.5], [0, 0], eta=0.5, m=1.0, M=1.0)
-    Sides(left=0.5, right=0.5)
+    Inequality(left=0.5, right=0.5)
     """
     rho, printed = _rho(eta, m, M), is_printed(variant)
     point = read("point", point, None)
@@ -94,7 +94,7 @@ def dissertation_lemma_1(
     if not printed:
         step = np.where((point != 0) | (other != 0), step, 0)
     apart = np.linalg.norm(point - other)
-    return Sides(float(np.linalg.norm(point - other - eta * step)), float(rho * apart))
+    return Inequality(float(np.linalg.norm(point - other - eta * step)), float(rho * apart))
 
 
 def dissertation_lemma_2(k: int, k_true: int, d: int) -> float:
@@ -139,7 +139,7 @@ def dissertation_proposition_1(
     m: float,
     M: float,
     variant: str = "corrected",
-) -> Sides:
+) -> Inequality:
     """One step of SFSA (2.1), or with the loss of all rows, of OFSA (Proposition 4).
 
     Parameters
@@ -157,7 +157,7 @@ def dissertation_proposition_1(
 
     Returns
     -------
-    Sides
+    Inequality
         Distances to the truth, in units of a coefficient.
 
     Raises
@@ -186,7 +186,7 @@ def dissertation_proposition_1(
     size = np.count_nonzero((truth != 0) | kept)
     steepest = np.max(np.abs(read("gradient", gradient, p)))
     right = rho * np.linalg.norm(before - truth) + eta * sqrt(size) * steepest
-    return Sides(float(np.linalg.norm(after - truth)), float(EXPANSION * right))
+    return Inequality(float(np.linalg.norm(after - truth)), float(EXPANSION * right))
 
 
 def dissertation_theorem_1(

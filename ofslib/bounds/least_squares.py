@@ -7,7 +7,7 @@ coefficients half as large. The corrected thresholds follow; the printed ones of
 are divided by four, and so are no thresholds of coefficients but where variances are 1.
 
 The coefficients are ranked as they are: by `OLSthRegressor(ranking="raw")`. For its default,
-standardised ranking, Remark 2 (`dissertation_corollary_2`) and `ofslib.beyond.unions` have bounds.
+standardised ranking, Remark 2 (`dissertation_corollary_2`) and `ofslib.beyond.union_bounds` have bounds.
 """
 
 from math import ceil, exp, log, sqrt
@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ofslib.bounds.statements import (
+    Inequality,
     Recovery,
-    Sides,
-    Tail,
+    TailBound,
     check,
     check_numbers,
     is_printed,
@@ -54,7 +54,7 @@ def dissertation_lemma_3(t: float, sigma: float) -> float:
     return 2 * exp(-(t**2) / (2 * sigma**2))
 
 
-def dissertation_lemma_4(n: int, smallest: float, trace: float, t: float, p: int) -> Tail:
+def dissertation_lemma_4(n: int, smallest: float, trace: float, t: float, p: int) -> TailBound:
     """Lower tail of the smallest singular value of n Gaussian rows, over sqrt(n).
 
     Parameters
@@ -86,7 +86,7 @@ def dissertation_lemma_4(n: int, smallest: float, trace: float, t: float, p: int
     """
     check({"n": n, "p": p}, smallest=smallest, trace=trace, t=t)
     require(n > p, f"n = {n} <= p = {p}")
-    return Tail(sqrt(smallest) * (1 - t) - sqrt(trace / n), exp(-n * t**2 / 2))
+    return TailBound(sqrt(smallest) * (1 - t) - sqrt(trace / n), exp(-n * t**2 / 2))
 
 
 def dissertation_proposition_3(
@@ -178,7 +178,7 @@ def dissertation_corollary_2(
     return dissertation_proposition_3(n, p, sigma, eigenvalue, 1.0, C1, variant)
 
 
-def dissertation_proposition_2(X: ArrayLike, y: ArrayLike, beta: ArrayLike) -> Sides:
+def dissertation_proposition_2(X: ArrayLike, y: ArrayLike, beta: ArrayLike) -> Inequality:
     """Half the mean squared error of all rows, and the same from their averages.
 
     ||y - X beta||^2 / (2 n) and beta'S_xx beta / 2 - beta'S_xy + S_yy / 2, which are equal. The
@@ -191,7 +191,7 @@ def dissertation_proposition_2(X: ArrayLike, y: ArrayLike, beta: ArrayLike) -> S
 
     Returns
     -------
-    Sides
+    Inequality
         In units of a squared label.
 
     Raises
@@ -202,14 +202,14 @@ def dissertation_proposition_2(X: ArrayLike, y: ArrayLike, beta: ArrayLike) -> S
     Examples
     --------
     >>> dissertation_proposition_2([[1.0], [1.0]], [1.0, 3.0], [1.0])
-    Sides(left=1.0, right=1.0)
+    Inequality(left=1.0, right=1.0)
     """
     X = read("X", X, None, None)
     n, p = X.shape
     y, beta = read("y", y, n), read("beta", beta, p)
     left = np.sum((y - X @ beta) ** 2) / (2 * n)
     right = beta @ (X.T @ X / n) @ beta / 2 - beta @ (X.T @ y / n) + y @ y / (2 * n)
-    return Sides(float(left), float(right))
+    return Inequality(float(left), float(right))
 
 
 def _check_covariance(n, p, sigma, smallest, variance):
@@ -429,7 +429,9 @@ def dissertation_proposition_6(
     return Recovery(beta_min, 1 - 2 / p)
 
 
-def dissertation_proposition_5(X: ArrayLike, y: ArrayLike, path: ArrayLike, start: int) -> Sides:
+def dissertation_proposition_5(
+    X: ArrayLike, y: ArrayLike, path: ArrayLike, start: int
+) -> Inequality:
     """Regret of least squares after `start` rows, per row, in half the square loss.
 
     Its bound is (G^2 log(n / n_0) / m + M n_0 D^2) / (2 n), where the printed proof has log(n).
@@ -445,7 +447,7 @@ def dissertation_proposition_5(X: ArrayLike, y: ArrayLike, path: ArrayLike, star
 
     Returns
     -------
-    Sides
+    Inequality
         In units of a squared label.
 
     Raises
@@ -481,4 +483,4 @@ def dissertation_proposition_5(X: ArrayLike, y: ArrayLike, path: ArrayLike, star
     G = np.max(np.abs(errors) * np.linalg.norm(X[start:], axis=1))
     D = max(np.max(np.linalg.norm(used - row, axis=1)) for row in used)
     bound = (G**2 * log(n / start) / min(smallest) + M * start * D**2) / (2 * n)
-    return Sides(float(regret / n), float(bound))
+    return Inequality(float(regret / n), float(bound))

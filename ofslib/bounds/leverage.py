@@ -8,10 +8,10 @@ from math import exp, log, log1p
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ofslib.bounds.statements import Sides, check, is_printed, read, require
+from ofslib.bounds.statements import Inequality, check, is_printed, read, require
 
 
-def ofs_theorem_1(A: ArrayLike, sampled: ArrayLike, epsilon: float) -> Sides:
+def ofs_theorem_1(A: ArrayLike, sampled: ArrayLike, epsilon: float) -> Inequality:
     """How well the scaled sample approximates the spectrum of all features.
 
     Parameters
@@ -23,7 +23,7 @@ def ofs_theorem_1(A: ArrayLike, sampled: ArrayLike, epsilon: float) -> Sides:
 
     Returns
     -------
-    Sides
+    Inequality
         The largest |x'(sampled sampled' - A A')x| over x'A A'x, and epsilon; without a unit.
 
     Raises
@@ -48,7 +48,7 @@ def ofs_theorem_1(A: ArrayLike, sampled: ArrayLike, epsilon: float) -> Sides:
     rank = np.count_nonzero(singular > singular[0] * max(A.shape) * np.finfo(float).eps)
     white = (U[:, :rank] / singular[:rank]).T @ sampled
     deviation = white @ white.T - np.eye(rank)
-    return Sides(float(np.max(np.abs(np.linalg.eigvalsh(deviation)))), epsilon)
+    return Inequality(float(np.max(np.abs(np.linalg.eigvalsh(deviation)))), epsilon)
 
 
 def _check_epsilon(epsilon):
@@ -260,7 +260,7 @@ def _cluster_cost(A, labels):
     return float(np.sum(residual**2))
 
 
-def ofs_lemma_3(A: ArrayLike, sampled: ArrayLike, labels: ArrayLike, epsilon: float) -> Sides:
+def ofs_lemma_3(A: ArrayLike, sampled: ArrayLike, labels: ArrayLike, epsilon: float) -> Inequality:
     """Change of the k-means cost of a clustering by the selection of features.
 
     Parameters
@@ -272,7 +272,7 @@ def ofs_lemma_3(A: ArrayLike, sampled: ArrayLike, labels: ArrayLike, epsilon: fl
 
     Returns
     -------
-    Sides
+    Inequality
         The change, and epsilon times the cost; in units of a squared feature.
 
     Raises
@@ -293,12 +293,12 @@ def ofs_lemma_3(A: ArrayLike, sampled: ArrayLike, labels: ArrayLike, epsilon: fl
     A, sampled, labels = _read_clusters(A, sampled, labels=labels)
     require(theorem.holds, f"deviation {deviation:.4g} > epsilon = {epsilon:g} in Theorem 1")
     cost = _cluster_cost(A, labels)
-    return Sides(abs(_cluster_cost(sampled, labels) - cost), epsilon * cost)
+    return Inequality(abs(_cluster_cost(sampled, labels) - cost), epsilon * cost)
 
 
 def ofs_theorem_2(
     A: ArrayLike, sampled: ArrayLike, labels: ArrayLike, best_labels: ArrayLike, epsilon: float
-) -> Sides:
+) -> Inequality:
     """k-means cost of the clustering that is best for the selected features.
 
     Parameters
@@ -310,7 +310,7 @@ def ofs_theorem_2(
 
     Returns
     -------
-    Sides
+    Inequality
         The cost of `labels`, and (1 + epsilon) / (1 - epsilon) times that of `best_labels`; in
         units of a squared feature.
 
@@ -335,7 +335,7 @@ def ofs_theorem_2(
     require(costs[0] <= costs[1], f"labels cost {costs[0]:.4g} > {costs[1]:.4g} = best_labels")
     ofs_lemma_3(A, sampled, labels, epsilon)
     factor = (1 + epsilon) / (1 - epsilon)
-    return Sides(_cluster_cost(A, labels), factor * _cluster_cost(A, best_labels))
+    return Inequality(_cluster_cost(A, labels), factor * _cluster_cost(A, best_labels))
 
 
 def ofs_lemma_4(

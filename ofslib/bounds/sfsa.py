@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ofslib.bounds.statements import (
+    Inequality,
     Recovery,
-    Sides,
     check,
     check_numbers,
     is_printed,
@@ -24,7 +24,7 @@ def sfsa_proposition_4_1(
     eta: float,
     convexity: float,
     G: float,
-) -> Sides:
+) -> Inequality:
     """The squared error after each step against that before it.
 
     Parameters
@@ -42,7 +42,7 @@ def sfsa_proposition_4_1(
 
     Returns
     -------
-    Sides
+    Inequality
         Arrays of shape (T,), in units of a squared coefficient.
 
     Raises
@@ -63,7 +63,7 @@ def sfsa_proposition_4_1(
     squared, gains = _descent(path, gradients, population_gradients, truth, convexity, G)
     check(eta=eta)
     right = (1 - 2 * convexity * eta) * squared[:-1] + (eta * G) ** 2 + 2 * eta * gains
-    return Sides(squared[1:], right)
+    return Inequality(squared[1:], right)
 
 
 def _descent(path, gradients, population_gradients, truth, convexity, G):
@@ -105,7 +105,7 @@ def sfsa_theorem_4_1(
     convexity: float,
     G: float,
     variant: str = "corrected",
-) -> Sides:
+) -> Inequality:
     """Squared error after T steps of size T^-alpha from 0 (5).
 
     The other arguments are those of `sfsa_proposition_4_1`.
@@ -119,7 +119,7 @@ def sfsa_theorem_4_1(
 
     Returns
     -------
-    Sides
+    Inequality
         In units of a squared coefficient.
 
     Raises
@@ -142,7 +142,7 @@ def sfsa_theorem_4_1(
     weights = 1.0 if printed else shrink ** np.arange(T)[::-1]
     noise = 2 * eta * np.sum(weights * gains)
     right = shrink**T * squared[0] + eta * G**2 / (2 * convexity) + noise
-    return Sides(float(squared[-1]), float(right))
+    return Inequality(float(squared[-1]), float(right))
 
 
 def sfsa_limit_4_1(T: int, alpha: float, convexity: float, variant: str = "corrected") -> float:

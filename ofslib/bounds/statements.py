@@ -12,7 +12,7 @@ class DoesNotApply(ValueError):
     """An assumption of the statement is violated; the message names it, with the numbers."""
 
 
-class Sides(NamedTuple):
+class Inequality(NamedTuple):
     """Both sides of an inequality left <= right, numbers or arrays with one entry per step."""
 
     left: float | np.ndarray
@@ -33,7 +33,7 @@ class Recovery(NamedTuple):
     iterations: int | None = None  # after which it holds; None where nothing iterates
 
 
-class Tail(NamedTuple):
+class TailBound(NamedTuple):
     """A quantity is at most `threshold` with at most this `probability`."""
 
     threshold: float

@@ -6,7 +6,7 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ofslib.bounds.statements import Sides, check, check_numbers, is_printed, read, require
+from ofslib.bounds.statements import Inequality, check, check_numbers, is_printed, read, require
 
 # Up to which m our proof of Theorem 2 reaches: m^2 <= 4 m - 1.
 LARGEST_DIVISOR = 2 + sqrt(3)
@@ -27,7 +27,7 @@ def _check_share(c):
 
 def os_theorem_1(
     squared_steps: ArrayLike, losses: ArrayLike, eta: float, L_F: float, c: float
-) -> Sides:
+) -> Inequality:
     """Mean squared step of OS over eta^2 against the decrease of the loss (8).
 
     Parameters
@@ -43,7 +43,7 @@ def os_theorem_1(
 
     Returns
     -------
-    Sides
+    Inequality
         In units of a squared gradient of the loss.
 
     Raises
@@ -56,14 +56,14 @@ def os_theorem_1(
     Examples
     --------
     >>> os_theorem_1([1.0, 3.0], [5.0, 3.0, 1.0], eta=0.5, L_F=1.0, c=0.5)
-    Sides(left=8.0, right=32.0)
+    Inequality(left=8.0, right=32.0)
     """
     check(eta=eta, L_F=L_F)
     _check_share(c)
     require(eta < 1 / L_F, f"eta = {eta:.4g} >= 1 / L_F = {1 / L_F:.4g}")
     step, decrease = _mean_square(squared_steps, losses)
     right = 2 * decrease / (c * (1 - eta * L_F) * eta)
-    return Sides(float(step / eta**2), float(right))
+    return Inequality(float(step / eta**2), float(right))
 
 
 def os_theorem_2_step_size(
@@ -122,7 +122,7 @@ def os_theorem_2(
     s: int,
     staleness: int,
     variant: str = "corrected",
-) -> Sides:
+) -> Inequality:
     """Theorem 1 for asynchronous workers, in expectation over their order.
 
     The arguments after eta are those of `os_theorem_2_step_size`.
@@ -138,7 +138,7 @@ def os_theorem_2(
 
     Returns
     -------
-    Sides
+    Inequality
         In units of a squared gradient of the loss.
 
     Raises
@@ -152,7 +152,7 @@ def os_theorem_2(
     Examples
     --------
     >>> os_theorem_2([1.0], [1.0, 0.5], 0.25, 1.0, 1.0, 0.5, m=2, q=1, p=9, s=1, staleness=0)
-    Sides(left=16.0, right=16.0)
+    Inequality(left=16.0, right=16.0)
     """
     check(eta=eta)
     largest = os_theorem_2_step_size(L_F, L_f, c, m, q, p, s, staleness)
@@ -162,7 +162,9 @@ def os_theorem_2(
     require(proved, f"m = {m:g} > 2 + sqrt(3): the corrected form is proved up to there only")
     slack = 1 / (2 * eta) - 1 / (2 * largest)
     step, decrease = _mean_square(squared_steps, losses)
-    return Sides(float(step / eta**2), float(decrease / (eta**2 * (1 if printed else c) * slack)))
+    return Inequality(
+        float(step / eta**2), float(decrease / (eta**2 * (1 if printed else c) * slack))
+    )
 
 
 def os_lemma_4(
@@ -222,7 +224,7 @@ def os_theorem_3(
     eta: float,
     convexity: float,
     tolerance: float = 1e-8,
-) -> Sides:
+) -> Inequality:
     """Loss of a local optimum of OS over that of the best sparse vector.
 
     Parameters
@@ -240,7 +242,7 @@ def os_theorem_3(
 
     Returns
     -------
-    Sides
+    Inequality
         In units of the loss.
 
     Raises
@@ -254,7 +256,7 @@ def os_theorem_3(
     Examples
     --------
     >>> os_theorem_3((2.0, 1.0, 0.5), [1.0, 0.0], [0.0, 1.5], eta=1.0, convexity=1.0, tolerance=1.0)
-    Sides(left=0.5, right=0.75)
+    Inequality(left=0.5, right=0.75)
     """
     check(eta=eta, convexity=convexity, tolerance=tolerance)
     at_zero, found, best = (float(loss) for loss in read("losses", losses, 3))
@@ -273,4 +275,4 @@ def os_theorem_3(
     require(slope <= tolerance, f"a selected feature has gradient {slope:.4g}")
     require(step <= smallest + tolerance, f"a step {step:.4g} > smallest weight {smallest:.4g}")
     alpha = product**-2
-    return Sides(found - best, alpha / (1 + alpha) * (at_zero - best))
+    return Inequality(found - best, alpha / (1 + alpha) * (at_zero - best))
