@@ -45,7 +45,7 @@ PACKAGE = Path(ofslib.__file__).parent
 
 def kernel_of(cls, own):
     """The kernel that rows of either format are shown to."""
-    return getattr(cls, "fold", None) or sfsa.learn
+    return getattr(cls, "learn", None) or sfsa.learn
 
 
 def kernel_names():
@@ -727,7 +727,7 @@ WITHOUT_JIT = """
     X, f = rows(n=40, p=8)
     result = []
     for cls in ESTIMATORS.values():
-        assert isinstance(getattr(cls, "fold", None), types.FunctionType | None)
+        assert isinstance(getattr(cls, "learn", None), types.FunctionType | None)
         for own in variants(cls):
             for form in (np.asarray, sp.csr_matrix):
                 m = cls(**own).fit(form(X), target(cls, f))

@@ -61,14 +61,14 @@ def shrink(w, squares, l1, times, eta, delta):
 
 
 @kernel(allocates=False)
-def settle(state, features, hp):
+def catch_up(state, features, hp):
     """Make up for the shrinkages of these features since they last occurred."""
     models, squares, eta = state.grid, state.squares, hp.learning_rate
-    W, settled, t = models.W, models.settled, models.steps[0]
+    W, last_update, t = models.W, models.last_update, models.steps[0]
     for j in features:
-        if settled[j] < t:
-            shrink(W[j], squares[j], models.l1, t - settled[j], eta, hp.delta)
-            settled[j] = t
+        if last_update[j] < t:
+            shrink(W[j], squares[j], models.l1, t - last_update[j], eta, hp.delta)
+            last_update[j] = t
 
 
 @kernel(allocates=False)
@@ -80,18 +80,18 @@ def step(state, hp):
     W, g = models.W, models.gradient
     for j in grid.in_step(models):
         move(W[j], squares[j], g[j], models.l1, eta, hp.delta, 1.0)
-        models.settled[j] = models.steps[0]
+        models.last_update[j] = models.steps[0]
     move(W[-1], squares[-1], g[-1], models.l1, eta, hp.delta, 0.0)
     if grid.end_step(models, hp):
-        settle(state, grid.known_features(models), hp)
+        catch_up(state, grid.known_features(models), hp)
         grid.choose(models, W, hp.k)
     return True
 
 
 @kernel
-def fold(state, block, hp):
+def learn(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
-    return grid.learn(state, block, hp, settle, step)
+    return grid.learn(state, block, hp, catch_up, step)
 
 
 @estimator
@@ -108,6 +108,6 @@ class AdaFobosClassifier(RowClassifier, Penalised):
     learning_rate: float = STEP_PER_FEATURE
     delta: float = DELTA
 
-    fold, step, settle, hyper = fold, step, settle, AdaptiveHyper
+    learn, step, catch_up, hyper = learn, step, catch_up, AdaptiveHyper
     new_state = staticmethod(new_state)
     frozen = ("learning_rate", "delta")

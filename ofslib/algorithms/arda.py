@@ -4,7 +4,7 @@
     for row t = 1, 2, ...:
         G <- G + gradient, squares <- squares + gradient**2                     `step`
         H = delta + squares**(1/2)
-        w <- -eta soft(G, t l1) / H                                             `settle`
+        w <- -eta soft(G, t l1) / H                                             `catch_up`
 
 The intercept is a coefficient without a penalty.
 """
@@ -47,14 +47,14 @@ def dual_average(G, squares, l1, t, eta, delta, w):
 
 
 @kernel(allocates=False)
-def settle(state, features, hp):
+def catch_up(state, features, hp):
     """Take the coefficients of these features from their sums of gradients."""
     models, G, squares, eta = state.grid, state.G, state.squares, hp.learning_rate
-    W, settled, t = models.W, models.settled, models.steps[0]
+    W, last_update, t = models.W, models.last_update, models.steps[0]
     for j in features:
-        if settled[j] < t:
+        if last_update[j] < t:
             dual_average(G[j], squares[j], models.l1, t, eta, hp.delta, W[j])
-            settled[j] = t
+            last_update[j] = t
 
 
 @kernel(allocates=False)
@@ -76,15 +76,15 @@ def step(state, hp):
     add(G[-1:], squares[-1:], models.gradient[-1:], models.features[:1])
     dual_average(G[-1], squares[-1], models.l1, 0, hp.learning_rate, hp.delta, models.W[-1])
     if grid.end_step(models, hp):
-        settle(state, grid.known_features(models), hp)
+        catch_up(state, grid.known_features(models), hp)
         grid.choose(models, models.W, hp.k)
     return True
 
 
 @kernel
-def fold(state, block, hp):
+def learn(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
-    return grid.learn(state, block, hp, settle, step)
+    return grid.learn(state, block, hp, catch_up, step)
 
 
 @estimator
@@ -99,6 +99,6 @@ class ARDAClassifier(RowClassifier, Penalised):
     learning_rate: float = STEP_PER_FEATURE
     delta: float = DELTA
 
-    fold, step, settle, hyper = fold, step, settle, AdaptiveHyper
+    learn, step, catch_up, hyper = learn, step, catch_up, AdaptiveHyper
     new_state = staticmethod(new_state)
     frozen = ("delta",)

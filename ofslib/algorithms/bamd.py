@@ -53,7 +53,7 @@ def move(w, squares, value, j, g, hp):
 
 
 @kernel
-def fold(state, block, hp):
+def learn(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
     X, y, order, margins = block
     w, squares, value, last = state.w, state.squares, state.value, state.last
@@ -113,7 +113,7 @@ class BAMDClassifier(RowClassifier, RowStream):
     delta: float = DELTA
     alpha: float = param("Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE, default=1e-5)
 
-    fold, hyper, unit = fold, Hyper, PER_FEATURE
+    learn, hyper, unit = learn, Hyper, PER_FEATURE
     frozen = ("delta",)
 
     def _new_state(self, n_features):

@@ -170,7 +170,7 @@ def learn(state, x, s, shrink, hp):
 
 
 @kernel
-def fold(state, block, hp):
+def learn(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
     X, y, order, margins = block
     for i in range(len(order)):
@@ -206,7 +206,7 @@ class BARDAClassifier(RowClassifier, RowStream):
     delta: float = DELTA
     alpha: float = param("Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE, default=1e-5)
 
-    fold, hyper, unit = fold, Hyper, PER_FEATURE
+    learn, hyper, unit = learn, Hyper, PER_FEATURE
     frozen = ("k", "learning_rate", "alpha", "delta")
 
     def _new_state(self, n_features):
@@ -233,7 +233,7 @@ class BARDAClassifier(RowClassifier, RowStream):
         scaled = {"decay": hyper.decay * step, "own": own, "largest": _HEAVY * mean}
         return hyper._replace(learning_rate=step, **scaled)
 
-    def _settle(self, state, mean):
+    def _rescale(self, state, mean):
         if mean > 0.0:
             begin_anew(state, self._in_units(self._hyper, mean, 0.0))
 

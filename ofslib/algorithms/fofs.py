@@ -6,7 +6,7 @@ after every step.
 
 import numpy as np
 
-from ofslib.kernels.hard_threshold import Hyper, fold, new_state, step
+from ofslib.kernels.hard_threshold import Hyper, learn, new_state, step
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES
 from ofslib.streams.automatic import Unit
 from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, estimator, one_of, param
@@ -33,7 +33,7 @@ class FOFSClassifier(RowClassifier, MiniBatches):
     alpha: float = param("Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE, default=0.01)
     batch_size: int = param("Rows of a mini-batch; in sfsa 25.", AT_LEAST_ONE, default=1)
 
-    fold, step, hyper = fold, step, Hyper
+    learn, step, hyper = learn, step, Hyper
     _new_state, unit = staticmethod(new_state), Unit()
 
     @property

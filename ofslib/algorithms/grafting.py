@@ -49,7 +49,7 @@ def optimise(state, y, hp):
 
 
 @kernel
-def fold(state, columns, y, hp):
+def learn(state, columns, y, hp):
     """Show a block of columns."""
     working_set, margins, slopes = state
     for i in range(len(columns.index)):
@@ -77,4 +77,4 @@ class Grafting(PenalisedScan):
     )
     max_sweeps: int = param("Most sweeps after one arrival.", AT_LEAST_ONE, default=1000)
 
-    fold, hyper = fold, Hyper
+    learn, hyper = learn, Hyper

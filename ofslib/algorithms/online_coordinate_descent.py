@@ -26,7 +26,7 @@ class Hyper(NamedTuple):
 
 
 @kernel
-def fold(state, columns, y, hp):
+def learn(state, columns, y, hp):
     """Show a block of columns."""
     working_set, margins, slopes = state
     for i in range(len(columns.index)):
@@ -56,7 +56,7 @@ class OnlineCoordinateDescent(ColumnScan):
 
     k: int = param("Number of features kept.", AT_LEAST_ONE, default=10)
 
-    fold, hyper = fold, Hyper
+    learn, hyper = learn, Hyper
     frozen = (*ColumnScan.frozen, "k")
 
     def _new_state(self, n):

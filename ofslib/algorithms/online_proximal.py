@@ -18,7 +18,7 @@ class Hyper(NamedTuple):
 
 
 @kernel
-def fold(state, columns, y, hp):
+def learn(state, columns, y, hp):
     """Show a block of columns."""
     working_set, margins, slopes = state
     for i in range(len(columns.index)):
@@ -42,4 +42,4 @@ class OnlineProximal(PenalisedScan):
     Cost: O(n + columns kept) per column; memory O(n columns kept), which nothing bounds.
     """
 
-    fold, hyper = fold, Hyper
+    learn, hyper = learn, Hyper

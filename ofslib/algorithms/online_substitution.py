@@ -25,7 +25,7 @@ class State(NamedTuple):
 
 
 @kernel
-def fold(state, columns, y, hp):
+def learn(state, columns, y, hp):
     """Show a block of columns."""
     working_set, margins, lipschitz, slopes = state
     for i in range(len(columns.index)):
@@ -62,7 +62,7 @@ class OnlineSubstitution(ColumnScan):
         default=0.1,
     )
 
-    fold, hyper = fold, Hyper
+    learn, hyper = learn, Hyper
     frozen = (*ColumnScan.frozen, "k")
 
     def _new_state(self, n):

@@ -6,7 +6,7 @@ for mini-batch t = 1, 2, ...:
 
 import numpy as np
 
-from ofslib.kernels.fobos import Hyper, fold, new_state, settle, step
+from ofslib.kernels.fobos import Hyper, learn, new_state, catch_up, step
 from ofslib.streams.automatic import STEP, Unit
 from ofslib.streams.parameters import NOT_NEGATIVE, estimator, param
 from ofslib.streams.penalised import BATCH_SIZE, Penalised
@@ -26,7 +26,7 @@ class OPG(Penalised):
     learning_rate: float | str = STEP
     batch_size: int = BATCH_SIZE
 
-    fold, step, settle, hyper = fold, step, settle, Hyper
+    learn, step, catch_up, hyper = learn, step, catch_up, Hyper
     new_state, unit = staticmethod(new_state), Unit()
     frozen = ("l2", "learning_rate", "batch_size")
 
@@ -41,7 +41,7 @@ class OPG(Penalised):
         return self._with_factor(super()._in_units(hyper, mean, heaviest))
 
     def _settle(self, state, mean):
-        self._settle_all(state)
+        self._catch_up_all(state)
 
 
 @estimator

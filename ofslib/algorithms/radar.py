@@ -89,7 +89,7 @@ def step(state, hp):
 
 
 @kernel
-def fold(state, block, hp):
+def learn(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
     batch, all_features, i = state.batch, state.all_features, 0
     while i < len(block.order):
@@ -113,7 +113,7 @@ class RADARRegressor(RowRegressor, MiniBatches):
     learning_rate: float = param("Step t of an epoch is eta / sqrt(t).", POSITIVE, default=0.1)
     epoch_size: int = param("Mini-batches of the first epoch.", AT_LEAST_ONE, default=50)
 
-    fold, step, hyper = fold, step, Hyper
+    learn, step, hyper = learn, step, Hyper
     frozen = ("epoch_size",)
 
     def _new_state(self, n_features):

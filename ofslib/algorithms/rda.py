@@ -3,7 +3,7 @@
     G = 0
     for mini-batch t = 1, 2, ...:
         G <- G + mean gradient                                                       `step`
-        w <- -soft(G / t, l1 + gamma rho / sqrt(t)) / (l2 + gamma / sqrt(t))         `settle`
+        w <- -soft(G / t, l1 + gamma rho / sqrt(t)) / (l2 + gamma / sqrt(t))         `catch_up`
 
 The intercept, which has no penalty, takes steps of its own.
 """
@@ -51,16 +51,16 @@ def dual_average(G, l1, t, scale, more, w):
 
 
 @kernel(allocates=False)
-def settle(state, features, hp):
+def catch_up(state, features, hp):
     """Take the coefficients of these features from their sums of gradients."""
     models, G = state
-    W, settled, t = models.W, models.settled, models.steps[0]
+    W, last_update, t = models.W, models.last_update, models.steps[0]
     pace = hp.gamma * np.sqrt(t)
     scale, more = 1.0 / (t * hp.l2 + pace), pace * hp.rho
     for j in features:
-        if settled[j] < t:
+        if last_update[j] < t:
             dual_average(G[j], models.l1, t, scale, more, W[j])
-            settled[j] = t
+            last_update[j] = t
 
 
 @kernel(allocates=False)
@@ -73,15 +73,15 @@ def step(state, hp):
         grid.add_times(G[j], models.gradient[j], 1.0 / n)
     grid.move_intercepts(models, 1.0 / (hp.gamma * np.sqrt(models.steps[0])))
     if grid.end_step(models, hp):
-        settle(state, grid.known_features(models), hp)
+        catch_up(state, grid.known_features(models), hp)
         grid.choose(models, models.W, hp.k)
     return True
 
 
 @kernel
-def fold(state, block, hp):
+def learn(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
-    return grid.learn(state, block, hp, settle, step)
+    return grid.learn(state, block, hp, catch_up, step)
 
 
 @estimator
@@ -95,7 +95,7 @@ class RDA(Penalised):
     )
     batch_size: int = BATCH_SIZE
 
-    fold, step, settle, hyper = fold, step, settle, Hyper
+    learn, step, catch_up, hyper = learn, step, catch_up, Hyper
     new_state = staticmethod(new_state)
     step_parameter, frozen = "gamma", ("batch_size",)
 

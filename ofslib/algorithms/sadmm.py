@@ -62,7 +62,7 @@ def update(b, w, u, g, l1, n, eta, rho):
 
 
 @kernel(allocates=False)
-def settle(state, features, hp):
+def catch_up(state, features, hp):
     """No feature waits: each step goes through all."""
 
 
@@ -85,9 +85,9 @@ def step(state, hp):
 
 
 @kernel
-def fold(state, block, hp):
+def learn(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
-    return grid.learn(state, block, hp, settle, step)
+    return grid.learn(state, block, hp, catch_up, step)
 
 
 @estimator
@@ -103,7 +103,7 @@ class SADMMRegressor(RowRegressor, Penalised):
     rho: float = param("Weight of the difference between b and w.", POSITIVE, default=1.0)
     batch_size: int = BATCH_SIZE
 
-    fold, step, settle, hyper = fold, step, settle, Hyper
+    learn, step, catch_up, hyper = learn, step, catch_up, Hyper
     new_state = staticmethod(new_state)
     chooses = True  # the sparse coefficients are those that predict
     frozen = ("learning_rate", "rho", "batch_size")

@@ -151,7 +151,7 @@ class SGDT(MiniBatches):
         default=False,
     )
 
-    fold, step, hyper = learn, step, Hyper
+    learn, step, hyper = learn, step, Hyper
     lines = joint.Lines(gather, descend, truncates, ranked_by, truncate)
     frozen = ("importance", "every_step")
 

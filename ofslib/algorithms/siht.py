@@ -5,7 +5,7 @@ A gradient step, after each of which only the k largest coefficients stay.
 
 import numpy as np
 
-from ofslib.kernels.hard_threshold import Hyper, fold, new_state, step
+from ofslib.kernels.hard_threshold import Hyper, learn, new_state, step
 from ofslib.streams.automatic import STEP, Unit
 from ofslib.streams.parameters import AT_LEAST_ONE, estimator, param
 from ofslib.streams.row_stream import MiniBatches, RowClassifier, RowRegressor
@@ -20,7 +20,7 @@ class SIHT(MiniBatches):
     learning_rate: float | str = STEP
     batch_size: int = param("Rows of a mini-batch, 1 in the dissertation.", AT_LEAST_ONE, default=1)
 
-    fold, step, hyper = fold, step, Hyper
+    learn, step, hyper = learn, step, Hyper
     _new_state, unit = staticmethod(new_state), Unit()
 
     def _read_hyper(self, n_rows):

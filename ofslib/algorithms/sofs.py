@@ -42,7 +42,7 @@ class State(NamedTuple):
 
 
 @kernel
-def fold(state, block, hp):
+def learn(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
     X, y, order, margins = block
     mu, squares, sigma, heap, place = state.mu, state.squares, state.sigma, state.heap, state.place
@@ -102,7 +102,7 @@ class SOFSClassifier(RowClassifier, RowStream):
         default="auto",
     )
 
-    fold, step_parameter, hyper = fold, "gamma", Hyper
+    learn, step_parameter, hyper = learn, "gamma", Hyper
     unit = Unit(heavy=np.inf)
     frozen = ("k",)
 
@@ -120,7 +120,7 @@ class SOFSClassifier(RowClassifier, RowStream):
     def _in_units(self, hyper, mean, heaviest):
         return hyper._replace(gamma=mean)
 
-    def _settle(self, state, mean):
+    def _rescale(self, state, mean):
         state.sigma[:-1] = mean / (mean + state.squares[:-1]) if mean > 0.0 else 1.0
 
     def _model(self, state):

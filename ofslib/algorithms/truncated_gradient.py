@@ -8,7 +8,7 @@ for mini-batch t = 1, 2, ...:
 
 import numpy as np
 
-from ofslib.kernels.fobos import Hyper, fold, new_state, settle, step
+from ofslib.kernels.fobos import Hyper, learn, new_state, catch_up, step
 from ofslib.streams.automatic import STEP, Unit
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, param
 from ofslib.streams.penalised import Penalised
@@ -31,7 +31,7 @@ class TruncatedGradient(Penalised):
     period: int = param("Steps K between two truncations.", AT_LEAST_ONE, default=10)
     batch_size: int = param("Rows of a mini-batch; the paper takes 1.", AT_LEAST_ONE, default=1)
 
-    fold, step, settle, hyper = fold, step, settle, Hyper
+    learn, step, catch_up, hyper = learn, step, catch_up, Hyper
     new_state, unit = staticmethod(new_state), Unit()
     frozen = ("learning_rate", "theta", "period", "batch_size")
 
@@ -40,7 +40,7 @@ class TruncatedGradient(Penalised):
         return super()._read_hyper(n_rows, factor=1.0, theta=theta)
 
     def _settle(self, state, mean):
-        self._settle_all(state)
+        self._catch_up_all(state)
 
     def _advice_if_empty(self, state):
         if self.k is not None and (least := state.grid.l1[-1]):

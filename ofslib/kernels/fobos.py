@@ -29,7 +29,7 @@ class Hyper(NamedTuple):
 
 
 class State(NamedTuple):
-    grid: Grid  # `settled` counts shrinkages
+    grid: Grid  # `last_update` counts shrinkages
     unit: np.ndarray  # (4,) what an automatic step is taken from
 
 
@@ -60,14 +60,14 @@ def move(w, g, l1, rate, times, hp):
 
 
 @kernel(allocates=False)
-def settle(state, features, hp):
+def catch_up(state, features, hp):
     """Make up for the shrinkages of these features since they last occurred."""
-    W, l1, settled = state.grid.W, state.grid.l1, state.grid.settled
+    W, l1, last_update = state.grid.W, state.grid.l1, state.grid.last_update
     now = state.grid.steps[0] // hp.period
     for j in features:
-        if settled[j] < now:
-            move(W[j], W[j], l1, 0.0, now - settled[j], hp)
-            settled[j] = now
+        if last_update[j] < now:
+            move(W[j], W[j], l1, 0.0, now - last_update[j], hp)
+            last_update[j] = now
 
 
 @kernel(allocates=False)
@@ -79,18 +79,18 @@ def step(state, hp):
     due = models.steps[0] % hp.period == 0
     for j in grid.in_step(models):
         move(models.W[j], models.gradient[j], models.l1, rate, int(due), hp)
-        models.settled[j] = models.steps[0] // hp.period
+        models.last_update[j] = models.steps[0] // hp.period
     grid.move_intercepts(models, hp.least * hp.learning_rate)
     choose = grid.end_step(models, hp)
     if hp.period > 1:  # between two shrinkages there is nothing to choose
         choose, models.pending[0] = due and hp.k > 0, False
     if choose:
-        settle(state, grid.known_features(models), hp)
+        catch_up(state, grid.known_features(models), hp)
         grid.choose(models, models.W, hp.k)
     return True
 
 
 @kernel
-def fold(state, block, hp):
+def learn(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
-    return grid.learn(state, block, hp, settle, step)
+    return grid.learn(state, block, hp, catch_up, step)

@@ -1,6 +1,6 @@
 """Models of m penalties that are learned from the same mini-batches; one penalty is m = 1.
 
-A method calls `learn` with two kernels of its own. `settle(state, features, hyper)` brings the
+A method calls `learn` with two kernels of its own. `catch_up(state, features, hyper)` brings the
 coefficients of some features up to date: what a step does to a feature that does not occur in its
 mini-batch waits until the feature occurs, or until the model is read. `step(state, hyper)` learns
 the mini-batch: it calls `begin_step`, moves the coefficients, and calls `end_step`. The state of a
@@ -34,7 +34,7 @@ class Grid(NamedTuple):
 
     W: np.ndarray  # (p + 1, m) number: coefficients; the last row holds the intercepts
     l1: np.ndarray  # (m,) number: penalties, descending; all zero until they are set
-    settled: np.ndarray  # (p + 1,) int64: the step after which the coefficients stand in W
+    last_update: np.ndarray  # (p + 1,) int64: the step after which the coefficients stand in W
     steps: np.ndarray  # (1,) int64: begun
     curvature: np.ndarray  # (m, 2) sum of the losses' curvatures at all rows so far, and of rows
     # The mini-batch: its rows are added to the gradient at once; or, if there are several penalties
@@ -80,7 +80,7 @@ def new_grid(p: int, l1: np.ndarray, batch_size: int, chooses: bool) -> Grid:
     return Grid(
         W=np.zeros((p + 1, m), number),
         l1=l1,
-        settled=np.zeros(p + 1, np.int64),
+        last_update=np.zeros(p + 1, np.int64),
         steps=np.zeros(1, np.int64),
         curvature=np.zeros((m, 2)),
         gradient=np.zeros((p + 1, m), number),
@@ -131,7 +131,7 @@ def clear(values):
 
 
 @kernel(inline=True)
-def learn(state, block, hp, settle, step):
+def learn(state, block, hp, catch_up, step):
     """Learn the rows of the block; returns how many, and writes the prediction before each.
 
     It is that of the chosen model, if there is one, or of the only one.
@@ -142,9 +142,9 @@ def learn(state, block, hp, settle, step):
         x, t = row(X, order[i]), y[order[i]]
         if grid.held[0] == 0:
             grid.keeps[0] = len(grid.rows) > 0 and 4 * length(x) > len(grid.W)
-        features = unsettled(grid, x)
+        features = outdated(grid, x)
         if len(features) > 0:
-            settle(state, features, hp)
+            catch_up(state, features, hp)
         if len(grid.w) > 0:
             margins[i] = product(x, grid.w) + hp.intercept * grid.w[-1]
         if grid.keeps[0]:
@@ -168,7 +168,7 @@ def learn(state, block, hp, settle, step):
 
 
 @generic(inline=True, allocates=True)
-def unsettled(grid, x):
+def outdated(grid, x):
     """The features to settle before a row: those in it, or all, once in a mini-batch."""
     return _of_sparse if is_sparse(x) else _of_dense
 

@@ -99,7 +99,7 @@ def keep_largest(w, value, support, inside, size, m, k, scratch):
 
 
 @kernel
-def fold(state, block, hp):
+def learn(state, block, hp):
     """Show the rows of the block, as `RowStream` asks for."""
     i = 0
     while i < len(block.order):

@@ -12,7 +12,7 @@ coefficient of its by about the step, and so its margin by |x|_1 times it, whate
 these do not count in the mean.
 
 A method says by `unit` that it has such steps, keeps an array `unit` in its state, and may define
-`_in_units` (the hyper-parameters for a mean) and `_settle` (what another mean changes).
+`_in_units` (the hyper-parameters for a mean) and `_rescale` (what another mean changes).
 """
 
 from typing import NamedTuple
@@ -89,7 +89,7 @@ def learn(model, state: NamedTuple, block) -> int:
         stop = _same_step(model, state, sizes, done)
         part = slice(done, stop)
         piece = block._replace(order=block.order[part], margins=block.margins[part])
-        learned = type(model).fold(state, piece, hyper_at(model, state))
+        learned = type(model).learn(state, piece, hyper_at(model, state))
         if learned < stop - done:
             return done + learned
         done = stop
@@ -109,7 +109,7 @@ def _same_step(model, state, sizes, start) -> int:
     heaviest, limit = max(heaviest if held else 0.0, sizes[start]), _limit(model, mean)
     binds = heaviest > limit
     if (mean, heaviest * binds) != before:
-        model._settle(state, mean)
+        model._rescale(state, mean)
     stop = start + min((1 << seen.bit_length()) - seen, _MOST)
     if binds:
         stop = min(stop, start + batch - held)
@@ -138,5 +138,5 @@ def prepare_last(model, state: NamedTuple) -> None:
         unit, limit = state.unit, _limit(model, state.unit[MEAN])
         heaviest = unit[HEAVIEST] * model._rows_of_a_batch / held
         if max(limit, heaviest) != max(limit, unit[HEAVIEST]):
-            model._settle(state, unit[MEAN])
+            model._rescale(state, unit[MEAN])
         unit[HEAVIEST] = heaviest

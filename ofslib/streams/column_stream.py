@@ -350,8 +350,8 @@ class ColumnModel(LinearModel, ColumnStream):
 class ColumnScan(ColumnModel):
     """Base of the methods that have learned from a column once they have seen it.
 
-    They may scan all columns again, in another order. A subclass sets `fold`, a kernel
-    `fold(state, columns, y, hyper)` that shows a block of columns to the state, and `hyper`; or it
+    They may scan all columns again, in another order. A subclass sets `learn`, a kernel
+    `learn(state, columns, y, hyper)` that shows a block of columns to the state, and `hyper`; or it
     defines `_learn_block`.
     """
 
@@ -363,12 +363,12 @@ class ColumnScan(ColumnModel):
         "Seed or generator (as in scikit-learn) of all draws.", "random_state", default=None
     )
 
-    fold: ClassVar[Callable]
-    # NamedTuple of the hyper-parameters that `fold` reads.
+    learn: ClassVar[Callable]
+    # NamedTuple of the hyper-parameters that `learn` reads.
     hyper: ClassVar[type]
 
     def _learn_block(self, state, block):
-        type(self).fold(state, block, self._y, read_parameters(self, self.hyper))
+        type(self).learn(state, block, self._y, read_parameters(self, self.hyper))
         return state
 
     def _learn(self, X, y):

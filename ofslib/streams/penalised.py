@@ -23,7 +23,7 @@ class Penalised(RowStream):
 
     With `k`, a grid of penalties is learned in one pass, and the model is that with the most
     features, but not more than `k`; if none has from 1 to `k`, the `k` largest coefficients of that
-    with the fewest, with a warning. A subclass sets the kernels `fold`, `step` and `settle`, which
+    with the fewest, with a warning. A subclass sets the kernels `learn`, `step` and `catch_up`, which
     `ofslib.kernels.grid` explains, and `new_state`, a function that makes the state of a new grid.
     """
 
@@ -58,7 +58,7 @@ class Penalised(RowStream):
     )
 
     step: ClassVar[Callable]
-    settle: ClassVar[Callable]
+    catch_up: ClassVar[Callable]
     new_state: ClassVar[Callable]
     # Whether with one penalty too the model that predicts is `w` of the grid.
     chooses: ClassVar[bool] = False
@@ -117,14 +117,14 @@ class Penalised(RowStream):
         """A copy in which no feature waits, and the model is chosen."""
         copies = {name: getattr(state.grid, name).copy() for name in CHOSEN}
         state = state._replace(grid=state.grid._replace(**copies))
-        self._settle_all(state)
+        self._catch_up_all(state)
         if state.grid.pending[0] and self._frozen["k"] is not None:
             choose(state.grid, self._coefs(state), int(self._frozen["k"]))
         return state
 
-    def _settle_all(self, state: NamedTuple) -> None:
+    def _catch_up_all(self, state: NamedTuple) -> None:
         """Bring all features up to date."""
-        type(self).settle(state, state.grid.features, self._hyper_at(state))
+        type(self).catch_up(state, state.grid.features, self._hyper_at(state))
 
     def _model(self, state):
         if self._frozen["k"] is None:

@@ -94,7 +94,7 @@ class RowStream(LinearModel):
     """Base of the methods that learn from rows, all features of which are known.
 
     A subclass defines `_new_state`, and `_model` unless this is `w` of the state. It sets `hyper`,
-    and `fold`, which `_learn_block` calls: a kernel `fold(state, block, hyper)` that shows the rows
+    and `learn`, which `_learn_block` calls: a kernel `learn(state, block, hyper)` that shows the rows
     of the block to the state, writes the prediction made before each of them, and returns how many
     it showed. It stops before a row whose prediction is not finite; a row with a value that is not
     finite must give such a prediction.
@@ -115,8 +115,8 @@ class RowStream(LinearModel):
     )
 
     frozen = ("loss",)
-    fold: ClassVar[Callable]
-    # NamedTuple of the hyper-parameters that `fold` reads.
+    learn: ClassVar[Callable]
+    # NamedTuple of the hyper-parameters that `learn` reads.
     hyper: ClassVar[type]
     # The parameter that sets how large the steps are.
     step_parameter: ClassVar[str] = "learning_rate"
@@ -134,7 +134,7 @@ class RowStream(LinearModel):
         """Take in a block; returns how many of its rows were shown."""
         if self._automatic:
             return automatic.learn(self, state, block)
-        return type(self).fold(state, block, self._hyper)
+        return type(self).learn(state, block, self._hyper)
 
     def _hyper_at(self, state: NamedTuple) -> NamedTuple:
         """The hyper-parameters as the kernel reads them in this state."""
@@ -149,7 +149,7 @@ class RowStream(LinearModel):
         """The hyper-parameters of an automatic step: see `automatic`."""
         return automatic.in_units(self.unit, hyper, mean, heaviest)
 
-    def _settle(self, state: NamedTuple, mean: float) -> None:
+    def _rescale(self, state: NamedTuple, mean: float) -> None:
         """Prepare for another automatic step, and this mean of |x|^2."""
 
     def _model(self, state: NamedTuple) -> tuple[np.ndarray, float]:
