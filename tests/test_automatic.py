@@ -16,7 +16,7 @@ from ofslib.simulate import Equicorrelated
 from ofslib.streams.automatic import PER_FEATURE
 
 METHODS = [cls for name in dir(ofslib) if isinstance(cls := getattr(ofslib, name), type)]
-METHODS = [cls for cls in METHODS if getattr(cls, "unit", None)]
+METHODS = [cls for cls in METHODS if getattr(cls, "row_scale", None)]
 every_method = pytest.mark.parametrize("cls", METHODS, ids=lambda cls: cls.__name__)
 
 
@@ -33,7 +33,7 @@ def rows(cls, n=300, p=50):
 def test_the_unit_of_the_features_does_not_matter(cls, fit_intercept, form):
     X, y = rows(cls)
     # Two parameters with a unit of their own, of which one counts for the intercept too: hardly.
-    powers = {"delta": 1, "alpha": 2} if cls.unit == PER_FEATURE else {}
+    powers = {"delta": 1, "alpha": 2} if cls.row_scale == PER_FEATURE else {}
     own = {"k": 5, "fit_intercept": fit_intercept, "random_state": 0}
     one = cls(**own, **({"delta": 1e-12} if powers else {})).fit(form(X), y)
     assert len(one.support_) > 1
@@ -121,7 +121,7 @@ def test_rows_of_zeros_tell_no_unit(cls):
     X, y = rows(cls)
     X[:3], target = 0.0, y[:4] if cls.__name__.endswith("Regressor") else [0, 1, 0, 1]
     own = {"k": 5, "fit_intercept": False, "shuffle": False}
-    own |= {"delta": 1e-12, "alpha": 0.0} if cls.unit == PER_FEATURE else {}
+    own |= {"delta": 1e-12, "alpha": 0.0} if cls.row_scale == PER_FEATURE else {}
     one, other = (cls(**own).fit(unit * X[:4], target) for unit in (1.0, 1e-3))
     assert_allclose(other.coef_ * 1e-3, one.coef_, rtol=1e-6)
 
@@ -174,7 +174,7 @@ def test_barda_is_its_definition_with_the_unit_of_each_row(form, alpha):
 @pytest.mark.parametrize(
     ("cls", "moves"), [(ofslib.BARDAClassifier, 2), (ofslib.BAMDClassifier, 1)]
 )
-@pytest.mark.parametrize("unit", [1e-3, 1e3])
+@pytest.mark.parametrize("row_scale", [1e-3, 1e3])
 def test_by_how_much_the_margin_of_the_first_row_moves(cls, moves, unit):
     x = unit * np.random.default_rng(0).standard_normal((1, 20))
     model = cls(k=20, alpha=0.0, delta=1e-12, fit_intercept=False)
@@ -231,6 +231,8 @@ def test_the_papers_entries_name_their_steps():
             tuned = setting.spec["tune"].get("grid", {}).keys()
             for label, method in setting.spec["methods"].items():
                 cls = find_class(method["class"])
-                if getattr(cls, "unit", None) and not entry.spec["source"].startswith("Of our own"):
+                if getattr(cls, "row_scale", None) and not entry.spec["source"].startswith(
+                    "Of our own"
+                ):
                     named = method.keys() | method.get("sweep", {}).keys() | tuned
                     assert cls.step_parameter in named, (entry.name, label)

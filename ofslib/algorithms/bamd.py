@@ -37,7 +37,7 @@ class State(NamedTuple):
     size: np.ndarray  # (1,) int64: how many have one
     rows: np.ndarray  # (1,) int64
     scratch: np.ndarray  # (2, p + 1) of the selection
-    unit: np.ndarray  # (4,) what an automatic step is taken from
+    row_scale: np.ndarray  # (4,) `RowSizes`, for an automatic step
 
     def within(self, p: int) -> bool:
         """Whether kernels stay within the arrays, of p features."""
@@ -113,7 +113,7 @@ class BAMDClassifier(RowClassifier, RowStream):
     delta: float = DELTA
     alpha: float = param("Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE, default=1e-5)
 
-    learn, hyper, unit = learn, Hyper, PER_FEATURE
+    learn, hyper, row_scale = learn, Hyper, PER_FEATURE
     frozen = ("delta",)
 
     def _new_state(self, n_features):
@@ -127,7 +127,7 @@ class BAMDClassifier(RowClassifier, RowStream):
             size=np.zeros(1, np.int64),
             rows=np.zeros(1, np.int64),
             scratch=np.zeros((2, p + 1)),
-            unit=np.zeros(4),
+            row_scale=np.zeros(4),
         )
 
     def _read_hyper(self, n_rows):

@@ -55,7 +55,7 @@ class State(NamedTuple):
     heap: np.ndarray  # (p - k,) int32: the others, by bound
     place: np.ndarray  # (p,) int32: i + 1 at heap[i]; -i - 1 at support[i]
     rows: np.ndarray  # (1,) int64
-    unit: np.ndarray  # (4,) what an automatic step is taken from
+    row_scale: np.ndarray  # (4,) `RowSizes`, for an automatic step
 
     def within(self, p: int) -> bool:
         """Whether kernels stay within the arrays, of p features."""
@@ -206,7 +206,7 @@ class BARDAClassifier(RowClassifier, RowStream):
     delta: float = DELTA
     alpha: float = param("Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE, default=1e-5)
 
-    learn, hyper, unit = learn, Hyper, PER_FEATURE
+    learn, hyper, row_scale = learn, Hyper, PER_FEATURE
     frozen = ("k", "learning_rate", "alpha", "delta")
 
     def _new_state(self, n_features):
@@ -219,23 +219,23 @@ class BARDAClassifier(RowClassifier, RowStream):
             heap=np.arange(k, p, dtype=np.int32),
             place=places(k, p).astype(np.int32),
             rows=np.zeros(1, np.int64),
-            unit=np.zeros(4),
+            row_scale=np.zeros(4),
         )
 
     def _read_hyper(self, n_rows):
         own = {"own": float(self.fit_intercept), "largest": np.inf}
-        # Of an automatic step times it: `_in_units`.
+        # Of an automatic step times it: `_scaled_hyper`.
         own["decay"] = self.alpha * (1.0 if self._automatic else self.learning_rate)
         return super()._read_hyper(n_rows, **own)
 
-    def _in_units(self, hyper, mean, heaviest):
+    def _scaled_hyper(self, hyper, mean, heaviest):
         step, own = 2.0 / mean, hyper.intercept * mean / 2.0
         scaled = {"decay": hyper.decay * step, "own": own, "largest": _HEAVY * mean}
         return hyper._replace(learning_rate=step, **scaled)
 
     def _rescale(self, state, mean):
         if mean > 0.0:
-            begin_anew(state, self._in_units(self._hyper, mean, 0.0))
+            begin_anew(state, self._scaled_hyper(self._hyper, mean, 0.0))
 
     def _model(self, state):
         hp, inside = self._hyper_at(state), np.zeros(len(state.G), bool)

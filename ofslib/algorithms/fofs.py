@@ -8,7 +8,7 @@ import numpy as np
 
 from ofslib.kernels.hard_threshold import Hyper, learn, new_state, step
 from ofslib.kernels.losses import CLASSIFICATION_LOSSES
-from ofslib.streams.automatic import Unit
+from ofslib.streams.automatic import RowScale
 from ofslib.streams.parameters import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, estimator, one_of, param
 from ofslib.streams.row_stream import MiniBatches, RowClassifier
 
@@ -34,7 +34,7 @@ class FOFSClassifier(RowClassifier, MiniBatches):
     batch_size: int = param("Rows of a mini-batch; in sfsa 25.", AT_LEAST_ONE, default=1)
 
     learn, step, hyper = learn, step, Hyper
-    _new_state, unit = staticmethod(new_state), Unit()
+    _new_state, row_scale = staticmethod(new_state), RowScale()
 
     @property
     def radius_(self) -> float:
@@ -45,7 +45,7 @@ class FOFSClassifier(RowClassifier, MiniBatches):
     def _read_hyper(self, n_rows):
         return super()._read_hyper(n_rows, radius=self.radius_)
 
-    def _in_units(self, hyper, mean, heaviest):
-        step = 0.2 * super()._in_units(hyper, mean, heaviest).learning_rate
+    def _scaled_hyper(self, hyper, mean, heaviest):
+        step = 0.2 * super()._scaled_hyper(hyper, mean, heaviest).learning_rate
         scaled = {"alpha": hyper.alpha * mean, "radius": hyper.radius / np.sqrt(mean)}
         return hyper._replace(learning_rate=step, **scaled)

@@ -6,8 +6,8 @@ for mini-batch t = 1, 2, ...:
 
 import numpy as np
 
-from ofslib.kernels.fobos import Hyper, learn, new_state, catch_up, step
-from ofslib.streams.automatic import STEP, Unit
+from ofslib.kernels.fobos import Hyper, catch_up, learn, new_state, step
+from ofslib.streams.automatic import STEP, RowScale
 from ofslib.streams.parameters import NOT_NEGATIVE, estimator, param
 from ofslib.streams.penalised import BATCH_SIZE, Penalised
 from ofslib.streams.row_stream import RowClassifier, RowRegressor
@@ -27,7 +27,7 @@ class OPG(Penalised):
     batch_size: int = BATCH_SIZE
 
     learn, step, catch_up, hyper = learn, step, catch_up, Hyper
-    new_state, unit = staticmethod(new_state), Unit()
+    new_state, row_scale = staticmethod(new_state), RowScale()
     frozen = ("l2", "learning_rate", "batch_size")
 
     def _read_hyper(self, n_rows):
@@ -37,8 +37,8 @@ class OPG(Penalised):
     def _with_factor(self, hyper):
         return hyper._replace(factor=1.0 / (1.0 + hyper.learning_rate * self.l2))
 
-    def _in_units(self, hyper, mean, heaviest):
-        return self._with_factor(super()._in_units(hyper, mean, heaviest))
+    def _scaled_hyper(self, hyper, mean, heaviest):
+        return self._with_factor(super()._scaled_hyper(hyper, mean, heaviest))
 
     def _settle(self, state, mean):
         self._catch_up_all(state)

@@ -6,7 +6,7 @@ A gradient step, after each of which only the k largest coefficients stay.
 import numpy as np
 
 from ofslib.kernels.hard_threshold import Hyper, learn, new_state, step
-from ofslib.streams.automatic import STEP, Unit
+from ofslib.streams.automatic import STEP, RowScale
 from ofslib.streams.parameters import AT_LEAST_ONE, estimator, param
 from ofslib.streams.row_stream import MiniBatches, RowClassifier, RowRegressor
 
@@ -21,7 +21,7 @@ class SIHT(MiniBatches):
     batch_size: int = param("Rows of a mini-batch, 1 in the dissertation.", AT_LEAST_ONE, default=1)
 
     learn, step, hyper = learn, step, Hyper
-    _new_state, unit = staticmethod(new_state), Unit()
+    _new_state, row_scale = staticmethod(new_state), RowScale()
 
     def _read_hyper(self, n_rows):
         return super()._read_hyper(n_rows, alpha=0.0, radius=np.inf)

@@ -16,7 +16,7 @@ from ofslib._jit import kernel
 from ofslib.kernels.heap import comes_first, sift
 from ofslib.kernels.losses import target, weight
 from ofslib.kernels.rows import entry, length, row, within
-from ofslib.streams.automatic import Unit
+from ofslib.streams.automatic import RowScale
 from ofslib.streams.parameters import POSITIVE, estimator, one_of, param
 from ofslib.streams.row_stream import RowClassifier, RowStream, coef_and_intercept
 
@@ -33,7 +33,7 @@ class State(NamedTuple):
     sigma: np.ndarray  # (p + 1,) variance gamma / (gamma + squares): equal counts tie exactly
     heap: np.ndarray  # (k,) int32: features that may have a coefficient, the least sure one first
     place: np.ndarray  # (p,) int32: i + 1 at heap[i], 0 without a coefficient
-    unit: np.ndarray  # (4,) what an automatic gamma is taken from
+    row_scale: np.ndarray  # (4,) `RowSizes`, for an automatic gamma
 
     def within(self, p: int) -> bool:
         """Whether kernels stay within the arrays, of p features."""
@@ -103,7 +103,7 @@ class SOFSClassifier(RowClassifier, RowStream):
     )
 
     learn, step_parameter, hyper = learn, "gamma", Hyper
-    unit = Unit(heavy=np.inf)
+    row_scale = RowScale(clip_factor=np.inf)
     frozen = ("k",)
 
     def _new_state(self, n_features):
@@ -117,7 +117,7 @@ class SOFSClassifier(RowClassifier, RowStream):
     def _read_hyper(self, n_rows):
         return super()._read_hyper(n_rows, own=1.0 if self.gamma == "auto" else self.gamma)
 
-    def _in_units(self, hyper, mean, heaviest):
+    def _scaled_hyper(self, hyper, mean, heaviest):
         return hyper._replace(gamma=mean)
 
     def _rescale(self, state, mean):

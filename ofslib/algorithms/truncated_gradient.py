@@ -8,8 +8,8 @@ for mini-batch t = 1, 2, ...:
 
 import numpy as np
 
-from ofslib.kernels.fobos import Hyper, learn, new_state, catch_up, step
-from ofslib.streams.automatic import STEP, Unit
+from ofslib.kernels.fobos import Hyper, catch_up, learn, new_state, step
+from ofslib.streams.automatic import STEP, RowScale
 from ofslib.streams.parameters import AT_LEAST_ONE, POSITIVE, estimator, param
 from ofslib.streams.penalised import Penalised
 from ofslib.streams.row_stream import RowClassifier, RowRegressor
@@ -32,7 +32,7 @@ class TruncatedGradient(Penalised):
     batch_size: int = param("Rows of a mini-batch; the paper takes 1.", AT_LEAST_ONE, default=1)
 
     learn, step, catch_up, hyper = learn, step, catch_up, Hyper
-    new_state, unit = staticmethod(new_state), Unit()
+    new_state, row_scale = staticmethod(new_state), RowScale()
     frozen = ("learning_rate", "theta", "period", "batch_size")
 
     def _read_hyper(self, n_rows):

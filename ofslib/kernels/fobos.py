@@ -30,7 +30,7 @@ class Hyper(NamedTuple):
 
 class State(NamedTuple):
     grid: Grid  # `last_update` counts shrinkages
-    unit: np.ndarray  # (4,) what an automatic step is taken from
+    row_scale: np.ndarray  # (4,) `RowSizes`, for an automatic step
 
 
 def new_state(grid: Grid) -> State:

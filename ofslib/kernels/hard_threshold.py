@@ -33,7 +33,7 @@ class State(NamedTuple):
     batch: Batch
     steps: np.ndarray  # (1,) int64
     scratch: np.ndarray  # (2, p + 1) of the selection
-    unit: np.ndarray  # (4,) what an automatic step is taken from
+    row_scale: np.ndarray  # (4,) `RowSizes`, for an automatic step
 
 
 def new_state(p: int) -> State:

@@ -11,8 +11,8 @@ With steps per feature the unit is the mean of |x|_1. What is learned from a row
 coefficient of its by about the step, and so its margin by |x|_1 times it, whatever the weights:
 these do not count in the mean.
 
-A method says by `unit` that it has such steps, keeps an array `unit` in its state, and may define
-`_in_units` (the hyper-parameters for a mean) and `_rescale` (what another mean changes).
+A method says by `row_scale` that it has such steps, keeps an array `row_scale` in its state, and may define
+`_scaled_hyper` (the hyper-parameters for a mean) and `_rescale` (what another mean changes).
 """
 
 from typing import NamedTuple
@@ -33,21 +33,28 @@ STEP = param(
     default="auto",
 )
 
-# Positions in the array `unit` of a state: rows, the sum of their |x|^2, its mean as it is in use,
-# and the largest |x|^2 of the open mini-batch
-ROWS, SUM, MEAN, HEAVIEST = range(4)
+
+class RowSizes(NamedTuple):
+    """What the array `row_scale` of a state holds."""
+
+    rows: float
+    total: float  # the sum of their |x|^2 (or |x|_1, also below)
+    mean: float  # in use: it is taken anew at 1, 2, 4, 8, ... rows
+    heaviest: float  # of the open mini-batch
+
+
 # Rows that are searched at once for a heavy one.
 _MOST = 1024
 
 
-class Unit(NamedTuple):
+class RowScale(NamedTuple):
     """What the size of a row is."""
 
     squared: bool = True  # |x|^2, else |x|_1
-    heavy: float = 2.0  # how many times the mean a row may be, in mini-batches of one row
+    clip_factor: float = 2.0  # how many times the mean a row may be, in mini-batches of one row
 
 
-PER_FEATURE = Unit(squared=False, heavy=np.inf)
+PER_FEATURE = RowScale(squared=False, clip_factor=np.inf)
 AUTOMATIC_STEP_PER_FEATURE = param(
     "Step size eta, by which a coefficient moves when its feature is first seen. auto: the "
     "inverse of the mean of |x|_1 over the rows so far (B-ARDA: twice that), so that the first "
@@ -59,20 +66,22 @@ AUTOMATIC_STEP_PER_FEATURE = param(
 )
 
 
-def in_units(unit: Unit, hyper: NamedTuple, mean: float, heaviest: float) -> NamedTuple:
+def scaled_hyper(
+    row_scale: RowScale, hyper: NamedTuple, mean: float, heaviest: float
+) -> NamedTuple:
     """The hyper-parameters for rows of this mean size, and the largest |x|^2 / (2 b)."""
-    if not unit.squared:
+    if not row_scale.squared:
         return hyper._replace(learning_rate=1.0 / mean)
     return hyper._replace(learning_rate=1.0 / (curvature(hyper.loss) * max(mean, heaviest)))
 
 
 def hyper_at(model, state: NamedTuple) -> NamedTuple:
     """The hyper-parameters of a model in this state."""
-    mean, heaviest = state.unit[MEAN:]
-    binds = heaviest > _limit(model, mean)
-    share = heaviest / (model.unit.heavy * model._rows_of_a_batch) if binds else 0.0
+    _, _, mean, heaviest = RowSizes(*state.row_scale)
+    is_clipped = heaviest > _limit(model, mean)
+    share = heaviest / (model.row_scale.clip_factor * model._rows_of_a_batch) if is_clipped else 0.0
     # Before the first row that is not zero any mean will do.
-    return model._in_units(model._hyper, mean or 1.0, share)
+    return model._scaled_hyper(model._hyper, mean or 1.0, share)
 
 
 def learn(model, state: NamedTuple, block) -> int:
@@ -80,7 +89,7 @@ def learn(model, state: NamedTuple, block) -> int:
     if model._held(state) >= model._rows_of_a_batch:  # it had more rows before
         prepare_last(model, state)
         model._finish(state)
-    squared = model.unit.squared
+    squared = model.row_scale.squared
     sizes, done = row_sizes(block.X, block.order, squared), 0
     _, weight = target_and_weight(block.y[block.order])
     if weight is not None and squared:
@@ -101,42 +110,45 @@ def _same_step(model, state, sizes, start) -> int:
 
     It depends on the rows alone, not on the blocks that they come in.
     """
-    unit, batch, held = state.unit, model._rows_of_a_batch, model._held(state)
-    seen, total, mean, heaviest = int(unit[ROWS]), *unit[SUM:]
+    row_scale, batch, held = state.row_scale, model._rows_of_a_batch, model._held(state)
+    rows, total, mean, heaviest = RowSizes(*row_scale)
+    seen = int(rows)
     before = mean, heaviest * (heaviest > _limit(model, mean))
     if seen & (seen - 1) == 0 or mean == 0.0:
         mean = total / seen if total else sizes[start]
     heaviest, limit = max(heaviest if held else 0.0, sizes[start]), _limit(model, mean)
-    binds = heaviest > limit
-    if (mean, heaviest * binds) != before:
+    is_clipped = heaviest > limit
+    if (mean, heaviest * is_clipped) != before:
         model._rescale(state, mean)
     stop = start + min((1 << seen.bit_length()) - seen, _MOST)
-    if binds:
+    if is_clipped:
         stop = min(stop, start + batch - held)
     heavier = sizes[start + 1 : stop] > max(limit, heaviest)
     if heavier.any():
         stop = start + 1 + int(np.argmax(heavier))
     stop = min(stop, len(sizes))
-    if not binds:  # the rest of a mini-batch may be missing
+    if not is_clipped:  # the rest of a mini-batch may be missing
         last = (held + stop - start) % batch
         heaviest = heaviest if last > stop - start else 0.0
         heaviest = max(heaviest, sizes[max(stop - last, start) : stop].max(initial=0.0))
     # One after the other, so that blocks do not change a bit
-    unit[:] = seen + stop - start, np.cumsum([total, *sizes[start:stop]])[-1], mean, heaviest
+    total = np.cumsum([total, *sizes[start:stop]])[-1]
+    row_scale[:] = RowSizes(seen + stop - start, total, mean, heaviest)
     return stop
 
 
 def _limit(model, mean: float) -> float:
     """The |x|^2 beyond which a row of a full mini-batch binds its step."""
-    return model.unit.heavy * model._rows_of_a_batch * mean if mean > 0.0 else 0.0
+    return model.row_scale.clip_factor * model._rows_of_a_batch * mean if mean > 0.0 else 0.0
 
 
 def prepare_last(model, state: NamedTuple) -> None:
     """Take the unit for the last mini-batch, which may have fewer rows than others."""
     if held := model._held(state):
         # Each of these rows has another share in the step than one of a full mini-batch.
-        unit, limit = state.unit, _limit(model, state.unit[MEAN])
-        heaviest = unit[HEAVIEST] * model._rows_of_a_batch / held
-        if max(limit, heaviest) != max(limit, unit[HEAVIEST]):
-            model._rescale(state, unit[MEAN])
-        unit[HEAVIEST] = heaviest
+        sizes = RowSizes(*state.row_scale)
+        limit = _limit(model, sizes.mean)
+        heaviest = sizes.heaviest * model._rows_of_a_batch / held
+        if max(limit, heaviest) != max(limit, sizes.heaviest):
+            model._rescale(state, sizes.mean)
+        state.row_scale[:] = sizes._replace(heaviest=heaviest)

@@ -121,7 +121,7 @@ class RowStream(LinearModel):
     # The parameter that sets how large the steps are.
     step_parameter: ClassVar[str] = "learning_rate"
     # What an automatic step is measured in, if the rows tell it: see `automatic`.
-    unit: ClassVar[automatic.Unit | None] = None
+    row_scale: ClassVar[automatic.RowScale | None] = None
     # The kernels see each value anyway.
     ensure_all_finite: ClassVar[bool] = False
     deferred: ClassVar[bool] = False
@@ -143,11 +143,11 @@ class RowStream(LinearModel):
     @property
     def _automatic(self) -> bool:
         # The parameter may have changed since it last learned.
-        return self.unit is not None and self._learned_with[self.step_parameter] == "auto"
+        return self.row_scale is not None and self._learned_with[self.step_parameter] == "auto"
 
-    def _in_units(self, hyper: NamedTuple, mean: float, heaviest: float) -> NamedTuple:
+    def _scaled_hyper(self, hyper: NamedTuple, mean: float, heaviest: float) -> NamedTuple:
         """The hyper-parameters of an automatic step: see `automatic`."""
-        return automatic.in_units(self.unit, hyper, mean, heaviest)
+        return automatic.scaled_hyper(self.row_scale, hyper, mean, heaviest)
 
     def _rescale(self, state: NamedTuple, mean: float) -> None:
         """Prepare for another automatic step, and this mean of |x|^2."""
@@ -176,7 +176,7 @@ class RowStream(LinearModel):
 
         A subclass hands over as `own` what is no parameter.
         """
-        if self.unit is not None:
+        if self.row_scale is not None:
             own = {"least": 0.0 if self._automatic else 1.0} | own
         if self._automatic:
             own[self.step_parameter] = 0.0
@@ -248,7 +248,7 @@ class RowStream(LinearModel):
             joint.finish(self)
             return
         for state in self._states:
-            if self.unit is not None and self._automatic:
+            if self.row_scale is not None and self._automatic:
                 automatic.prepare_last(self, state)
             self._finish(state)
 
@@ -279,7 +279,7 @@ class RowStream(LinearModel):
         """Where steps come from that fit the rows."""
         if getattr(self, self.step_parameter) == "auto":
             return f"give {self.step_parameter} as a number"
-        if self.unit is not None:
+        if self.row_scale is not None:
             return f"take {self.step_parameter}='auto'"
         return "take SFSA, which finds its steps itself"
 
