@@ -104,7 +104,7 @@ def learn_with(state, block, hp, buffer, queue):
 def gather(state, block, start, hp, buffer):
     """Add the gradients of rows from `start` on to the mini-batch, until it is full."""
     (X, y, order, margins), batch, active, done = block, state.batch, state.active, start
-    point = state.memory.ahead if hp.optimizer == Optimizer.nesterov else state.w
+    point = state.memory.lookahead if hp.optimizer == Optimizer.nesterov else state.w
     observed = hp.automatic and automatic_step.is_observed(state, hp)
     more = True
     while more and done < len(order) and batch.count[rows.ROWS] < hp.batch_size:

@@ -400,7 +400,7 @@ def _means(state: NamedTuple) -> list[np.ndarray]:
     known, memory = state.step_size, state.memory
     # Each optimizer uses at most one of these; an array that is not used has one number.
     first = max(memory.velocity, memory.mean, key=len)
-    second = max(memory.ahead, memory.square, state.iterates.mean, key=len)
+    second = max(memory.lookahead, memory.square, state.iterates.mean, key=len)
     return [state.w, first, second, known.direction, known.norm, state.noise[0, :1]]
 
 

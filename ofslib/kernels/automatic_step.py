@@ -100,11 +100,11 @@ def observe(step_size, X, y, rows, margins, loss, batch, active, factors):
         step_size.weight_squares[0] += weight(y[r]) * weight(y[r])
         step_size.energy[0] += weight(y[r]) * squares(row(X, r), step_size.inside)
         # The first row that is not zero points, on average, where the variance is.
-        known = step_size.batches[0] > 0 or observed[0] > 0
-        if not known:
+        step_size = step_size.batches[0] > 0 or observed[0] > 0
+        if not step_size:
             axpy(direction, row(X, r), 1.0)
-            known = normalise(direction, active)
-        observed[0] += known
+            step_size = normalise(direction, active)
+        observed[0] += step_size
     update_moments(step_size.moments, X, rows, y, True, active)
     dots(X, rows, direction, active, factors)
     for i, r in enumerate(rows):
@@ -273,20 +273,20 @@ def is_observed(state, hp):
 @kernel(allocates=False)
 def step(state, hp):
     """A step of the stable size, after the burn-in; the new iterate is added to their mean."""
-    known, batch, active, t = state.step_size, state.batch, state.active, state.steps[0] + 1
+    step_size, batch, active, t = state.step_size, state.batch, state.active, state.steps[0] + 1
     # The mean begins anew at maturity: from then on steps are larger and converge faster.
     weight = min(1.0, LAST / (t - hp.maturity if 0 < hp.maturity < t else t))
     if weight == 1.0 or swept(batch):
         write_mean(state)
     elif not state.iterates.deferred[0]:
         mean_iterate.defer(state.iterates, state.w, active)
-    elif state.iterates.scale[0] < TINY or known.size[0] > 1.0 / TINY:
+    elif state.iterates.scale[0] < TINY or step_size.size[0] > 1.0 / TINY:
         write_mean(state)
         mean_iterate.defer(state.iterates, state.w, active)
-    end_batch(known, batch, active, hp.burn_in)
+    end_batch(step_size, batch, active, hp.burn_in)
     if t > hp.burn_in:
         move(state, hp)
-    known.slopes[0] = 0.0
+    step_size.slopes[0] = 0.0
     mean_iterate.add_iterate(state.iterates, state.w, active, weight)
 
 
@@ -301,13 +301,13 @@ def write_mean(state):
 @kernel(allocates=False)
 def move(state, hp):
     """Change the coefficients by the mean gradient of the mini-batch."""
-    w, batch, active, known = state.w, state.batch, state.active, state.step_size
+    w, batch, active, step_size = state.w, state.batch, state.active, state.step_size
     g, n = batch.gradient, batch.count[ROWS]
-    stable = stable_rate(known, active, n, hp.loss)
-    rate = rate_of_batch(known, batch, active, hp.loss, stable)
+    stable = stable_rate(step_size, active, n, hp.loss)
+    rate = rate_of_batch(step_size, batch, active, hp.loss, stable)
     if hp.intercept > 0.0:
         # Features and intercept, each at its own rate; together they are stable at half of it.
-        own = intercept_rate(known, n, hp.loss)
+        own = intercept_rate(step_size, n, hp.loss)
         # Where heavy rows shorten the step of the features, that of the intercept shortens too:
         # else it alone would follow all rows in full.
         own *= rate / stable if stable > 0.0 else 1.0
@@ -334,15 +334,15 @@ def drop(state, dropped, before, hp):
     feature would outgrow what is known of it. With the squared error, whose descent forgets where
     it began, there is nothing to scale.
     """
-    known, active = state.step_size, state.active
-    drop_features(known, active, dropped)
+    step_size, active = state.step_size, state.active
+    drop_features(step_size, active, dropped)
     for j in dropped:
         state.iterates.mean[j] = 0.0
-    after = stable_rate(known, active, hp.batch_size, hp.loss)
+    after = stable_rate(step_size, active, hp.batch_size, hp.loss)
     if hp.loss == Loss.squared_error or before == 0.0 or after in (0.0, before):
         return
-    mean_curvature = known.curvature[0] / known.moments.rows[0]
-    curved = state.steps[0] * mean_curvature * known.trace[0] / active.size[0]
+    mean_curvature = step_size.curvature[0] / step_size.moments.rows[0]
+    curved = state.steps[0] * mean_curvature * step_size.trace[0] / active.size[0]
     factor = (1.0 / before + curved) / (1.0 / after + curved)
     state.noise[0, PATH] *= after / before
     for j in active.index[: active.size[0]]:

@@ -76,14 +76,14 @@ def step(state, hp):
     models, rate = state.grid, hp.learning_rate / state.grid.held[0]
     if not grid.begin_step(models, hp):
         return False
-    due = models.steps[0] % hp.period == 0
+    truncates = models.steps[0] % hp.period == 0
     for j in grid.in_step(models):
-        move(models.W[j], models.gradient[j], models.l1, rate, int(due), hp)
+        move(models.W[j], models.gradient[j], models.l1, rate, int(truncates), hp)
         models.last_update[j] = models.steps[0] // hp.period
     grid.move_intercepts(models, hp.least * hp.learning_rate)
     choose = grid.end_step(models, hp)
     if hp.period > 1:  # between two shrinkages there is nothing to choose
-        choose, models.pending[0] = due and hp.k > 0, False
+        choose, models.pending[0] = truncates and hp.k > 0, False
     if choose:
         catch_up(state, grid.known_features(models), hp)
         grid.choose(models, models.W, hp.k)

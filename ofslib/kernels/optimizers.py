@@ -26,7 +26,7 @@ class Memory(NamedTuple):
     """What an optimizer remembers of earlier gradients; an array that it does not use is (1,)."""
 
     velocity: np.ndarray  # (p + 1,) of momentum and nesterov: the last step
-    ahead: np.ndarray  # (p + 1,) of nesterov: w + momentum * velocity, where it takes the gradient
+    lookahead: np.ndarray  # (p + 1,) of nesterov: w + momentum * velocity, where it takes the gradient
     mean: np.ndarray  # (p + 1,) of adam: the mean gradient
     square: np.ndarray  # (p + 1,) of adam: the mean squared gradient
 
@@ -64,9 +64,9 @@ def step(w, memory, batch, active, t, rate, hp):
         rests = (push == 0.0) & ((moved == w[j]) | (abs(v) < AT_REST))
         w[j], velocity[j] = moved, 0.0 if rests else v
     if hp.optimizer == Optimizer.nesterov:
-        memory.ahead[-1] = w[-1]
+        memory.lookahead[-1] = w[-1]
         for j in left:
-            memory.ahead[j] = w[j] + m * velocity[j]
+            memory.lookahead[j] = w[j] + m * velocity[j]
 
 
 @kernel(allocates=False)
@@ -78,4 +78,4 @@ def forget(memory, dropped, hp):
         elif hp.optimizer != Optimizer.sgd:
             memory.velocity[j] = 0.0
             if hp.optimizer == Optimizer.nesterov:
-                memory.ahead[j] = 0.0
+                memory.lookahead[j] = 0.0

@@ -160,33 +160,33 @@ def keep_top(index, value, m, k, work, guess):
     largest value dropped. `guess` changes the speed only: the selection is fast if it is a
     little above that.
     """
-    leaving, low = m - k, 0
+    n_dropped, low = m - k, 0
     for i in range(m):
         v = value[i]
         if np.isnan(v):
             v = value[i] = np.inf
         work[low] = v
         low += v <= guess
-    if low < leaving:
+    if low < n_dropped:
         low = m
         for i in range(m):  # a slice would need the text of an error: two seconds of compilation
             work[i] = value[i]
-    cut = kth_largest(work, low, low - leaving + 1)
+    cut = kth_largest(work, low, low - n_dropped + 1)
     below, tied = 0, 0
     for i in range(low):
         below += work[i] < cut
         tied += work[i] == cut
     last = -1.0
-    if tied > leaving - below:
+    if tied > n_dropped - below:
         tied, ordered = 0, True
         for i in range(m):
             work[tied] = index[i]
             ordered = ordered and (tied == 0 or work[tied] >= work[tied - 1])
             tied += value[i] == cut
         if ordered:
-            last = work[tied - (leaving - below)] - 1.0
+            last = work[tied - (n_dropped - below)] - 1.0
         else:
-            last = kth_largest(work, tied, leaving - below) - 1.0
+            last = kth_largest(work, tied, n_dropped - below) - 1.0
     kept, dropped = 0, 0
     for i in range(m):
         j, v = index[i], value[i]

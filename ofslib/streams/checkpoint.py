@@ -257,7 +257,7 @@ def _begun(model, stream, path, classes) -> Checkpoint:
 def _learn(work, stream, n, total, path, every, classes, bar):
     learner, began, first = work.learner, time.monotonic(), work.rows
     known = {"classes": classes} if is_classifier(learner) and classes is not None else {}
-    due = began + every
+    next_save = began + every
     try:
         while work.rows < total:
             last = work.rows
@@ -273,9 +273,9 @@ def _learn(work, stream, n, total, path, every, classes, bar):
                 now = time.monotonic()
                 speed = stream.text_bytes * (work.rows - first) / n / max(now - began, 1e-9)
                 bar.set_postfix_str(f"{speed / 1e6:.1f} MB/s", refresh=False)
-                if path is not None and now >= due and work.rows < total:
+                if path is not None and now >= next_save and work.rows < total:
                     work.save(path)
-                    due = time.monotonic() + every
+                    next_save = time.monotonic() + every
             if work.rows - last != n - last % n:
                 got = work.rows - last + last % n
                 raise ValueError(f"stream: expected {n} rows in each pass, got {got}")

@@ -79,11 +79,11 @@ def watch(model, at_end: bool) -> bool:
     if not finite:
         raise diverged(model)
     n, online = model._n_models, model._online
-    whole, late = ([*map(of_mean_one, online[which, :n])] for which in (ALL, SINCE_ASKED))
-    lasted = bool(late[0].rows >= WINDOW)
+    whole, recent = ([*map(of_mean_one, online[which, :n])] for which in (ALL, SINCE_ASKED))
+    lasted = bool(recent[0].rows >= WINDOW)
     worse = [
         (lasted and worse_than_nothing(model, last)) or worse_than_nothing(model, sums)
-        for last, sums in zip(late, whole, strict=True)
+        for last, sums in zip(recent, whole, strict=True)
     ]
     if lasted or any(worse):
         warn_while(model, "worse than nothing", worse)
