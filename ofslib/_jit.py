@@ -169,10 +169,10 @@ def instruction(build: Callable) -> Callable:
 
     def generate(context, builder, signature, values):
         address = (
-            context.make_array(kind)(context, builder, value).data
-            if isinstance(kind, types.Array)
+            context.make_array(static_type)(context, builder, value).data
+            if isinstance(static_type, types.Array)
             else value
-            for kind, value in zip(signature.args, values, strict=True)
+            for static_type, value in zip(signature.args, values, strict=True)
         )
         return build(builder, *address)
 
@@ -186,7 +186,7 @@ def instruction(build: Callable) -> Callable:
     return decorate
 
 
-def kind(value) -> type:
+def static_type(value) -> type:
     """The class of a value, or the class that a numba type stands for."""
     if isinstance(value, types.Record):
         return np.void

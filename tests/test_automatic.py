@@ -174,7 +174,7 @@ def test_barda_is_its_definition_with_the_unit_of_each_row(form, alpha):
 @pytest.mark.parametrize(
     ("cls", "moves"), [(ofslib.BARDAClassifier, 2), (ofslib.BAMDClassifier, 1)]
 )
-@pytest.mark.parametrize("row_scale", [1e-3, 1e3])
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
 def test_by_how_much_the_margin_of_the_first_row_moves(cls, moves, unit):
     x = unit * np.random.default_rng(0).standard_normal((1, 20))
     model = cls(k=20, alpha=0.0, delta=1e-12, fit_intercept=False)

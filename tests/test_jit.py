@@ -750,7 +750,7 @@ def test_python_computes_what_the_compiled_kernels_compute(tmp_path):
 
 
 def test_generic_picks_the_body_by_kind_in_python_and_in_kernels():
-    assert _jit.kind(CSR(1, 2, 3)) is CSR and _jit.kind(1.5) is float
+    assert _jit.static_type(CSR(1, 2, 3)) is CSR and _jit.static_type(1.5) is float
     sparse = SparseRow(np.array([2.0, 3.0]), np.array([1, 3], np.uint32))
     dense, w, active = np.array([0.0, 2, 0, 3]), np.array([1.0, 10, 100, 1000]), new_active(4)
 

@@ -40,7 +40,7 @@ def test_the_least_important_are_dropped_first(values):
                 least = max(np.inf if np.isnan(w[j]) else abs(w[j]) for j in gone)
             pruning_queue.prune(queue, w, active, keep, work)
             alive -= set(gone)
-            assert not np.any(w[gone]) and not active.fresh[gone].any()
+            assert not np.any(w[gone]) and not active.untouched[gone].any()
             assert active.cut[0] == least
             if draw.random() < 0.1:
                 pruning_queue.close(queue, active)

@@ -77,7 +77,7 @@ def some_active(p, members):
     members = np.array(members, np.uint32)
     active.index[:] = np.concatenate([members, np.setdiff1d(np.arange(p), members)])
     active.size[0] = len(members)
-    active.fresh[:] = np.isin(np.arange(p), members)
+    active.untouched[:] = np.isin(np.arange(p), members)
     return active
 
 
@@ -111,7 +111,7 @@ def test_length_and_entry():
 def test_dot(verbs, members):
     X, S = matrices()
     active = some_active(23, members)
-    w = np.where(active.fresh, np.random.default_rng(1).standard_normal(23), 0.0)
+    w = np.where(active.untouched, np.random.default_rng(1).standard_normal(23), 0.0)
     w = np.append(w, 1e9)  # the intercept's place is not part of it
     for i, x in enumerate(X):
         for form in (X, S):
@@ -127,7 +127,7 @@ def test_products_have_the_same_bits_however_rows_come(verbs, p):
     X = rng.standard_normal((7, p)).astype(np.float32)
     for members in (range(p), range(0, p, 7)):
         active, w = some_active(p, members), np.append(rng.standard_normal(p), 1e9)
-        w[:-1] *= active.fresh
+        w[:-1] *= active.untouched
         for of in (np.asarray, lambda X: kernel_csr(sp.csr_matrix(X))):
             found = []
             for form in (of(X), of(X.astype(np.float64))):
@@ -208,7 +208,7 @@ def test_a_batch_is_a_sum_of_rows(verbs, members, dense_rows):
         rows.clear(batch, active)
         assert_equal(batch.gradient[list(members)], 0.0)
         assert batch.gradient[-1] == 0.0 and not batch.count[:ENTRIES_BEFORE].any()
-        assert_equal(active.fresh, np.isin(np.arange(23), list(members)))
+        assert_equal(active.untouched, np.isin(np.arange(23), list(members)))
 
 
 @either_way
@@ -349,12 +349,12 @@ def test_rows_added_together_are_rows_added_one_by_one(verbs, form):
     """To the last bit, so that a stream may be cut anywhere; also where all features are swept."""
     X, S = matrices()
     active, slopes = new_active(23), np.random.default_rng(3).standard_normal(40)
-    together, single, swept = new_batch(23), new_batch(23), new_batch(23, reach=4)
+    together, single, swept = new_batch(23), new_batch(23), new_batch(23, dense_threshold=4)
     swept.count[ENTRIES_BEFORE] = 1000
     which = np.random.default_rng(4).permutation(40)
     X = X if form == "dense" else S
     verbs["add"](together, X, which, slopes, active)
-    active.fresh[:] = True
+    active.untouched[:] = True
     verbs["add"](swept, X, which, slopes, active)
     for i in range(40):
         verbs["add"](single, X, which[i : i + 1], slopes[i : i + 1], active)

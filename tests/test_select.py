@@ -185,7 +185,7 @@ def test_pruning_again_and_again_is_keeping_the_top_of_each(values, data):
         assert m == len(alive)
         assert_equal(active.index[:m], alive)
         assert_equal(np.sort(active.index), np.arange(p))
-        assert_equal(np.flatnonzero(active.fresh), alive)
+        assert_equal(np.flatnonzero(active.untouched), alive)
         assert_equal(w[:-1], np.where(np.isin(np.arange(p), alive), values, 0.0))
         assert w[-1] == 3.25
 

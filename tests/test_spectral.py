@@ -26,7 +26,7 @@ def test_the_estimated_norm_is_the_norm(alpha, size):
     step_size, active, batch = new_step_size(300), new_active(300), new_batch(300)
     batch.count[DENSE_ROWS] = 25
     active.size[0] = size
-    active.fresh[size:] = False
+    active.untouched[size:] = False
     step_size.direction[size:] = 0.0
     X, _ = design.sample(10_000, np.random.default_rng(0))
     for start in range(0, len(X), 25):

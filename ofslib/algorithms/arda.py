@@ -83,7 +83,7 @@ def step(state, hp):
 
 @kernel
 def learn(state, block, hp):
-    """Show the rows of the block, as `RowStream` asks for."""
+    """Learn the rows of the block; returns how many, as `RowStream` asks for."""
     return grid.learn(state, block, hp, catch_up, step)
 
 

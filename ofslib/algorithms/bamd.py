@@ -54,7 +54,7 @@ def move(w, squares, value, j, g, hp):
 
 @kernel
 def learn(state, block, hp):
-    """Show the rows of the block, as `RowStream` asks for."""
+    """Learn the rows of the block; returns how many, as `RowStream` asks for."""
     X, y, order, margins = block
     w, squares, value, last = state.w, state.squares, state.value, state.last
     support, inside, size, rows = state.support, state.inside, state.size, state.rows

@@ -149,8 +149,8 @@ def within(x, largest):
 
 
 @kernel
-def learn(state, x, s, shrink, hp):
-    """Take in the gradient s * x."""
+def add_gradient(state, x, s, shrink, hp):
+    """Add the gradient s * x."""
     G, H, squares, bound = state.G, state.H, state.squares, state.bound
     heap, place = state.heap, state.place
     for i in range(length(x)):
@@ -171,7 +171,7 @@ def learn(state, x, s, shrink, hp):
 
 @kernel
 def learn(state, block, hp):
-    """Show the rows of the block, as `RowStream` asks for."""
+    """Learn the rows of the block; returns how many, as `RowStream` asks for."""
     X, y, order, margins = block
     for i in range(len(order)):
         x = row(X, order[i])
@@ -184,7 +184,7 @@ def learn(state, block, hp):
         state.rows[0] += 1
         shrink = hp.decay * state.rows[0]
         if s != 0.0:
-            learn(state, x, s, shrink, hp)
+            add_gradient(state, x, s, shrink, hp)
         truncate(state, shrink)
     return len(order)
 

@@ -90,7 +90,7 @@ def step(state, hp):
 
 @kernel
 def learn(state, block, hp):
-    """Show the rows of the block, as `RowStream` asks for."""
+    """Learn the rows of the block; returns how many, as `RowStream` asks for."""
     batch, all_features, i = state.batch, state.all_features, 0
     while i < len(block.order):
         i = gather(batch, block, i, hp, state.w, all_features, all_features)

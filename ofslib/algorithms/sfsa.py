@@ -279,7 +279,7 @@ class Annealing(RowStream):
             step_size=automatic_step.new_step_size(p * automatic),
             iterates=mean_iterate.new_mean(p * automatic),
             active=rows.new_active(p),
-            batch=rows.new_batch(p, reach=1 if automatic else 4),
+            batch=rows.new_batch(p, dense_threshold=1 if automatic else 4),
             moments=selection.moments_for(self._importance, p),
             noise=selection.new_noise(),
             steps=np.zeros(1, np.int64),

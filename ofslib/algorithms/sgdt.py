@@ -104,7 +104,7 @@ def truncate(state, hp):
         active.size[0] = m
         for j in range(m):
             active.index[j] = j
-            active.fresh[j] = True
+            active.untouched[j] = True
 
 
 @kernel
@@ -159,7 +159,7 @@ class SGDT(MiniBatches):
         return State(
             w=np.zeros(n_features + 1),
             active=rows.new_active(n_features),
-            batch=rows.new_batch(n_features, reach=4),
+            batch=rows.new_batch(n_features, dense_threshold=4),
             moments=selection.moments_for(self.importance, n_features),
             noise=selection.new_noise(),
             steps=np.zeros(1, np.int64),

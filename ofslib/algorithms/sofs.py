@@ -43,7 +43,7 @@ class State(NamedTuple):
 
 @kernel
 def learn(state, block, hp):
-    """Show the rows of the block, as `RowStream` asks for."""
+    """Learn the rows of the block; returns how many, as `RowStream` asks for."""
     X, y, order, margins = block
     mu, squares, sigma, heap, place = state.mu, state.squares, state.sigma, state.heap, state.place
     for r in range(len(order)):

@@ -446,7 +446,7 @@ def _take(state: NamedTuple, message: Message) -> None:
     inside = np.zeros(p, bool)
     inside[message.index] = True
     active.index[:] = np.append(message.index, np.flatnonzero(~inside))
-    active.size[0], active.cut[0], active.fresh[:] = len(message.index), message.cut, inside
+    active.size[0], active.cut[0], active.untouched[:] = len(message.index), message.cut, inside
     known.inside[:] = inside[: len(known.inside)]
     for part, values in ((_means, message.means), (_sums, message.sums)):
         for array, value in zip(part(state), values, strict=True):

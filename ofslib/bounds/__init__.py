@@ -2,8 +2,8 @@
 
 A function is named after its paper and item. It takes the quantities that the statement names, and
 returns what the statement promises: a number, a `Recovery`, a `TailBound`, or, for an inequality
-along a run, an `Inequality` with both sides computed from the record of the run. Where the printed form is wrong, `variant`
-is "corrected" or "printed", and what differs, or both forms, is said there. docs/bounds.md has the
+along a run, an `Inequality` with both sides computed from the record of the run. Where the
+printed form is wrong, `variant` is "corrected" or "printed", and the docstring has both forms. docs/bounds.md has the
 derivations, `ofslib.reproduction.statements` all 71 items of the papers, what became of each, and a
 witness of that. Logarithms are natural.
 

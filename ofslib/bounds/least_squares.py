@@ -7,7 +7,8 @@ coefficients half as large. The corrected thresholds follow; the printed ones of
 are divided by four, and so are no thresholds of coefficients but where variances are 1.
 
 The coefficients are ranked as they are: by `OLSthRegressor(ranking="raw")`. For its default,
-standardised ranking, Remark 2 (`dissertation_corollary_2`) and `ofslib.beyond.union_bounds` have bounds.
+standardised ranking, Remark 2 (`dissertation_corollary_2`) and `ofslib.beyond.union_bounds` have
+bounds.
 """
 
 from math import ceil, exp, log, sqrt

@@ -25,10 +25,10 @@ from ofslib.kernels.rows import (
     descend_touched,
     dots,
     in_batch,
+    is_dense,
     new_moments,
     row,
     squares,
-    swept,
     touch,
     update_moments,
 )
@@ -150,7 +150,7 @@ def end_batch(step_size, batch, active, burn_in):
     product /= size[0]
     norm[0] += new * (max(product, 0.0) - norm[0])
     old = (1.0 - new) * norm[0]
-    if swept(batch) or old == 0.0:
+    if is_dense(batch) or old == 0.0:
         # Rows that have nothing in common with the direction leave it as it is.
         for j in active.index[: active.size[0] if square > 0.0 else 0]:
             v[j] = old / size[0] * v[j] + new * u[j] / n
@@ -276,7 +276,7 @@ def step(state, hp):
     step_size, batch, active, t = state.step_size, state.batch, state.active, state.steps[0] + 1
     # The mean begins anew at maturity: from then on steps are larger and converge faster.
     weight = min(1.0, LAST / (t - hp.maturity if 0 < hp.maturity < t else t))
-    if weight == 1.0 or swept(batch):
+    if weight == 1.0 or is_dense(batch):
         write_mean(state)
     elif not state.iterates.deferred[0]:
         mean_iterate.defer(state.iterates, state.w, active)

@@ -28,7 +28,7 @@ class Hyper(NamedTuple):
 class State(NamedTuple):
     w: np.ndarray  # (p + 1,) coefficients and intercept
     value: np.ndarray  # (p,) what the features of the support are ranked by
-    support: Active  # features with a coefficient; `fresh` tells them from the others
+    support: Active  # features with a coefficient; `untouched` tells them from the others
     all_features: Active
     batch: Batch
     steps: np.ndarray  # (1,) int64
@@ -50,7 +50,7 @@ def step(state, hp):
     The gradient is that of the open mini-batch.
     """
     w, value, batch, g = state.w, state.value, state.batch, state.batch.gradient
-    support, inside, size = state.support.index, state.support.fresh, state.support.size
+    support, inside, size = state.support.index, state.support.untouched, state.support.size
     touched, m = in_batch(batch, state.all_features), size[0]
     rate, norm = hp.learning_rate / batch.count[ROWS], 0.0
     # What is less than all of k features cannot be among the k largest.
@@ -100,7 +100,7 @@ def keep_largest(w, value, support, inside, size, m, k, scratch):
 
 @kernel
 def learn(state, block, hp):
-    """Show the rows of the block, as `RowStream` asks for."""
+    """Learn the rows of the block; returns how many, as `RowStream` asks for."""
     i = 0
     while i < len(block.order):
         i = gather(state.batch, block, i, hp, state.w, state.support, state.all_features)

@@ -8,7 +8,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from ofslib._jit import generic, kernel, kind
+from ofslib._jit import generic, kernel, static_type
 
 WEIGHTED = np.dtype([("target", np.float64), ("weight", np.float64)])
 
@@ -29,13 +29,13 @@ CLASSIFICATION_LOSSES = tuple(name for name in LOSSES if name != "squared_error"
 @generic
 def target(y):
     """The target itself."""
-    return (lambda y: y["target"]) if kind(y) is np.void else (lambda y: y)
+    return (lambda y: y["target"]) if static_type(y) is np.void else (lambda y: y)
 
 
 @generic
 def weight(y):
     """The weight of a target; 1 if it has none."""
-    return (lambda y: y["weight"]) if kind(y) is np.void else (lambda y: np.float64(1.0))
+    return (lambda y: y["weight"]) if static_type(y) is np.void else (lambda y: np.float64(1.0))
 
 
 @kernel(allocates=False)

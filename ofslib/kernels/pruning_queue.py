@@ -106,7 +106,7 @@ def prune(queue, w, active, keep, work):
             fill(queue, w, active, keep, work)
         j = heap[0]
         active.cut[0] = -key[j]
-        active.fresh[j] = False
+        active.untouched[j] = False
         w[j] = 0.0
         place[j] = DROPPED
         queue.dropped[0] += 1

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ofslib._jit import REORDERED_SUMS, generic, kernel, kind
+from ofslib._jit import REORDERED_SUMS, generic, kernel, static_type
 from ofslib.kernels.losses import weight
 
 
@@ -44,7 +44,7 @@ class Active(NamedTuple):
     # dropped from a queue (`pruning_queue`) stand among them until it is closed.
     index: np.ndarray
     size: np.ndarray  # (1,) int64
-    fresh: np.ndarray  # (p,) bool: in the model and not yet touched by the open mini-batch
+    untouched: np.ndarray  # (p,) bool: in the model and not yet touched by the open mini-batch
     cut: np.ndarray  # (1,) the importance at which the last pruning cut
 
     def within(self, p: int) -> bool:
@@ -53,7 +53,7 @@ class Active(NamedTuple):
 
 
 # Positions in `Batch.count`
-TOUCHED, ROWS, DENSE_ROWS, ENTRIES, ENTRIES_BEFORE, REACH = range(6)
+TOUCHED, ROWS, DENSE_ROWS, ENTRIES, ENTRIES_BEFORE, DENSE_THRESHOLD = range(6)
 
 
 class Batch(NamedTuple):
@@ -65,7 +65,7 @@ class Batch(NamedTuple):
     gradient: np.ndarray  # (p + 1,) sum over rows of slope * x; the last entry is the intercept's
     touched: np.ndarray  # (p + 1,) uint32; `count[TOUCHED]` active features of sparse rows
     # (6,) int64: touched features, rows, rows taken as dense, entries of sparse rows, and these of
-    # the mini-batch before: where `REACH` times as many are more than the features in the model,
+    # the mini-batch before: where `DENSE_THRESHOLD` times as many are more than the features in the model,
     # sparse rows are taken as dense
     count: np.ndarray
     # (3,) of all rows so far: sum of the losses' curvatures, number of rows, sum of squared slopes
@@ -97,9 +97,9 @@ def new_active(p: int, size: int | None = None) -> Active:
     return Active(index, np.array([size]), np.full(p, size > 0), np.zeros(1))
 
 
-def new_batch(p: int, reach: int = 0) -> Batch:
-    """An empty mini-batch; with a `reach` its user may be told that all features are touched."""
-    count = np.array([0, 0, 0, 0, 0, reach])
+def new_batch(p: int, dense_threshold: int = 0) -> Batch:
+    """An empty mini-batch; with a `dense_threshold` its user may be told that all features are touched."""
+    count = np.array([0, 0, 0, 0, 0, dense_threshold])
     return Batch(np.zeros(p + 1), np.zeros(p + 1, np.uint32), count, np.zeros(3))
 
 
@@ -110,7 +110,7 @@ def new_moments(p: int) -> Moments:
 
 def is_sparse(x) -> bool:
     """Whether `x` (a value or a numba type) is sparse."""
-    return kind(x) in (CSR, SparseRow)
+    return static_type(x) in (CSR, SparseRow)
 
 
 @kernel
@@ -223,9 +223,14 @@ def _add_dense_rows(batch, X, rows, slopes, active):
 
 
 def _add_sparse_rows(batch, X, rows, slopes, active):
-    gradient, touched, count, fresh = batch.gradient, batch.touched, batch.count, active.fresh
+    gradient, touched, count, untouched = (
+        batch.gradient,
+        batch.touched,
+        batch.count,
+        active.untouched,
+    )
     # To walk through all active features once is then faster than to list the touched ones.
-    sweep = count[REACH] * count[ENTRIES_BEFORE] > active.size[0]
+    sweep = count[DENSE_THRESHOLD] * count[ENTRIES_BEFORE] > active.size[0]
     count[ROWS] += len(rows)
     count[DENSE_ROWS] += len(rows) if sweep else 0
     n = count[TOUCHED]
@@ -241,8 +246,8 @@ def _add_sparse_rows(batch, X, rows, slopes, active):
                 # Without branches, which a processor could not foresee here. What a feature outside
                 # the model gathers is never read.
                 touched[n] = j
-                n += fresh[j]
-                fresh[j] = False
+                n += untouched[j]
+                untouched[j] = False
                 gradient[j] += slope * x.values[i]
     count[TOUCHED] = n
 
@@ -292,8 +297,8 @@ def touch(batch, x, active):
 def _touch_sparse(batch, x, active):
     for j in x.indices:
         batch.touched[batch.count[TOUCHED]] = j
-        batch.count[TOUCHED] += active.fresh[j]
-        active.fresh[j] = False
+        batch.count[TOUCHED] += active.untouched[j]
+        active.untouched[j] = False
 
 
 @generic
@@ -343,7 +348,7 @@ def axpy(target, x, s):
 
 
 @kernel(allocates=False)
-def swept(batch):
+def is_dense(batch):
     """Whether all active features count as touched."""
     return batch.count[DENSE_ROWS] > 0
 
@@ -351,7 +356,7 @@ def swept(batch):
 @kernel(inline=True)
 def in_batch(batch, active):
     """The active features that can have a nonzero gradient in the batch."""
-    if swept(batch):
+    if is_dense(batch):
         return active.index[: active.size[0]]
     return batch.touched[: batch.count[TOUCHED]]
 
@@ -361,11 +366,11 @@ def clear(batch, active):
     """Empty the batch."""
     if _whole(batch, active):
         batch.gradient[:] = 0.0
-        active.fresh[:] = True
+        active.untouched[:] = True
     else:
         for j in in_batch(batch, active):
             batch.gradient[j] = 0.0
-            active.fresh[j] = True
+            active.untouched[j] = True
         batch.gradient[-1] = 0.0
     batch.count[ENTRIES_BEFORE] = batch.count[ENTRIES]
     batch.count[:ENTRIES_BEFORE] = 0
@@ -374,7 +379,7 @@ def clear(batch, active):
 @kernel(allocates=False)
 def _whole(batch, active):
     """Whether no feature is left out: then there is no need to look up which ones are meant."""
-    return swept(batch) and active.size[0] == len(active.index)
+    return is_dense(batch) and active.size[0] == len(active.index)
 
 
 @kernel(allocates=False)
@@ -402,7 +407,7 @@ def descend_touched(w, offset, scale, batch, active, rate):
         w[j] -= rate * g[j]
         offset[j] -= other_rate * g[j]
         g[j] = 0.0
-        active.fresh[j] = True
+        active.untouched[j] = True
     w[-1] -= rate * g[-1]
     batch.count[TOUCHED] = 0
 

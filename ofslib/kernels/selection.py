@@ -227,7 +227,7 @@ def drop_least(w, active, keep, scratch):
     guess = cut + 0.5 * abs(cut)
     active.cut[0] = keep_top(active.index, scratch[0], m, keep, scratch[1], guess)
     for j in active.index[keep:m]:
-        active.fresh[j] = False
+        active.untouched[j] = False
         w[j] = 0.0
     active.size[0] = keep
 

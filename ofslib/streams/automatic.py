@@ -11,8 +11,8 @@ With steps per feature the unit is the mean of |x|_1. What is learned from a row
 coefficient of its by about the step, and so its margin by |x|_1 times it, whatever the weights:
 these do not count in the mean.
 
-A method says by `row_scale` that it has such steps, keeps an array `row_scale` in its state, and may define
-`_scaled_hyper` (the hyper-parameters for a mean) and `_rescale` (what another mean changes).
+A method that has such steps sets `row_scale` and keeps an array of this name in its state. It may
+define `_scaled_hyper` (the hyper-parameters for a mean) and `_rescale` (what another mean changes).
 """
 
 from typing import NamedTuple

@@ -23,8 +23,8 @@ class Penalised(RowStream):
 
     With `k`, a grid of penalties is learned in one pass, and the model is that with the most
     features, but not more than `k`; if none has from 1 to `k`, the `k` largest coefficients of that
-    with the fewest, with a warning. A subclass sets the kernels `learn`, `step` and `catch_up`, which
-    `ofslib.kernels.grid` explains, and `new_state`, a function that makes the state of a new grid.
+    with the fewest, with a warning. A subclass sets the kernels `learn`, `step` and `catch_up`,
+    which `ofslib.kernels.grid` explains, and `new_state`, which makes the state of a new grid.
     """
 
     about = "Cost: O(entries) per row with one penalty, O(entries * n_penalties + p) with `k`."

@@ -94,9 +94,9 @@ class RowStream(LinearModel):
     """Base of the methods that learn from rows, all features of which are known.
 
     A subclass defines `_new_state`, and `_model` unless this is `w` of the state. It sets `hyper`,
-    and `learn`, which `_learn_block` calls: a kernel `learn(state, block, hyper)` that shows the rows
-    of the block to the state, writes the prediction made before each of them, and returns how many
-    it showed. It stops before a row whose prediction is not finite; a row with a value that is not
+    and `learn`, which `_learn_block` calls: a kernel `learn(state, block, hyper)` that learns the
+    rows of the block, writes the prediction made before each of them, and returns how many it
+    learned. It stops before a row whose prediction is not finite; a row with a value that is not
     finite must give such a prediction.
     """
 
