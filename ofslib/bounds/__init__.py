@@ -3,9 +3,9 @@
 A function is named after its paper and item. It takes the quantities that the statement names, and
 returns what the statement promises: a number, a `Recovery`, a `TailBound`, or, for an inequality
 along a run, an `Inequality` with both sides computed from the record of the run. Where the
-printed form is wrong, `variant` is "corrected" or "printed", and the docstring has both forms. docs/bounds.md has the
-derivations, `ofslib.reproduction.statements` all 71 items of the papers, what became of each, and a
-witness of that. Logarithms are natural.
+printed form is wrong, `variant` is "corrected" or "printed", and the docstring has both forms.
+docs/bounds.md has the derivations, `ofslib.reproduction.statements` all 71 items of the papers and
+what became of each, with a check. Logarithms are natural.
 
 *Errors.* `DoesNotApply`, a ValueError, where an assumption fails. ValueError where an argument
 cannot be: a count below 1, a number that is not positive and finite, an array that is empty, not

@@ -70,7 +70,7 @@ class Grid(NamedTuple):
 
 
 # What changes when the model is read.
-CHOSEN = ("W", "settled", "w", "truncated", "known", "is_known", "n_known", "work", "pending")
+CHOSEN = ("W", "last_update", "w", "truncated", "known", "is_known", "n_known", "work", "pending")
 
 
 def new_grid(p: int, l1: np.ndarray, batch_size: int, chooses: bool) -> Grid:

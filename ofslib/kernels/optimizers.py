@@ -26,9 +26,7 @@ class Memory(NamedTuple):
     """What an optimizer remembers of earlier gradients; an array that it does not use is (1,)."""
 
     velocity: np.ndarray  # (p + 1,) of momentum and nesterov: the last step
-    lookahead: (
-        np.ndarray
-    )  # (p + 1,) of nesterov: w + momentum * velocity, where it takes the gradient
+    lookahead: np.ndarray  # (p + 1,) of nesterov: w + momentum * velocity
     mean: np.ndarray  # (p + 1,) of adam: the mean gradient
     square: np.ndarray  # (p + 1,) of adam: the mean squared gradient
 

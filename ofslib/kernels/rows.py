@@ -64,9 +64,9 @@ class Batch(NamedTuple):
 
     gradient: np.ndarray  # (p + 1,) sum over rows of slope * x; the last entry is the intercept's
     touched: np.ndarray  # (p + 1,) uint32; `count[TOUCHED]` active features of sparse rows
-    # (6,) int64: touched features, rows, rows taken as dense, entries of sparse rows, and these of
-    # the mini-batch before: where `DENSE_THRESHOLD` times as many are more than the features in the model,
-    # sparse rows are taken as dense
+    # (6,) int64: touched features, rows, rows taken as dense, entries of sparse rows, these of the
+    # mini-batch before, and the dense threshold: where it times the entries before exceeds the
+    # features in the model, sparse rows are taken as dense
     count: np.ndarray
     # (3,) of all rows so far: sum of the losses' curvatures, number of rows, sum of squared slopes
     curvature: np.ndarray
@@ -98,7 +98,7 @@ def new_active(p: int, size: int | None = None) -> Active:
 
 
 def new_batch(p: int, dense_threshold: int = 0) -> Batch:
-    """An empty mini-batch; with a `dense_threshold` its user may be told that all features are touched."""
+    """An empty mini-batch; without a `dense_threshold` sparse rows are never taken as dense."""
     count = np.array([0, 0, 0, 0, 0, dense_threshold])
     return Batch(np.zeros(p + 1), np.zeros(p + 1, np.uint32), count, np.zeros(3))
 
