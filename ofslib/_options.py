@@ -145,8 +145,8 @@ def parser(*commands: Callable) -> argparse.ArgumentParser:
     whole.add_argument("--version", action="version", version=f"ofslib {ofslib.__version__}")
     places = whole.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for function in commands:
-        name, said = function.__name__, function.__doc__.splitlines()[0]
-        sub = places.add_parser(name, help=said, description=said)
+        name, message = function.__name__, function.__doc__.splitlines()[0]
+        sub = places.add_parser(name, help=message, description=message)
         sub.set_defaults(command=function, code=0)
         add = sub.add_argument
         if name in ("select", "predict", "inspect"):
@@ -174,8 +174,8 @@ def _select(add, how_many) -> None:
     add("--task", choices=tasks, default=tasks[0], help="the first, if it is not said")
     add("--classes", type=_labels, metavar="A,B", help="all labels, if the first rows lack one")
     add("--passes", type=_count, default=1, help="times that all rows are shown: 1")
-    said = "a parameter of the method, such as learning_rate=0.1"
-    add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE", help=said)
+    message = "a parameter of the method, such as learning_rate=0.1"
+    add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE", help=message)
     add("--checkpoint", metavar="CKPT", help="write this file while learning, and go on from it")
     add("--every", type=float, default=30.0, metavar="SECONDS", help="between two checkpoints: 30")
     add("--out", metavar="CSV", help="write the features and their coefficients")

@@ -203,8 +203,8 @@ def _numbered_as(model, args):
             raise Misused(f"{option}: {args.model} learned from columns {how}")
         args.hashed, args.zero_based = learned == "hashed", learned == "from 0"
         if args.hashed and (args.n_features or p) != p:
-            said = f"{args.model} learned from names hashed to {p} columns"
-            raise Misused(f"--n-features {args.n_features}: {said}")
+            message = f"{args.model} learned from names hashed to {p} columns"
+            raise Misused(f"--n-features {args.n_features}: {message}")
         if args.hashed:
             args.n_features = p
     return _once(args)
@@ -239,14 +239,14 @@ def predict(args) -> Report:
                 known = X[:, :p]
                 known.resize(len(y), p)
             unknown += X.nnz - known.nnz
-            said = model.predict(known)
-            margins = model.decision_function(known) if labels else said
+            predicted = model.predict(known)
+            margins = model.decision_function(known) if labels else predicted
             margins = margins.reshape(len(y), -1)
             if writer:
-                columns = [map(cell, said.tolist()), *margins.T.tolist()][: len(head)]
+                columns = [map(cell, predicted.tolist()), *margins.T.tolist()][: len(head)]
                 writer.writerows(zip(*columns, strict=True))
             n += len(y)
-            scores.add(y, said, margins)
+            scores.add(y, predicted, margins)
     found, seconds = scores.found(), time.monotonic() - began
     data = {"file": args.file, "rows": n, "estimator": name, "seconds": seconds}
     data |= {"unknown_values": unknown, "out": args.out, **found}
@@ -307,8 +307,8 @@ def inspect(args) -> Report:
     data["scales"] = None
     if found := scales(first, range(first.shape[0])):
         data["scales"] = found._asdict()
-        said = found.message(data["names"], first=not (args.zero_based or args.hashed))
-        pairs["scales"] = said + found.unlike * ": standardise the features"
+        message = found.message(data["names"], first=not (args.zero_based or args.hashed))
+        pairs["scales"] = message + found.unlike * ": standardise the features"
     if names := data["names"]:
         pairs["names"] = few(names)
     return [f"{name:10}{text}" for name, text in pairs.items()], data
@@ -402,11 +402,11 @@ def main(argv: list[str] | None = None) -> int:
     except Exception as error:
         if args.debug:
             raise
-        said = " ".join(str(error).split()) or type(error).__name__
+        message = " ".join(str(error).split()) or type(error).__name__
         bug = LookupError, AttributeError, TypeError, AssertionError
         if isinstance(error, bug) and not isinstance(error, ValueError):
-            said = f"{type(error).__name__}: {said} (--debug shows where)"
-        say(said)
+            message = f"{type(error).__name__}: {message} (--debug shows where)"
+        say(message)
         return MISUSED if isinstance(error, Misused) else FAILED
     return args.code
 

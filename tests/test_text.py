@@ -26,7 +26,7 @@ from ofslib import _files, datasets
 from ofslib.datasets import cache as cache_module
 from ofslib.datasets import pieces as pieces_module
 from ofslib.datasets import text as text_module
-from ofslib.datasets.packed import open_text
+from ofslib.datasets.compressed import open_text
 from ofslib.kernels.numbers import RIGHT
 from ofslib.kernels.text import PADDING, parse_rows
 

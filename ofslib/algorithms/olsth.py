@@ -15,7 +15,7 @@ from ofslib.streams.selector import Classifier, Regressor
 class OLSth(AverageSelector):
     """Online least squares with thresholding."""
 
-    about = "Cost: O(p^3) per model."
+    description = "Cost: O(p^3) per model."
 
     ranking: str = param(
         "What features are ranked by: standardized is sd * |beta|, raw is |beta|. The choice "

@@ -17,10 +17,10 @@ from ofslib.streams.row_stream import RowClassifier, RowRegressor
 class OPG(Penalised):
     """Online Proximal Gradient."""
 
-    about = (
+    description = (
         "With a small `k` the features are those that the last mini-batch moved most, whatever the "
         "step: larger ones of `batch_size` help. "
-    ) + Penalised.about
+    ) + Penalised.description
 
     l2: float = param("Weight of the penalty w**2 / 2.", NOT_NEGATIVE, default=0.0)
     learning_rate: float | str = STEP
@@ -40,7 +40,7 @@ class OPG(Penalised):
     def _scaled_hyper(self, hyper, mean, heaviest):
         return self._with_factor(super()._scaled_hyper(hyper, mean, heaviest))
 
-    def _settle(self, state, mean):
+    def _rescale(self, state, mean):
         self._catch_up_all(state)
 
 

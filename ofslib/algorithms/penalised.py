@@ -30,7 +30,7 @@ from ofslib.streams.selector import Classifier, Regressor, warn
 class OnlinePenalised(AverageSelector):
     """Base of the penalised methods; a subclass sets `penalty` and its `shape`."""
 
-    about = (
+    description = (
         "Cost: about O(k p) per penalty and model; of all moments only those with the active "
         "features are read."
     )

@@ -329,7 +329,7 @@ class Annealing(RowStream):
 class SFSA(Annealing):
     """Stochastic Feature Selection with Annealing."""
 
-    about = (
+    description = (
         "Mini-batch gradient descent, in the course of which the number of features falls from all "
         "of them to `k`. Cost: O(entries of the row) per row and about O(features left) per "
         "mini-batch at most; with `forget` at most twice that."
@@ -418,7 +418,7 @@ class SFSARegressor(RowRegressor, SFSA):
 class AnytimeSFSA(Annealing):
     """SFSA with growing maturities, so that there is a set of k features at any time."""
 
-    about = (
+    description = (
         "At any time there is a set of k features, that of the last maturity, which goes on "
         "learning, and a better one in the making: it has branched off at that maturity from a "
         "model that keeps all features, and matures at the next. Cost: at most 2.5 times that of "

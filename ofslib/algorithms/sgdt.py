@@ -121,7 +121,7 @@ def step(state, hp):
 class SGDT(MiniBatches):
     """Stochastic Gradient Descent with Truncation."""
 
-    about = "Cost: O(entries of the row) per row."
+    description = "Cost: O(entries of the row) per row."
 
     learning_rate: float = param(
         "Step size eta of the mean gradient. With the inverse of the mean squared norm of the rows "

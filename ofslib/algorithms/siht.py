@@ -15,7 +15,7 @@ from ofslib.streams.row_stream import MiniBatches, RowClassifier, RowRegressor
 class SIHT(MiniBatches):
     """Stochastic iterative hard thresholding."""
 
-    about = "Cost: O(entries of the row + k / batch_size) per row."
+    description = "Cost: O(entries of the row + k / batch_size) per row."
 
     learning_rate: float | str = STEP
     batch_size: int = param("Rows of a mini-batch, 1 in the dissertation.", AT_LEAST_ONE, default=1)

@@ -19,10 +19,10 @@ from ofslib.streams.row_stream import RowClassifier, RowRegressor
 class TruncatedGradient(Penalised):
     """Truncated gradient."""
 
-    about = (
+    description = (
         "With a small `k` the features are those that the last rows moved most, whatever the step: "
         "take a `batch_size` of 25 or more. "
-    ) + Penalised.about
+    ) + Penalised.description
 
     learning_rate: float | str = STEP
     theta: float | None = param(
@@ -39,7 +39,7 @@ class TruncatedGradient(Penalised):
         theta = np.inf if self.theta is None else self.theta
         return super()._read_hyper(n_rows, factor=1.0, theta=theta)
 
-    def _settle(self, state, mean):
+    def _rescale(self, state, mean):
         self._catch_up_all(state)
 
     def _advice_if_empty(self, state):

@@ -431,7 +431,7 @@ def _doubled(blocks, copies, rng):
 class Knockoffs(AverageStream):
     """Least squares on the features that knockoffs choose."""
 
-    about = (
+    description = (
         "As many features as a bound on the share of false ones allows: `select_by_knockoffs`, "
         "which says on what conditions; it needs n >= 2 p + 1 rows, and chooses none or at least "
         "1 / fdr features, 2 / fdr with several draws. Those of `path` are the k with the largest "

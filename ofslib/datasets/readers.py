@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from ofslib.datasets.compressed import open_text
 from ofslib.datasets.download import fetch
 from ofslib.datasets.formats import ArrayRows, BlockRows, as_rows
-from ofslib.datasets.packed import open_text
 from ofslib.datasets.pieces import as_matrix, joined
 from ofslib.datasets.registry import LABELLED, find_row, splits
 from ofslib.datasets.tables import TEXTS, open_table

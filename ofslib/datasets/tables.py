@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ofslib._files import CorruptFile
+from ofslib.datasets.compressed import open_text, unreadable
 from ofslib.datasets.formats import (
     ArrayRows,
     Roles,
@@ -21,7 +22,6 @@ from ofslib.datasets.formats import (
     rows_at_once,
     table_piece,
 )
-from ofslib.datasets.packed import open_text, unreadable
 from ofslib.datasets.pieces import FileRows, refuse_narrow
 
 # Ending of a file -> format; a packed text has one more ending.
@@ -155,7 +155,11 @@ class DelimitedRows(_TableRows):
         version = tuple(map(int, pd.__version__.split(".")[:2]))
         exact = {"float_precision": "round_trip"} if version < (3, 1) else {}
         step, first = rows_at_once(self.width), 0
-        with self._named(), open(self.path, "rb") as packed, open_text(self.path, packed) as file:
+        with (
+            self._named(),
+            open(self.path, "rb") as raw,
+            open_text(self.path, raw) as file,
+        ):
             try:
                 chunks = pd.read_csv(
                     file, sep=self.delimiter, header=0 if self.header else None,
@@ -170,7 +174,7 @@ class DelimitedRows(_TableRows):
                         frame = next(chunks, None)
                     if frame is None:
                         return
-                    self._at = packed.tell()
+                    self._at = compressed.tell()
                     yield frame
                     first += len(frame)
             except pd.errors.EmptyDataError:

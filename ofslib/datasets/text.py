@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from ofslib._files import CorruptFile
-from ofslib.datasets.packed import open_text, unreadable
+from ofslib.datasets.compressed import open_text, unreadable
 from ofslib.datasets.pieces import LARGEST, FileRows, Piece, Rows, as_matrix, check_whole
 from ofslib.kernels.numbers import HARD, INDEX, LABEL, LONG, LONGEST_NUMBER
 from ofslib.kernels.text import PADDING, extent, parse_rows
@@ -111,10 +111,10 @@ class TextRows(FileRows):
     def _chunks(self, size):
         """The text in chunks of whole lines, each with its padding; None for a line too long."""
         held, more, first = [], b"\n", True  # the begin of a line, and what follows
-        with open(self.path, "rb") as packed, open_text(self.path, packed) as file:
+        with open(self.path, "rb") as compressed, open_text(self.path, compressed) as file:
             while more:
                 more = self._read(file, size)
-                self._at = packed.tell()
+                self._at = compressed.tell()
                 end = more.rfind(b"\n") + 1
                 if more and not end:
                     held.append(more)

@@ -47,7 +47,7 @@ def estimator(cls: type[_T]) -> type[_T]:
 
     Writes `__init__` (by dataclass), the constraints that `fit` checks, and the section
     "Parameters" of the docstring, all from one declaration. Before it the docstring goes on with
-    `about`, which a method declares once for its classifier and its regressor.
+    `description`, which a method declares once for its classifier and its regressor.
     """
     cls = dataclass(eq=False, repr=False, kw_only=True)(cls)
     declared = [f for f in fields(cls) if "doc" in f.metadata]

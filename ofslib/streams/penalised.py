@@ -27,7 +27,9 @@ class Penalised(RowStream):
     which `ofslib.kernels.grid` explains, and `new_state`, which makes the state of a new grid.
     """
 
-    about = "Cost: O(entries) per row with one penalty, O(entries * n_penalties + p) with `k`."
+    description = (
+        "Cost: O(entries) per row with one penalty, O(entries * n_penalties + p) with `k`."
+    )
 
     k: int | None = param(
         "Number of features to keep. It takes the place of `l1`: `n_penalties` penalties are "

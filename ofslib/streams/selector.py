@@ -53,7 +53,7 @@ class Selector(TransformerMixin, BaseEstimator):
     """
 
     # What the docstring says after its first line.
-    about: ClassVar[str] = ""
+    description: ClassVar[str] = ""
     # Parameters that the state was made for, beside those of the bases: they cannot change while
     # it learns.
     frozen: ClassVar[tuple[str, ...]] = ()

@@ -93,8 +93,8 @@ def proposition_2():
     return shown(true=gap < 1e-12, informative=gap < 1e-12, corrected=ours, gap=gap)
 
 
-CHAPTER_3.leaves("Algorithm 3 (OLSth)", "algorithm", "its ridge penalty at p > n is not printed")
-CHAPTER_3.leaves("Algorithm 4 (OFSA)", "algorithm", "its step, mu and length are not printed")
+CHAPTER_3.skips("Algorithm 3 (OLSth)", "algorithm", "its ridge penalty at p > n is not printed")
+CHAPTER_3.skips("Algorithm 4 (OFSA)", "algorithm", "its step, mu and length are not printed")
 
 
 @CHAPTER_3.states(
@@ -117,7 +117,7 @@ def equation_3_10():
     )
 
 
-CHAPTER_3.leaves("Eq. (3.11) adaptation", "definition", "per row or per time step is not said")
+CHAPTER_3.skips("Eq. (3.11) adaptation", "definition", "per row or per time step is not said")
 
 
 @CHAPTER_3.states(
@@ -408,9 +408,9 @@ def corollary_3():
     )
 
 
-CHAPTER_3.leaves("Eq. (3.16) regret", "definition", "regret against the best k*-sparse vector")
-CHAPTER_3.leaves("Assumption 1 (Section 3.3)", "assumption", "0 < m < eigenvalues of X'X / n < M")
-CHAPTER_3.leaves(
+CHAPTER_3.skips("Eq. (3.16) regret", "definition", "regret against the best k*-sparse vector")
+CHAPTER_3.skips("Assumption 1 (Section 3.3)", "assumption", "0 < m < eigenvalues of X'X / n < M")
+CHAPTER_3.skips(
     "Assumption 2 (Section 3.3)", "assumption", "fits after n rows differ by at most D; n is n_0"
 )
 

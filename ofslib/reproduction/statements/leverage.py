@@ -63,7 +63,7 @@ def features_are_left_out() -> bool:
     return bool(np.any(8 * np.log(n) * np.minimum(n, d) / d < 1))
 
 
-OFS.leaves("Eq. (2.1)", "definition", "ridge leverage scores")
+OFS.skips("Eq. (2.1)", "definition", "ridge leverage scores")
 
 
 @OFS.states(

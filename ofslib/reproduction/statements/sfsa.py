@@ -90,10 +90,10 @@ def generator():
     return shown(true=max(gaps) < 5, standard_errors=max(gaps))
 
 
-SFSA.leaves(
+SFSA.skips(
     "Assumption 1", "assumption", "||beta*|| <= R_1, ||beta|| <= R_2; no step projects on that"
 )
-SFSA.leaves("Assumption 2", "assumption", "the expected loss is lambda-strongly convex")
+SFSA.skips("Assumption 2", "assumption", "the expected loss is lambda-strongly convex")
 
 
 @SFSA.states(

@@ -63,7 +63,7 @@ class Paper:
 
         return register
 
-    def leaves(self, item: str, kind: str, printed: str) -> None:
+    def skips(self, item: str, kind: str, printed: str) -> None:
         """Register an item that has nothing to compute."""
         self.statements.append(Statement(self.name, item, kind, printed))
 

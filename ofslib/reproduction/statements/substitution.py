@@ -45,9 +45,9 @@ def curvatures() -> tuple[float, float]:
     return float(smallest), float(max(each[-1] for each in ends(moments, S + 1)))
 
 
-OS.leaves("Algorithm 1 (OS)", "algorithm", "c in [0, 1]; Theorem 1 needs c > 0")
-OS.leaves("Algorithms 2, 3 (Asy-OS)", "algorithm", "the descent check is omitted in practice")
-OS.leaves("Assumption 1", "assumption", "L_F and L_f exist; a parenthesis is misplaced")
+OS.skips("Algorithm 1 (OS)", "algorithm", "c in [0, 1]; Theorem 1 needs c > 0")
+OS.skips("Algorithms 2, 3 (Asy-OS)", "algorithm", "the descent check is omitted in practice")
+OS.skips("Assumption 1", "assumption", "L_F and L_f exist; a parenthesis is misplaced")
 
 
 def substitution(X, y, s, eta, scans, c, m=1):
@@ -116,7 +116,7 @@ def theorem_1():
     )
 
 
-OS.leaves("Assumption 2", "assumption", "u_C changes at most tau_max times in an update")
+OS.skips("Assumption 2", "assumption", "u_C changes at most tau_max times in an update")
 
 
 @OS.states(
@@ -159,7 +159,7 @@ def theorem_2():
     )
 
 
-OS.leaves("Assumption 3 (RSC)", "assumption", "restricted strong convexity on s-sparse vectors")
+OS.skips("Assumption 3 (RSC)", "assumption", "restricted strong convexity on s-sparse vectors")
 
 
 @OS.states(

@@ -25,17 +25,17 @@ _NO_TEXT = {
 }
 
 
-def open_text(path, packed=None):
+def open_text(path, compressed=None):
     """Open a text for reading bytes, unpacked if it is compressed.
 
-    `packed` is the file of this path, if it is open already; it is then left open.
+    `compressed` is the file of this path, if it is open already; it is then left open.
 
     Raises
     ------
     ValueError
         If by its ending it is no compressed file, and by its first bytes it is no text.
     """
-    source = packed or path
+    source = compressed or path
     match Path(path).suffix.lower():
         case ".gz":
             return gzip.open(source, "rb")
@@ -45,14 +45,14 @@ def open_text(path, packed=None):
             return io.BufferedReader(_Streams(source, lzma.LZMADecompressor))
         case ".zst":
             return _zstd(path).open(source, "rb")
-    plain = packed or open(path, "rb")
+    plain = compressed or open(path, "rb")
     begin = plain.peek(16)
     for first, (found, remedy) in _NO_TEXT.items():
         if begin.startswith(first):
-            if plain is not packed:
+            if plain is not compressed:
                 plain.close()
             raise ValueError(f"{path}: by its first bytes it is {found}: {remedy}")
-    return nullcontext(packed) if packed else plain
+    return nullcontext(compressed) if compressed else plain
 
 
 def unreadable() -> tuple:
