@@ -174,7 +174,7 @@ class DelimitedRows(_TableRows):
                         frame = next(chunks, None)
                     if frame is None:
                         return
-                    self._at = compressed.tell()
+                    self._at = raw.tell()
                     yield frame
                     first += len(frame)
             except pd.errors.EmptyDataError:
