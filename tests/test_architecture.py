@@ -55,7 +55,7 @@ def test_the_cache_key_covers_what_kernels_call():
 # Classes of ours that stand above an estimator: to know what it does, they have to be read.
 MOST_BASES = 6
 # Python functions of ours between `fit` and its kernels, compiled ones and comprehensions aside.
-MOST_FUNCTIONS = 65
+MOST_FUNCTIONS = 66
 
 
 def test_few_classes_stand_above_an_estimator():

@@ -205,7 +205,7 @@ def test_a_data_set_that_was_missing_is_fetched_when_it_can_be(story):
     assert story.plan == set(), "a plan does not try whether the data are there now"
     assert story.record["status"] == "fetched"
     assert "not downloaded" not in story.report
-    jobs = set(re.findall(r"^\[\d of 4.*?\] (.*): [\d.]+ (?:s|min .*)$", story.online.said, re.M))
+    jobs = set(re.findall(r"^\[\d of 4.*?\] (.*): [\d:]+$", story.online.said, re.M))
     end = {"Write down where the figures come from", "Write report.html"}
     assert jobs == {"tiny_figure: run tiny", "tiny_figure: draw"} | end
     for name in TABLE_RUNS | TABLE:
