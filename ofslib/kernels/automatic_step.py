@@ -100,11 +100,11 @@ def observe(step_size, X, y, rows, margins, loss, batch, active, factors):
         step_size.weight_squares[0] += weight(y[r]) * weight(y[r])
         step_size.energy[0] += weight(y[r]) * squares(row(X, r), step_size.inside)
         # The first row that is not zero points, on average, where the variance is.
-        step_size = step_size.batches[0] > 0 or observed[0] > 0
-        if not step_size:
+        has_direction = step_size.batches[0] > 0 or observed[0] > 0
+        if not has_direction:
             axpy(direction, row(X, r), 1.0)
-            step_size = normalise(direction, active)
-        observed[0] += step_size
+            has_direction = normalise(direction, active)
+        observed[0] += has_direction
     update_moments(step_size.moments, X, rows, y, True, active)
     dots(X, rows, direction, active, factors)
     for i, r in enumerate(rows):

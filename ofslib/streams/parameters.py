@@ -54,7 +54,7 @@ def estimator(cls: type[_T]) -> type[_T]:
     cls._parameter_constraints = {f.name: f.metadata["allowed"] for f in declared}
     parameters = "\n".join(["Parameters", "----------", *map(_described, declared)])
     attributes = "\n".join(["Attributes", "----------", *_attributes(cls), _ATTRIBUTES])
-    text = "\n\n".join([textwrap.fill(getattr(cls, "about", ""), 92), parameters, attributes])
+    text = "\n\n".join([textwrap.fill(getattr(cls, "description", ""), 92), parameters, attributes])
     cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n{textwrap.indent(text.lstrip(), '    ')}\n    "
     return cls
 
