@@ -66,11 +66,9 @@ AUTOMATIC_STEP_PER_FEATURE = param(
 )
 
 
-def scaled_hyper(
-    row_scale: RowScale, hyper: NamedTuple, mean: float, heaviest: float
-) -> NamedTuple:
+def scaled_hyper(model, hyper: NamedTuple, mean: float, heaviest: float) -> NamedTuple:
     """The hyper-parameters for rows of this mean size, and the largest |x|^2 / (2 b)."""
-    if not row_scale.squared:
+    if not model.row_scale.squared:
         return hyper._replace(learning_rate=1.0 / mean)
     return hyper._replace(learning_rate=1.0 / (curvature(hyper.loss) * max(mean, heaviest)))
 

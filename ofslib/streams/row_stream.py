@@ -44,12 +44,6 @@ def coef_and_intercept(w: np.ndarray) -> tuple[np.ndarray, float]:
     return w[:-1].copy(), float(w[-1])
 
 
-def _longest(state) -> int:
-    """The longest axis of the arrays of a state."""
-    parts = map(_longest, state) if isinstance(state, tuple) else np.shape(state)
-    return max(parts, default=0)
-
-
 def _blocks(X, targets: np.ndarray, order) -> Iterator[Block]:
     """The rows of validated data in their order, in the layout that kernels read.
 
@@ -69,12 +63,6 @@ def _blocks(X, targets: np.ndarray, order) -> Iterator[Block]:
         else:
             copied, own = np.ascontiguousarray(X[part]), np.ascontiguousarray(targets[:, part])
             yield Block(copied, own, np.arange(len(part)), margins)
-
-
-def _of_each(block: Block) -> list[Block]:
-    """The block as each model reads it."""
-    pairs = zip(block.y, block.margins, strict=True)
-    return [block._replace(y=y, margins=margins) for y, margins in pairs]
 
 
 def kernel_csr(X) -> CSR:
@@ -145,9 +133,7 @@ class RowStream(LinearModel):
         # The parameter may have changed since it last learned.
         return self.row_scale is not None and self._learned_with[self.step_parameter] == "auto"
 
-    def _scaled_hyper(self, hyper: NamedTuple, mean: float, heaviest: float) -> NamedTuple:
-        """The hyper-parameters of an automatic step: see `automatic`."""
-        return automatic.scaled_hyper(self.row_scale, hyper, mean, heaviest)
+    _scaled_hyper = automatic.scaled_hyper
 
     def _rescale(self, state: NamedTuple, mean: float) -> None:
         """Prepare for another automatic step, and this mean of |x|^2."""
@@ -259,21 +245,18 @@ class RowStream(LinearModel):
     def _learn_rows(self, X, y, order) -> None:
         diagnostics.check_scales(self, X, order)
         for block in _blocks(X, one_vs_rest(y, self._n_models), order):
-            of_each = _of_each(block)
             if self._joint:
                 done = joint.learn(self, block)
             else:
-                for state, own in zip(self._states, of_each, strict=True):
-                    done = self._learn_block(state, own)
-                    if done < len(own.order):
+                for state, y, margins in zip(self._states, block.y, block.margins, strict=True):
+                    done = self._learn_block(state, block._replace(y=y, margins=margins))
+                    if done < len(block.order):
                         break
             if done < len(block.order):
                 diagnostics.refuse_row(self, block.X, block.order[done])
-            online.add_rows(self, [(own.margins, own.y[own.order]) for own in of_each])
+            online.add_rows(self, block)
 
-    def _watch(self, at_end: bool) -> bool:
-        """Warn of what is wrong; returns whether enough rows have come to judge the model."""
-        return diagnostics.watch(self, at_end)
+    _watch = diagnostics.watch
 
     def _remedy(self) -> str:
         """Where steps come from that fit the rows."""
