@@ -249,9 +249,6 @@ class Annealing(RowStream):
     hyper, lines = Hyper, joint.Lines(gather, descend, prunes, ranked_by, drop)
     frozen = ("optimizer", "importance")
 
-    # Whether the state is a `rotation.Rotation` of several models.
-    _rotates = False
-
     @property
     def _importance(self) -> str:
         return self.importance or ("noise_aware" if self.learning_rate == "auto" else "coef")
@@ -265,7 +262,7 @@ class Annealing(RowStream):
                 "which learning began: set it back, or begin anew by fit."
             )
 
-    def _new_state(self, n_features, alone=False):
+    def _new_state(self, n_features):
         p, automatic = n_features, self.learning_rate == "auto"
         if automatic and self.optimizer != "sgd":
             raise ValueError(
@@ -277,8 +274,6 @@ class Annealing(RowStream):
                 "optimizer='adam' has no importance='noise_aware', as its coefficients do not "
                 "follow the gradients: take another importance or optimizer."
             )
-        if self._rotates and not alone:
-            return rotation.new_rotation(lambda p: self._new_state(p, alone=True), p)
         return State(
             w=np.zeros(p + 1),
             memory=optimizers.new_memory(self.optimizer, p),
@@ -372,12 +367,14 @@ class SFSA(Annealing):
     # What `beyond/parts.py` needs
     ranked_by, anneal = ranked_by, prune
 
-    @property
-    def _rotates(self):
-        return self.forget is not None
+    def _new_state(self, n_features):
+        new_state = super()._new_state
+        if self.forget is None:
+            return new_state(n_features)
+        return rotation.new_rotation(new_state, n_features)
 
     def _left_for_good(self):
-        if self._rotates:
+        if self.forget is not None:
             return super()._left_for_good()
         return min(int(state.active.size[0]) for state in self._states)
 
@@ -443,7 +440,8 @@ class AnytimeSFSA(Annealing):
 
     frozen = ("first_maturity", "growth", "batch_size")
 
-    _rotates = True
+    def _new_state(self, n_features):
+        return rotation.new_rotation(super()._new_state, n_features)
 
     def _read_hyper(self, n_rows):
         size = int(self.batch_size or BATCH_SIZE)
