@@ -74,7 +74,9 @@ def scaled_hyper(model, hyper: NamedTuple, mean: float, heaviest: float) -> Name
 
 
 def hyper_at(model, state: NamedTuple) -> NamedTuple:
-    """The hyper-parameters of a model in this state."""
+    """The hyper-parameters as the kernel reads them in this state."""
+    if not model._automatic:
+        return model._hyper
     _, _, mean, heaviest = RowSizes(*state.row_scale)
     is_clipped = heaviest > _limit(model, mean)
     share = heaviest / (model.row_scale.clip_factor * model._rows_of_a_batch) if is_clipped else 0.0

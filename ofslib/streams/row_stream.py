@@ -124,16 +124,12 @@ class RowStream(LinearModel):
             return automatic.learn(self, state, block)
         return type(self).learn(state, block, self._hyper)
 
-    def _hyper_at(self, state: NamedTuple) -> NamedTuple:
-        """The hyper-parameters as the kernel reads them in this state."""
-        return automatic.hyper_at(self, state) if self._automatic else self._hyper
-
     @property
     def _automatic(self) -> bool:
         # The parameter as it was when the model last learned: it may have changed since.
         return self.row_scale is not None and self._learned_with[self.step_parameter] == "auto"
 
-    _scaled_hyper = automatic.scaled_hyper
+    _hyper_at, _scaled_hyper = automatic.hyper_at, automatic.scaled_hyper
 
     def _rescale(self, state: NamedTuple, mean: float) -> None:
         """Prepare the state for a new automatic step, at this mean size of a row."""
@@ -236,7 +232,7 @@ class RowStream(LinearModel):
             joint.finish(self)
             return
         for state in self._states:
-            if self.row_scale is not None and self._automatic:
+            if self._automatic:
                 automatic.prepare_last(self, state)
             self._finish(state)
 
@@ -250,8 +246,9 @@ class RowStream(LinearModel):
             if self._joint:
                 done = joint.learn(self, block)
             else:
-                for state, y, margins in zip(self._states, block.y, block.margins, strict=True):
-                    done = self._learn_block(state, block._replace(y=y, margins=margins))
+                each = zip(self._states, block.y, block.margins, strict=True)
+                for state, targets, margins in each:
+                    done = self._learn_block(state, block._replace(y=targets, margins=margins))
                     if done < len(block.order):
                         break
             if done < len(block.order):
