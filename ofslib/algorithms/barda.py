@@ -194,9 +194,9 @@ class BARDAClassifier(RowClassifier, RowStream):
 
     Frequent features learn slowly and rare ones fast; the k features with the largest
     H_j z_j^2, which weighs magnitude by frequency, have a coefficient (of equals the lower index).
-    An automatic step is 2 over the mean of |x|_1: a row of this size whose features are all new is
-    then just not made worse. A row of more than twice the mean is learned from as if scaled down to
-    that: else the slopes of a few long rows, which the squared hinge does not bound, would decide.
+    An automatic step is 2 over the mean of |x|_1: a row of this size whose features are all new
+    moves its own margin by 2. A longer row than twice the mean is scaled down to twice the mean:
+    else a few long rows would decide, as the squared hinge does not bound their slopes.
     Cost: O(nonzeros of the row * log(features seen) + k) per row at most, mostly less.
     """
 

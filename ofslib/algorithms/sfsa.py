@@ -315,12 +315,13 @@ class Annealing(RowStream):
         return super()._remedy() if self.learning_rate == "auto" else "take learning_rate='auto'"
 
     def _exposed(self, state):
+        """The arguments of `selection.best_model`, of the model that is exposed."""
         (state,), hp = rotation.learners([state], self._hyper)[-1]
         if hp.automatic and state.steps[0] <= hp.burn_in and not state.w[:-1].any():
             diagnostics.only_observed(self, (hp.burn_in + 1) * hp.batch_size)
         w = state.iterates.up_to_date(state.w, state.active) if hp.automatic else state.w
         mean = state.step_size.mean_row() if hp.automatic and hp.intercept > 0.0 else None
-        state = state._replace(noise=state.noise.copy())
+        state = state._replace(noise=state.noise.copy())  # reading leaves the state as it is
         selection.update_noise(state, hp)
         return w, state.active, state.moments, hp.importance, hp.k, mean, state.noise
 
