@@ -20,7 +20,7 @@ from ofslib import (
     SGDTClassifier,
 )
 from ofslib.algorithms.sfsa import Annealing
-from ofslib.kernels.selection import new_noise, threshold, without_noise
+from ofslib.kernels.selection import threshold, without_noise
 from ofslib.reproduction.studies.ranking import by_passes
 from ofslib.simulate import PowerLawRows
 
@@ -129,7 +129,7 @@ def test_it_is_the_size_less_what_chance_gives():
     """From the formula; also of several models, whose standard errors are added as vectors."""
     rng = np.random.default_rng(0)
     for models in (1, 3):
-        noise = np.repeat(new_noise(), models, axis=0)
+        noise = np.zeros((models, 3))
         noise[:] = rng.uniform(0.1, 10.0, (models, 3))
         for m2 in (0.0, 1e-9, 0.3, 40.0):
             terms = [S * m2 / (1.0 / T + A * m2) ** 2 for T, A, S in noise]

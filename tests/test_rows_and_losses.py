@@ -172,11 +172,10 @@ def test_rows_are_copied_only_where_kernels_cannot_read_them(dtype, monkeypatch)
     for order in (np.arange(13), np.random.default_rng(1).permutation(13)):
         for form in (X, np.asfortranarray(X), np.asfortranarray(X)[:, ::-1][:, ::-1], readonly):
             shown = []
-            for both in row_stream._blocks(form, np.array([y, -y]), order):
-                block, other = row_stream._of_each(both)
+            for block in row_stream._blocks(form, np.array([y, -y]), order):
                 assert block.X.dtype == dtype and block.X.flags.c_contiguous
                 assert np.shares_memory(block.X, form) == (form is X)
-                shown.append(np.column_stack([block.X, block.y, other.y])[block.order])
+                shown.append(np.column_stack([block.X, block.y.T])[block.order])
             assert len(shown) == (2 if form is X else 3)
             assert_equal(np.concatenate(shown), np.column_stack([X, y, -y])[order])
 

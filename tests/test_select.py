@@ -20,7 +20,6 @@ from ofslib.kernels.selection import (
     importance,
     keep_top,
     kth_largest,
-    new_noise,
     prune,
 )
 
@@ -180,7 +179,7 @@ def test_pruning_again_and_again_is_keeping_the_top_of_each(values, data):
     for keep in sizes:
         if keep < len(alive):
             alive = kept_by_sorting(alive, np.abs(np.array(values))[alive], keep)[0][:keep]
-        prune(w, active, none, int(Importance.coef), keep, scratch, new_noise())
+        prune(w, active, none, int(Importance.coef), keep, scratch, np.zeros((1, 3)))
         m = active.size[0]
         assert m == len(alive)
         assert_equal(active.index[:m], alive)

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from ofslib import OPGClassifier, SFSAClassifier, SGDTClassifier
 from ofslib._blas import one_blas_thread
-from ofslib.streams.row_stream import _blocks, _of_each
+from ofslib.streams.row_stream import _blocks
 
 joblib = pytest.importorskip("joblib", reason="scikit-learn brings it")
 X = np.random.default_rng(0).standard_normal((400, 60))
@@ -22,11 +22,9 @@ Y = np.where(X[:, 0] > 0, 1.0, -1.0)
 def test_python_runs_while_a_kernel_does(form):
     """Predictions are seen half written, which a kernel that held the lock would not let happen."""
     model = SFSAClassifier(k=5).partial_fit(form(X), Y)  # compiles
-    (of_all,) = _blocks(form(X), Y[None], np.tile(np.arange(400), 100))
-    (block,) = _of_each(of_all)
-    block = block._replace(
-        order=np.tile(block.order, 100), margins=np.full(100 * len(block.order), np.nan)
-    )
+    (block,) = _blocks(form(X), Y[None], np.tile(np.arange(400), 100))
+    order = np.tile(block.order, 100)
+    block = block._replace(y=block.y[0], order=order, margins=np.full(len(order), np.nan))
     learning = Thread(target=model._learn_block, args=(model._state, block))
     learning.start()
     half_written = False

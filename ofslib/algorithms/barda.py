@@ -2,10 +2,13 @@
 
     G = squares = 0
     for row t = 1, 2, ...:
-        G <- G + gradient, squares <- squares + gradient**2                           `learn`
-        H = delta + squares**(1/2)
-        z <- -eta G / (alpha eta t + H)
-        w <- z of the k features with the largest H z**2, else 0                      `truncate`
+        predict with w                                                                `predict`
+        G <- G + gradient, squares <- squares + gradient**2                      `add_gradient`
+        H = delta + squares**(1/2)                                               `add_gradient`
+        z <- -eta G / (alpha eta t + H)                                      (1), `shrink + H`
+        w <- z of the k features with the largest H z**2, else 0             (2), `truncate`
+
+The intercept has no penalty: its own z is -eta G / H, and it is not counted in k.
 
 The iterates are exact, yet a row costs what its nonzeros cost: H_j z_j**2 falls with t as long as
 feature j does not occur, so that a value computed earlier is an upper bound. The features without
@@ -22,13 +25,7 @@ from ofslib.kernels.losses import Loss, slope
 from ofslib.kernels.rows import entry, length, row
 from ofslib.streams.automatic import AUTOMATIC_STEP_PER_FEATURE, PER_FEATURE
 from ofslib.streams.parameters import NOT_NEGATIVE, estimator, param
-from ofslib.streams.row_stream import (
-    DELTA,
-    SQUARED_HINGE,
-    RowClassifier,
-    RowStream,
-    coef_and_intercept,
-)
+from ofslib.streams.row_stream import DELTA, SQUARED_HINGE, RowClassifier, RowStream
 
 
 class Hyper(NamedTuple):
@@ -43,7 +40,9 @@ class Hyper(NamedTuple):
 
 
 # How many times the mean of |x|_1 a row may be, where the step is automatic.
-_HEAVY = 2.0
+_CLIP_FACTOR = 2.0
+# Of features with equal values the one with the lower index comes first.
+LOW_INDEX = True
 
 
 class State(NamedTuple):
@@ -52,7 +51,7 @@ class State(NamedTuple):
     H: np.ndarray  # (p + 1,) delta + squares ** 0.5
     bound: np.ndarray  # (p,) upper bound of H_j z_j**2 / eta**2
     support: np.ndarray  # (k,) int32: features with a coefficient, which may be 0
-    heap: np.ndarray  # (p - k,) int32: the others, by bound
+    heap: np.ndarray  # (p - k,) int32: the others, the one with the largest bound on top
     place: np.ndarray  # (p,) int32: i + 1 at heap[i]; -i - 1 at support[i]
     rows: np.ndarray  # (1,) int64
     row_scale: np.ndarray  # (4,) `RowSizes`, for an automatic step
@@ -82,20 +81,20 @@ def top(state, shrink):
     while True:
         j = heap[0]
         exact = value(G[j], H[j], shrink)
-        if not exact < bound[j]:
+        if not exact < bound[j]:  # also where it is no number
             return j
         bound[j] = exact
-        sift(heap, state.place, bound, True, 0, len(heap))
+        sift(heap, state.place, bound, LOW_INDEX, 0, len(heap))
 
 
 @kernel
-def last(state, shrink):
-    """Position in the support of the feature that would go first; its bounds are then exact."""
+def least(state, shrink):
+    """Place in the support of the feature with the least value; all bounds there are then exact."""
     bound, support, worst = state.bound, state.support, 0
     for i in range(len(support)):
         j = support[i]
         bound[j] = value(state.G[j], state.H[j], shrink)
-        if comes_first(bound, support[worst], j, True):
+        if comes_first(bound, support[worst], j, LOW_INDEX):
             worst = i
     return worst
 
@@ -105,24 +104,24 @@ def truncate(state, shrink):
     """Let the k features with the largest values have a coefficient."""
     bound, heap, support = state.bound, state.heap, state.support
     while len(heap) > 0:
-        i = last(state, shrink)
+        i = least(state, shrink)
         if bound[heap[0]] < bound[support[i]]:
             return
         j = top(state, shrink)
-        if not comes_first(bound, j, support[i], True):
+        if not comes_first(bound, j, support[i], LOW_INDEX):
             return
         heap[0], support[i], state.place[j] = support[i], j, -i - 1
-        sift(heap, state.place, bound, True, 0, len(heap))
+        sift(heap, state.place, bound, LOW_INDEX, 0, len(heap))
 
 
 @kernel
-def begin_anew(state, hp):
-    """Let the k features have a coefficient that have the largest values with another step."""
+def truncate_anew(state, hp):
+    """`truncate` after a change of the step, with which the bounds no longer hold."""
     heap, bound, shrink = state.heap, state.bound, hp.decay * state.rows[0]
     for i in range(len(heap)):
         j = heap[i]
         bound[j] = value(state.G[j], state.H[j], shrink)
-        sift(heap, state.place, bound, True, i, i + 1)
+        sift(heap, state.place, bound, LOW_INDEX, i, i + 1)  # heap[:i] is a heap already
     truncate(state, shrink)
 
 
@@ -132,14 +131,14 @@ def predict(state, x, hp):
     G, H, place, shrink, total = state.G, state.H, state.place, hp.decay * state.rows[0], 0.0
     for i in range(length(x)):
         j, v = entry(x, i)
-        # The other features count for nothing, unless a value is not finite.
+        # The others add 0.0 v, which is no number if v is not finite: `learn` then stops.
         total += v * (G[j] / (shrink + H[j]) if place[j] < 0 else 0.0)
     return -hp.learning_rate * (total + hp.own * G[-1] / H[-1])
 
 
 @kernel
-def within(x, largest):
-    """What the row is to be multiplied by for |x|_1 to be at most this."""
+def scale_down(x, largest):
+    """The factor, at most 1, by which |x|_1 is at most `largest`."""
     size = 0.0
     if largest < np.inf:
         for i in range(length(x)):
@@ -163,7 +162,7 @@ def add_gradient(state, x, s, shrink, hp):
         # A value that has become smaller leaves its bound valid and the heap as it is.
         if place[j] > 0 and exact > bound[j]:
             bound[j] = exact
-            sift(heap, place, bound, True, place[j] - 1, len(heap))
+            sift(heap, place, bound, LOW_INDEX, place[j] - 1, len(heap))
     G[-1] += s * hp.intercept
     squares[-1] += s * s * hp.intercept
     H[-1] = hp.delta + np.sqrt(squares[-1])
@@ -176,10 +175,10 @@ def learn(state, block, hp):
     for i in range(len(order)):
         x = row(X, order[i])
         margins[i] = predict(state, x, hp)
-        # A row that is scaled down would hide that its loss is no number.
+        # The square: scaled down, a row would hide that its loss overflows.
         if not np.isfinite(margins[i] * margins[i]):
             return i
-        c = within(x, hp.largest)
+        c = scale_down(x, hp.largest)
         s = c * slope(hp.loss, c * margins[i], y[order[i]])
         state.rows[0] += 1
         shrink = hp.decay * state.rows[0]
@@ -195,9 +194,9 @@ class BARDAClassifier(RowClassifier, RowStream):
 
     Frequent features learn slowly and rare ones fast; the k features with the largest
     H_j z_j^2, which weighs magnitude by frequency, have a coefficient (of equals the lower index).
-    An automatic step is 2 over the mean of |x|_1: a row of this size whose features are all new is
-    then just not made worse. A row of more than twice the mean is learned from as if scaled down to
-    that: else the slopes of a few long rows, which the squared hinge does not bound, would decide.
+    An automatic step is 2 over the mean of |x|_1: a row of this size whose features are all new
+    moves its own margin by 2. A longer row than twice the mean is scaled down to twice the mean:
+    else a few long rows would decide, as the squared hinge does not bound their slopes.
     Cost: O(nonzeros of the row * log(features seen) + k) per row at most, mostly less.
     """
 
@@ -224,25 +223,21 @@ class BARDAClassifier(RowClassifier, RowStream):
 
     def _read_hyper(self, n_rows):
         own = {"own": float(self.fit_intercept), "largest": np.inf}
-        # Of an automatic step times it: `_scaled_hyper`.
+        # alpha eta; `_scaled_hyper` multiplies by an automatic eta
         own["decay"] = self.alpha * (1.0 if self._automatic else self.learning_rate)
         return super()._read_hyper(n_rows, **own)
 
     def _scaled_hyper(self, hyper, mean, heaviest):
         step, own = 2.0 / mean, hyper.intercept * mean / 2.0
-        scaled = {"decay": hyper.decay * step, "own": own, "largest": _HEAVY * mean}
+        scaled = {"decay": hyper.decay * step, "own": own, "largest": _CLIP_FACTOR * mean}
         return hyper._replace(learning_rate=step, **scaled)
 
     def _rescale(self, state, mean):
         if mean > 0.0:
-            begin_anew(state, self._scaled_hyper(self._hyper, mean, 0.0))
+            truncate_anew(state, self._scaled_hyper(self._hyper, mean, 0.0))
 
     def _model(self, state):
-        hp, inside = self._hyper_at(state), np.zeros(len(state.G), bool)
-        shrink = np.full(len(state.G), hp.decay * state.rows[0])
-        inside[state.support] = state.G[state.support] != 0.0  # whose coefficient would be -0.0
-        inside[-1] = True
-        shrink[-1] = 0.0  # The penalty is not on the intercept.
-        w = -hp.learning_rate * state.G / (shrink + state.H)
-        w[-1] *= hp.own
-        return coef_and_intercept(np.where(inside, w, 0.0))
+        hp, G, H, w = self._hyper_at(state), state.G, state.H, np.zeros(len(state.G))
+        j = state.support[G[state.support] != 0.0]  # the coefficients of others would be -0.0
+        w[j] = -hp.learning_rate * G[j] / (hp.decay * state.rows[0] + H[j])
+        return w[:-1], float(-hp.learning_rate * G[-1] / H[-1] * hp.own)

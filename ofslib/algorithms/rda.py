@@ -1,11 +1,12 @@
-"""Regularized Dual Averaging: Xiao 2010, Algorithm 2; RDA in sfsa and dissertation.
+"""Regularized Dual Averaging: Xiao 2010, Algorithm 2 (l2 = 0); RDA in sfsa and dissertation.
 
     G = 0
     for mini-batch t = 1, 2, ...:
         G <- G + mean gradient                                                       `step`
         w <- -soft(G / t, l1 + gamma rho / sqrt(t)) / (l2 + gamma / sqrt(t))         `catch_up`
 
-The intercept, which has no penalty, takes steps of its own.
+`catch_up` multiplies numerator and denominator by t. It computes w_j only when it is needed, as w_j
+follows from G_j and t alone. The intercept, which has no penalty, takes steps of its own.
 """
 
 from typing import NamedTuple
@@ -43,11 +44,11 @@ def new_state(grid: Grid) -> State:
 
 
 @kernel(allocates=False)
-def dual_average(G, l1, t, scale, more, w):
-    """Write the coefficients of one feature, for each penalty."""
-    scale, more, t = like(G, scale), like(G, more), like(G, t)
+def dual_average(G, l1, t, scale, enhanced, w):
+    """Write the coefficients of one feature, for each penalty: -scale soft(G, t l1 + enhanced)."""
+    scale, enhanced, t = like(G, scale), like(G, enhanced), like(G, t)  # float32 if G is
     for q in range(len(w)):
-        w[q] = -scale * soft(G[q], t * l1[q] + more)
+        w[q] = -scale * soft(G[q], t * l1[q] + enhanced)
 
 
 @kernel(allocates=False)
@@ -55,11 +56,11 @@ def catch_up(state, features, hp):
     """Take the coefficients of these features from their sums of gradients."""
     models, G = state
     W, last_update, t = models.W, models.last_update, models.steps[0]
-    pace = hp.gamma * np.sqrt(t)
-    scale, more = 1.0 / (t * hp.l2 + pace), pace * hp.rho
+    gamma_t = hp.gamma * np.sqrt(t)
+    scale, enhanced = 1.0 / (t * hp.l2 + gamma_t), gamma_t * hp.rho
     for j in features:
         if last_update[j] < t:
-            dual_average(G[j], models.l1, t, scale, more, W[j])
+            dual_average(G[j], models.l1, t, scale, enhanced, W[j])
             last_update[j] = t
 
 
@@ -72,7 +73,7 @@ def step(state, hp):
     for j in grid.in_step(models):
         grid.add_times(G[j], models.gradient[j], 1.0 / n)
     grid.move_intercepts(models, 1.0 / (hp.gamma * np.sqrt(models.steps[0])))
-    if grid.end_step(models, hp):
+    if grid.end_step(models, hp):  # whether the penalty is chosen now, which takes all of W
         catch_up(state, grid.known_features(models), hp)
         grid.choose(models, models.W, hp.k)
     return True

@@ -2,9 +2,13 @@
 
 beta = 0; all p features are in the model
 for each mini-batch t = 1, 2, ...:
+    update the moments of x, if features are ranked by them             `gather`
     beta <- beta - eta * (mean gradient of the mini-batch)              `gather`, `descend`
-    keep the M_t features with the largest |beta_j|                     `prune`
-    M_t = k + (p - k) max(0, (T - t) / (t mu + T))                      `features_left`
+    M_t = k + (p - k) max(0, (T - t) / (t mu + T)), rounded             `features_left`
+    keep the M_t features with the largest importance v_j               `prune`
+
+`importance` says what v_j is; Algorithm 1 as printed has v_j = scaled_root. After a warm-up of W
+steps the schedule counts from it: t - W and T - W take the places of t and T.
 """
 
 from numbers import Real
@@ -39,13 +43,14 @@ from ofslib.streams.parameters import (
 )
 from ofslib.streams.row_stream import RowClassifier, RowRegressor, RowStream
 
-# Where the mean is deferred, at least one of so many features is dropped at a time: to write the
-# mean takes as long as to rank all features.
+# While the mean is deferred, at least 1 of 16 features is dropped at a time: each time the mean has
+# to be written, which takes as long as ranking all features.
 ROUND = 16
-# Rows of a mini-batch; fewer with an automatic step where `maturity` would take fewer steps.
-ROWS, STEPS = 25, 250
+# Default rows of a mini-batch. An automatic step has fewer if `maturity` would take less than 250
+# steps.
+BATCH_SIZE, LEAST_STEPS = 25, 250
 # Mini-batches that an automatic step only observes: as many as the power iteration needs, but at
-# most one of 16 before `maturity`.
+# most 1 of 16 before `maturity`.
 BURN_IN, SHARE = 8, 16
 
 
@@ -61,35 +66,35 @@ class Hyper(NamedTuple):
     warmup: int  # steps before pruning starts
     maturity: int  # T in steps: k features are left; 0: never prune
     automatic: bool  # the step is found as the stream runs; then a mean of the iterates is ranked
-    burn_in: int  # mini-batches that are only observed then, before the first step
-    different: int  # rows of the first pass: later ones tell nothing new of the noise
+    burn_in: int  # if automatic: mini-batches that are only observed, before the first step; else 0
+    different: int  # rows of the first pass: those of later passes tell nothing new of the noise
     intercept: float  # 1.0 or 0.0
 
 
 class State(NamedTuple):
     w: np.ndarray  # (p + 1,) beta and the intercept
     memory: optimizers.Memory
-    step_size: automatic_step.StepSize  # what is known of it, if automatic
-    iterates: mean_iterate.MeanIterate  # if automatic
+    step_size: automatic_step.StepSize  # its estimates, if automatic
+    iterates: mean_iterate.MeanIterate  # their mean, if automatic
     active: rows.Active
     batch: rows.Batch
     moments: rows.Moments  # of different rows, if features are ranked by them
-    noise: np.ndarray  # (1, 3) of the coefficients
+    noise: np.ndarray  # (1, 3) of the coefficients: PATH, CURVATURE, VARIANCE of `selection`
     steps: np.ndarray  # (1,) t: gradient steps made
     scratch: np.ndarray  # (2, p + 1) of the selection
 
 
 @kernel
 def learn(state, block, hp):
-    """Algorithm 1 on the rows of a block, as `RowStream` asks for."""
-    return learn_with(
+    """Algorithm 1 on the rows of a block; returns how many, as `RowStream` asks for."""
+    return learn_with(  # the buffer has room for the slopes of four rows, as many as go together
         state, block, hp, np.empty(4), pruning_queue.queue_for(state, block.X, len(block.order), hp)
     )
 
 
 @kernel(allocates=False)
 def learn_with(state, block, hp, buffer, queue):
-    """`learn` with a buffer and a queue: what makes no arrays is called without counting them."""
+    """`learn` with a buffer and a queue: a kernel that makes no array is cheaper to call."""
     done = 0
     while done < len(block.order):
         done = gather(state, block, done, hp, buffer)
@@ -109,11 +114,11 @@ def gather(state, block, start, hp, buffer):
     more = True
     while more and done < len(order) and batch.count[rows.ROWS] < hp.batch_size:
         stop = min(done + automatic_step.FEW, len(order)) if observed else len(order)
-        part, squared_slopes = rows.Block(X, y, order[:stop], margins), batch.curvature[2]
+        part, squared_slopes = rows.Block(X, y, order[:stop], margins), batch.curvature[2]  # a sum
         n = minibatch.gather_with(batch, part, done, hp, point, active, active, buffer)
         seen, predicted = order[done:n], margins[done:n]
         if not selection.add_rows(state.moments, X, seen, y, hp, active):
-            batch.curvature[2] = squared_slopes
+            batch.curvature[2] = squared_slopes  # without rows seen before: see `different`
         if hp.automatic:
             automatic_step.add_slopes(state.step_size, y, seen, predicted, hp.loss)
         if observed:
@@ -132,7 +137,7 @@ def descend(state, hp):
         automatic_step.step(state, hp)
     else:
         t = state.steps[0] + 1
-        batch.gradient[-1] *= minibatch.pace(hp, t, batch.curvature)
+        batch.gradient[-1] *= minibatch.pace(hp, t, batch.curvature)  # the intercept's own step
         state.noise[0, selection.PATH] += eta
         optimizers.step(state.w, state.memory, batch, active, t, eta, hp)
     rows.clear(batch, active)
@@ -141,7 +146,7 @@ def descend(state, hp):
 
 @kernel(allocates=False)
 def features_left(state, hp):
-    """M_t; all features before the end of the warm-up."""
+    """M_t; all features that are left during the warm-up, the burn-in and without a maturity."""
     t, active, p = state.steps[0] - hp.warmup, state.active, len(state.active.index)
     if hp.maturity == 0 or t <= 0 or state.steps[0] <= hp.burn_in:
         return active.size[0]
@@ -187,6 +192,7 @@ def drop(state, hp):
 @kernel(allocates=False)
 def step(state, hp, queue):
     """A step with the rows of the mini-batch, and the pruning after it."""
+    # Before `descend`, which resets the count, but leaves the list as it is.
     touched = state.batch.touched[: state.batch.count[rows.TOUCHED]]
     descend(state, hp)
     if not pruning_queue.prunes(queue, state, touched, features_left(state, hp)):
@@ -243,9 +249,6 @@ class Annealing(RowStream):
     hyper, lines = Hyper, joint.Lines(gather, descend, prunes, ranked_by, drop)
     frozen = ("optimizer", "importance")
 
-    # Whether models rotate: see `rotation`.
-    _rotates = False
-
     @property
     def _importance(self) -> str:
         return self.importance or ("noise_aware" if self.learning_rate == "auto" else "coef")
@@ -259,7 +262,7 @@ class Annealing(RowStream):
                 "which learning began: set it back, or begin anew by fit."
             )
 
-    def _new_state(self, n_features, alone=False):
+    def _new_state(self, n_features):
         p, automatic = n_features, self.learning_rate == "auto"
         if automatic and self.optimizer != "sgd":
             raise ValueError(
@@ -271,17 +274,17 @@ class Annealing(RowStream):
                 "optimizer='adam' has no importance='noise_aware', as its coefficients do not "
                 "follow the gradients: take another importance or optimizer."
             )
-        if self._rotates and not alone:
-            return rotation.new_rotation(lambda p: self._new_state(p, alone=True), p)
         return State(
             w=np.zeros(p + 1),
             memory=optimizers.new_memory(self.optimizer, p),
             step_size=automatic_step.new_step_size(p * automatic),
             iterates=mean_iterate.new_mean(p * automatic),
             active=rows.new_active(p),
+            # Dense if it has more entries than features are in the model, or than a quarter of
+            # them: with an automatic step a dense mini-batch visits the mean and direction, too.
             batch=rows.new_batch(p, dense_threshold=1 if automatic else 4),
             moments=selection.moments_for(self._importance, p),
-            noise=selection.new_noise(),
+            noise=np.zeros((1, 3)),
             steps=np.zeros(1, np.int64),
             scratch=np.zeros((2, p + 1)),
         )
@@ -289,8 +292,8 @@ class Annealing(RowStream):
     def _schedule(self, n_rows, warmup: int, maturity: int | None, batch_size: int) -> Hyper:
         """The hyper-parameters for a warm-up, and a maturity if there is one, of so many rows."""
         automatic, batch_size = self.learning_rate == "auto", int(batch_size)
-        steps = -(-int(maturity or 0) // batch_size)
-        # Those of one pass; without an end all rows differ.
+        steps = -(-int(maturity or 0) // batch_size)  # rounded up
+        # The rows of one pass; all rows of a stream whose length is not known.
         different = 2**62 if n_rows is None else n_rows // int(self.n_passes)
         burn_in = min(max(steps // SHARE, 1), BURN_IN) if steps else BURN_IN
         own = {"maturity": steps, "automatic": automatic, "burn_in": burn_in * automatic}
@@ -312,12 +315,13 @@ class Annealing(RowStream):
         return super()._remedy() if self.learning_rate == "auto" else "take learning_rate='auto'"
 
     def _exposed(self, state):
+        """The arguments of `selection.best_model`, of the model that is exposed."""
         (state,), hp = rotation.learners([state], self._hyper)[-1]
         if hp.automatic and state.steps[0] <= hp.burn_in and not state.w[:-1].any():
             diagnostics.only_observed(self, (hp.burn_in + 1) * hp.batch_size)
         w = state.iterates.up_to_date(state.w, state.active) if hp.automatic else state.w
         mean = state.step_size.mean_row() if hp.automatic and hp.intercept > 0.0 else None
-        state = state._replace(noise=state.noise.copy())
+        state = state._replace(noise=state.noise.copy())  # reading leaves the state as it is
         selection.update_noise(state, hp)
         return w, state.active, state.moments, hp.importance, hp.k, mean, state.noise
 
@@ -364,12 +368,14 @@ class SFSA(Annealing):
     # What `beyond/parts.py` needs
     ranked_by, anneal = ranked_by, prune
 
-    @property
-    def _rotates(self):
-        return self.forget is not None
+    def _new_state(self, n_features):
+        new_state = super()._new_state
+        if self.forget is None:
+            return new_state(n_features)
+        return rotation.new_rotation(new_state, n_features)
 
     def _left_for_good(self):
-        if self._rotates:
+        if self.forget is not None:
             return super()._left_for_good()
         return min(int(state.active.size[0]) for state in self._states)
 
@@ -377,7 +383,8 @@ class SFSA(Annealing):
         """The maturity of a stream of so many rows; None: of one whose end is not known."""
         if self.maturity is not None or n_rows is None:
             return self.maturity
-        # A label tells little: to find the features takes all rows.
+        # In regression the last quarter refines the k coefficients. A label tells less than a
+        # number: in classification it takes all rows to find the features.
         refine = self.learning_rate == "auto" and self.loss == "squared_error"
         return 3 * n_rows // 4 if refine else n_rows
 
@@ -391,8 +398,8 @@ class SFSA(Annealing):
                 f"warmup={warmup} rows must be less than maturity={maturity} rows, "
                 "by which only k features are left."
             )
-        most = max(maturity // STEPS, 1) if automatic and maturity else ROWS
-        size = self.batch_size or min(most, ROWS)
+        most = max(maturity // LEAST_STEPS, 1) if automatic and maturity else BATCH_SIZE
+        size = self.batch_size or min(most, BATCH_SIZE)
         hyper = self._schedule(n_rows, warmup, maturity, size)
         if self.forget is None:
             return hyper
@@ -434,13 +441,14 @@ class AnytimeSFSA(Annealing):
 
     frozen = ("first_maturity", "growth", "batch_size")
 
-    _rotates = True
+    def _new_state(self, n_features):
+        return rotation.new_rotation(super()._new_state, n_features)
 
     def _read_hyper(self, n_rows):
-        size = int(self.batch_size or ROWS)
-        start = self._schedule(n_rows, 0, self.first_maturity, size)
-        first, start = start.maturity, start._replace(maturity=0)
-        return rotation.Anytime(start, size, first, float(self.growth))
+        size = int(self.batch_size or BATCH_SIZE)
+        hyper = self._schedule(n_rows, 0, self.first_maturity, size)
+        start = hyper._replace(maturity=0)  # of the model that keeps all features
+        return rotation.Anytime(start, size, hyper.maturity, float(self.growth))
 
 
 @estimator

@@ -161,7 +161,7 @@ class SGDT(MiniBatches):
             active=rows.new_active(n_features),
             batch=rows.new_batch(n_features, dense_threshold=4),
             moments=selection.moments_for(self.importance, n_features),
-            noise=selection.new_noise(),
+            noise=np.zeros((1, 3)),
             steps=np.zeros(1, np.int64),
             scratch=np.zeros((2, n_features + 1)),
         )

@@ -34,7 +34,8 @@ class Memory(NamedTuple):
 def new_memory(optimizer: str, p: int) -> Memory:
     """That of an optimizer of this name before the first step."""
     uses = {"momentum": (1, 0, 0, 0), "nesterov": (1, 1, 0, 0), "adam": (0, 0, 1, 1)}
-    return Memory(*(np.zeros(1 + p * used) for used in uses.get(optimizer, (0,) * 4)))
+    sizes = 1 + p * np.array(uses.get(optimizer, (0, 0, 0, 0)))
+    return Memory(*map(np.zeros, sizes))
 
 
 @kernel(allocates=False)

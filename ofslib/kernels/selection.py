@@ -39,11 +39,6 @@ def moments_for(importance: str, p: int) -> Moments:
     return moments._replace(total=np.zeros(1)) if importance == "noise_aware" else moments
 
 
-def new_noise() -> np.ndarray:
-    """The noise of a model before the first step: one row."""
-    return np.zeros((1, 3))
-
-
 @kernel(allocates=False)
 def add_rows(moments, X, rows, y, hp, active):
     """Update what the importance asks for; returns whether it counts these rows.
@@ -238,7 +233,7 @@ def best_model(w, active, moments, measure, k, mean=None, noise=None):
     With the mean row the intercept gets what the other features say of that row. `noise` is needed
     by `noise_aware` only.
     """
-    noise = new_noise() if noise is None else noise
+    noise = np.zeros((1, 3)) if noise is None else noise
     kept, p = w.copy(), len(active.index)
     if min(k, p) < active.size[0]:  # else it would be loaded, or compiled, for nothing
         active = Active(*(part.copy() for part in active))

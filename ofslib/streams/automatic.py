@@ -66,17 +66,17 @@ AUTOMATIC_STEP_PER_FEATURE = param(
 )
 
 
-def scaled_hyper(
-    row_scale: RowScale, hyper: NamedTuple, mean: float, heaviest: float
-) -> NamedTuple:
+def scaled_hyper(model, hyper: NamedTuple, mean: float, heaviest: float) -> NamedTuple:
     """The hyper-parameters for rows of this mean size, and the largest |x|^2 / (2 b)."""
-    if not row_scale.squared:
+    if not model.row_scale.squared:
         return hyper._replace(learning_rate=1.0 / mean)
     return hyper._replace(learning_rate=1.0 / (curvature(hyper.loss) * max(mean, heaviest)))
 
 
 def hyper_at(model, state: NamedTuple) -> NamedTuple:
-    """The hyper-parameters of a model in this state."""
+    """The hyper-parameters as the kernel reads them in this state."""
+    if not model._automatic:
+        return model._hyper
     _, _, mean, heaviest = RowSizes(*state.row_scale)
     is_clipped = heaviest > _limit(model, mean)
     share = heaviest / (model.row_scale.clip_factor * model._rows_of_a_batch) if is_clipped else 0.0

@@ -79,7 +79,8 @@ def watch(model, at_end: bool) -> bool:
     if not finite:
         raise diverged(model)
     n, online = model._n_models, model._online
-    whole, recent = ([*map(of_mean_one, online[which, :n])] for which in (ALL, SINCE_ASKED))
+    whole = [*map(of_mean_one, online[ALL, :n])]
+    recent = [*map(of_mean_one, online[SINCE_ASKED, :n])]
     lasted = bool(recent[0].rows >= WINDOW)
     worse = [
         (lasted and worse_than_nothing(model, last)) or worse_than_nothing(model, sums)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ofslib.kernels.losses import Loss, total
+from ofslib.kernels.rows import Block
 from ofslib.streams.selector import target_and_weight
 
 # Sums that are kept, each for every model and, last, for several together: over all rows; over
@@ -40,30 +41,32 @@ def weighted_sum(values: np.ndarray, weight: np.ndarray | None):
     return (values if weight is None else weight * values).sum()
 
 
-def add_rows(model, learned: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    """Add rows, given by the predictions and targets of each model."""
-    n, online = len(learned[0][0]), model._online
+def add_rows(model, block: Block) -> None:
+    """Add the rows of a block, which has targets and predictions of each model."""
+    n, online = len(block.order), model._online
     before, model.n_samples_seen_ = model.n_samples_seen_, model.n_samples_seen_ + n
     power = 1 << model.n_samples_seen_.bit_length() - 1
     for mark in (power // 2, power):
         if before < mark:
-            sums = sums_of(model, learned, mark - before)
+            sums = sums_of(model, block, mark - before)
             online[HALF:] = online[POWER], online[ALL] + sums
-    online[:HALF] += sums_of(model, learned, n)
+    online[:HALF] += sums_of(model, block, n)
 
 
-def sums_of(model, learned: list[tuple[np.ndarray, np.ndarray]], n: int) -> np.ndarray:
+def sums_of(model, block: Block, n: int) -> np.ndarray:
     """The sums over the first n rows: of each model, and of several together."""
     loss, found, pairs = int(Loss[model.loss]), [], []
     with np.errstate(over="ignore", invalid="ignore"):
-        for margins, y in learned:
-            margins, y, (targets, weight) = margins[:n], y[:n], target_and_weight(y[:n])
+        for margins, y in zip(block.margins[:, :n], block.y, strict=True):
+            y = y[block.order[:n]]
+            targets, weight = target_and_weight(y)
             whole, change = n if weight is None else weight.sum(), np.diff(targets) != 0
             changes = change.sum() if weight is None else change @ (weight[1:] * weight[:-1])
             if hasattr(model, "classes_"):  # rows that were predicted rightly, and of each label
                 count = np.count_nonzero if weight is None else weight.dot
-                labels, said = ((count(v > 0), count(v < 0)) for v in (targets, margins))
-                own = count((margins > 0) == (targets > 0)), sum(labels), *labels, *said
+                labels = count(targets > 0), count(targets < 0)
+                predictions = count(margins > 0), count(margins < 0)
+                own = count((margins > 0) == (targets > 0)), sum(labels), *labels, *predictions
             else:  # what was explained of the squares
                 squares = weighted_sum(np.square(targets), weight)
                 left = weighted_sum(np.square(margins - targets), weight)

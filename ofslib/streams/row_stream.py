@@ -33,8 +33,8 @@ from ofslib.streams.selector import (
     predict_proba,
 )
 
-# Values of a block, between which a user can interrupt, and of one that is copied because the data
-# are not in the layout that kernels read (the copy then stays in the processor's cache).
+# Values in a block: a user can interrupt between two blocks. A block has fewer if it is copied,
+# because the data are not in the layout that kernels read: the copy then fits in the cache.
 _VALUES_PER_BLOCK = 2**24
 _VALUES_PER_COPY = 2**18
 
@@ -44,24 +44,18 @@ def coef_and_intercept(w: np.ndarray) -> tuple[np.ndarray, float]:
     return w[:-1].copy(), float(w[-1])
 
 
-def _longest(state) -> int:
-    """The longest axis of the arrays of a state."""
-    parts = map(_longest, state) if isinstance(state, tuple) else np.shape(state)
-    return max(parts, default=0)
-
-
 def _blocks(X, targets: np.ndarray, order) -> Iterator[Block]:
     """The rows of validated data in their order, in the layout that kernels read.
 
     Each block has a row of targets and one of predictions for each model.
     """
-    ready, size = True, _VALUES_PER_BLOCK
+    ready, size = True, _VALUES_PER_BLOCK  # whether kernels can read X; rows of a block
     if isinstance(X, np.ndarray):
         ready = X.flags.c_contiguous and X.flags.writeable
         size = (size if ready else _VALUES_PER_COPY) // X.shape[1]
     else:
         X = X if isinstance(X, CSR) else kernel_csr(X)
-        size = size * len(order) // max(1, len(X.data))
+        size = size * len(order) // max(1, len(X.data))  # of the mean length
     for part in np.split(order, range(max(1, size), len(order), max(1, size))):
         margins = np.empty((len(targets), len(part)))
         if ready:
@@ -69,12 +63,6 @@ def _blocks(X, targets: np.ndarray, order) -> Iterator[Block]:
         else:
             copied, own = np.ascontiguousarray(X[part]), np.ascontiguousarray(targets[:, part])
             yield Block(copied, own, np.arange(len(part)), margins)
-
-
-def _of_each(block: Block) -> list[Block]:
-    """The block as each model reads it."""
-    pairs = zip(block.y, block.margins, strict=True)
-    return [block._replace(y=y, margins=margins) for y, margins in pairs]
 
 
 def kernel_csr(X) -> CSR:
@@ -120,9 +108,9 @@ class RowStream(LinearModel):
     hyper: ClassVar[type]
     # The parameter that sets how large the steps are.
     step_parameter: ClassVar[str] = "learning_rate"
-    # What an automatic step is measured in, if the rows tell it: see `automatic`.
+    # What the size of a row is, if an automatic step follows from the rows: see `automatic`.
     row_scale: ClassVar[automatic.RowScale | None] = None
-    # The kernels see each value anyway.
+    # The kernels find values that are not finite.
     ensure_all_finite: ClassVar[bool] = False
     deferred: ClassVar[bool] = False
 
@@ -131,33 +119,27 @@ class RowStream(LinearModel):
         raise NotImplementedError
 
     def _learn_block(self, state: NamedTuple, block: Block) -> int:
-        """Take in a block; returns how many of its rows were shown."""
+        """Learn a block; returns how many of its rows were learned."""
         if self._automatic:
             return automatic.learn(self, state, block)
         return type(self).learn(state, block, self._hyper)
 
-    def _hyper_at(self, state: NamedTuple) -> NamedTuple:
-        """The hyper-parameters as the kernel reads them in this state."""
-        return automatic.hyper_at(self, state) if self._automatic else self._hyper
-
     @property
     def _automatic(self) -> bool:
-        # The parameter may have changed since it last learned.
+        # The parameter as it was when the model last learned: it may have changed since.
         return self.row_scale is not None and self._learned_with[self.step_parameter] == "auto"
 
-    def _scaled_hyper(self, hyper: NamedTuple, mean: float, heaviest: float) -> NamedTuple:
-        """The hyper-parameters of an automatic step: see `automatic`."""
-        return automatic.scaled_hyper(self.row_scale, hyper, mean, heaviest)
+    _hyper_at, _scaled_hyper = automatic.hyper_at, automatic.scaled_hyper
 
     def _rescale(self, state: NamedTuple, mean: float) -> None:
-        """Prepare for another automatic step, and this mean of |x|^2."""
+        """Prepare the state for a new automatic step, at this mean size of a row."""
 
     def _model(self, state: NamedTuple) -> tuple[np.ndarray, float]:
         """Coefficients, at most k of them not zero, and intercept; the caller's own."""
         return coef_and_intercept(state.w)
 
     def _finish(self, state: NamedTuple) -> None:
-        """Take in what is still held back when the stream of `fit` ends."""
+        """Process the last, incomplete mini-batch."""
 
     def _held(self, state: NamedTuple) -> int:
         """How many rows wait until their mini-batch is full."""
@@ -168,18 +150,18 @@ class RowStream(LinearModel):
         return int(getattr(self, "batch_size", 1) or 1)  # None: found as the stream runs
 
     def _left_for_good(self) -> int:
-        """How many features may be selected from now on."""
+        """How many features can still be selected."""
         return self.n_features_in_
 
     def _read_hyper(self, n_rows: int | None, **own) -> NamedTuple:
         """The hyper-parameters as the kernel reads them; `n_rows`: the stream's length if known.
 
-        A subclass hands over as `own` what is no parameter.
+        `own` are fields of `hyper` that are not parameters; other names are ignored.
         """
-        if self.row_scale is not None:
+        if self.row_scale is not None:  # the least step of the intercept, over the step eta
             own = {"least": 0.0 if self._automatic else 1.0} | own
         if self._automatic:
-            own[self.step_parameter] = 0.0
+            own[self.step_parameter] = 0.0  # `_scaled_hyper` sets it
         return read_parameters(self, self.hyper, intercept=self.fit_intercept, **own)
 
     @property
@@ -200,8 +182,9 @@ class RowStream(LinearModel):
 
     def _start(self, n_features: int) -> None:
         m = self._n_models
-        states = tuple(self._new_state(n_features) for _ in range(m))
+        states = tuple(map(self._new_state, m * [n_features]))
         self._state = states if m > 1 else states[0]
+        # ALL, SINCE_ASKED, HALF and POWER of `online`, for each model and for several together
         self._online = np.zeros((4, m + (m > 1), len(online.Sums._fields)))
         self._warned = ()
         self.n_samples_seen_ = 0
@@ -214,8 +197,8 @@ class RowStream(LinearModel):
         self._plan(n_rows)
 
     def _plan(self, n_rows: int | None) -> None:
-        """Take the hyper-parameters from the parameters, and keep what they were made of."""
-        # get_params takes as long as some rows.
+        """Set the hyper-parameters of the kernels, and keep the parameters they follow from."""
+        # Not by get_params, which takes as long as learning some rows.
         own = self._parameter_constraints
         self._learned_with = {name: value for name, value in vars(self).items() if name in own}
         self._n_rows = n_rows
@@ -223,9 +206,9 @@ class RowStream(LinearModel):
 
     def _learn(self, X, y) -> None:
         n, rng = X.shape[0], check_random_state(self.random_state)
-        self._plan(n * int(self.n_passes))  # numpy's own are no numbers of JSON
+        self._plan(n * int(self.n_passes))  # int: a model file holds no numbers of numpy
         for _ in range(self.n_passes):
-            # Where rows are forgotten their order says which of them count.
+            # A method that forgets learns the rows in their order: the last ones count.
             shuffles = self.shuffle and getattr(self, "forget", None) is None
             order = rng.permutation(n) if shuffles else np.arange(n)
             self._learn_rows(X, y, order)
@@ -233,7 +216,8 @@ class RowStream(LinearModel):
         diagnostics.judge(self, X, y, order)
 
     def _learn_more(self, X, y) -> None:
-        # It stays as it stands, for who predicts or saves meanwhile, and should rows be refused.
+        # A copy learns: other threads can predict or save meanwhile, and if a row is refused, the
+        # model is as it was.
         learner = copy.copy(self)
         diagnostics.check_k(self)
         learner._state, learner._online = copy.deepcopy(self._state), self._online.copy()
@@ -248,7 +232,7 @@ class RowStream(LinearModel):
             joint.finish(self)
             return
         for state in self._states:
-            if self.row_scale is not None and self._automatic:
+            if self._automatic:
                 automatic.prepare_last(self, state)
             self._finish(state)
 
@@ -259,24 +243,22 @@ class RowStream(LinearModel):
     def _learn_rows(self, X, y, order) -> None:
         diagnostics.check_scales(self, X, order)
         for block in _blocks(X, one_vs_rest(y, self._n_models), order):
-            of_each = _of_each(block)
             if self._joint:
                 done = joint.learn(self, block)
             else:
-                for state, own in zip(self._states, of_each, strict=True):
-                    done = self._learn_block(state, own)
-                    if done < len(own.order):
+                each = zip(self._states, block.y, block.margins, strict=True)
+                for state, targets, margins in each:
+                    done = self._learn_block(state, block._replace(y=targets, margins=margins))
+                    if done < len(block.order):
                         break
             if done < len(block.order):
                 diagnostics.refuse_row(self, block.X, block.order[done])
-            online.add_rows(self, [(own.margins, own.y[own.order]) for own in of_each])
+            online.add_rows(self, block)
 
-    def _watch(self, at_end: bool) -> bool:
-        """Warn of what is wrong; returns whether enough rows have come to judge the model."""
-        return diagnostics.watch(self, at_end)
+    _watch = diagnostics.watch
 
     def _remedy(self) -> str:
-        """Where steps come from that fit the rows."""
+        """What to do about steps that do not fit the rows."""
         if getattr(self, self.step_parameter) == "auto":
             return f"give {self.step_parameter} as a number"
         if self.row_scale is not None:
@@ -371,6 +353,6 @@ class RowRegressor(RegressorMixin):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        # One pass over the few hundred rows of scikit-learn's checks is no time to converge.
+        # One pass over the few hundred rows of scikit-learn's checks is too short to converge.
         tags.regressor_tags.poor_score = True
         return tags

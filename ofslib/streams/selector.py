@@ -99,14 +99,9 @@ class Selector(TransformerMixin, BaseEstimator):
         ValueError
             If a parameter or the data are not allowed; the message names it and says what is.
         """
-        return self._fit(X, y)
-
-    def _fit(self, X, y, sample_weight=None):
         self._validate_params()
         with self._unless_it_fails():
             X, y = self._read(X, y, reset=True)
-            if sample_weight is not None or getattr(self, "class_weight", None) is not None:
-                X, y = self._weigh(X, y, sample_weight, first=True)
             self._begin(X.shape[1])
             self._learn(X, y)
         return self
@@ -116,8 +111,8 @@ class Selector(TransformerMixin, BaseEstimator):
         k = getattr(self, "k", None)
         if warns and isinstance(k, Integral) and k > n_features:
             warn(f"k={k} is greater than n_features={n_features}: at most these can be kept.")
-        kinds = [vars(kind).get("frozen", ()) for kind in type(self).__mro__]
-        self._frozen = {name: getattr(self, name) for names in kinds for name in names}
+        bases = type(self).__mro__
+        self._frozen = {n: getattr(self, n) for base in bases for n in vars(base).get("frozen", ())}
         vars(self).pop("_numbering", None)  # of data that are forgotten now
         self._start(n_features)
 
@@ -290,7 +285,14 @@ class LinearModel(Selector):
         ValueError
             If a parameter or the data are not allowed; the message names it and says what is.
         """
-        return self._fit(X, y, sample_weight)
+        self._validate_params()
+        with self._unless_it_fails():
+            X, y = self._read(X, y, reset=True)
+            if sample_weight is not None or getattr(self, "class_weight", None) is not None:
+                X, y = self._weigh(X, y, sample_weight, first=True)
+            self._begin(X.shape[1])
+            self._learn(X, y)
+        return self
 
     def _partial_fit(self, X, y, sample_weight=None, **known):
         first = not self.__sklearn_is_fitted__()
