@@ -10,7 +10,7 @@ from scipy.stats import norm as normal
 from scipy.stats import t as student
 
 from ofslib import OFSARegressor, bounds
-from ofslib.beyond import unions
+from ofslib.beyond import union_bounds as unions
 from ofslib.bounds import DoesNotApply
 from ofslib.wishart import LowRank, sample_averages, sample_ols
 
