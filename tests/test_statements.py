@@ -133,7 +133,7 @@ def test_a_function_says_what_it_returns_and_raises_and_has_an_example(name):
     [f"ofslib.bounds.{name}" for name in (
         "barda", "descent", "least_squares", "leverage", "limits", "olsth", "sfsa", "substitution",
     )] + ["ofslib.reproduction.statements"] + [f"ofslib.beyond.{name}" for name in (
-        "ofsa_law", "sfsa_law", "sgdt_law", "unions",
+        "ofsa_law", "sfsa_law", "sgdt_law", "union_bounds",
     )],
 )  # fmt: skip
 def test_examples_of_docstrings_give_what_they_show(module):
