@@ -38,6 +38,6 @@ def load(**changes) -> project.Project:
 
 _FOLDER = Path(tempfile.mkdtemp())
 atexit.register(shutil.rmtree, _FOLDER, ignore_errors=True)
-for _part in ("config", "notebooks", "workflow/schemas", "benchmarks"):
+for _part in ("config", "notebooks", "benchmarks"):
     shutil.copytree(ROOT / _part, _FOLDER / _part)
 leave_out_what_is_added(_FOLDER)

@@ -12,7 +12,7 @@ DATA = "ecml18_dexter"
 
 def build(folder):
     """A table and a figure of a real data set in an empty folder."""
-    for part in ("config", "notebooks", "workflow/schemas"):
+    for part in ("config", "notebooks"):
         shutil.copytree(shipped.ROOT / part, folder / part)
     shutil.rmtree(folder / "config/experiments")
     (folder / "config/experiments").mkdir()

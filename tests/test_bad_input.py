@@ -464,7 +464,7 @@ BOUNDS = [
 @pytest.fixture
 def folder(tmp_path):
     """A small project and a few texts."""
-    for part in ("workflow/schemas", "notebooks", "config"):
+    for part in ("notebooks", "config"):
         shutil.copytree(ROOT / part, tmp_path / part)
     for file in tmp_path.glob("config/experiments/*.yaml"):
         file.unlink()

@@ -88,7 +88,7 @@ def test_faults_of_cells_are_seen():
 @pytest.fixture
 def own_project(tmp_path, monkeypatch):
     """Return a function that runs these entries and then the notebook of the first of them."""
-    for folder in ("workflow/schemas", "notebooks", "config"):
+    for folder in ("notebooks", "config"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     shutil.rmtree(tmp_path / "config/experiments")
     (tmp_path / "config/experiments").mkdir()
@@ -368,7 +368,7 @@ def test_most_of_a_large_scale_is_shown_before_all_of_a_small_one(bare):
 @pytest.fixture
 def bare(tmp_path, monkeypatch):
     """A checkout in which nothing was run."""
-    for folder in ("workflow/schemas", "notebooks", "config", "benchmarks"):
+    for folder in ("notebooks", "config", "benchmarks"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     monkeypatch.chdir(tmp_path)
     return project.load()

@@ -78,7 +78,7 @@ def test_the_command_judges_the_figures_of_the_committed_scale(tmp_path, monkeyp
 
 
 def test_a_table_with_more_cells_than_the_list_says_is_refused(tmp_path, monkeypatch):
-    for name in ("config", "workflow/schemas"):
+    for name in ("config",):
         shutil.copytree(ROOT / name, tmp_path / name)
     for folder in ("notebooks", "benchmarks"):
         (tmp_path / folder).symlink_to(ROOT / folder)

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 import ofslib
 from ofslib.metrics import NotFinite, read_only
+from ofslib.reproduction.configuration import alike
 
 # Keys of a method's entry that are no parameters of its class.
 ABOUT_THE_METHOD = ("class", "first_replicate", "replicates", "sweep", "at", "timed")
@@ -59,9 +60,8 @@ def class_of(spec: dict[str, Any], **defaults: Any) -> tuple[type, dict[str, Any
     own = {name: value for name, value in spec.items() if name not in ABOUT_THE_METHOD}
     known = inspect.signature(cls).parameters
     takes_all = any(p.kind == p.VAR_KEYWORD for p in known.values())
-    unknown = sorted(set(own) - set(known))
-    if unknown and not takes_all:
-        raise ValueError(f"{spec['class']} has no parameters {unknown}; it has {sorted(known)}")
+    for name in [] if takes_all else own.keys() - known.keys():
+        raise ValueError(f"{spec['class']} has no parameter {name!r}{alike(name, known)}")
     return cls, {name: value for name, value in defaults.items() if name in known} | own
 
 
