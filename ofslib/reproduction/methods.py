@@ -116,9 +116,7 @@ def guarded(models: dict[Any, Any], key: Any, call: Callable, *arguments: Any) -
         models[key] = Diverged(error)
         return None
     except Exception as error:
-        label = key[0] if isinstance(key, tuple) else key
-        own = f", the method {label!r}," if isinstance(label, str) else ""
-        error.add_note(f"This is of {named(models[key])}{own} as it learned.")
+        error.add_note(f"This is of {named(models[key])} as it learned.")
         raise
 
 
