@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import shipped
 import yaml
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.exceptions import NotFittedError
@@ -464,8 +465,7 @@ BOUNDS = [
 @pytest.fixture
 def folder(tmp_path):
     """A small project and a few texts."""
-    for part in ("notebooks", "config"):
-        shutil.copytree(ROOT / part, tmp_path / part)
+    shipped.copy(tmp_path, "notebooks", "config")
     for file in tmp_path.glob("config/experiments/*.yaml"):
         file.unlink()
     shutil.copy(ROOT / "config/experiments/barda.yaml", tmp_path / "config/experiments")
@@ -586,7 +586,7 @@ def called(*words):
 
 
 ENTRY = "experiments/barda"
-HEADER = (ROOT / "config/datasets.csv").read_text(encoding="utf-8").splitlines()[0]
+HEADER = (ROOT / "ofslib/datasets/datasets.csv").read_text(encoding="utf-8").splitlines()[0]
 METHOD = b"{class: SGDTRegressor, entries: [barda_figure_1]}\n"
 CONFIGURATION = [
     (edited("config", "sead", 1), "config.yaml.*sead"),

@@ -234,7 +234,7 @@ def test_averages_of_equal_n_are_drawn_once(monkeypatch):
         for reading in ("plain", "other")
         for n in (1000, 2000)
     ]
-    drawn, wishart = [], experiment._if_needed("wishart")
+    drawn, wishart = [], experiment.wishart
     sample = wishart.sample_averages
     seeds = set()
 

@@ -406,9 +406,9 @@ class EntryKeys(Keys):
     title: str
     form: Literal["table", "figure"]
     notebook: str
-    published: str = ""
-    results: str = ""
-    time_limit: PositiveInt = 0
+    published: str | None = None
+    results: str | None = None
+    time_limit: PositiveInt | None = None
     explanation: str = ""
     data: dict[str, Any] = {}
     grid: Grid | list[Grid] = {}
