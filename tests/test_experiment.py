@@ -15,7 +15,6 @@ import shipped
 from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso, LogisticRegression, SGDRegressor
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import l1_min_c
@@ -869,20 +868,3 @@ def test_vowpal_wabbit_predicts_by_the_weights_that_it_shows(name):
     text = "1 | " + " ".join(f"{j}:{value}" for j, value in enumerate(X[0].tolist()))
     margin = X[0] @ model._linear()[0]
     assert_allclose(model.workspace.predict(text), margin, rtol=1e-4)
-
-
-@pytest.mark.filterwarnings("ignore", category=ConvergenceWarning)
-@pytest.mark.parametrize("entry", ["sfsa_table_1", "sfsa_table_2", "sfsa_table_3"])
-def test_two_equal_runs_give_equal_bits_of_all_methods_peers_too(entry):
-    spec = shipped.load(scale="smoke").entries[entry].to_run[-1].parts[-1]
-    small = {"p": 60, "k": 4, "n": 600, "warmup": 50, "maturity": 500, "nonzeros": 9}
-    few = {
-        label: method | {key: small[key] for key in method.keys() & small} | {"replicates": 2}
-        for label, method in spec["methods"].items()
-    }
-    assert any(method["class"].startswith(PEERS) for method in few.values())
-    data = spec["data"] | {key: small[key] for key in spec["data"].keys() & small}
-    spec = spec | {"data": data, "methods": few, "replicates": 2, "test_rows": 50}
-    first, second = (experiment.run(spec, progress=False) for _ in range(2))
-    assert set(few) == set(first["method"])
-    assert_frame_equal(first, second, check_exact=True)

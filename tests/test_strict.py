@@ -115,6 +115,10 @@ WRONG = {
         "named 'no_such_module')",
     ),
     "no_member": (with_method("mine:Mien"), "'mine:Mien' cannot be used (AttributeError"),
+    "left_out": (
+        with_method("mine:Mien") | {"at_scale": {"smoke": {"methods": ["SFSA"]}}},
+        "'mine:Mien' cannot be used (AttributeError",
+    ),
     "a_function": (with_method("mine:learn"), "class: mine:learn is no class of a method"),
     "no_method": (with_method("mine:Shapeless"), "mine:Shapeless is no class of a method"),
     "exits": (with_method("exits:Mine"), "'exits:Mine' cannot be used (SystemExit: 3)"),
@@ -229,11 +233,6 @@ def test_a_fault_is_said_with_its_file_entry_and_key(told, name):
 def test_nothing_else_is_said_and_a_module_is_imported_once(told, folder):
     assert len(told) == len(WRONG)
     assert (folder / "imported").read_text() == "once\n"
-
-
-def test_what_is_left_out_at_a_scale_is_checked_too(folder):
-    left_out = with_method("mine:Mien") | {"at_scale": {"smoke": {"methods": ["SFSA"]}}}
-    assert len(message(folder, {"one": left_out})) == 1
 
 
 def test_an_added_method_is_said_once_with_its_own_file(folder):
