@@ -199,11 +199,11 @@ def test_figure_of_data_sets_that_cannot_be_had(own_project, number):
 def test_methods_by_budget(own_project, monkeypatch):
     """The first set could not be had."""
 
-    def made(setting, reason):
+    def made(setting, reason, label):
         if setting["data"]["dataset"] == "ecml18_arcene":
-            return absent(setting, reason)
+            return absent(setting, reason, label)
         values = {"AUC": 0.75, "selected": 10}
-        rows = absent(setting, None)
+        rows = absent(setting, None, label)
         return [row | {"value": values[row["metric"]]} for row in rows]
 
     absent = experiment.absent

@@ -33,7 +33,6 @@ from ofslib.metrics import (
 from ofslib.reproduction import identity, store, tracking, tuning
 from ofslib.reproduction.methods import (
     build,
-    class_of,
     find_class,
     fit,
     guarded,
@@ -243,8 +242,11 @@ def _asked(
 ) -> dict[tuple, tuple[type, dict]]:
     """Class and parameters of all models of a replicate, by label and swept parameters."""
     own = {**setting, "methods": _having(setting["methods"], replicate)}
-    design = _design(setting["data"]) if "simulate" in setting["data"] else None
-    return models_of(own, random_state=seed, design=design)
+    data, design = setting["data"], None
+    if "simulate" in data:
+        design = _design(data)
+    rows = {"k": data.get("k"), "maturity": data["n"], "n_features": data["p"]}
+    return models_of(own, random_state=seed, design=design, **rows)
 
 
 class _Drawn:
@@ -496,11 +498,11 @@ def _in_memory(setting, replicate: int, data, tuned) -> Iterator[dict[str, Any]]
         if type(chosen) is str or not _having({label: spec}, replicate):
             continue
         rows = _rows_for(setting, data, spec, replicate)
-        for point in points(spec.get("sweep", setting["sweep"])):
-            cls, own = class_of({**spec, **point}, n_passes=passes, random_state=seed)
+        one = {**setting, "methods": {label: spec}}
+        for (_, point), (cls, own) in models_of(one, n_passes=passes, random_state=seed).items():
             models = {None: cls(**own)}
             guarded(models, None, fit, rows.X_train, rows.y_train)
-            row = {"method": label, **point, "replicate": replicate}
+            row = {"method": label, **dict(point), "replicate": replicate}
             row |= _marks(models[None], own.get("k"))
             if passes > 1 and "n_passes" not in own:
                 row["own_passes"] = 1

@@ -66,9 +66,10 @@ def class_of(spec: dict[str, Any], **defaults: Any) -> tuple[type, dict[str, Any
 
 
 def models_of(setting: dict[str, Any], **defaults: Any) -> dict[tuple, tuple[type, dict]]:
-    """Class and parameters of all models of a setting, by method and swept parameters."""
-    data = setting["data"]
-    defaults |= {"k": data.get("k"), "maturity": data["n"], "n_features": data["p"]}
+    """Class and parameters of all models of a setting, by method and swept parameters.
+
+    `defaults` as in `class_of`.
+    """
     return {
         (label, tuple(point.items())): class_of({**spec, **point}, **defaults)
         for label, spec in setting["methods"].items()

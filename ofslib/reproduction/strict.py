@@ -19,7 +19,7 @@ from ofslib.reproduction import identity, project
 from ofslib.reproduction.configuration import ConfigurationError, alike
 from ofslib.reproduction.entries import Entry, Setting
 from ofslib.reproduction.experiment import EXPECTED
-from ofslib.reproduction.methods import class_of, find_class, points
+from ofslib.reproduction.methods import class_of, find_class, models_of
 from ofslib.simulate import DESIGNS
 
 LIMIT_S = 120  # that importing all classes may take
@@ -179,14 +179,18 @@ def _of_method(work: project.Project, setting: Setting, label: str) -> Iterator[
     filled |= {"k": data["k"]} if "k" in data else {}
     known, grid = inspect.signature(find_class(method["class"])).parameters, tune.get("grid", {})
     tried = {name: values[0] for name, values in grid.items() if name in known}
-    asked = [tried | point for point in points(method.get("sweep", spec["sweep"]))]
-    asked += [tried | method.get("at", tune.get("at", {}))] if tune else []
-    for more in [{}] if spec["study"] else asked:
-        try:
-            cls, own = class_of(method | more, **filled)
-        except ValueError as error:
-            yield f": {error}"
-            return
+    asked = [spec | {"methods": {label: method | tried}}]
+    if tune:
+        at = method.get("at", tune.get("at", {}))
+        asked += [spec | {"methods": {label: method | tried | at | {"sweep": {}}}}]
+    if spec["study"]:
+        asked = [spec | {"methods": {label: method | {"sweep": {}}}}]
+    try:
+        models = [model for each in asked for model in models_of(each, **filled).values()]
+    except ValueError as error:
+        yield f": {error}"
+        return
+    for cls, own in models:
         if not spec["study"] and (why := _not_called(cls, **own)):
             yield f": {method['class']}: {why}"
         if p and isinstance(own.get("k"), int) and own["k"] > p:
