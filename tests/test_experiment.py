@@ -494,16 +494,6 @@ def _dense(X):
     return X.toarray() if sp.issparse(X) else X
 
 
-def test_our_own_classes_and_peers_get_the_very_rows():
-    """Their published results do not move."""
-    work, data = shipped.load(), dataset()
-    entries = [e for e in work.entries.values() if not e.spec["study"]]
-    memory = [s for e in entries for s in e.settings if s.dataset and "split" not in s.spec["data"]]
-    specs = [spec for s in memory for spec in s.spec["methods"].values()]
-    assert len({spec["class"] for spec in specs}) > 10
-    assert all(experiment._rows_for(setting(), data, spec, 0) is data for spec in specs)
-
-
 def test_a_class_without_passes_is_marked_where_others_have_several():
     own = {"OFS": OFS, "it": mine("FirstRows"), "able": mine("Shuffles")}
     table = real(dataset(), methods=own, passes=3)

@@ -242,9 +242,8 @@ def _asked(
 ) -> dict[tuple, tuple[type, dict]]:
     """Class and parameters of all models of a replicate, by label and swept parameters."""
     own = {**setting, "methods": _having(setting["methods"], replicate)}
-    data, design = setting["data"], None
-    if "simulate" in data:
-        design = _design(data)
+    data = setting["data"]
+    design = _design(data) if "simulate" in data else None
     rows = {"k": data.get("k"), "maturity": data["n"], "n_features": data["p"]}
     return models_of(own, random_state=seed, design=design, **rows)
 
