@@ -322,6 +322,7 @@ OWN = "name,reader,train,task,n_train,label\nmine,csv,rows.csv,classification,10
         ({"split": {"train": 9, "tset": 1}}, "data.split: there is no key 'tset'"),
         ({"split": {"train": 0.9}}, "data.split.train: "),
         ({"split": {"train": 9, "order": "shuffled"}}, "data.split.order: "),
+        ({"products": True}, "data: products and standardized need split"),
         ({"splitt": {"train": 9}}, "data: there is no key 'splitt'; did you mean 'split'?"),
         ({"split": {"train": 9}, "k": 0}, "data.k: "),
         ({"split": {"train": 9}, "k": True}, "data.k: "),

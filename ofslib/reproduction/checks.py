@@ -102,6 +102,8 @@ def _of_setting(work: "Project", setting: Setting) -> Iterator[str]:
         if row["n_train"] and asked > row["n_train"]:
             has = f"{name} has {row['n_train']}"
             yield f"data.split: train and test are {asked} rows, and {has}"
+    elif "split" not in data and data.keys() & {"products", "standardized"}:
+        yield "data: products and standardized need split"
     elif row and runs and not setting.spec["study"] and not row["test"]:
         yield f"dataset={name!r} has no test rows; say how to split it, as split: {{train: 1000}}"
     design = DESIGNS.get(data.get("simulate"))

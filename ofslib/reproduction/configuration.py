@@ -207,9 +207,8 @@ class Change(Keys, extra="allow"):
 
 
 class Method(Change):
-    """A column of a table, or a curve of a figure."""
+    """A column of a table, or a curve of a figure; its keys are those of `Change`."""
 
-    __doc__ += Change.__doc__.partition("\n")[2]
     cls: str = Field(alias="class")
 
 
