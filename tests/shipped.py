@@ -1,4 +1,4 @@
-"""The configuration as it is shipped: tests read it without what a user has added to it."""
+"""The project as it is shipped: tests read it without what a user has added to it."""
 
 import atexit
 import re
@@ -13,9 +13,20 @@ EXPERIMENTS = ("barda", "bounds", "dissertation", "drift", "growth", "ofs", "os"
 EXPERIMENTS += ("boundary", "knockoffs", "limits", "performance", "ranking", "workers")
 
 
+def copy(folder: Path, *parts: str, without: tuple[str, ...] = ()) -> Path:
+    """Copy these folders of the project; config/ without what a user has added."""
+    for part in parts:
+        ignored = shutil.ignore_patterns(*without)
+        shutil.copytree(ROOT / part, folder / part, ignore=ignored)
+    leave_out_what_is_added(folder)
+    return folder
+
+
 def leave_out_what_is_added(folder: Path) -> None:
-    """Remove a user's methods and entries from the configuration of a copy of the project."""
+    """Remove a user's methods, entries and data sets from the configuration of a copy."""
     (folder / "config/methods.yaml").write_text("", encoding="utf-8")
+    columns, *_ = (ROOT / "ofslib/datasets/datasets.csv").read_text(encoding="utf-8").splitlines()
+    (folder / "config/datasets.csv").write_text(columns + "\n", encoding="utf-8")
     for file in (folder / "config/experiments").glob("*.yaml"):
         if file.stem not in EXPERIMENTS:
             file.unlink()
@@ -38,6 +49,4 @@ def load(**changes) -> project.Project:
 
 _FOLDER = Path(tempfile.mkdtemp())
 atexit.register(shutil.rmtree, _FOLDER, ignore_errors=True)
-for _part in ("config", "notebooks", "workflow/schemas", "benchmarks"):
-    shutil.copytree(ROOT / _part, _FOLDER / _part)
-leave_out_what_is_added(_FOLDER)
+copy(_FOLDER, "config", "notebooks", "benchmarks")

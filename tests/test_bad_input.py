@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import shipped
 import yaml
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.exceptions import NotFittedError
@@ -464,8 +465,7 @@ BOUNDS = [
 @pytest.fixture
 def folder(tmp_path):
     """A small project and a few texts."""
-    for part in ("workflow/schemas", "notebooks", "config"):
-        shutil.copytree(ROOT / part, tmp_path / part)
+    shipped.copy(tmp_path, "notebooks", "config")
     for file in tmp_path.glob("config/experiments/*.yaml"):
         file.unlink()
     shutil.copy(ROOT / "config/experiments/barda.yaml", tmp_path / "config/experiments")
@@ -586,12 +586,12 @@ def called(*words):
 
 
 ENTRY = "experiments/barda"
-HEADER = (ROOT / "config/datasets.csv").read_text(encoding="utf-8").splitlines()[0]
+HEADER = (ROOT / "ofslib/datasets/datasets.csv").read_text(encoding="utf-8").splitlines()[0]
 METHOD = b"{class: SGDTRegressor, entries: [barda_figure_1]}\n"
 CONFIGURATION = [
     (edited("config", "sead", 1), "config.yaml.*sead"),
     (edited("config", "seed", -1), "config.yaml.*seed"),
-    (edited("config", "seed", "one"), "seed: 'one'"),
+    (edited("config", "seed", "one"), "seed: .*'one'"),
     (edited("config", "scale", "huge"), "scale='huge'"),
     (edited("config", "real_data", "perhaps"), "real_data"),
     (edited("config", "time_limit", 0), "time_limit"),
@@ -606,14 +606,14 @@ CONFIGURATION = [
     (edited(ENTRY, "barda_figure_1/methods/new", {"k": 3}), "class"),
     (edited(ENTRY, "barda_figure_1/methods/new", None), "new"),
     *(
-        (written("methods.yaml", b"%s: %s" % (label, METHOD)), "methods.yaml, top level: the name")
-        for label in (b"1", b"1.5", b"null", b"yes", b"off", b"2020-01-01", b".inf", b"12:30")
+        (written("methods.yaml", b"%s: %s" % (label, METHOD)), "methods.yaml.*quote")
+        for label in (b"1", b"1.5", b"null", b"yes", b"off", b"~", b".inf", b"12:30")
     ),
     (written("methods.yaml", b"new: {class: SGDTRegressor, entries: [nothing]}\n"), "'nothing'"),
     (written("methods.yaml", b"new: {class: SGDTRegressor}\n"), "methods.yaml, new.*entries"),
     (written("methods.yaml", b"# \xe9\n"), r"methods.yaml: .*utf-8"),
     (written("config.yaml", b"scale: ["), "config.yaml: "),
-    (written("config.yaml", b"- scale\n"), "config.yaml, top level"),
+    (written("config.yaml", b"- scale\n"), "config.yaml: "),
     (written("config.yaml", b"seed: 1\nseed: 2\n"), "'seed' is there twice"),
     (written("config.yaml", b"scale: !!python/object/apply:os.getcwd []\n"), "config.yaml: .*tag"),
     (written("datasets.csv", HEADER.replace(",", ";").encode()), "datasets.csv: .*commas"),
@@ -622,23 +622,23 @@ CONFIGURATION = [
     (written("datasets.csv", f"\ufeff{HEADER}\nmine,Mine\n".encode()), r"row 1 \(mine\), column r"),
 ]
 COMMAND_LINE = [
-    (called("scale="), "scale: None is not of type 'string'"),
+    (called("scale="), "scale: .*None"),
     (called("scale=''"), "scale"),
     (called("scale=huge"), "scale='huge'.*standard"),
-    (called("scale=1"), "scale: 1 is not of type 'string'"),
+    (called("scale=1"), "scale: .*not 1"),
     (called("scael=smoke"), "scael"),
-    (called("seed=1e3"), "seed: 1000.0 is not of type 'integer'"),
-    (called("seed=1.5"), "seed: 1.5 is not of type 'integer'"),
-    (called("seed=-1"), "seed: -1 is less than"),
-    (called("seed="), "seed: None is not of type 'integer'"),
-    (called("seed=True"), "seed: True is not of type 'integer'"),
-    (called("seed=one"), "seed: 'one' is not of type 'integer'"),
-    (called("real_data=maybe"), "real_data: 'maybe'"),
-    (called("real_data="), "real_data: None"),
-    (called("real_data=False"), "real_data: False"),
-    (called("time_limit=0"), "time_limit: 0"),
-    (called("time_limit=1h"), "time_limit: '1h'"),
-    (called("scale=[smoke]"), "scale: .*is not of type 'string'"),
+    (called("seed=1e3"), "seed: .*1000.0"),
+    (called("seed=1.5"), "seed: .*1.5"),
+    (called("seed=-1"), "seed: .*-1"),
+    (called("seed="), "seed: .*None"),
+    (called("seed=True"), "seed: .*True"),
+    (called("seed=one"), "seed: .*not 'one'"),
+    (called("real_data=maybe"), "real_data: .*'maybe'"),
+    (called("real_data="), "real_data: .*None"),
+    (called("real_data=False"), "real_data: .*False"),
+    (called("time_limit=0"), "time_limit: .*0"),
+    (called("time_limit=1h"), "time_limit: .*'1h'"),
+    (called("scale=[smoke]"), "scale: .*smoke"),
 ]
 
 TABLE = {

@@ -216,7 +216,9 @@ def test_a_table_adds_to_the_data_sets_of_ofslib(tmp_path):
     both = datasets.registry(write_table(tmp_path, cells(), cells(name="other")))
     pd.testing.assert_frame_equal(both[:-2], shipped)
     assert list(both.index[-2:]) == ["tiny", "other"]
-    assert (Path(__file__).parents[1] / "config/datasets.csv").read_text().startswith(header)
+    # A user's own may be shorter.
+    columns = (Path(__file__).parents[1] / "config/datasets.csv").read_text().splitlines()[0]
+    assert {*columns.split(",")} <= {*header.split(",")}
 
 
 def test_each_reader_that_a_row_may_name_is_there():

@@ -17,7 +17,7 @@ from test_datasets import cells, write_table
 ROOT = Path(__file__).parents[1]
 # Not yaml: numba reads its settings with it where it is installed.
 EXTRAS = {"snakemake", "papermill", "IPython", "ipykernel", "jupyter_client", "jupyterlab"}
-EXTRAS |= {"matplotlib", "seaborn", "jinja2", "jsonschema"}
+EXTRAS |= {"matplotlib", "seaborn", "jinja2", "pydantic"}
 EXTRAS |= {"dask", "distributed", "mpi4py", "vowpalwabbit", "river"}
 
 ROWS = "1 1:2 2:1\n-1 1:-2 3:1\n" * 150

@@ -280,8 +280,7 @@ def test_committed_tables_are_those_of_the_committed_numbers(tmp_path, monkeypat
 
 def test_the_command_writes_those_of_the_committed_scale(tmp_path, monkeypatch, capsys):
     """From any folder of the checkout; `figures/<scale>/` of the usual scale is another matter."""
-    for name in ("config", "workflow/schemas", "notebooks", "benchmarks"):
-        shutil.copytree(ROOT / name, tmp_path / name)
+    shipped.copy(tmp_path, "config", "notebooks", "benchmarks")
     shipped.at_smoke(tmp_path)
     for folder, stems in (("figures", ["sfsa_table_1"]), ("figures/smoke", ["sfsa_table_2"])):
         (tmp_path / folder).mkdir()

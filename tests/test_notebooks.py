@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import yaml
 from IPython.core.interactiveshell import InteractiveShell
+from shipped import copy
 
 from ofslib import _files, datasets
 from ofslib.reproduction import experiment, project, store
@@ -88,8 +89,7 @@ def test_faults_of_cells_are_seen():
 @pytest.fixture
 def own_project(tmp_path, monkeypatch):
     """Return a function that runs these entries and then the notebook of the first of them."""
-    for folder in ("workflow/schemas", "notebooks", "config"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
+    copy(tmp_path, "notebooks", "config")
     shutil.rmtree(tmp_path / "config/experiments")
     (tmp_path / "config/experiments").mkdir()
     scale = {"replicates": 2, "values": 1e6, "run_values": None, "tune_values": None}
@@ -199,11 +199,11 @@ def test_figure_of_data_sets_that_cannot_be_had(own_project, number):
 def test_methods_by_budget(own_project, monkeypatch):
     """The first set could not be had."""
 
-    def made(setting, reason):
+    def made(setting, reason, label):
         if setting["data"]["dataset"] == "ecml18_arcene":
-            return absent(setting, reason)
+            return absent(setting, reason, label)
         values = {"AUC": 0.75, "selected": 10}
-        rows = absent(setting, None)
+        rows = absent(setting, None, label)
         return [row | {"value": values[row["metric"]]} for row in rows]
 
     absent = experiment.absent
@@ -368,8 +368,7 @@ def test_most_of_a_large_scale_is_shown_before_all_of_a_small_one(bare):
 @pytest.fixture
 def bare(tmp_path, monkeypatch):
     """A checkout in which nothing was run."""
-    for folder in ("workflow/schemas", "notebooks", "config", "benchmarks"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
+    copy(tmp_path, "notebooks", "config", "benchmarks")
     monkeypatch.chdir(tmp_path)
     return project.load()
 

@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import shipped
 import yaml
 
 import benchmarks.__main__ as command
 from benchmarks import batch, limits, measure
 from benchmarks.measure import Method
-from ofslib.reproduction import looks, peers, performance, plots, project
+from ofslib.reproduction import looks, peers, performance, plots
 from ofslib.reproduction.legibility import faults
 
 ROOT = Path(__file__).parents[1]
@@ -245,7 +246,7 @@ def test_peers_learn_the_same_from_sparse_rows_and_from_examples_made_before(cls
 
 def test_the_figure_is_readable_in_a_column_and_says_whose_each_method_is():
     results = performance.read(ROOT / performance.RESULTS)
-    labels = project.load(ROOT).entries["performance"].spec["parameters"]["panels"]
+    labels = shipped.load().entries["performance"].spec["parameters"]["panels"]
     parts = {
         case: performance.panel(performance.compared(results, case), label.get("beside", ""))
         for case, label in labels.items()

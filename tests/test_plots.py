@@ -10,9 +10,10 @@ import matplotlib
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+import shipped
 from matplotlib.text import Text
 
-from ofslib.reproduction import legibility, looks, plots, project, tables
+from ofslib.reproduction import legibility, looks, plots, tables
 
 ROOT = Path(__file__).parents[1]
 matplotlib.use("agg")
@@ -34,7 +35,7 @@ def drawn(entry):
     return {labels.get(m, m): s["class"].rpartition(":")[2] for m, s in methods.items()}
 
 
-FIGURES = [e for e in project.load(ROOT).entries.values() if e.spec["form"] == "figure"]
+FIGURES = [e for e in shipped.load().entries.values() if e.spec["form"] == "figure"]
 
 
 def test_methods_shown_together_are_told_apart():

@@ -167,7 +167,7 @@ with open(shipped.ROOT / "tests/mutants.yaml") as file:
 def copied(tmp_path_factory):
     """The package and its configuration where they may be broken."""
     folder = tmp_path_factory.mktemp("mutants")
-    shutil.copytree(shipped.ROOT / "config", folder / "config")
+    shipped.copy(folder, "config")
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(shipped.ROOT / "ofslib", folder / "ofslib", ignore=ignored)
     return folder

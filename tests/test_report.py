@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import urllib.parse
 from collections import Counter
 from dataclasses import replace
@@ -170,9 +169,8 @@ def test_a_scale_that_is_not_the_papers_is_said(work, page):
 
 def test_each_table_is_judged_at_the_scale_at_which_it_was_made(work, tmp_path):
     """Figures of two scales in one folder: as a run that goes from one to the other leaves them."""
-    for name in ("config", "figures", "workflow", "notebooks", "docs", "benchmarks"):
-        ignored = shutil.ignore_patterns("*.pdf", "*.tex")
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
+    parts = ("config", "figures", "workflow", "notebooks", "docs", "benchmarks")
+    shipped.copy(tmp_path, *parts, without=("*.pdf", "*.tex"))
     file = tmp_path / "figures/PROVENANCE.json"
     drawn = provenance.read(file)
     (tmp_path / "stamp").write_text(json.dumps(drawn["sfsa_table_2"] | {"scale": "smoke"}))

@@ -1,6 +1,5 @@
 """The scoreboard: each number of the papers has a place, and the committed tables keep the rule."""
 
-import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -11,6 +10,7 @@ from ofslib.reproduction import __main__ as command
 from ofslib.reproduction import project, scoreboard, tables
 
 ROOT = Path(__file__).parents[1]
+PARTS = ("config", "figures", "workflow", "notebooks", "benchmarks")
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_all_1701_cells_are_accounted_for(at_root):
 
 
 def test_every_entry_with_published_numbers_is_in_the_list():
-    work = project.load(ROOT)
+    work = shipped.load()
     listed = pd.read_csv(ROOT / scoreboard.LIST)
     published = {work.entries[name].spec.get("published") for name in work.entries} - {None}
     assert published <= set(listed["table"])
@@ -44,10 +44,7 @@ def test_every_entry_with_published_numbers_is_in_the_list():
 
 def test_the_committed_tables_are_judged_by_the_rule(tmp_path):
     """Judging them anew changes no file."""
-    for name in ("config", "figures", "workflow", "notebooks", "benchmarks"):
-        shutil.copytree(
-            ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.svg", "*.pdf")
-        )
+    shipped.copy(tmp_path, *PARTS, without=("*.svg", "*.pdf"))
     files = scoreboard.judge(project.committed(tmp_path))
     assert "figures/sfsa_table_1.csv" in files and "figures/ofs_table_3.csv" in files
     for file in files:
@@ -56,10 +53,7 @@ def test_the_committed_tables_are_judged_by_the_rule(tmp_path):
 
 def test_the_command_judges_the_figures_of_the_committed_scale(tmp_path, monkeypatch, capsys):
     """Not those of the usual scale, which stand in a folder of their own."""
-    for name in ("config", "figures", "workflow", "notebooks", "benchmarks"):
-        shutil.copytree(
-            ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.svg", "*.pdf")
-        )
+    shipped.copy(tmp_path, *PARTS, without=("*.svg", "*.pdf"))
     shipped.at_smoke(tmp_path)
     table = tmp_path / "figures/sfsa_table_1.csv"
     right = table.read_text(encoding="utf-8")
@@ -78,8 +72,7 @@ def test_the_command_judges_the_figures_of_the_committed_scale(tmp_path, monkeyp
 
 
 def test_a_table_with_more_cells_than_the_list_says_is_refused(tmp_path, monkeypatch):
-    for name in ("config", "workflow/schemas"):
-        shutil.copytree(ROOT / name, tmp_path / name)
+    shipped.copy(tmp_path, "config")
     for folder in ("notebooks", "benchmarks"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     (tmp_path / "config/published.csv").write_text("table,paper,cells,why\none,Doe,1,\n")

@@ -234,7 +234,7 @@ def test_averages_of_equal_n_are_drawn_once(monkeypatch):
         for reading in ("plain", "other")
         for n in (1000, 2000)
     ]
-    drawn, wishart = [], experiment._if_needed("wishart")
+    drawn, wishart = [], experiment.wishart
     sample = wishart.sample_averages
     seeds = set()
 
@@ -246,20 +246,6 @@ def test_averages_of_equal_n_are_drawn_once(monkeypatch):
     monkeypatch.setattr(wishart, "sample_averages", noted)
     run(at_once(parts))
     assert sorted(drawn) == [1000, 1000, 2000, 2000] and len(seeds) == 4
-
-
-def test_what_has_ended_is_let_go_before_the_next_averages_are_drawn():
-    kept = []
-    X, y = Equicorrelated(p=40, k=3).sample(30, np.random.default_rng(0))
-
-    def averages(n):
-        kept.append(sorted(models))
-        return ofslib.RunningAverages(40).update(X, y)
-
-    models = {n: methods.build({"class": "OLSthRegressor"}, k=3) for n in (10, 20, 30)}
-    for _ in methods.learn(models, {n: {n} for n in models}, [], averages):
-        pass
-    assert kept == [[10, 20, 30], [20, 30], [30]]
 
 
 # -------------------------------------------------- one stream
@@ -296,19 +282,6 @@ def test_a_block_that_goes_on_after_an_end_is_refused():
 # -------------------------------------------------- what is run at once
 
 
-def test_whose_rows_are_those_of_one_stream():
-    one = entries._stream(part(1000, {"it": {}}))
-    assert one == entries._stream(part(2000, {"another": {}}, "other"))
-    timed = {"metrics": ["time_s"]}
-    others = [part(1500, {"it": {}}), part(1000, {}), part(1000, {"it": {}}, **timed)]
-    others += [part(1000, {"it": {}}, **{key: {"a": 1}}) for key in ("tune", "track", "study")]
-    data = [DATA | {"alpha": 1}, {"dataset": "tiny"}, {"simulate": "drifting", "step_rows": 100}]
-    data += [{"simulate": "url_shaped"}]
-    others += [part(1000, {"it": {}}, data={"n": 1000, **each}) for each in data]
-    assert one not in {entries._stream(other) for other in others}
-    assert [entries._stream(other) == "plain_1000" for other in others[1:]].count(False) == 1
-
-
 @pytest.mark.parametrize("scale", ["smoke", "standard", "paper"])
 def test_every_setting_that_a_scale_runs_is_in_one_run(scale):
     work = shipped.load(scale=scale)
@@ -331,21 +304,7 @@ def test_every_setting_that_a_scale_runs_is_in_one_run(scale):
             if len(data) > 1:
                 assert run.spec["data"]["n"] == max(one["data"]["n"] for one in run.parts)
                 assert not any(run.spec[key] for key in ("tune", "track", "study"))
-    counts = {
-        name: [len(run.parts) for run in work.entries[name].to_run]
-        for name in ("sfsa_table_1", "dissertation_table_4_2", "dissertation_figure_5_4")
-    }
     assert all(len(run.parts) == 1 for entry in work.entries.values() for run in entry.timed)
-    if scale == "paper":
-        assert counts["sfsa_table_1"] == [12, 16, 16]
-        assert counts["dissertation_table_4_2"] == [9, 12, 12]
-        assert counts["dissertation_figure_5_4"] == [1, 1, 1]
-
-
-def test_an_entry_that_shows_a_part_of_the_readings_reads_the_runs_that_hold_it():
-    work = shipped.load(scale="paper")
-    assert work.inputs("dissertation_table_4_1") == work.inputs("sfsa_table_1")
-    assert len(work.inputs("sfsa_table_1")) == 3 and len(work.inputs("dissertation_table_5_1")) == 3
-    assert work.inputs("sfsa_table_1", "time") == [
-        str(work.result("sfsa_table_1", s.name, "time")) for s in work.entries["sfsa_table_1"].timed
-    ]
+    together = [len(run.parts) for run in work.entries["sfsa_table_1"].to_run]
+    assert max(together) > 1, "readings and numbers of rows are run at once"
+    assert len(work.inputs("dissertation_table_4_1")) == len(together), "also for another entry"

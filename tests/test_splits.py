@@ -2,7 +2,6 @@
 
 import bz2
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -32,7 +31,6 @@ def made():
 def table(made, tmp_path, monkeypatch):
     """A packed text of these rows, named by one line of a table; a block has 1000 rows."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(splits, "READ_ROWS", 1000)
     dump_svmlight_file(*made, "rows.svm", zero_based=False)
     with open("rows.svm", "rb") as text, bz2.open("rows.svm.bz2", "wb") as packed:
         packed.write(text.read())
@@ -75,19 +73,6 @@ def test_in_the_order_of_the_file_tests_follow_what_is_learned(made, table):
     np.testing.assert_array_equal(rest[0], X[2300:])
     with pytest.raises(ValueError, match="expected rows 0 to 4000 of mine, got 3500 rows"):
         whole(opened(table, split={"train": 4000}).train(SEEDS))
-
-
-def test_the_packed_text_is_read_once_for_both_parts(table, monkeypatch):
-    split = opened(table, split={"train": 2300})
-    passes = []
-    pieces = split.stream._source.pieces
-    monkeypatch.setattr(
-        split.stream._source, "pieces", lambda *given: passes.append(given) or pieces(*given)
-    )
-    whole(split.train(SEEDS)), whole(split.tests(SEEDS))
-    assert len(passes) == 1
-    there = sorted(file.name for file in Path().iterdir())
-    assert there == ["datasets.csv", "rows.svm", "rows.svm.bz2"], "no copy on the disk"
 
 
 def test_at_random_each_row_is_learned_or_predicted_once(made, table):
@@ -169,7 +154,6 @@ def test_averages_are_learned_once_for_all_models(table, monkeypatch):
 def test_memory_is_that_of_a_block(tmp_path, monkeypatch):
     """Whatever the number of rows: 13,000 rows more would be 9 MB."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(splits, "READ_ROWS", 1000)
     line = b"1 " + b" ".join(b"%d:1" % j for j in range(1, 60)) + b"\n"
     with bz2.open("rows.svm.bz2", "wb", 1) as file:
         file.write((line + b"-1" + line[1:]) * 10_000)

@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import shipped
 
-from ofslib.reproduction import as_printed, entries, project, tables
+from ofslib.reproduction import as_printed, entries, tables
 
 ROOT = Path(__file__).parents[1]
 NAN = float("nan")
@@ -692,7 +693,7 @@ def test_what_has_no_mark_and_nothing_to_compare_is_not_said_to_agree():
 
 @pytest.mark.parametrize("entry", ["sfsa_table_1", "sfsa_table_2"])
 def test_layout_loses_no_digit_that_the_paper_prints(entry):
-    work = project.load(ROOT)
+    work = shipped.load()
     published = pd.read_csv(ROOT / work.published(entry))
     points = [{**s.spec["axes"], "skipped": s.skipped} for s in work.entries[entry].settings]
     settings = pd.DataFrame(points)

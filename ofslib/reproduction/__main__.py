@@ -8,7 +8,16 @@ from pathlib import Path
 
 from ofslib._files import CorruptFile
 from ofslib._options import text_table
-from ofslib.reproduction import comparison, identity, machine, project, provenance, records, store
+from ofslib.reproduction import (
+    comparison,
+    configuration,
+    identity,
+    machine,
+    project,
+    provenance,
+    records,
+    store,
+)
 from ofslib.reproduction import scoreboard as board
 from ofslib.reproduction.project import Project
 
@@ -143,11 +152,16 @@ def prove(work: Project, args) -> Iterator[str]:
     args.failed = bool((found["verdict"] == "different").any())
 
 
+def schema(work: Project, args) -> Iterator[str]:
+    """What may stand in a file of config/experiments, as a JSON schema for editors."""
+    yield configuration.schema()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; 1 if what it looked at is wrong, 2 if it could not."""
     parser = argparse.ArgumentParser(prog="python -m ofslib.reproduction", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for act in (listed, plan, pack, unpack, compare, check, prove, scoreboard):
+    for act in (listed, plan, pack, unpack, compare, check, prove, scoreboard, schema):
         name = "list" if act is listed else act.__name__
         sub = commands.add_parser(name, help=act.__doc__, description=act.__doc__)
         sub.set_defaults(act=act, failed=False)

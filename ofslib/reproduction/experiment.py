@@ -11,8 +11,6 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from functools import partial
-from importlib import import_module
 from numbers import Integral
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +19,7 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
+from ofslib import wishart
 from ofslib.metrics import (
     METRICS,
     SAID,
@@ -31,10 +30,9 @@ from ofslib.metrics import (
     said,
     selected_features,
 )
-from ofslib.reproduction import identity, store, tuning
+from ofslib.reproduction import identity, store, tracking, tuning
 from ofslib.reproduction.methods import (
     build,
-    class_of,
     find_class,
     fit,
     guarded,
@@ -96,12 +94,13 @@ def run(setting: dict[str, Any], data: Any = None, progress: bool = True) -> pd.
         reading data.
     """
     found, parts = rows(setting, data, progress), setting.get("parts", [setting])
+    told, axes = [], ["experiment", *parts[0]["axes"]]
     for part, own in zip(parts, found, strict=True):
-        for row in own:
-            row.pop("step", None)
         for label, reason in installed(part)[1].items() if setting.get("first", 0) == 0 else ():
-            own += absent(_with(part, label), reason)
-    return _table(parts, found)
+            own += absent(part, reason, label)
+        at = {"experiment": part["experiment"], **part["axes"]}
+        told += [at | {name: v for name, v in row.items() if name != "step"} for row in own]
+    return pd.DataFrame(told, columns=None if told else axes)
 
 
 def run_stored(setting: dict[str, Any], data: Any = None, lacking: str = "") -> pd.DataFrame:
@@ -115,26 +114,19 @@ def run_stored(setting: dict[str, Any], data: Any = None, lacking: str = "") -> 
         Why the data set could not be had: rows that say so stand for what is not stored.
     """
     here, parts = store.folder(), setting.get("parts", [setting])
-    new = [result for result in identity.results(setting) if not here.has(result)]
-    gaps: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for result in [] if lacking else new.copy():
-        part = parts[result.part]
-        if reason := installed(part)[1].get(result.label):
-            new.remove(result)
-            gaps[result.part] += absent(_with(part, result.label), reason)
-    if lacking:
-        for result in new:
-            gaps[result.part] += absent(_with(parts[result.part], result.label), lacking)
-    elif new:
-        new = [result._replace(first=here.missing(result)) for result in new]
+    new, gaps = [], defaultdict(list)
+    for result in identity.results(setting):
+        part, label = parts[result.part], result.label
+        if here.has(result):
+            continue
+        if reason := lacking or installed(part)[1].get(label):
+            gaps[result.part] += absent(part, reason, label)
+        else:
+            new.append(result._replace(first=here.missing(result)))
+    if new:
         first = {(result.part, result.label): result.first for result in new}
         store.keep(setting, rows(setting, data, first=first), new)
     return store.assemble(setting, store.folder(), gaps)
-
-
-def _with(part: dict[str, Any], label: str | None) -> dict[str, Any]:
-    """A setting with one of its methods only."""
-    return {**part, "methods": {k: v for k, v in part["methods"].items() if label in (None, k)}}
 
 
 def rows(
@@ -163,21 +155,22 @@ def rows(
     if first is not None:
         here = [_only(part, place, first) for place, part in enumerate(here)]
         start = min(first.values(), default=setting["replicates"])
-    if setting["study"]:
-        one = _alone(partial(_studied, data=data))
-    elif setting["track"]:
-        one = _alone(_tracked)
-    elif data is not None and not hasattr(data, "train"):
-        one = _alone(_real(here[0], data))
-    else:
-        one = partial(_in_blocks, source=data or _Drawn(setting))
     if "time_s" in setting["metrics"]:
         warm_up({**setting, "methods": here[0]["methods"]})
+    in_memory = data is not None and not (setting["study"] or hasattr(data, "train"))
+    tuned = _tuned_in_memory(here[0], data) if in_memory else {}
     found = [[] for _ in parts]
     replicates = range(start, setting["replicates"])
     for replicate in tqdm(replicates, disable=not progress, desc=setting["name"]):
-        for place, row in one(here, replicate):
-            found[place].append(row)
+        if setting["study"]:
+            found[0] += _studied(here[0], replicate, data)
+        elif setting["track"]:
+            found[0] += _tracked(here[0], replicate)
+        elif in_memory:
+            found[0] += _in_memory(here[0], replicate, data, tuned)
+        else:
+            for place, row in _in_blocks(here, replicate, data or _Drawn(setting)):
+                found[place].append(row)
     return found
 
 
@@ -198,26 +191,18 @@ def _only(part: dict[str, Any], place: int, first: Mapping) -> dict[str, Any]:
     return part if part["study"] else {**part, "methods": methods}
 
 
-def _alone(one):
-    """As `_in_blocks`, from what makes a replicate of one setting."""
-    return lambda parts, replicate: ((0, row) for row in one(parts[0], replicate))
+def absent(setting: dict[str, Any], reason: str, label: str | None = None) -> list[dict[str, Any]]:
+    """Rows without a value that say why there is none: data or a package that are not here.
 
-
-def absent(setting: dict[str, Any], reason: str) -> list[dict[str, Any]]:
-    """Rows without a value that say why there is none: data or a package that are not here."""
+    Of one method, or of all.
+    """
+    methods = {k: spec for k, spec in setting["methods"].items() if label in (None, k)}
     return [
-        {"method": label, **point, "replicate": 0, "metric": metric, "value": None, "note": reason}
-        for label, spec in (setting["methods"] or {None: {}}).items()
+        {"method": name, **point, "replicate": 0, "metric": metric, "value": None, "note": reason}
+        for name, spec in (methods or {None: {}}).items()
         for point in points(spec.get("sweep", setting["sweep"]))
         for metric in setting["metrics"] or [None]
     ]
-
-
-def _table(parts: list[dict[str, Any]], rows: list[list[dict[str, Any]]]) -> pd.DataFrame:
-    """The rows of each setting, with its axes."""
-    axes = [{"experiment": part["experiment"], **part["axes"]} for part in parts]
-    told = [at | row for at, own in zip(axes, rows, strict=True) for row in own]
-    return pd.DataFrame(told, columns=None if told else [*axes[0]])
 
 
 def _seeds(setting: dict[str, Any], replicate: int, rows: bool = False) -> np.random.SeedSequence:
@@ -236,14 +221,6 @@ def _generator(seed: np.random.SeedSequence) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key))
 
 
-def _if_needed(name: str):
-    """A module of ofslib that some settings need only: an edit of it re-runs these, no others.
-
-    `entries.Setting.needs` says which; an import statement would count for all.
-    """
-    return import_module(f"ofslib.{name}")
-
-
 def _design(data: dict[str, Any]):
     """The design that the data of a setting name, with those of its entries that it knows."""
     cls = DESIGNS[data["simulate"]]
@@ -251,20 +228,24 @@ def _design(data: dict[str, Any]):
     return cls(**{name: value for name, value in data.items() if name in known})
 
 
-def _models(setting: dict[str, Any], seed: int, replicate: int = 0) -> dict[tuple, Any]:
-    """Untrained models by label and swept parameters, of the methods that this replicate has."""
-    return {key: cls(**own) for key, (cls, own) in _asked(setting, seed, replicate).items()}
-
-
-def _asked(setting: dict[str, Any], seed: int, replicate: int) -> dict[tuple, tuple[type, dict]]:
-    """Their classes and parameters."""
-    methods = {
+def _having(methods: dict[str, Any], replicate: int) -> dict[str, Any]:
+    """The methods that this replicate has."""
+    return {
         label: spec
-        for label, spec in setting["methods"].items()
+        for label, spec in methods.items()
         if spec.get("first_replicate", 0) <= replicate < spec.get("replicates", np.inf)
     }
-    design = _design(setting["data"]) if "simulate" in setting["data"] else None
-    return models_of({**setting, "methods": methods}, random_state=seed, design=design)
+
+
+def _asked(
+    setting: dict[str, Any], seed: int, replicate: int = 0
+) -> dict[tuple, tuple[type, dict]]:
+    """Class and parameters of all models of a replicate, by label and swept parameters."""
+    own = {**setting, "methods": _having(setting["methods"], replicate)}
+    data = setting["data"]
+    design = _design(data) if "simulate" in data else None
+    rows = {"k": data.get("k"), "maturity": data["n"], "n_features": data["p"]}
+    return models_of(own, random_state=seed, design=design, **rows)
 
 
 class _Drawn:
@@ -304,8 +285,7 @@ def _in_blocks(parts, replicate: int, source) -> Iterator[tuple[int, dict[str, A
         if part["tune"]:
             tuned = {
                 label: _tuned(part, _first(source.train(seeds), part["tune"]), spec)
-                for label, spec in part["methods"].items()
-                if spec.get("first_replicate", 0) <= replicate < spec.get("replicates", np.inf)
+                for label, spec in _having(part["methods"], replicate).items()
             }
             yield from ((place, row) for row in _tuning_told(part, replicate, tuned))
             methods = {label: spec for label, (spec, found) in tuned.items() if type(found) is dict}
@@ -328,7 +308,7 @@ def _scores(models, wanted, setting, replicate, source, seeds) -> dict[tuple, li
     """What models score after so many rows, by `wanted`: pairs of a key and a number of rows."""
     data, averages, found = setting["data"], None, defaultdict(list)
     if data.get("averages") == "sampled":
-        wishart, design = _if_needed("wishart"), source.design
+        design = source.design
         law = wishart.LowRank(*design.low_rank()), design.coef, design.noise, design.task
 
         def averages(n):
@@ -365,8 +345,8 @@ def _tuning_told(setting, replicate, tuned) -> Iterator[dict[str, Any]]:
     """Rows that say what tuning found, or why it found nothing."""
     for label, (spec, found) in tuned.items():
         if isinstance(found, str):
-            rows = absent({**setting, "methods": {label: spec}}, found)
-            yield from (row | {"replicate": replicate} for row in rows)
+            for row in absent({**setting, "methods": {label: spec}}, found):
+                yield row | {"replicate": replicate}
         else:
             for name, value in found.items():
                 row = {"method": label, "replicate": replicate, "metric": f"tuned {name}"}
@@ -449,9 +429,9 @@ def _finite(row: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
 def _tracked(setting: dict[str, Any], replicate: int) -> Iterator[dict[str, Any]]:
     """What is seen of models while they learn; in rows of method "truth" what they should learn."""
     data, design, track = setting["data"], _design(setting["data"]), setting["track"]
-    tracking = _if_needed("reproduction.tracking")
     train, order, moments = _seeds(setting, replicate).spawn(3)
-    models = _models(setting, int(order.generate_state(1)[0]), replicate)
+    asked = _asked(setting, int(order.generate_state(1)[0]), replicate)
+    models = {key: cls(**own) for key, (cls, own) in asked.items()}
     watched = [models]
     rows, drawn = np.random.default_rng(train), np.random.default_rng(moments)
     if "every" in track:
@@ -485,7 +465,7 @@ def warm_up(setting: dict[str, Any]) -> None:
         label: {**spec, "k": 10} if spec.get("k") else spec
         for label, spec in few["methods"].items()
     }
-    models = _models(few, 0)
+    models = {key: cls(**own) for key, (cls, own) in _asked(few, 0).items()}
     blocks = _design(few["data"]).stream(50, np.random.default_rng(0))
     for _ in learn(models, {key: {50} for key in models}, blocks):
         pass
@@ -499,39 +479,35 @@ def _studied(setting: dict[str, Any], replicate: int, data: Any) -> Iterator[dic
         yield {"method": None, "replicate": replicate, **row}
 
 
-def _real(setting: dict[str, Any], data):
-    """What makes one replicate on a data set; tunes the methods first."""
-    tuned = {
+def _tuned_in_memory(setting: dict[str, Any], data) -> dict[str, tuple[dict, dict | str]]:
+    """The methods of a setting, tuned once for all replicates."""
+    return {
         label: _tuned(setting, _rows_for(setting, data, spec, _TUNING), spec)
         for label, spec in setting["methods"].items()
     }
 
-    def one(setting, replicate):
-        seed = int(_seeds(setting, replicate).generate_state(1)[0])
-        passes = tuning.number_of_passes(setting, data, setting["run_values"])
-        for label, (spec, chosen) in tuned.items():
-            if isinstance(chosen, str):
-                if replicate == 0:
-                    yield from absent({**setting, "methods": {label: spec}}, chosen)
-                continue
-            if not spec.get("first_replicate", 0) <= replicate < spec.get("replicates", np.inf):
-                continue
-            if replicate == 0:
-                yield from _tuning_told(setting, 0, {label: (spec, chosen)})
-            rows = _rows_for(setting, data, spec, replicate)
-            for point in points(spec.get("sweep", setting["sweep"])):
-                cls, own = class_of({**spec, **point}, n_passes=passes, random_state=seed)
-                models = {None: cls(**own)}
-                guarded(models, None, fit, rows.X_train, rows.y_train)
-                row = {"method": label, **point, "replicate": replicate}
-                row |= _marks(models[None], own.get("k"))
-                if passes > 1 and "n_passes" not in own:
-                    row["own_passes"] = 1
-                for metric in setting["metrics"]:
-                    test = data.X_test, data.y_test, None
-                    yield row | _measured(metric, METRICS[metric], models[None], *test)
 
-    return one
+def _in_memory(setting, replicate: int, data, tuned) -> Iterator[dict[str, Any]]:
+    """One replicate on a data set in memory."""
+    seed = int(_seeds(setting, replicate).generate_state(1)[0])
+    passes = tuning.number_of_passes(setting, data, setting["run_values"])
+    for label, (spec, chosen) in tuned.items():
+        if replicate == 0 and (type(chosen) is str or _having({label: spec}, 0)):
+            yield from _tuning_told(setting, 0, {label: (spec, chosen)})
+        if type(chosen) is str or not _having({label: spec}, replicate):
+            continue
+        rows = _rows_for(setting, data, spec, replicate)
+        one = {**setting, "methods": {label: spec}}
+        for (_, point), (cls, own) in models_of(one, n_passes=passes, random_state=seed).items():
+            models = {None: cls(**own)}
+            guarded(models, None, fit, rows.X_train, rows.y_train)
+            row = {"method": label, **dict(point), "replicate": replicate}
+            row |= _marks(models[None], own.get("k"))
+            if passes > 1 and "n_passes" not in own:
+                row["own_passes"] = 1
+            for metric in setting["metrics"]:
+                test = data.X_test, data.y_test, None
+                yield row | _measured(metric, METRICS[metric], models[None], *test)
 
 
 def _rows_for(setting: dict[str, Any], data, spec: dict[str, Any], replicate: int):

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 import ofslib
 from ofslib.metrics import NotFinite, read_only
+from ofslib.reproduction.configuration import alike
 
 # Keys of a method's entry that are no parameters of its class.
 ABOUT_THE_METHOD = ("class", "first_replicate", "replicates", "sweep", "at", "timed")
@@ -59,16 +60,16 @@ def class_of(spec: dict[str, Any], **defaults: Any) -> tuple[type, dict[str, Any
     own = {name: value for name, value in spec.items() if name not in ABOUT_THE_METHOD}
     known = inspect.signature(cls).parameters
     takes_all = any(p.kind == p.VAR_KEYWORD for p in known.values())
-    unknown = sorted(set(own) - set(known))
-    if unknown and not takes_all:
-        raise ValueError(f"{spec['class']} has no parameters {unknown}; it has {sorted(known)}")
+    for name in [] if takes_all else own.keys() - known.keys():
+        raise ValueError(f"{spec['class']} has no parameter {name!r}{alike(name, known)}")
     return cls, {name: value for name, value in defaults.items() if name in known} | own
 
 
 def models_of(setting: dict[str, Any], **defaults: Any) -> dict[tuple, tuple[type, dict]]:
-    """Class and parameters of all models of a setting, by method and swept parameters."""
-    data = setting["data"]
-    defaults |= {"k": data.get("k"), "maturity": data["n"], "n_features": data["p"]}
+    """Class and parameters of all models of a setting, by method and swept parameters.
+
+    `defaults` as in `class_of`.
+    """
     return {
         (label, tuple(point.items())): class_of({**spec, **point}, **defaults)
         for label, spec in setting["methods"].items()
@@ -116,9 +117,7 @@ def guarded(models: dict[Any, Any], key: Any, call: Callable, *arguments: Any) -
         models[key] = Diverged(error)
         return None
     except Exception as error:
-        label = key[0] if isinstance(key, tuple) else key
-        own = f", the method {label!r}," if isinstance(label, str) else ""
-        error.add_note(f"This is of {named(models[key])}{own} as it learned.")
+        error.add_note(f"This is of {named(models[key])} as it learned.")
         raise
 
 

@@ -3,16 +3,12 @@
 The Snakefile and the notebooks both read the project through this module, which imports no numba.
 """
 
-import csv
 import difflib
 import hashlib
-import io
 import json
-import math
 import os
 import re
 import warnings
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,18 +17,19 @@ from typing import TYPE_CHECKING, Any
 
 from ofslib._files import CorruptFile
 from ofslib.datasets.registry import read_rows
-from ofslib.reproduction import identity
-from ofslib.reproduction.configuration import check, read
-from ofslib.reproduction.entries import (
-    DEFAULTS,
+from ofslib.reproduction import checks, identity
+from ofslib.reproduction.configuration import (
+    AddedMethod,
+    Config,
     ConfigurationError,
-    Entry,
+    Entries,
     PlainError,
-    Setting,
-    check_values,
-    mappings,
+    Scale,
+    check,
+    defaults,
+    read,
 )
-from ofslib.simulate import DESIGNS
+from ofslib.reproduction.entries import Entry, Setting
 
 if TYPE_CHECKING:
     from ofslib.reproduction import store
@@ -183,7 +180,7 @@ class Project:
 
     def command(self, entry: str) -> str:
         """What makes an entry at this scale."""
-        usual = read(self.root, "config/config.yaml", "config")["scale"]
+        usual = read(self.root, "config/config.yaml", Config)["scale"]
         scale = f" --config scale={self.scale}" if self.scale != usual else ""
         return f"snakemake --cores 8 figure_{entry}{scale}"
 
@@ -196,11 +193,11 @@ class Project:
 
     def time_limit_of(self, entry: str) -> int:
         """Minutes that a notebook of an entry may run."""
-        return self.entries[entry].spec.get("time_limit", self.time_limit)
+        return self.entries[entry].spec["time_limit"] or self.time_limit
 
     def source(self, entry: str) -> Entry:
         """The entry whose runs an entry shows: itself, or the one that it names in `results`."""
-        return self.entries[self.entries[entry].spec.get("results", entry)]
+        return self.entries[self.entries[entry].spec["results"] or entry]
 
     def fitted(self, entry: str) -> dict[str, dict[str, int]]:
         """Reading -> method -> how many values were chosen to match the printed cells.
@@ -213,7 +210,7 @@ class Project:
 
     def published(self, entry: str) -> str | None:
         """File of the numbers that the paper prints, if any."""
-        name = self.entries[entry].spec.get("published")
+        name = self.entries[entry].spec["published"]
         return f"config/published/{name}.csv" if name else None
 
     def notebook(self, entry: str) -> str:
@@ -281,50 +278,56 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
         If something is not allowed; names the file, the entry and the key.
     """
     root = Path(root)
-    usual = read(root, "config/config.yaml", "config")
+    usual = read(root, "config/config.yaml", Config)
     config = {"figures": usual["scale"]} | usual | changes
-    check(root, config, "config", "config/config.yaml with its changes")
-    scales = read(root, "config/scales.yaml", "scales")
+    check(config, Config, "config/config.yaml with its changes")
+    scales = read(root, "config/scales.yaml", dict[str, Scale])
     for key in ("scale", "figures"):
         if config[key] not in scales:
             raise ConfigurationError(
                 f"config/config.yaml: {key}={config[key]!r} is none of {sorted(scales)}"
             )
     config["committed"] = config.pop("figures")
-    entries, files = {}, {}
-    for file in sorted((root / "config/experiments").glob("*.yaml")):
-        for name, spec in read(root, f"config/experiments/{file.name}", "entries").items():
-            if name in entries:
-                raise ConfigurationError(f"{file.name}: entry {name} is there twice")
-            at_scale = spec.get("at_scale", {})
-            for scale in at_scale.keys() - scales.keys():
-                raise ConfigurationError(
-                    f"{file.name}, {name}: at_scale: {scale!r} is none of {sorted(scales)}"
-                )
-            spec["at_scale"] = at_scale.get(config["scale"], {})
-            entries[name] = Entry(name, DEFAULTS | spec, scales[config["scale"]], config["seed"])
-            files[name] = f"config/experiments/{file.name}"
-    for label, method in read(root, "config/methods.yaml", "entries/added").items():
-        for name in method.pop("entries"):
-            _add_method(entries, name, label, method)
-            files[f"{name}.{label}"] = "config/methods.yaml"
+    specs, files = {}, {}
+    for path in sorted((root / "config/experiments").glob("*.yaml")):
+        file = f"config/experiments/{path.name}"
+        for name, spec in read(root, file, Entries).items():
+            if name in specs:
+                raise ConfigurationError(f"{file}: entry {name} stands in {files[name]}, too")
+            specs[name], files[name] = defaults() | spec, file
+            for scale in specs[name]["at_scale"].keys() - scales.keys():
+                why = f"at_scale: {scale!r} is none of {sorted(scales)}"
+                raise ConfigurationError(f"{file}, {name}: {why}")
+    _add_methods(root, specs, files)
+    for spec in specs.values():
+        spec["at_scale"] = spec["at_scale"].get(config["scale"], {})
+    common = scales[config["scale"]], config["seed"]
+    entries = {name: Entry(name, spec, *common) for name, spec in specs.items()}
     project = Project(root, **config, entries=entries, files=files)
     _ = project.registry  # read, and checked, also if no entry uses it
-    # Those that show the runs of others come last: a fault is that of the entry it stands in.
-    faults = []
-    for name in sorted(entries, key=lambda name: "results" in entries[name].spec):
-        try:
-            _check_entry(project, name)
-        except ConfigurationError as error:
-            faults.append(f"{Path(files[name]).name}, {name}: {error}")
-    if faults:
+    if faults := [*checks.faults(project)]:
         raise ConfigurationError("\n".join(faults))
     return project
 
 
+def _add_methods(root: Path, specs: dict[str, dict], files: dict[str, str]) -> None:
+    """Give entries the methods of config/methods.yaml."""
+    file = "config/methods.yaml"
+    able = sorted(name for name, spec in specs.items() if spec["methods"])
+    for label, method in read(root, file, dict[str, AddedMethod]).items():
+        for name in method.pop("entries"):
+            if name not in able:
+                raise ConfigurationError(f"{file}, {label}: entry {name!r} is none of {able}")
+            methods = specs[name]["methods"]
+            if label in methods:
+                raise ConfigurationError(f"{file}, {label}: {name} has such a method already")
+            specs[name]["methods"] = methods | {label: method}
+            files[f"{name}.{label}"] = file
+
+
 def scales(root: str | os.PathLike = ".") -> list[str]:
     """The scales that config/scales.yaml names, the largest last."""
-    return list(read(Path(root), "config/scales.yaml", "scales"))
+    return list(read(Path(root), "config/scales.yaml", dict[str, Scale]))
 
 
 def made(entry: str, scale: str, output: str | None = None, **changes: Any) -> Project:
@@ -392,18 +395,6 @@ def _without_data(work: Project, entry: str) -> Project | None:
     return rest if rest.inputs(entry) and not rest.lacks(entry) else None
 
 
-def _add_method(entries: dict[str, Entry], name: str, label: str, method: dict) -> None:
-    """Give an entry one more method."""
-    able = sorted(known for known, entry in entries.items() if entry.spec["methods"])
-    if name not in able:
-        raise ConfigurationError(f"config/methods.yaml, {label}: entry {name!r} is none of {able}")
-    methods = entries[name].spec["methods"]
-    if label in methods:
-        raise ConfigurationError(f"config/methods.yaml, {label}: {name} has such a method already")
-    spec = entries[name].spec | {"methods": methods | {label: method}}
-    entries[name] = replace(entries[name], spec=spec)
-
-
 def drawing_sources() -> list[str]:
     """The files of ofslib that draw tables and figures: all of this package itself."""
     return sorted(os.path.relpath(file) for file in Path(__file__).parent.glob("*.py"))
@@ -423,140 +414,3 @@ def find_root(start: str | os.PathLike = ".") -> Path:
         if (folder / "config/config.yaml").is_file():
             return folder
     raise ConfigurationError(f"no config/config.yaml in {start} or above: open the project folder")
-
-
-def _check_entry(project: Project, name: str) -> None:
-    entry = project.entries[name]
-    if "results" in entry.spec:
-        specs = {known: other.spec for known, other in project.entries.items()}
-        able = sorted(known for known, s in specs.items() if s["methods"] or s["study"])
-        if entry.spec["results"] not in able:
-            raise ConfigurationError(f"results={entry.spec['results']!r} is none of {able}")
-    measured = entry.spec["parameters"].get("measured")
-    for file in (project.notebook(name), project.published(name), measured):
-        if isinstance(file, str) and not (project.root / file).is_file():
-            raise ConfigurationError(f"there is no {file}")
-    entry.check()
-    _check_axes(project, name)
-    _check_methods(project, name)
-    if project.published(name):
-        _check_published(project, name)
-    for setting in entry.settings:
-        if setting.dataset:
-            _check_rows(setting, project.row(setting.dataset))
-        design = DESIGNS.get(setting.spec["data"].get("simulate"))
-        usual = {"task": getattr(design, "task", None)}
-        _check_task(setting, project.row_of(setting) or usual | setting.spec["data"])
-
-
-def _check_rows(setting: Setting, row: dict[str, Any]) -> None:
-    """Raise ConfigurationError if a data set has not the rows that a setting asks for."""
-    name, rule = setting.dataset, setting.spec["data"].get("split")
-    if rule:
-        asked = rule["train"] + rule.get("test", 1)
-        if row["n_train"] and asked > row["n_train"]:
-            raise ConfigurationError(
-                f"data.split: train and test are {asked} rows, and {name} has {row['n_train']}"
-            )
-    elif setting.spec["methods"] and not setting.spec["study"] and not row["test"]:
-        raise ConfigurationError(
-            f"dataset={name!r} has no test rows; say how to split it, as split: {{train: 1000}}"
-        )
-
-
-def _check_task(setting: Setting, data: dict[str, Any]) -> None:
-    """Raise ConfigurationError if a method of ofslib is for the other task."""
-    kinds = {"classification": "Classifier", "regression": "Regressor"}
-    right = kinds.pop(data.get("task"), None)
-    for label, method in setting.spec["methods"].items() if right else ():
-        [wrong] = kinds.values()
-        if method["class"].endswith(wrong) and ":" not in method["class"]:
-            other = method["class"].removesuffix(wrong) + right
-            raise ConfigurationError(f"{label}: the data are for {data['task']}: {other}, if any")
-
-
-def _check_axes(project: Project, name: str) -> None:
-    """Raise ConfigurationError at a value that no axis has, in `only` or beside a `by`.
-
-    Entries share what is `by` an axis: what it says of a value that another entry has is no slip.
-    """
-    spec = project.entries[name].spec
-    source = project.source(name)
-    check_values("only", spec["only"], source.values)
-    named = {} if source.spec["study"] else {"method": [*source.spec["methods"]]}
-    named = source.values | named | {"metric": source.spec["metrics"]}
-    for item in spec["discussed"]:
-        cells = {axis: value for axis, value in item.items() if axis != "why"}
-        cells = {axis: v if isinstance(v, list) else [v] for axis, v in cells.items()}
-        check_values("discussed", cells, named)
-    for parts in mappings({key: part for key, part in spec.items() if key != "parameters"}):
-        # A method or a study may have a parameter of this name.
-        if "by" in parts and not parts.keys() & {"class", "function"}:
-            axis, others = parts["by"], project.entries.values()
-            values = {axis: [v for other in others for v in other.values.get(axis, ())]}
-            check_values(f"by: {axis}", {axis: parts.keys() - {"by"}}, values)
-
-
-def _check_methods(project: Project, name: str) -> None:
-    """Raise ConfigurationError if something is said of a method that is not shown.
-
-    The methods of a study are known to its function only.
-    """
-    spec, source = project.entries[name].spec, project.source(name).spec
-    said = {"weak_baselines": [*spec["weak_baselines"]], "time_claims": []}
-    said["fitted"] = [label for counts in project.fitted(name).values() for label in counts]
-    for claim in spec["time_claims"]:
-        named = [one for key in ("than", "grows", "constant") for one in claim.get(key, [])]
-        said["time_claims"] += [*named, claim.get("fast", named[0])]
-    for key, labels in said.items():
-        for label in [] if source["study"] else labels:
-            if label not in source["methods"]:
-                able = sorted(source["methods"])
-                raise ConfigurationError(f"{key}: {label!r} is none of the methods {able}")
-
-
-def _check_published(project: Project, name: str) -> None:
-    """Raise ConfigurationError if printed numbers do not say, once each, of which cell they are."""
-    file, source = project.published(name), project.source(name)
-    try:
-        text = (project.root / file).read_text("utf-8-sig")
-        table = csv.DictReader(io.StringIO(text, newline=""))
-        rows, columns = list(table), table.fieldnames or []
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ConfigurationError(f"{file}: {error}") from error
-    # A table of data sets has no methods.
-    needed = [*([] if source.spec["study"] else ["method"]), "metric", "value", "note"]
-    able = [*source.values, "method", "metric", "value", "note"]
-    if wrong := [c for c in needed if c not in columns] + [c for c in columns if c not in able]:
-        raise ConfigurationError(
-            f"{file}: the columns are {columns}, where {wrong[0]!r} is wrong or missing; needed "
-            f"are {needed}, and allowed {able}"
-        )
-    # What a study measures is known to its function only; orders of growth are words.
-    words = project.entries[name].spec["notebook"] == "complexities"
-    known = {axis: {str(value) for value in values} for axis, values in source.values.items()}
-    if not (words or source.spec["study"]):
-        known["method"] = {*source.spec["methods"]}
-        known["metric"] = {*source.spec["metrics"], "time_s"}
-    for line, row in enumerate(rows, 2):
-        for column in row.keys() & known.keys():
-            if row[column] not in known[column]:
-                raise ConfigurationError(
-                    f"{file}, line {line}: {column} {row[column]!r} is none of "
-                    f"{sorted(known[column])}"
-                )
-        if not words and not _is_number(row["value"]):
-            raise ConfigurationError(f"{file}, line {line}: value {row['value']!r} is no number")
-    names = [c for c in columns if c not in ("value", "note")]
-    cells = Counter(", ".join(row[c] or "" for c in names) for row in rows)
-    for cell, count in cells.items():
-        if count > 1:
-            raise ConfigurationError(f"{file}: {count} lines are of the cell {cell}")
-
-
-def _is_number(text: str | None) -> bool:
-    """Whether a value is one number, or empty."""
-    try:
-        return not text or math.isfinite(float(text))
-    except ValueError:
-        return False

@@ -1,6 +1,5 @@
 """Rows of a data set as an entry wants them: split by a rule, scaled, with products of pairs."""
 
-import itertools
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -12,9 +11,7 @@ from ofslib import datasets
 from ofslib.datasets.registry import find_row
 from ofslib.reproduction.methods import stacked
 
-# Of rows that are held or get products, and of those that are read: a block that is refused leaves
-# no trace, which costs a copy of the model, and models of millions of columns are large.
-BLOCK_ROWS, READ_ROWS = 1000, 4000
+BLOCK_ROWS = 1000
 
 
 def read(
@@ -42,10 +39,7 @@ class Split:
     Parameters
     ----------
     data : dict
-        `dataset`, and `split` with `train` and perhaps `test` and `order` ("file" or "random");
-        `products`: whether products of all pairs of columns, squares among them, follow the
-        columns; `standardized`: whether columns, and the target of a regression, have mean 0 and
-        standard deviation 1 over the training rows.
+        As `configuration.RealData`.
     folder, registry_path
         As in `datasets.fetch`.
     """
@@ -63,7 +57,7 @@ class Split:
             data.get(n, False) for n in ("products", "standardized")
         )
         self.classes = self._labels() if row["task"] == "classification" else None
-        self._next, self._left, self._held = None, iter(()), None
+        self._held = None
         if rule.get("order", "file") == "random":
             X, y = stacked([block[:2] for block in self.stream])
             self._held = (X.toarray() if 2 * X.nnz > np.prod(X.shape) else X), y
@@ -122,19 +116,11 @@ class Split:
             yield X[rows], y[rows]
 
     def _read(self, start, stop):
-        # Test rows follow those for training: to go on reading spares a second pass.
-        if self._next != start:
-            self._next, self._left = start, iter(self.stream.skip(start))
-        while stop is None or self._next < stop:
-            block = next(self._left, None)
-            if block is None:
-                self._next = None
+        for X, y, *_ in self.stream.skip(start):
+            rows = len(y) if stop is None else min(len(y), stop - start)
+            if rows <= 0:
                 return
-            X, y, *_ = block
-            rows = len(y) if stop is None else min(len(y), stop - self._next)
-            if rows < len(y):
-                self._left = itertools.chain([(X[rows:], y[rows:])], self._left)
-            self._next += rows
+            start += rows
             yield X[:rows], y[:rows]
 
     def _labels(self):

@@ -4,6 +4,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,20 +26,17 @@ def passes(setting: dict[str, Any], row: Mapping[str, Any]) -> dict[str, int]:
     caps = {"run": setting["run_values"], "tuning": setting["tune_values"], "entry": None}
     shape = row["n_train"], row["n_features"]
     if all(shape) and not any(caps.values()):
-        return {f"passes, {which}": _passes(setting, *shape) for which in caps}
-    name = setting["data"]["dataset"]
-    data = datasets.load(name, split="train", registry_path="config/datasets.csv")
+        data = SimpleNamespace(X_train=SimpleNamespace(shape=shape))
+    else:
+        name = setting["data"]["dataset"]
+        data = datasets.load(name, split="train", registry_path="config/datasets.csv")
     return {f"passes, {which}": number_of_passes(setting, data, cap) for which, cap in caps.items()}
 
 
-def _passes(setting: dict[str, Any], n: int, d: int) -> int:
-    """The entry's number of passes: a number, or "2d/n"."""
-    return math.ceil(2 * d / n) if setting["passes"] == "2d/n" else setting["passes"]
-
-
 def number_of_passes(setting: dict[str, Any], data, cap: float | None) -> int:
-    """The entry's number of passes within `cap` values read in all."""
-    passes = _passes(setting, *data.X_train.shape)
+    """The entry's number of passes, or "2d/n" of them, within `cap` values read in all."""
+    (n, d), passes = data.X_train.shape, setting["passes"]
+    passes = math.ceil(2 * d / n) if passes == "2d/n" else passes
     if cap is None:
         return passes
     values = data.X_train.nnz if hasattr(data.X_train, "nnz") else np.count_nonzero(data.X_train)
@@ -50,14 +48,11 @@ def tuned(setting: dict[str, Any], data, spec: dict[str, Any], seed: int) -> tup
 
     Why there are none, if no point has a score.
     """
-    tune = setting["tune"]
-    if not tune:
-        return spec, {}
-    passes = number_of_passes(setting, data, setting["tune_values"])
-    known = inspect.signature(find_class(spec["class"])).parameters
-    grid = {name: values for name, values in tune["grid"].items() if name in known}
+    tune, known = setting["tune"], inspect.signature(find_class(spec["class"])).parameters
+    grid = {name: values for name, values in tune.get("grid", {}).items() if name in known}
     if not grid:
         return spec, {}
+    passes = number_of_passes(setting, data, setting["tune_values"])
     grid = list(points(grid))
     grid = grid[:: math.ceil(len(grid) / setting.get("tune_points", len(grid)))]
     best = -np.inf, 0  # the score, and minus the place in the grid: of equals the first is chosen
@@ -65,7 +60,7 @@ def tuned(setting: dict[str, Any], data, spec: dict[str, Any], seed: int) -> tup
 
     def scored(model, X, y):
         X, y = to_read(model, X, y)
-        if tune["score"] != "online":
+        if tune.get("score") == "final":
             return model.fit(X, y).score(X, y)
         if is_classifier(model) and hasattr(model, "_learn_rows"):
             _stop_below(model, best[0], passes * len(y))
@@ -78,7 +73,7 @@ def tuned(setting: dict[str, Any], data, spec: dict[str, Any], seed: int) -> tup
 
     # One of a few neighbours first, so that a good score is known soon.
     for i in sorted(range(len(grid)), key=lambda i: i % _NEIGHBOURS):
-        own = {**spec, **grid[i], **spec.get("at", tune["at"])}
+        own = {**spec, **grid[i], **spec.get("at", tune.get("at", {}))}
         models = {None: build(own, n_passes=passes, random_state=seed, **given)}
         # A point that is worse than nothing is not chosen: no need to say so of each.
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
