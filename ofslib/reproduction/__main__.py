@@ -12,7 +12,6 @@ from ofslib.reproduction import comparison, identity, machine, project, provenan
 from ofslib.reproduction import scoreboard as board
 from ofslib.reproduction.project import Project
 
-OWNER = Path(".snakemake/owner.json")
 
 
 def results(work: Project) -> Iterator[identity.Result]:
@@ -80,7 +79,7 @@ def unpack(work: Project, args) -> Iterator[str]:
     if there.scale not in project.scales():
         raise CorruptFile(f"{there.file} is of scale {there.scale!r}, which is not known here")
     work = project.load(scale=there.scale)
-    with machine.claim(OWNER):
+    with machine.claim():
         found = store.unpack(results(work), there)
         made = store.put_all_together(work)
     reasons = list(found.values())

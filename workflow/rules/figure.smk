@@ -10,7 +10,7 @@ for entry in work.entries:
             unpack(figure_inputs(entry)),
         output:
             work.figures(entry),
-            drawn=drawn(entry),
+            drawn=touch(drawn(entry)),
         log:
             notebook=f"logs/{work.scale}/{entry}.ipynb",
             text=f"logs/{work.scale}/{entry}.txt",
