@@ -2,7 +2,6 @@
 
 import os
 import platform
-import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -78,10 +77,10 @@ def claim(folder: Path = Path(".snakemake")) -> TextIO:
         raise FolderInUse(f"another run, {last}, works in this folder; let it end") from None
     except (AttributeError, OSError):  # Windows, or a file system without locks
         return file
-    if last.endswith(f" on {here}"):
-        shutil.rmtree(locks, ignore_errors=True)
-    elif any(locks.glob("*")):  # of another machine
-        return file
+    for lock in locks.glob("*"):
+        if not last.endswith(f" on {here}"):  # of another machine
+            return file
+        lock.unlink()
     file.truncate(0)
     file.write(f"process {os.getpid()} on {here}")
     file.flush()
