@@ -100,9 +100,8 @@ def main(job) -> None:
         why = [f"{', '.join(names)}: {notebook} failed, see {log}:", *last_said(error)]
         if time.monotonic() - begun >= 60 * minutes:
             why[1:] = [f"not ended after {minutes:g} minutes, the time_limit of config/config.yaml"]
-        os.dup2(screen, 2)
-        sys.exit("\n".join(why))
-    os.dup2(screen, 2)
+        os.write(screen, "\n".join([*why, ""]).encode())
+        sys.exit(1)
     if "entry" in given:
         work = project.load(scale=given["scale"], **given["changes"])
         provenance.note(work, given["entry"], store.shown(work, given["entry"], store.folder()))
