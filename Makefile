@@ -15,3 +15,8 @@ test: .venv/installed
 	.venv/bin/python -m pip install --require-hashes -r requirements.lock
 	.venv/bin/python -m pip install --no-deps --no-build-isolation -e .
 	touch $@
+
+# The packages and what goes beside them, in dist/; nothing is uploaded.
+.PHONY: release
+release: .venv/installed
+	.ci/release

@@ -30,7 +30,7 @@ COMMANDS = [
 ]
 
 pytestmark = [
-    pytest.mark.nightly,
+    pytest.mark.slow,
     pytest.mark.skipif(not BROWSER, reason="chromium is not installed"),
     pytest.mark.skipif(not shutil.which("git"), reason="git makes the clone"),
 ]
