@@ -4,14 +4,12 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from ofslib._files import CorruptFile
 from ofslib._options import text_table
 from ofslib.reproduction import comparison, identity, machine, project, provenance, records, store
 from ofslib.reproduction import scoreboard as board
 from ofslib.reproduction.project import Project
-
 
 
 def results(work: Project) -> Iterator[identity.Result]:

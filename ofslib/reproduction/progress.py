@@ -70,7 +70,7 @@ class Screen(logging.Filter):
     def _left(self, text: str) -> list[str]:
         """About how long the steps take that remain; nothing if none remains or nothing tells."""
         others = self.steps - self.done - len(self.foreseen)
-        if not (self.foreseen or others > 0 and self.done):
+        if not (self.foreseen or (others > 0 and self.done)):
             return []
         now, pace = time.monotonic(), self.runs[0] / self.runs[1]
         gone = {files[0]: now - begun for begun, _, files in self.running.values()}

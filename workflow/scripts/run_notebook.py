@@ -15,7 +15,6 @@ import threading
 import time
 from contextlib import suppress
 from itertools import takewhile
-from pathlib import Path
 
 import papermill
 import psutil
