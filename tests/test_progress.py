@@ -15,7 +15,7 @@ class Screen:
         monkeypatch.setattr(progress.time, "monotonic", lambda: self.now)
         self.log = progress.Screen(cores, ["all"], lambda: ["Missing data set a"])
         for number, seconds in enumerate(foreseen, 1):
-            self.log.expect(f"{number}.csv", seconds, alone=False)
+            self.log.foreseen[f"{number}.csv"] = seconds
         counts = {"run": 2, "figure_x": 1, "all": 1, "total": 4}
         self.begins = self.say("Job stats", event="run_info", stats=counts)
 
@@ -53,7 +53,7 @@ def test_the_plan_tells_how_long_a_run_takes_and_what_was_seen_how_fast_the_mach
 def test_without_any_record_only_what_was_seen_is_the_guess(screen):
     new = screen(foreseen=())
     assert new.begins == "3 steps\n"
-    assert new.step(1, 0, 1194) == "[1 of 3, about 10 min left] run 1: 19:54"
+    assert new.step(1, 0, 600) == "[1 of 3, about 2 min left] run 1: 10:00"
 
 
 def test_failures_and_warnings_are_shown_as_usual_and_chatter_is_not(screen):

@@ -13,8 +13,8 @@ DULL = ("Building DAG", "Using shell", "Conda environments: ignored", "Select jo
 DULL += ("Complete log", "Elapsed time", "Touching output file", "host: ", "Assuming unrestricted")
 DULL_EVENTS = {"run_info", "resources_info", "job_info", "job_started", "job_finished"}
 DULL_EVENTS |= {"progress", "shellcmd", "workflow_started"}
-DRAWING = 6.0  # seconds of a step that is no run, until some were seen
-ENOUGH = 30.0  # foreseen seconds of finished runs that tell how fast this machine is
+DRAWING = 6.0  # seconds that are foreseen of a step that is no run
+ENOUGH = 30.0  # foreseen seconds of finished steps that tell how fast this machine is
 
 
 def about(seconds: float) -> str:
@@ -43,13 +43,9 @@ class Screen(logging.Filter):
         self.cores, self.without_files, self.closing = cores, set(without_files), closing
         self.steps = self.done = 0
         self.made: list[str] = []  # files
-        self.foreseen: dict[str, tuple[float, float]] = {}  # of runs to do: seconds, share
+        self.foreseen: dict[str, float] = {}  # seconds of each run that is to do, by its file
         self.running: dict[int, tuple[float, str, list[str]]] = {}  # begin, message, files
-        self.runs, self.others = [ENOUGH, ENOUGH], [DRAWING, 1]  # seconds and foreseen; and number
-
-    def expect(self, file: str, seconds: float, alone: bool) -> None:
-        """Foresee the seconds of a run that is to do; `alone`: on the whole machine."""
-        self.foreseen[file] = seconds, 1 if alone else 1 / self.cores
+        self.took = self.was_foreseen = ENOUGH  # of the steps that are done
 
     def begin(self, counts: Mapping[str, int]) -> str:
         """Take up a run with so many jobs of each rule."""
@@ -61,26 +57,21 @@ class Screen(logging.Filter):
         """The line of a step that is done."""
         seconds = time.monotonic() - begun
         self.done, self.made = self.done + 1, self.made + files
-        expected, _ = self.foreseen.pop(files[0], (None, None))
-        sums, share = (self.others, 1) if expected is None else (self.runs, expected)
-        sums[:] = sums[0] + seconds, sums[1] + share
+        self.took += seconds
+        self.was_foreseen += self.foreseen.pop(files[0], DRAWING)
         head = ", ".join([f"{self.done} of {self.steps}", *self._left("about {} left")])
         return f"[{head}] {message}: {tqdm.format_interval(seconds)}"
 
     def _left(self, text: str) -> list[str]:
         """About how long the steps take that remain; nothing if none remains or nothing tells."""
         others = self.steps - self.done - len(self.foreseen)
-        if not (self.foreseen or (others > 0 and self.done)):
+        if not self.foreseen and (not self.done or others < 1):
             return []
-        now, pace = time.monotonic(), self.runs[0] / self.runs[1]
+        now, pace = time.monotonic(), self.took / self.was_foreseen
         gone = {files[0]: now - begun for begun, _, files in self.running.values()}
-        left = [
-            (max(pace * seconds - gone.get(file, 0.0), 0.0), share)
-            for file, (seconds, share) in self.foreseen.items()
-        ]
-        total = sum(seconds * share for seconds, share in left)
-        total += max(others, 0) * self.others[0] / self.others[1] / self.cores
-        return [text.format(about(max(total, *(seconds for seconds, _ in left), 1.0)))]
+        left = [max(pace * s - gone.get(file, 0.0), 0.0) for file, s in self.foreseen.items()]
+        total = (sum(left) + pace * max(others, 0) * DRAWING) / self.cores
+        return [text.format(about(max(total, *left, 1.0)))]
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a message is shown as it is."""
