@@ -117,7 +117,7 @@ def add_data_set(copy):
     facts |= {"repository": "nobody/nothing", "commit": "0" * 40, "task": "classification"}
     for part, n in {"train": 60, "test": 40}.items():
         X, file = rng.integers(0, 3, (n, 30)), copy.mirror / "tiny" / f"{part}.svm"
-        dump_svmlight_file(X, np.where(X[:, 0] > 0, 1, -1), file, zero_based=False)
+        dump_svmlight_file(X, np.where(X[:, 0] > 0, 1, -1), str(file), zero_based=False)
         digest = hashlib.sha256(file.read_bytes()).hexdigest()
         facts |= {part: f"data/{part}.svm", f"n_{part}": n, f"{part}_checksum": f"sha256:{digest}"}
         facts[f"{part}_bytes"] = file.stat().st_size
