@@ -32,9 +32,10 @@ localrules:
     report,
 
 
-# Slots bound what runs at once on this machine, not what is sent to a cluster.
+# These bound what runs at once on this machine (profiles/default), not what is sent to a cluster.
 resource_scopes:
     slots="local",
+    ram_mb="local",
 
 
 onsuccess:

@@ -26,6 +26,7 @@ for entry in work.entries:
         priority: 100_000
         resources:
             mem_mb=700,
+            ram_mb=700,
             runtime=work.time_limit_of(entry),
             slots=1,
         message:

@@ -19,6 +19,7 @@ rule report:
         "../../environment.yml"
     resources:
         mem_mb=400,
+        ram_mb=400,
         slots=1,
     message:
         f"Write {work.report}"

@@ -21,6 +21,7 @@ rule run:
     priority: run_priority
     resources:
         mem_mb=run_memory,
+        ram_mb=run_memory,
         # A resource, not a parameter: another limit makes nothing again.
         runtime=lambda wildcards: work.time_limit_of(wildcards.entry),
         slots=lambda wildcards: WHOLE_MACHINE if is_alone(wildcards) else 1,
