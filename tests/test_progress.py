@@ -59,7 +59,10 @@ def test_without_any_record_only_what_was_seen_is_the_guess(screen):
 def test_failures_and_warnings_are_shown_as_usual_and_chatter_is_not(screen):
     said = screen().say
     assert said("Building DAG of jobs...") == said("Provided cores: 2", "resources_info") == ""
-    for text, event in {"Building DAG failed": None, "Error in rule x": "job_error"}.items():
-        assert said(text, event, logging.ERROR) == text
+    assert said("Building DAG failed", level=logging.ERROR) == "Building DAG failed"
+    assert said("RuleException:\nCalledProcessError in file", "error", logging.ERROR) == ""
+    job = {"rule_msg": None, "rule_name": "run", "log": ["a.txt"], "aux": {"external_jobid": 7}}
+    told = said("Error in rule run", "job_error", logging.ERROR, **job)
+    assert told == "Failed: run; see a.txt, external_jobid 7\n"
     assert said("Trying to restart job 3.") == "Trying to restart job 3."
     assert said("Nothing to be done").startswith("Missing data set a\n")

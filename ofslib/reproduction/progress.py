@@ -11,6 +11,8 @@ from tqdm import tqdm
 # How messages of Snakemake begin that say nothing of this run; its own log file has them all.
 DULL = ("Building DAG", "Using shell", "Conda environments: ignored", "Select jobs")
 DULL += ("Complete log", "Elapsed time", "Touching output file", "host: ", "Assuming unrestricted")
+# How those begin that repeat what a failed step has said of itself.
+REPEATED = ("RuleException:\nCalledProcessError", "WorkflowError:\nAt least one job did not")
 DULL_EVENTS = {"run_info", "resources_info", "job_info", "job_started", "job_finished"}
 DULL_EVENTS |= {"progress", "shellcmd", "workflow_started"}
 DRAWING = 6.0  # seconds that are foreseen of a step that is no run
@@ -83,10 +85,14 @@ class Screen(logging.Filter):
             self.running[record.jobid] = time.monotonic(), record.rule_msg, [*record.output]
         elif event == "job_finished" and record.job_id in self.running:
             said = [self.finish(*self.running.pop(record.job_id))]
+        elif event == "job_error":
+            # On a cluster aux has the number of the job.
+            where = [*record.log, *(f"{name} {value}" for name, value in record.aux.items())]
+            said = [f"Failed: {record.rule_msg or record.rule_name}; see {', '.join(where)}"]
         elif text.startswith("Nothing to be done"):
             said = self.closing()
         for line in said:
             print(line, file=sys.stderr, flush=True)
-        return record.levelno >= logging.WARNING or not (
-            event in DULL_EVENTS or text.startswith(DULL)
-        )
+        if record.levelno >= logging.WARNING:
+            return event != "job_error" and not text.startswith(REPEATED)
+        return event not in DULL_EVENTS and not text.startswith(DULL)
