@@ -61,7 +61,7 @@ def test_failures_and_warnings_are_shown_as_usual_and_chatter_is_not(screen):
     assert said("Building DAG of jobs...") == said("Provided cores: 2", "resources_info") == ""
     assert said("Building DAG failed", level=logging.ERROR) == "Building DAG failed"
     assert said("RuleException:\nCalledProcessError in file", "error", logging.ERROR) == ""
-    job = {"rule_msg": None, "rule_name": "run", "log": ["a.txt"], "aux": {"external_jobid": 7}}
+    job = {"jobid": 7, "rule_name": "run", "log": ["a.txt"], "aux": {"external_jobid": 7}}
     told = said("Error in rule run", "job_error", logging.ERROR, **job)
     assert told == "Failed: run; see a.txt, external_jobid 7\n"
     assert said("Trying to restart job 3.") == "Trying to restart job 3."

@@ -88,7 +88,8 @@ class Screen(logging.Filter):
         elif event == "job_error":
             # On a cluster aux has the number of the job.
             where = [*record.log, *(f"{name} {value}" for name, value in record.aux.items())]
-            said = [f"Failed: {record.rule_msg or record.rule_name}; see {', '.join(where)}"]
+            _, message, _ = self.running.get(record.jobid, (0.0, record.rule_name, []))
+            said = [f"Failed: {message}; see {', '.join(where)}"]
         elif text.startswith("Nothing to be done"):
             said = self.closing()
         for line in said:
