@@ -93,7 +93,7 @@ class Screen(logging.Filter):
         elif text.startswith("Nothing to be done"):
             said = self.closing()
         for line in said:
-            print(line, file=sys.stderr, flush=True)
+            tqdm.write(line, file=sys.stderr)
         if record.levelno >= logging.WARNING:
             return event != "job_error" and not text.startswith(REPEATED)
         return event not in DULL_EVENTS and not text.startswith(DULL)
