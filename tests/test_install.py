@@ -76,7 +76,7 @@ def python(tmp_path_factory):
     run(sys.executable, "-m", "venv", folder / "venv")
     python = folder / "venv/bin/python"
     [wheel] = (folder / "wheel").iterdir()
-    run(python, "-m", "pip", "install", "--no-index", "--no-deps", wheel)
+    run(python, "-I", "-m", "pip", "install", "--no-index", "--no-deps", wheel)
     # What it needs is lent by this environment, whose versions the lock pins: no network is asked.
     where = "import sysconfig; print(sysconfig.get_path('purelib'))"
     site = Path(run(python, "-c", where).strip())
