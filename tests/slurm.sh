@@ -98,7 +98,7 @@ say "a job over its memory limit: stopped, tried once more, failed; nothing is l
 if flow "${targets[@]}" --set-resources run:mem_mb=50 >"$here/memory.log" 2>&1; then
     fail "a limit of 50 MB stopped nothing"
 fi
-grep -c "Error in rule run" "$here/memory.log"
+grep -c "^Failed: " "$here/memory.log"
 grep -rhE "being killed" .snakemake/slurm_logs || fail "it failed for another reason"
 [ "$(results)" = 0 ] || fail "half a result is left"
 
