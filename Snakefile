@@ -29,29 +29,23 @@ include: "workflow/rules/report.smk"
 localrules:
     all,
     fetch,
-    provenance,
     report,
 
 
-onstart:
-    if shown and (to_do := list(steps())):
-        # What is only taken as made, by --touch, says nothing of how long it takes.
-        shown.measures = not workflow.touch
-        print(shown.begin(to_do), flush=True)
+# These bound what runs at once on this machine (profiles/default), not what is sent to a cluster.
+resource_scopes:
+    slots="local",
+    ram_mb="local",
 
 
 onsuccess:
-    note_drawn()
     print_summary()
-
-
-onerror:
-    note_drawn()
 
 
 wildcard_constraints:
     entry="[a-z][a-z0-9_]*",
     setting="[A-Za-z0-9_-]+",
+    kind=r"(\.time)?",
 
 
 rule all:

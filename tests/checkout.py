@@ -24,7 +24,6 @@ PROXIES = {"http_proxy", "https_proxy", "all_proxy", "no_proxy"}
 OLD = b"what an earlier run made\n"
 MARKS = [
     pytest.mark.workflow,
-    pytest.mark.slow,
     pytest.mark.skipif(os.name != "posix", reason="signals"),
     pytest.mark.skipif(not shutil.which("git"), reason="git tells which files are the project's"),
 ]
@@ -38,13 +37,9 @@ class Copy:
 
     def __init__(self, folder):
         self.folder = folder
-        listed = subprocess.run(
-            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-            cwd=ROOT,
-            capture_output=True,
-            check=True,
-        ).stdout.decode()
-        names = sorted(filter(None, listed.split("\0")))
+        words = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        listed = subprocess.run(words, cwd=ROOT, capture_output=True, check=True).stdout
+        names = sorted(filter(None, listed.decode().split("\0")))
         there = [name for name in names if (ROOT / name).is_file()]
         for name in there:  # in this order, as git writes them
             # The shipped archive stays: it tells how long runs take.
@@ -72,14 +67,9 @@ class Copy:
 
     def start(self, *words, mirror=None, **config):
         changes = [f"{name}={value}" for name, value in config.items()]
+        command = [sys.executable, "-m", "snakemake", *words]
         return subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "snakemake",
-                *words,
-                *(["--config", *changes] if config else []),
-            ],
+            [*command, *(["--config", *changes] if config else [])],
             cwd=self.folder,
             env=self.environment(mirror),
             stdout=subprocess.PIPE,

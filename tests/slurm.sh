@@ -86,7 +86,7 @@ mkdir "$here/checkout"
 (cd "$source" && git ls-files -co --exclude-standard -z | tar --null -T - -cf - | tar xf - -C "$here/checkout")
 cd "$here/checkout"
 flow() {
-    python -m snakemake --profile workflow/profiles/slurm --slurm-no-account \
+    python -m snakemake --profile profiles/slurm --slurm-no-account \
         --slurm-status-command squeue --slurm-init-seconds-before-status-checks 5 \
         --seconds-between-status-checks 3 --latency-wait 10 "$@" --config scale=smoke real_data=none
 }
@@ -98,7 +98,7 @@ say "a job over its memory limit: stopped, tried once more, failed; nothing is l
 if flow "${targets[@]}" --set-resources run:mem_mb=50 >"$here/memory.log" 2>&1; then
     fail "a limit of 50 MB stopped nothing"
 fi
-grep -c "Error in rule run" "$here/memory.log"
+grep -c "^Failed: " "$here/memory.log"
 grep -rhE "being killed" .snakemake/slurm_logs || fail "it failed for another reason"
 [ "$(results)" = 0 ] || fail "half a result is left"
 
@@ -129,7 +129,7 @@ say "a result removed, made again through the generic profile"
 result=$(find results/smoke -name '*.csv' | head -n 1)
 before=$(sha256sum "$result")
 rm "$result"
-python -m snakemake --profile workflow/profiles/generic --latency-wait 10 "$result" \
+python -m snakemake --profile profiles/generic --latency-wait 10 "$result" \
     --cluster-generic-submit-cmd \
     "sbatch --parsable -o /dev/null --mem={resources.mem_mb} --time={resources.runtime} -J {rule}" \
     --cluster-generic-cancel-cmd scancel --config scale=smoke real_data=none 2>&1 | grep -E "^\[1 of 1"

@@ -960,7 +960,7 @@ def test_progress_is_shown_on_a_terminal_only(ofs, monkeypatch):
 
 
 def blocks(kind):
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    readme = "".join((ROOT / n).read_text("utf-8") for n in ("README.md", "docs/using.md"))
     [block] = re.findall(rf"<!-- {kind} -->\n```\w+\n(.*?)```", readme, re.S)
     return block, [line for line in block.splitlines() if line.strip()]
 

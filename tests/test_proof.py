@@ -186,7 +186,7 @@ def proved(folder, names):
     return {row["name"]: row["verdict"] for row in found}
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant['file']}, {mutant['new']}")
 def test_a_broken_line_is_named(copied, mutant):
     path = copied / "ofslib" / mutant["file"]
@@ -201,7 +201,7 @@ def test_a_broken_line_is_named(copied, mutant):
     assert [name for name, verdict in found.items() if verdict == "different"] == [mutant["named"]]
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_what_changes_no_number_is_silent(copied):
     """A function in another file, one with another name, and a comment."""
     package = copied / "ofslib"

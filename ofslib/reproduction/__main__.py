@@ -4,7 +4,6 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from ofslib._files import CorruptFile
 from ofslib._options import text_table
@@ -20,8 +19,6 @@ from ofslib.reproduction import (
 )
 from ofslib.reproduction import scoreboard as board
 from ofslib.reproduction.project import Project
-
-OWNER = Path(".snakemake/owner.json")
 
 
 def results(work: Project) -> Iterator[identity.Result]:
@@ -50,22 +47,22 @@ def plan(work: Project, args) -> Iterator[str]:
     from ofslib.reproduction import plan
 
     rows = plan.plan(work)
-    keys = ("results", "here", "shipped", "core_hours", "left_hours", "without_data", "unknown")
-    total = {"entry": "all"} | {key: sum(row[key] for row in rows) for key in keys}
-    total |= {"replicates": "", "memory_mb": max(row["memory_mb"] for row in rows)}
-    lacking = sorted({name for row in rows for name in row["missing"]})
+    total = rows.sum(numeric_only=True)
     cells = []
-    for row in [*sorted(rows, key=lambda row: -row["core_hours"]), total]:
-        replicates = " to ".join(map(str, dict.fromkeys(row["replicates"])))
-        hours = f"{row['core_hours']:.2f}" + " and more" * (row["unknown"] > 0)
-        own = [row["entry"], row["results"], row["here"], row["shipped"], replicates, hours]
-        cells.append([*own, f"{row['left_hours']:.2f}", f"{row['memory_mb']:,.0f}"])
+    for row in rows.sort_values("core_hours", ascending=False).itertuples():
+        replicates = " to ".join(map(str, dict.fromkeys([row.fewest, row.most])))
+        hours = f"{row.core_hours:.2f}" + " and more" * (row.unknown > 0)
+        own = [row.entry, row.results, row.here, row.shipped, replicates, hours]
+        cells.append([*own, f"{row.left_hours:.2f}", f"{row.memory_mb:,.0f}"])
+    own = ["all", *(f"{total[key]:.0f}" for key in ("results", "here", "shipped")), ""]
+    hours = f"{total['core_hours']:.2f}" + " and more" * bool(total["unknown"])
+    cells.append([*own, hours, f"{total['left_hours']:.2f}", f"{rows['memory_mb'].max():,.0f}"])
     head = ["entry", "results", "here", "shipped", "replicates"]
     yield f"Scale {work.scale}: hours of one core, from the records of stored results"
     yield from text_table([*head, "core hours", "still to run", "memory, MB"], cells)
     if total["unknown"]:
-        yield f"'and more': nothing alike was ever run of {total['unknown']} results."
-    if lacking:
+        yield f"'and more': nothing alike was ever run of {total['unknown']:.0f} results."
+    if lacking := sorted({name for names in rows["missing"] for name in names.split(", ") if name}):
         yield f"Not counted: {total['without_data']:.2f} core hours that need data sets which could"
         yield f"not be obtained here: {', '.join(lacking)}."
     if changed := records.changed(work.datasets):
@@ -89,7 +86,7 @@ def unpack(work: Project, args) -> Iterator[str]:
     if there.scale not in project.scales():
         raise CorruptFile(f"{there.file} is of scale {there.scale!r}, which is not known here")
     work = project.load(scale=there.scale)
-    with machine.claim(OWNER):
+    with machine.claim():
         found = store.unpack(results(work), there)
         made = store.put_all_together(work)
     reasons = list(found.values())

@@ -1,18 +1,18 @@
 """This machine as the workflow sees it: its cores, its memory, and who works in a folder."""
 
-import json
 import os
 import platform
-import shutil
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import TextIO
 
 import psutil
 
 try:
     import fcntl
-except ImportError:  # Windows: the record alone says who is there
+except ImportError:  # Windows
     fcntl = None
 
 CGROUP = Path(os.sep, "sys", "fs", "cgroup")
@@ -52,73 +52,46 @@ class FolderInUse(Exception):
     """Another run works in this folder."""
 
 
-def claim(owner: Path) -> BinaryIO:
-    """Be the one run of this folder, as long as the file that is returned is open.
+def claim(folder: Path = Path(".snakemake")) -> TextIO:
+    """Be the one run of a project, as long as the file that is returned is open.
 
-    Snakemake locks files, not the folder: it lets two runs of different files begin, and the first
-    that ends removes the locks of both.
+    Snakemake locks files, not the project: it lets two runs of different files begin, and the first
+    that ends removes the locks of both. The locks of a run that was killed stay. The file that this
+    function locks is unlocked by the system when the run ends, however it ends. Snakemake's own
+    locks are removed if it was a run of this machine that left them.
 
     Raises
     ------
     FolderInUse
-        If another process has it; what that has written down stays as it is.
+        If another process has it.
     """
-    owner.parent.mkdir(parents=True, exist_ok=True)
-    file = open(owner, "a+b")
-    host, pid, created = _owner(file) or (None, 0, 0.0)
-    here = host == socket.gethostname() and pid != os.getpid()
-    if not _lock(file) or (here and _is_alive(pid, created)):
+    folder.mkdir(exist_ok=True)
+    owner, locks, here = folder / "owner", folder / "locks", socket.gethostname()
+    file = open(owner, "a+", encoding="utf-8")
+    file.seek(0)
+    last = file.read()
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         file.close()
-        raise FolderInUse(
-            f"another run, process {pid} on {host}, works in this folder; let it end ({owner})"
-        )
-    me = psutil.Process()
-    # In place: another file would not be locked.
+        raise FolderInUse(f"another run, {last}, works in this folder; let it end") from None
+    except (AttributeError, OSError):  # Windows, or a file system without locks
+        return file
+    for lock in locks.glob("*"):
+        if not last.endswith(f" on {here}"):  # of another machine
+            return file
+        lock.unlink()
     file.truncate(0)
-    file.write(json.dumps([socket.gethostname(), me.pid, me.create_time()]).encode())
+    file.write(f"process {os.getpid()} on {here}")
     file.flush()
     return file
 
 
-def drop_stale_lock(owner: Path, locks: Path) -> None:
-    """Remove the lock of a run on this machine that was killed and could not do so itself."""
-    try:
-        file = open(owner, "r+b")
-    except FileNotFoundError:
-        return
-    with file:
-        found = _owner(file)
-        if found is None or found[0] != socket.gethostname():
-            return
-        if _lock(file) and not _is_alive(*found[1:]):
-            shutil.rmtree(locks, ignore_errors=True)
-
-
-def _owner(file: BinaryIO) -> list | None:
-    """Host, process and its time of creation; None if that is not to be read."""
-    file.seek(0)
-    try:
-        host, pid, created = json.loads(file.read())
-        return [str(host), int(pid), float(created)]
-    except (ValueError, TypeError):
-        return None
-
-
-def _lock(file: BinaryIO) -> bool:
-    """Whether no other process holds the file; it is given back when closed, or with a kill."""
-    try:
-        if fcntl:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks
-        pass
-    return True
-
-
-def _is_alive(pid: int, created: float) -> bool:
-    # Another process may have got the number of one that is gone.
-    try:
-        return psutil.Process(pid).create_time() == created
-    except psutil.NoSuchProcess:
-        return False
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Wait until no other process holds a file locked, and hold it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with open(file, "a") as lock:
+        with suppress(AttributeError, OSError):  # Windows, or a file system without locks
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -3,14 +3,21 @@
 import math
 from collections import defaultdict
 from collections.abc import Mapping
+from statistics import fmean
 from typing import Any
 
+import pandas as pd
+
 from ofslib.reproduction import identity, records, store
-from ofslib.reproduction.entries import Setting
 from ofslib.reproduction.identity import Result
 from ofslib.reproduction.project import Project
 
 START = 4.0  # seconds in which a notebook starts and ends
+# Of the plan of an entry, and how they are put together from those of its results.
+COLUMNS = dict.fromkeys(["results", "here", "shipped"], "sum") | {"fewest": "min", "most": "max"}
+COLUMNS |= dict.fromkeys(["core_hours", "left_hours", "without_data"], "sum")
+COLUMNS |= {"memory_mb": "max", "reserved": "max", "unknown": "sum"}
+COLUMNS["missing"] = lambda names: ", ".join(sorted({*names} - {""}))
 
 
 class Seconds:
@@ -18,17 +25,15 @@ class Seconds:
 
     def __init__(self, work: Project):
         self.work, self.here, self.there = work, store.folder(), work.archive
-        self._by_key, self._like = defaultdict(list), defaultdict(list)
+        self._rates = defaultdict(list)  # of a result, or of what is like it
         for each in filter(None, (self.here, self.there)):
             for key, spans in each.spans.items():
                 for first, end, name in spans:
                     record = each.records[name]
                     if record["seconds"] is not None:
-                        each_takes = record["seconds"] / (end - first)
-                        self._by_key[key].append(each_takes)
-                        rate = each_takes / self._amount(record["made_of"])
-                        for like in _likes(record["place"], record["made_of"]):
-                            self._like[like].append(rate)
+                        rate = record["seconds"] / (end - first) / self._amount(record["made_of"])
+                        for like in (key, *_likes(record["place"], record["made_of"])):
+                            self._rates[like].append(rate)
 
     def of(self, result: Result, place: list[str | None], replicates: int) -> float | None:
         """Seconds of some replicates of a result; None if nothing alike was ever run.
@@ -36,33 +41,28 @@ class Seconds:
         What was never run takes as long as the same method at another scale or in another setting
         of the entry, else as the other methods of the entry.
         """
-        if known := self._by_key.get(result.key):
-            return replicates * sum(known) / len(known)
-        for like in _likes(place, result.made_of):
-            if rates := self._like.get(like):
-                return replicates * self._amount(result.made_of) * sum(rates) / len(rates)
+        for like in (result.key, *_likes(place, result.made_of)):
+            if rates := self._rates.get(like):
+                return replicates * self._amount(result.made_of) * fmean(rates)
         return None
 
     def _amount(self, made_of: Mapping[str, Any]) -> float:
         """What the seconds of a replicate are taken to be proportional to: values that are read."""
-        data, limit = made_of["data"], made_of.get("run_values")
+        data, limit = made_of["data"], made_of.get("run_values") or math.inf
         if "dataset" not in data:
             return data.get("n", 1) * data.get("p", 1)
         row = self.work.row(data["dataset"])
-        p = row["n_features"]
-        values = row["train_nonzeros"] or row["n_train"] * (p if p <= 10_000 else 100) or 1
+        n, p = row["n_train"], row["n_features"]
         if made_of["study"]:
-            return min(limit or math.inf, row["n_train"] * p)
+            return min(limit, n * p)
+        once = row["train_nonzeros"] or n * (p if p <= 10_000 else 100) or 1
         passes = made_of["passes"]
-        passes = math.ceil(2 * p / row["n_train"]) if passes == "2d/n" else passes
-
-        def read(cap):
-            return values * max(1, min(passes, (cap or math.inf) / values))
-
+        values = once * (math.ceil(2 * p / n) if passes == "2d/n" else passes)
         tune = made_of["tune"]
         points = math.prod(map(len, tune["grid"].values())) if tune else 0
         points = min(points, made_of.get("tune_points", points))
-        return read(limit) + points * read(made_of.get("tune_values"))
+        tuned = max(once, min(values, made_of.get("tune_values") or math.inf))
+        return max(once, min(values, limit)) + points * tuned
 
 
 def _likes(place: list[str | None], made_of: Mapping[str, Any]) -> list[tuple]:
@@ -86,52 +86,36 @@ def expected(work: Project) -> dict[str, float]:
     return found
 
 
-def plan(work: Project) -> list[dict[str, Any]]:
+def plan(work: Project) -> pd.DataFrame:
     """What each entry with runs of its own will cost at a scale.
 
-    Keys of an entry: entry, results (those that measure times among them), here (stored here),
-    shipped (not here, but in the archive that comes with the checkout), replicates (of its
-    settings: the fewest and the most), core_hours (of all), left_hours (of those neither here nor
-    shipped), memory_mb (the most that a run took, or reserves), unknown (results of which nothing
-    alike was ever run: their hours are not counted), missing (data sets that could not be had when
-    they were last tried) and without_data (hours of what needs these, in no other count of hours).
+    Columns: entry, results (those that measure times among them), here (stored here), shipped (not
+    here, but in the archive that comes with the checkout), fewest and most (replicates of its
+    settings), core_hours (of all), left_hours (of those neither here nor shipped), without_data
+    (hours of what needs missing data, in no other column), memory_mb (the most that a run took, or
+    reserves), unknown (results of which nothing alike was ever run: their hours are not counted)
+    and missing (data sets that could not be had when they were last tried).
     """
     known, lacking = Seconds(work), {record["name"] for record in records.missing(work.datasets)}
-    rows: dict[str, dict[str, Any]] = {}
+    rows = []
     for _, setting in work.runs():
-        row = rows.setdefault(setting.spec["experiment"], _new_row())
-        row["replicates"] += [part["replicates"] for part in setting.parts]
+        replicates = [part["replicates"] for part in setting.parts]
         for result in identity.results(setting.spec):
-            _add(row, known, setting, result, setting.dataset in lacking)
-        row["memory_mb"] = row["memory_mb"] or work.mem_mb(setting)
-    for row in rows.values():
-        row["replicates"] = [min(row["replicates"]), max(row["replicates"])]
-    return [{"entry": name, **row} for name, row in rows.items()]
-
-
-def _add(row: dict, known: Seconds, setting: Setting, result: Result, lacking: bool) -> None:
-    here = known.here.has(result)
-    shipped = not here and bool(known.there and known.there.has(result))
-    seconds = known.of(result, store.place_of(setting.spec, result), result.end - result.first)
-    hours = (seconds or 0) / 3600
-    row["results"] += 1
-    row["here"] += here
-    row["shipped"] += shipped
-    found = (each.records_of(result) for each in (known.here, known.there) if each)
-    row["memory_mb"] = max(row["memory_mb"], *(r["memory_mb"] or 0 for o in found for r in o), 0)
-    if lacking and not (here or shipped):
-        row["without_data"] += hours
-        row["missing"] = sorted({*row["missing"], setting.dataset})
-        return
-    row["unknown"] += seconds is None
-    row["core_hours"] += hours
-    if not (here or shipped):
-        left = result.end - known.here.missing(result)
-        row["left_hours"] += hours * left / (result.end - result.first)
-
-
-def _new_row() -> dict[str, Any]:
-    """An entry of which no result is counted yet."""
-    numbers = dict.fromkeys(["results", "here", "shipped", "memory_mb", "unknown"], 0)
-    hours = dict.fromkeys(["core_hours", "left_hours", "without_data"], 0.0)
-    return {**numbers, "replicates": [], **hours, "missing": []}
+            here, stored = known.here.has(result), [known.here, *filter(None, [known.there])]
+            shipped = not here and any(each.has(result) for each in stored)
+            lacks = setting.dataset in lacking and not (here or shipped)
+            count, place = result.end - result.first, store.place_of(setting.spec, result)
+            seconds = known.of(result, place, count)
+            hours = (seconds or 0) / 3600
+            todo = (result.end - known.here.missing(result)) / count
+            took = [r["memory_mb"] or 0 for each in stored for r in each.records_of(result)]
+            left = 0 if here or shipped else hours * todo
+            counts = [1, here, shipped, min(replicates), max(replicates)]
+            costs = [0.0, 0.0, hours] if lacks else [hours, left, 0.0]
+            memory = [max(took, default=None), work.mem_mb(setting)]
+            unknown, name = seconds is None and not lacks, setting.dataset if lacks else ""
+            rows.append([setting.spec["experiment"], *counts, *costs, *memory, unknown, name])
+    table = pd.DataFrame(rows, columns=["entry", *COLUMNS])
+    table = table.groupby("entry", sort=False, as_index=False).agg(COLUMNS)
+    table["memory_mb"] = table["memory_mb"].fillna(table.pop("reserved"))
+    return table

@@ -1,33 +1,22 @@
 """What a run of the workflow says: a line a step, how many remain, and about how long."""
 
-import json
 import logging
 import math
+import sys
 import time
-from collections.abc import Callable, Iterable
-from pathlib import Path
-from statistics import fmean
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
 
 from tqdm import tqdm
 
-from ofslib._files import write_whole
-
-# How messages of Snakemake begin that say nothing of this run.
-DULL = ("Assuming unrestricted", "Building DAG", "Using shell", "Conda environments: ignored")
-DULL += ("Select jobs", "Complete log", "Elapsed time", "Touching output file", "host: ")
-DULL_EVENTS = {"workflow_started", "run_info", "resources_info", "job_info", "job_started"}
-DULL_EVENTS |= {"progress", "shellcmd"}
-
-
-class Step(NamedTuple):
-    """A job of a run."""
-
-    number: int  # Snakemake's
-    file: str  # what it makes
-    rule: str
-    share: float  # of the machine, while it goes on
-    expected: float | None = None  # seconds that the plan tells, if it was never made
+# How messages of Snakemake begin that say nothing of this run; its own log file has them all.
+DULL = ("Building DAG", "Using shell", "Conda environments: ignored", "Select jobs")
+DULL += ("Complete log", "Elapsed time", "Touching output file", "host: ", "Assuming unrestricted")
+# How those begin that repeat what a failed step has said of itself.
+REPEATED = ("RuleException:\nCalledProcessError", "WorkflowError:\nAt least one job did not")
+DULL_EVENTS = {"run_info", "resources_info", "job_info", "job_started", "job_finished"}
+DULL_EVENTS |= {"progress", "shellcmd", "workflow_started"}
+DRAWING = 6.0  # seconds that are foreseen of a step that is no run
+ENOUGH = 30.0  # foreseen seconds of finished steps that tell how fast this machine is
 
 
 def about(seconds: float) -> str:
@@ -36,87 +25,75 @@ def about(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
 
 
-class ShortLog(logging.Formatter):
-    """Formatter and filter of Snakemake's messages on the screen; its own log file has them all.
+class Screen(logging.Filter):
+    """A filter of Snakemake's messages that says in one line what each step was.
 
     Parameters
     ----------
-    usual : Formatter
-        For what is shown as it is: warnings, failures.
-    file : Path
-        What each step took when it was last made, in seconds; kept up to date, unless `measures`
-        is false.
+    cores : int
+        How many steps run at once.
+    without_files : iterable of str
+        Rules that make no file: they are no steps.
     closing : callable
-        Lines that are said after that nothing is to be done.
-    clock : callable
-        Seconds.
+        Lines that are said where nothing is to be done.
     """
 
     def __init__(
-        self,
-        usual: logging.Formatter,
-        file: Path,
-        closing: Callable[[], Iterable[str]] = tuple,
-        clock: Callable[[], float] = time.monotonic,
+        self, cores: int, without_files: Iterable[str], closing: Callable[[], Iterable[str]]
     ):
         super().__init__()
-        self.usual, self.file, self.closing, self.clock = usual, Path(file), closing, clock
-        self.steps: dict[int, Step] = {}  # those of this run
-        self.begun: dict[int, tuple[float, str]] = {}  # when, and what is done
-        self.done: set[int] = set()
-        self.measures = True  # whether it keeps what the steps of this run take
-        try:
-            self.took = dict(json.loads(self.file.read_text(encoding="utf-8")))
-        except (OSError, ValueError):
-            self.took = {}
+        self.cores, self.without_files, self.closing = cores, set(without_files), closing
+        self.steps = self.done = 0
+        self.made: list[str] = []  # files
+        self.foreseen: dict[str, float] = {}  # seconds of each run that is to do, by its file
+        self.running: dict[int, tuple[float, str, list[str]]] = {}  # begin, message, files
+        self.took = self.was_foreseen = ENOUGH  # of the steps that are done
 
-    def begin(self, steps: Iterable[Step]) -> str:
-        """Take these steps as those of the run: how many, and about how long they take."""
-        self.steps = {step.number: step for step in steps}
-        number = f"{len(self.steps)} step" + "s" * (len(self.steps) != 1)
+    def begin(self, counts: Mapping[str, int]) -> str:
+        """Take up a run with so many jobs of each rule."""
+        self.steps = counts["total"] - sum(counts.get(name, 0) for name in self.without_files)
+        number = f"{self.steps} step" + "s" * (self.steps != 1)
         return ", ".join([number, *self._left("about {}")])
+
+    def finish(self, begun: float, message: str, files: list[str]) -> str:
+        """The line of a step that is done."""
+        seconds = time.monotonic() - begun
+        self.done, self.made = self.done + 1, self.made + files
+        self.took += seconds
+        self.was_foreseen += self.foreseen.pop(files[0], DRAWING)
+        head = ", ".join([f"{self.done} of {self.steps}", *self._left("about {} left")])
+        return f"[{head}] {message}: {tqdm.format_interval(seconds)}"
 
     def _left(self, text: str) -> list[str]:
         """About how long the steps take that remain; nothing if none remains or nothing tells."""
-        planned = [step.expected for step in self.steps.values() if step.expected is not None]
-        if not (self.took or planned) or self.done >= self.steps.keys():
+        others = self.steps - self.done - len(self.foreseen)
+        if not self.foreseen and (not self.done or others < 1):
             return []
-        # By rule; None: of a rule of which none was ever made, at least what a notebook takes.
-        alike = {None: [min(planned)] if planned else list(self.took.values())}
-        for step in self.steps.values():
-            if step.file in self.took:
-                alike.setdefault(step.rule, []).append(self.took[step.file])
-        seconds = 0.0
-        for step in self.steps.values():
-            if step.number not in self.done:
-                usual = fmean(alike.get(step.rule, alike[None]))
-                usual = usual if step.expected is None else step.expected
-                begun, _ = self.begun.get(step.number, (self.clock(), ""))
-                expected = self.took.get(step.file, usual) - (self.clock() - begun)
-                seconds += step.share * max(expected, 0.0)
-        return [text.format(about(seconds))]
+        now, pace = time.monotonic(), self.took / self.was_foreseen
+        gone = {files[0]: now - begun for begun, _, files in self.running.values()}
+        left = [max(pace * s - gone.get(file, 0.0), 0.0) for file, s in self.foreseen.items()]
+        total = (sum(left) + pace * max(others, 0) * DRAWING) / self.cores
+        return [text.format(about(max(total, *left, 1.0)))]
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a message is shown; notes when a step begins."""
-        event = str(getattr(record, "event", None))
-        if event == "job_info" and record.rule_msg:
-            self.begun[record.jobid] = self.clock(), record.rule_msg
-        if event == "job_finished":
-            return record.job_id in self.begun
-        dull = event in DULL_EVENTS or record.getMessage().startswith(DULL)
-        return record.levelno >= logging.WARNING or not dull
-
-    def format(self, record: logging.LogRecord) -> str:
-        """A line for a step that is done; what else is shown, as usual."""
-        if str(getattr(record, "event", None)) != "job_finished":
-            idle = record.getMessage().startswith("Nothing to be done")
-            return "\n".join([self.usual.format(record), *(self.closing() if idle else ())])
-        begun, what = self.begun[record.job_id]
-        seconds = self.clock() - begun
-        self.done.add(record.job_id)
-        head = f"{len(self.done)} of {len(self.steps)}"
-        if self.measures and (step := self.steps.get(record.job_id)):
-            self.took[step.file] = round(seconds, 1)
-            write_whole(self.file, json.dumps(self.took, indent=0))
-        head = ", ".join([head, *self._left("about {} left")])
-        return f"[{head}] {what}: {tqdm.format_interval(seconds)}"
+        """Whether a message is shown as it is."""
+        event, text = str(getattr(record, "event", None)), record.getMessage()
+        said: Iterable[str] = ()
+        if event == "run_info":
+            said = [self.begin(record.stats)]
+        elif event == "job_info" and record.rule_msg:
+            self.running[record.jobid] = time.monotonic(), record.rule_msg, [*record.output]
+        elif event == "job_finished" and record.job_id in self.running:
+            said = [self.finish(*self.running.pop(record.job_id))]
+        elif event == "job_error":
+            # On a cluster aux has the number of the job.
+            where = [*record.log, *(f"{name} {value}" for name, value in record.aux.items())]
+            _, message, _ = self.running.get(record.jobid, (0.0, record.rule_name, []))
+            said = [f"Failed: {message}; see {', '.join(where)}"]
+        elif text.startswith("Nothing to be done"):
+            said = self.closing()
+        for line in said:
+            tqdm.write(line, file=sys.stderr)
+        if record.levelno >= logging.WARNING:
+            return event != "job_error" and not text.startswith(REPEATED)
+        return event not in DULL_EVENTS and not text.startswith(DULL)

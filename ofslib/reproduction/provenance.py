@@ -1,7 +1,6 @@
 """With what, where and when results and figures were made.
 
-The stamp of a drawn entry is the record of its figures; PROVENANCE.json beside the figures holds
-those of all entries, each with its own scale.
+PROVENANCE.json beside the figures has a record of each drawn entry, with its own scale.
 """
 
 import datetime
@@ -19,13 +18,12 @@ from typing import Any
 from threadpoolctl import threadpool_info
 
 from ofslib._files import CorruptFile, write_whole
-from ofslib.reproduction import machine
+from ofslib.reproduction import machine, records
+from ofslib.reproduction.project import Project
 
 PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "matplotlib", "snakemake")
 # What is the same for all that one machine makes between two upgrades.
 COMMON = ("machine", "blas", "system", "python", *PACKAGES)
-# What each record of figures has.
-_WHOLE = {"scale", "commit", "date", "with", "missing"}
 
 
 # -------------------------------------------------- here and now
@@ -71,30 +69,26 @@ def _git(*words: str) -> str:
 # -------------------------------------------------- figures
 
 
-def of_figure(
-    scale: str,
-    runs: Iterable[dict[str, Any]],
-    missing: Mapping[str, str],
-    figures: Iterable[str],
-    **asked: Any,
-) -> dict[str, Any]:
-    """The record of the figures of an entry that were just drawn.
+def note(work: Project, entry: str, runs: Iterable[Mapping[str, Any]]) -> None:
+    """Write down from what the figures of an entry were drawn just now: its only writer.
 
     Parameters
     ----------
-    scale : str
-    runs : iterable of dict
+    work : Project
+    entry : str
+    runs : iterable of mapping
         The records of the results that they show.
-    missing : mapping
-        Data sets that could not be had, and why.
-    figures : iterable of str
-        Their own files, of which the names and the sha256 are kept.
-    **asked : Any
-        What else the configuration was asked for: seed, real_data.
     """
-    facts = {"scale": scale, **asked, **_split(here()), "figures": _contents(figures)}
-    facts["missing"], runs = dict(missing), list(runs)
-    if runs:
+    shown = (*work.shown(entry), *work.shown(entry, "time"))
+    facts: dict[str, Any] = {"scale": work.scale, "real_data": work.real_data, "seed": work.seed}
+    facts |= _split(here())
+    facts["figures"] = {
+        Path(file).name: hashlib.sha256((work.root / file).read_bytes()).hexdigest()
+        for file in work.figures(entry)
+    }
+    lacking = records.missing({run.dataset for run in shown if run.dataset})
+    facts["missing"] = {record["name"]: records.why(record) for record in lacking}
+    if runs := list(runs):
         dates = sorted(run["date"] for run in runs)
         environments = [_split(run)["with"] for run in runs]
         facts["runs"] = {
@@ -106,12 +100,9 @@ def of_figure(
             "memory_mb": max(run["memory_mb"] or 0 for run in runs),
             "with": [e for n, e in enumerate(environments) if e not in environments[:n]],
         }
-    return facts
-
-
-def _contents(files: Iterable[str | os.PathLike]) -> dict[str, str]:
-    """The sha256 of files, by their names without folders."""
-    return {Path(f).name: hashlib.sha256(Path(f).read_bytes()).hexdigest() for f in files}
+    file = work.root / work.provenance
+    with machine.locked(work.root / ".snakemake/provenance.lock"):  # by other jobs
+        write(file, read(file) | {entry: facts})
 
 
 def _split(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,44 +141,8 @@ def read(file: str | os.PathLike) -> dict[str, dict[str, Any]]:
         ) from error
 
 
-def later(
-    file: str | os.PathLike,
-    stamps: Mapping[str, str | os.PathLike],
-    figures: Mapping[str, Iterable[str | os.PathLike]],
-) -> dict[str, str | os.PathLike]:
-    """The stamps of what was drawn after a PROVENANCE.json was written: by a run that was killed.
-
-    Of figures only whose content is that which the stamp tells: they may have changed since, as by
-    git, and a stamp may be of a scale that drew into another folder.
-
-    Parameters
-    ----------
-    file : str or path
-        The PROVENANCE.json.
-    stamps, figures : mapping
-        Entry -> its stamp; the files that its notebook makes.
-    """
-    drawn = {entry: _drawn(stamp, figures[entry]) for entry, stamp in stamps.items()}
-    known = read(file) if any(drawn.values()) else {}
-    dates = {entry: facts["date"] for entry, facts in known.items()}
-    return {entry: stamps[entry] for entry, date in drawn.items() if date > dates.get(entry, "")}
-
-
-def _drawn(stamp: str | os.PathLike, figures: Iterable[str | os.PathLike]) -> str:
-    """When these figures were drawn, as text that sorts by time; nothing if not by this stamp."""
-    try:
-        facts = json.loads(Path(stamp).read_text(encoding="utf-8"))
-        same = facts["figures"] == _contents(figures) and _WHOLE <= facts.keys()
-    except (OSError, ValueError, TypeError, KeyError):
-        return ""
-    return facts["date"] if same else ""
-
-
-def update(file: str | os.PathLike, stamps: Mapping[str, str | os.PathLike]) -> None:
-    """Take the records of these entries, by their stamps, into a PROVENANCE.json."""
-    known = read(file)
-    for entry, stamp in stamps.items():
-        known[entry] = json.loads(Path(stamp).read_text(encoding="utf-8"))
+def write(file: str | os.PathLike, entries: Mapping[str, dict[str, Any]]) -> None:
+    """Write a PROVENANCE.json of these records; each environment stands there once."""
     common: list[dict[str, str]] = []
 
     def number(environment: dict[str, str]) -> int:
@@ -195,13 +150,10 @@ def update(file: str | os.PathLike, stamps: Mapping[str, str | os.PathLike]) -> 
             common.append(environment)
         return common.index(environment)
 
-    for entry, facts in sorted(known.items()):
-        facts = known[entry] = facts | {"with": number(facts["with"])}
+    content: dict[str, Any] = {"environments": common, "entries": {}}
+    for entry, facts in sorted(entries.items()):
+        own = content["entries"][entry] = facts | {"with": number(facts["with"])}
         if "runs" in facts:
             together = [number(one) for one in facts["runs"]["with"]]
-            facts["runs"] = facts["runs"] | {"with": together}
-    content = {"environments": common, "entries": dict(sorted(known.items()))}
-    text = json.dumps(content, indent=1) + "\n"
-    # What depends on it is not made again where it stays the same.
-    if not (Path(file).is_file() and Path(file).read_text(encoding="utf-8") == text):
-        write_whole(file, text)
+            own["runs"] = facts["runs"] | {"with": together}
+    write_whole(file, json.dumps(content, indent=1) + "\n")

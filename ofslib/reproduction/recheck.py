@@ -3,7 +3,6 @@
 import os
 import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor, wait
 from multiprocessing import get_context
 from typing import Any, NamedTuple
 
@@ -122,17 +121,17 @@ def check(work: Project, minutes: float, seed: int) -> dict[str, Any]:
     """
     if work.archive is None:
         raise ConfigurationError(f"there is no {work.archive_file} to check")
-    begun, workers = time.monotonic(), machine.cores()
+    end, workers = time.monotonic() + 60 * minutes, machine.cores()
     able, out_of_reach = pairs(work)
     drawn = draw(able, seed, FILLED * 60 * minutes * workers)
     # Each process learns with one thread, as the runs of the workflow do.
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        futures = [pool.submit(make, pair) for pair in drawn]
-        wait(futures, timeout=max(60 * minutes - (time.monotonic() - begun), 1))
-        ready = [(p, f.result()) for p, f in zip(drawn, futures, strict=True) if f.done()]
-        for process in [] if len(ready) == len(drawn) else list(pool._processes.values()):
-            process.terminate()
+    with get_context("spawn").Pool(workers) as pool:  # what still runs in the end is stopped
+        asked = [pool.apply_async(make, [pair]) for pair in drawn]
+        for one in asked:
+            one.wait(max(end - time.monotonic(), 0))
+        ready = [(pair, one.get()) for pair, one in zip(drawn, asked, strict=True) if one.ready()]
+    pool.join()
     found = [_told(pair, counts) for pair, counts in ready]
     verdicts = [row["verdict"] for row in found]
     known = len(able) + sum(out_of_reach.values())

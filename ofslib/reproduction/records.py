@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -55,11 +56,13 @@ def row_digest(name: str) -> str:
 
 def sums(name: str) -> dict[str, str]:
     """The sha256 of the files of a data set that was fetched here, by their names."""
-    try:
-        known = read(path(name)).get("sha256", {})
-    except FileNotFoundError:
-        return {}
+    known = _known(name).get("sha256", {})
     return {Path(file).name: digest for file, digest in known.items()}
+
+
+def _known(name: str) -> dict[str, Any]:
+    """The record of a data set, empty if it was never tried."""
+    return read(path(name)) if Path(path(name)).exists() else {}
 
 
 def of_archive(name: str, told: Mapping[str, str]) -> dict[str, Any]:
@@ -73,7 +76,7 @@ def of_archive(name: str, told: Mapping[str, str]) -> dict[str, Any]:
     CorruptFile
         If the archive tells of other files, or of other sums than the table pins.
     """
-    if Path(path(name)).exists() and (known := read(path(name)))["status"] == "fetched":
+    if (known := _known(name)).get("status") == "fetched":
         return known
     own = row(name)
     files = {Path(f.name).name: f for part in splits(own) for f in remote_files(own, part)}
@@ -98,8 +101,7 @@ def _rows(table: Path, _changed: int) -> dict[str, dict[str, Any]]:
 
 def missing(names: Iterable[str]) -> list[dict[str, Any]]:
     """The records of those data sets that could not be fetched."""
-    found = [read(file) for file in map(path, names) if Path(file).exists()]
-    return [record for record in found if record["status"] != "fetched"]
+    return [record for name in names if (record := _known(name)).get("status") == "not fetched"]
 
 
 def mend(names: Iterable[str]) -> list[str]:
@@ -113,17 +115,12 @@ def mend(names: Iterable[str]) -> list[str]:
     said = []
     for name in names:
         try:
-            pinned = read(path(name)).get("sha256", {})
-        except FileNotFoundError:
-            continue
+            damaged, pinned = changed([name]), _known(name).get("sha256")
         except CorruptFile as error:
             Path(path(name)).unlink()
             said.append(f"{error}: done")
             continue
-        if damaged := _other_than(pinned):
-            if (now := _tried(name)) is None:
-                Path(path(name)).unlink()  # so that the job says what is wrong
-                continue
+        if damaged and (now := _tried(name)):
             outcome = "fetched again" if now["status"] == "fetched" else now["detail"]
             if now.get("sha256", pinned) != pinned:
                 write(now)
@@ -136,16 +133,10 @@ def changed(names: Iterable[str]) -> list[str]:
     """The data files that are not what was fetched any more, which `mend` looks after."""
     found = []
     for name in names:
-        try:
-            found += _other_than(read(path(name)).get("sha256", {}))
-        except (FileNotFoundError, CorruptFile):
-            continue
+        with suppress(CorruptFile):  # which `mend` names
+            pinned = _known(name).get("sha256", {})
+            found += [f for f in pinned if Path(f).is_file() and _sha256(Path(f)) != pinned[f]]
     return found
-
-
-def _other_than(pinned: dict[str, str]) -> list[str]:
-    """The files that are here and have other sums."""
-    return [f for f in pinned if Path(f).is_file() and _sha256(Path(f)) != pinned[f]]
 
 
 def _sha256(file: Path) -> str:
@@ -209,9 +200,7 @@ def try_again(names: Iterable[str]) -> None:
     ):
         now = list(pool.map(_tried, [record["name"] for record in before]))
     for old, new in zip(before, now, strict=True):
-        if new is None:
-            Path(path(old["name"])).unlink()  # so that the job says what is wrong
-        elif (new["status"], new.get("reason")) != (old["status"], old["reason"]):
+        if new and (new["status"], new.get("reason")) != (old["status"], old["reason"]):
             write(new)
 
 
@@ -221,4 +210,5 @@ def _tried(name: str) -> dict[str, Any] | None:
     try:
         return obtain(name, "auto")
     except NoSuchFile:
+        Path(path(name)).unlink()  # so that the job says what is wrong
         return None

@@ -17,6 +17,7 @@ rule fetch:
     priority: 1_000_000
     resources:
         mem_mb=300,
+        ram_mb=300,
         slots=1,
     message:
         "Data set {wildcards.dataset}: fetch and check"

@@ -10,7 +10,7 @@ for entry in work.entries:
             unpack(figure_inputs(entry)),
         output:
             work.figures(entry),
-            drawn=drawn(entry),
+            drawn=touch(drawn(entry)),
         log:
             notebook=f"logs/{work.scale}/{entry}.ipynb",
             text=f"logs/{work.scale}/{entry}.txt",
@@ -26,6 +26,7 @@ for entry in work.entries:
         priority: 100_000
         resources:
             mem_mb=700,
+            ram_mb=700,
             runtime=work.time_limit_of(entry),
             slots=1,
         message:
