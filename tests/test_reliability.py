@@ -217,7 +217,7 @@ def test_the_report_escapes_every_name():
     cell |= {"ours": 1.0, "se": 1.0, "paper": 1.0, "verdict": "agrees", "why": 50 * HOSTILE}
     cell |= {"printed": HOSTILE, "fitted": 1, "basis": HOSTILE}
     blocks = [report.plain(table, HOSTILE), report.block(pd.DataFrame([cell]), HOSTILE)]
-    erratum = dict.fromkeys(("paper", "number", "kind", "title", "text"), HOSTILE)
+    erratum = dict.fromkeys(("id", "kind", "title", "text"), HOSTILE)
     keys = ("entry", "source", "title", "notebook", "parameter", "command", "made")
     section = dict.fromkeys(keys, HOSTILE) | {"paper": HOSTILE, "drawn": True}
     section |= {"readings": {HOSTILE: {"note": HOSTILE}}, "verdicts": {HOSTILE: 1}}

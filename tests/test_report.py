@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import shipped
 
-from ofslib.reproduction import overview, project, provenance, scoreboard, tables
+from ofslib.reproduction import errata, overview, project, provenance, scoreboard, tables
 
 ROOT = Path(__file__).parents[1]
 SPEC = spec_from_file_location("report_script", ROOT / "workflow/scripts/report.py")
@@ -218,18 +218,21 @@ def test_a_picture_keeps_its_shapes():
     )
 
 
-def test_all_errata_are_read_and_those_of_a_table_stand_beside_it(page):
-    text = (ROOT / "docs/errata.md").read_text(encoding="utf-8")
-    items = report.errata(text)
-    assert len(items) == len(re.findall(r"^\*\*\w+ \d+\.\*\*", text, re.M)) > 30
-    assert {item["paper"] for item in items} <= set(overview.PAPERS)
-    assert page.count("<summary>Erratum ") > 40
+def test_every_erratum_is_of_known_kind_paper_and_entries_and_stands_beside_them(work, page):
+    known = errata.read(ROOT)
+    ids = [item["id"] for item in known["items"]]
+    assert len(set(ids)) == len(ids)
+    for item in known["items"]:
+        assert item["kind"] in known["kinds"] and item["id"].split()[0] in known["papers"]
+        assert set(item["entries"]) <= set(work.entries), item["id"]
+        assert page.count(f"<summary>Erratum {item['id']} ") == len(item["entries"])
+    written = (ROOT / errata.PAGE).read_text(encoding="utf-8")
+    assert written == "\n".join(errata.lines(known)) + "\n", "python -m ofslib.reproduction.errata"
 
 
 def test_a_committed_cell_that_does_not_agree_names_an_erratum(work):
     """And what an entry discusses is said of a cell: an item that fits none is a slip."""
-    text = (ROOT / "docs/errata.md").read_text(encoding="utf-8")
-    written = {f"{item['paper']} {item['number']}" for item in report.errata(text)}
+    written = {item["id"] for item in errata.read(ROOT)["items"]}
     told = 0
     for name, entry in work.entries.items():
         if entry.spec["notebook"] == "recovery_table" and work.published(name):
@@ -250,29 +253,6 @@ def test_a_committed_cell_that_does_not_agree_names_an_erratum(work):
 def test_a_star_between_spaces_multiplies():
     assert report.markdown("*x* is **y** in `z`") == "<i>x</i> is <b>y</b> in <code>z</code>"
     assert report.markdown("a * 2 * b is *small*") == "a * 2 * b is <i>small</i>"
-
-
-def test_errata_are_read_by_what_they_name():
-    assert report.labels("Tables 1 to 3, Figure 5.1 and Theorems 2 and A.1") == {
-        *("Table 1", "Table 2", "Table 3", "Figure 5.1", "Theorem 2", "Theorem A.1")
-    }
-    assert report.labels("Tables 5.1, A.1; Fig. 2, corollary") == {
-        *("Table 5.1", "Table A.1", "Figure 2")
-    }
-    text = "# All\n## sfsa (Sun)\n### Inferred\n**sfsa 1.** **One.** Table 1\n   is `so`.\n"
-    text += "### Typo\n**sfsa 2.** Two\n## os\n**os 1.** x\n"
-    items = report.errata(text)
-    assert [(i["paper"], i["number"], i["kind"], i["text"]) for i in items] == [
-        ("sfsa", "1", "Inferred", "**One.** Table 1 is `so`."),
-        ("sfsa", "2", "Typo", "Two"),
-        ("os", "1", "", "x"),
-    ]
-    assert [item["title"] for item in items] == ["One.", "Two …", "x …"]
-    assert report.about(items[0], "sfsa_table_1", "Sun, Table 1")
-    assert not report.about(items[0], "sfsa_table_2", "Sun, Table 2")
-    assert not report.about(items[0], "ofs_table_1", "Wang, Table 1")
-    assert report.markdown(items[0]["text"]) == "<b>One.</b> Table 1 is <code>so</code>."
-    assert report.markdown("[a](b) <i>") == "a &lt;i&gt;"
 
 
 def test_the_list_of_notebooks_names_each_entry_once(work):

@@ -28,7 +28,7 @@ rule report:
         figures=[work.figures(entry) for entry in work.entries],
         provenance=work.provenance,
         library=project.drawing_sources(),
-        errata="docs/errata.md",
+        errata="config/errata.yaml",
         published="config/published.csv",
         script="workflow/scripts/report.py",
         template="workflow/scripts/report.html.jinja",

@@ -19,7 +19,7 @@ import markupsafe
 import pandas as pd
 
 from ofslib._files import write_whole
-from ofslib.reproduction import as_printed, looks, overview, project, tables
+from ofslib.reproduction import as_printed, errata, looks, overview, project, tables
 from ofslib.reproduction import scoreboard as board
 from ofslib.reproduction.scoreboard import judged_sizes
 
@@ -28,7 +28,6 @@ NOT_AXES = {"reading", "method", "metric"}
 SIDES = ("width", "height")
 LONG = 40  # letters of a reason that are shown; more of them when pointed at
 NO_READING = "values chosen in its only reading"
-_KINDS = {"Fig.": "Figure", "Corollaries": "Corollary", "Theorems": "Theorem"}
 
 
 # -------------------------------------------------- tables
@@ -194,47 +193,6 @@ def _short(numbers: str) -> str:
     return re.sub(r"(?<!^)\s*([A-Za-z=-])\s*", r"\1", numbers)
 
 
-def labels(text: str) -> set[str]:
-    """The tables, figures and statements that a text names: "Tables 1 to 3" are three."""
-    found = set()
-    number = r"(?:[A-Z]\.)?\d+(?:\.\d+)?"
-    pattern = rf"\b([A-Z][a-z]+\.?)\s+({number}(?:(?:,\s+|\s+and\s+|\s+to\s+){number})*)\b"
-    for kind, numbers in re.findall(pattern, text):
-        kind = _KINDS.get(kind, kind.removesuffix("s"))
-        for first, last in re.findall(rf"({number})(?:\s+to\s+({number}))?", numbers):
-            many = range(int(first), int(last) + 1) if last.isdigit() else [first]
-            found |= {f"{kind} {one}" for one in many}
-    return found
-
-
-def errata(text: str) -> list[dict[str, Any]]:
-    """The items of docs/errata.md: paper, number, kind, title, text, and what they name.
-
-    The title is the part in bold type that an item begins with, or its first words.
-    """
-    items, paper, kind = [], "", ""
-    for part in re.split(r"^(?=###? |\*\*\w+ \d+\.\*\* )", text, flags=re.M):
-        own = " ".join(part.split())
-        if part.startswith("## "):
-            paper, kind = part.split()[1].strip("(:,"), ""
-        elif part.startswith("### "):
-            kind = part.splitlines()[0].removeprefix("### ")
-        elif item := re.match(r"\*\*(\w+) (\d+)\.\*\* (.*)", own):
-            number, own = item[2], item[3]
-            bold = re.match(r"\*\*(.+?)\*\*", own)
-            title = bold[1] if bold else " ".join(own.split()[:12]) + " …"
-            found = {"paper": paper, "number": number, "kind": kind, "title": title, "text": own}
-            items.append(found | {"named": labels(own)})
-    return items
-
-
-def about(item: dict[str, Any], name: str, source: str) -> bool:
-    """Whether an erratum is about an entry."""
-    if re.search(rf"\b{name}\b", item["text"]):
-        return True
-    return item["paper"] == overview.paper_of(name) and bool(item["named"] & labels(source))
-
-
 def markdown(text: str) -> markupsafe.Markup:
     """A paragraph with `code`, **bold** and *slanted* words; links are their words."""
     escaped = str(markupsafe.escape(re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", text)))
@@ -243,6 +201,11 @@ def markdown(text: str) -> markupsafe.Markup:
     for pattern, tag in ((r"`([^`]+)`", "code"), (r"\*\*(.+?)\*\*", "b"), (slanted, "i")):
         escaped = re.sub(pattern, rf"<{tag}>\1</{tag}>", escaped)
     return markupsafe.Markup(escaped)
+
+
+def code(text: str) -> markupsafe.Markup:
+    """Plain text with `code`."""
+    return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(text))))
 
 
 def how_it_is_drawn(notebook: str) -> list[str]:
@@ -256,7 +219,7 @@ def how_it_is_drawn(notebook: str) -> list[str]:
 # -------------------------------------------------- the page
 
 ENVIRONMENT = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-ENVIRONMENT.filters["markdown"] = markdown
+ENVIRONMENT.filters |= {"markdown": markdown, "code": code}
 
 
 def section(work: project.Project, row: dict[str, Any], items: list[dict]) -> dict[str, Any]:
@@ -275,7 +238,7 @@ def section(work: project.Project, row: dict[str, Any], items: list[dict]) -> di
     links |= {"log": link(f"{logs}/{name}.txt", f"{logs}/{name}.ipynb")}
     if row["runs"]:
         links["log"] += link(f"{logs}/{source.name}/")
-    own = [item for item in items if about(item, name, spec["source"])]
+    own = [item for item in items if name in item["entries"]]
     links |= {"errata": link("docs/errata.md")} if own else {}
     fitted, shown = work.fitted(name), spec["only"].get("reading", source.spec["readings"])
     readings = {
@@ -341,7 +304,7 @@ def told(facts: dict[str, Any]) -> str:
 
 def page(work: project.Project) -> str:
     """The report of a project whose figures are made."""
-    items = errata((work.root / "docs/errata.md").read_text(encoding="utf-8"))
+    items = errata.read(work.root)["items"]
     template = ENVIRONMENT.from_string(TEMPLATE.read_text(encoding="utf-8"))
     rows, cells, counts = overview.overview(work), *board.count(work)
     made = {row["entry"]: row["made"] for row in rows if row["made"]}
