@@ -1,22 +1,22 @@
-"""What `python -m benchmarks` measured, as the tables of docs/performance.md and as a figure.
+"""What `python -m benchmarks` measured, as docs/performance.md and as a figure.
 
-`python -m ofslib.reproduction.performance` writes the tables anew, between the marks that name
-them; all other words of the page stay.
+`python -m ofslib.reproduction.performance` writes the page, of benchmarks/performance.md.jinja.
 """
 
-import functools
 import json
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import jinja2
 import pandas as pd
 
 from ofslib._files import write_whole
-from ofslib.reproduction.pages import filled, table_lines
+from ofslib.reproduction import project, provenance
 from ofslib.reproduction.tables import spread
 
 RESULTS, PAGE = Path("benchmarks/results.csv"), Path("docs/performance.md")
+TEMPLATE = Path("benchmarks/performance.md.jinja")
 FACTS = "facts"  # the case of the lines that say where, when and how much
 UNITS = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0}
 HEADS = {"wall_s": "s by the clock", "score": "", "found": "true features found (%)", "mb": "MB"}
@@ -227,7 +227,7 @@ def short(value: float) -> str:
 
 
 def panel(table: pd.DataFrame, score: str = "") -> pd.DataFrame:
-    """What `plots.cost_panels` shows of a compared case: ratios, and the score at their right.
+    """What the figure shows of a compared case: ratios, and the score at their right.
 
     Methods whose score is more than 10 % from the best are `poor` and come last.
     """
@@ -282,20 +282,36 @@ def where(results: pd.DataFrame) -> str:
     return "; ".join(first) + ".\n" + ", ".join(versions) + "."
 
 
-def page(text: str, results: pd.DataFrame) -> str:
-    """The page with the tables of these results between its marks.
+def job(root: Path) -> str:
+    """What the results of the committed figures took, each once."""
+    work = project.committed(root)
+    made = provenance.read(work.root / work.provenance)
+    own = {name for name in made if work.source(name).name == name and made[name].get("runs")}
+    hours = {name: made[name]["runs"]["cpu_hours"] for name in sorted(own)}
+    longest = sorted(hours, key=hours.get, reverse=True)[:8]
+    rows = [["entry", "core hours"], *([f"`{name}`", short(hours[name])] for name in longest)]
+    told = f"The runs behind the committed figures took {short(sum(hours.values()))} core hours."
+    told += " These took most; `python -m ofslib.reproduction plan` tells what is left to run here."
+    return "\n".join([told, "", *table_lines(rows)])
 
-    Raises
-    ------
-    ValueError
-        If a mark names no table, or a table has no mark.
-    """
-    made = {FACTS: where, "choice": choice} | {
-        case: functools.partial(markdown, case=case) for case in TABLES
-    }
-    return filled(text, {name: functools.partial(make, results) for name, make in made.items()})
+
+def page(root: Path = Path(), results: pd.DataFrame | None = None) -> str:
+    """The page as the results give it."""
+    results = read(root / RESULTS) if results is None else results
+    shown = {case: markdown(results, case) for case in TABLES}
+    shown |= {FACTS: where(results), "choice": choice(results)}
+    shown["job"] = job(root)
+    template = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+    text = (root / TEMPLATE).read_text(encoding="utf-8")
+    return template.from_string(text).render(tables=shown)
+
+
+def table_lines(rows: list[list[str]]) -> list[str]:
+    """A table in Markdown; the first row is its head."""
+    rows = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
+    return ["| " + " | ".join(row) + " |" for row in rows]
 
 
 if __name__ == "__main__":
-    write_whole(PAGE, page(PAGE.read_text(encoding="utf-8"), read()))
+    write_whole(PAGE, page())
     sys.stdout.write(f"{PAGE}\n")
