@@ -77,32 +77,6 @@ def with_sizes(results, case, **sizes):
     return pd.concat([results, pd.DataFrame([facts])])
 
 
-@pytest.mark.parametrize("case", sorted(set(performance.TABLES) - {"penalties", "compile"}))
-def test_without_the_reference_there_is_no_ratio(case):
-    """A peer that is missing may be it; nothing else takes its place."""
-    results = performance.read(ROOT / performance.RESULTS)
-    for other in {performance.TABLES[case].reference, *performance.TABLES[case].instead.values()}:
-        is_other = results["method"].str.startswith(other) & (results["case"] == case)
-        without = results[~is_other]
-        said = performance.markdown(without, case)
-        assert said != performance.markdown(results, case)
-        table = performance.compared(without, case)
-        held = [
-            name
-            for name in table["method"]
-            if other in performance.references(performance.TABLES[case], name)[1:]
-        ]
-        assert held and table.set_index("method").loc[held, "median"].isna().all()
-
-
-def test_a_line_of_fewer_turns_says_so():
-    lines = turns({"ofslib select": 6.0, "Vowpal Wabbit coin": 4.0})
-    lines = lines[(lines["method"] != "ofslib select") | (lines["turn"] == 1)]
-    text = performance.markdown(with_sizes(lines, "select", turns=2), "select")
-    assert "2 turns, 1 of *ofslib select*." in text
-    assert "1.5 (1.5)" in text and "1 (1–1)" in text
-
-
 def test_the_committed_results_are_of_the_methods_that_are_measured_today():
     """But for their sizes; those of `compile` stand in sizes.yaml."""
     results = performance.read(ROOT / performance.RESULTS)

@@ -147,18 +147,6 @@ def test_points_of_runs_that_keep_nothing_or_too_much_are_open():
     plt.close(figure)
 
 
-def test_a_method_that_chooses_its_number_of_passes_is_named():
-    rows = [("a", 10, 50.0, 0), ("a", 20, 60.0, 0), ("b", 10, 70.0, 2), ("b", 20, 80.0, 2)]
-    columns = ["method", "k", "ours", "own_passes"]
-    figure, ax = plt.subplots()
-    plots.curves(ax, pd.DataFrame(rows, columns=columns).assign(se=1.0), "k")
-    plots.shared_legend(figure, ax)
-    said = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert said == ["a", "b", "b: its own number of passes"]
-    assert not [line for line in ax.lines if line.get_markerfacecolor() == "white"]
-    plt.close(figure)
-
-
 # -------------------------------------------------- bounds and missing parts
 
 
@@ -246,18 +234,6 @@ def test_a_panel_shows_the_curves_that_are_given_and_the_ratio_of_two():
     (ax,) = fig.axes
     assert set(ax.get_legend_handles_labels()[1]) == {"a", "bound"}
     assert [text.get_text() for text in ax.texts] == ["a / bound: 0.50 to 0.50"]
-    plt.close(fig)
-
-
-def test_the_grey_of_one_bound_does_not_hide_that_another_is_violated():
-    rows = [("a, printed", "is violated"), ("b, printed", "no bound")]
-    verdicts = pd.DataFrame(
-        [(m, x, word) for m, word in rows for x in (1.0, 2.0)], columns=["method", "x", "verdict"]
-    ).replace("no bound", plots.NO_BOUND)
-    fig, ax = plt.subplots()
-    plots.shade_bounds(ax, verdicts)
-    hatched, grey = sorted(ax.patches, key=lambda patch: patch.get_hatch() is None)
-    assert hatched.get_hatch() and hatched.get_zorder() > grey.get_zorder()
     plt.close(fig)
 
 

@@ -134,7 +134,7 @@ def test_a_scale_that_is_not_the_papers_is_said(work, page):
     made = provenance.read(ROOT / "figures/PROVENANCE.json")
     for scale in {facts["scale"] for facts in made.values()}:
         assert (f"Scale: {scale}, not the papers" in page) == (scale != "paper")
-    empty = {"papers": {}, "sections": [], "score": {"papers": [], "methods": {}}}
+    empty = {"papers": {}, "sections": [], "score": [], "methods": []}
     empty |= {"said": {}, "same": {}, "rule": "", "verdicts": []}
     template = report.ENVIRONMENT.from_string(report.TEMPLATE.read_text(encoding="utf-8"))
     assert 'class="banner"' not in template.render(scales={"paper": ["one"]}, **empty)
@@ -246,7 +246,8 @@ def test_every_name_is_escaped():
         names={HOSTILE: HOSTILE},
         errata={"kinds": {HOSTILE: HOSTILE}, "items": [erratum]},
         sections=[section],
-        score=report.score(pd.DataFrame([row])),
+        score=[report.score(pd.DataFrame([row]), "paper", HOSTILE)],
+        methods=[report.why(pd.DataFrame([row]))],
         said={HOSTILE: {HOSTILE: 1}},
         same={},
         verdicts=["agrees"],

@@ -28,8 +28,6 @@ _COLOURS = {"agrees": "#2e8b5733", "better": "#2474b533", "worse": "#cf4a2033"}
 _COLOURS = {word: f"background: {c}" for word, c in _COLOURS.items()}
 _SIZES = {"points": "Data points", "features": "Features", "n_features": "Features"}
 _SIZES |= {"n_train": "Training rows", "n_test": "Test rows", "density": "Density (%)"}
-
-
 _GREEK = {"eps": "ε", "delta": "δ", "alpha": "α", "||": "‖"}  # of formulas in words
 
 # A power in words: n^2, n^(-1/2), n^1.02±0.03.
@@ -173,7 +171,7 @@ def _sizes(table: pd.DataFrame) -> pd.DataFrame:
     same = table["same"].eq(True)
     shown["verdict"] = np.where(same, VERDICTS[0], VERDICTS[-1])
     ours, paper = (
-        table[side].round(2).map("{:,.10g}".format, na_action="ignore").fillna(NO_NUMBER)
+        [NO_NUMBER if np.isnan(value) else f"{value:,.10g}" for value in table[side].round(2)]
         for side in ("ours", "paper")
     )
     return _two_sides(shown, ["data set"], ours, paper)
@@ -286,11 +284,11 @@ def shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int | np.integer) else str(value)
 
 
-def show(block: Block) -> None:
-    """Show a block in a notebook: its table, and below it what does not agree, and why."""
-    from IPython.display import Markdown, display
+def above(block: Block) -> str:
+    """What stands above a block in a notebook, in Markdown."""
+    return ". ".join([f"**{block.caption}**", *block.said, *legend(block)])
 
-    said = [*block.said, *legend(block)]
-    display(Markdown(f"**{block.caption}**. {'. '.join(said)}"), styled(block))
-    lines = [f"- {word}: {why} ({', '.join(names)})" for word, why, names in reasons(block)]
-    display(Markdown("\n".join(lines)))
+
+def below(block: Block) -> str:
+    """What stands below it: what does not agree, and why."""
+    return "\n".join(f"- {word}: {why} ({', '.join(at)})" for word, why, at in reasons(block))

@@ -19,12 +19,11 @@ import pandas as pd
 
 from ofslib._files import write_whole
 from ofslib.datasets.registry import registry
-from ofslib.reproduction import errata, layout, looks, overview, project, tables
+from ofslib.reproduction import errata, layout, overview, project, tables
 from ofslib.reproduction import scoreboard as board
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 SIDES = ("width", "height")
-NO_READING = "values chosen in its only reading"
 JUDGED = tables.VERDICTS[:-1]
 # Of the table of all statements, what stands in the page; the CSV file has the rest.
 STATED = ["paper", "item", overview.TRUE, overview.SAYS, "printed", "corrected", "what is shown"]
@@ -93,29 +92,33 @@ def claims(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
 # -------------------------------------------------- the scoreboard, and what was found
 
 
-def score(counts: pd.DataFrame) -> dict[str, Any]:
-    """The scoreboard by paper, and of each paper by method: by the text and as reconstructed."""
-
-    def row(part: pd.DataFrame, **named: str) -> dict[str, Any]:
-        reasons = part[part["why"] != ""].groupby(["verdict", "why"])["cells"].sum()
-        why = {word: reasons.get(word, pd.Series()).to_dict() for word in tables.VERDICTS}
-        text = part.groupby(tables.BY_THE_TEXT)["cells"].sum().to_dict()
-        if without := text.pop(board.NO_TEXT, 0):
-            text[tables.NO_VERDICT] = text.get(tables.NO_VERDICT, 0) + without
-        unread = {tables.NO_VERDICT: {NO_READING: without}} if without else {}
-        readings = [
-            (tables.BY_THE_TEXT, text, unread),
-            (tables.RECONSTRUCTED, part.groupby("verdict")["cells"].sum().to_dict(), why),
-        ]
-        return {**named, "cells": part["cells"].sum(), "readings": readings}
-
-    named = counts.assign(method=counts["method"].fillna("in no table here"))
-    papers = [row(part, paper=paper) for paper, part in counts.groupby("paper", sort=False)]
-    methods = {
-        paper: [row(own[own["method"] == m], method=m) for m in looks.in_order(own["method"])]
-        for paper, own in named.groupby("paper", sort=False)
+def score(counts: pd.DataFrame, by: str, caption: str) -> dict[str, Any]:
+    """How many cells have which verdict, by the text and as reconstructed."""
+    readings = {tables.BY_THE_TEXT: tables.BY_THE_TEXT, tables.RECONSTRUCTED: "verdict"}
+    named = counts[by].fillna("in no table here").replace(overview.PAPERS)
+    parts = [*counts.groupby(named, sort=False), *[("all", counts)] * (named.nunique() > 1)]
+    rows = {
+        (name, reading): part.groupby(column)["cells"].sum()
+        for name, part in parts
+        for reading, column in readings.items()
     }
-    return {"papers": [*papers, row(counts, paper="all")], "methods": methods}
+    wide = pd.DataFrame(rows).T.reindex(columns=[*tables.VERDICTS, board.NO_TEXT])
+    wide = wide.map("{:.0f}".format, na_action="ignore").astype(object).fillna("")
+    wide = wide.rename_axis(index=[by, ""])
+    looks = pd.DataFrame(
+        [[w.replace(" ", "-") for w in wide]] * len(wide), wide.index, wide.columns
+    )
+    style = layout.plain(wide).set_td_classes(looks.where(wide != "", ""))
+    return shown(style, caption)
+
+
+def why(counts: pd.DataFrame) -> dict[str, Any]:
+    """The reasons for verdicts, as reconstructed, and how many cells of each paper have them."""
+    told = counts[counts["why"] != ""].assign(reason=lambda t: t["verdict"] + ": " + t["why"])
+    told = told.sort_values("verdict", key=lambda words: words.map(overview.rank), kind="stable")
+    wide = told.pivot_table("cells", "reason", "paper", "sum", fill_value=0, sort=False)
+    wide = wide.assign(all=wide.sum(axis=1)).rename_axis(columns=None)
+    return shown(layout.plain(wide), "Why, as reconstructed")
 
 
 def said_of_figures(rows: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
@@ -333,7 +336,11 @@ def page(work: project.Project) -> str:
         names={row["entry"]: row["source"] for row in rows},
         sections=[section(work, row, known["items"]) for row in rows],
         errata=known,
-        score=score(counts),
+        score=[score(counts, "paper", "Cells by paper"), why(counts)],
+        methods=[
+            score(own, "method", f"By method: {overview.PAPERS[paper]}")
+            for paper, own in counts.groupby("paper", sort=False)
+        ],
         evidence=plain(board.evidence(cells), board.EVIDENCE),
         chosen=plain(board.chosen(work), "Values that were chosen to match the cells, by method"),
         said=said,
