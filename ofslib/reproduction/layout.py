@@ -31,7 +31,7 @@ _SIZES |= {"n_train": "Training rows", "n_test": "Test rows", "density": "Densit
 _GREEK = {"eps": "ε", "delta": "δ", "alpha": "α", "||": "‖"}  # of formulas in words
 
 # A power in words: n^2, n^(-1/2), n^1.02±0.03.
-POWER = re.compile(r"\^\(([^()]*)\)|\^([-\w./]+(?:±[\d.]+)?)")
+POWER = re.compile(r"\^\(([^()]*)\)|\^([-A-Za-z\d./]+(?:±[\d.]+)?)")
 
 
 class Block(NamedTuple):
@@ -272,8 +272,9 @@ def styled(block: Block, flat: bool = False) -> Styler:
 
 def plain(table: pd.DataFrame) -> Styler:
     """A table as it is, in the one style of all; names are no HTML."""
+    table = table.astype(object).where(table.notna(), "")
     table = table.rename_axis(index=lambda name: name and html.escape(name))
-    style = Styler(table, precision=4, na_rep="", escape="html", cell_ids=False)
+    style = Styler(table, precision=4, escape="html", cell_ids=False)
     for axis in (0, 1):
         style = style.format_index(shown, escape="html", axis=axis)
     return style

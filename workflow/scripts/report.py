@@ -24,6 +24,7 @@ from ofslib.reproduction import scoreboard as board
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 SIDES = ("width", "height")
+FEW = 12  # lines of a table of comparisons; a longer one is folded
 JUDGED = tables.VERDICTS[:-1]
 # Of the table of all statements, what stands in the page; the CSV file has the rest.
 STATED = ["paper", "item", overview.TRUE, overview.SAYS, "printed", "corrected", "what is shown"]
@@ -65,7 +66,7 @@ def blocks(work: project.Project, name: str, drawn: dict[str, pd.DataFrame]) -> 
     if "empty" in cells and len(known := cells[cells["metric"].isin(tables.TOLERANCE)]):
         by = [column for column in ("reading", "metric") if column in cells]
         tally = plain(tables.tally(known, by), "Verdicts, and how sharp they are")
-        found.append(tally | {"folded": True})
+        found.append(tally | {"folded": "By metric and reading"})
     return found
 
 
@@ -86,7 +87,9 @@ def claims(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
         texts = counts.astype(object).where(counts > 0, "").reset_index()
         style = layout.plain(texts.rename_axis(columns=None)).hide(axis="index")
         classes = classes.where((counts > 0).to_numpy(), "")
-        yield shown(style.set_td_classes(classes.reindex(columns=[*texts], fill_value="")), says)
+        style = style.set_td_classes(classes.reindex(columns=[*texts], fill_value=""))
+        total = ", ".join(f"{n} {word}" for word, n in counts.sum().items())
+        yield shown(style, says, folded=total if len(counts) > FEW else "")
 
 
 # -------------------------------------------------- the scoreboard, and what was found
