@@ -15,7 +15,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from ofslib._files import write_whole
 from ofslib.reproduction import tables
 from ofslib.reproduction.claims import NO_BOUND
-from ofslib.reproduction.looks import COLOURS, COLUMN, PAGE, in_order, look, plain, shades
+from ofslib.reproduction.looks import COLOURS, COLUMN, PAGE, in_order, look, plain
 
 # -------------------------------------------------- figures and panels
 
@@ -172,13 +172,6 @@ def numbered_curves(ax, summary: pd.DataFrame, x: str) -> None:
 def mean_point(ax, x: pd.Series, y: pd.Series, method: str) -> None:
     """Means of two metrics of a method, one standard error in both directions."""
     ax.errorbar(x["ours"], y["ours"], y["se"], x["se"], ls="", label=plain(method), **look(method))
-
-
-def coefficients(ax, summary: pd.DataFrame) -> None:
-    """The `mean_curve` of each coefficient against time, in a shade of its own."""
-    names = sorted(summary["metric"].unique(), key=lambda name: int(name.split()[1]))
-    for name, colour in zip(names, shades(len(names)), strict=True):
-        mean_curve(ax, summary[summary["metric"] == name], "t", color=colour, lw=0.8)
 
 
 def _shade(ax, x, low, high, colour) -> None:
