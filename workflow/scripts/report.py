@@ -325,6 +325,8 @@ def told(facts: dict[str, Any]) -> str:
 def page(work: project.Project) -> str:
     """The report of a project whose figures are made."""
     known = errata.read(work.root)
+    # In a project with other entries those of papers that it does not show say nothing.
+    known["items"] = [i for i in known["items"] if not {*i["entries"]}.isdisjoint(work.entries)]
     template = ENVIRONMENT.from_string(TEMPLATE.read_text(encoding="utf-8"))
     rows, cells, counts = overview.overview(work), *board.count(work)
     made = {row["entry"]: row["made"] for row in rows if row["made"]}
