@@ -212,3 +212,13 @@ def test_committed_tables_compile_without_an_overfull_box(tmp_path):
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, errors="replace")
     assert done.returncode == 0, done.stdout[-2000:]
     assert "Overfull" not in done.stdout and "too large" not in done.stdout
+
+
+def test_methods_that_keep_more_than_k_features_are_named_in_the_caption():
+    table = cells_of(
+        (1, "SGDT", 1.0, 0.1, 1.0, "agrees", ""), (1, "mine", 1.0, 0.1, 1.0, "agrees", "")
+    )
+    (block,) = layout.blocks(table.assign(beyond=[2, 1]), "title", {})
+    assert "More than k features, in some runs: SGDT, mine." in latex.written([block], "Doe", "it")
+    (block,) = layout.blocks(table.assign(beyond=0), "title", {})
+    assert "More than k" not in latex.written([block], "Doe", "it")

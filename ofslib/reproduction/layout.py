@@ -115,7 +115,7 @@ def _measured(part: pd.DataFrame) -> Block:
         part = part.assign(column=TITLES[metric])
     return Block(
         ": ".join([*reading, caption(metric)]),
-        [*fitted(part), *runs(part["replicates"])],
+        [*fitted(part), *runs(part["replicates"]), *unlike(part)],
         axes,
         columns,
         _two_sides(part, axes, ours, paper),
@@ -213,6 +213,16 @@ def fitted(part: pd.DataFrame) -> list[str]:
     named = ", ".join(f"{method} {counts[method]}" for method in in_order(counts.index))
     what = "Fitted" if RECONSTRUCTED in set(part["basis"]) else "By the text"
     return [f"{what}; values chosen to match: {named}" if named else what]
+
+
+def unlike(part: pd.DataFrame) -> Iterator[str]:
+    """Which methods keep more than k features, or choose their passes: their numbers are others."""
+    said = {"beyond": "More than k features, in some runs"}
+    for column, words in (
+        said | {"own_passes": "Their own number of passes over the rows"}
+    ).items():
+        if column in part and (part[column] > 0).any():
+            yield f"{words}: {', '.join(in_order(part.loc[part[column] > 0, 'method']))}"
 
 
 def legend(block: Block) -> list[str]:
