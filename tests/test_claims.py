@@ -317,11 +317,3 @@ def test_a_table_says_the_same_of_times_once_it_is_saved(tmp_path):
     saved = pd.read_csv(tmp_path / "times.csv")
     drawn, judged = (claims.claim_times(table, said) for table in (times, saved))
     pd.testing.assert_frame_equal(drawn, judged, check_exact=True)
-
-
-def test_where_the_method_of_the_paper_is_worst_is_said():
-    rows = [("a", 1, 2.0), ("b", 1, 1.0), ("a", 2, 1.0), ("b", 2, 2.0)]
-    errors = pd.DataFrame(rows, columns=["method", "s", "ours"])
-    assert "a, the paper's method, is worst\nat 1 of 2 values" in claims.worst(errors, "a", "s")
-    assert claims.worst(errors, "c", "s") == ""
-    assert claims.worst(errors[errors["method"] == "a"], "a", "s") == ""

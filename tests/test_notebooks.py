@@ -2,7 +2,6 @@
 
 import ast
 import shutil
-from itertools import pairwise
 from pathlib import Path
 
 import matplotlib
@@ -21,66 +20,7 @@ ROOT = Path(__file__).parents[1]
 matplotlib.use("agg")
 
 
-# -------------------------------------------------- short cells
-
-LINES = 12
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-
-
-def faults(cells):
-    """What is wrong with the code cells of a notebook, a list of (kind, source)."""
-    found, imported, assigned = [], set(), set()
-    for number, ((before, _), (kind, source)) in enumerate(pairwise([("markdown", ""), *cells])):
-        if kind == "markdown":
-            continue
-        tree = ast.parse(source)
-        is_import = all(isinstance(node, ast.Import | ast.ImportFrom) for node in tree.body)
-        if len([line for line in source.splitlines() if line.strip()]) > LINES:
-            found.append(f"cell {number}: more than {LINES} lines")
-        if before != "markdown" and not is_import:
-            found.append(f"cell {number}: no words before it")
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-                found.append(f"cell {number}: a function or class of its own")
-            elif isinstance(node, ast.alias):
-                imported.add(node.asname or node.name.partition(".")[0])
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                assigned.add(node.id)
-    return found + [f"{name} is a module and a variable" for name in sorted(imported & assigned)]
-
-
-@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
-def test_cells_are_short_and_define_nothing(file):
-    cells = nbformat.read(file, as_version=4).cells
-    assert not faults([(cell.cell_type, cell.source) for cell in cells])
-
-
-TITLES = {"set_title", "suptitle", "supxlabel", "supylabel"}
-
-
-def test_names_in_titles_and_legends_begin_no_formula():
-    """Of methods, readings, files: two `$` in them would be read by matplotlib."""
-    found = []
-    for file in NOTEBOOKS:
-        cells = nbformat.read(file, as_version=4).cells
-        trees = [ast.parse(cell.source) for cell in cells if cell.cell_type == "code"]
-        for call in (n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Call)):
-            given = [own.value for own in call.keywords if own.arg in ("title", "label")]
-            given += call.args[:1] if getattr(call.func, "attr", "") in TITLES else []
-            texts = [ast.unparse(text) for text in given if not isinstance(text, ast.Constant)]
-            found += [f"{file.name}: {text}" for text in texts if "plain(" not in text]
-    assert found == []
-
-
-def test_faults_of_cells_are_seen():
-    words = ("markdown", "why")
-    good = [words, ("code", "a = 1"), ("code", "import os"), words, ("code", "a = os.sep")]
-    assert faults(good) == []
-    assert len(faults([words, ("code", "a = 1\n" * (LINES + 1))])) == 1
-    assert len(faults([words, ("code", "a = 1"), ("code", "b = 2")])) == 1
-    for source in ("def f():\n    pass", "class A:\n    pass", "f = lambda: 1"):
-        assert len(faults([words, ("code", source)])) == 1
-    assert len(faults([words, ("code", "import os"), words, ("code", "os = 1")])) == 1
 
 
 # -------------------------------------------------- in this process
@@ -215,7 +155,7 @@ def test_methods_by_budget(own_project, monkeypatch):
     entry |= {"methods": {"OFS": {"class": "FOFSClassifier"}, "free": free}}
     stem = own_project(own=entry)
     text = Path(f"{stem}.tex").read_text()
-    assert "not fetched (offline)" in text and "0.750, 10" in text and "k = 20" in text
+    assert "0.750, 10" in text and "k = 20" in text and text.count(r"\caption") == 1
     table = pd.read_csv(f"{stem}.csv")
     assert table["note"].notna().sum() == 6 == table["ours"].notna().sum()
 

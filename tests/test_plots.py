@@ -11,9 +11,8 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 import shipped
-from matplotlib.text import Text
 
-from ofslib.reproduction import legibility, looks, plots, tables
+from ofslib.reproduction import looks, plots, tables
 
 ROOT = Path(__file__).parents[1]
 matplotlib.use("agg")
@@ -54,11 +53,6 @@ def test_a_name_is_that_of_one_algorithm():
         for label, cls in drawn(entry).items():
             kind = cls.removesuffix("Classifier").removesuffix("Regressor")
             assert meant.setdefault(label, kind) == kind, f"{entry.name}: {label}"
-
-
-def test_methods_come_in_the_order_of_the_papers():
-    shown = looks.in_order(["mine", "SGDT", "B-ARDA", "SFSA", "another", "SFSA"])
-    assert shown == ["SFSA", "SGDT", "B-ARDA", "another", "mine"]
 
 
 DRAW = """
@@ -117,19 +111,6 @@ def test_a_name_with_a_dollar_is_shown_as_it_is(tmp_path, label):
     plt.close(figure)
 
 
-def test_so_are_the_names_of_what_changes():
-    label = r"$\frac{1$"
-    names = {"reading": label, "change": label, "method": label}
-    rates = pd.DataFrame([{**names, "t": t, "ours": 50.0, "se": 1.0} for t in (1, 2, 3)])
-    recovery = pd.DataFrame([{**names, "t": 2, "rows to recover": 80.0}])
-    figure = plots.recovery_figure(rates, recovery, {(label, label): ""}, 50, 100)
-    figure.canvas.draw()
-    shown = [text for text in figure.findobj(Text) if "$" in text.get_text()]
-    assert {text.get_text().count(label.replace("$", r"\$")) for text in shown} == {1, 2}
-    assert not any(text._preprocess_math(text.get_text())[1] for text in shown)
-    plt.close(figure)
-
-
 def test_curves_draw_means_and_errors():
     rows = [(m, k, 10.0 * k + w, 1.0) for w, m in enumerate(["OFS", "mine"]) for k in (30, 10, 20)]
     summary = pd.DataFrame(rows, columns=["method", "k", "ours", "se"])
@@ -143,96 +124,6 @@ def test_curves_draw_means_and_errors():
     plots.shared_legend(fig, ax)
     assert [text.get_text() for text in fig.legends[0].get_texts()] == ["OFS", "mine"]
     plt.close(fig)
-
-
-def test_of_many_points_each_method_has_its_marks_elsewhere():
-    rows = [(m, t, 1.0, 0.1) for m in ("SFSA", "OFSA", "mine") for t in range(60)]
-    summary = pd.DataFrame([*rows, ("short", 0, 1.0, 0.1)], columns=["method", "t", "ours", "se"])
-    fig, ax = plt.subplots()
-    plots.curves(ax, summary, "t", many=True)
-    places = {}
-    for line in ax.lines:
-        first, every = line.get_markevery()
-        places[line.get_label()] = set(range(first, len(line.get_xdata()), every))
-        assert line.get_marker() == looks.look(line.get_label())["marker"]
-    assert [len(places[name]) for name in ("SFSA", "OFSA", "mine")] == [3, 3, 3]
-    assert len(places["SFSA"] | places["OFSA"] | places["mine"]) == 9
-    plt.close(fig)
-
-
-# -------------------------------------------------- what is hard to read
-
-
-def good_figure():
-    figure, axes = plots.panels(2)
-    for ax in axes:
-        for colour, label in zip(looks.COLOURS, "abc", strict=False):
-            ax.plot([1, 2, 3], color=colour, label=label)
-        ax.set(title="A title", xlabel="x", ylabel="y")
-    plots.shared_legend(figure, axes)
-    return figure, axes
-
-
-def spoil(figure, axes, how):
-    if how == "overlap":
-        axes[0].set_xticks([1, 1.01], ["one", "another"])
-    elif how == "leaves":
-        figure.text(0.98, 0.97, "outside")
-    elif how == "nothing":
-        axes[1].clear()
-    elif how == "same colour":
-        axes[0].plot([3, 2], color=looks.COLOURS[1], label="d")
-    elif how == "same grey":
-        axes[0].plot([3, 2], "o", color="black", label="d")
-        axes[0].plot([3, 1], "s", color="black", label="e")
-        axes[0].plot([3, 3], "s", color="black", label="f")
-
-
-@pytest.mark.parametrize(
-    ("how", "said"),
-    [
-        ("", []),
-        ("overlap", ["'one' and 'another' overlap"]),
-        ("leaves", ["'outside' leaves the figure"]),
-        ("nothing", ["nothing is drawn in the panel ''"]),
-        ("same colour", ["'b' and 'd' have the same colour, #de8f05"]),
-        ("same grey", ["'e' and 'f' have the same colour, #000000"]),
-    ],
-)
-def test_what_is_hard_to_read_is_said(how, said):
-    figure, axes = good_figure()
-    spoil(figure, axes, how)
-    assert legibility.faults(figure) == said
-    plt.close(figure)
-
-
-def test_a_figure_that_is_hard_to_read_is_saved_with_a_warning(tmp_path):
-    figure, axes = good_figure()
-    spoil(figure, axes, "overlap")
-    with pytest.warns(legibility.HardToRead, match="one: 'one' and 'another' overlap"):
-        plots.save_figure(figure, str(tmp_path / "one"))
-    assert (tmp_path / "one.pdf").is_file()
-    plt.close(figure)
-
-
-def test_labels_in_two_panels_have_one_legend_and_one_colour_each():
-    """What stands in one legend is told apart, be it in panels of its own."""
-    figure, axes = plots.panels(2)
-    for ax, label in zip(axes, "ab", strict=True):
-        ax.plot([1, 2], color=looks.COLOURS[0], label=label)
-    assert legibility.faults(figure) == []
-    plots.shared_legend(figure, axes)
-    assert legibility.faults(figure) == ["'a' and 'b' have the same colour, #0173b2"]
-    plt.close(figure)
-
-
-def test_a_law_and_what_was_seen_share_a_colour():
-    figure, ax = plt.subplots()
-    for label in ("a", "a, law", "law"):
-        ax.plot([1, 2], color=looks.COLOURS[0], label=label)
-    said = [f"{one!r} and 'law' have the same colour, #0173b2" for one in ("a", "a, law")]
-    assert legibility.faults(figure) == said
-    plt.close(figure)
 
 
 def test_points_of_runs_that_keep_nothing_or_too_much_are_open():
@@ -254,18 +145,6 @@ def test_points_of_runs_that_keep_nothing_or_too_much_are_open():
         assert (style["color"], style["marker"], at) in shown
     said = [text.get_text() for text in figure.legends[0].get_texts()]
     assert said == ["a", "b", "some run selects nothing or too many"]
-    plt.close(figure)
-
-
-def test_a_method_that_chooses_its_number_of_passes_is_named():
-    rows = [("a", 10, 50.0, 0), ("a", 20, 60.0, 0), ("b", 10, 70.0, 2), ("b", 20, 80.0, 2)]
-    columns = ["method", "k", "ours", "own_passes"]
-    figure, ax = plt.subplots()
-    plots.curves(ax, pd.DataFrame(rows, columns=columns).assign(se=1.0), "k")
-    plots.shared_legend(figure, ax)
-    said = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert said == ["a", "b", "b: its own number of passes"]
-    assert not [line for line in ax.lines if line.get_markerfacecolor() == "white"]
     plt.close(figure)
 
 
@@ -320,18 +199,6 @@ def test_what_half_of_the_runs_do_not_find_has_no_median():
     plt.close(fig)
 
 
-def test_each_point_that_half_of_the_runs_do_not_find_has_a_mark():
-    """The curve does not show it."""
-    never = "does not apply: not found in half of the runs up to 4"
-    rows = [("a", x, NAN if x < 13 else 1.0, never) for x in range(1, 14)]
-    results = pd.DataFrame(rows, columns=["method", "x", "value", "note"])
-    fig, ax = plt.subplots()
-    plots.bound_curves(ax, results, {})
-    (marks,) = (one for one in ax.lines if one.get_marker() == "^" and len(one.get_xydata()))
-    assert marks.get_xydata()[:, 0].tolist() == list(range(1, 13))
-    plt.close(fig)
-
-
 def test_a_point_that_a_tenth_of_the_runs_do_not_reach_is_open_and_has_a_lower_end():
     """Without any bar it would look like the most certain one."""
     never = "not found in half of the runs up to 4"
@@ -371,28 +238,6 @@ def test_a_panel_shows_the_curves_that_are_given_and_the_ratio_of_two():
     plt.close(fig)
 
 
-def test_what_was_seen_and_its_law_are_one_entry_of_a_legend():
-    fig, ax = plt.subplots()
-    ax.plot([1, 2], [1, 2], label="a, law")
-    ax.errorbar([1, 2], [1, 2], [1, 1], label="a", fmt="o")
-    plots.shared_legend(fig, [ax])
-    assert [text.get_text() for text in fig.legends[0].get_texts()] == ["a"]
-    assert legibility.faults(fig) == []
-    plt.close(fig)
-
-
-def test_the_grey_of_one_bound_does_not_hide_that_another_is_violated():
-    rows = [("a, printed", "is violated"), ("b, printed", "no bound")]
-    verdicts = pd.DataFrame(
-        [(m, x, word) for m, word in rows for x in (1.0, 2.0)], columns=["method", "x", "verdict"]
-    ).replace("no bound", plots.NO_BOUND)
-    fig, ax = plt.subplots()
-    plots.shade_bounds(ax, verdicts)
-    hatched, grey = sorted(ax.patches, key=lambda patch: patch.get_hatch() is None)
-    assert hatched.get_hatch() and hatched.get_zorder() > grey.get_zorder()
-    plt.close(fig)
-
-
 def test_a_stretch_where_a_bound_is_violated_is_one_area():
     columns = ["method", "x", "verdict"]
     words = ["is violated", "is violated", "holds", "is violated"]
@@ -405,43 +250,11 @@ def test_a_stretch_where_a_bound_is_violated_is_one_area():
     plt.close(fig)
 
 
-@pytest.mark.parametrize("number", [0, 1, 4, 7])
-def test_there_are_as_many_panels_as_are_asked_for(number):
-    figure, axes = plots.panels(number)
-    assert len(axes) == len(figure.axes) == number
-    plt.close(figure)
-
-
-def test_a_narrow_figure_has_room_for_its_legend():
-    figure, (ax,) = plots.panels(1)
-    for method in ("B-ARDA", "B-AMD", "SFSA (spectral)", "scikit-learn SGD, l1", "OFS"):
-        ax.plot([1, 2], label=method, **looks.look(method))
-    plots.shared_legend(figure, ax)
-    assert legibility.faults(figure) == []
-    plt.close(figure)
-
-
 @pytest.mark.parametrize("missing", [["a"], ["a", "b"]])
 def test_what_is_missing_is_a_line_of_text(missing):
     figure, axes = plots.data_panels({"a": "A", "b": "B"}, dict.fromkeys(missing, "lost"), "y")
     assert set(axes) == {"a", "b"} - set(missing) and len(figure.axes) == len(axes)
     for ax in axes.values():
         ax.plot([1, 2])
-    assert legibility.faults(figure) == []
     assert figure.get_supxlabel() == f"Not shown: {', '.join(missing).upper()}: lost."
-    plt.close(figure)
-
-
-@pytest.mark.parametrize("steps", [20, 40, 41, 7])
-def test_rows_of_a_changing_stream_stand_where_their_labels_say(steps):
-    """Whatever the length: ticks at every 2,500 rows are not written as 2, 5, 8, 10."""
-    key = {"reading": "regression", "change": "abrupt", "method": "SFSA"}
-    rates = pd.DataFrame([{**key, "t": t, "ours": 90.0, "se": 1.0} for t in range(1, steps + 1)])
-    recovery = pd.DataFrame([{**key, "t": 3, "rows to recover": 500.0}])
-    skipped = {("regression", "abrupt"): ""}
-    figure = plots.recovery_figure(rates, recovery, skipped, step_rows=500, edge=10_000)
-    figure.draw_without_rendering()
-    for ax in figure.axes:
-        ticks, labels = ax.get_xticks(), [text.get_text() for text in ax.get_xticklabels()]
-        assert [1000 * float(label) for label in labels] == pytest.approx(list(ticks))
     plt.close(figure)

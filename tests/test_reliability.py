@@ -3,7 +3,6 @@
 import ast
 import errno
 import hashlib
-import importlib.util
 import os
 import pickle
 import re
@@ -13,7 +12,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from test_bad_input import IN_A_FOLDER, TABLE
 from threadpoolctl import threadpool_limits
@@ -202,45 +200,6 @@ def test_crafted_files_of_models_data_and_configuration_are_refused_and_run_noth
     assert done.returncode == 0, done.stderr
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["refused"] * 8, done.stdout
     assert not (tmp_path / "was_run").exists()
-
-
-HOSTILE = '<script>alert("1")</script>&'
-
-
-def test_the_report_escapes_every_name():
-    file = ROOT / "workflow/scripts/report.py"
-    spec = importlib.util.spec_from_file_location("report_script", file)
-    report = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(report)
-    table = pd.DataFrame({HOSTILE: [HOSTILE], "verdict": HOSTILE, "says": HOSTILE})
-    cell = {"reading": HOSTILE, HOSTILE: HOSTILE, "method": HOSTILE, "metric": "DR"}
-    cell |= {"ours": 1.0, "se": 1.0, "paper": 1.0, "verdict": "agrees", "why": 50 * HOSTILE}
-    cell |= {"printed": HOSTILE, "fitted": 1, "basis": HOSTILE}
-    blocks = [report.plain(table, HOSTILE), report.block(pd.DataFrame([cell]), HOSTILE)]
-    erratum = dict.fromkeys(("paper", "number", "kind", "title", "text"), HOSTILE)
-    keys = ("entry", "source", "title", "notebook", "parameter", "command", "made")
-    section = dict.fromkeys(keys, HOSTILE) | {"paper": HOSTILE, "drawn": True}
-    section |= {"readings": {HOSTILE: {"note": HOSTILE}}, "verdicts": {HOSTILE: 1}}
-    section |= {"links": {"notebook": [(HOSTILE, HOSTILE)]}, "errata": [erratum]}
-    section |= {"blocks": blocks, "claims": list(report.claims(table))}
-    columns = ("paper", "table", "method", "verdict", "why")
-    row = dict.fromkeys(columns, HOSTILE) | {"verdict": "agrees", "by the text": "agrees"}
-    board = pd.DataFrame([row | {"cells": 1}])
-    page = report.ENVIRONMENT.from_string(report.TEMPLATE.read_text(encoding="utf-8")).render(
-        rule=HOSTILE,
-        missing={HOSTILE: HOSTILE},
-        scales={HOSTILE: [HOSTILE], "paper": [HOSTILE]},
-        environments=[HOSTILE],
-        papers={HOSTILE: HOSTILE},
-        sections=[section],
-        score=report.score(board),
-        said={HOSTILE: {HOSTILE: 1}},
-        same={},
-        verdicts=["agrees"],
-    )
-    assert page.count("<script") == 1 and "alert(" not in page[page.index("<script") :]
-    assert page.count("&lt;script&gt;") > 40
-    assert file.read_text(encoding="utf-8").count("jinja2.Environment(autoescape=True") == 1
 
 
 # -------------------------------------------------- threads

@@ -3,6 +3,7 @@
 What pack, unpack, compare and check do stands in test_store.py and test_comparison.py.
 """
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -36,6 +37,16 @@ def test_all_tables_and_figures_are_listed(tmp_path, monkeypatch, capsys):
     assert "notebooks/recovery_table.ipynb" in one and f"drawn ({drawn})" in one
     here, of_archive, number = map(int, one.split()[-3:])
     assert here + of_archive == number > 100
+
+
+def test_a_table_is_shown_in_a_terminal(monkeypatch, capsys):
+    """Also by the name of a table that is shown with another."""
+    monkeypatch.chdir(shipped.ROOT / "docs")
+    assert main(["show", "dissertation_table_5_2"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"strong\s+1000\s+ours .* 100\.00⁺ \(0\.00\).*\n\s+paper .* 73\.71 ", said)
+    for name in ("os_figure_1", "dissertation_tabel_5_1"):
+        assert main(["show", name]) == 2 and name in capsys.readouterr().err
 
 
 def test_a_method_that_stands_beside_the_snakefile_is_known(tmp_path, monkeypatch, capsys):

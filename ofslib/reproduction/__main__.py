@@ -11,6 +11,7 @@ from ofslib.reproduction import (
     comparison,
     configuration,
     identity,
+    layout,
     machine,
     project,
     provenance,
@@ -139,6 +140,19 @@ def scoreboard(work: Project, args) -> Iterator[str]:
     yield from board.report(project.committed(), args.judge)
 
 
+def show(work: Project, args) -> Iterator[str]:
+    """A drawn table: our numbers above the paper's, with the marks of the verdicts."""
+    work = project.committed()
+    titles = {name: row["title"] for name, row in work.registry.items()}
+    entry = work.find_entry(args.entry)
+    drawn = work.entries[entry].spec["form"] == "table" and len(table := board.judged(work, entry))
+    if not drawn:
+        raise ValueError(f"{entry} is no table of a paper, or not drawn: see {work.report}")
+    for block in layout.blocks(table, args.entry, titles):
+        yield ". ".join([block.caption, *block.said, *layout.legend(block)])
+        yield from (layout.wide(block).to_string(), "")
+
+
 def prove(work: Project, args) -> Iterator[str]:
     """Whether config/versions.yaml was raised wherever a number changed."""
     from ofslib.reproduction import proof
@@ -158,7 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; 1 if what it looked at is wrong, 2 if it could not."""
     parser = argparse.ArgumentParser(prog="python -m ofslib.reproduction", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for act in (listed, plan, pack, unpack, compare, check, prove, scoreboard, schema):
+    for act in (listed, show, plan, pack, unpack, compare, check, prove, scoreboard, schema):
         name = "list" if act is listed else act.__name__
         sub = commands.add_parser(name, help=act.__doc__, description=act.__doc__)
         sub.set_defaults(act=act, failed=False)
@@ -168,6 +182,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if act in (pack, unpack, compare):
             text = "the archive" + "; else the one in figures/" * (act is not pack)
             sub.add_argument("file", nargs="?", metavar="ZIP", help=text)
+        if act is show:
+            sub.add_argument("entry", metavar="TABLE", help="such as dissertation_table_5_1")
         if act is check:
             sub.add_argument("--minutes", type=float, default=15, help="how long it may take: 15")
             sub.add_argument("--seed", type=int, required=True, help="any whole number of yours")
@@ -189,7 +205,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             work = project.committed()
         for line in args.act(work, args):
             print(line, flush=True)
-    except (project.ConfigurationError, CorruptFile, OSError, ValueError, LookupError) as error:
+    except (
+        project.ConfigurationError,
+        project.Unknown,
+        CorruptFile,
+        OSError,
+        ValueError,
+        LookupError,
+    ) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return int(args.failed)

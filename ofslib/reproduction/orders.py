@@ -7,14 +7,11 @@ from typing import Any
 import pandas as pd
 
 from ofslib.reproduction import tables
-from ofslib.reproduction.as_printed import RAISED, source_legend, source_mark
 from ofslib.reproduction.claims import bound_slopes
 
 # Half-way to the next half power: what caches, small sizes and logarithms do is less.
 TOLERANCE = 0.25
 _ALL = 99  # decades: all sizes count
-_MARKS = {"better": "+", "worse": "-", "unresolved": "~"}
-_MARKS = {word: mark.translate(RAISED) for word, mark in _MARKS.items()}
 
 
 def exponents(results: pd.DataFrame) -> pd.DataFrame:
@@ -144,34 +141,3 @@ def _power(size: str, one: pd.Series) -> str:
     """A size with its exponent and half of the interval, which is none where bytes are counted."""
     half = (one.high - one.low) / 2
     return f"{size}^{one.slope:z.2f}" + (f"±{half:.2f}" if half > 1e-6 else "")
-
-
-def layout(table: pd.DataFrame) -> pd.DataFrame:
-    """The cells of `beside` as the paper prints them, ours below, with the marks of `caption`.
-
-    Where several of our methods are of one row of the paper's, each has a row of its own.
-    """
-    rows: dict[tuple[str, str], dict[str, str]] = {}
-    for cell in table.itertuples():
-        kind = cell.metric[:1].upper() + cell.metric[1:]
-        paper = (cell.paper if isinstance(cell.paper, str) else "–") + source_mark(cell.printed)
-        rows.setdefault((cell.method, "paper"), {})[kind] = paper
-        for words in cell.measured.split("; ") if isinstance(cell.measured, str) else []:
-            label, _, shown = words.rpartition(": ")
-            mark = _MARKS.get(cell.verdict, "") if shown else ""
-            rows.setdefault((cell.method, label or "ours"), {})[kind] = shown + mark
-    index = pd.MultiIndex.from_tuples(rows, names=["method", ""])
-    wide = pd.DataFrame(list(rows.values()), index=index, dtype=object).fillna("")
-    return wide[(wide != "").any(axis=1)]
-
-
-def caption(title: str, table: pd.DataFrame) -> str:
-    """What stands above `layout`: the title, and what signs and marks mean that are shown."""
-    shown = table[table["measured"].fillna("") != ""]
-    marked = [word for word in _MARKS if word in set(shown["verdict"])]
-    is_measured = any("±" in words for words in shown["measured"])
-    said = ["±: half of the 95 % interval"] * is_measured + source_legend(table["printed"])
-    if marked:
-        words = [f"{_MARKS[word]} {word}" for word in marked]
-        said.append(", ".join([*words, "no mark: agrees, or nothing to compare"]))
-    return ". ".join([title, *said])

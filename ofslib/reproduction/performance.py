@@ -1,22 +1,22 @@
-"""What `python -m benchmarks` measured, as the tables of docs/performance.md and as a figure.
+"""What `python -m benchmarks` measured, as docs/performance.md and as a figure.
 
-`python -m ofslib.reproduction.performance` writes the tables anew, between the marks that name
-them; all other words of the page stay.
+`python -m ofslib.reproduction.performance` writes the page, of benchmarks/performance.md.jinja.
 """
 
-import functools
 import json
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import jinja2
 import pandas as pd
 
 from ofslib._files import write_whole
-from ofslib.reproduction.pages import filled, table_lines
+from ofslib.reproduction import project, provenance
 from ofslib.reproduction.tables import spread
 
 RESULTS, PAGE = Path("benchmarks/results.csv"), Path("docs/performance.md")
+TEMPLATE = Path("benchmarks/performance.md.jinja")
 FACTS = "facts"  # the case of the lines that say where, when and how much
 UNITS = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0}
 HEADS = {"wall_s": "s by the clock", "score": "", "found": "true features found (%)", "mb": "MB"}
@@ -158,48 +158,31 @@ def markdown(results: pd.DataFrame, case: str) -> str:
     caption = f"{', '.join(said)}{'; ' * bool(said)}{turns} turn{'s' * (turns > 1)}"
     fewer = table.loc[table["turns"] < turns, ["method", "turns"]].itertuples(index=False)
     caption += "".join(f", {n:.0f} of *{name}*" for name, n in fewer) + "."
-    lines = _pivoted(table, shown) if shown.split else _listed_lines(table, shown)
-    return "\n".join([caption, "", *lines])
+    return "\n".join([caption, "", *_lines(table, shown)])
 
 
 def _listed(value) -> str:
     return " and ".join(map(_listed, value)) if isinstance(value, list) else f"{value}"
 
 
-def _listed_lines(table: pd.DataFrame, shown: Table) -> list[str]:
-    heads = HEADS | {"score": shown.score, "cpu_s": "s of the processor"}
-    extra = [name for name in shown.columns if name in table]
-    lines = [["", shown.unit, f"times {_said(shown)}", *(heads[name] for name in extra)]]
-    for row in table.to_dict("records"):
-        if pd.isna(row["cost"]):
-            lines.append([row["method"], row["note"], *[""] * (1 + len(extra))])
-            continue
-        ratio = f"{short(row['median'])} {_range(row)}".strip()
-        name = _name(row["method"], row["busy"])
-        lines.append([name, short(row["cost"]), ratio, *(short(row[e]) for e in extra)])
-    return table_lines(lines)
-
-
-def _pivoted(table: pd.DataFrame, shown: Table) -> list[str]:
-    parts = table["method"].str.rpartition(shown.split)
+def _lines(table: pd.DataFrame, shown: Table) -> list[str]:
+    """A line a method: the cost and its ratio, in each column of a split case, and what else."""
+    parts = table["method"].str.rpartition(shown.split or "\n")
     of_all = parts[1] == ""  # of no column, shown in the first
-    columns = sorted(parts[2][~of_all].unique(), key=lambda c: (len(c), c))
-    column = parts[2].mask(of_all, columns[0])
-    table = table.assign(row=parts[0].mask(of_all, table["method"]), column=column)
-    name = shown.split.strip(", :")
-    heads = [f"{name} {column}".strip() for column in columns]
-    lines = [[f"{shown.unit} (times {_said(shown)})", *heads]]
-    for row, own in table.groupby("row", sort=False):
-        own, cells = own.set_index("column"), []
-        for column in columns:
-            if column not in own.index:
-                cells.append("")
-            elif pd.isna(own.at[column, "cost"]):
-                cells.append(own.at[column, "note"])
-            else:
-                cells.append(f"{short(own.at[column, 'cost'])} {_range(own.loc[column])}".strip())
-        lines.append([_name(row, own["busy"].max()), *cells])
-    return table_lines(lines)
+    columns = sorted(parts[2][~of_all].unique(), key=lambda c: (len(c), c)) or [""]
+    rows = parts[0].mask(of_all, table["method"])
+    texts = [_cell(cell) for cell in table.to_dict("records")]
+    table = table.assign(row=rows, column=parts[2].mask(of_all, columns[0]), text=texts)
+    wide = table.pivot_table("text", "row", "column", "first", sort=False)[columns].fillna("")
+    head, name = f"{shown.unit}, times {_said(shown)}", shown.split.strip(", :")
+    wide.columns = [f"{name} {column}".strip() for column in columns] if shown.split else [head]
+    heads = HEADS | {"score": shown.score, "cpu_s": "s of the processor"}
+    for extra in (extra for extra in shown.columns if extra in table):
+        wide[heads[extra]] = table.set_index("row")[extra].map(short)
+    busy = table.groupby("row")["busy"].max()
+    first = [head if shown.split else "", *wide.columns]
+    rows = wide.itertuples(name=None)
+    return table_lines([first, *([_name(row, busy[row]), *cells] for row, *cells in rows)])
 
 
 def _name(method: str, busy: float) -> str:
@@ -207,11 +190,14 @@ def _name(method: str, busy: float) -> str:
     return f"{method} ({busy:.1f} processors)" if busy > _BUSY else method
 
 
-def _range(row) -> str:
-    """The middle of the ratios; their only one, where there is one."""
-    if pd.isna(row["median"]):
-        return ""
-    return f"({short(row['low'])}" + f"–{short(row['high'])}" * bool(row["replicates"] > 1) + ")"
+def _cell(cell: dict) -> str:
+    """The cost, and of its ratio the median and the middle, or its only one."""
+    if pd.isna(cell["cost"]):
+        return cell["note"]
+    if pd.isna(cell["median"]):
+        return short(cell["cost"])
+    middle = f" ({short(cell['low'])}–{short(cell['high'])})" * (cell["replicates"] > 1)
+    return f"{short(cell['cost'])}, ×{short(cell['median'])}{middle}"
 
 
 def _said(shown: Table) -> str:
@@ -227,7 +213,7 @@ def short(value: float) -> str:
 
 
 def panel(table: pd.DataFrame, score: str = "") -> pd.DataFrame:
-    """What `plots.cost_panels` shows of a compared case: ratios, and the score at their right.
+    """What the figure shows of a compared case: ratios, and the score at their right.
 
     Methods whose score is more than 10 % from the best are `poor` and come last.
     """
@@ -282,20 +268,36 @@ def where(results: pd.DataFrame) -> str:
     return "; ".join(first) + ".\n" + ", ".join(versions) + "."
 
 
-def page(text: str, results: pd.DataFrame) -> str:
-    """The page with the tables of these results between its marks.
+def job(root: Path) -> str:
+    """What the results of the committed figures took, each once."""
+    work = project.committed(root)
+    made = provenance.read(work.root / work.provenance)
+    own = {name for name in made if work.source(name).name == name and made[name].get("runs")}
+    hours = {name: made[name]["runs"]["cpu_hours"] for name in sorted(own)}
+    longest = sorted(hours, key=hours.get, reverse=True)[:8]
+    rows = [["entry", "core hours"], *([f"`{name}`", short(hours[name])] for name in longest)]
+    told = f"The runs behind the committed figures took {short(sum(hours.values()))} core hours."
+    told += " These took most; `python -m ofslib.reproduction plan` tells what is left to run here."
+    return "\n".join([told, "", *table_lines(rows)])
 
-    Raises
-    ------
-    ValueError
-        If a mark names no table, or a table has no mark.
-    """
-    made = {FACTS: where, "choice": choice} | {
-        case: functools.partial(markdown, case=case) for case in TABLES
-    }
-    return filled(text, {name: functools.partial(make, results) for name, make in made.items()})
+
+def page(root: Path = Path(), results: pd.DataFrame | None = None) -> str:
+    """The page as the results give it."""
+    results = read(root / RESULTS) if results is None else results
+    shown = {case: markdown(results, case) for case in TABLES}
+    shown |= {FACTS: where(results), "choice": choice(results)}
+    shown["job"] = job(root)
+    template = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+    text = (root / TEMPLATE).read_text(encoding="utf-8")
+    return template.from_string(text).render(tables=shown)
+
+
+def table_lines(rows: list[list[str]]) -> list[str]:
+    """A table in Markdown; the first row is its head."""
+    rows = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
+    return ["| " + " | ".join(row) + " |" for row in rows]
 
 
 if __name__ == "__main__":
-    write_whole(PAGE, page(PAGE.read_text(encoding="utf-8"), read()))
+    write_whole(PAGE, page())
     sys.stdout.write(f"{PAGE}\n")

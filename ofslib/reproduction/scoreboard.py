@@ -4,16 +4,15 @@ python -m ofslib.reproduction scoreboard           # counts them
 python -m ofslib.reproduction scoreboard --judge   # judges the committed tables by the rule first
 """
 
-import argparse
-import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 
 from ofslib._options import text_table
 from ofslib.reproduction import claims, entries, identity, project, provenance, tables
+from ofslib.reproduction.layout import COUNTED
 
 # The papers' cells, how many there are in each table, and why some are in no file.
 LIST = "config/published.csv"
@@ -70,17 +69,14 @@ def published_cells(work: project.Project | None = None) -> pd.DataFrame:
 
 
 def _cells(work: project.Project, listed) -> pd.DataFrame:
-    file = work.root / f"config/published/{listed.table}.csv"
-    empty = pd.DataFrame(columns=["metric", "value", "note"])
-    cells = pd.read_csv(file) if file.is_file() else empty
+    cells = _printed(work, listed.table)
     if len(cells) > listed.cells:
-        raise ValueError(f"{file} has {len(cells)} cells, and {LIST} says {listed.cells}")
-    made = _judged(work, listed.table)
-    key = [column for column in cells if column in made and column not in ("value", "note")]
+        raise ValueError(f"{listed.table}: {len(cells)} cells, and {LIST} says {listed.cells}")
+    made = judged(work, listed.table)
+    key = _key(cells, made)
     cells["printed"] = tables.printed(cells["value"], cells["note"])
     if len(cells) and key:
-        last = made.drop_duplicates(key, keep="last")[[*key, *VERDICT]]
-        text = made[made["basis"] == tables.BY_THE_TEXT].drop_duplicates(key)[[*key, *VERDICT]]
+        last, text = (made.loc[made[mark], [*key, *VERDICT]] for mark in COUNTED)
         cells = cells.merge(last, "left", key).merge(text, "left", key, suffixes=("", BY))
     columns = ["printed", *VERDICT, *(column + BY for column in VERDICT)]
     cells = cells.reindex(columns=["method", "metric", *columns]).astype(object)
@@ -93,8 +89,21 @@ def _cells(work: project.Project, listed) -> pd.DataFrame:
     return cells.assign(paper=listed.paper, table=listed.table, why=why)
 
 
-def _judged(work: project.Project, table: str) -> pd.DataFrame:
-    """The cells of a table that has been made, its times among them, with what they are runs of."""
+def _printed(work: project.Project, table: str) -> pd.DataFrame:
+    file = work.root / f"config/published/{table}.csv"
+    return pd.read_csv(file) if file.is_file() else tables.read_published(None)
+
+
+def _key(printed: pd.DataFrame, made: pd.DataFrame) -> list[str]:
+    return [column for column in printed if column in made and column not in ("value", "note")]
+
+
+def judged(work: project.Project, table: str) -> pd.DataFrame:
+    """The cells of a table that has been made, its times among them.
+
+    With `run`, what they are runs of, and of each reading (`COUNTED`) whether a cell is the one
+    that is counted of a published number: of the readings the last, or the first by the text.
+    """
     files = [work.root / work.folder / f"{table}{end}.csv" for end in ("", "_time")]
     parts = [pd.read_csv(file) for file in files if file.is_file()]
     made = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
@@ -105,9 +114,18 @@ def _judged(work: project.Project, table: str) -> pd.DataFrame:
         return pd.DataFrame()
     # Of words and sizes nothing is chosen, and they have one verdict.
     usual = {"basis": tables.BY_THE_TEXT, "fitted": 0, "strict": made["verdict"]}
+    known = "strict" in made
     made = made.assign(**{column: usual[column] for column in usual if column not in made})
+    printed = _printed(work, table)
+    key = _key(printed, made)
+    there = made[key].merge(printed[key].drop_duplicates(), "left", key, indicator=True)["_merge"]
+    text = made["basis"] == tables.BY_THE_TEXT
+    first = ~made[text].duplicated(key).reindex(made.index, fill_value=True)
+    last = ~made.duplicated(key, keep="last")
+    there = there.eq("both").to_numpy() & bool(len(printed))
+    made = made.assign(**dict(zip(COUNTED, (there & last, there & first), strict=True)))
     own = [f"{table} {place}" for place in made.index]
-    if "strict" not in parts[0] or table not in work.entries:
+    if not known or table not in work.entries:
         return made.assign(run=own)
     runs = _runs(work, table)
     axes = [*made.columns[: made.columns.get_loc("metric")]]
@@ -207,7 +225,7 @@ def _tallies(work: project.Project, by: list[str], alike: str = "") -> pd.DataFr
     """The tallies of all tables; with `alike` of the methods that have a reading of this name."""
     found = [pd.DataFrame(columns=["table", *by])]
     for table in pd.read_csv(work.root / LIST)["table"]:
-        made = _judged(work, table)
+        made = judged(work, table)
         if "empty" in made:
             made = made.assign(reading=made.get("reading", ""))
             known = made[made["metric"].isin(tables.TOLERANCE) & made["paper"].notna()]
@@ -344,19 +362,3 @@ def _shown(cells: pd.DataFrame) -> Iterator[str]:
     yield from _table(_counts(cells, words)[["table", *columns, "cells"]].rename(columns=numbers))
     yield ""
     yield from (f"{number}: {word}" for word, number in numbers.items())
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """What `python -m ofslib.reproduction.scoreboard` does."""
-    parser = argparse.ArgumentParser(
-        prog="python -m ofslib.reproduction.scoreboard",
-        description="The papers' numbers, counted by table and verdict, from the committed files.",
-    )
-    parser.add_argument("--judge", action="store_true", help=JUDGE)
-    work = project.committed(project.find_root())
-    anew = parser.parse_args(arguments).judge
-    sys.stdout.writelines(f"{line}\n" for line in report(work, anew))
-
-
-if __name__ == "__main__":
-    main()

@@ -5,7 +5,7 @@ rule report:
     input:
         figures=[work.figures(entry) for entry in work.entries],
         library=project.drawing_sources(),
-        errata="docs/errata.md",
+        errata="config/errata.yaml",
         published="config/published.csv",
         script="workflow/scripts/report.py",
         template="workflow/scripts/report.html.jinja",

@@ -5,7 +5,6 @@
 
 import argparse
 import json
-import math
 import os
 import re
 import urllib.parse
@@ -19,96 +18,55 @@ import markupsafe
 import pandas as pd
 
 from ofslib._files import write_whole
-from ofslib.reproduction import as_printed, looks, overview, project, tables
+from ofslib.datasets.registry import registry
+from ofslib.reproduction import errata, layout, overview, project, tables
 from ofslib.reproduction import scoreboard as board
-from ofslib.reproduction.scoreboard import judged_sizes
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
-NOT_AXES = {"reading", "method", "metric"}
 SIDES = ("width", "height")
-LONG = 40  # letters of a reason that are shown; more of them when pointed at
-NO_READING = "values chosen in its only reading"
-_KINDS = {"Fig.": "Figure", "Corollaries": "Corollary", "Theorems": "Theorem"}
+FEW = 12  # lines of a table of comparisons; a longer one is folded
+JUDGED = tables.VERDICTS[:-1]
+# Of the table of all statements, what stands in the page; the CSV file has the rest.
+STATED = ["paper", "item", overview.TRUE, overview.SAYS, "printed", "corrected", "what is shown"]
 
 
 # -------------------------------------------------- tables
 
 
-def block(table: pd.DataFrame, caption: str) -> dict[str, Any]:
-    """The cells of one metric and reading: a row of the paper's table a row, a method a column."""
-    if table["paper"].isna().all():  # of no paper, which need not be said in each cell
-        table = table.assign(why=table["why"].replace(tables.NOT_PRINTED, ""))
-    axes = [c for c in table.columns[: table.columns.get_loc("method")] if c not in NOT_AXES]
-    methods, rows = looks.in_order(table["method"]), {}
-    for cell in table.to_dict("records"):
-        row = rows.setdefault(tuple(cell[a] for a in axes), {})
-        row[cell["method"]] = shown_cell(cell)
-    shown = [(", ".join(map(str, key)), [row.get(m) for m in methods]) for key, row in rows.items()]
-    return {"caption": caption, "axes": ", ".join(axes), "methods": methods, "rows": shown}
-
-
-def shown_cell(cell: dict[str, Any]) -> dict[str, str]:
-    """Our number with its verdict, and below the paper's with the reason for the verdict."""
-    metric, is_time = cell["metric"], cell["metric"] == "time_s"
-    ours, se = cell["median" if is_time else "ours"], cell["se"]
-    digits = as_printed.DIGITS[metric]
-    own = "–" if math.isnan(ours) else f"{ours:.{digits}f}"
-    own += "" if is_time or math.isnan(se) else f" ({se:.{digits}f})"
-    why = cell["why"] if isinstance(cell["why"], str) else ""
-    paper = "" if math.isnan(cell["paper"]) else f"paper {cell['paper']:g}"
-    paper += f" ({cell['printed']})" if paper and cell["printed"] != "printed" else ""
-    below = [paper, why if len(why) <= LONG else tables.reason(why)]
-    shown = {"ours": own, "verdict": cell["verdict"], "paper": "; ".join(filter(None, below))}
-    return shown | {"why": why if len(why) > LONG else ""}
-
-
-def unlike(table: pd.DataFrame, caption: str) -> dict[str, Any]:
-    """Cells each of which is of a kind of its own, as orders of growth or sizes of data sets: what
-    they are of a row, the kind a column."""
-    key = "method" if "method" in table else "title"
-    rows = {name: {} for name in table[key]}
-    for cell in table.astype(object).fillna("").astype(str).to_dict("records"):
-        why, paper = cell["why"], cell["paper"] and f"paper {cell['paper']}"
-        source = cell.get("printed", "printed")
-        paper += f" ({source})" if paper and source != "printed" else ""
-        below = [paper, why if len(why) <= LONG else tables.reason(why)]
-        shown = {"ours": cell["ours"] or "–", "verdict": cell["verdict"]}
-        shown |= {"paper": "; ".join(filter(None, below)), "why": why if len(why) > LONG else ""}
-        rows[cell[key]][cell["metric"]] = shown
-    kinds = [*dict.fromkeys(table["metric"])]
-    shown = [(name, [row.get(kind) for kind in kinds]) for name, row in rows.items()]
-    return {"caption": caption, "axes": key, "methods": kinds, "rows": shown}
+def shown(style, caption: str, said: Iterable[str] = (), **more: Any) -> dict[str, Any]:
+    """A table of the page."""
+    table = style.to_html().partition("<table")[2]
+    # Without names of the table, its rows and columns, which nothing here asks for.
+    table = re.sub(r' id="T_\w+"|(data)? ?(row|col)\d+|\n *', "", table)
+    table = layout.POWER.sub(lambda power: f"<sup>{power[1] or power[2]}</sup>", table)
+    table = markupsafe.Markup("<table" + table)
+    return {"caption": caption, "said": list(said), "html": table} | more
 
 
 def plain(table: pd.DataFrame, caption: str) -> dict[str, Any]:
     """A table without verdicts, as it is."""
-    return {"caption": caption, "html": table.to_html(index=False, border=0, na_rep="")}
+    return shown(layout.plain(table).hide(axis="index"), caption)
 
 
 def blocks(work: project.Project, name: str, drawn: dict[str, pd.DataFrame]) -> list[dict]:
-    """What the report shows of a table."""
-    spec, found = work.entries[name].spec, []
-    for table in drawn.values():
-        if "strict" in table:
-            by = [column for column in ("reading", "metric") if column in table]
-            if set(table["metric"]) & tables.TOLERANCE.keys():
-                found.append(plain(tables.tally(table, by), "Verdicts, and how sharp they are"))
-            for (*reading, metric), part in table.groupby(by, sort=False):
-                caption = ": ".join([*reading, as_printed.caption(metric)])
-                found.append(block(part, ". ".join([caption, *as_printed.fitted(part)])))
-        elif "measured" in table:
-            found.append(unlike(table.rename(columns={"measured": "ours"}), spec["title"]))
-        elif "same" in table:
-            found.append(unlike(judged_sizes(table), spec["title"]))
-        elif "verdict" in table:
-            continue
-        elif "k" in table and "dataset" in table:
-            for dataset, part in table.groupby("dataset", sort=False):
-                shown = as_printed.by_budget(part, "AUC", spec["methods"]).rename_axis("method")
-                caption = f"{dataset}: {as_printed.caption('AUC')}"
-                found.append(plain(shown.reset_index(), caption))
-        else:
-            found.append(plain(table, spec["title"]))
+    """What the report shows of a table: its cells, those that the scoreboard counts marked."""
+    spec = work.entries[name].spec
+    titles = registry(work.root / "config/datasets.csv")["title"].to_dict()
+    cells = board.judged(work, name)
+    listed = [cells] if len(cells) else [t for t in drawn.values() if "verdict" not in t]
+    found = []
+    for table in listed:
+        for block in layout.blocks(table, spec["title"], titles):
+            more = {"reasons": list(layout.reasons(block)), "is_time": block.is_time}
+            more |= {
+                "marks": layout.legend(block),
+                "cells": int((block.cells["side"] == "ours").sum()),
+            }
+            found.append(shown(layout.styled(block, flat=True), block.caption, block.said, **more))
+    if "empty" in cells and len(known := cells[cells["metric"].isin(tables.TOLERANCE)]):
+        by = [column for column in ("reading", "metric") if column in cells]
+        tally = plain(tables.tally(known, by), "Verdicts, and how sharp they are")
+        found.append(tally | {"folded": "By metric and reading"})
     return found
 
 
@@ -123,37 +81,47 @@ def claims(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
         counts = told.groupby(by, sort=False, dropna=False)["verdict"].value_counts()
         counts = counts.unstack(fill_value=0)
         counts = counts[sorted(counts, key=overview.rank)]
-        head = counts.index.to_frame(index=False).fillna("").astype(str).to_numpy().tolist()
-        rows = list(zip(head, counts.to_numpy().tolist(), strict=True))
-        yield {"caption": says, "axes": by, "words": list(counts), "rows": rows}
+        words = [overview.SAME.get(word, word) for word in counts]
+        words = [word.replace(" ", "-") if word in tables.VERDICTS else "" for word in words]
+        classes = pd.DataFrame([[f"{w} said" for w in words]] * len(counts), columns=[*counts])
+        texts = counts.astype(object).where(counts > 0, "").reset_index()
+        style = layout.plain(texts.rename_axis(columns=None)).hide(axis="index")
+        classes = classes.where((counts > 0).to_numpy(), "")
+        style = style.set_td_classes(classes.reindex(columns=[*texts], fill_value=""))
+        total = ", ".join(f"{n} {word}" for word, n in counts.sum().items())
+        yield shown(style, says, folded=total if len(counts) > FEW else "")
 
 
-def score(counts: pd.DataFrame) -> dict[str, Any]:
-    """The scoreboard by paper, and of each paper by method: by the text and as reconstructed."""
+# -------------------------------------------------- the scoreboard, and what was found
 
-    def row(part: pd.DataFrame, **named: str) -> dict[str, Any]:
-        reasons = part[part["why"] != ""].groupby(["verdict", "why"])["cells"].sum()
-        why = {word: reasons.get(word, pd.Series()).to_dict() for word in tables.VERDICTS}
-        text = part.groupby(tables.BY_THE_TEXT)["cells"].sum().to_dict()
-        if without := text.pop(board.NO_TEXT, 0):
-            text[tables.NO_VERDICT] = text.get(tables.NO_VERDICT, 0) + without
-        readings = [
-            (
-                tables.BY_THE_TEXT,
-                text,
-                {tables.NO_VERDICT: {NO_READING: without} if without else {}},
-            ),
-            (tables.RECONSTRUCTED, part.groupby("verdict")["cells"].sum().to_dict(), why),
-        ]
-        return {**named, "cells": part["cells"].sum(), "readings": readings}
 
-    named = counts.assign(method=counts["method"].fillna("in no table here"))
-    papers = [row(part, paper=paper) for paper, part in counts.groupby("paper", sort=False)]
-    methods = {
-        paper: [row(own[own["method"] == m], method=m) for m in looks.in_order(own["method"])]
-        for paper, own in named.groupby("paper", sort=False)
+def score(counts: pd.DataFrame, by: str, caption: str) -> dict[str, Any]:
+    """How many cells have which verdict, by the text and as reconstructed."""
+    readings = {tables.BY_THE_TEXT: tables.BY_THE_TEXT, tables.RECONSTRUCTED: "verdict"}
+    named = counts[by].fillna("in no table here").replace(overview.PAPERS)
+    parts = [*counts.groupby(named, sort=False), *[("all", counts)] * (named.nunique() > 1)]
+    rows = {
+        (name, reading): part.groupby(column)["cells"].sum()
+        for name, part in parts
+        for reading, column in readings.items()
     }
-    return {"papers": [*papers, row(counts, paper="all")], "methods": methods}
+    wide = pd.DataFrame(rows).T.reindex(columns=[*tables.VERDICTS, board.NO_TEXT])
+    wide = wide.map("{:.0f}".format, na_action="ignore").astype(object).fillna("")
+    wide = wide.rename_axis(index=[by, ""])
+    looks = pd.DataFrame(
+        [[w.replace(" ", "-") for w in wide]] * len(wide), wide.index, wide.columns
+    )
+    style = layout.plain(wide).set_td_classes(looks.where(wide != "", ""))
+    return shown(style, caption)
+
+
+def why(counts: pd.DataFrame) -> dict[str, Any]:
+    """The reasons for verdicts, as reconstructed, and how many cells of each paper have them."""
+    told = counts[counts["why"] != ""].assign(reason=lambda t: t["verdict"] + ": " + t["why"])
+    told = told.sort_values("verdict", key=lambda words: words.map(overview.rank), kind="stable")
+    wide = told.pivot_table("cells", "reason", "paper", "sum", fill_value=0, sort=False)
+    wide = wide.assign(all=wide.sum(axis=1)).rename_axis(columns=None)
+    return shown(layout.plain(wide), "Why, as reconstructed")
 
 
 def said_of_figures(rows: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
@@ -163,6 +131,54 @@ def said_of_figures(rows: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
         if row["verdicts"]:
             found.setdefault(row["paper"], Counter()).update(row["verdicts"])
     return {p: {w: found[p][w] for w in sorted(found[p], key=overview.rank)} for p in found}
+
+
+def findings(cells: pd.DataFrame, rows: list[dict[str, Any]], items: list[dict]) -> dict[str, Any]:
+    """The numbers of what was found: of tables, figures, theorems and errata."""
+    judged = cells[cells["verdict"].isin(JUDGED)]
+    once = board.evidence(cells)
+    once = once[(once["reading"] == tables.RECONSTRUCTED) & (once["rule"] == "tolerant")]
+    agrees = judged["verdict"].eq("agrees").groupby(judged["table"]).agg(["sum", "size"])
+    agrees = agrees[agrees["size"] >= 10].assign(share=lambda t: t["sum"] / t["size"])
+    names = {row["entry"]: row["source"] for row in rows}
+    ranked = [
+        {"entry": table, "name": names[table], "agrees": int(own["sum"]), "of": int(own["size"])}
+        for table, own in agrees.sort_values("share", ascending=False, kind="stable").iterrows()
+    ]
+
+    def methods(which) -> dict[str, int]:
+        return cells.loc[which, "method"].value_counts().head(3).to_dict()
+
+    weak = cells["why"] == "weaker baseline in the paper"
+    said = {row["entry"]: row for row in rows if row["entry"] not in set(cells["table"])}
+    same = {e: Counter() for e in said}
+    for entry, row in said.items():
+        for word, number in row["verdicts"].items():
+            same[entry][overview.SAME.get(word, word)] += number
+    fails = sorted((e for e in same if same[e]["worse"]), key=lambda e: -same[e]["worse"])
+    stated = overview.statements(witnessed=False)
+    answers = {
+        question: stated[question].value_counts() for question in (overview.TRUE, overview.SAYS)
+    }
+    return {
+        "cells": len(cells),
+        "judged": len(judged),
+        "text": cells[tables.BY_THE_TEXT].value_counts(),
+        "fitted": cells["verdict"].value_counts(),
+        "once": once[[*JUDGED]].iloc[0] if len(once) else dict.fromkeys(JUDGED, 0),
+        "best": ranked[:3],
+        "least": ranked[:-4:-1],
+        "weak": int(weak.sum()),
+        "weak_of": methods(weak),
+        "worse_of": methods(cells["verdict"] == "worse"),
+        "said": sum(same.values(), Counter()),
+        "fails": [(e, names[e], same[e]["worse"]) for e in fails[:3]],
+        "stated": len(stated),
+        "true": answers[overview.TRUE],
+        "informative": answers[overview.SAYS],
+        "kinds": Counter(item["kind"] for item in items),
+        "refused": cells.loc[~cells["verdict"].isin(JUDGED), "why"].value_counts(),
+    }
 
 
 # -------------------------------------------------- pictures and words
@@ -176,8 +192,8 @@ def picture(svg: str) -> dict[str, Any]:
     """
     svg = svg[svg.index("<svg") :].replace('"', "'")
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.S)
-    named = set(re.findall(r" id='([\w.-]+)'", svg)).intersection(re.findall(r"#([\w.-]+)", svg))
-    short = {name: f"n{i}" for i, name in enumerate(sorted(named))}
+    named = sorted({*re.findall(r" id='([\w.-]+)'", svg)} & {*re.findall(r"#([\w.-]+)", svg)})
+    short = {name: f"n{i}" for i, name in enumerate(named)}
     svg = re.sub(r" id='([\w.-]+)'", lambda m: f" id='{short[m[1]]}'" if m[1] in short else "", svg)
     svg = re.sub(r"#([\w.-]+)", lambda m: f"#{short.get(m[1], m[1])}", svg)
     svg = re.sub(r" [dxy]='[^']*'|translate\([^)]*\)", lambda m: _short(m[0]), svg)
@@ -194,55 +210,26 @@ def _short(numbers: str) -> str:
     return re.sub(r"(?<!^)\s*([A-Za-z=-])\s*", r"\1", numbers)
 
 
-def labels(text: str) -> set[str]:
-    """The tables, figures and statements that a text names: "Tables 1 to 3" are three."""
-    found = set()
-    number = r"(?:[A-Z]\.)?\d+(?:\.\d+)?"
-    pattern = rf"\b([A-Z][a-z]+\.?)\s+({number}(?:(?:,\s+|\s+and\s+|\s+to\s+){number})*)\b"
-    for kind, numbers in re.findall(pattern, text):
-        kind = _KINDS.get(kind, kind.removesuffix("s"))
-        for first, last in re.findall(rf"({number})(?:\s+to\s+({number}))?", numbers):
-            many = range(int(first), int(last) + 1) if last.isdigit() else [first]
-            found |= {f"{kind} {one}" for one in many}
-    return found
+def code(text: str) -> markupsafe.Markup:
+    """Plain text with `code`."""
+    return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(text))))
 
 
-def errata(text: str) -> list[dict[str, Any]]:
-    """The items of docs/errata.md: paper, number, kind, title, text, and what they name.
-
-    The title is the part in bold type that an item begins with, or its first words.
-    """
-    items, paper, kind = [], "", ""
-    for part in re.split(r"^(?=###? |\*\*\w+ \d+\.\*\* )", text, flags=re.M):
-        own = " ".join(part.split())
-        if part.startswith("## "):
-            paper, kind = part.split()[1].strip("(:,"), ""
-        elif part.startswith("### "):
-            kind = part.splitlines()[0].removeprefix("### ")
-        elif item := re.match(r"\*\*(\w+) (\d+)\.\*\* (.*)", own):
-            number, own = item[2], item[3]
-            bold = re.match(r"\*\*(.+?)\*\*", own)
-            title = bold[1] if bold else " ".join(own.split()[:12]) + " …"
-            found = {"paper": paper, "number": number, "kind": kind, "title": title, "text": own}
-            items.append(found | {"named": labels(own)})
-    return items
-
-
-def about(item: dict[str, Any], name: str, source: str) -> bool:
-    """Whether an erratum is about an entry."""
-    if re.search(rf"\b{name}\b", item["text"]):
-        return True
-    return item["paper"] == overview.paper_of(name) and bool(item["named"] & labels(source))
-
-
-def markdown(text: str) -> markupsafe.Markup:
-    """A paragraph with `code`, **bold** and *slanted* words; links are their words."""
-    escaped = str(markupsafe.escape(re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", text)))
+def emphasis(text: str) -> markupsafe.Markup:
+    """A paragraph of a notebook: `code`, **bold** and *slanted* words; links are their words."""
+    text = str(code(re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", text)))
     # A star with a space behind it multiplies.
-    slanted = r"\*(?!\s)(.+?)(?<!\s)\*"
-    for pattern, tag in ((r"`([^`]+)`", "code"), (r"\*\*(.+?)\*\*", "b"), (slanted, "i")):
-        escaped = re.sub(pattern, rf"<{tag}>\1</{tag}>", escaped)
-    return markupsafe.Markup(escaped)
+    for pattern, tag in ((r"\*\*(.+?)\*\*", "b"), (r"\*(?!\s)(.+?)(?<!\s)\*", "i")):
+        text = re.sub(pattern, rf"<{tag}>\1</{tag}>", text)
+    return markupsafe.Markup(text)
+
+
+def referring(text: str) -> markupsafe.Markup:
+    """A reason, with links to the errata that it names."""
+    link = r'<a href="#erratum-\1-\2">\1 \2</a>'
+    text = re.sub(r"docs/errata\.md, ", "errata, ", str(markupsafe.escape(text)))
+    papers = "|".join(overview.PAPERS)
+    return markupsafe.Markup(re.sub(rf"\b({papers}) (\d+)\b", link, text))
 
 
 def how_it_is_drawn(notebook: str) -> list[str]:
@@ -256,7 +243,7 @@ def how_it_is_drawn(notebook: str) -> list[str]:
 # -------------------------------------------------- the page
 
 ENVIRONMENT = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-ENVIRONMENT.filters["markdown"] = markdown
+ENVIRONMENT.filters |= {"code": code, "emphasis": emphasis, "referring": referring}
 
 
 def section(work: project.Project, row: dict[str, Any], items: list[dict]) -> dict[str, Any]:
@@ -265,42 +252,38 @@ def section(work: project.Project, row: dict[str, Any], items: list[dict]) -> di
     spec, source = work.entries[name].spec, work.source(name)
 
     def link(*files: str | None) -> list[tuple[str, str]]:
+        """Those that are there; a log is not in a checkout, and where it will be is only said."""
+        there = [file for file in files if file and (work.root / file).exists()]
         folder = Path(work.report).parent
-        return [(file, Path(os.path.relpath(file, folder)).as_posix()) for file in files if file]
+        return [(file, Path(os.path.relpath(file, folder)).as_posix()) for file in there]
 
-    logs = f"logs/{row['made']['scale'] if row['made'] else work.scale}"
     links = {"notebook": link(row["notebook"]), "entry": link(work.files[name])}
-    files = work.figures(name) if row["drawn"] else []
-    links |= {"files": link(*files), "paper's numbers": link(work.published(name))}
-    links |= {"log": link(f"{logs}/{name}.txt", f"{logs}/{name}.ipynb")}
-    if row["runs"]:
-        links["log"] += link(f"{logs}/{source.name}/")
-    own = [item for item in items if about(item, name, spec["source"])]
-    links |= {"errata": link("docs/errata.md")} if own else {}
-    fitted, shown = work.fitted(name), spec["only"].get("reading", source.spec["readings"])
-    readings = {
-        reading: f"{own.get('note', '')} {chosen_values(fitted[reading])}"
-        for reading, own in source.spec["readings"].items()
-        if reading in shown
-    }
-    content = row | {"links": links, "readings": readings, "errata": own}
-    content["explanation"] = spec["explanation"]
-    content["drawing"] = how_it_is_drawn(row["notebook"]) if spec["form"] == "figure" else []
-    content["made"] = told(row["made"]) if row["made"] else ""
+    links |= {"files": link(*work.figures(name)), "paper's numbers": link(work.published(name))}
+    fitted, used = work.fitted(name), spec["only"].get("reading", source.spec["readings"])
     drawn = overview.drawn(work, name)
     cells = {"strict", "measured"}  # of tables, which are shown one by one
     said = [table for table in drawn.values() if "verdict" in table and not cells & {*table}]
-    content["claims"] = [claim for table in said for claim in claims(table)]
-    if not drawn:
-        return content
-    if spec["form"] == "table":
-        return content | {"blocks": blocks(work, name, drawn)}
-    svg = (work.root / work.folder / f"{name}.svg").read_text(encoding="utf-8")
-    listed = [table for table in drawn.values() if "printed form" in table]
-    return content | {
-        "picture": picture(svg),
-        "blocks": [plain(table, "Statement by statement") for table in listed],
+    content = row | {
+        "links": links,
+        "log": f"logs/{row['made']['scale'] if row['made'] else work.scale}/{name}.txt",
+        "readings": {
+            reading: f"{own.get('note', '')} {chosen_values(fitted[reading])}"
+            for reading, own in source.spec["readings"].items()
+            if reading in used
+        },
+        "errata": [item for item in items if name in item["entries"]],
+        "explanation": spec["explanation"],
+        "drawing": how_it_is_drawn(row["notebook"]) if spec["form"] == "figure" else [],
+        "made": told(row["made"]) if row["made"] else "",
+        "claims": [claim for table in said for claim in claims(table)],
+        "blocks": blocks(work, name, drawn) if drawn and spec["form"] == "table" else [],
     }
+    if drawn and spec["form"] == "figure":
+        svg = (work.root / work.folder / f"{name}.svg").read_text(encoding="utf-8")
+        listed = [table[STATED] for table in drawn.values() if {*STATED} <= {*table}]
+        content["picture"] = picture(svg)
+        content["blocks"] = [plain(table, "Statement by statement") for table in listed]
+    return content
 
 
 def chosen_values(counts: dict[str, int]) -> str:
@@ -341,21 +324,31 @@ def told(facts: dict[str, Any]) -> str:
 
 def page(work: project.Project) -> str:
     """The report of a project whose figures are made."""
-    items = errata((work.root / "docs/errata.md").read_text(encoding="utf-8"))
+    known = errata.read(work.root)
+    # In a project with other entries those of papers that it does not show say nothing.
+    known["items"] = [i for i in known["items"] if not {*i["entries"]}.isdisjoint(work.entries)]
     template = ENVIRONMENT.from_string(TEMPLATE.read_text(encoding="utf-8"))
     rows, cells, counts = overview.overview(work), *board.count(work)
     made = {row["entry"]: row["made"] for row in rows if row["made"]}
+    said = said_of_figures([row for row in rows if row["entry"] not in set(counts["table"])])
     return template.render(
+        found=findings(cells, rows, known["items"]),
         missing={name: why for facts in made.values() for name, why in facts["missing"].items()},
         command=f"snakemake --cores 8 --config scale={work.scale}",
         scales=by_scale(work, made),
         environments=environments(made.values()),
         papers=overview.PAPERS,
-        sections=[section(work, row, items) for row in rows],
-        score=score(counts),
+        names={row["entry"]: row["source"] for row in rows},
+        sections=[section(work, row, known["items"]) for row in rows],
+        errata=known,
+        score=[score(counts, "paper", "Cells by paper"), why(counts)],
+        methods=[
+            score(own, "method", f"By method: {overview.PAPERS[paper]}")
+            for paper, own in counts.groupby("paper", sort=False)
+        ],
         evidence=plain(board.evidence(cells), board.EVIDENCE),
         chosen=plain(board.chosen(work), "Values that were chosen to match the cells, by method"),
-        said=said_of_figures([row for row in rows if row["entry"] not in set(counts["table"])]),
+        said=said,
         same=overview.SAME,
         rule=tables.RULE,
         verdicts=tables.VERDICTS,
