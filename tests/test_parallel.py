@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import ofslib
-from ofslib.parallel import Central, communicator
+from ofslib.parallel import Central
 
 JOB = Path(__file__).with_name("mpi_job.py")
 MPIEXEC = Path(sysconfig.get_path("scripts"), "mpiexec")
@@ -81,17 +81,6 @@ def test_no_change_is_lost_in_a_million(often_interrupted):
     assert margins.min() == margins.max() == late[0] == 1_000_000
 
 
-def test_lateness_is_counted_by_the_changes_of_others():
-    margins, late = np.zeros(3), np.zeros(2, np.int64)
-    shared = Central(margins, late, 2)
-    shared.read(0), shared.read(1)
-    for t, missed in ((0, 0), (1, 1), (1, 2)):
-        before = late[1]
-        shared.add(t, np.ones(3))
-        assert late[1] - before == missed
-    assert shared.read(0).tolist() == [3, 3, 3]
-
-
 def test_a_late_change_that_raises_the_objective_is_refused():
     margins, late = np.zeros(3), np.zeros(2, np.int64)
     shared = Central(margins, late, 2, objective=np.sum)
@@ -136,6 +125,7 @@ def job(n, what, file):
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.slow
 @needs_mpi
 @pytest.mark.parametrize(("n", "what"), [(3, "differing data"), (5, "recall")])
 def test_processes_find_what_the_simulation_finds(n, what, tmp_path):
@@ -150,6 +140,7 @@ def test_processes_find_what_the_simulation_finds(n, what, tmp_path):
     assert set(found["kept"]) == {SELECTED}
 
 
+@pytest.mark.slow
 @needs_mpi
 @pytest.mark.parametrize(
     ("what", "says"),
@@ -168,9 +159,3 @@ def test_a_worker_that_fails_ends_the_job(what, says, tmp_path):
 def test_the_number_of_processes_must_fit():
     with pytest.raises(ValueError, match=r"n_workers=2 needs 3 processes.*mpiexec -n 3"):
         asynchronous("mpi", 2, 0).fit(*data(0)[:2])
-
-
-def test_a_missing_package_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "mpi4py", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'ofslib\[mpi\]'"):
-        communicator(2)
