@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import ofslib
 from ofslib.averages import RunningAverages
 from ofslib.beyond.knockoffs import Knockoffs
-from ofslib.kernels.gram import largest_eigenvalue, least_squares, newton_step
+from ofslib.kernels.gram import largest_eigenvalue, least_squares
 from ofslib.kernels.penalties import Penalty, proximal
 from ofslib.simulate import Equicorrelated
 from ofslib.streams.average_stream import AverageSelector, AverageStream
@@ -162,25 +162,6 @@ def test_the_largest_eigenvalue(dtype):
         assert 0.99 * top <= largest_eigenvalue(S) <= top * (1 + 1e-5)
     flipped = np.array([[1.0, -0.9], [-0.9, 1.0]], dtype, order="F")
     assert_allclose(largest_eigenvalue(flipped), 1.9, rtol=1e-5)
-
-
-@pytest.mark.parametrize("m", [1, 3, 4, 9])
-def test_a_newton_step_solves_its_piece_or_ends_where_that_does(m):
-    """Lasso: S w = b - level sign(w), as long as no sign changes; zeros stay."""
-    rng = np.random.default_rng(m)
-    X = rng.standard_normal((60, m + 2))
-    S, level, scratch = np.corrcoef(X.T), 0.1, np.empty((4, m + 2))
-    w = np.append(rng.choice([-3.0, 3.0], m), [0.0, 0.0])
-    for size in (0.1, 100.0):
-        new, g = w.copy(), size * rng.standard_normal(m + 2)
-        rest = g - level * np.sign(w)
-        after = g.copy()
-        length = newton_step(S, new, after, 0, 0.0, level, scratch)
-        assert_allclose(after, g - S @ (new - w), atol=1e-12 * size)
-        assert not new[m:].any() and (new * w >= -1e-12).all()
-        left = after - level * np.sign(w) - (1 - length) * rest
-        assert np.linalg.norm(left[:m]) <= 1e-3 * np.linalg.norm(rest[:m])
-        assert length == 1.0 if size < 1 else 0 < length < 1 and np.abs(new[:m]).min() < 1e-12
 
 
 def test_a_singular_matrix_gets_the_ridge():

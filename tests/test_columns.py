@@ -396,16 +396,6 @@ def refused(cls, X, y, match):
     assert pickle.dumps(first) == before
 
 
-@pytest.mark.parametrize(
-    ("value", "what"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")]
-)
-@every_reader
-def test_a_value_that_is_no_number_is_named(cls, value, what):
-    X, y = columns()
-    X[13, 9] = value
-    refused(cls, X, y, f"contains {what}")
-
-
 @every_reader
 def test_columns_are_learned_in_any_unit_or_refused_by_name(cls):
     """Also where the sum, or the square, of two of their values is no number."""

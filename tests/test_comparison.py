@@ -58,13 +58,6 @@ def test_values_of_other_replicates_are_not_compared_nor_are_times():
     assert comparison.compared(both, pd.DataFrame())["compared"] == 0
 
 
-@pytest.mark.parametrize("mark", ["note", "empty", "beyond", store.STEP])
-def test_a_mark_of_one_side_is_no_name(mark):
-    plain, marked = table_of([100]), table_of([100], **{mark: "1"})
-    for here, there in ((marked, plain), (plain, marked)):
-        assert comparison.compared(here, there)["equal"] == 1
-
-
 # -------------------------------------------------- whole results
 
 

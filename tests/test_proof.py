@@ -110,14 +110,6 @@ def test_missing_names_say_what_to_type(world, monkeypatch):
         proof.prove(["methods: Q"])
 
 
-def test_what_is_not_installed_is_no_failure(world, monkeypatch):
-    monkeypatch.setattr(proof_cases, "lacking", lambda _, name: "river" if name == "A" else "")
-    assert verdict()["verdict"] == "not installed"
-    before = open(proof.STORED).read()
-    verdict(accept=True)
-    assert open(proof.STORED).read() == before
-
-
 # ------------------------------------------------------------------- that the proof sees a mutant
 
 

@@ -48,16 +48,6 @@ def test_nearly_separable_classes_need_the_rows_near_the_boundary():
     assert share_found(OFSAClassifier(k=30).fit(X, y), true) <= 0.8
 
 
-def test_separable_classes_leave_enough_of_the_rows_that_went():
-    """One feature decides. (Half of the labels were right where nothing stayed of far rows.)"""
-    for n, rows in ((300, 30), (3000, 100)):
-        X = np.random.default_rng(0).standard_normal((n, 6))
-        y = X[:, 2] > 0
-        model = RenewableFSAClassifier(k=1, max_rows=rows).fit(X, y)
-        assert_array_equal(model.support_, [2])
-        assert model.score(X, y) > 0.97
-
-
 def test_noisy_classes_need_the_averages_of_the_rows_that_went():
     found, without = [], []
     for seed in range(4):

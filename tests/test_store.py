@@ -270,15 +270,6 @@ def test_what_is_packed_is_there_again(packed):
     assert files() == before and found.keys() == before.keys() and set(found.values()) == {""}
 
 
-def test_results_of_another_version_stay_in_the_archive(packed):
-    _, before = packed
-    raised("methods", "SFSARegressor")
-    [run] = project.load(scale="paper").entries["one"].to_run
-    found = store.unpack(identity.results(run.spec), store.Archive("a.zip"))
-    left = {name for name, why in found.items() if why}
-    assert left == before.keys() - files().keys() and len(left) == 2
-
-
 def changed(change):
     """Write the archive anew with another index or other members."""
     with zipfile.ZipFile("a.zip") as file:
