@@ -84,7 +84,7 @@ def test_proposition_6_by_hand():
     ("name", "args", "why"),
     [
         ("dissertation_lemma_4", (10, 1.0, 10.0, 0.1, 10), "n = 10 <= p = 10"),
-        ("dissertation_proposition_6", (100, 10, 1.0, 0.5, 2.0, 2.0, "printed"), "M = 2 >= 2"),
+        ("dissertation_proposition_6", (100, 10, 1.0, 0.5, 2.0, "printed"), "M = 2 >= 2"),
         ("dissertation_theorem_2", (150, 200, 1.0, 0.25, 0.25), "n = 150 <= p = 200"),
         ("os_theorem_2_step_size", (1.0, 3.0, 0.5, 0.5, 4, 50, 5, 4), "m = 0.5 < 1"),
         ("sfsa_theorem_4_1", ([[0.5], [0.6]], [[-0.5]], [[-0.5]], [1.0], 0.75, 0.5, 1.0),

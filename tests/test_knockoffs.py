@@ -22,7 +22,7 @@ def drawn(n, p, rho, beta, rng):
     return X, beta * X[:, TRUE].sum(axis=1) + rng.standard_normal(n)
 
 
-@pytest.mark.parametrize(("rho", "draws"), [(0.0, 1), (0.5, 1), (0.5, 4)])
+@pytest.mark.parametrize(("rho", "draws"), [(0.0, 1), (0.5, 4)])
 def test_the_bound_is_held_and_what_is_true_is_found(rho, draws):
     rng, p, found = np.random.default_rng(5), 100, []
     for run in range(20):
