@@ -123,16 +123,6 @@ def test_however_many_interrupts_come_nothing_that_was_known_is_lost(impatient):
     assert state(empty) == state(RunningAverages(P).update(X, Y))
 
 
-def test_a_handler_of_the_user_is_called_and_nothing_else_is_raised(impatient):
-    """As of a server that ends when the work in hand is done, or asyncio.run."""
-    one, empty, stop = RunningAverages(P).update(X[:200], Y[:200]), RunningAverages(P), []
-    signal.signal(signal.SIGINT, lambda number, frame: stop.append(number))
-    one.update(X, Y)
-    assert stop == [signal.SIGINT] and one.n == 6200
-    empty.update(X, Y)
-    assert len(stop) > 2 and empty.n == 6000
-
-
 @pytest.mark.parametrize("known", [0, 500])
 def test_an_error_half_way_is_never_silent(known, monkeypatch):
     one = RunningAverages(P)

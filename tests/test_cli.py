@@ -178,18 +178,6 @@ def test_rows_of_weight_zero_are_passed_over_wherever_it_stops(model, folder):
             assert stopped.coef_.tobytes() == expected.coef_.tobytes()
 
 
-def test_what_else_it_learned_is_forgotten_and_partial_fit_goes_on():
-    stream = open_stream("rows.svm", block_rows=500)
-    X, y = whole(stream)
-    model, fresh = (ofslib.SFSAClassifier(k=5) for _ in range(2))
-    model.fit(X[:99], -y[:99])
-    assert learned(fit_stream(model, stream)) == learned(fit_stream(fresh, stream))
-    fresh.set_params(shuffle=False).fit(X, y)
-    for one in (model, fresh):
-        one.partial_fit(X[:9], y[:9])
-    assert model.coef_.tobytes() == fresh.coef_.tobytes()
-
-
 @pytest.mark.parametrize("cache", [True, False])
 def test_rows_that_change_while_they_are_learned_are_noticed(monkeypatch, cache):
     """As many rows of as many bytes as before: neither number tells."""
@@ -347,26 +335,11 @@ def test_select_takes_methods_tasks_passes_and_parameters(ofs):
     assert data["fdr_condition"] and data["selected"]
 
 
-@pytest.mark.parametrize("k", ["bic", "ebic"])
-def test_a_criterion_chooses_how_many_features(ofs, k):
-    X, y = whole(open_stream("rows.svm", cache=False))
-    model = ofslib.OLSthClassifier(k=k).fit(X.toarray(), y)
-    code, out, _ = ofs(f"select rows.svm -k {k} --method olsth --no-cache --quiet --json")
-    data = json.loads(out)
-    assert code == 0 and data["k"] == k
-    assert sorted(int(row["feature"]) - 1 for row in data["selected"]) == model.support_.tolist()
-    code, _, err = ofs(f"select rows.svm -k {k}")
-    assert code == 2 and f"-k {k}: SFSAClassifier keeps a number of features" in err
-
-
 SAME = [
     ("select rows.svm -k 5 --out rows.svm", "FILE and --out"),
-    ("select rows.svm -k 5 --model ./rows.svm", "FILE and --model"),
     ("select rows.svm -k 5 --out linked.svm", "FILE and --out"),
-    ("select rows.svm -k 5 --model new --out new", "--model and --out"),
     ("select rows.svm -k 5 --checkpoint new --model x/../new", "--model and --checkpoint"),
     ("select rows.svm -k 5 --out rows.svm.ofscache", "the cache of FILE and --out"),
-    ("predict rows.svm --model model.npz --out rows.svm", "FILE and --out"),
     ("predict rows.svm --model model.npz --out model.npz", "--model and --out"),
 ]
 
@@ -482,10 +455,6 @@ def test_more_than_two_classes_have_columns_of_their_own(ofs):
     found = np.array([row.split(",") for row in rows], float)
     assert np.array_equal(found[:, 0], expected.predict(X))
     np.testing.assert_allclose(found[:, 1:], expected.decision_function(X), rtol=1e-9, atol=1e-12)
-    Path("late.svm").write_text("".join(sorted(Path("three.svm").open(), key=lambda line: line[0])))
-    late = f"{command.replace('three', 'late')} --block-rows 500"
-    assert "y holds labels [3.0]; allowed are [-1.0, 1.0]" in ofs(late)[2]
-    assert ofs(f"{late} --classes 1,-1,3")[0] == 0
 
 
 def test_inspect_counts(ofs):
@@ -501,8 +470,6 @@ def test_inspect_counts(ofs):
     list(kept)
     cache = json.loads(ofs("inspect rows.svm --json")[1])["cache"]
     assert cache == {"path": str(kept.cache_path), "bytes": kept.cache_bytes}
-    Path("y.svm").write_text("".join(f"{i / 7} 1:{i}\n" for i in range(1500)))
-    assert json.loads(ofs("inspect y.svm --json")[1])["labels"] is None
 
 
 def test_methods_are_all_there_and_those_of_rows_can_be_made(ofs):
@@ -522,8 +489,6 @@ def test_datasets_are_listed_fetched_and_verified(ofs, folder, monkeypatch):
     table = write_table(folder, cells(TEXT.encode(), n_train=str(N), n_features=str(P)))
     monkeypatch.setenv(download.MIRROR, str(folder / "mirror"))
     own = f" --registry {table} --folder here"
-    assert ofs("datasets list" + own)[1].splitlines()[-1].split()[0] == "tiny"
-    assert ofs("datasets verify" + own)[:2] == (0, "here: no data set\n")
     assert ofs("datasets verify tiny" + own)[0] == 1
     assert ofs("datasets fetch tiny" + own)[:2] == (0, f"{Path('here/tiny/tiny.svm')}\n")
     code, out, _ = ofs("datasets verify" + own)
@@ -565,10 +530,13 @@ def test_datasets_are_listed_fetched_and_verified(ofs, folder, monkeypatch):
         ("select empty.svm -k 5", 1, "empty.svm: expected a row, got none"),
         ("predict rows.svm --model rows.svm", 1, "rows.svm is damaged"),
         ("datasets fetch", 2, "datasets fetch"),
+        *((f"select rows.svm -k {k}", 2, "-k") for k in ("x", "0", "-5", "2.5", "5 --fdr 0.1")),
+        ("select rows.svm -k bic", 2, "-k bic: SFSAClassifier keeps a number of features"),
+        ("select rows.svm", 2, "-k"),
         ("datasets fetch nothing", 2, "'nothing'"),
     ],
 )
-def test_an_error_is_one_line_and_a_code(line, code, said, ofs):
+def test_an_error_is_one_line_and_a_code(line, code, said, ofs, capsys):
     Path("wrong.svm").write_text("1 1:2\n1 1:x\n")
     Path("empty.svm").write_text("")
     Path("missing.csv").write_text("")
@@ -578,28 +546,12 @@ def test_an_error_is_one_line_and_a_code(line, code, said, ofs):
     Path("words.csv").write_text("a,y\n1,2\n2,3\n" if "predict" in line else "a,y\n1,no\n2,yes\n")
     model = ofslib.OLSRegressor()
     model.fit(pd.DataFrame(np.eye(3)[:, :2], columns=["a", "b"]), [1.0, 2.0, 3.0]).save("names.npz")
-    found, out, err = ofs(line)
+    try:
+        found, out, err = ofs(line)
+    except SystemExit as stopped:  # of argparse
+        found, (out, err) = stopped.code, capsys.readouterr()
     assert (found, out) == (code, "")
     assert said in err and len(err.splitlines()) == 1 and "Traceback" not in err
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        *("", "nothing", "select rows.svm", "select rows.svm -k x", "select rows.svm -k 0"),
-        *("select rows.svm -k -5", "select rows.svm -k 2.5", "select rows.svm -k 5 --fdr 0.1"),
-        *("select rows.svm -k 5 --passes 0", "inspect rows.svm --n-jobs 0"),
-    ],
-)
-def test_options_that_are_wrong_are_one_line_and_code_2(line, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        cli.main(line.split())
-    assert stopped.value.code == 2 and len(capsys.readouterr().err.splitlines()) == 1
-
-
-def test_debug_shows_the_traceback():
-    with pytest.raises(FileNotFoundError):
-        cli.main("select none.svm -k 5 --debug".split())
 
 
 def test_ctrl_c_says_how_to_go_on(ofs, monkeypatch):

@@ -3,9 +3,7 @@
 Scores, weights and choices against plain numpy: test_leverage_by_the_page.py.
 """
 
-import copy
 import itertools
-import pickle
 
 import numpy as np
 import pytest
@@ -46,22 +44,6 @@ def test_scores_stay_exact_over_ten_thousand_features(variant):
     assert max(expected) < 1
     assert_allclose(model.scores_[p:], expected, rtol=1e-9)
     assert len(model.support_) > 500
-
-
-@every_variant
-def test_copies_go_on_apart(variant):
-    """What one learns is not seen by the other."""
-    A, more = features(40, 60, 40), features(40, 30, 40, seed=5)
-    model = leverage(variant, rate=5.0, n_initial=20).partial_fit_columns(A[:, :30])
-    same = [copy.deepcopy(model), pickle.loads(pickle.dumps(model)), model]
-    other = copy.deepcopy(model).partial_fit_columns(more)
-    assert len(other.support_) > 20
-    for each in same:
-        each.partial_fit_columns(A[:, 30:])
-    for each in same[:2]:
-        assert_array_equal(each.scores_, model.scores_)
-        assert each._state.basis.tobytes() == model._state.basis.tobytes()
-        assert each._state.inverse.tobytes() == model._state.inverse.tobytes()
 
 
 def test_the_printed_form_never_leaves_the_span():

@@ -16,7 +16,6 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import is_classifier
-from sklearn.exceptions import NotFittedError
 
 import ofslib
 from ofslib import _model_files
@@ -151,22 +150,6 @@ def test_going_on_from_a_file_is_never_having_stopped(cls, tmp_path):
     one, two = (m.transform(frame) for m in (model, again))
     one, two = (a.toarray() if sp.issparse(a) else np.asarray(a) for a in (one, two))
     assert np.array_equal(one, two)
-
-
-@pytest.mark.parametrize("labels", [["a", "b"], [3, 7], [False, True], [-1.0, 1.0]])
-@pytest.mark.parametrize("dtype", [None, object])
-def test_labels_parameters_and_models_of_nothing_are_kept(tmp_path, labels, dtype):
-    y = np.where(F > 0, *np.array(labels, dtype=dtype)[::-1])
-    model = ofslib.BARDAClassifier(k=K, n_passes=np.int64(2)).fit(X, y)
-    model.save(tmp_path / "model")
-    again = ofslib.BARDAClassifier.load(tmp_path / "model")
-    assert again.classes_.tolist() == labels and again.classes_.dtype == model.classes_.dtype
-    assert again.predict(X).tolist() == model.predict(X).tolist() and bits(again) == bits(model)
-    ofslib.SFSARegressor(k=7, random_state=np.random.RandomState(3)).save(tmp_path / "model")
-    again = ofslib.SFSARegressor.load(tmp_path / "model")
-    assert again.k == 7 and again.random_state.rand() == np.random.RandomState(3).rand()
-    with pytest.raises(NotFittedError):
-        _ = again.coef_
 
 
 # -------------------------------------------------- damage

@@ -92,17 +92,6 @@ def test_a_late_change_that_raises_the_objective_is_refused():
     assert margins.tolist() == [0, 0, 0] and late.tolist() == [2, 1]
 
 
-def test_the_objective_of_the_margins_is_computed_once():
-    """Of many late changes only the sum after each is new."""
-    margins, asked = np.zeros(3), []
-    shared = Central(margins, np.zeros(2, np.int64), 1, lambda m: asked.append(1) or m.sum())
-    for change, accepted in ((-1, True), (-1, True), (1, False), (-1, True)):
-        assert shared.accept(np.full(3, float(change)), missed=1) == accepted
-    assert len(asked) == 5
-    shared.accept(np.full(3, 9.0), missed=0)
-    assert shared.accept(np.full(3, 0.0), missed=1) and len(asked) == 7
-
-
 @pytest.mark.parametrize(("n_workers", "tau", "expected"), [(1, 3, 0.0), (2, 4, 2.0), (3, 0, 0.0)])
 def test_the_simulation_is_as_late_as_asked(n_workers, tau, expected):
     """Of the last tau changes, (q - 1) / q are others'."""
@@ -153,9 +142,3 @@ def test_a_worker_that_fails_ends_the_job(what, says, tmp_path):
     assert done.returncode != 0
     assert says in done.stdout + done.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-@needs_mpi
-def test_the_number_of_processes_must_fit():
-    with pytest.raises(ValueError, match=r"n_workers=2 needs 3 processes.*mpiexec -n 3"):
-        asynchronous("mpi", 2, 0).fit(*data(0)[:2])

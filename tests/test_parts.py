@@ -142,18 +142,6 @@ def test_sparse_rows_uneven_parts_and_their_order(own):
     assert own or assert_same(dense, turned, partial(assert_allclose, rtol=1e-7)) is None
 
 
-@pytest.mark.parametrize("multiclass", ["joint", "ovr"])
-def test_several_classes(multiclass):
-    X, y = rows(2000)
-    y = np.where(y > 0, "high", np.where(X[:, 9] > 0, "low", "none"))
-    model = fit_parts(SFSAClassifier(k=K, multiclass=multiclass), cut(X, y, 700, 1300))
-    assert model.classes_.tolist() == ["high", "low", "none"]
-    supports = {tuple(np.flatnonzero(row)) for row in model.coef_}
-    assert {len(support) for support in supports} == {K}
-    assert multiclass == "ovr" or len(supports) == 1
-    assert model.score(X, y) > 0.8
-
-
 def test_many_workers_find_what_one_finds():
     design = Equicorrelated(300, 20, task="classification")
     X, y = design.sample(8000, np.random.default_rng(1))

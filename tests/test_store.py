@@ -13,7 +13,7 @@ import small_project
 import yaml
 
 from ofslib._files import CorruptFile
-from ofslib.reproduction import experiment, identity, project, records, store
+from ofslib.reproduction import experiment, identity, project, store
 
 ENTRY = {
     "source": "Doe, Table 1",
@@ -144,31 +144,6 @@ def test_a_users_module_is_keyed_by_its_code(place, monkeypatch):
     Path("mine_method.py").write_text(code.replace("pass", "return self"))
     assert len({first, second, identity.code_of("mine_method")}) == 3
     assert identity.code_of("sklearn.linear_model").startswith("scikit-learn ")
-
-
-def test_a_data_set_is_known_by_its_checksums(place):
-    """Those of the table, also before it is fetched; a file of one's own by what came of it."""
-    real = entry(
-        grid={"dataset": ["ecml18_dexter"]},
-        data={},
-        metrics=["accuracy"],
-        methods={"SFSA": {"class": "SFSAClassifier", "k": 5}},
-    )
-    spec = run_of(place, real)
-    known = keys(spec)
-    assert None not in known.values()
-    records.write({"name": "ecml18_dexter", "status": "fetched", "sha256": {"a": "1" * 64}})
-    assert keys(spec) == known
-    with Path("config/datasets.csv").open("a") as table:
-        table.write("mine,Mine,csv,y,,,rows.csv,,,,,,4,,2,,,,,,,classification,,,\n")
-    spec = run_of(place, real | {"grid": {"dataset": ["mine"]}, "data": {"split": {"train": 2}}})
-    assert set(keys(spec).values()) == {None}
-    found = set()
-    for digit in "12":
-        sums = {"rows.csv": digit * 64}
-        records.write({"name": "mine", "status": "fetched", "sha256": sums})
-        found |= set(keys(spec).values())
-    assert len(found) == 2 and None not in found
 
 
 # -------------------------------------------------- runs

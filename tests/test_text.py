@@ -364,24 +364,6 @@ def test_threads_give_the_same_rows_and_the_same_errors(rows, n_jobs, chunk, mon
         list(datasets.open_stream(path, cache=False, n_jobs=n_jobs))
 
 
-def test_without_a_cache_size_is_found_without_parsing(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_module, "parse_rows", None)
-    path = tmp_path / "a.svm"
-    for text, size in (
-        (b"", (0, 0)),
-        (b"# 9:9\n\n \n", (0, 0)),
-        (b"1\n", (1, 0)),
-        (b"1 9:1 3:2 # 12:1\n\t2 0000000000000007:1", (2, 9)),
-        (b"1 | 1:1 # 8:1\n2 # | 9:9\n", (2, 8)),
-        (b"1 2147483647:1\n", (1, 2**31 - 1)),
-    ):
-        path.write_bytes(text)
-        stream = datasets.open_stream(path, cache=False)
-        assert (stream.n_rows, stream.n_features) == size, text
-    path.write_bytes(b"1 0:1 4:2\n")
-    assert datasets.open_stream(path, cache=False, zero_based=True).n_features == 5
-
-
 @both_ways
 def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, cache):
     monkeypatch.setattr(text_module, "_CHUNK", 100_000)
