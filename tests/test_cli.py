@@ -377,6 +377,8 @@ def test_select_goes_on_from_a_checkpoint_and_says_so(ofs):
     code, out, err = ofs("select rows.svm -k 5 --checkpoint run.ckpt --json")
     assert (code, err, json.loads(out)["resumed_at"]) == (0, "", N)
     assert json.loads(out)["selected"] == json.loads(first)["selected"]
+    lines = [ofs(f"select rows.svm -k 5{own}")[1] for own in ("", " --checkpoint run.ckpt")]
+    assert ["learned before" in line for line in lines] == [False, True]
     code, _, err = ofs("select rows.svm -k 6 --checkpoint run.ckpt")
     assert code == 1 and "k=6 differs from k=5" in err and len(err.splitlines()) == 1
     code, _, err = ofs("select rows.svm -k 5 --checkpoint model.npz")

@@ -6,6 +6,7 @@ import signal
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,15 @@ def test_a_link_stays_one_and_an_existing_file_keeps_its_mode(tmp_path, target):
     assert link.is_symlink() and file.read_text() == "new"
     assert only(tmp_path) == ["folder", "link.csv"] and only(file.parent) == ["file.csv"]
     assert target == "not there" or stat.S_IMODE(file.stat().st_mode) == 0o604
+
+
+@posix
+def test_a_device_is_written_to_and_stays_one(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit((tmp_path / "pipe").read_bytes)
+        _files.write_whole(tmp_path / "pipe", "new")
+    assert read.result() == b"new" and (tmp_path / "pipe").is_fifo()
 
 
 @posix
