@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import is_classifier
+from sklearn.linear_model import ElasticNet
 from sklearn.utils.estimator_checks import check_estimator
 
 import ofslib
@@ -102,6 +103,22 @@ def test_ofsa_takes_its_step_from_the_spectrum():
     assert_same(ofslib.OFSARegressor(**own, step=1.2).fit(X, y), same)
     with pytest.raises(FloatingPointError, match="diverged"):
         _ = ofslib.OFSARegressor(k=3, learning_rate=9.0).fit(X, y).coef_
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.3])
+@pytest.mark.parametrize(("n", "p"), [(120, 15), (40, 80)])
+def test_lasso_and_elastic_net_are_those_of_scikit_learn(n, p, l2):
+    X, y = rows(n, p)
+    Z, t, _ = naive.standardise(X, y)
+    name, own = ("ElasticNet", {"l2": l2}) if l2 else ("Lasso", {})
+    model = CLASSES[f"Online{name}Regressor"](
+        n_penalties=30, penalty_ratio=0.02, refit=False, tol=1e-12, **own
+    )
+    W = model._path(averages(X, y).standardized(), p)
+    for level, w in zip(np.abs(Z.T @ t / n).max() * np.geomspace(1, 0.02, 30), W, strict=True):
+        ratio = {"alpha": level + l2, "l1_ratio": level / (level + l2), "fit_intercept": False}
+        peer = ElasticNet(**ratio, tol=1e-14, max_iter=10**6)
+        assert_allclose(w, peer.fit(Z, t).coef_, rtol=0, atol=1e-9)
 
 
 # Solvers
