@@ -4,6 +4,7 @@ import contextlib
 import os
 import random
 from functools import partial
+from itertools import pairwise
 
 import dask
 import distributed
@@ -19,6 +20,8 @@ from test_averages import rows as averaged_rows
 
 import ofslib
 from ofslib import RunningAverages, SFSAClassifier, SFSARegressor, fit_dask, fit_parts
+from ofslib.beyond import parts as module
+from ofslib.beyond.parts import InTurn
 from ofslib.simulate import Equicorrelated
 from ofslib.streams.row_stream import RowStream
 
@@ -150,6 +153,33 @@ def test_many_workers_find_what_one_finds():
     found = [np.isin(design.support, model.support_).mean() for model in (one, many)]
     assert found[1] >= found[0] - 0.05 and found[0] >= 0.9
     assert design.auc(many.coef_) > design.auc(one.coef_) - 0.002
+
+
+class Counting(InTurn):
+    """Keeps what workers send."""
+
+    def __init__(self):
+        self.told = []
+
+    def call(self, function, *arguments):
+        found = function(*arguments)
+        if getattr(function, "func", None) is module._descend:
+            self.told.append(found.models)
+        return found
+
+
+def test_what_is_sent_shrinks_with_the_features():
+    p, k, seen = 4000, 10, Counting()
+    X = sp.random_array((600, p), density=0.01, rng=np.random.default_rng(0), format="csr")
+    y = np.where(X @ np.ones(p) > 20.0, 1, -1)
+    fit_parts(SFSAClassifier(k=k), [(X, y), (X, y)], scheduler=seen)
+    left = [len(models[0].index) for models in seen.told[::2]]
+    assert left[0] == p and sum(left) <= p / module.SHARE + 2 * k
+    assert all(after <= 0.75 * before or after == k for before, after in pairwise(left))
+    (message,) = seen.told[0]
+    # Coefficients, their mean, the direction of the largest eigenvalue, mean and mean square of x
+    # among the rows observed, and its mean square in all rows
+    assert sum(len(part) > 1 for part in message.means + message.sums) == 6
 
 
 # -------------------------------------------------- what is refused

@@ -8,7 +8,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-import shipped
 import small_project
 import yaml
 
@@ -163,14 +162,9 @@ def files():
     return {file.name: file.read_bytes() for file in store.FOLDER.glob("*")}
 
 
-@pytest.mark.parametrize("kind", ["rows", "tuned", "tracked", "study"])
-def test_what_is_put_together_is_what_a_run_gives_at_once(place, kind):
-    if kind == "study":
-        run = shipped.load(scale="smoke").entries["false_discoveries"].to_run[0]
-        spec = json.loads(json.dumps({**run.spec, "replicates": 1}, sort_keys=True))
-    else:
-        changes = {"rows": {}, "tuned": TUNED, "tracked": {**DRIFT, "grid": {}}}[kind]
-        spec = run_of(place, entry(**changes))
+@pytest.mark.parametrize("changes", [{}, TUNED, {**DRIFT, "grid": {}}])
+def test_what_is_put_together_is_what_a_run_gives_at_once(place, changes):
+    spec = run_of(place, entry(**changes))
     assert stored(spec) == whole(spec)
     before = files()
     assert stored(spec) == whole(spec) and files() == before, "nothing is run or stored twice"
