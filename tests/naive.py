@@ -10,7 +10,6 @@ docs/oracle.md has the readings, and how far ofslib agrees.
 import math
 
 import numpy as np
-from scipy import stats
 
 # Losses of margins m
 
@@ -480,12 +479,6 @@ def least_squares(X, y, support, centre=True):
     return coef, solution[-1] if centre else 0.0
 
 
-def olsth(X, y, *, k, centre=True):
-    """Dissertation, Algorithm 3."""
-    Z, t, _ = standardise(X, y, centre)
-    return least_squares(X, y, top(np.abs(np.linalg.lstsq(Z, t)[0]), k), centre)
-
-
 def ofsa(X, y, *, k, mu, rate, n_iter, centre=True):
     """Dissertation, Algorithm 4 with (3.8)."""
     Z, target, _ = standardise(X, y, centre)
@@ -496,28 +489,6 @@ def ofsa(X, y, *, k, mu, rate, n_iter, centre=True):
         best = top(np.abs(w), schedule(t, n_iter, 0, p, k, mu))
         features, w = features[best], w[best]
     return least_squares(X, y, features, centre)
-
-
-def theta(penalty, v, level, shape):
-    """Lasso: soft thresholding. MCP: (3.10). SCAD: Fan and Li 2001, (2.8); She 2009."""
-    size = np.abs(v)
-    if penalty == "mcp":
-        middle = (v - level * np.sign(v)) / (1 - 1 / shape)
-        return np.where(size <= level, 0, np.where(size <= shape * level, middle, v))
-    if penalty == "scad":
-        middle = ((shape - 1) * v - np.sign(v) * shape * level) / (shape - 2)
-        middle = np.where(size <= 2 * level, soft(v, level), middle)
-        return np.where(size <= shape * level, middle, v)
-    return soft(v, level)
-
-
-def thresholded(X, y, *, penalty, shape, level, rate, n_iter):
-    """Dissertation, Algorithm 5, on standardised rows: Theta(beta; eta lambda)."""
-    X, y, _ = standardise(X, y)
-    w = np.zeros(X.shape[1])
-    for _ in range(n_iter):
-        w = theta(penalty, w - rate * X.T @ (X @ w - y) / len(y), rate * level, shape)
-    return w
 
 
 def penalty_value(penalty, w, level, shape):
@@ -532,11 +503,6 @@ def penalty_value(penalty, w, level, shape):
     if w <= shape * level:
         return (2 * shape * level * w - w**2 - level**2) / (2 * (shape - 1))
     return level**2 * (shape + 1) / 2
-
-
-def information_criterion(X, y, coef, intercept, price):
-    """-2 log likelihood of Gaussian errors, up to a constant, plus `price` for each feature."""
-    return len(y) * np.log(np.mean((y - X @ coef - intercept) ** 2)) + price * np.sum(coef != 0)
 
 
 # Streams of columns
@@ -689,66 +655,3 @@ def grafting(X, y, *, l1, loss, orders, n_iter=3000):
 
 
 # Selection of columns without a model
-
-
-def online_leverage(A, draws, c, eps, variant="printed", ridge=None, n_initial=0):
-    """OFS: ofs, Algorithm 1; scores, sampled features, their weights p_i^(-1/2).
-
-    (3.3) with the pseudo-inverse; "span": 1 for a feature outside the span of A~; "ridge": lambda I
-    added, as in the proof of Lemma 2. The first n_initial features are A_0.
-    """
-    n, scores, support, weights = len(A), [], [], []
-    sampled = np.zeros((n, 0))
-    for i, a in enumerate(A.T):
-        gram = sampled @ sampled.T + (ridge * np.eye(n) if variant == "ridge" else 0)
-        score = min((1 + eps) * a @ np.linalg.pinv(gram, rcond=1e-12, hermitian=True) @ a, 1)
-        if variant == "span":
-            outside = a - sampled @ np.linalg.pinv(sampled, rcond=1e-10) @ a
-            score = 1.0 if np.linalg.norm(outside) > 1e-9 * np.linalg.norm(a) else score
-        chance = 1.0 if i < n_initial else min(c * score, 1)
-        scores.append(score)
-        if draws[i] < chance:
-            support.append(i)
-            weights.append(chance**-0.5)
-            sampled = np.column_stack([sampled, a * weights[-1]])
-    return np.array(scores), support, weights
-
-
-def alpha_investing(X, y, wealth=0.5, payout=0.5):
-    """Zhou, Foster, Stine and Ungar 2005, Section 3: what is accepted, and the wealth over time.
-
-    alpha_i = w_i / (2 i). The p-value is that of the t test in a regression on the accepted
-    features and a constant; 1 where the feature depends on these or no freedom is left.
-    """
-    n, accepted, course = len(y), [], [wealth]
-    for i in range(X.shape[1]):
-        A = np.column_stack([np.ones(n), X[:, [*accepted, i]]])
-        A = A / np.linalg.norm(A, axis=0)
-        level, free, p_value = wealth / (2 * (i + 1)), n - A.shape[1], 1.0
-        if free > 0 and np.linalg.matrix_rank(A, tol=1e-7) == A.shape[1]:
-            w = np.linalg.lstsq(A, y)[0]
-            error = np.sqrt(np.sum((y - A @ w) ** 2) / free * np.linalg.inv(A.T @ A)[-1, -1])
-            p_value = 2 * stats.t.sf(abs(w[-1]) / error, free)
-        wealth -= level
-        if p_value < level:
-            accepted.append(i)
-            wealth += payout
-        course.append(wealth)
-    return accepted, course
-
-
-def laplacian_scores(X, n_neighbors, bandwidth):
-    """He, Cai and Niyogi 2005, Section 2: L_r = f' L f / f' D f with f centred under D."""
-    n = len(X)
-    distances = np.array([[np.sum((a - b) ** 2) for b in X] for a in X])
-    S = np.zeros((n, n))
-    for i in range(n):
-        others = [j for j in np.argsort(distances[i], kind="stable") if j != i]
-        for j in others[:n_neighbors]:
-            S[i, j] = S[j, i] = np.exp(-distances[i, j] / bandwidth)
-    D = np.diag(S.sum(axis=1))
-    scores = []
-    for f in X.T:
-        f = f - f @ D @ np.ones(n) / np.trace(D)
-        scores.append(f @ (D - S) @ f / (f @ D @ f))
-    return np.array(scores)

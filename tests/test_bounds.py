@@ -13,7 +13,7 @@ from scipy.stats import binom, norm
 
 from ofslib import OnlineLeverageSelector, bounds
 from ofslib.bounds import DoesNotApply, Inequality
-from ofslib.wishart import LowRank, sample_extreme_eigenvalues, sample_ols
+from ofslib.wishart import LowRank, sample_ols
 
 VARIANTS = ("printed", "corrected")
 
@@ -84,6 +84,18 @@ def test_proposition_6_by_hand():
     ("name", "args", "why"),
     [
         ("dissertation_lemma_4", (10, 1.0, 10.0, 0.1, 10), "n = 10 <= p = 10"),
+        ("dissertation_proposition_6", (100, 10, 1.0, 0.5, 2.0, "printed"), "M = 2 >= 2"),
+        ("dissertation_theorem_2", (150, 200, 1.0, 0.25, 0.25), "n = 150 <= p = 200"),
+        ("os_theorem_2_step_size", (1.0, 3.0, 0.5, 0.5, 4, 50, 5, 4), "m = 0.5 < 1"),
+        ("sfsa_theorem_4_1", ([[0.5], [0.6]], [[-0.5]], [[-0.5]], [1.0], 0.75, 0.5, 1.0),
+         "beta_1 is not 0"),
+        ("os_theorem_3", ((1.0, 0.5, 0.2), [1.0, 0], [0, 0], 2.0, 1.0), "rho eta = 2 > 1"),
+        ("os_theorem_2", ([1.0], [1.0, 0], 0.2, 1.0, 1.0, 0.5, 3.74, 1, 9, 1, 1),
+         r"m = 3.74 > 2 \+ sqrt\(3\)"),
+        ("ofs_lemma_1", ([0.5], 1, 0.5), "n = 1 <= 1"),
+        # rho = .9: 1.62 rho > 1, and 1 - 1.62 rho in the denominator
+        ("dissertation_corollary_1", (9, 0.1, 0.1, 1.0, 1.0, 3.0, "printed"), "1.62 rho = 1.458"),
+        ("dissertation_corollary_2", (100, 1, 1.0, 0.5), "p = 1 <= 1"),
         ("dissertation_proposition_3", (100, 10, 1.0, 0.5, 1.5), "alpha = 1.5"),
         ("dissertation_proposition_3", (100, 10, 1.0, 0.5, 1.0, 1.0), "C1 = 1 <= 1"),
         ("dissertation_theorem_2", (2000, 1000, 1.0, 1.0, 2.0), "n/p = 2 <= 3.125"),
@@ -95,16 +107,8 @@ def test_proposition_6_by_hand():
         ("dissertation_theorem_1", (1, 5, 1.0, 1.0, 1e-4, 1.0, 1069.0), r"M/m = 1069 >= 1.26"),
         ("dissertation_theorem_1", (1, 5, 1.0, 1.0, 2.1, 1.0, 1.0), "eta = 2.1 >= 2 m / M"),
         ("dissertation_theorem_1", (1, 5, 1.0, 1.0, 0.1, 1.0, 1.0), r"1.62 rho = 1.458 >= 1"),
-        (
-            "dissertation_corollary_1",
-            (3, 1.0, 1.0, 1.0, 1.0, 2.0, "printed"),
-            "1.62 rho = 0 divides",
-        ),
-        (
-            "dissertation_theorem_2",
-            (1600, 100, 1.0, 1.0, 2.0, 1.0, 2.0, "printed"),
-            "C1 = 2 > 2 / variance = 1",
-        ),
+        ("dissertation_corollary_1", (3, 1.0, 1.0, 1.0, 1.0, 2.0, "printed"), "1.62 rho = 0 divid"),
+        ("dissertation_theorem_2", (1600, 100, 1.0, 1.0, 2.0, 1.0, 2.0, "printed"), "C1 = 2 > 2 /"),
         ("sfsa_limit_4_1", (100, 0.5, 1.0), "alpha = 0.5"),
         ("sfsa_corollary_4_1", (100, 0.6, 10.0, 1.0, 1.0, 1.0, 1.0), "2 lambda eta = 1.26"),
         ("os_theorem_1", ([1.0], [1.0, 0.0], 0.5, 2.0, 1.0), "eta = 0.5 >= 1 / L_F"),
@@ -116,74 +120,15 @@ def test_proposition_6_by_hand():
         ("ofs_theorem_1", (np.eye(2), np.eye(2), 1.0), "epsilon = 1"),
         ("ofs_lemma_3", (np.eye(2), np.eye(2)[:, :1], [0, 1], 0.5), "deviation 1 > epsilon"),
         ("ofs_lemma_2", (1, 1.0, 0.5, 1.0), "n = 1 <= 1"),
-        (
-            "barda_theorem_1",
-            ([[2.0]], [[0], [1]], [[0], [1]], [1.0], [0.0], [0.0], 1.0, 0.01),
-            r"max \|\|g_t\|\|_inf = 2 > delta = 0.01",
-        ),
-        (
-            "barda_theorem_2",
-            ([[2.0]], [[1], [1]], [[0], [1]], [1.0], [0.0], [0.0], 1.0, 0.01),
-            "untruncated does not start at 0",
-        ),
+        ("barda_theorem_1", ([[2.0]], [[0], [1]], [[0], [1]], [1.0], [0.0], [0.0], 1.0, 0.01),
+         "g_t.* = 2 > delta = 0.01"),
+        ("barda_theorem_2", ([[2.0]], [[1], [1]], [[0], [1]], [1.0], [0.0], [0.0], 1.0, 0.01),
+         "untruncated does not start at 0"),
     ],
-)
+)  # fmt: skip
 def test_a_violated_assumption_is_named(name, args, why):
     with pytest.raises(DoesNotApply, match=f"does not apply: .*{why}"):
         getattr(bounds, name)(*args)
-
-
-def test_printed_non_gaussian_bounds_say_nothing_from_2_on():
-    with pytest.raises(DoesNotApply, match="M = 2 >= 2"):
-        bounds.dissertation_proposition_6(100, 10, 1.0, 0.5, 2.0, variant="printed")
-    with pytest.raises(DoesNotApply, match="M = 3 >= 2"):
-        bounds.dissertation_proposition_7(
-            100, 9, 1.0, 0.9, 1.0, 1.1, 3.0, square_bound=3.0, variant="printed"
-        )
-
-
-@pytest.mark.parametrize(
-    ("error", "match", "args", "kwargs"),
-    [
-        (TypeError, "n=1.5 must be an integer", (1.5, 9, 1.0, 1.0), {}),
-        (TypeError, "sigma='1' must be a number", (10, 9, "1", 1.0), {}),
-        (ValueError, "p=0 must be positive", (10, 0, 1.0, 1.0), {}),
-        (ValueError, "eigenvalue=-1.0 must be positive", (10, 9, 1.0, -1.0), {}),
-        (ValueError, "variant='best' must be", (10, 9, 1.0, 1.0), {"variant": "best"}),
-    ],
-)
-def test_bad_input_is_named(error, match, args, kwargs):
-    with pytest.raises(error, match=match):
-        bounds.dissertation_proposition_3(*args, **kwargs)
-    assert not issubclass(error, DoesNotApply)
-
-
-def test_numbers_that_cannot_be_are_refused():
-    rest = (0.75, 1.0, 1.0)
-    for match, function, args in (
-        ("smallest=4.0 must be at most variance=1.0", "theorem_2", (150, 20, 1.0, 4.0, 1.0)),
-        ("smallest=4.0 must be at most variance=1.0", "theorem_4", (10**6, 10, 1.0, 4.0, 1.0)),
-        ("norm_ratio=0.5 must be at least 1", "corollary_1", (9, 0.1, *rest, 0.5)),
-        ("norm_ratio=0.5 must be at least 1", "corollary_3", (100, 9, 0.5, *rest, 0.5)),
-        (
-            "start=3 must be below .* 3",
-            "proposition_5",
-            (np.eye(3), [0, 0, 0], np.zeros((4, 3)), 3),
-        ),
-    ):
-        with pytest.raises(ValueError, match=match) as caught:
-            getattr(bounds, f"dissertation_{function}")(*args)
-        assert not isinstance(caught.value, DoesNotApply)
-    with pytest.raises(ValueError, match="staleness=-1 must be an integer, 0 or more"):
-        bounds.os_theorem_2_step_size(**{**STEP, "staleness": -1})
-    with pytest.raises(ValueError, match=r"smallest must be given with ridge=0\.1"):
-        bounds.ofs_theorem_1_failure(10, 0.5, 0.1)
-    for match, function, args in (
-        ("n = 150 <= p = 200", bounds.dissertation_theorem_2, (150, 200, 1.0, 0.25, 0.25)),
-        ("m = 0.5 < 1", bounds.os_theorem_2_step_size, tuple({**STEP, "m": 0.5}.values())),
-    ):
-        with pytest.raises(DoesNotApply, match=match):
-            function(*args)
 
 
 def test_proposition_2_by_hand():
@@ -195,114 +140,6 @@ def test_proposition_2_by_hand():
         *map(rng.normal, (0, 0), (1, 1), ((9, 4), 9)), [1.0] * 4
     )
     assert sides.left == approx(sides.right)
-
-
-def test_thresholds_move_the_right_way():
-    """More rows help; more features, more noise and nearly collinear features hurt."""
-    base = {"n": 50_000, "p": 100, "sigma": 1.0}
-    for name, kwargs in (
-        ("dissertation_corollary_2", {"eigenvalue": 0.5}),
-        ("dissertation_theorem_2", {"smallest": 1.0, "variance": 2.0}),
-        ("dissertation_theorem_4", {"smallest": 1.0, "variance": 2.0}),
-        ("dissertation_proposition_6", {"eigenvalue": 0.5, "square_bound": 1.5}),
-        ("dissertation_corollary_3", {"eta": 0.9, "m": 1.0, "M": 1.1, "norm_ratio": 3.0}),
-        ("olsth_beta_min", {"k": 10}),
-        ("olsth_beta_min_closed_form", {"k": 10}),
-    ):
-
-        def at(name=name, kwargs=kwargs, **changed):
-            found = getattr(bounds, name)(**{**base, **kwargs, **changed})
-            return getattr(found, "beta_min", found)
-
-        assert at(p=120) > at()
-        assert at(sigma=2.0) == approx(2 * at())
-        assert at(n=200_000, **({"start": 2000} if name.endswith("4") else {})) < at()
-
-
-CONVERGENCE = {"eta": 0.9, "m": 1.0, "M": 1.1}
-STEP = {"L_F": 1.0, "L_f": 3.0, "c": 0.5, "m": 2.0, "q": 4, "p": 50, "s": 5, "staleness": 4}
-
-
-@pytest.mark.parametrize(
-    ("name", "base", "rises_with", "falls_with"),
-    [
-        ("dissertation_lemma_3", {"t": 2.0, "sigma": 1.0}, ["sigma"], ["t"]),
-        (
-            "dissertation_theorem_1",
-            {"t": 3, "p": 9, "norm": 2.0, "G": 0.1, **CONVERGENCE},
-            ["p", "norm", "G"],
-            ["t"],
-        ),
-        (
-            "dissertation_theorem_3",
-            {"t": 3, "n": 100, "p": 9, "sigma": 1.0, "norm": 2.0, **CONVERGENCE},
-            ["p", "sigma", "norm"],
-            ["t", "n"],
-        ),
-        (
-            "dissertation_corollary_1",
-            {"p": 9, "G": 0.1, "norm_ratio": 3.0, **CONVERGENCE},
-            ["p", "G"],
-            [],
-        ),
-        (
-            "dissertation_proposition_7",
-            {"n": 99, "p": 9, "sigma": 1.0, "norm_ratio": 3.0, "square_bound": 3.0, **CONVERGENCE},
-            ["p", "sigma", "square_bound"],
-            ["n"],
-        ),
-        ("sfsa_limit_4_1", {"T": 100, "alpha": 0.7, "convexity": 0.5}, ["alpha"], ["T"]),
-        (
-            "sfsa_corollary_4_1",
-            {
-                "T": 1000,
-                "alpha": 0.7,
-                "convexity": 1.0,
-                "G": 2.0,
-                "R": 1.0,
-                "norm": 1.0,
-                "omega": 3.0,
-            },
-            ["G", "R", "omega"],
-            ["T", "convexity"],
-        ),
-        ("os_theorem_2_step_size", STEP, ["c", "m", "q", "p"], ["L_f", "staleness", "s"]),
-        (
-            "ofs_theorem_1_failure",
-            {"n": 20, "epsilon": 0.5, "ridge": 0.2, "smallest": 1.0},
-            ["epsilon", "ridge"],
-            ["n", "smallest"],
-        ),
-        (
-            "ofs_lemma_2",
-            {"n": 20, "norm": 5.0, "epsilon": 0.3, "ridge": 0.2},
-            ["n", "norm", "epsilon"],
-            ["ridge"],
-        ),
-        (
-            "ofs_selected_features",
-            {"n": 20, "norm": 5.0, "epsilon": 0.3, "ridge": 0.2, "d": 100},
-            ["n", "norm"],
-            ["epsilon", "ridge"],
-        ),
-        (
-            "ofs_lemma_4",
-            {"epsilon": 3.0, "variation": 1.0, "size": 1.0, "d": 4},
-            ["variation", "size", "d"],
-            ["epsilon"],
-        ),
-        ("barda_passes", {"n": 10, "d": 100}, ["d"], ["n"]),
-    ],
-)
-def test_bounds_move_the_right_way(name, base, rises_with, falls_with):
-    def at(**changed):
-        found = getattr(bounds, name)(**{**base, **changed})
-        return getattr(found, "beta_min", found)
-
-    for factor, arguments in ((1, rises_with), (-1, falls_with)):
-        for argument in arguments:
-            more = base[argument] * (1.05 if argument in ("m", "alpha", "epsilon") else 2)
-            assert factor * at(**{argument: more}) > factor * at(), argument
 
 
 def test_tails_hold_for_normal_numbers_and_for_signs():
@@ -334,35 +171,15 @@ def test_theorem_2_as_printed_is_too_weak_for_many_features():
     assert exact_probability(corrected, n, p, k) >= corrected.probability
 
 
-def test_theorem_2_as_printed_overrates_the_eigenvalue_of_small_features():
-    """Covariance I / 4, n = 2 p: 0.8 / 2 - sqrt(1/2) / 4 exceeds what sqrt(lambda) is."""
-    n, p = 400, 200
-    printed, corrected = (0.4 - spread * sqrt(p / n) for spread in (0.25, 0.5))
-    rng = np.random.default_rng(0)
-    drawn = [sample_extreme_eigenvalues(n, p, 0.0, rng, False)[0] / 4 / n for _ in range(20)]
-    assert corrected < sqrt(min(drawn)) < sqrt(max(drawn)) < printed
-    found = bounds.dissertation_theorem_2(n, p, 1.0, 0.25, 0.25, variant="printed")
-    assert found.beta_min == approx(2 / printed**2 * sqrt(log(p) / n))
-
-
-def test_the_step_by_the_2_norm_is_wrong():
-    """Proof of Proposition 3: A = [[1, -1], [-1, 2]], v = (1, 1)."""
-    A, v = np.array([[1.0, -1], [-1, 2]]), np.ones(2)
-    assert np.max(np.linalg.solve(A, v)) == approx(3)
-    assert 1 / np.linalg.eigvalsh(A)[0] == approx((3 + sqrt(5)) / 2)
-
-
 # The exact law of OLSth
 
 
 @pytest.mark.parametrize(
     ("n", "p", "k", "spike", "fit_intercept"),
     [
-        (30, 10, 3, 1.0, True),
         (30, 10, 3, 0.0, False),
         (12, 10, 9, 1.0, True),
         (12, 10, 1, 1.0, True),
-        (8, 2, 1, 3.0, True),
         (100, 50, 5, 5.0, False),
         (4, 2, 1, 0.0, True),
     ],
@@ -379,15 +196,6 @@ def test_olsth_beta_min_is_sharp(n, p, k, spike, fit_intercept, delta):
     assert least <= bounds.olsth_beta_min_closed_form(n, p, k, 1.0, 1.0, delta, fit_intercept)
 
 
-def test_olsth_probability_of_two_features_by_hand():
-    """|b + w_1| > |w_2| with w independent: (b + w_1 + w_2)(b + w_1 - w_2) > 0, and the factors
-    are independent, of variance 2: the probability is q^2 + (1 - q)^2, q = Phi(b / sqrt 2)."""
-    n, beta = 10**9, 1.3
-    q = norm.cdf(beta / sqrt(2))
-    found = bounds.olsth_recovery_probability(beta / sqrt(n), n, 2, 1, 1.0, 0.0, False)
-    assert found == approx(q**2 + (1 - q) ** 2, abs=1e-6)
-
-
 def test_olsth_closed_form_is_near_the_sharp_one_and_below_the_papers():
     """p = 1000 features of correlation 1/2, k = 100; Theorem 2 is the paper's at (3.14)."""
     for n in (10_000, 100_000):
@@ -398,21 +206,6 @@ def test_olsth_closed_form_is_near_the_sharp_one_and_below_the_papers():
         assert paper.probability <= 0.998 + 1e-9
         assert sharp < closed < 1.02 * sharp
         assert closed < paper.beta_min
-
-
-def test_more_true_features_can_be_harder_or_easier():
-    """The dissertation says that recovery does not depend on k: it does."""
-    least = [bounds.olsth_beta_min(10_000, 1000, k, delta=0.05) for k in (1, 100, 500, 999)]
-    assert least[1] > 1.2 * least[0] and least[1] > 1.2 * least[3]
-
-
-@pytest.mark.parametrize(
-    ("kwargs", "match"),
-    [({"k": 5}, "k=5 must be below p=5"), ({"delta": 1.0}, "delta"), ({"spike": -1.0}, "spike")],
-)
-def test_olsth_names_bad_input(kwargs, match):
-    with pytest.raises(ValueError, match=match):
-        bounds.olsth_beta_min(**{"n": 50, "p": 5, "k": 2, **kwargs})
 
 
 # dissertation: SFSA and OFSA
@@ -479,15 +272,6 @@ def test_corollaries_1_and_3_and_proposition_7_by_hand():
     assert bounds.dissertation_corollary_1(9, 0.1, 1.0, 1.0, 1.0, 10.0).iterations == 1
 
 
-def test_iterations_of_corollary_1_as_printed_are_too_few_near_1():
-    """rho = .6 on the rounded edge: 5 steps printed where 163 are needed for 1 / 10."""
-    setting = (0.4, 1.0, 1.0)
-    printed, corrected = both(bounds.dissertation_corollary_3, 10, 5, 1.0, *setting, 10.0)
-    assert (printed.iterations, corrected.iterations) == (5, 163)
-    factor = 1.62 * 0.6
-    assert factor**163 * 100 < 1 < factor**162 * 100
-
-
 def test_regret_of_least_squares():
     rng = np.random.default_rng(3)
     n, p, start = 200, 3, 20
@@ -541,14 +325,6 @@ def test_proposition_4_1_by_hand_and_along_a_run():
         bounds.sfsa_proposition_4_1(*record, [1.0], 0.1, 1.0, 1.2)
     with pytest.raises(DoesNotApply, match=r"not 1.1-strongly convex"):
         bounds.sfsa_proposition_4_1(*record, [1.0], 0.1, 1.1, 1.5)
-
-
-def test_corollary_4_1_where_nothing_contracts():
-    """1 - q^(2 T) over 1 - q^2 is T as lambda eta goes to 0; G^2 / lambda is then all."""
-    T, eta = 10**4, 1e-3
-    found = bounds.sfsa_corollary_4_1(T, 0.75, 1e-15, 1.0, 1.0, 1.0, 3.0)
-    rest = 1 + 4 * eta * np.sqrt(2 * 3 * T)
-    assert found.beta_min == approx(np.sqrt(2 * (eta / 2e-15 + rest)), rel=1e-12)
 
 
 def test_corollary_4_1_by_hand():
@@ -696,16 +472,8 @@ def test_barda_passes_of_the_data_sets():
     assert [bounds.barda_passes(*size) for size in ((6000, 5000), (3, 2), (2, 3))] == [2, 2, 3]
 
 
-def test_barda_names_an_array_of_wrong_shape():
-    with pytest.raises(ValueError, match=r"played has shape \(1, 1\), must have \(2, 1\)"):
-        bounds.barda_theorem_1([[1.0]], [[0], [1]], [[0]], [1.0], [0.0], [0.0], 1.0, 1.0)
-    with pytest.raises(ValueError, match=r"losses has shape \(3,\), must have \(2,\)"):
-        bounds.os_theorem_1([1.0], [1.0, 0.5, 0.2], 0.5, 1.0, 1.0)
-
-
 # What cannot be, and what does not apply: no silent answers
 
-PATH = [[0.0], [0.5]]  # of one step
 BARDA = ([[1.0]], [[0], [1]], [[0], [1]], [1.0], [0.0], [0.0], 1.0, 1.0)
 
 
@@ -718,72 +486,31 @@ def changed(args, place, value):
     [
         ("dissertation_proposition_5", ([[1.0]] * 3, [0, 0, 1], [[0], [0], [0]], 2),
          r"path has shape \(3, 1\), must have \(4, 1\)"),
-        ("dissertation_proposition_5", ([[1.0]] * 3, [0, 0], [[0]] * 4, 2), r"y has shape \(2,\)"),
         ("barda_theorem_1", changed(BARDA, 4, [1.0, 2.0]), r"losses has shape \(2,\)"),
         ("barda_theorem_1", changed(BARDA, 5, []), r"comparator_losses has shape \(0,\)"),
-        ("barda_theorem_2", changed(BARDA, 3, [0.0, 1.0]), r"comparator has shape \(2,\)"),
         ("barda_theorem_1", changed(BARDA, 0, [[np.nan]]), "gradients must be finite"),
         ("os_theorem_1", ([], [1.0], 0.5, 1.0, 1.0), r"squared_steps has shape \(0,\)"),
         ("os_theorem_1", ([-1.0], [1.0, 0.0], 0.5, 1.0, 1.0), "squared_steps must not be neg"),
         ("os_theorem_3", ((1.0, 0.2, 0.5), [1.0, 0], [0, 0], 0.5, 1.0), "the best, 0.5, is above"),
         ("os_theorem_3", ((1.0, 0.5, 0.2), [0.0, 0], [0, 0], 0.5, 1.0), "weights must have a nonz"),
-        ("os_lemma_4", (1.0, [1.0, 0], [1.0], 1, 1.0), r"gradient has shape \(1,\)"),
         ("ofs_lemma_1", ([0.5, -0.1], 3, 0.5), "scores must not be negative"),
         ("ofs_theorem_1", (np.zeros((2, 2)), np.eye(2), 0.5), "A is 0"),
         ("ofs_theorem_1", (np.eye(2), np.eye(3), 0.5), r"sampled has shape \(3, 3\)"),
-        ("ofs_lemma_3", (np.eye(2), np.eye(2), [0], 0.5), r"labels has shape \(1,\)"),
-        ("sfsa_proposition_4_1", (PATH, [[1.0]], [[1.0, 1.0]], [1.0], 0.1, 1.0, 2.0),
-         "population_gradients has shape"),
         ("dissertation_lemma_1", ([1.0], [1.0, 2], [1.0], [1.0], 0.1, 1.0, 1.0), "other has shape"),
         ("dissertation_lemma_5", (1.0, []), r"sigmas has shape \(0,\)"),
         ("dissertation_theorem_1", (1, 5, 1.0, 1.0, 0.1, 2.0, 1.0), "m=2.0 exceeds M=1.0"),
+        ("dissertation_theorem_2", (150, 20, 1.0, 4.0, 1.0), "smallest=4.0 must be at most"),
+        ("dissertation_corollary_1", (9, 0.1, 0.75, 1.0, 1.0, 0.5), "norm_ratio=0.5 must be at le"),
+        ("dissertation_proposition_5", (np.eye(3), [0, 0, 0], np.zeros((4, 3)), 3), "start=3"),
+        ("ofs_theorem_1_failure", (10, 0.5, 0.1), r"smallest must be given with ridge=0\.1"),
+        ("olsth_beta_min", (50, 5, 2, 1.0, 0.0, 1.0), "delta"),
+        ("olsth_beta_min", (50, 5, 2, 1.0, -1.0), "spike"),
     ],
 )  # fmt: skip
 def test_records_that_cannot_be_are_refused(name, args, match):
     with pytest.raises(ValueError, match=match) as caught:
         getattr(bounds, name)(*args)
     assert not isinstance(caught.value, DoesNotApply)
-
-
-@pytest.mark.parametrize(
-    ("name", "args", "kwargs", "match"),
-    [
-        ("sfsa_theorem_4_1", ([[0.5], [0.6]], [[-0.5]], [[-0.5]], [1.0], 0.75, 0.5, 1.0), {},
-         "beta_1 is not 0"),
-        ("os_theorem_3", ((1.0, 0.5, 0.2), [1.0, 0], [0, 0], 2.0, 1.0), {}, "rho eta = 2 > 1"),
-        ("os_theorem_2", ([1.0], [1.0, 0], 0.2, 1.0, 1.0, 0.5, 3.74, 1, 9, 1, 1), {},
-         r"m = 3.74 > 2 \+ sqrt\(3\)"),
-        ("ofs_lemma_1", ([0.5], 1, 0.5), {}, "n = 1 <= 1"),
-        # rho = .9: 1.62 rho > 1, and 1 - 1.62 rho in the denominator
-        ("dissertation_corollary_1", (9, 0.1, 0.1, 1.0, 1.0, 3.0), {"variant": "printed"},
-         "1.62 rho = 1.458 >= 1"),
-        ("dissertation_corollary_3", (100, 9, 0.5, 0.1, 1.0, 1.0, 3.0), {"variant": "printed"},
-         "1.62 rho = 1.458 >= 1"),
-        ("dissertation_corollary_2", (100, 1, 1.0, 0.5), {}, "p = 1 <= 1"),
-    ],
-)  # fmt: skip
-def test_statements_that_would_promise_nothing_do_not_apply(name, args, kwargs, match):
-    with pytest.raises(DoesNotApply, match=match):
-        getattr(bounds, name)(*args, **kwargs)
-
-
-@pytest.mark.parametrize(
-    ("name", "args", "match"),
-    [
-        ("olsth_beta_min", (50, 5, 2, 1.0, "a"), "spike='a' must be a number"),
-        ("olsth_beta_min", (50, 5, 2, 1.0, True), "spike=True must be a number"),
-        ("dissertation_proposition_3", (50, 5, 1.0, 1.0, "a"), "alpha='a' must be a number"),
-        ("dissertation_corollary_2", (50, 5, 1.0, 1.0, "a"), "C1='a' must be a number"),
-        ("sfsa_limit_4_1", (50, None, 1.0), "alpha=None must be a number"),
-        ("os_theorem_1", ([1.0], [1.0, 0], 0.5, 1.0, "a"), "c='a' must be a number"),
-        ("os_theorem_1", (["a"], [1.0, 0], 0.5, 1.0, 1.0), "squared_steps must be an array of num"),
-        ("ofs_lemma_1", ("a", 3, 0.5), "scores must be an array of numbers"),
-        ("dissertation_theorem_4", (10**6, 10, 1.0, 1.0, 1.0, 2.0, 1e4), "start=10000.0 must be"),
-    ],
-)
-def test_what_is_no_number_is_named(name, args, match):
-    with pytest.raises(TypeError, match=match):
-        getattr(bounds, name)(*args)
 
 
 @pytest.mark.parametrize("spike", [0.0, 1.0, 100.0, 1e6])

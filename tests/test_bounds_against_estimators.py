@@ -56,7 +56,7 @@ def at_most(delta, runs):
 
 
 def test_the_design_of_the_issue_fails_at_the_coefficient_of_the_other_ranking():
-    p, n, delta, runs = 30, 90, 0.06, 400
+    p, n, delta, runs = 30, 90, 0.06, 200
     scale, place = np.linspace(0.5, 2, p), np.arange(p)
     covariance = 0.5 ** np.abs(np.subtract.outer(place, place)) * np.outer(scale, scale)
     true, shown = place < 5, {}
@@ -80,7 +80,7 @@ def test_the_design_of_the_issue_fails_at_the_coefficient_of_the_other_ranking()
 
 
 @pytest.mark.parametrize("ranking", RANKINGS)
-@pytest.mark.parametrize(("n", "p", "k"), [(60, 25, 4), (40, 8, 2), (500, 20, 6)])
+@pytest.mark.parametrize(("n", "p", "k"), [(60, 25, 4), (40, 8, 2)])
 def test_olsth_fails_no_more_often_than_the_bounds_for_any_covariance(n, p, k, ranking):
     delta, runs = 0.1, 250
     for seed in range(2):
@@ -224,7 +224,7 @@ def equal(p, spike):
     return LowRank(np.ones(p), sqrt(spike) * np.ones((p, 1)))
 
 
-@pytest.mark.parametrize(("n", "p", "k", "spike"), [(40, 12, 3, 0.4), (90, 20, 10, 2.0)])
+@pytest.mark.parametrize(("n", "p", "k", "spike"), [(40, 12, 3, 0.4)])
 def test_the_law_of_olsth_is_exact_for_raw_and_near_for_standardised_ranking(n, p, k, spike):
     delta, runs, true = 0.3, 800, np.arange(p) < k
     beta = bounds.olsth_beta_min(n, p, k, 2.0, spike, delta) * true

@@ -1,6 +1,5 @@
 """The command ofslib, and fit_stream: what they say, what they write, and how they go on."""
 
-import io
 import json
 import os
 import random
@@ -8,22 +7,18 @@ import re
 import signal
 import subprocess
 import sys
-import textwrap
 import time
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import dump_svmlight_file
 from test_datasets import cells, write_table
 
 import ofslib
 from ofslib import _options, cli, fit_stream
 from ofslib.datasets import download, open_stream
-from ofslib.datasets import text as text_module
 from ofslib.streams import checkpoint as checkpoint_module
 
 ROOT = Path(__file__).parents[1]
@@ -76,26 +71,6 @@ def learned(model):
     return coef, model.intercept_, online, model.n_samples_seen_
 
 
-# -------------------------------------------------- imports
-
-LEARNS = """
-    import sys
-    from ofslib import SFSAClassifier
-    from ofslib.cli import main
-    code = main("select rows.svm -k 5 --quiet --no-cache --json".split())
-    heavy = ["sklearn.feature_selection", "sklearn.linear_model", "scipy.io", "pooch"]
-    model = SFSAClassifier(k=1).fit([[0.0], [1.0]] * 20, [0, 1] * 20)
-    print(code, [name for name in heavy if name in sys.modules])
-    print(model.transform([[3.0]]), "sklearn.feature_selection" in sys.modules)
-"""
-
-
-def test_who_learns_imports_no_others_methods():
-    program = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(LEARNS)]
-    done = subprocess.run(program, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-2:] == ["0 []", "[[3.]] True"]
-
-
 # -------------------------------------------------- fit_stream
 
 ON_ROWS = [
@@ -114,19 +89,8 @@ def test_it_is_fit_on_all_rows_in_their_order(model, cache):
     assert fit_stream(model, stream) is model
     # The mean online loss is one of blocks: their cuts decide how it is rounded.
     assert model.online_loss_ == pytest.approx(expected.online_loss_, rel=1e-12)
-    assert (model.coef_.tobytes(), model.intercept_) == (
-        expected.coef_.tobytes(),
-        expected.intercept_,
-    )
-    assert len(model.support_) == 5
-
-
-def test_averages_are_those_of_fit_up_to_rounding():
-    stream = open_stream("rows.svm", block_rows=171)
-    model, expected = (ofslib.OLSthClassifier(k=5) for _ in range(2))
-    fit_stream(model, stream)
-    expected.fit(*whole(stream))
-    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-9)
+    assert model.coef_.tobytes() == expected.coef_.tobytes()
+    assert model.intercept_ == expected.intercept_ and len(model.support_) == 5
 
 
 class Stopped:
@@ -214,35 +178,6 @@ def test_rows_of_weight_zero_are_passed_over_wherever_it_stops(model, folder):
             assert stopped.coef_.tobytes() == expected.coef_.tobytes()
 
 
-def test_a_stream_of_weights_of_zero_alone_is_refused():
-    frame = pd.DataFrame({"a": [1.0, 2.0], "label": [0, 1], "w": [0.0, 0.0]})
-    stream, model = open_stream(frame, label="label", weight="w"), ofslib.SFSAClassifier(k=1)
-    with pytest.raises(ValueError, match="class_weight, is zero for all rows"):
-        fit_stream(model, stream)
-    assert not hasattr(model, "n_features_in_")
-
-
-def test_other_classes_than_it_began_with_are_refused_also_when_all_is_learned():
-    stream = open_stream("rows.svm")
-    fit_stream(ofslib.SFSAClassifier(k=5), stream, "run.ckpt")
-    model = fit_stream(ofslib.SFSAClassifier(k=5), stream, "run.ckpt", classes=[1, -1])
-    assert model.classes_.tolist() == [-1, 1]
-    with pytest.raises(ValueError, match=r"run\.ckpt: classes=\[-1, 1, 7\] differs from classes="):
-        fit_stream(ofslib.SFSAClassifier(k=5), stream, "run.ckpt", classes=[-1, 1, 7])
-
-
-def test_what_else_it_learned_is_forgotten_and_partial_fit_goes_on():
-    stream = open_stream("rows.svm", block_rows=500)
-    X, y = whole(stream)
-    model, fresh = (ofslib.SFSAClassifier(k=5) for _ in range(2))
-    model.fit(X[:99], -y[:99])
-    assert learned(fit_stream(model, stream)) == learned(fit_stream(fresh, stream))
-    fresh.set_params(shuffle=False).fit(X, y)
-    for one in (model, fresh):
-        one.partial_fit(X[:9], y[:9])
-    assert model.coef_.tobytes() == fresh.coef_.tobytes()
-
-
 @pytest.mark.parametrize("cache", [True, False])
 def test_rows_that_change_while_they_are_learned_are_noticed(monkeypatch, cache):
     """As many rows of as many bytes as before: neither number tells."""
@@ -271,7 +206,6 @@ def test_rows_that_change_while_they_are_learned_are_noticed(monkeypatch, cache)
         ({"dtype": np.float32}, "the rows, or how they are read"),
         ({"change": TEXT.replace("1:", "2:", 1)}, "the rows, or how they are read"),
     ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
 def test_a_checkpoint_of_something_else_is_refused_by_name(other, named, folder):
     path = folder / "run.ckpt"
@@ -287,15 +221,7 @@ def test_a_checkpoint_of_something_else_is_refused_by_name(other, named, folder)
     assert path.read_bytes() == before and not hasattr(model, "n_features_in_")
 
 
-def test_the_place_of_the_text_does_not_matter(folder):
-    fit_stream(ofslib.SFSAClassifier(k=5), open_stream("rows.svm"), "run.ckpt")
-    Path("elsewhere").mkdir()
-    Path("rows.svm").rename("elsewhere/moved.svm")
-    model = fit_stream(ofslib.SFSAClassifier(k=5), open_stream("elsewhere/moved.svm"), "run.ckpt")
-    assert model.n_samples_seen_ == N
-
-
-def test_what_is_no_checkpoint_is_refused():
+def test_what_is_no_checkpoint_is_refused_and_the_place_of_the_text_does_not_matter(folder):
     stream = open_stream("rows.svm")
     model = fit_stream(ofslib.SFSAClassifier(k=5), stream, "run.ckpt")
     model.save("model.npz")
@@ -305,37 +231,32 @@ def test_what_is_no_checkpoint_is_refused():
     for path in ("model.npz", "bad.ckpt", "rows.svm"):
         with pytest.raises(ValueError, match=path):
             fit_stream(ofslib.SFSAClassifier(k=5), stream, path)
-
-
-SHORTER = "".join(TEXT.splitlines(keepends=True)[:-1])
-
-
-@pytest.mark.parametrize("change", [SHORTER, TEXT + "1 1:1\n"], ids=["shorter", "longer"])
-def test_a_text_that_changes_meanwhile_is_refused(change):
-    stream, model = open_stream("rows.svm", cache=False), ofslib.SFSAClassifier(k=5)
-    assert stream.n_rows == N
-    Path("rows.svm").write_text(change)
-    with pytest.raises(ValueError, match="expected 2000 rows in each pass"):
-        fit_stream(model, stream)
-    assert not hasattr(model, "n_features_in_")
+    with pytest.raises(ValueError, match=r"run\.ckpt: classes=\[-1, 1, 7\] differs from classes="):
+        fit_stream(ofslib.SFSAClassifier(k=5), stream, "run.ckpt", classes=[-1, 1, 7])
+    Path("elsewhere").mkdir()
+    Path("rows.svm").rename("elsewhere/moved.svm")
+    model = fit_stream(ofslib.SFSAClassifier(k=5), open_stream("elsewhere/moved.svm"), "run.ckpt")
+    assert model.n_samples_seen_ == N
 
 
 def test_what_it_cannot_do_is_refused():
     stream = open_stream("rows.svm")
-    with pytest.raises(TypeError, match="expected what open_stream returns, got str"):
-        fit_stream(ofslib.SFSAClassifier(), "rows.svm")
-    with pytest.raises(ValueError, match=r"rows in memory: .*and the rows have none"):
-        frame = pd.DataFrame({"a": [1.0, 2.0], "b": [2.0, 1.0]})
-        fit_stream(ofslib.SFSAClassifier(), open_stream(frame, label=False))
-    with pytest.raises(TypeError, match="Grafting"):
-        fit_stream(ofslib.Grafting(), stream)
-    with pytest.raises(ValueError, match="every"):
-        fit_stream(ofslib.SFSAClassifier(), stream, every=-1)
-    with pytest.raises(ValueError, match="expected a row"):
-        fit_stream(ofslib.SFSAClassifier(), stream.skip(N))
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [2.0, 1.0], "y": [0, 1], "w": [0.0, 0.0]})
+    weightless = open_stream(frame, label="y", weight="w")
     Path("numbers.svm").write_text("".join(f"{i / 7} 1:{i}\n" for i in range(1500)))
-    with pytest.raises(ValueError, match="continuous"):
-        fit_stream(ofslib.SFSAClassifier(), open_stream("numbers.svm"))
+    model = ofslib.SFSAClassifier(k=1)
+    for wrong, source, own, error, said in (
+        (model, "rows.svm", {}, TypeError, "expected what open_stream returns, got str"),
+        (model, open_stream(frame, label=False), {}, ValueError, "the rows have none"),
+        (ofslib.Grafting(), stream, {}, TypeError, "Grafting"),
+        (model, stream, {"every": -1}, ValueError, "every"),
+        (model, stream.skip(N), {}, ValueError, "expected a row"),
+        (model, open_stream("numbers.svm"), {}, ValueError, "continuous"),
+        (model, weightless, {}, ValueError, "is zero for all rows"),
+    ):
+        with pytest.raises(error, match=said):
+            fit_stream(wrong, source, **own)
+        assert not hasattr(model, "n_features_in_")
 
 
 # -------------------------------------------------- kill -9
@@ -352,6 +273,7 @@ def written(path):
     return path.stat().st_mtime_ns if path.exists() else 0
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_the_same_command_ends_in_the_same_bytes(folder):
     Path("many.svm").write_text(text(6_000))
     line = "select many.svm -k 5 --passes 2 --block-rows 200 --every 0 --no-cache".split()
@@ -386,49 +308,19 @@ def test_killed_at_any_moment_the_same_command_ends_in_the_same_bytes(folder):
 def test_select_writes_the_features_and_the_model(ofs):
     line = "select rows.svm -k 5 --out features.csv --model model.npz"
     code, out, err = ofs(line)
-    assert (code, err) == (0, "")
-    assert "2,000 rows of 60 features" in out and "5 features selected" in out
+    assert (code, err) == (0, "") and "5 features selected" in out
     head, *rows = Path("features.csv").read_text().splitlines()
     chosen = [(int(name), float(value)) for name, value in (row.split(",") for row in rows)]
     model = ofslib.SFSAClassifier.load("model.npz")
     assert head == "feature,coefficient" and len(chosen) == 5
     # As the text numbers them, from 1; and numbers that are read as the same again.
     assert all(model.coef_[j - 1] == value for j, value in chosen)
-    assert [abs(value) for _, value in chosen] == sorted(map(abs, model.coef_[model.support_]))[
-        ::-1
-    ]
+    sizes = [abs(value) for _, value in chosen]
+    assert sizes == sorted(map(abs, model.coef_[model.support_]))[::-1]
     code, out, err = ofs(line + " --json")
     data = json.loads(out)
     assert (code, err) == (0, "") and data["rows"] == N and data["warnings"] == []
     assert [(int(row["feature"]), row["coefficient"]) for row in data["selected"]] == chosen
-
-
-def test_select_says_what_share_of_what_is_predicted_and_the_intercept(ofs):
-    """Of numbers far from 0 nearly all of the mean square, though nothing of the variance, is."""
-    rng = np.random.default_rng(0)
-    rows = [f"{100 + rng.standard_normal()} 1:{rng.standard_normal()}\n" for _ in range(2000)]
-    Path("far.svm").write_text("".join(rows))
-    code, out, _ = ofs("select far.svm -k 1 --task regression --model far.npz")
-    assert code == 0 and "% of the mean square of y predicted (around 0, not around" in out
-    model = ofslib.SFSARegressor.load("far.npz")
-    assert f"intercept: {model.intercept_:+.3g}" in out
-    X, y = whole(open_stream("far.svm"))
-    assert model.score(X, y) < 0.1 < 0.9 < model.online_score_
-
-
-@pytest.mark.parametrize(
-    ("task", "condition"),
-    [
-        ("regression", "if y = x . coef + independent Gaussian noise of one variance"),
-        ("classification", "in the limit of many rows, if the rows x are Gaussian and the label"),
-    ],
-)
-def test_select_says_on_what_condition_few_are_false(task, condition, ofs):
-    said = ofs(f"select rows.svm --fdr 0.2 --task {task}")[1]
-    assert f"false ones: a share of at most 0.2 is expected {condition}" in said
-    data = json.loads(ofs(f"select rows.svm --fdr 0.2 --task {task} --json")[1])
-    assert data["fdr_condition"].startswith(condition)
-    assert "false ones" not in ofs("select rows.svm -k 3")[1]
 
 
 def test_select_takes_methods_tasks_passes_and_parameters(ofs):
@@ -439,16 +331,15 @@ def test_select_takes_methods_tasks_passes_and_parameters(ofs):
     assert (model.n_passes, model.learning_rate, model.n_samples_seen_) == (2, 0.3, 2 * N)
     code, out, err = ofs("select rows.svm -k 100 --json")
     assert json.loads(out)["warnings"] == [err.strip().removeprefix("ofslib: warning: ")] != [""]
+    data = json.loads(ofs("select rows.svm --fdr 0.2 --task regression --json")[1])
+    assert data["fdr_condition"] and data["selected"]
 
 
 SAME = [
     ("select rows.svm -k 5 --out rows.svm", "FILE and --out"),
-    ("select rows.svm -k 5 --model ./rows.svm", "FILE and --model"),
     ("select rows.svm -k 5 --out linked.svm", "FILE and --out"),
-    ("select rows.svm -k 5 --model new --out new", "--model and --out"),
     ("select rows.svm -k 5 --checkpoint new --model x/../new", "--model and --checkpoint"),
     ("select rows.svm -k 5 --out rows.svm.ofscache", "the cache of FILE and --out"),
-    ("predict rows.svm --model model.npz --out rows.svm", "FILE and --out"),
     ("predict rows.svm --model model.npz --out model.npz", "--model and --out"),
 ]
 
@@ -463,23 +354,39 @@ def test_no_file_is_written_over_what_is_read_or_written_beside_it(line, named, 
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_a_device_may_be_given_several_times_and_stays_one(ofs):
+def test_devices_stay_what_they_are_and_pipes_are_not_read(ofs):
+    """A process that waited for a writer would never end."""
     Path("sink").symlink_to("/dev/zero")
     code, _, err = ofs("select rows.svm -k 5 --no-cache --out sink --model sink")
     assert (code, err) == (0, "") and Path("sink").is_symlink()
     null = os.stat(os.devnull).st_ino
     assert ofs(f"predict rows.svm --model {os.devnull} --out {os.devnull}")[0] == 1
     assert os.stat(os.devnull).st_ino == null
+    os.mkfifo("pipe")
+    lines = ["select pipe -k 5", "inspect -", "predict rows.svm --model pipe"]
+    for line in [*lines, "select rows.svm -k 5 --checkpoint pipe"]:
+        code, out, err = ofs(line)
+        assert (code, out) == (1, "") and ": a pipe or device is not read" in err
+    code, out, err = ofs("select rows.svm -k 5 --out -")
+    assert (code, out) == (1, "") and err.startswith("ofslib: --out -: expected a file")
+    assert not Path("-").exists()
 
 
 def test_select_goes_on_from_a_checkpoint_and_says_so(ofs):
-    first = ofs("select rows.svm -k 5 --checkpoint run.ckpt --json")[1]
+    first = ofs("select rows.svm -k 5 --checkpoint run.ckpt --model model.npz --json")[1]
     code, out, err = ofs("select rows.svm -k 5 --checkpoint run.ckpt --json")
     assert (code, err, json.loads(out)["resumed_at"]) == (0, "", N)
     assert json.loads(out)["selected"] == json.loads(first)["selected"]
+    lines = [ofs(f"select rows.svm -k 5{own}")[1] for own in ("", " --checkpoint run.ckpt")]
+    assert ["learned before" in line for line in lines] == [False, True]
     code, _, err = ofs("select rows.svm -k 6 --checkpoint run.ckpt")
     assert code == 1 and "k=6 differs from k=5" in err and len(err.splitlines()) == 1
-    assert "with 2,000 rows learned before" in ofs("select rows.svm -k 5 --checkpoint run.ckpt")[1]
+    code, _, err = ofs("select rows.svm -k 5 --checkpoint model.npz")
+    assert code == 1 and "model.npz: it holds a SFSAClassifier, no checkpoint" in err
+    program = "from ofslib.cli import main; raise SystemExit(main("
+    program += "'select rows.svm -k 5 --method barda --checkpoint run.ckpt'.split()))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 1 and "class='BARDAClassifier' differs from" in done.stderr
 
 
 def test_predict_gives_what_the_model_says(ofs):
@@ -500,13 +407,6 @@ def test_predict_gives_what_the_model_says(ofs):
     assert data["accuracy"] == (said == y).mean() and 0.5 < data["auc"] < 1
 
 
-def test_predict_says_that_there_are_no_labels(ofs):
-    Path("a.csv").write_text("f,y\n" + "".join(f"{i},{i % 2}\n" for i in range(20)))
-    Path("b.csv").write_text("f\n1\n2\n")
-    ofs("select a.csv --label y -k 1 --model m")
-    assert "no score: the file has no labels" in ofs("predict b.csv --model m")[2]
-
-
 def shifted(text):
     """The same rows, numbered from 0."""
     return re.sub(r"(\d+):", lambda found: f"{int(found[1]) - 1}:", text)
@@ -518,10 +418,8 @@ def test_predict_counts_columns_as_the_model_learned_them(ofs):
     ofs("select rows.svm -k 5 --model one.npz")
     expected = ofs("predict rows.svm --model one.npz")[1]
     assert ofs("predict zero.svm --model zero.npz")[1] == expected
-    in_python = ofslib.fit_stream(
-        ofslib.SFSAClassifier(k=5), open_stream("zero.svm", zero_based=True)
-    )
-    in_python.save("python.npz")
+    stream = open_stream("zero.svm", zero_based=True)
+    fit_stream(ofslib.SFSAClassifier(k=5), stream).save("python.npz")
     assert ofs("predict zero.svm --model python.npz")[1] == expected
     assert ofs("predict zero.svm --model zero.npz --zero-based")[1] == expected
     ofs("select rows.svm -k 5 --hashed --n-features 512 --no-cache --model hashed.npz")
@@ -534,101 +432,9 @@ def test_predict_counts_columns_as_the_model_learned_them(ofs):
     ):
         code, out, err = ofs(f"predict {file} --model {model} {option}")
         assert (code, out) == (2, "")
-        assert (
-            err
-            == f"ofslib: {option}: {model} learned from columns {learned}: give a file of such\n"
-        )
-    said = "--n-features 511: hashed.npz learned from names hashed to 512 columns"
-    for hashed in ("", " --hashed"):
-        code, out, err = ofs(f"predict rows.svm --model hashed.npz --n-features 511{hashed}")
-        assert (code, out, err) == (2, "", f"ofslib: {said}\n")
-
-
-def test_a_model_that_does_not_know_its_numbering_is_told_it(ofs):
-    Path("zero.svm").write_text(shifted(TEXT))
-    ofs("select zero.svm -k 5 --zero-based --model zero.npz")
-    expected = ofs("predict zero.svm --model zero.npz")[1]
-    old = ofslib.SFSAClassifier.load("zero.npz")  # as files of before have it
-    del old._numbering
-    old.save("old.npz")
-    assert ofs("predict zero.svm --model old.npz --zero-based")[1] == expected
-    assert "feature index 0" in ofs("predict zero.svm --model old.npz")[2]
-    again = ofslib.SFSAClassifier.load("zero.npz")
-    X, y = whole(open_stream("rows.svm"))
-    assert again.partial_fit(X, y)._numbering == "from 0"
-    assert again.fit(X, y)._numbering is None
-    again._numbering = "from 2"
-    again.save("odd.npz")
-    with pytest.raises(ValueError, match=r"odd\.npz: it has columns 'from 2', not from 1"):
-        ofslib.SFSAClassifier.load("odd.npz")
-
-
-def test_no_pipe_is_read(ofs):
-    """A process that waited for a writer would never end."""
-    os.mkfifo("pipe")
-    for line in (
-        "select pipe -k 5",
-        "inspect pipe",
-        "inspect -",
-        "predict rows.svm --model pipe",
-        "predict rows.svm --model -",
-        "select rows.svm -k 5 --checkpoint pipe",
-    ):
-        code, out, err = ofs(line)
-        assert (code, out) == (1, "") and ": a pipe or device is not read" in err
-    code, out, err = ofs("select rows.svm -k 5 --out -")
-    assert (code, out) == (1, "") and err.startswith("ofslib: --out -: expected a file")
-    assert not Path("-").exists()
-
-
-def test_memory_that_is_not_there_hints_at_a_stray_index(ofs, monkeypatch):
-    def no_room(*given, **options):
-        raise MemoryError("Unable to allocate 32 GiB")
-
-    monkeypatch.setattr(ofslib.SFSAClassifier, "partial_fit", no_room)
-    Path("stray.svm").write_text("1 1:1\n0 2147483647:1\n")
-    code, _, err = ofs("select stray.svm -k 1 --no-cache")
-    assert code == 1 and "GiB: it has 2,147,483,647 features, as many as its largest index" in err
-
-
-OTHER = """
-    from ofslib.cli import main
-    raise SystemExit(main("select rows.svm -k 5 --method barda --checkpoint run.ckpt".split()))
-"""
-
-
-def test_a_checkpoint_of_a_method_that_was_not_imported_is_named(ofs):
-    ofs("select rows.svm -k 5 --checkpoint run.ckpt")
-    program = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(OTHER)]
-    done = subprocess.run(program, capture_output=True, text=True)
-    said = "run.ckpt: class='BARDAClassifier' differs from class='SFSAClassifier' with which it"
-    assert done.returncode == 1 and said in done.stderr
-
-
-def test_a_model_that_is_given_as_a_checkpoint_is_named(ofs):
-    ofs("select rows.svm -k 5 --model model.npz")
-    code, _, err = ofs("select rows.svm -k 5 --checkpoint model.npz")
-    said = "checkpoint model.npz: it holds a SFSAClassifier, no checkpoint: give another file"
-    assert (code, err) == (1, f"ofslib: {said}\n")
-
-
-def test_features_without_names_are_counted_without_labels_and_weights(ofs):
-    lines = (f"{i % 3 + 1},{i % 2},{i % 5},{9 * (i % 2) + 1}\n" for i in range(200))
-    Path("a.csv").write_text("".join(lines))
-    assert ofs("select a.csv --no-header --weight 0 --label 1 -k 1 --out f.csv")[0] == 0
-    assert Path("f.csv").read_text().splitlines()[1].split(",")[0] == "2"
-
-
-def test_two_files_in_turn_are_one_of_both():
-    def both():
-        for name in ("rows.svm", "more.svm"):
-            yield from open_stream(name, n_features=P)
-
-    Path("more.svm").write_text(text(seed=1))
-    Path("both.svm").write_text(TEXT + text(seed=1))
-    given = (open_stream(both), open_stream("both.svm"))
-    one, other = (fit_stream(ofslib.SFSAClassifier(k=5), stream) for stream in given)
-    assert learned(one) == learned(other)
+        assert err.startswith(f"ofslib: {option}: {model} learned from columns {learned}")
+    code, out, err = ofs("predict rows.svm --model hashed.npz --n-features 511")
+    assert (code, out) == (2, "") and err.startswith("ofslib: --n-features 511: hashed.npz")
 
 
 def test_more_than_two_classes_have_columns_of_their_own(ofs):
@@ -639,40 +445,18 @@ def test_more_than_two_classes_have_columns_of_their_own(ofs):
     Path("three.svm").write_text("\n".join(map("{} {}".format, three, rows)) + "\n")
     expected = ofslib.SFSAClassifier(k=4, shuffle=False, multiclass="joint").fit(X, three)
     command = "select three.svm -k 4 --set multiclass=joint --model m --out features.csv"
-    code, out, err = ofs(command)
-    assert (code, err) == (0, "") and "4 features selected for the labels -1, 1, 3" in out
+    assert ofs(command)[::2] == (0, "")
     head, *rows = Path("features.csv").read_text().splitlines()
     assert head == "feature,coefficient of -1,coefficient of 1,coefficient of 3"
     found = np.array([row.split(",") for row in rows], float)
     assert np.array_equal(found[:, 1:], expected.coef_[:, found[:, 0].astype(int) - 1].T)
     assert (np.diff(np.linalg.norm(found[:, 1:], axis=1)) <= 0).all() and len(found) == 4
-    data = json.loads(ofs(f"{command} --json")[1])
-    selected = data["selected"]
-    assert data["intercept"] == expected.intercept_.tolist()
-    assert list(selected[0].values()) == [rows[0].split(",")[0], *found[0, 1:]]
     assert ofs("predict three.svm --model m --out said.csv --block-rows 77")[0] == 0
     head, *rows = Path("said.csv").read_text().splitlines()
     assert head == "prediction,decision of -1,decision of 1,decision of 3"
     found = np.array([row.split(",") for row in rows], float)
     assert np.array_equal(found[:, 0], expected.predict(X))
     np.testing.assert_allclose(found[:, 1:], expected.decision_function(X), rtol=1e-9, atol=1e-12)
-    data = json.loads(ofs("predict three.svm --model m --json")[1])
-    assert data["accuracy"] == (found[:, 0] == three).mean() and "auc" not in data
-    Path("late.svm").write_text("".join(sorted(Path("three.svm").open(), key=lambda line: line[0])))
-    late = f"{command.replace('three', 'late')} --block-rows 500"
-    assert "y holds labels [3.0]; allowed are [-1.0, 1.0]" in ofs(late)[2]
-    assert ofs(f"{late} --classes 1,-1,3")[0] == 0
-
-
-def test_predict_says_what_it_does_not_know(ofs):
-    ofs("select rows.svm -k 5 --model model.npz")
-    Path("new.svm").write_text("3 1:1 61:1 70:2\n3 2:1\n")
-    code, out, _ = ofs("predict new.svm --model model.npz --json")
-    data = json.loads(out)
-    assert code == 0 and data["unknown_values"] == 2 and "accuracy" not in data
-    ofslib.RunningAverages(3).save("averages.npz")
-    code, _, err = ofs("predict new.svm --model averages.npz")
-    assert code == 1 and "RunningAverages, which predicts nothing" in err
 
 
 def test_inspect_counts(ofs):
@@ -684,119 +468,17 @@ def test_inspect_counts(ofs):
     assert data["values"] == sum(map(bool, map(float, re.findall(r":(\S+)", TEXT))))
     assert data["labels"] == {"-1": int((y < 0).sum()), "1": int((y > 0).sum())}
     assert data["needs"]["averages_bytes"] == 8 * P * P
-    out = ofs("inspect rows.svm")[1]
-    assert "rows      2,000" in out and "rows a second" in out and "B a second" in out
-    assert data["cache"]["bytes"] == 0 and "for a cache of the parsed rows" in out
     kept = open_stream("rows.svm")
     list(kept)
-    assert f"in the cache {kept.cache_path}" in ofs("inspect rows.svm")[1]
     cache = json.loads(ofs("inspect rows.svm --json")[1])["cache"]
     assert cache == {"path": str(kept.cache_path), "bytes": kept.cache_bytes}
-    Path("y.svm").write_text("".join(f"{i / 7} 1:{i}\n" for i in range(1500)))
-    assert json.loads(ofs("inspect y.svm --json")[1])["labels"] is None
-    assert "--task regression" in ofs("inspect y.svm")[1]
 
 
-@pytest.mark.parametrize("k", ["aic", "bic", "ebic"])
-def test_a_criterion_chooses_how_many_features(ofs, k):
-    X, y = whole(open_stream("rows.svm", cache=False))
-    model = ofslib.OLSthClassifier(k=k).fit(X.toarray(), y)
-    code, out, _ = ofs(f"select rows.svm -k {k} --method olsth --no-cache --quiet --json")
-    data = json.loads(out)
-    assert code == 0 and data["k"] == k
-    assert sorted(int(row["feature"]) - 1 for row in data["selected"]) == model.support_.tolist()
-    code, _, err = ofs(f"select rows.svm -k {k}")
-    assert code == 2 and f"-k {k}: SFSAClassifier keeps a number of features; olsth" in err
-    code, _, err = ofs(f"select rows.svm -k {k} --method ols")
-    assert code == 2 and "-k: OLSClassifier does not choose k features" in err
-    with pytest.raises(SystemExit):
-        ofs("select rows.svm -k best --method olsth")
-
-
-def test_inspect_tells_of_a_feature_far_larger_than_the_others(ofs):
-    out = ofs("inspect rows.svm")[1]
-    assert "scales    values of feature" in out and "standardise" not in out
-    rows = "".join(f"{i % 2} 1:{i % 5} 2:1 3:{20260101 + i} 4:1\n" for i in range(100))
-    Path("dated.svm").write_text(rows)
-    said = "feature 3 (counted from 1) are about 2.03e+07 in size, those of half of the features "
-    said += "at most 1: standardise the features"
-    assert said in ofs("inspect dated.svm")[1]
-    data = json.loads(ofs("inspect dated.svm --json")[1])
-    assert data["scales"] == {"usual": 1.0, "largest": pytest.approx(20260150, 1e-6), "feature": 2}
-    Path("dated.csv").write_text("y,a,b,date\n" + "0,1,2,20260101\n1,2,1,20260102\n" * 20)
-    assert "feature 'date' are about" in ofs("inspect dated.csv --label y")[1]
-    err = ofs("select dated.csv --label y -k 1 --no-cache --quiet")[2]
-    assert "ofslib: warning: SFSAClassifier: values of feature 'date' are about 2.03e+07" in err
-
-
-@pytest.mark.parametrize(("count", "told"), [(100, False), (101, True)])
-def test_labels_that_are_many_numbers_are_told_and_not_listed(ofs, count, told):
-    """They may be amounts; of the labels that are learned the first ten are shown."""
-    Path("y.svm").write_text("".join(f"{i % count} {i % 7 + 1}:1\n" for i in range(2 * count)))
-    code, out, err = ofs("select y.svm -k 2 --no-cache --quiet")
-    said = f"holds {count} different numbers, each of which SFSAClassifier learns as a label; if "
-    assert code == 0 and (said in err) == told and len(err.splitlines()) == told
-    assert "selected for the labels 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 ...\n" in out
-    labels = json.loads(ofs("inspect y.svm --json")[1])["labels"]
-    assert labels == (None if told else {str(i): 2 for i in range(count)})
-    assert f"numbers from 0 to {count - 1}, " in ofs("inspect y.svm")[1]
-
-
-def test_as_many_labels_as_are_shown_are_all_shown(ofs):
-    for count, listed in ((10, True), (11, False)):
-        Path("y.svm").write_text("".join(f"{i % count} {i % 7 + 1}:1\n" for i in range(110)))
-        out = ofs("select y.svm -k 2 --no-cache --quiet")[1]
-        assert ("selected for the labels 0, 1, 2, 3, 4, 5, 6, 7, 8, 9\n" in out) == listed
-        assert ("9 (10.0 %)\n" in ofs("inspect y.svm")[1]) == listed
-
-
-def test_the_speed_of_reading_is_not_that_of_compiling(ofs, monkeypatch):
-    begun, parse = [], text_module.parse_rows
-
-    def compiled_first(*given):
-        time.sleep(0 if begun else 1)
-        begun.append(given)
-        return parse(*given)
-
-    monkeypatch.setattr(text_module, "parse_rows", compiled_first)
-    assert json.loads(ofs("inspect rows.svm --json")[1])["seconds"] < 1
-
-
-def test_methods_are_all_there(ofs):
+def test_methods_are_all_there_and_those_of_rows_can_be_made(ofs):
     code, out, _ = ofs("methods --json")
     found = json.loads(out)["methods"].values()
     named = {name for method in found for name in method["classes"].values()}
     assert code == 0 and named == {name for names in ofslib.ESTIMATORS.values() for name in names}
-    assert all(method["cost"] and method["about"] for method in found)
-    head, *rows = ofs("methods")[1].splitlines()
-    assert head.split() == ["method", "stream", "task", "cost"] and len(rows) == len(found)
-
-
-def test_methods_are_told_with_what_they_read_and_are_for():
-    found = _options.known_methods()
-    columns = {name for name, method in found.items() if method.stream == "columns"}
-    assert columns == {
-        "alpha-investing",
-        "async-online-substitution",
-        "grafting",
-        "online-coordinate-descent",
-        "online-leverage",
-        "online-proximal",
-        "online-substitution",
-        "projected-gradient",
-    }
-    others = {"laplacian-score", "ridge-leverage", "sparse-embedding", "uniform"}
-    assert {name for name, method in found.items() if method.stream == "all at once"} == others
-    assert found["renewable-fsa"].stream == "rows"
-    assert found["ofsa"].stream == found["knockoffs"].stream == "averages"
-    for name, method in found.items():
-        for task, cls in method.classes.items():
-            ends = {"classification": "Classifier", "regression": "Regressor"}
-            if name not in columns:  # whose loss decides
-                assert cls.endswith(ends.get(task, "")), (name, task)
-
-
-def test_every_method_of_rows_can_be_selected_with():
     for name, method in _options.known_methods().items():
         for task in method.classes if method.stream in ("rows", "averages") else ():
             model = _options.estimator(name, task, {"n_passes": 1})
@@ -809,15 +491,10 @@ def test_datasets_are_listed_fetched_and_verified(ofs, folder, monkeypatch):
     table = write_table(folder, cells(TEXT.encode(), n_train=str(N), n_features=str(P)))
     monkeypatch.setenv(download.MIRROR, str(folder / "mirror"))
     own = f" --registry {table} --folder here"
-    rows = ofs("datasets list" + own)[1].splitlines()
-    assert len(rows) == 1 + len(ofslib.datasets.registry()) + 1
-    assert rows[-1].split() == ["tiny", "classification", "2,000", "0", "60", "missing"]
-    assert ofs("datasets verify" + own)[:2] == (0, "here: no data set\n")
     assert ofs("datasets verify tiny" + own)[0] == 1
     assert ofs("datasets fetch tiny" + own)[:2] == (0, f"{Path('here/tiny/tiny.svm')}\n")
     code, out, _ = ofs("datasets verify" + own)
-    pin = cells(TEXT.encode())["train_checksum"]
-    assert (code, out) == (0, f"whole    {Path('here/tiny/tiny.svm')}  {pin} (registry)\n")
+    assert code == 0 and out.startswith(f"whole    {Path('here/tiny/tiny.svm')}")
     assert ofs("select tiny -k 5" + own)[0] == 0
     Path("here/tiny/tiny.svm").write_text(TEXT[:-5])
     code, out, _ = ofs("datasets verify --json" + own)
@@ -838,41 +515,12 @@ def test_datasets_are_listed_fetched_and_verified(ofs, folder, monkeypatch):
         ("select rows.svm -k 5 --out missing.csv/x/y", 1, "missing.csv is no folder"),
         ("select rows.svm -k 5 --model place", 1, "place is a folder"),
         ("select rows.svm -k 5 --cache missing.csv", 1, "(--cache): missing.csv is a file"),
-        (
-            "select rows.svm -k 5 --label y",
-            1,
-            "label='y' (--label) is not for rows.svm, read as libsvm; ",
-        ),
         ("select ones.svm -k 5", 1, "ones.svm: SFSAClassifier needs 2 classes, and all rows have"),
         ("select numbers.svm -k 5", 1, "numbers.svm: the labels are continuous, such as 0.25"),
-        ("select halves.svm -k 1", 1, "halves.svm: the labels are continuous, such as 0.5,"),
-        (
-            "select zero.svm -k 1 --no-cache",
-            1,
-            "feature index 0 is not a whole number from 1 to 2",
-        ),
         ("select words.csv --label y -k 1 --task regression", 1, "y must be numbers"),
-        (
-            "select rows.svm -k 5 --every -1",
-            1,
-            "ofslib: every (--every): expected at least 0 seconds",
-        ),
-        (
-            "select rows.svm -k 5 --passes 2 --n-features 7",
-            1,
-            "expected n_features (--n-features) of at least",
-        ),
-        (
-            "select nothing --registry none.csv -k 5",
-            1,
-            "none.csv: no table of data sets; give its path by registry_path (--registry)",
-        ),
-        ("select semicolons.csv --label y -k 1", 1, "has no ',' but ';'"),
-        (
-            "predict words.csv --model names.npz",
-            1,
-            "columns unknown to the model: 'y'; missing: 'b'",
-        ),
+        ("select rows.svm -k 5 --passes 2 --n-features 7", 1, "n_features (--n-features)"),
+        ("select nothing --registry none.csv -k 5", 1, "none.csv: no table of data sets"),
+        ("predict words.csv --model names.npz", 1, "unknown to the model: 'y'; missing: 'b'"),
         ("select rows.svm -k 5 --method nothing", 2, "--method nothing: it does not exist"),
         ("select rows.svm --fdr 0.1 --method sfsa", 2, "--fdr: --method sfsa"),
         ("select rows.svm --fdr 1", 1, "'fdr' parameter"),
@@ -881,50 +529,31 @@ def test_datasets_are_listed_fetched_and_verified(ofs, folder, monkeypatch):
         ("select rows.svm -k 5 --method ols", 2, "-k: OLSClassifier does not choose"),
         ("select rows.svm -k 5 --method olsth --passes 2", 2, "--passes: OLSth"),
         ("select rows.svm -k 5 --set nonsense=1", 2, "--set nonsense"),
-        ("select rows.svm -k 5 --n-features 3", 1, "rows.svm, line"),
         ("select empty.svm -k 5", 1, "empty.svm: expected a row, got none"),
-        ("inspect empty.svm", 1, "empty.svm: expected rows"),
         ("predict rows.svm --model rows.svm", 1, "rows.svm is damaged"),
-        ("predict rows.svm --model none.npz", 1, "none.npz"),
         ("datasets fetch", 2, "datasets fetch"),
+        *((f"select rows.svm -k {k}", 2, "-k") for k in ("x", "0", "-5", "2.5", "5 --fdr 0.1")),
+        ("select rows.svm -k bic", 2, "-k bic: SFSAClassifier keeps a number of features"),
+        ("select rows.svm", 2, "-k"),
         ("datasets fetch nothing", 2, "'nothing'"),
     ],
 )
-def test_an_error_is_one_line_and_a_code(line, code, said, ofs):
+def test_an_error_is_one_line_and_a_code(line, code, said, ofs, capsys):
     Path("wrong.svm").write_text("1 1:2\n1 1:x\n")
     Path("empty.svm").write_text("")
     Path("missing.csv").write_text("")
     Path("place").mkdir()
     Path("ones.svm").write_text("1 1:2\n1 1:3\n")
-    Path("halves.svm").write_text("0 1:2\n0.5 1:3\n")
-    Path("zero.svm").write_text("1 3:1 5:2\n0 0:1 4:1\n1 2:1\n")
     Path("numbers.svm").write_text("0.5 1:2\n0.25 1:3\n")
     Path("words.csv").write_text("a,y\n1,2\n2,3\n" if "predict" in line else "a,y\n1,no\n2,yes\n")
-    Path("semicolons.csv").write_text("a;y\n1;2\n")
     model = ofslib.OLSRegressor()
     model.fit(pd.DataFrame(np.eye(3)[:, :2], columns=["a", "b"]), [1.0, 2.0, 3.0]).save("names.npz")
-    found, out, err = ofs(line)
+    try:
+        found, out, err = ofs(line)
+    except SystemExit as stopped:  # of argparse
+        found, (out, err) = stopped.code, capsys.readouterr()
     assert (found, out) == (code, "")
     assert said in err and len(err.splitlines()) == 1 and "Traceback" not in err
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        *("", "nothing", "select rows.svm", "select rows.svm -k x", "select rows.svm -k 0"),
-        *("select rows.svm -k -5", "select rows.svm -k 2.5", "select rows.svm -k 5 --fdr 0.1"),
-        *("select rows.svm -k 5 --passes 0", "inspect rows.svm --n-jobs 0"),
-    ],
-)
-def test_options_that_are_wrong_are_one_line_and_code_2(line, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        cli.main(line.split())
-    assert stopped.value.code == 2 and len(capsys.readouterr().err.splitlines()) == 1
-
-
-def test_debug_shows_the_traceback():
-    with pytest.raises(FileNotFoundError):
-        cli.main("select none.svm -k 5 --debug".split())
 
 
 def test_ctrl_c_says_how_to_go_on(ofs, monkeypatch):
@@ -936,36 +565,16 @@ def test_ctrl_c_says_how_to_go_on(ofs, monkeypatch):
     assert code == 130 and "goes on from run.ckpt" in err
 
 
-def test_progress_is_shown_on_a_terminal_only(ofs, monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    monkeypatch.setattr(checkpoint_module, "_DELAY", 0)
-    monkeypatch.setattr(checkpoint_module, "tqdm", partial(checkpoint_module.tqdm, mininterval=0))
-    assert ofs("select rows.svm -k 5 --block-rows 100")[2] == ""
-    for quiet in (False, True):
-        monkeypatch.setattr(sys, "stderr", Terminal())
-        assert cli.main("select rows.svm -k 5 --block-rows 100".split() + ["--quiet"] * quiet) == 0
-        shown = sys.stderr.getvalue()
-        bar = re.search(r"learning: .* 1.60k/2.00k \[\S+<\d\d:\d\d, \S+ rows/s, \S+ MB/s\]", shown)
-        assert shown == "" if quiet else bar
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    assert cli.main("inspect rows.svm".split()) == 0
-    shown = sys.stderr.getvalue()
-    assert re.search(r"reading: .*k/\S+k \[\S+<\d\d:\d\d, \S+B/s, 2,000 rows\]", shown), shown
-
-
 # -------------------------------------------------- README
 
 
 def blocks(kind):
     readme = "".join((ROOT / n).read_text("utf-8") for n in ("README.md", "docs/using.md"))
     [block] = re.findall(rf"<!-- {kind} -->\n```\w+\n(.*?)```", readme, re.S)
-    return block, [line for line in block.splitlines() if line.strip()]
+    return block
 
 
-def test_the_readmes_own_data_is_five_lines_of_shell_and_ten_of_python(folder, ofs):
+def test_the_readmes_own_data_give_features_and_predictions(folder, ofs):
     rng = np.random.default_rng(0)
     for name in ("clicks", "tomorrow"):
         cells = rng.integers(-2, 3, (400, 1201))
@@ -973,37 +582,12 @@ def test_the_readmes_own_data_is_five_lines_of_shell_and_ten_of_python(folder, o
         cells[:, 0] = cells[:, 1:6].sum(axis=1) > 0
         names = ["clicked", *(f"ad {j}" for j in range(1200))]
         pd.DataFrame(cells, columns=names).to_csv(f"{name}.csv.gz", index=False)
-    _, lines = blocks("shell: own data")
-    assert len(lines) == 5
-    for line in lines:
+    for line in filter(str.strip, blocks("shell: own data").splitlines()):
         name, *words = line.split()
         code, _, err = ofs(words)
         assert (name, code) == ("ofslib", 0), err
-    assert len(Path("features.csv").read_text().splitlines()) == 1001
     assert pd.read_csv("features.csv")["feature"].str.startswith("ad ").all()
-    assert len(Path("predictions.csv").read_text().splitlines()) == 1 + 400
-    program, lines = blocks("python: own data")
-    assert len(lines) == 10
+    assert len(pd.read_csv("predictions.csv")) == 400
     names: dict = {}
-    exec(compile(program, "README.md", "exec"), names)
-    assert names["model"].n_samples_seen_ == 2 * 400
-    assert names["model"].feature_names_in_[7] == "ad 7"
+    exec(compile(blocks("python: own data"), "README.md", "exec"), names)
     assert np.mean(names["predicted"] == names["y"]) > 0.7
-
-
-def test_the_readmes_averages_give_models_of_every_size(folder):
-    """With fewer features; the rows do not tell of the last one."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((400, 40))
-    X[:, 39] = 0.0
-    X[:, 38] *= rng.random(400) < 0.5
-    dump_svmlight_file(X, X[:, :5].sum(axis=1), "songs.svm", zero_based=False)
-    program, _ = blocks("python: averages")
-    names: dict = {}
-    for words in (("5000", "40"), ("[10, 100, 1000]", "[2, 5, 20]")):
-        assert words[0] in program
-        program = program.replace(*words)
-    exec(compile(program, "README.md", "exec"), names)
-    assert [np.count_nonzero(coef) for coef in names["models"]] == [2, 5, 20]
-    assert np.flatnonzero(names["models"][1]).tolist() == [0, 1, 2, 3, 4]
-    assert len(names["intercepts"]) == 3 and Path("songs.npz").is_file()

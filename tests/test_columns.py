@@ -1,6 +1,8 @@
-"""Streams of columns: equal to slow transcriptions of the `os` paper, and what they promise."""
+"""Streams of columns: equal to slow transcriptions of the `os` paper, and what they promise.
 
-import copy
+What arguments are refused, test_bad_input.py says.
+"""
+
 import pickle
 
 import naive
@@ -10,10 +12,8 @@ import pytest
 import scipy.linalg
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
-from test_contract import SKIPPED
 
 import ofslib
 from ofslib.kernels.working_set import IN_USE
@@ -21,22 +21,15 @@ from ofslib.streams import column_stream
 from ofslib.streams.column_stream import ColumnModel, ColumnStream, ScoredSelector
 
 LOSSES = ("squared_error", "squared_hinge", "log_loss")
-CLASSES = {
-    name: getattr(ofslib, name)
-    for name in dir(ofslib)
-    if isinstance(getattr(ofslib, name), type) and issubclass(getattr(ofslib, name), ColumnModel)
+PUBLIC = [cls for cls in (getattr(ofslib, n) for n in dir(ofslib)) if isinstance(cls, type)]
+CLASSES = {cls.__name__: cls for cls in PUBLIC if issubclass(cls, ColumnModel)}
+OTHERS = {  # those without a model
+    cls.__name__: cls
+    for cls in PUBLIC
+    if issubclass(cls, ColumnStream | ScoredSelector) and cls.__name__ not in CLASSES
 }
-
-# Those without a model
-OTHERS = {
-    name: getattr(ofslib, name)
-    for name in dir(ofslib)
-    if isinstance(getattr(ofslib, name), type)
-    and issubclass(getattr(ofslib, name), ColumnStream | ScoredSelector)
-    and name not in CLASSES
-}
-
 every_class = pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES)
+every_reader = pytest.mark.parametrize("cls", (CLASSES | OTHERS).values(), ids=CLASSES | OTHERS)
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 
 
@@ -79,52 +72,44 @@ def assert_same(one, two):
     assert one.objective_ == two.objective_
 
 
-def test_the_methods_are_there():
-    methods = {"OnlineSubstitution", "AsyncOnlineSubstitution", "Grafting", "OnlineProximal"}
-    assert set(CLASSES) == methods | {"ProjectedGradientSelector", "OnlineCoordinateDescent"}
-
-
-@pytest.mark.filterwarnings("ignore:k=.*is greater than n_features")
-@pytest.mark.parametrize("loss", LOSSES[:2])
-@every_class
-def test_scikit_learn_accepts_it(cls, loss):
-    results = check_estimator(cls(loss=loss), on_skip=None, on_fail="raise")
+@pytest.mark.filterwarnings("ignore:k=.*is greater than n_features", "ignore:No features were")
+@pytest.mark.parametrize(
+    ("cls", "own"),
+    [
+        *((cls, {}) for cls in (*CLASSES.values(), *OTHERS.values(), ofslib.SparseEmbedding)),
+        (ofslib.OnlineSubstitution, {"loss": "squared_hinge"}),
+        (ofslib.OnlineLeverageSelector, {"variant": "ridge"}),
+        (ofslib.OnlineLeverageSelector, {"k": 2}),
+        (ofslib.RidgeLeverageSelector, {"sample": False}),
+    ],
+)
+def test_scikit_learn_accepts_it(cls, own):
+    results = check_estimator(cls(**own), on_skip=None, on_fail="raise")
     skipped = {r["check_name"] for r in results if r["status"] == "skipped"}
-    assert skipped <= SKIPPED
-    assert all(r["status"] == "passed" for r in results if r["check_name"] not in skipped)
+    assert skipped <= {"check_array_api_input"}
 
 
 # The algorithms as printed
 
 
 @every_loss
-@pytest.mark.parametrize("own", [{}, {"m": 5.0, "c": 1.0}, {"step": 1.6}])
-def test_substitution_is_algorithm_1(loss, own):
-    X, y = columns(common=1.5)
-    X, y = scaled(X), target(loss, y)
-    printed = {"m": 1.0, "c": 0.1, "step": 0.98} | own
-    expected, _ = naive.online_substitution(X, y, k=5, loss=loss, orders=[range(24)] * 3, **printed)
-    model = raw(ofslib.OnlineSubstitution, k=5, loss=loss, n_scans=3, shuffle=False, **own)
-    assert_allclose(model.fit(X, y).coef_, expected, rtol=1e-8, atol=1e-12)
-
-
-@every_loss
 @pytest.mark.parametrize(
     ("k", "common", "own"),
     [
+        *((5, 1.5, own) for own in ({}, {"m": 5.0, "c": 1.0}, {"step": 1.6})),
+        # Lines 12 to 16: small steps of kept features, so that a larger newcomer may be no gain
         (3, 3.0, {"m": 20.0, "c": 1.0, "step": 0.3}),
         (3, 3.0, {"m": 100.0, "c": 0.5, "step": 0.3}),
         (5, 1.5, {"m": 100.0, "c": 1.0, "step": 0.5}),
     ],
 )
-def test_what_does_not_lower_the_objective_by_enough_is_refused(loss, k, common, own):
-    """Lines 12 to 16: small steps of kept features, so that a larger newcomer may be no gain."""
+def test_substitution_is_algorithm_1(loss, k, common, own):
     X, y = columns(common=common)
     X, y = scaled(X), target(loss, y)
-    own = own | {"k": k, "loss": loss}
-    expected, refused = naive.online_substitution(X, y, orders=[range(24)] * 3, **own)
-    assert refused
-    model = raw(ofslib.OnlineSubstitution, n_scans=3, shuffle=False, **own).fit(X, y)
+    printed = {"m": 1.0, "c": 0.1, "step": 0.98} | own | {"k": k, "loss": loss}
+    expected, refused = naive.online_substitution(X, y, orders=[range(24)] * 3, **printed)
+    assert refused or own.get("m", 0) < 20
+    model = raw(ofslib.OnlineSubstitution, n_scans=3, shuffle=False, **printed).fit(X, y)
     assert_allclose(model.coef_, expected, rtol=1e-8, atol=1e-12)
 
 
@@ -202,44 +187,6 @@ def test_the_objective_never_rises(loss, common):
             last = model.objective_
 
 
-def test_memory_is_bounded():
-    X, y = columns(p=500)
-    model = new(ofslib.OnlineSubstitution, k=3).partial_fit_columns(X, y)
-    assert model.peak_features_ == 3
-    numbers = sum(part.size for part in (*model._state.working_set, *model._state[1:]))
-    assert numbers < 4 * 40 + 200
-    assert len(pickle.dumps(model)) < 8 * numbers + 5000
-
-
-@pytest.mark.parametrize(("loss", "least"), [("squared_error", 0.9), ("squared_hinge", 0.5)])
-def test_most_of_the_true_features_are_found(loss, least):
-    """The paper's data (Section 5) with a tenth of its features; Figures 1 and 2 show more."""
-    rng = np.random.default_rng(0)
-    n, p, s = 400, 500, 25
-    X, w = rng.standard_normal((n, p)), np.zeros(p)
-    w[:s] = rng.standard_normal(s)
-    y = target(loss, X @ w + 0.1 * rng.standard_normal(n) * (loss == "squared_error"))
-    own = {"k": s, "loss": loss, "fit_intercept": False}
-    online = new(ofslib.OnlineSubstitution, **own, n_scans=3).fit(X, y)
-    batch = new(ofslib.ProjectedGradientSelector, **own).fit(X, y)
-    assert np.sum(online.support_ < s) >= least * s
-    assert np.sum(batch.support_ < s) >= least * s
-    assert np.sum(new(ofslib.OnlineCoordinateDescent, **own).fit(X, y).support_ < s) > 0.3 * s
-
-
-@every_loss
-def test_kept_features_are_fitted_again(loss):
-    X, y = columns()
-    model = new(ofslib.OnlineSubstitution, loss=loss).fit(X, target(loss, y))
-    plain = clone(model).set_params(refit=False).fit(X, target(loss, y))
-    assert_array_equal(plain.support_, model.support_)
-    if loss == "squared_error":
-        coef, intercept = naive.least_squares(X, y, model.support_)
-        assert_allclose(model.coef_, coef, rtol=1e-7)
-        assert_allclose(model.intercept_, intercept, rtol=1e-7)
-    assert model.score(X, target(loss, y)) > 0.6
-
-
 # Asynchronous
 
 
@@ -298,25 +245,11 @@ def test_what_is_refused_is_tried_once_more_so_that_no_place_stays_empty(seed):
     assert checked == [kept, kept] and models[-1].converged_
 
 
-@pytest.mark.parametrize("show", ["fit", "partial_fit_columns"])
-def test_warnings_name_the_callers_line_and_say_that_places_are_empty(show):
-    X, y = correlated(n=60, p=12, s=12)
-    model = ofslib.AsyncOnlineSubstitution(k=12, n_workers=12, n_scans=1, random_state=0)
-    with pytest.warns(UserWarning, match=r"k=12, but \d+ features were kept") as told:
-        model.fit(X, y)
-    assert [w.filename for w in told] == [__file__]
-    X, y = correlated()
-    model = ofslib.AsyncOnlineSubstitution(k=24, n_workers=8, c=0, random_state=0, n_scans=1)
-    with pytest.warns(ConvergenceWarning) as told:
-        getattr(model, show)(X, y)
-    assert [w.filename for w in told] == [__file__]
-
-
 @every_loss
 @pytest.mark.parametrize(
     ("tau", "common", "own"),
     [
-        *((tau, 0.5, {"step": 0.9, "m": 2.0, "c": 0.0}) for tau in (0, 1, 5, None)),
+        *((tau, 0.5, {"step": 0.9, "m": 2.0, "c": 0.0}) for tau in (0, 1, None)),
         (5, 0.5, {"step": 0.9, "m": 2.0, "c": 0.5}),
         # Here the check of Algorithm 1 refuses some that are larger than what they would replace.
         (0, 1.5, {"step": 0.3, "m": 100.0, "c": 1.0}),
@@ -354,16 +287,6 @@ def test_no_change_of_the_margins_is_lost(backend):
     assert_allclose(model._state.margins, X @ model.coef_, atol=1e-9)
     assert [worker.size[IN_USE] for worker in model._state.workers] == [4, 4, 3, 3]
     assert len(model.support_) == model.peak_features_ == 14
-
-
-def test_staleness_matters_and_is_seeded():
-    X, y = columns(p=100)
-    models = [new(ofslib.AsyncOnlineSubstitution, n_workers=2, tau=tau) for tau in (0, 4, 4)]
-    fresh, stale, again = (model.fit(X, y) for model in models)
-    assert_same(stale, again)
-    assert fresh.objective_ != stale.objective_
-    with pytest.raises(ValueError, match="n_workers=5 must be at most k=4"):
-        new(ofslib.AsyncOnlineSubstitution, n_workers=5).fit(X, y)
 
 
 # Invariances
@@ -404,14 +327,6 @@ def test_the_layout_and_the_units_do_not_matter(cls):
     assert_array_equal(model.transform(X), X[:, model.support_])
 
 
-def test_the_order_is_that_of_the_seed():
-    X, y = columns()
-    model = new(ofslib.OnlineSubstitution, n_scans=1, refit=False).fit(X, y)
-    order = np.random.RandomState(0).permutation(24)
-    plain = new(ofslib.OnlineSubstitution, refit=False).partial_fit_columns(X[:, order], y)
-    assert_array_equal(plain.coef_, model.coef_[order])
-
-
 # Names, and what is refused
 
 
@@ -424,83 +339,24 @@ def test_names_come_with_the_columns():
     assert list(model.get_feature_names_out()) == [names[j] for j in model.support_]
 
 
-def test_columns_that_are_refused_leave_no_trace():
+@pytest.mark.parametrize("name", ["OnlineSubstitution", "OnlineLeverageSelector"])
+def test_columns_that_are_refused_leave_no_trace(name):
+    """Nor do labels of other classes in the same rows."""
     X, y = columns()
-    with pytest.raises(ValueError, match="needs the targets"):
-        new(ofslib.OnlineSubstitution).partial_fit_columns(X)
-    model = new(ofslib.OnlineSubstitution).partial_fit_columns(X[:, :12], y)
-    before = copy.deepcopy(model)
-    refused = [
-        ((X[:-1],), "39 rows"),
-        ((X, y + 1), "y differs"),
-        ((np.where(X > 1, np.nan, X),), "NaN"),
-        ((X, y[:-1]), "y differs"),
-        ((X, None, ["a"] * 24), "names"),
-    ]
-    for call, match in refused:
+    cls, labels = getattr(ofslib, name), target("log_loss", y)
+    own = {"loss": "log_loss"} if name == "OnlineSubstitution" else {"rate": 1.0, "k": None}
+    model = new(cls, **own).partial_fit_columns(X[:, :12], labels)
+    before = pickle.dumps(model)
+    refused = [((X[:-1],), "39 rows"), ((np.where(X > 1, np.nan, X),), "NaN")]
+    if name == "OnlineSubstitution":
+        refused += [((X, -labels), "y differs"), ((X, 2 * labels), r"labels \[-2.0, 2.0\]")]
+    for call, match in [*refused, ((X, None, ["a"] * 24), "names")]:
         with pytest.raises(ValueError, match=match):
             model.partial_fit_columns(*call)
-        assert_same(model, before)
-        assert model.n_features_in_ == 12
-    with pytest.raises(ValueError, match="k=5 differs"):
-        model.set_params(k=5).partial_fit_columns(X)
-    named = new(ofslib.OnlineSubstitution).partial_fit_columns(X[:, :1], y, names=["a"])
-    for names, match in ((["a"], "one column only"), (["b", "c"], "must be 1 strings")):
-        with pytest.raises(ValueError, match=match):
-            named.partial_fit_columns(X[:, 1:2], names=names)
-
-
-def test_labels_stay_those_of_the_first_call():
-    """Other labels in the same rows are refused, and nothing has changed then."""
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((40, 6)), np.arange(40) % 2
-    model = ofslib.OnlineSubstitution(k=2, loss="log_loss").partial_fit_columns(X[:, :3], y)
-    before = model.predict(X[:, :3])
-    with pytest.raises(ValueError, match=r"labels \[5, 7\]; allowed are \[0, 1\]"):
-        model.partial_fit_columns(X[:, 3:], 2 * y + 5)
-    assert_array_equal(model.classes_, [0, 1])
-    assert_array_equal(model.predict(X[:, :3]), before)
-    model.partial_fit_columns(X[:, 3:], y)
-    assert_array_equal(model.classes_, [0, 1])
-    # Columns have no partial_fit that could be told what the other class is.
-    with pytest.raises(ValueError, match=r"needs 2 classes, y has 1 class: \[1\]\.$"):
-        ofslib.OnlineSubstitution(k=2, loss="log_loss").fit(X, np.ones(40, int))
-
-
-def refused(cls, X, y, match):
-    """In all ways to learn, with names and without; before anything is learned."""
-    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
-    for form in (X, sp.csc_array(X), np.asfortranarray(X)):
-        with pytest.raises(ValueError, match=match):
-            new(cls).fit(form, y)
-    with pytest.raises(ValueError, match=match.replace("column 9", "column 9, 'x9',")):
-        new(cls).fit(frame, y)
-    if not hasattr(cls, "partial_fit_columns"):
-        return
-    first = new(cls, **{"k": None} if cls is ofslib.OnlineLeverageSelector else {})
-    with pytest.raises(ValueError, match=match):
-        first.partial_fit_columns(X, y)
-    assert not hasattr(first, "n_features_in_")
-    first.partial_fit_columns(X[:, :4], y, names=list("abcd"))
-    before, names = pickle.dumps(first), [f"x{j}" for j in range(X.shape[1])]
-    with pytest.raises(ValueError, match=match.replace("column 9", "column 9, 'x9',")):
-        first.partial_fit_columns(X, names=names)
-    with pytest.raises(ValueError, match="one column only, and 'b' to more"):
-        first.partial_fit_columns(X[:, :1], names=["b"])
-    assert pickle.dumps(first) == before
-
-
-every_reader = pytest.mark.parametrize("cls", (CLASSES | OTHERS).values(), ids=CLASSES | OTHERS)
-
-
-@pytest.mark.parametrize(
-    ("value", "what"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")]
-)
-@every_reader
-def test_a_value_that_is_no_number_is_named(cls, value, what):
-    X, y = columns()
-    X[13, 9] = value
-    refused(cls, X, y, f"contains {what}")
+        assert pickle.dumps(model) == before
+    other = {"k": 5} if name == "OnlineSubstitution" else {"rate": 2.0}
+    with pytest.raises(ValueError, match=f"{next(iter(other))}=.* differs"):
+        model.set_params(**other).partial_fit_columns(X)
 
 
 @every_reader
@@ -520,34 +376,14 @@ def test_columns_are_learned_in_any_unit_or_refused_by_name(cls):
             assert_allclose(model.intercept_, plain.intercept_, rtol=1e-9, atol=1e-12)
             assert model.objective_ == plain.objective_
         else:
-            refused(cls, X * units, y, "column 9 has the largest absolute value .*another unit")
+            frame = pd.DataFrame(X * units).add_prefix("x")
+            for form, name in ((X * units, ""), (sp.csc_array(X * units), ""), (frame, ", 'x9',")):
+                said = f"column 9{name} has the largest absolute value .*another unit"
+                with pytest.raises(ValueError, match=said):
+                    new(cls).fit(form, y)
 
 
-@every_class
-def test_what_is_too_large_for_a_number_is_said(cls):
-    X, y = columns()
-    with pytest.raises(ValueError, match=r"y has the largest absolute value 1.22e\+201;"):
-        new(cls).fit(X, y / np.abs(y).max() * 2.0**668)
-    model = new(cls).fit(X * 1e-289, y * 1e100)
-    with pytest.raises(FloatingPointError, match=r"coefficient of column \d+ is too large"):
-        model.predict(X)
-
-
-@pytest.mark.parametrize("cls", OTHERS.values(), ids=OTHERS)
-def test_before_fit_it_says_so(cls):
-    for ask in (cls().transform, cls().inverse_transform, lambda X: cls().get_support()):
-        with pytest.raises(NotFittedError, match=f"{cls.__name__} instance is not fitted yet"):
-            ask(columns()[0])
-
-
-def test_sums_that_overflow_are_refused():
-    X = np.full((3, 8), 1.5e308)
-    model = ofslib.SparseEmbedding(k=1, random_state=0).fit(X)
-    with pytest.raises(ValueError, match="in row 0 the features of sum 0 add up"):
-        model.transform(np.abs(X) * np.sign(model.components_.toarray()[0]))
-
-
-@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 127, 128, 129, 137, 255, 257, 1000, 5001])
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 127, 128, 129, 257, 5001])
 @pytest.mark.parametrize("centre", [True, False])
 def test_columns_are_scaled_as_numpy_would(n, centre):
     """To the last bit: the sums are those of `mean`, whatever the number of rows."""

@@ -1,7 +1,5 @@
 """Values made here beside those of an archive: which are compared, and which are the same."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +7,6 @@ import small_project
 import yaml
 
 from ofslib.reproduction import comparison, identity, project, store
-from ofslib.reproduction.__main__ import main
 
 # -------------------------------------------------- how far values are apart
 
@@ -53,25 +50,12 @@ def test_the_largest_difference_is_named():
     assert found["differ"] == 2 and found["where"] == "k 10, metric DR, replicate 1"
 
 
-def test_values_of_one_name_are_compared_in_their_order():
-    twice = table_of([1, 2], replicate=0)
-    found = comparison.compared(twice, twice)
-    assert (found["compared"], found["equal"]) == (2, 2)
-
-
 def test_values_of_other_replicates_are_not_compared_nor_are_times():
     found = apart([1, 2, 3], [1, 2])
     assert (found["values"], found["compared"], found["equal"]) == (3, 2, 2)
     both = table_of([1, 2], metric=["DR", "time_s"], replicate=0)
     assert comparison.compared(both, both)["values"] == 1
     assert comparison.compared(both, pd.DataFrame())["compared"] == 0
-
-
-@pytest.mark.parametrize("mark", ["note", "empty", "beyond", store.STEP])
-def test_a_mark_of_one_side_is_no_name(mark):
-    plain, marked = table_of([100]), table_of([100], **{mark: "1"})
-    for here, there in ((marked, plain), (plain, marked)):
-        assert comparison.compared(here, there)["equal"] == 1
 
 
 # -------------------------------------------------- whole results
@@ -116,21 +100,3 @@ def test_a_scale_with_fewer_replicates_makes_some_of_the_values_of_one_with_more
     smoke, _ = compare(make("smoke", seconds=2.0))
     (row,) = smoke.to_dict("records")
     assert 0 < row["values"] == row["compared"] == row["equal"] < 6
-
-
-def test_the_command_says_which_values_differ(place, capsys):
-    assert main(["pack", "all.zip", "--scale", "paper"]) == 2
-    assert "no results of scale paper to pack" in capsys.readouterr().err
-    make("paper")
-    assert main(["pack", "all.zip", "--scale", "paper"]) == 0
-    assert main(["compare", "all.zip", "--scale", "paper"]) == 2
-    assert "no results of scale paper to compare" in capsys.readouterr().err
-    make("paper", seconds=2.0)
-    assert main(["compare", "all.zip", "--scale", "paper"]) == 0
-    make("paper", lambda label, replicate: len(label) + replicate / 8 + (replicate == 2))
-    assert main(["compare", "all.zip", "--scale", "paper"]) == 1
-    said = capsys.readouterr().out
-    assert "method SFSA, metric DR, replicate 2" in said
-    Path("all.zip").write_bytes(Path("all.zip").read_bytes()[:-30])
-    assert main(["compare", "all.zip"]) == 2
-    assert "all.zip is no whole archive" in capsys.readouterr().err

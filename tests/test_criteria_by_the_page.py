@@ -204,21 +204,3 @@ def test_where_old_rows_are_forgotten_those_left_choose(name, rate):
                 model = kind(k=rule, max_k=max_k, **own).fit_averages(averages)
                 tol = 1e-8 * np.abs(expected).max()
                 assert_allclose(model.coef_, expected, rtol=0, atol=tol)
-
-
-@pytest.mark.parametrize("name", ["OLSth", "OFSA", "OnlineLasso", "OnlineMCP"])
-def test_single_precision_chooses_what_is_as_good(name):
-    """The rows in double precision say how good; averages of few digits may tell equals apart."""
-    kind, own = getattr(ofslib, name + "Regressor"), METHODS[name]
-    for seed in range(6):
-        X, y, weight, max_k, _ = drawn(seed)
-        single = RunningAverages(X.shape[1], dtype=np.float32)
-        single.update(X.astype(np.float32), y, weight)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for rule in ("aic", "bic", "ebic"):
-                sizes = most(rule, weight, True, max_k, X.shape[1])
-                tried = [coef for coef in models(kind, own, single, sizes, None) if coef.any()]
-                least = min(value(rule, X, y, weight, coef, True) for coef in tried)
-                chosen = kind(k=rule, max_k=max_k, **own).fit_averages(single).coef_
-                assert value(rule, X, y, weight, chosen, True) <= least + 1e-3 * len(y)

@@ -6,13 +6,14 @@ import signal
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from ofslib import _files
 
-ROOT = Path(__file__).parents[1]
+posix = pytest.mark.skipif(os.name != "posix", reason="modes, links, locks, signals and forks")
 
 
 def only(folder):
@@ -20,20 +21,25 @@ def only(folder):
 
 
 @pytest.mark.parametrize("content", ["new ä", b"\x00new"])
-def test_write_whole(tmp_path, content):
-    target = tmp_path / "a" / "b" / "file.csv"
+def test_write_whole(tmp_path, content, monkeypatch):
+    """Flushed, then renamed: else a file could be empty after a crash."""
+    target, done = tmp_path / "a" / "b" / "file.csv", []
+    for name in ("fsync", "replace"):
+        real = getattr(os, name)
+        note = lambda *args, name=name, real=real: (done.append(name), real(*args))  # noqa: E731
+        monkeypatch.setattr(os, name, note)
     _files.write_whole(target, content)
     expected = content if isinstance(content, bytes) else content.encode("utf-8")
-    assert target.read_bytes() == expected
+    assert target.read_bytes() == expected and done == ["fsync", "replace"]
     _files.write_whole(str(target), "x")
-    assert target.read_text() == "x"
-    assert only(target.parent) == ["file.csv"]
+    assert target.read_text() == "x" and only(target.parent) == ["file.csv"]
 
 
-@pytest.mark.parametrize("call", ["replace", "fsync"])
-@pytest.mark.parametrize(
-    "error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()]
-)
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("call", ["replace", "fsync", "open"])
+@pytest.mark.parametrize("error", [FULL, KeyboardInterrupt()])
 @pytest.mark.parametrize("before", [None, "old"])
 def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, call, error, before):
     target = tmp_path / "file.csv"
@@ -43,7 +49,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, c
     def fail(*args, **kwargs):
         raise error
 
-    monkeypatch.setattr(os, call, fail)
+    monkeypatch.setattr(_files if call == "open" else os, call, fail, raising=False)
     with pytest.raises(type(error)):
         _files.write_whole(target, "new")
     monkeypatch.undo()
@@ -54,54 +60,70 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, c
 def test_a_place_where_no_file_can_be_is_refused_before_anything_is_written(tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(IsADirectoryError, match="folder is a folder: give a file"):
+    with pytest.raises(IsADirectoryError, match="folder is a folder"):
         _files.write_whole(tmp_path / "folder", "new")
     for place in ("folder", "file/below"):
+        given = {"a": None, "b": tmp_path / "new" / "one", "c": tmp_path / place}
         with pytest.raises(OSError, match=f"{place.partition('/')[0]} is (a|no) folder"):
-            _files.refuse_places(
-                {"a": None, "b": tmp_path / "new" / "one", "c": tmp_path / place}, {}
-            )
+            _files.refuse_places(given, {})
     assert only(tmp_path) == ["file", "folder"]
 
 
-IN_TROUBLE = """
-import os, resource, signal, sys
+def killed_at_line(number, path):
+    """Write a file in a process that is killed before it runs this line of `_files`.
+
+    Whether there was such a line.
+    """
+    process = os.fork()
+    if process == 0:
+        left = number
+
+        def trace(frame, event, _):
+            nonlocal left
+            if frame.f_code.co_filename == _files.__file__ and event == "line":
+                left -= 1
+                if left < 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return trace
+
+        sys.settrace(trace)
+        _files.write_whole(path, "new" * 1000)
+        os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(process, 0)[1])
+
+
+@posix
+def test_a_kill_before_any_line_leaves_the_old_file_or_the_new_one(tmp_path):
+    path, found = tmp_path / "file.csv", []
+    path.write_text("old")
+    while killed_at_line(len(found), path):
+        found.append(path.read_text())
+    new = "new" * 1000
+    assert found == ["old"] * found.count("old") + [new] * found.count(new)
+    assert found.count("old") >= 10 and path.read_text() == new
+    assert list(tmp_path.iterdir()) == [path]  # the last one removed what the killed ones left
+
+
+FULL_DISK = """
+import resource, sys
 from ofslib import _files
-if sys.argv[2] == "full":
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-else:
-    os.fsync = lambda number: os.kill(os.getpid(), signal.SIGKILL)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 _files.write_whole(sys.argv[1], "new" * 100_000)
 """
 
 
-@pytest.mark.skipif(os.name != "posix", reason="limits and signals")
-@pytest.mark.parametrize("trouble", ["full", "kill"])
-def test_a_full_disk_or_a_kill_leaves_the_old_file(tmp_path, trouble):
+@posix
+def test_a_full_disk_leaves_the_old_file(tmp_path):
     target = tmp_path / "file.csv"
     target.write_text("old")
-    words = [sys.executable, "-c", IN_TROUBLE, str(target), trouble]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == (-signal.SIGKILL if trouble == "kill" else 1)
-    assert target.read_text() == "old"
-    if trouble == "full":
-        assert "OSError" in done.stderr
-        assert only(tmp_path) == ["file.csv"]
+    words = [sys.executable, "-c", FULL_DISK, str(target)]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    assert done.returncode == 1 and "OSError" in done.stderr
+    assert target.read_text() == "old" and only(tmp_path) == ["file.csv"]
 
 
-def test_order_is_write_flush_rename(tmp_path, monkeypatch):
-    """Renamed before it is on the disk, a file could be empty after a crash."""
-    done = []
-    for name in ("fsync", "replace"):
-        real = getattr(os, name)
-        note = lambda *args, name=name, real=real: (done.append(name), real(*args))  # noqa: E731
-        monkeypatch.setattr(os, name, note)
-    _files.write_whole(tmp_path / "file.csv", "new")
-    assert done == ["fsync", "replace"]
-
-
-@pytest.mark.skipif(os.name != "posix", reason="modes")
-@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600)])
+@posix
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
 def test_mode_honours_the_umask(tmp_path, mask, mode):
     before = os.umask(mask)
     try:
@@ -112,7 +134,7 @@ def test_mode_honours_the_umask(tmp_path, mask, mode):
     assert stat.S_IMODE((tmp_path / "file.csv").stat().st_mode) == mode
 
 
-@pytest.mark.skipif(os.name != "posix", reason="modes and links")
+@posix
 @pytest.mark.parametrize("target", ["there", "not there"])
 def test_a_link_stays_one_and_an_existing_file_keeps_its_mode(tmp_path, target):
     (tmp_path / "folder").mkdir()
@@ -127,7 +149,16 @@ def test_a_link_stays_one_and_an_existing_file_keeps_its_mode(tmp_path, target):
     assert target == "not there" or stat.S_IMODE(file.stat().st_mode) == 0o604
 
 
-@pytest.mark.skipif(os.name != "posix", reason="locks")
+@posix
+def test_a_device_is_written_to_and_stays_one(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit((tmp_path / "pipe").read_bytes)
+        _files.write_whole(tmp_path / "pipe", "new")
+    assert read.result() == b"new" and (tmp_path / "pipe").is_fifo()
+
+
+@posix
 def test_a_file_system_without_locks(tmp_path, monkeypatch):
     def refuse(*args):
         raise OSError(errno.ENOSYS, "Function not implemented")
@@ -138,13 +169,14 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
     assert only(tmp_path) == [".file.csv.01234567.part", "file.csv"]
 
 
-def test_a_folder_is_listed_once_and_only_what_is_ours_is_removed(tmp_path, monkeypatch):
-    names = [".a.csv.01234567.part", ".b.csv.89abcdef.part", ".c.part", "d.01234567.part"]
-    for name in names:
+@posix
+def test_what_dead_writers_left_is_removed_and_what_a_living_one_writes_is_kept(tmp_path):
+    for name in (".a.csv.01234567.part", ".b.csv.89abcdef.part", ".c.part", "d.01234567.part"):
         (tmp_path / name).touch()
-    listed, glob = [], Path.glob
-    monkeypatch.setattr(Path, "glob", lambda *own: (listed.append(own), glob(*own))[1])
-    for name in ("a.csv", "b.csv", "c.csv"):
-        _files.write_whole(tmp_path / name, "new")
-    assert len(listed) == 1
-    assert only(tmp_path) == [".c.part", "a.csv", "b.csv", "c.csv", "d.01234567.part"]
+    with _files.whole_file(tmp_path / "slow.csv") as file:
+        part = next(tmp_path.glob(".slow.csv.*.part"))
+        _files._CLEANED.clear()  # as in another process
+        _files.write_whole(tmp_path / "a.csv", "new")
+        assert only(tmp_path) == sorted([".c.part", part.name, "a.csv", "d.01234567.part"])
+        file.write(b"done")
+    assert (tmp_path / "slow.csv").read_bytes() == b"done"

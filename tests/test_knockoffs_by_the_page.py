@@ -71,7 +71,7 @@ def threshold(W, fdr):
 @pytest.mark.parametrize("ties", [True, False])
 def test_the_filter_is_its_definition(ties):
     rng = np.random.default_rng(0)
-    for _ in range(1000):
+    for _ in range(500):
         p = int(rng.integers(0, 14))
         W = rng.integers(-2, 6, p).astype(float) if ties else rng.standard_normal(p) + 1
         fdr = rng.choice([0.125, 0.25, 0.5, 0.9])
@@ -181,14 +181,6 @@ def test_what_is_chosen_follows_from_the_statistics(draws):
         for k, coef in enumerate(model.path(averages(X, y), range(1, 7)), 1):
             assert_array_equal(np.flatnonzero(coef), np.sort(ranked[:k]))
     assert 0 < some < 15
-
-
-@pytest.mark.parametrize(("draws", "least"), [(1, 4), (3, 8)])
-def test_the_warning_says_how_many_have_to_stand_out(draws, least):
-    """1 / fdr features, of several draws 2 / fdr."""
-    X, y = rows(np.random.default_rng(0), 30, 3)
-    with pytest.warns(UserWarning, match=f"At least {least} have to be better"):
-        assert not ofslib.KnockoffsRegressor(fdr=0.25, draws=draws).fit(X, y).coef_.any()
 
 
 def test_constant_features_blocks_units_and_formats_change_nothing():

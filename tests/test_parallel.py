@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import ofslib
-from ofslib.parallel import Central, communicator
+from ofslib.parallel import Central
 
 JOB = Path(__file__).with_name("mpi_job.py")
 MPIEXEC = Path(sysconfig.get_path("scripts"), "mpiexec")
@@ -81,17 +81,6 @@ def test_no_change_is_lost_in_a_million(often_interrupted):
     assert margins.min() == margins.max() == late[0] == 1_000_000
 
 
-def test_lateness_is_counted_by_the_changes_of_others():
-    margins, late = np.zeros(3), np.zeros(2, np.int64)
-    shared = Central(margins, late, 2)
-    shared.read(0), shared.read(1)
-    for t, missed in ((0, 0), (1, 1), (1, 2)):
-        before = late[1]
-        shared.add(t, np.ones(3))
-        assert late[1] - before == missed
-    assert shared.read(0).tolist() == [3, 3, 3]
-
-
 def test_a_late_change_that_raises_the_objective_is_refused():
     margins, late = np.zeros(3), np.zeros(2, np.int64)
     shared = Central(margins, late, 2, objective=np.sum)
@@ -101,17 +90,6 @@ def test_a_late_change_that_raises_the_objective_is_refused():
     assert not shared.add(1, np.ones(3))
     assert shared.add(1, -np.ones(3))
     assert margins.tolist() == [0, 0, 0] and late.tolist() == [2, 1]
-
-
-def test_the_objective_of_the_margins_is_computed_once():
-    """Of many late changes only the sum after each is new."""
-    margins, asked = np.zeros(3), []
-    shared = Central(margins, np.zeros(2, np.int64), 1, lambda m: asked.append(1) or m.sum())
-    for change, accepted in ((-1, True), (-1, True), (1, False), (-1, True)):
-        assert shared.accept(np.full(3, float(change)), missed=1) == accepted
-    assert len(asked) == 5
-    shared.accept(np.full(3, 9.0), missed=0)
-    assert shared.accept(np.full(3, 0.0), missed=1) and len(asked) == 7
 
 
 @pytest.mark.parametrize(("n_workers", "tau", "expected"), [(1, 3, 0.0), (2, 4, 2.0), (3, 0, 0.0)])
@@ -136,6 +114,7 @@ def job(n, what, file):
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.slow
 @needs_mpi
 @pytest.mark.parametrize(("n", "what"), [(3, "differing data"), (5, "recall")])
 def test_processes_find_what_the_simulation_finds(n, what, tmp_path):
@@ -150,6 +129,7 @@ def test_processes_find_what_the_simulation_finds(n, what, tmp_path):
     assert set(found["kept"]) == {SELECTED}
 
 
+@pytest.mark.slow
 @needs_mpi
 @pytest.mark.parametrize(
     ("what", "says"),
@@ -162,15 +142,3 @@ def test_a_worker_that_fails_ends_the_job(what, says, tmp_path):
     assert done.returncode != 0
     assert says in done.stdout + done.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-@needs_mpi
-def test_the_number_of_processes_must_fit():
-    with pytest.raises(ValueError, match=r"n_workers=2 needs 3 processes.*mpiexec -n 3"):
-        asynchronous("mpi", 2, 0).fit(*data(0)[:2])
-
-
-def test_a_missing_package_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "mpi4py", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'ofslib\[mpi\]'"):
-        communicator(2)

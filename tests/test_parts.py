@@ -3,7 +3,6 @@
 import contextlib
 import os
 import random
-import signal
 from functools import partial
 from itertools import pairwise
 
@@ -14,7 +13,6 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from dask import array, dataframe
-from distributed.client import FutureCancelledError, FuturesCancelledError
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import is_classifier
 from test_averages import assert_same_averages, learned
@@ -23,7 +21,7 @@ from test_averages import rows as averaged_rows
 import ofslib
 from ofslib import RunningAverages, SFSAClassifier, SFSARegressor, fit_dask, fit_parts
 from ofslib.beyond import parts as module
-from ofslib.beyond.parts import InTurn, Message
+from ofslib.beyond.parts import InTurn
 from ofslib.simulate import Equicorrelated
 from ofslib.streams.row_stream import RowStream
 
@@ -63,13 +61,12 @@ ON_ROWS = [
     for cls in (getattr(ofslib, name) for name in ofslib.__all__)
     if isinstance(cls, type) and issubclass(cls, RowStream)
 ]
-SPARSE_TOO = (SFSAClassifier, SFSARegressor, ofslib.SOFSClassifier)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "cls, form",
-    [(cls, np.asarray) for cls in ON_ROWS] + [(cls, sp.csr_array) for cls in SPARSE_TOO],
+    [(cls, np.asarray) for cls in ON_ROWS] + [(cls, sp.csr_array) for cls in ON_ROWS[-2:]],
 )
 def test_one_part_is_the_method_itself(cls, form):
     X, y = rows(task="classification" if is_classifier(cls()) else "regression")
@@ -82,14 +79,6 @@ def test_one_part_is_the_method_itself(cls, form):
     assert_array_equal(model.coef_, alone.coef_)
     assert_array_equal(model.intercept_, alone.intercept_)
     assert_allclose(model.online_loss_, alone.online_loss_, rtol=1e-12)
-
-
-def test_averages_learn_from_one_part():
-    X, y = rows(task="regression")
-    blocks = array.from_array(X, chunks=(500, P)), array.from_array(y, chunks=500)
-    with dask.config.set(scheduler="sync"):
-        model = fit_dask(ofslib.OLSthRegressor(k=K), *blocks)
-    assert_allclose(model.coef_, ofslib.OLSthRegressor(k=K).fit(X, y).coef_, rtol=1e-10)
 
 
 # -------------------------------------------------- several parts
@@ -131,36 +120,6 @@ def test_several_parts_are_rounds_of_descent_and_averages(warm):
     assert_allclose(model.coef_, plainly(parts, K, 0.01, 20, 3.0, warm), rtol=1e-9)
 
 
-def test_maturity_counts_the_rows_of_all_parts():
-    parts = cut(*rows(), N // 2)
-    own = {"k": K, "batch_size": 10}
-    whole = fit_parts(SFSAClassifier(**own, maturity=N, warmup=40), parts)
-    assert_same(whole, fit_parts(SFSAClassifier(**own, warmup=40), iter(parts)))
-    early = fit_parts(SFSAClassifier(**own, maturity=N // 2, warmup=40), parts)
-    assert not np.array_equal(early.coef_, whole.coef_)
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize(
-    "task, cls", [("classification", SFSAClassifier), ("regression", SFSARegressor)]
-)
-def test_the_order_of_the_parts_does_not_matter(form, task, cls):
-    X, y = rows(task=task)
-    parts = cut(form(X), y, 400, 800)
-    one, other = (fit_parts(cls(k=K), order) for order in (parts, [*parts[1:], parts[0]]))
-    assert_same(one, other, partial(assert_allclose, rtol=1e-8))
-
-
-def test_a_direction_and_its_opposite_are_one():
-    """Rows with all signs turned say the same; their estimate of an eigenvector is turned, too."""
-    X, y = rows(400, task="regression")
-    same, turned = (
-        fit_parts(SFSARegressor(k=K, fit_intercept=False), [(X, y), (s * X, s * y)])
-        for s in (1, -1)
-    )
-    assert_array_equal(turned.coef_, same.coef_)
-
-
 @pytest.mark.parametrize(
     "own",
     [
@@ -168,10 +127,11 @@ def test_a_direction_and_its_opposite_are_one():
         {"optimizer": "nesterov", "learning_rate": 0.1, "importance": "scaled_coef"},
         {"importance": "scaled_root", "class_weight": {1.0: 2.0}},
         {"n_passes": 3, "maturity": 2000, "warmup": 500, "batch_size": 7},
+        {},
     ],
     ids=str,
 )
-def test_sparse_rows_and_uneven_parts(own):
+def test_sparse_rows_uneven_parts_and_their_order(own):
     X, y = rows()
     dense, sparse = (
         fit_parts(SFSAClassifier(k=K, **own), cut(form(X), y, 200, 900))
@@ -180,18 +140,9 @@ def test_sparse_rows_and_uneven_parts(own):
     assert_same(dense, sparse, partial(assert_allclose, rtol=1e-7))
     assert dense.n_samples_seen_ == N * own.get("n_passes", 1)
     assert dense.score(X, y) > 0.8
-
-
-@pytest.mark.parametrize("multiclass", ["joint", "ovr"])
-def test_several_classes(multiclass):
-    X, y = rows(2000)
-    y = np.where(y > 0, "high", np.where(X[:, 9] > 0, "low", "none"))
-    model = fit_parts(SFSAClassifier(k=K, multiclass=multiclass), cut(X, y, 700, 1300))
-    assert model.classes_.tolist() == ["high", "low", "none"]
-    supports = {tuple(np.flatnonzero(row)) for row in model.coef_}
-    assert {len(support) for support in supports} == {K}
-    assert multiclass == "ovr" or len(supports) == 1
-    assert model.score(X, y) > 0.8
+    first, *others = cut(X, y, 200, 900)
+    turned = fit_parts(SFSAClassifier(k=K, **own), [*others, first])
+    assert own or assert_same(dense, turned, partial(assert_allclose, rtol=1e-7)) is None
 
 
 def test_many_workers_find_what_one_finds():
@@ -223,21 +174,12 @@ def test_what_is_sent_shrinks_with_the_features():
     y = np.where(X @ np.ones(p) > 20.0, 1, -1)
     fit_parts(SFSAClassifier(k=k), [(X, y), (X, y)], scheduler=seen)
     left = [len(models[0].index) for models in seen.told[::2]]
-    assert left[0] == p
+    assert left[0] == p and sum(left) <= p / module.SHARE + 2 * k
     assert all(after <= 0.75 * before or after == k for before, after in pairwise(left))
     (message,) = seen.told[0]
     # Coefficients, their mean, the direction of the largest eigenvalue, mean and mean square of x
     # among the rows observed, and its mean square in all rows
     assert sum(len(part) > 1 for part in message.means + message.sums) == 6
-    assert isinstance(message, Message) and sum(left) <= p / module.SHARE + 2 * k
-
-
-def test_a_model_in_parts_is_kept_and_goes_on(tmp_path):
-    X, y = rows()
-    model = fit_parts(SFSAClassifier(k=K), cut(X, y, 500))
-    model.save(tmp_path / "model.ofs")
-    again = SFSAClassifier.load(tmp_path / "model.ofs")
-    assert_same(model.partial_fit(X, y), again.partial_fit(X, y))
 
 
 # -------------------------------------------------- what is refused
@@ -251,26 +193,20 @@ LEARNED = ofslib.OLSthRegressor(k=K).fit(*rows(task="regression"))
     "model, parts, error, message",
     [
         (SFSAClassifier(), lambda X, y: [], ValueError, "parts must be one or more"),
-        (SFSAClassifier(), lambda X, y: [X, y], TypeError, r"parts\[0\] must be a pair"),
         (SFSAClassifier(), lambda X, y: [(X, y), (X, y, y)], TypeError,
          r"parts\[1\] must be a pair \(X, y\), got 3 items: weights are not taken"),
         (ofslib.Grafting(), lambda X, y: [(X, y)], TypeError, "learns from rows or averages"),
         (ofslib.SGDTClassifier(), lambda X, y: cut(X, y, 9), TypeError, "learn in parts, got SGDT"),
-        (ofslib.AnytimeSFSAClassifier(), lambda X, y: cut(X, y, 9), TypeError, "got AnytimeSFSA"),
         (SFSAClassifier(forget=99), lambda X, y: cut(X, y, 9), ValueError, "forget=99"),
         (SFSAClassifier(k=0), lambda X, y: cut(X, y, 9), ValueError, "'k' parameter"),
         (SFSAClassifier(class_weight="balanced"), lambda X, y: cut(X, y, 9), ValueError, "bala"),
         (SFSAClassifier(), lambda X, y: cut(X, y, 9, 9), ValueError, "part 1 has none"),
-        (SFSAClassifier(), lambda X, y: cut(X, y, 0), ValueError, "parts: each .* part 0 has none"),
         (SFSAClassifier(), lambda X, y: [(X[:0], y[:0])], ValueError, "part 0 has none"),
-        (SFSARegressor(), lambda X, y: [(X[:0], y[:0])], ValueError, "part 0 has none"),
         (LEARNED, lambda X, y: [(X[:0], y[:0])], ValueError, "part 0 has none"),
         (SFSAClassifier(), lambda X, y: cut(X, 0 * y, 9), ValueError, "y has 1 class"),
         (SFSAClassifier(), lambda X, y: [(X, y), (X[:, 1:], y)], ValueError, "features"),
         (SFSAClassifier(), lambda X, y: [(X, y), (X[1:], y)], ValueError, "as many rows"),
-        (SFSAClassifier(), lambda X, y: [(X, y[:0])], ValueError, "as many rows"),
         (SFSARegressor(), lambda X, y: cut(X, y * np.inf, 9), ValueError, "infinity"),
-        (SFSARegressor(), lambda X, y: cut(X + np.nan, y, 9), ValueError, "NaN"),
         (DIVERGES, lambda X, y: cut(X, y, 9), FloatingPointError, "diverged"),
     ],
 )  # fmt: skip
@@ -279,30 +215,6 @@ def test_what_cannot_be_is_refused_and_the_model_stays(model, parts, error, mess
     with pytest.raises(error, match=message):
         fit_parts(model, parts(*rows()))
     assert vars(model) == before
-
-
-def test_collections_that_cannot_be_are_refused():
-    X, y = rows()
-    chunks, targets = array.from_array(X, chunks=(300, P)), array.from_array(y, chunks=300)
-    for n_parts in (0, 5, 1.5, True):
-        with pytest.raises(
-            ValueError, match=r"n_parts must be None or an int of 1 to 4 \(blocks\)"
-        ):
-            fit_dask(SFSAClassifier(), chunks, targets, n_parts)
-    with pytest.raises(ValueError, match=r"n_parts=None asks where .* open a distributed.Client"):
-        fit_dask(SFSAClassifier(), chunks, targets, None)
-    with pytest.raises(TypeError, match="X must be a dask array or data frame, or a list"):
-        fit_dask(SFSAClassifier(), X, targets)
-    with pytest.raises(TypeError, match="y must be a dask array or data frame, or a list"):
-        fit_dask(SFSAClassifier(), chunks, [1, 2, 3, 4])
-    with pytest.raises(ValueError, match="cut alike"):
-        fit_dask(SFSAClassifier(), chunks, targets[:600].to_delayed().tolist())
-    with pytest.raises(ValueError, match=r"X must have the shape \(n, p\), got 1 axes"):
-        fit_dask(SFSAClassifier(), targets, targets)
-    with pytest.raises(ValueError, match=r"y must have the shape \(n,\), got 2 axes: .* y\[:, 0\]"):
-        fit_dask(SFSAClassifier(), chunks, targets[:, None])
-    with pytest.raises(ValueError, match="class_weight"):
-        fit_dask(SFSAClassifier(class_weight="balanced"), chunks, targets)
 
 
 def test_blocks_of_labels_that_weigh_nothing_are_passed_over():
@@ -320,9 +232,6 @@ def test_blocks_of_labels_that_weigh_nothing_are_passed_over():
         fit_dask(SFSAClassifier(**own), *lazily(blocks))
     with pytest.raises(ValueError, match="part 0 has none"):
         fit_parts(SFSAClassifier(**own), cut(X, y, 300))
-    everywhere = own | {"class_weight": {-1: 0.0, 0: 0.0, 1: 0.0}}
-    with pytest.raises(ValueError, match="each needs a row whose class_weight is not 0"):
-        fit_parts(SFSAClassifier(**everywhere), [(X, y)])
 
 
 AND_AVERAGES = [
@@ -350,24 +259,6 @@ def test_blocks_that_cannot_be_of_the_same_rows_are_refused(learn):
             with pytest.raises(ValueError, match=message):
                 learn(*lazily(blocks, lambda x: x))
         learn(*lazily([(X[none], y[none]), (X, y), (X[none], y[none])]))
-
-
-@pytest.mark.parametrize("learn", [AND_AVERAGES[0], AND_AVERAGES[2]], ids=["alone", "averages"])
-def test_columns_in_another_order_are_refused(learn):
-    X, y = rows(task="regression")
-    frame, labels = pd.DataFrame(X[:, :2], columns=["a", "b"]), pd.Series(y)
-    blocks, targets = lazily([(frame, labels), (frame[["b", "a"]], labels)], lambda x: x)
-    whole = dataframe.from_delayed(blocks, meta=frame[:0], verify_meta=False)
-    with dask.config.set(scheduler="sync"):
-        for given in (blocks, whole):
-            with pytest.raises(ValueError, match="same order"):
-                learn(given, targets)
-
-
-def test_without_dask_the_error_names_the_group(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "dask", None)
-    with pytest.raises(ImportError, match=r"fit_dask needs dask: pip install 'ofslib\[dask\]'"):
-        fit_dask(SFSAClassifier(), None, None)
 
 
 # -------------------------------------------------- schedulers
@@ -430,7 +321,9 @@ def test_collections_of_dask_are_the_same_rows(scheduler):
         unknown = frame.to_dask_array(lengths=None), series.to_dask_array(lengths=None)
         assert_same(fit_dask(SFSAClassifier(k=K), *unknown, 2), expected)
         averages = RunningAverages.from_dask(frame, series)
+        least = fit_dask(ofslib.OLSthClassifier(k=K), frame, series)
     assert_same_averages(averages, learned(X, y))
+    assert_allclose(least.coef_, ofslib.OLSthClassifier(k=K).fit(X, y).coef_, rtol=1e-10)
 
 
 class Mortal(SFSAClassifier):
@@ -476,23 +369,6 @@ def test_blocks_that_nobody_holds_are_computed_again_or_say_why(monkeypatch):
         monkeypatch.setattr(distributed.Client, "who_has", forgetful)
         found = fit_dask(SFSAClassifier(k=K), blocks, targets[:2], None)
     assert found.n_samples_seen_ == 900 and len(asked) == 2
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills")
-def test_rows_scattered_to_a_worker_that_dies_are_lost_and_dask_says_so():
-    X, y = rows()
-    with processes() as client:
-        at, halves = list(client.scheduler_info()["workers"]), np.split(X, 2)
-        lying = [client.scatter(x, workers=[w]) for x, w in zip(halves, at, strict=True)]
-        blocks = [*map(dask.delayed, lying)], [*map(dask.delayed, np.split(y, 2))]
-        for n_parts in (1, 2, None):
-            assert fit_dask(SFSAClassifier(k=K), *blocks, n_parts).n_samples_seen_ == N
-        (process,) = client.run(os.getpid, workers=at[:1]).values()
-        os.kill(process, signal.SIGKILL)
-        for n_parts in (1, 2, None):
-            with pytest.raises((FutureCancelledError, FuturesCancelledError)):
-                fit_dask(SFSAClassifier(k=K), *blocks, n_parts)
 
 
 @pytest.mark.slow

@@ -98,28 +98,6 @@ def test_a_raised_version_is_accepted(world):
         proof.prove()
 
 
-def test_rounding_does_not_move_what_is_stored(world):
-    before = open(proof.STORED).read()
-    world.values["n"] = 5 + 1e-12
-    assert verdict(accept=True)["verdict"] == "rounding"
-    assert open(proof.STORED).read() == before
-
-
-def test_single_precision_has_wider_margins(world, monkeypatch):
-    monkeypatch.setattr(proof_cases, "numbers", lambda *_: [("dense, float32", world.values)])
-    world.raise_to(2)
-    proof.prove(["methods: A"], accept=True)
-    world.values["n"] = 5 * (1 + 1e-6)
-    assert proof.prove(["methods: A"])["verdict"].tolist() == ["rounding"]
-
-
-def test_a_case_that_is_gone_or_new_is_different(world, monkeypatch):
-    world.values["other"] = 2
-    assert verdict()["quantity"] == "other" and verdict()["verdict"] == "different"
-    del world.values["other"], world.values["n"]
-    assert verdict()["quantity"] == "n" and verdict()["verdict"] == "different"
-
-
 def test_missing_names_say_what_to_type(world, monkeypatch):
     world.versions.write_text("methods: {A: 1, C: 0}\n")
     with pytest.raises(ValueError, match="add the line `B: 1` to methods\nremove `C`"):
@@ -130,29 +108,6 @@ def test_missing_names_say_what_to_type(world, monkeypatch):
         proof.prove()
     with pytest.raises(ValueError, match="no name with"):
         proof.prove(["methods: Q"])
-
-
-def test_what_is_not_installed_is_no_failure(world, monkeypatch):
-    monkeypatch.setattr(proof_cases, "lacking", lambda _, name: "river" if name == "A" else "")
-    assert verdict()["verdict"] == "not installed"
-    before = open(proof.STORED).read()
-    verdict(accept=True)
-    assert open(proof.STORED).read() == before
-
-
-def test_an_error_names_whose_it_is(world, monkeypatch):
-    monkeypatch.setattr(proof_cases, "numbers", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError) as error:
-        proof.prove()
-    assert error.value.__notes__ == ["This is of methods: A."]
-
-
-def test_parameters_are_of_names_that_are_proved(monkeypatch):
-    monkeypatch.chdir(shipped.ROOT)
-    known = proof_cases.known()
-    with open(proof_cases.PARAMETERS) as file:
-        for section, names in yaml.safe_load(file).items():
-            assert set(names) <= set(known[section])
 
 
 # ------------------------------------------------------------------- that the proof sees a mutant

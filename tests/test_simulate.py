@@ -5,21 +5,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import roc_auc_score
 
-from ofslib.simulate import DESIGNS, Equicorrelated, SparseRows
-
-# Table 1 of the sfsa paper; what var(y) is follows from (6) and (7).
-TABLE_1 = {"strong": 1.0, "weak": (0.05, 1.0)}
+from ofslib.simulate import Equicorrelated, SparseRows
 
 
 def rows(design, n, seed=0, block_rows=1000):
     blocks = list(design.stream(n, np.random.default_rng(seed), block_rows=block_rows))
     X, y = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     return X, y, [len(block) for block, _ in blocks]
-
-
-def variance_of_y(design):
-    """Of alpha z sum(coef) + u . coef + noise."""
-    return design.alpha**2 * design.coef.sum() ** 2 + np.square(design.coef).sum() + design.noise**2
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0, 2.0])
@@ -33,20 +25,6 @@ def test_moments_of_the_features(alpha):
     off = correlation[~np.eye(30, dtype=bool)]
     rho = alpha**2 / (1 + alpha**2)
     assert_allclose(off, rho, atol=6 * (1 - rho**2) / np.sqrt(len(X)))
-
-
-@pytest.mark.parametrize(("signal", "sd"), [("strong", 100.5), ("weak", 52.8)])
-def test_spread_of_y_in_closed_form(signal, sd):
-    design = Equicorrelated(p=10_000, k=100, beta=TABLE_1[signal])
-    assert np.sqrt(variance_of_y(design)) == pytest.approx(sd, abs=0.05)
-
-
-@pytest.mark.parametrize("beta", TABLE_1.values(), ids=TABLE_1.keys())
-def test_spread_of_y_in_a_sample(beta):
-    # As large as the support demands and no larger: the other features do not enter y.
-    design = Equicorrelated(p=1000, k=100, beta=beta)
-    _, y, _ = rows(design, 20_000)
-    assert y.std() == pytest.approx(np.sqrt(variance_of_y(design)), rel=5 / np.sqrt(2 * len(y)))
 
 
 @pytest.mark.parametrize("noise", [0.0, 3.0])
@@ -77,7 +55,7 @@ def test_classes_are_the_sign_of_the_regression():
     assert 0.4 < (label > 0).mean() < 0.6
 
 
-@pytest.mark.parametrize("block_rows", [1, 3, 7, 64, 999, 1000, 5000])
+@pytest.mark.parametrize("block_rows", [1, 7, 999, 5000])
 @pytest.mark.parametrize("task", ["regression", "classification"])
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
 def test_rows_do_not_depend_on_the_blocks(block_rows, task, alpha):
@@ -87,39 +65,6 @@ def test_rows_do_not_depend_on_the_blocks(block_rows, task, alpha):
     assert max(sizes) <= block_rows and sum(sizes) == 2000
     assert_array_equal(X, whole[0])
     assert_array_equal(y, whole[1])
-
-
-def test_a_longer_stream_begins_like_a_shorter_one():
-    design = Equicorrelated(p=57, k=5, beta=(0.05, 1))
-    short, long = rows(design, 150, block_rows=100), rows(design, 1000, block_rows=100)
-    assert_array_equal(short[0], long[0][:150])
-    assert_array_equal(short[1], long[1][:150])
-
-
-def test_generator_alone_decides():
-    design = Equicorrelated(p=50, k=5)
-    one, same, other = (rows(design, 20, seed) for seed in (1, 1, 2))
-    assert_array_equal(one[0], same[0])
-    assert_array_equal(one[1], same[1])
-    assert not np.isclose(one[0], other[0]).any()
-
-
-@pytest.mark.parametrize(
-    ("given", "name"),
-    [
-        ({"p": 99, "k": 10}, "p=99"),
-        ({"p": 99, "k": 10}, "k=10"),
-        ({"p": 100, "k": 10, "task": "ranking"}, "task='ranking'"),
-        ({"p": 100, "k": 0}, "k=0"),
-        ({"p": 100, "k": -1}, "k=-1"),
-        ({"p": 100, "k": 5, "noise": -1.0}, "noise=-1"),
-        ({"p": 100, "k": 5, "beta": (1, 2, 3)}, "beta="),
-    ],
-)
-def test_errors_name_the_argument(given, name):
-    with pytest.raises(ValueError) as error:
-        Equicorrelated(**given)
-    assert name in str(error.value)
 
 
 # What a model is worth on new rows, in closed form
@@ -180,20 +125,6 @@ def test_best_auc_of_table_5_3():
     assert design.auc(design.coef) == pytest.approx(0.834, abs=6e-4)
 
 
-def test_closed_forms_are_of_their_task():
-    number, label = (Equicorrelated(p=10, k=1, task=t) for t in ("regression", "classification"))
-    with pytest.raises(ValueError, match="task='classification'"):
-        label.rmse(label.coef)
-    with pytest.raises(ValueError, match="task='regression'"):
-        number.auc(number.coef)
-    with pytest.raises(ValueError, match=r"coef has shape \(9,\)"):
-        number.rmse(number.coef[1:])
-
-
-def test_designs_are_known_by_the_name_of_the_configuration():
-    assert DESIGNS["equicorrelated"] is Equicorrelated
-
-
 # Sparse rows
 
 
@@ -231,12 +162,3 @@ def test_training_labels_may_come_from_equal_coefficients():
     assert_array_equal(y, np.where(X @ design.coef > 0, 1, -1))
     assert_array_equal(design.coef, SparseRows(p=200, k=20).coef)
     assert ((design.coef[design.support] > 0) & (design.coef[design.support] < 1)).all()
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"k": 0}, {"k": 6}, {"nonzeros": 0}, {"nonzeros": 46, "dense_support": True}]
-)
-def test_sparse_rows_that_cannot_be(wrong):
-    name = "nonzeros" if "nonzeros" in wrong else "k"
-    with pytest.raises(ValueError, match=f"{name}="):
-        SparseRows(**{"p": 50, "k": 5, "nonzeros": 9} | wrong)

@@ -269,7 +269,7 @@ def test_a_notebook_that_runs_all_settings_needs_its_cell_too(folder):
     [
         ("import os\nos._exit(7)", "ends Python with status 7"),
         pytest.param(
-            "import time\ntime.sleep(60)", "takes more than 30 s", marks=pytest.mark.nightly
+            "import time\ntime.sleep(60)", "takes more than 30 s", marks=pytest.mark.slow
         ),
     ],
 )

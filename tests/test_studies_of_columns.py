@@ -4,8 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.svm import LinearSVC
+from numpy.testing import assert_allclose
 
 import ofslib
 from ofslib.reproduction.studies.columns import BatchL1, on_images, on_synthetic, synthetic
@@ -21,19 +20,6 @@ def drawn(loss, p=60, n=400, s=12, seed=0):
 
 def found(rows):
     return {(row["method"], row.get("s"), row["metric"]): row["value"] for row in rows}
-
-
-def test_noise_of_regression_has_a_tenth_of_a_unit():
-    X, y, w = drawn("squared_error", n=20_000)
-    assert X.shape == (40_000, 60) and np.count_nonzero(w) == 12
-    # Four standard errors of a standard deviation of 40,000 numbers
-    assert_allclose(np.std(y - X @ w), 0.1, rtol=4 / np.sqrt(80_000))
-
-
-def test_labels_are_the_signs_without_noise():
-    X, y, w = drawn("squared_hinge")
-    assert_array_equal(y, np.where(X @ w > 0, 1.0, -1.0))
-    assert_array_equal(w, drawn("squared_error")[2])
 
 
 def slopes(loss, X, y, w):
@@ -73,21 +59,6 @@ def fewer_one_step_before(loss, Z, y, l1):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_the_batch_features_are_fitted_again_without_the_penalty(loss):
-    X, y, _ = drawn(loss)
-    X = X / np.sqrt(np.mean(X**2, axis=0))
-    model = BatchL1(k=9, loss=loss).fit(X, y)
-    own = X[:, model.support_]
-    if loss == "squared_error":
-        expected = np.linalg.lstsq(own, y)[0]
-    else:
-        expected = LinearSVC(dual=False, fit_intercept=False).fit(own, y).coef_.ravel()
-    assert len(model.support_) == 9
-    assert_allclose(model.coef_[model.support_], expected, rtol=1e-4)
-    assert np.count_nonzero(model.coef_) == 9
-
-
-@pytest.mark.parametrize("loss", LOSSES)
 def test_l1_methods_get_the_penalty_of_the_batch_method(loss):
     setting = {
         "axes": {"p": 60},
@@ -113,13 +84,6 @@ def test_l1_methods_get_the_penalty_of_the_batch_method(loss):
             wrong = 100 * np.mean(np.sign(X[400:] @ model.coef_) != y[400:])
             assert_allclose(rows[label, None, "test error"], wrong)
         assert rows[label, None, "features kept"] == model.peak_features_
-
-
-def test_all_features_have_a_recall_of_100_and_few_leave_out_the_rest():
-    setting = {"axes": {"p": 12}, "methods": {"L1": BATCH, "OS": OS}}
-    rows = found(on_synthetic(setting, np.random.SeedSequence(0), None, "squared_error", 300, 12))
-    assert rows["OS", None, "recall"] == 100.0
-    assert rows["OS", None, "recovery error"] < 0.02
 
 
 def images(shift=0.0, n=120, p=30):
@@ -154,7 +118,4 @@ def test_images_are_of_the_two_classes_and_sweeps_of_one_size():
     ]
     # One feature tells the classes apart; rows of the third class would spoil it.
     assert all(error < 3.0 for *_, error in rows)
-
-
-def test_images_are_centred():
-    assert_allclose([r[-1] for r in errors(images(8.0))], [r[-1] for r in errors(images())])
+    assert_allclose([r[-1] for r in errors(images(8.0))], [r[-1] for r in rows])  # centred

@@ -19,11 +19,6 @@ def test_times_by_hand():
     assert predicted(1000, 4, COSTS, 0.1, np.inf) == pytest.approx(0.25 + 5 * 0.213)
 
 
-def test_many_rows_are_worth_as_many_workers():
-    ratio = predicted(10**12, 1, COSTS, 1e-4, 1e8) / predicted(10**12, 64, COSTS, 1e-4, 1e8)
-    assert ratio == pytest.approx(64, rel=1e-3)
-
-
 def test_what_is_found_and_sent():
     rows = list(on_workers({}, np.random.SeedSequence(0), None, processes=None, **SMALL))
     found = {(r["task"], r["n_workers"], r["metric"]): r["value"] for r in rows}
@@ -33,37 +28,6 @@ def test_what_is_found_and_sent():
     # Five arrays of float64 and one index of uint32, of all features in the first round and of at
     # least k in the others; sums of the losses and single numbers besides.
     assert 44 * (40 + 4 * (rounds - 1)) < sent < 44 * 40 * 4 + 400 * rounds
-
-
-def test_without_dask_the_rows_say_so(monkeypatch):
-    monkeypatch.setattr(workers.importlib.util, "find_spec", lambda name: None)
-    (row,) = on_workers({}, np.random.SeedSequence(0), None, processes={}, **SMALL)
-    assert row["value"] is None and row["note"] == "no dask"
-
-
-def test_processes_are_measured_up_to_the_cores_and_two_in_any_case(monkeypatch):
-    """Of the seconds that they take, the medians: the model of two must predict two."""
-    asked = {"n": 600, "n_passes": 2, "repeats": 3, "measured": [3, 4], "modelled": [1e6]}
-    asked |= {"latency": 0.0, "bandwidth": 1e9}
-
-    def on_processes(design, seed, shares, n_passes, repeats):
-        assert {q: {n for n, _ in own} for q, own in shares.items()} == {2: {300}, 3: {200}}
-        assert all(len({s for _, s in own}) == q for q, own in shares.items())
-        seconds = {("rows", q): [1.5 / q, 0.1, 99.0] for q in shares} | {("alone", 1): [1.0, 9, 0]}
-        rows = [workers._drawn(design, *one) for one in shares[2]]
-        parts = fit_parts(SFSARegressor(k=design.k, n_passes=n_passes), rows)
-        return seconds | {("few", 2): [0.0], ("few", 8): [0.0]}, parts
-
-    monkeypatch.setattr(workers.machine, "cores", lambda: 3)
-    monkeypatch.setattr(workers, "_on_processes", on_processes)
-    rows = list(on_workers({}, np.random.SeedSequence(0), None, processes=asked, **SMALL))
-    shown = {(r["method"], r["n"], r["n_workers"]): r["value"] for r in rows if "n_workers" in r}
-    measured = {where: value for where, value in shown.items() if where[0] == "processes"}
-    assert measured == {("processes", 1200, 2): 1 / 0.75, ("processes", 1200, 3): 1 / 0.5}
-    assert shown["model", 1e6, 3] == pytest.approx(3)
-    # The median of the single process, over 600 rows shown twice.
-    assert [r["value"] for r in rows if r["metric"] == "row"] == [pytest.approx(1 / 1200)]
-    assert [r["value"] for r in rows if r["metric"] in ("same bits", "cores")] == [3, 1.0]
 
 
 def test_each_number_of_processes_learns_its_own_shares(monkeypatch):

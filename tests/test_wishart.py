@@ -1,7 +1,7 @@
 """The exact samplers against rows that are really generated, and against what theory says.
 
-`rejected` compares two samples of moments by many Kolmogorov-Smirnov tests, and is itself tested:
-samplers with one thing wrong must not pass it. Seeds are fixed, so that a pass stays a pass.
+`rejected` compares two samples of moments by many Kolmogorov-Smirnov tests. Seeds are fixed, so
+that a pass stays a pass.
 """
 
 import numpy as np
@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import chi2, expon, ks_2samp, kstest
 from scipy.stats import f as fisher
 
-from ofslib import wishart
-from ofslib.simulate import Equicorrelated
+from ofslib import RunningAverages, wishart
 from ofslib.wishart import (
     LowRank,
     sample_averages,
@@ -143,108 +142,12 @@ def test_law_is_that_of_rows(n, covariance, task):
     assert not rejected(n, rows, drawn)
 
 
-# The same procedure on samplers with one thing wrong
-
-
-def one_degree_too_many(monkeypatch):
-    right = wishart._white_wishart
-    monkeypatch.setattr(
-        wishart, "_white_wishart", lambda p, m, *rest, **k: right(p, m + 1, *rest, **k)
-    )
-
-
-def factor_of_the_other_side(monkeypatch):
-    def transposed(reversed_covariance, **_):
-        return np.linalg.cholesky(reversed_covariance[::-1, ::-1]).T[::-1, ::-1]
-
-    monkeypatch.setattr(wishart, "cholesky", transposed)
-
-
-def degrees_in_the_wrong_order(monkeypatch):
-    def bartlett(p, freedom, rng, last):
-        U = np.triu(rng.normal(size=(p + 1, p + 1)), 1)
-        np.fill_diagonal(U, np.sqrt(rng.chisquare(freedom - np.arange(p + 1))))
-        return np.asfortranarray(U @ U.T)
-
-    monkeypatch.setattr(wishart, "_white_wishart", bartlett)
-
-
-def half_of_the_second_order_forgotten(monkeypatch):
-    def around(V, e, W):
-        image = symmetric(W) @ V
-        return np.asfortranarray(W + (V * e) @ image.T + image @ (V * e).T)
-
-    monkeypatch.setattr(wishart, "_plus_around", around)
-
-
-def labels_not_projected_out(monkeypatch):
-    monkeypatch.setattr(wishart, "_plus_around", lambda V, e, W: W)
-
-
-def labels_projected_out_of_one_side(monkeypatch):
-    monkeypatch.setattr(wishart, "_plus", lambda V, e, X: X)
-
-
-def labels_without_their_correlation(monkeypatch):
-    right = wishart._class_coordinates
-
-    def uncorrelated(*given):
-        triangle = right(*given)
-        triangle[1, 2] = 0.0
-        return triangle
-
-    monkeypatch.setattr(wishart, "_class_coordinates", uncorrelated)
-
-
-BROKEN = [
-    (one_degree_too_many, LOW_RANK, "regression"),
-    (one_degree_too_many, FULL, "classification"),
-    (factor_of_the_other_side, FULL, "regression"),
-    (degrees_in_the_wrong_order, FULL, "regression"),
-    (half_of_the_second_order_forgotten, LOW_RANK, "regression"),
-    (labels_not_projected_out, FULL, "classification"),
-    (labels_projected_out_of_one_side, FULL, "classification"),
-    (labels_without_their_correlation, FULL, "classification"),
-]
-
-
-@pytest.mark.parametrize(("breaking", "covariance", "task"), BROKEN)
-def test_a_broken_sampler_is_seen(breaking, covariance, task, monkeypatch):
-    breaking(monkeypatch)
-    rows, drawn = (law(P + 4, covariance, task) for law in (from_rows, from_sampler))
-    assert rejected(P + 4, rows, drawn)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda n, mean, C: (0 * mean, C),
-        lambda n, mean, C: (mean * 1.15, C),
-        lambda n, mean, C: (mean, C + n * mean[:, :, None] * mean[:, None]),
-        lambda n, mean, C: (np.roll(mean, 1, axis=0), C),
-    ],
-    ids=["no mean", "mean too large", "not centred", "mean of other rows"],
-)
-def test_a_broken_mean_is_seen(change):
-    n = 4
-    rows = from_rows(n, LOW_RANK, "classification")
-    assert rejected(n, rows, change(n, *from_rows(n, LOW_RANK, "classification", seed=2)))
-
-
 # Exact statements
 
 
 @pytest.mark.parametrize("task", TASKS)
-@every_case
-def test_expected_comoments(n, covariance, task):
-    _, C = from_sampler(n, covariance, task, seed=3, replicates=300)
-    error = C.mean(axis=0) - (n - 1) * population(covariance, task)
-    assert (np.abs(error) < 5 * C.std(axis=0) / np.sqrt(300)).all()
-
-
-@pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("covariance", [LOW_RANK, FULL], ids=["low rank", "full"])
-@pytest.mark.parametrize("n", [1, 2, 3, 4, P, P + 1, P + 2, P + 3, 40])
+@pytest.mark.parametrize("n", [1, 2, 3, P, P + 1, P + 2, 40])
 def test_comoments_are_semidefinite_of_the_rank_of_the_rows(n, covariance, task):
     _, C = sample_moments(n, covariance, BETA, NOISE, task, random_state=4)
     values = np.linalg.eigvalsh(symmetric(C))
@@ -277,18 +180,9 @@ def test_labels_only_depend_on_the_direction_of_beta(noise):
         assert_allclose(np.triu(np.atleast_2d(a)), np.triu(np.atleast_2d(b)), rtol=1e-9)
 
 
-@pytest.mark.parametrize(("n", "task"), [(4, "regression"), (30, "classification")])
-def test_low_rank_and_full_are_one_law(n, task):
-    low, full = (
-        from_sampler(n, covariance, task, seed)
-        for seed, covariance in enumerate([LOW_RANK, dense(LOW_RANK)])
-    )
-    assert not rejected(n, low, full)
-
-
-@pytest.mark.parametrize("n", [3, 40, 3 * wishart.ROWS])
+@pytest.mark.parametrize("n", [3, 3 * wishart.ROWS])
 @pytest.mark.parametrize("task", TASKS)
-def test_generator_alone_decides(n, task):
+def test_generator_alone_decides_and_averages_are_the_moments(n, task):
     one, same, other = (
         sample_moments(n, LOW_RANK, BETA, NOISE, task, seed)
         for seed in (1, np.random.default_rng(1), 2)
@@ -296,44 +190,10 @@ def test_generator_alone_decides(n, task):
     for a, b, c in zip(one, same, other, strict=True):
         assert_array_equal(a, b)
         assert not np.array_equal(a, c)
-
-
-def test_classes_of_many_rows():
-    """In several pieces: the law of large numbers holds within its standard errors."""
-    n = 40 * wishart.ROWS + 7
-    mean, C = sample_moments(n, FULL, BETA, NOISE, "classification", 0)
-    sigma = population(FULL, "classification")
-    spread = np.sqrt(np.outer(np.diag(sigma), np.diag(sigma)))
-    assert (np.abs(np.triu(C / n - sigma)) < 5 * np.sqrt(2) * spread / np.sqrt(n)).all()
-    assert (np.abs(mean) < 5 * np.sqrt(np.diag(sigma) / n)).all()
-
-
-def test_the_papers_design_is_of_rank_one():
-    design = Equicorrelated(p=10, k=1, alpha=0.8)
-    assert_allclose(dense(LowRank(*design.low_rank())), np.eye(10) + 0.64)
-
-
-def test_averages_are_those_moments(monkeypatch):
-    given = (30, LOW_RANK, BETA, NOISE, "classification", 8)
-    handed = []
-    monkeypatch.setattr(
-        wishart.RunningAverages,
-        "from_moments",
-        lambda *args, **_: handed.append(args) or "averages",
-    )
-    assert sample_averages(*given) == "averages"
-    (n, mean, comoments), moments = handed[0], sample_moments(*given)
-    assert n == 30
-    assert_array_equal(mean, moments[0])
-    assert_array_equal(np.triu(comoments), np.triu(moments[1]))
-
-
-def test_arguments_stay_as_they_are():
-    covariance, beta = FULL.copy(), BETA.copy()
-    sample_moments(30, covariance, beta, NOISE, "classification", 0)
-    sample_ols(30, covariance, beta, NOISE, 0)
-    assert_array_equal(covariance, FULL)
-    assert_array_equal(beta, BETA)
+    known = RunningAverages.from_moments(n, *one)
+    found = sample_averages(n, LOW_RANK, BETA, NOISE, task, 1)
+    assert_array_equal(found.S_xx, known.S_xx)
+    assert_array_equal(found.mean_x, known.mean_x)
 
 
 # Least squares
@@ -349,7 +209,7 @@ def least_squares(n, covariance, fit_intercept, seed=0, replicates=REPLICATES):
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("covariance", [LOW_RANK, FULL], ids=["low rank", "full"])
-@pytest.mark.parametrize("n", [P + 2, P + 4, 40])
+@pytest.mark.parametrize("n", [P + 2, 40])
 def test_law_of_least_squares(n, covariance, fit_intercept):
     rows = least_squares(n, covariance, fit_intercept)
     drawn = sample_ols(n, covariance, BETA, NOISE, 1, REPLICATES, fit_intercept)
@@ -366,7 +226,7 @@ def test_law_of_least_squares(n, covariance, fit_intercept):
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("covariance", [LOW_RANK, FULL], ids=["low rank", "full"])
-@pytest.mark.parametrize("n", [P + 2, P + 6, 1000])
+@pytest.mark.parametrize("n", [P + 2, 1000])
 def test_error_of_least_squares_is_fishers_f(n, covariance, fit_intercept):
     """d' Sigma d / p over noise^2 / freedom is F(p, freedom); another freedom is another law."""
     d = sample_ols(n, covariance, BETA, NOISE, 2, 20_000, fit_intercept) - BETA
@@ -446,39 +306,20 @@ def test_extreme_eigenvalues_of_the_tables_are_quick():
 GIVEN = {"n": 30, "covariance": LOW_RANK, "beta": BETA, "noise": NOISE, "random_state": 0}
 
 
-@pytest.mark.parametrize("sample", [sample_moments, sample_averages, sample_ols])
 @pytest.mark.parametrize(
-    ("wrong", "error", "words"),
+    ("wrong", "words"),
     [
-        ({"n": 0}, ValueError, "n == 0"),
-        ({"n": 2.5}, TypeError, "n must be an instance of"),
-        ({"noise": -1.0}, ValueError, "noise == -1"),
-        ({"noise": np.inf}, ValueError, "noise=inf"),
-        ({"noise": np.nan}, ValueError, "noise=nan"),
-        ({"beta": BETA[1:]}, ValueError, r"beta has shape \(7,\).*\(8,\)"),
-        ({"beta": BETA * np.nan}, ValueError, "beta contains NaN"),
-        ({"covariance": FULL[1:]}, ValueError, r"covariance has shape \(7, 8\)"),
-        ({"covariance": FULL + np.triu(FULL)}, ValueError, "covariance must be symmetric"),
-        ({"covariance": -FULL}, ValueError, "covariance must be positive definite"),
-        ({"covariance": FULL * np.nan}, ValueError, "covariance contains NaN"),
-        ({"covariance": LowRank(np.zeros(P), LOW_RANK[1])}, ValueError, "diagonal must be pos"),
-        ({"covariance": LowRank(LOW_RANK[0][1:], LOW_RANK[1])}, ValueError, r"\(p, r\)"),
-        ({"random_state": -1}, ValueError, "random_state=-1"),
-        ({"random_state": "seed"}, TypeError, "random_state='seed'"),
+        ({"covariance": FULL + np.triu(FULL)}, "covariance must be symmetric"),
+        ({"covariance": LowRank(LOW_RANK[0][1:], LOW_RANK[1])}, r"\(p, r\)"),
+        ({"beta": 0 * BETA, "noise": 0.0, "task": "classification"}, "beta and noise"),
+        ({"noise": -1.0}, "noise"),
     ],
 )
-def test_errors_name_the_argument(sample, wrong, error, words):
-    with pytest.raises(error, match=words):
-        sample(**GIVEN | wrong)
-
-
-def test_errors_of_a_task():
-    with pytest.raises(ValueError, match="task='ranking'"):
-        sample_moments(**GIVEN, task="ranking")
-    nothing = {"beta": 0 * BETA, "noise": 0.0}
-    with pytest.raises(ValueError, match="beta and noise"):
-        sample_moments(**GIVEN | nothing, task="classification")
-    assert not sample_moments(**GIVEN | nothing)[1][:, P].any()
+def test_what_cannot_be_is_refused_before_anything_is_drawn(wrong, words):
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match=words):
+        sample_moments(**GIVEN | wrong | {"random_state": rng})
+    assert rng.integers(1 << 60) == np.random.default_rng(0).integers(1 << 60)
 
 
 def test_too_few_rows_for_least_squares():
@@ -486,26 +327,3 @@ def test_too_few_rows_for_least_squares():
         sample_ols(**GIVEN | {"n": least}, fit_intercept=fit_intercept)
         with pytest.raises(ValueError, match=f"n == {least - 1}"):
             sample_ols(**GIVEN | {"n": least - 1}, fit_intercept=fit_intercept)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "name"),
-    [
-        ({"n": 1}, "n == 1"),
-        ({"p": 0}, "p == 0"),
-        ({"spike": -0.5}, "spike == -0.5"),
-        ({"spike": np.inf}, "spike=inf"),
-        ({"random_state": -2}, "random_state=-2"),
-    ],
-)
-def test_errors_of_eigenvalues(wrong, name):
-    with pytest.raises(ValueError, match=name):
-        sample_extreme_eigenvalues(**{"n": 20, "p": 5} | wrong)
-
-
-def test_a_generator_is_not_drawn_from_before_the_arguments_are_checked():
-    rng = np.random.default_rng(0)
-    for sample in (sample_moments, sample_ols):
-        with pytest.raises(ValueError, match="noise"):
-            sample(**GIVEN | {"noise": -1.0, "random_state": rng})
-    assert rng.integers(1 << 60) == np.random.default_rng(0).integers(1 << 60)
