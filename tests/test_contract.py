@@ -449,7 +449,7 @@ def test_the_online_loss_is_that_of_the_model_before_each_row(cls, own):
 
 
 @every_case
-def test_a_seed_fixes_the_model_and_passes_are_rows_again(cls, own):
+def test_a_seed_fixes_the_model(cls, own):
     X, y = labelled(cls, n=95)  # the last mini-batch of a pass is open
     model = cls(**own, n_passes=2).fit(X, y)
     assert_same(
