@@ -15,9 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import ofslib
 from ofslib import AnytimeSFSAClassifier, SFSAClassifier, SFSARegressor
-from ofslib.kernels.automatic_step import end_batch, new_step_size, observe, stable_rate
-from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, majorant, value
-from ofslib.kernels.rows import DENSE_ROWS, new_active, new_batch
+from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, value
 from ofslib.metrics import detection_rate
 from ofslib.simulate import Equicorrelated
 from ofslib.streams.automatic import PER_FEATURE
@@ -168,26 +166,6 @@ def test_the_scale_of_the_weights_does_not_matter(cls):
 # The step of SFSA
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize("size", [60, 300])
-def test_the_estimated_norm_is_the_norm(alpha, size):
-    """Of the features in the model, the first `size`: 1 + alpha^2 size, and the trace over 25."""
-    design = Equicorrelated(300, 20, alpha=alpha)
-    step_size, active, batch = new_step_size(300), new_active(300), new_batch(300)
-    batch.count[DENSE_ROWS] = 25
-    active.size[0] = size
-    active.fresh[size:] = False
-    step_size.direction[size:] = 0.0
-    X, _ = design.sample(10_000, np.random.default_rng(0))
-    for start in range(0, len(X), 25):
-        observed = np.arange(start, start + 25)
-        numbers = np.zeros(25), 0, batch, active, np.empty(25)
-        observe(step_size, X, np.zeros(len(X)), observed, *numbers)
-        end_batch(step_size, batch, active, 8)
-    exact = 1 + alpha**2 * size + (1 + alpha**2) * size / 25
-    assert_allclose(1 / stable_rate(step_size, active, 25, 0), exact, rtol=0.25)
-
-
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 def test_features_of_any_scale_do_not_make_it_diverge(scale):
     rng = np.random.default_rng(0)
@@ -209,16 +187,6 @@ def test_a_row_much_heavier_than_all_others_does_no_harm(loss):
     known = {} if loss == "squared_error" else {"classes": [-1, 1]}
     model.partial_fit(X, y, **known)
     assert np.abs(X[:3000] @ model.coef_).max() < 10
-
-
-@pytest.mark.parametrize("touch", [-30.0, -2.0, 1e-4, 0.5, 8.0])
-def test_the_majorant_touches_the_loss_and_lies_above_it(touch):
-    """The parabola is even around m = 0 but for the loss's linear part, -m / 2 for the label 1."""
-    m, code = np.linspace(-40, 40, 4001), int(Loss.log_loss)
-    loss = np.array([value(code, s, 1.0) for s in m])
-    offset = value(code, touch, 1.0) + touch / 2
-    parabola = offset - m / 2 + majorant(code, touch) * (m**2 - touch**2) / 2
-    assert np.all(parabola >= loss - 1e-9)
 
 
 @pytest.mark.parametrize(

@@ -276,29 +276,22 @@ DRIFT = {"p": 60, "k": 3, "a": 1.0, "b": 0.0, "period": 100, "step_rows": 10}
 THIN = {"p": 50, "k": 3, "nonzeros": 5}
 DESIGNS = [
     (lambda rng: Equicorrelated(20, 0), "k=0"),
-    (lambda rng: Equicorrelated(20, True), "k=True"),
     (lambda rng: Equicorrelated("a", 2), "p='a'"),
     (lambda rng: Equicorrelated(19, 2), "p=19"),
-    (lambda rng: Equicorrelated(20, 2, alpha=nan), "alpha=nan"),
     (lambda rng: Equicorrelated(20, 2, noise=-1), "noise=-1"),
-    (lambda rng: Equicorrelated(20, 2, beta="ab"), "beta='ab'"),
     (lambda rng: Equicorrelated(20, 2, beta=(1, 2, 3)), "beta="),
     (lambda rng: Equicorrelated(20, 2, task="ranking"), "task='ranking'"),
     (lambda rng: Equicorrelated(20, 2).sample(0, rng), "n=0"),
-    (lambda rng: list(Equicorrelated(20, 2).stream(-1, rng)), "n=-1"),
     (lambda rng: list(Equicorrelated(20, 2).stream(5, rng, 0)), "block_rows=0"),
     (lambda rng: Equicorrelated(20, 2).sample(3, 0), "rng=0"),
     (lambda rng: Equicorrelated(20, 2).rmse(np.ones(3)), r"coef has shape \(3,\)"),
     (lambda rng: Equicorrelated(20, 2).auc(np.ones(20)), "task='regression'"),
     (lambda rng: SparseRows(**THIN | {"nonzeros": 51}), "nonzeros=51"),
-    (lambda rng: SparseRows(**THIN, dense_support="yes"), "dense_support='yes'"),
     (lambda rng: SparseRows(**THIN).sample(-1, rng), "n=-1"),
     (lambda rng: Drifting(**DRIFT | {"period": 0}), "period=0"),
     (lambda rng: Drifting(**DRIFT | {"a": nan}), "a=nan"),
     (lambda rng: Drifting(**DRIFT | {"step_rows": -1}), "step_rows=-1"),
-    (lambda rng: Drifting(**DRIFT, noise=-1.0), "noise=-1"),
     (lambda rng: Drifting(**DRIFT, price=(2, 1)), r"price=\(2, 1\)"),
-    (lambda rng: Drifting(**DRIFT).rmse(np.ones(3), 0.0, 1), r"coef has shape \(3,\)"),
 ]
 
 
@@ -313,11 +306,9 @@ WRONG_MODEL = metrics.NotFinite
 METRICS = [
     (lambda _: metrics.detection_rate([1], []), "support holds no feature"),
     (lambda _: metrics.detection_rate(np.array([True, False]), [1]), "selected must be indices"),
-    (lambda _: metrics.detection_rate([1.5], [1]), "selected must be indices"),
     (lambda _: metrics.clustering_accuracy([1, 2], [1]), "labels and clusters"),
     (lambda _: metrics.selected_features(Model()), "coef_", AttributeError),
     (lambda _: metrics.selected_features(Model(coef_=[nan])), "coef_ of Model", WRONG_MODEL),
-    (lambda _: metrics.selected_features(Model(support_=[0.5])), "support_ must be indices"),
     (lambda _: metrics.check_finite(Model(intercept_=inf)), "intercept_ of Model", WRONG_MODEL),
     (
         lambda _: metrics.METRICS["RMSE"](Model(predict=lambda X: X[:, 0] * nan), X, y, None),
@@ -334,30 +325,22 @@ def drawn(sample=wishart.sample_moments, **wrong):
 
 LAWS = [
     (drawn(n=0), "n == 0"),
-    (drawn(n="many"), "n must be an instance of", TypeError),
     (drawn(covariance=np.eye(3)), r"beta has shape \(4,\)"),
     (drawn(covariance=-np.eye(4)), "covariance must be positive definite"),
-    (drawn(covariance=np.eye(4) * nan), "covariance .*contains NaN"),
-    (drawn(covariance=None), "covariance must be finite numbers"),
     (drawn(covariance=wishart.LowRank(np.zeros(4), np.ones((4, 1)))), "covariance.diagonal"),
     (drawn(beta=[nan] * 4), "beta contains NaN"),
     (drawn(noise=-1.0), "noise == -1"),
-    (drawn(noise=nan), "noise=nan"),
     (drawn(task="ranking"), "task='ranking'"),
     (drawn(random_state=-1), "random_state=-1"),
     (drawn(wishart.sample_ols, n=4), "n == 4"),
-    (drawn(wishart.sample_ols, size=-1), "size == -1"),
     (lambda rng: wishart.sample_extreme_eigenvalues(10, 0, random_state=rng), "p == 0"),
     (lambda rng: wishart.sample_extreme_eigenvalues(10, 3, -0.5, rng), "spike == -0.5"),
 ]
 BOUNDS = [
     (lambda _: bounds.dissertation_proposition_3(1.5, 9, 1.0, 1.0), "n=1.5", TypeError),
-    (lambda _: bounds.dissertation_proposition_3(10, 9, "1", 1.0), "sigma='1'", TypeError),
     (lambda _: bounds.dissertation_proposition_3(10, 0, 1.0, 1.0), "p=0"),
-    (lambda _: bounds.dissertation_proposition_3(10, 9, nan, 1.0), "sigma=nan"),
     (lambda _: bounds.dissertation_proposition_3(10, 9, 1.0, 1.0, variant="x"), "variant='x'"),
     (lambda _: bounds.olsth_beta_min(100, 10, 10), "k=10"),
-    (lambda _: bounds.dissertation_lemma_2(None, 1, 1), "k=None", TypeError),
     (
         lambda _: bounds.dissertation_lemma_2(2, 3, 5),
         r"does not apply: k\* = 3",

@@ -20,7 +20,6 @@ from ofslib import (
     BARDAClassifier,
     FOFSClassifier,
     OPGClassifier,
-    OPGRegressor,
     RDAClassifier,
     SFSAClassifier,
     SFSARegressor,
@@ -31,11 +30,9 @@ from ofslib import (
     TruncatedGradientClassifier,
 )
 from ofslib.algorithms.ofsa import anneal
-from ofslib.averages import RunningAverages
 from ofslib.datasets import Dataset
 from ofslib.kernels.losses import WEIGHTED, Loss, value
 from ofslib.reproduction import experiment, tracking
-from ofslib.reproduction.methods import learn
 from ofslib.simulate import Changing, Drifting, Equicorrelated
 from ofslib.streams import diagnostics
 from ofslib.streams.diagnostics import least_of_constants, scales, worse_than_nothing
@@ -326,29 +323,6 @@ def test_late_divergence_is_said_though_the_whole_is_good():
     assert len(said(model.partial_fit, X[:2000], -y[:2000])) == 1
 
 
-def test_a_path_that_is_cut_again_is_spoken_of_again():
-    rng, times = np.random.default_rng(0), 0
-    for seed in range(20):
-        X = np.random.default_rng(seed).standard_normal((400, 6))
-        model, spoken = OPGRegressor(k=1, batch_size=10, n_penalties=3), False
-        for rows in np.split(np.arange(400), 20):
-            words = said(model.partial_fit, X[rows], X[rows, 0] + rng.standard_normal(20))
-            cut = model._state.grid.truncated[0] > 0
-            if rows[-1] < 99:  # fewer than ten mini-batches tell nothing yet
-                assert not words
-                continue
-            assert bool(words) == (cut and not spoken)
-            times, spoken = times + bool(words), cut
-    assert times > 0
-
-
-def test_the_intercept_alone_is_the_mean():
-    y = np.random.default_rng(0).normal(5, 1, 90)
-    for cls in (SFSARegressor, SGDTRegressor, OPGRegressor):
-        model = cls(batch_size=9, learning_rate=0.01).partial_fit(np.zeros((90, 3)), y)
-        assert model.intercept_ == pytest.approx(y.mean())
-
-
 def test_rows_sorted_by_label_end_in_one_class_and_it_is_said():
     X, y = unequal(4000)
     model = SFSAClassifier(k=40, learning_rate=1e-4)
@@ -419,21 +393,6 @@ def test_who_follows_models_goes_on_without_one_that_diverges(late):
         table = pd.DataFrame(regret(plain, models, [30, 60, 90, 120], rng))
         known = table.groupby("key")["value"].count()
         assert known["sane"] == 4 > known["mad"] >= 1 and models["mad"].reason == "Mad diverged"
-
-
-def test_batch_models_and_those_of_averages_that_diverge_have_a_reason():
-    class Batch:
-        def fit(self, X, y):
-            raise FloatingPointError("Mad diverged")
-
-    X, y = few()
-    models = {"batch": Batch(), "late": Mad(8, 10, True), "sane": SFSARegressor(k=3)}
-    averages = RunningAverages(8).update(X, y)
-    told = learn(models, {key: {60} for key in models}, [(X, y)], lambda n: averages)
-    n, seconds = next(told)
-    assert models["batch"].reason == models["late"].reason == "Mad diverged"
-    assert models["sane"].n_samples_seen_ == n == 60 and set(seconds) == set(models)
-    assert next(told, None) is None and not models, "what has ended is let go"
 
 
 def test_a_tuning_all_points_of_which_diverge_is_no_choice_of_defaults():

@@ -47,11 +47,16 @@ def test_what_is_shown_has_learned_from_the_last_rows_alone(classify, rate, spar
         assert model.intercept_ == alone.intercept_
 
 
-@pytest.mark.parametrize(("first", "growth"), [(300, 2.0), (450, 1.3), (10, 1.05)])
-@pytest.mark.parametrize("rate", [0.01, "auto"])
+@pytest.mark.parametrize(
+    ("rate", "first", "growth"),
+    [(0.01, 300, 2.0), (0.01, 450, 1.3), (0.01, 10, 1.05), ("auto", 900, 2.0), ("auto", 900, 1.3)],
+)
 @pytest.mark.parametrize("classify", [False, True])
 def test_a_set_at_any_time_is_that_of_sfsa_with_its_maturity(classify, rate, first, growth):
-    """Each begins to prune where the one before matured; in mini-batches, rounded."""
+    """Each begins to prune where the one before matured; in mini-batches, rounded.
+
+    By its own step, too, if it observes as many mini-batches before the first one.
+    """
     (X, y), b, whole = stream(classify), 7, -(-first // 7)
     own, known = {"k": 4, "batch_size": b, "learning_rate": rate}, {}
     anytime, single = AnytimeSFSARegressor, SFSARegressor
@@ -225,23 +230,3 @@ def test_rivers_models_predict_by_the_coefficients_that_they_show(cls, parameter
     for row, margin in zip(X[:50].tolist(), X[:50] @ model.coef_ + model.intercept_, strict=True):
         own = alone.predict_one(dict(enumerate(row)))
         assert own == (margin > 0) if classify else own == pytest.approx(margin)
-
-
-@pytest.mark.parametrize("classify", [False, True])
-def test_adwin_begins_anew_after_a_change_and_not_without(classify):
-    X, y = stream(classify, n=4000)
-    name, known = ("RiverClassifier", {"classes": [-1, 1]}) if classify else ("RiverRegressor", {})
-    model = "LogisticRegression" if classify else "LinearRegression"
-    plain, restarts = (
-        getattr(peers, name)(k=4, model=model, learning_rate=0.01, adwin=adwin)
-        for adwin in (False, True)
-    )
-    for one in (plain, restarts):
-        one.partial_fit(X[:2000], y[:2000], **known)
-    assert_array_equal(plain.coef_, restarts.coef_)
-    for one in (plain, restarts):
-        one.partial_fit(X[2000:2200], -10 * y[2000:2200], **known)
-    assert not np.array_equal(plain.coef_, restarts.coef_)
-    began = restarts.inner
-    restarts.partial_fit(X[2200:2220], -10 * y[2200:2220], **known)
-    assert restarts.inner is began

@@ -140,9 +140,10 @@ def test_after_a_fit_of_another_form_it_learns_as_if_new(one, other):
 def test_python_runs_while_a_kernel_does(form):
     """Predictions are seen half written, which a kernel that held the lock would not let happen."""
     model, y = SFSAClassifier(k=5).partial_fit(form(X), Y > 1), np.where(Y > 1, 1.0, -1.0)
-    (of_all,) = _blocks(form(X), y[None], np.tile(np.arange(60), 50_000))
+    (of_all,) = _blocks(form(X), y[None], np.tile(np.arange(60), 100))
     (block,) = _of_each(of_all)
-    block = block._replace(margins=np.full(len(block.order), np.nan))
+    order = np.tile(block.order, 500)
+    block = block._replace(order=order, margins=np.full(len(order), np.nan))
     learning = Thread(target=model._learn_block, args=(model._state, block))
     learning.start()
     half_written = False

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_equal
+from numpy.testing import assert_equal
 
 from ofslib.kernels.rows import Active, Moments, new_active
 from ofslib.kernels.selection import (
     Importance,
     annealed,
     best_model,
-    importance,
     keep_top,
     kth_largest,
     new_noise,
@@ -172,35 +171,7 @@ def test_best_model_changes_nothing():
         assert_equal(best_model(w, active, moments, Importance.coef, k)[0], w[:-1])
 
 
-def test_importance():
-    x = np.array([1.0, 2.0, 4.0, 9.0])
-    moments = Moments(np.array([4]), np.array([x.sum()]), np.array([(x**2).sum()]))
-    assert importance(int(Importance.coef), -3.0, moments, 0) == 3.0
-    assert_allclose(importance(int(Importance.scaled_coef), -3.0, moments, 0), 3.0 * x.std())
-    assert_allclose(
-        importance(int(Importance.scaled_root), -3.0, moments, 0), np.sqrt(3.0 * x.var())
-    )
-
-
 # annealed: M_t = k + (p - k) max(0, (T - t) / (t mu + T)), sfsa Section 3.1
-
-
-@pytest.mark.parametrize(
-    ("t", "T", "p", "k", "mu", "by_hand"),
-    [
-        (1, 100, 1000, 10, 10.0, 901),  # 10 + 990 * 99/110
-        (20, 100, 1000, 10, 10.0, 274),  # 10 + 990 * 80/300
-        (100, 100, 1000, 10, 10.0, 10),
-        (5, 20, 500, 50, 5.0, 200),  # 50 + 450 * 15/45
-        (10, 20, 110, 10, 0.0, 60),  # half the way, half of them
-        (1, 4, 9, 1, 0.0, 7),
-        (3, 4, 9, 1, 0.0, 3),
-        (1, 1, 9, 2, 3.0, 2),
-        (7, 10, 5, 5, 3.0, 5),  # nothing to drop
-    ],
-)
-def test_annealed_by_hand(t, T, p, k, mu, by_hand):
-    assert annealed(t, T, p, k, mu) == by_hand
 
 
 @given(

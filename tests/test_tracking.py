@@ -13,9 +13,6 @@ from ofslib.simulate import Drifting, Equicorrelated
 DESIGN = Equicorrelated(p=30, k=3, beta=2.0)
 ENDS = [20, 50, 90]
 DRIFT = Drifting(p=20, k=2, a=0.4, b=0.6, period=40, step_rows=30)
-PRICED = Drifting(
-    p=20, k=2, a=0.2, b=0.4, period=40, step_rows=30, price=(10, 20), price_coef=-0.5, constant=7
-)
 
 
 def table(rows):
@@ -66,24 +63,6 @@ def test_regret_from_averages_is_that_of_the_rows_they_stand_for(monkeypatch):
         for end in ENDS:
             expected = squared_regret(X[:end], y[:end], predictions[:end])
             assert_allclose(found[key, end], expected, rtol=1e-8)
-
-
-def test_drifting_coefficients_are_those_of_5_1():
-    t, j = 17, np.arange(1, 3)
-    expected = 0.4 * np.sin(2 * np.pi * (t - 100 * j) / 40) + 0.6
-    assert_allclose(DRIFT.coef_at(t)[[9, 19]], expected)
-    assert np.count_nonzero(DRIFT.coef_at(t)) == 2
-    assert PRICED.coef_at(t)[0] == -0.5
-
-
-@pytest.mark.parametrize("design", [DRIFT, PRICED])
-def test_expected_rmse_is_that_of_many_rows(design):
-    rng = np.random.default_rng(0)
-    coef, intercept = rng.standard_normal(20), 1.5
-    many = Drifting(**{**vars(design), "step_rows": 400_000})
-    ((X, y),) = many.stream(400_000, rng)
-    observed = np.sqrt(np.mean((y - X @ coef - intercept) ** 2))
-    assert_allclose(design.rmse(coef, intercept, 1), observed, rtol=0.01)
 
 
 def test_drift_shows_what_was_learned_after_each_step():
