@@ -4,8 +4,9 @@
     python tests/mutants.py -n 20 --seed 3 ofslib/kernels ofslib/algorithms/sfsa.py
 
 A mutant has one operator, number, condition or statement changed. It is *killed* if a test fails;
-those that survive are listed, and those whose tests take too long. Which mutants are drawn depends on the seed and on the
-lines themselves, so that an edit elsewhere changes no draw. `--tests` takes other tests for all.
+those that survive are listed, and those whose tests take too long. Which mutants are drawn depends
+on the seed and on the lines themselves, so that an edit elsewhere changes no draw. `--tests` takes
+other tests for all.
 """
 
 import argparse
