@@ -32,8 +32,8 @@ from ofslib import (
 from ofslib.algorithms.ofsa import anneal
 from ofslib.datasets import Dataset
 from ofslib.kernels.losses import WEIGHTED, Loss, value
-from ofslib.reproduction import experiment, tracking
-from ofslib.simulate import Changing, Drifting, Equicorrelated
+from ofslib.reproduction import experiment
+from ofslib.simulate import Equicorrelated
 from ofslib.streams import diagnostics
 from ofslib.streams.diagnostics import least_of_constants, scales, worse_than_nothing
 from ofslib.streams.online import Sums
@@ -342,57 +342,6 @@ def test_a_method_that_diverges_has_a_reason_in_the_table():
     mad = table["method"] == "mad"
     assert table.loc[mad, "value"].isna().all() and table.loc[~mad, "value"].notna().all()
     assert table.loc[mad, "note"].str.contains("diverged.*learning_rate").all()
-
-
-class Mad:
-    """Diverges after so many rows; then, or when its coefficients are read."""
-
-    intercept_, n_samples_seen_, online_loss_ = 0.0, 0, 1.0
-
-    def __init__(self, p, rows, late=False):
-        self.p, self.rows, self.late = p, rows, late
-
-    def partial_fit(self, X, y):
-        self.n_samples_seen_ += len(y)
-        self._refuse(not self.late)
-        return self
-
-    def _refuse(self, now):
-        if now and self.n_samples_seen_ >= self.rows:
-            raise FloatingPointError("Mad diverged")
-
-    def fit_averages(self, averages, copy=True):
-        self.n_samples_seen_ = averages.n
-        return self
-
-    @property
-    def coef_(self):
-        self._refuse(self.late)
-        return np.ones(self.p)
-
-
-@pytest.mark.parametrize("late", [False, True])
-def test_who_follows_models_goes_on_without_one_that_diverges(late):
-    changing = Changing(p=20, k=2, period=4, step_rows=50)
-    drifting = Drifting(p=20, k=2, a=1.0, b=1.0, period=9, step_rows=50)
-    plain, rng = Equicorrelated(20, 2), np.random.default_rng(0)
-    calls = [
-        (tracking.recovery, changing, 400, {"every": 1, "level": 90}),
-        (tracking.drift, drifting, 400, {"every": 1, "last": 2}),
-    ]
-    for follow, design, n, own in calls:
-        models = {"mad": Mad(20, 150, late), "sane": Mad(20, 10**9)}
-        table = pd.DataFrame(follow(design, models, n, rng, **own))
-        assert models["mad"].reason == "Mad diverged"
-        known = table[table["t"] <= 8].groupby(["key", "metric"])["value"].count()
-        metric = "DR at t" if follow is tracking.recovery else "RMSE at t"
-        assert known["sane"][metric] == 8 and known["mad"][metric] == 2
-    for regret in (tracking.regret_from_averages, tracking.regret_from_rows):
-        models = {"mad": Mad(20, 60, regret is tracking.regret_from_averages)}
-        models["sane"] = Mad(20, 10**9)
-        table = pd.DataFrame(regret(plain, models, [30, 60, 90, 120], rng))
-        known = table.groupby("key")["value"].count()
-        assert known["sane"] == 4 > known["mad"] >= 1 and models["mad"].reason == "Mad diverged"
 
 
 def test_a_tuning_all_points_of_which_diverge_is_no_choice_of_defaults():

@@ -149,18 +149,6 @@ def test_a_gradual_change_is_a_straight_line_and_a_recurring_one_comes_back():
     assert_array_equal(recurring.at(9).coef, old)
 
 
-@pytest.mark.parametrize("change", ["abrupt", "gradual"])
-def test_rows_have_the_coefficients_of_their_step(change):
-    design = Changing(p=20, k=2, period=2, step_rows=20_000, change=change)
-    blocks = list(design.stream(70_000, np.random.default_rng(0)))
-    assert [len(y) for _, y in blocks] == [20_000, 20_000, 20_000, 10_000]
-    for t, (X, y) in enumerate(blocks, 1):
-        law, coef = design.at(t), np.linspace(-1, 1, 20)
-        assert np.std(y - X @ law.coef) == pytest.approx(1.0, rel=0.03)
-        error = np.sqrt(np.mean((y - X @ coef) ** 2))
-        assert law.rmse(coef) == pytest.approx(error, rel=0.03)
-
-
 # -------------------------------------------------- how models recover
 
 

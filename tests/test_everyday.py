@@ -30,7 +30,6 @@ from ofslib.streams.row_stream import RowStream
 X = np.random.default_rng(0).standard_normal((300, 8))
 F = X[:, :3] @ [2.0, -1.5, 1.0] + np.random.default_rng(1).logistic(size=300)
 Y = np.where(F > 0, "yes", "no")
-CLASSES_OF_Y = ["no", "yes"]
 
 
 # -------------------------------------------------- probabilities

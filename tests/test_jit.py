@@ -25,7 +25,7 @@ from test_contract import DENSE, ESTIMATORS, SPARSE, labelled, show, variants
 import ofslib
 from ofslib import _jit
 from ofslib.algorithms import sfsa
-from ofslib.kernels.rows import CSR, SparseRow, dot, new_active
+from ofslib.kernels.rows import dot, new_active
 from ofslib.streams.penalised import Penalised
 
 pytestmark = pytest.mark.skipif(
@@ -453,20 +453,6 @@ def test_python_computes_what_the_compiled_kernels_compute(tmp_path):
     assert next(plain, None) is None
 
 
-def test_generic_picks_the_body_by_kind_in_python_and_in_kernels():
-    assert _jit.kind(CSR(1, 2, 3)) is CSR and _jit.kind(1.5) is float
-    sparse = SparseRow(np.array([2.0, 3.0]), np.array([1, 3], np.uint32))
-    dense, w, active = np.array([0.0, 2, 0, 3]), np.array([1.0, 10, 100, 1000]), new_active(4)
-
-    @numba.njit
-    def compiled(x, w, active):
-        return dot(x, w, active)
-
-    for x in (sparse, dense):
-        assert dot(x, w, active) == compiled(x, w, active) == 3020.0
-    assert dot.__name__ == "dot" and "x . w" in dot.__doc__
-
-
 @_jit.kernel
 def divide(x, y):
     return x / y
@@ -481,44 +467,14 @@ def test_the_options_are_those_of_the_one_decorator():
     assert _jit.REORDERED_SUMS == {"fastmath": {"reassoc", "contract"}}
 
 
-# nan and inf keep their meaning
-
-
 @numba.njit
-def kind_of_sum(x, w, active):
-    total = dot(x, w, active)
-    return np.isnan(total), np.isinf(total), np.isfinite(total)
-
-
-NAN, INF, FINITE = (True, False, False), (False, True, False), (False, False, True)
-
-
-@pytest.mark.parametrize("p", [1, 2, 3, 4, 7, 8, 16, 31, 64])
-def test_nan_and_inf_in_a_reordered_sum(p):
-    rng = np.random.default_rng(p)
-    for size in {p, 1 + (p - 1) // 5}:  # few active features are summed one by one
-        active, some = new_active(p), np.arange(size, dtype=np.uint32)
-        active.size[0] = size
-        for i in range(size):
-            x, w = rng.uniform(1, 2, p), rng.uniform(1, 2, p)
-            x[size:] = w[size:] = 0.0
-            for number, other, expected in (
-                (np.nan, 1.0, [NAN]),
-                # 0 * inf, which shows values outside the model, is not a number
-                (np.inf, 1.0, [INF] if size == p else [INF, NAN]),
-                (-np.inf, 1.0, [INF] if size == p else [INF, NAN]),
-                (np.inf, -np.inf, [NAN] if p > 1 and size > 1 else [INF, NAN]),
-                (1.7e308, 1.0, [INF]),  # times 2 beyond the largest number
-                (1.5, 1.0, [FINITE]),
-            ):
-                x[i], w[i] = number, 2.0
-                x[(i + 1) % size] = other if size > 1 else number
-                for row in (x, SparseRow(x[:size].copy(), some)):
-                    assert kind_of_sum(row, w, active) in expected, (number, other)
+def is_finite_sum(x, w, active):
+    return np.isfinite(dot(x, w, active))
 
 
 @pytest.mark.parametrize("members", [[0], [5, 30], range(40)])
 def test_a_dense_sum_shows_what_is_not_finite_outside_the_model(members):
+    """In a sum that may be reordered nan and inf keep their meaning."""
     active, w = new_active(40), np.zeros(40)
     w[members] = 1.0
     active.index[:] = [*members, *(j for j in range(40) if j not in members)]
@@ -526,40 +482,6 @@ def test_a_dense_sum_shows_what_is_not_finite_outside_the_model(members):
     for j in range(40):
         for number in (np.nan, np.inf, -np.inf):
             x = np.ones(40)
-            assert kind_of_sum(x, w, active) == FINITE
+            assert is_finite_sum(x, w, active)
             x[j] = number
-            assert kind_of_sum(x, w, active) != FINITE
-
-
-RUN_AWAY = """
-    import numpy as np
-    import scipy.sparse as sp
-    from sklearn.base import is_classifier
-    from test_contract import ESTIMATORS, has_budget, labelled, variants
-
-    for name, cls in ESTIMATORS.items():
-        (X, y), own = labelled(cls), variants(cls)[0] | {"fit_intercept": False}
-        own |= {"loss": "squared_hinge"} if is_classifier(cls()) else {}
-        own |= {n: 1e300 for n in ("learning_rate",) if n in own | cls().get_params()}
-        for form in (np.asarray, sp.csr_matrix):
-            print(name, form.__name__, end=" ", flush=True)
-            model = cls(**own)
-            try:
-                model.fit(form(1e200 * X), y)
-                shown = np.abs(model.coef_[model.support_])
-                none = not len(shown) and has_budget(cls, own, exactly=True)
-                outcome = bool((shown < 1e100).any() or none), repr(shown)
-            except FloatingPointError as error:
-                outcome = hasattr(model, "coef_") or "diverged" not in str(error), str(error)
-            print(*outcome, flush=True)
-"""
-
-
-def test_a_model_that_runs_away_says_so(tmp_path):
-    """It is an error, or shows as a coefficient that is not a small number; and nothing hangs."""
-    try:
-        shown = python(RUN_AWAY, tmp_path, seconds=200)
-    except subprocess.TimeoutExpired as error:
-        pytest.fail(f"does not end: {error.stdout.decode().splitlines()[-1]}")
-    assert len(shown.splitlines()) == 2 * len(ESTIMATORS)
-    assert [line for line in shown.splitlines() if line.split()[2] != "False"] == []
+            assert not is_finite_sum(x, w, active)
