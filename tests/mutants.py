@@ -46,7 +46,10 @@ TESTS = {
     "*/gram.py": AVERAGES,
     "*/draws.py": ["test_draws*", "test_simulate*", "test_shapes*", "test_wishart*"],
     "*/kernels/[tnw]*.py": ["test_text*", "test_formats*"],
-    "*/selection.py": ["test_select", *ROWS],
+    "*/automatic_step.py": ["test_sfsa_by_the_page", "test_automatic", *ROWS],
+    "*/mean_iterate.py": ["test_sfsa_by_the_page", *ROWS],
+    "*/grid.py": ["test_grids_by_the_page", *ROWS],
+    "*/selection.py": ["test_select", "test_sfsa_by_the_page", *ROWS],
     "*/pruning_queue.py": ["test_pruning_queue", *ROWS],
     "*/substitution.py": COLUMNS,
     "*/working_set.py": COLUMNS,
@@ -137,7 +140,10 @@ def mutants_of(file):
 def tests_of(file, given):
     patterns = given or next(tests for pattern, tests in TESTS.items() if fnmatch(file, pattern))
     found = [path for each in patterns for path in sorted(ROOT.glob(f"tests/{each}.py"))]
-    return list(dict.fromkeys(str(path.relative_to(ROOT)) for path in found))
+    files = list(dict.fromkeys(str(path.relative_to(ROOT)) for path in found))
+    # Of a method on rows the tests with its name
+    name = Path(file).stem.replace("_", "")
+    return [*files, "-k", name] if patterns[0] == ROWS[0] and "/algorithms/" in file else files
 
 
 def outcome(folder, tests, seconds):
