@@ -116,7 +116,7 @@ def test_a_returned_model_is_judged_by_its_predictions(form, classes, monkeypatc
     monkeypatch.setattr(diagnostics, "no_better_than_constant", judge)
     diagnostics.judge(model, form(X), np.where(y == 0, 1.0, -1.0) if classes == 2 else y, order)
     expected = model.decision_function(X[order[-1000:]]).reshape(1000, -1).T
-    np.testing.assert_allclose(judged, expected, rtol=1e-12)
+    np.testing.assert_allclose(judged, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_a_returned_model_is_judged_by_its_own_rows_and_weights():
