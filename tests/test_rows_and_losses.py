@@ -45,11 +45,17 @@ def update_moments(moments, X, which, y, weighted, active):
 
 
 @kernel
+def update_squares(moments, X, rows_, active):
+    rows.update_squares(moments, X, rows_, active)
+
+
+@kernel
 def row(X, i):
     return rows.row(X, i)
 
 
 COMPILED = {"dot": dot, "dots": dots, "add": add, "update_moments": update_moments, "row": row}
+COMPILED["update_squares"] = update_squares
 INTERPRETED = {name: getattr(rows, name) for name in COMPILED}
 either_way = pytest.mark.parametrize("verbs", [COMPILED, INTERPRETED], ids=["compiled", "python"])
 
@@ -139,6 +145,11 @@ def test_moments_are_sums_over_rows(verbs, weighted):
                 assert moments.rows[0] == 11
                 assert_equal(moments.total[list(members)], total[list(members)])
                 assert_equal(moments.square[list(members)], square[list(members)])
+                if not weighted:  # the same without the means
+                    squares = new_moments(p)
+                    verbs["update_squares"](squares, form, np.arange(11), active)
+                    assert squares.rows[0] == 11
+                    assert_equal(squares.square[list(members)], square[list(members)])
 
 
 @either_way
