@@ -109,6 +109,5 @@ class AdaFobosClassifier(RowClassifier, Penalised):
     delta: float = DELTA
 
     fold, step, settle, hyper = fold, step, settle, AdaptiveHyper
-    ranks = False
     new_state = staticmethod(new_state)
     frozen = ("learning_rate", "delta")

@@ -114,7 +114,6 @@ class BAMDClassifier(RowClassifier, RowStream):
     alpha: float = param("Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE, default=1e-5)
 
     fold, hyper, unit = fold, Hyper, PER_FEATURE
-    ranks = False
     frozen = ("delta",)
 
     def _new_state(self, n_features):

@@ -27,7 +27,6 @@ class OPG(Penalised):
     batch_size: int = BATCH_SIZE
 
     fold, step, settle, hyper = fold, step, settle, Hyper
-    ranks = False
     new_state, unit = staticmethod(new_state), Unit()
     frozen = ("l2", "learning_rate", "batch_size")
 

@@ -104,7 +104,6 @@ class SADMMRegressor(RowRegressor, Penalised):
     batch_size: int = BATCH_SIZE
 
     fold, step, settle, hyper = fold, step, settle, Hyper
-    sparse_steps = False
     new_state = staticmethod(new_state)
     chooses = True  # the sparse coefficients are those that predict
     frozen = ("learning_rate", "rho", "batch_size")

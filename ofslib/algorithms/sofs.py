@@ -103,7 +103,6 @@ class SOFSClassifier(RowClassifier, RowStream):
     )
 
     fold, step_parameter, hyper = fold, "gamma", Hyper
-    ranks = False
     unit = Unit(heavy=np.inf)
     frozen = ("k",)
 

@@ -32,7 +32,6 @@ class TruncatedGradient(Penalised):
     batch_size: int = param("Rows of a mini-batch; the paper takes 1.", AT_LEAST_ONE, default=1)
 
     fold, step, settle, hyper = fold, step, settle, Hyper
-    ranks = False
     new_state, unit = staticmethod(new_state), Unit()
     frozen = ("learning_rate", "theta", "period", "batch_size")
 
