@@ -5,7 +5,9 @@
 LONG = ("test_contract.py", "test_workflow_small.py", "test_workflow.py")
 
 
-def pytest_collection_modifyitems(items):
-    """What takes longest first."""
+def pytest_collection_modifyitems(config, items):
+    """What takes longest first, if several processes share them."""
+    if not config.getoption("numprocesses", None):
+        return
     names = {name: place for place, name in enumerate(LONG)}
     items.sort(key=lambda item: names.get(item.path.name, len(LONG)))

@@ -1,7 +1,7 @@
 """Slow references of the methods, each written from the page of its source and not from ofslib.
 
-The docstring of a method names the source; `spectral_sfsa`, `joint` and `own_step` have no other
-than our own description. What no source has is the same everywhere: a mini-batch steps with the
+The docstring of a method names the source; `joint` and `own_step` have no other than our own
+description. What no source has is the same everywhere: a mini-batch steps with the
 mean of its gradients; the intercept is the coefficient of a feature of ones that is neither
 penalised nor truncated; of equally important features the lower index stays, but for OS.
 docs/oracle.md has the readings, and how far ofslib agrees.
@@ -139,62 +139,6 @@ def sfsa(
         alive[top(values, schedule(t, T, q, p, k, mu))] = True
         w, v, s = (np.where(alive, a, 0) for a in (w, v, s))
     return w[:p], w[p], margins
-
-
-def spectral_sfsa(X, y, *, k, loss, batch_size, mu, warmup, maturity, rare=False):
-    """SFSA by its own step, a transcription of docs/algorithms.md, A step size without tuning.
-
-    It is ours, without an intercept, and some of its constants (.2, 1e-3) are those of the code.
-
-    `rare`: rows are shown as sparse ones, which touch few features.
-    """
-    p = X.shape[1]
-    T, q, b = maturity // batch_size, warmup // batch_size, batch_size
-    burn_in = min(max(T // 16, 1), 8)
-    curvature = {"log_loss": 0.25, "squared_hinge": 2}.get(loss, 1)
-    w, mean, v = np.zeros(p), np.zeros(p), X[0] / np.linalg.norm(X[0])
-    alive, norm, seen, curvatures, observed = np.ones(p, bool), 0, np.empty((0, p)), [], 0
-    last, apart = 0, False
-
-    def inverse_rate():
-        square = np.square(seen[:, alive]).mean()
-        return max(norm, curvature * square) + curvature * square * alive.sum() / b, square
-
-    for t, (full, labels) in enumerate(minibatches(X, y, b), start=1):
-        x, m = full * alive, full @ w
-        s = slope(loss, m, labels)
-        g = s @ x / len(x)
-        if t <= burn_in or (t - 1) % (16 if apart and t > 256 else 4) == 0:
-            a = np.full(len(x), float(curvature))
-            if loss == "log_loss":
-                a[np.abs(m) > 1e-3] = [np.tanh(u / 2) / u / 2 for u in m[np.abs(m) > 1e-3]]
-            image, new = x.T @ (a * (x @ v)) / len(x), 1 if observed < burn_in else 0.2
-            norm = (1 - new) * norm + new * (v @ image)
-            v = (1 - new) * norm * v + new * image if image.any() else v
-            v, observed = v / np.linalg.norm(v), observed + 1
-            seen, curvatures = np.vstack([seen, full]), [*curvatures, *a]
-        if t > burn_in:
-            own = curvature * len(x) * g @ g / max(s @ s, 1e-300)
-            w = w - g / max(inverse_rate()[0], own / 2)
-        newest = min(1, 8 / (t - T if t > T else t))
-        mean = mean + newest * (w - mean)
-        keep = schedule(t, T, q, p, k, mu) if t > burn_in else p
-        few = rare and newest < 1 and last <= alive.sum()
-        last = np.count_nonzero(full)
-        leaving = alive.sum() - keep
-        if leaving > (0 if not few or keep == k else alive.sum() / 16 - 1e-9):
-            few = False
-            before, _ = inverse_rate()
-            alive = np.isin(np.arange(p), top(np.where(alive, np.abs(mean), -1), keep))
-            norm = norm * np.sum(v[alive] ** 2)
-            v = v * alive / np.linalg.norm(v[alive])
-            after, square = inverse_rate()
-            curved = t * np.mean(curvatures) * square  # of the features that stay
-            grown = 1 if loss == "squared_error" else (before + curved) / (after + curved)
-            stretch = alive * grown
-            w, mean = stretch * w, stretch * mean
-        apart = few
-    return mean
 
 
 def sgdt(X, y, *, k, loss, learning_rate, batch_size, maturity, importance, intercept):

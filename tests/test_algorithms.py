@@ -1,30 +1,28 @@
-"""Each algorithm is what its paper prints: equal to the slow transcription in naive.py."""
+"""Each method on rows is what its paper prints: equal to the slow transcription in naive.py.
 
-from contextlib import nullcontext
+A weight multiplies the loss of its row: its slope, and its curvature in the intercept's own step; a
+mini-batch still divides by its rows; rows of weight 0 are left out. Variances of `importance` have
+no weights, `online_loss_` and `online_score_` are weighted means (docs/algorithms.md).
+"""
+
+from itertools import product
 
 import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import is_classifier
 
-from ofslib import (
-    BAMDClassifier,
-    BARDAClassifier,
-    FOFSClassifier,
-    SFSAClassifier,
-    SFSARegressor,
-    SGDTClassifier,
-    SGDTRegressor,
-    SIHTClassifier,
-    SIHTRegressor,
-    SOFSClassifier,
+import ofslib
+from ofslib import BAMDClassifier, BARDAClassifier, FOFSClassifier, SIHTClassifier, SOFSClassifier
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:k=100 is greater"
 )
-
 LOSSES = ["log_loss", "hinge", "squared_hinge"]
-
-# The papers have no intercept
-BOTH = pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "none"])
+FORMS = (np.asarray, sp.csr_matrix)
+SLOPE = naive.slope
 
 
 def data(kind, n=173, p=31, seed=0, classify=True):
@@ -41,75 +39,212 @@ def data(kind, n=173, p=31, seed=0, classify=True):
     return X, np.where(f > np.median(f), 1.0, -1.0) if classify else f + 1
 
 
-def assert_agrees(model, expected, X, y):
-    """The model learns what the oracle learns, from dense and sparse rows."""
-    coef, intercept, margins = expected
-    assert model.fit_intercept or intercept == 0
-    for form in (X, sp.csr_matrix(X)):
-        model.fit(form, y)
-        assert_allclose(model.coef_, coef, rtol=0, atol=1e-12 * max(1, np.abs(coef).max()))
-        assert_allclose(model.intercept_, intercept, rtol=1e-12, atol=1e-12)
-        assert np.array_equal(model.support_, np.flatnonzero(coef))
-        losses = [naive.loss(model.loss, m, t) for m, t in zip(margins, y, strict=True)]
-        assert_allclose(model.online_loss_, np.mean(losses), rtol=1e-10)
+class Labels:
+    """Labels that carry weights: `margins - labels` is the weighted slope of the squared error."""
+
+    __array_ufunc__ = None
+
+    def __init__(self, y, weight):
+        self.y, self.weight = y, weight
+
+    def __len__(self):
+        return len(self.y)
+
+    def __getitem__(self, rows):
+        return Labels(self.y[rows], self.weight[rows])
+
+    def __rsub__(self, margins):
+        return self.weight * (margins - self.y)
+
+
+def curvatures(loss, margins):
+    p = 1 / (1 + np.exp(-np.asarray(margins)))
+    return p * (1 - p) if loss == "log_loss" else 1.0 + (loss == "squared_hinge") + 0 * p
+
+
+def weights(n, seed=1):
+    """None, tiny, ordinary and large ones."""
+    rng = np.random.default_rng(seed)
+    weight = np.where(rng.random(n) < 0.1, 1e-9, rng.uniform(0.2, 2, n))
+    return np.where(rng.random(n) < 0.04, 6.0, weight) * (rng.random(n) < 0.75)
+
+
+@pytest.fixture
+def page(monkeypatch):
+    """page(reference, X, y, weight, ...): with weighted slopes and curvatures, if there are any."""
+
+    def run(reference, X, y, weight, **own):
+        if reference in (naive.sadmm, naive.radar):
+            del own["loss"]
+        if weight is None:
+            return reference(X, y, **own)
+        used = weight[weight > 0]
+
+        def own_step(loss, eta, t, margins):
+            margins = margins or np.zeros(min(len(used), t * own["batch_size"]))  # SADMM has none
+            return max(eta, 1 / (np.mean(curvatures(loss, margins) * used[: len(margins)]) * t))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(naive, "slope", lambda loss, m, y: y.weight * SLOPE(loss, m, y.y))
+            patch.setattr(naive, "own_step", own_step)
+            return reference(X[weight > 0], Labels(y[weight > 0], used), **own)
+
+    return run
+
+
+def sofs(X, labels, *, k, gamma, intercept, loss):
+    """That of naive.py, with gamma divided by the weight of the row."""
+    if not isinstance(labels, Labels):
+        return naive.sofs(X, labels, k=k, gamma=gamma, intercept=intercept)
+    (mu, squares), b, steps, margins = np.zeros((2, X.shape[1])), 0.0, 0.0, []
+    for x, y, a in zip(X, labels.y, labels.weight, strict=True):
+        margins.append(mu @ x + b)
+        violation = max(0, 1 - y * margins[-1])
+        if violation:
+            sigma, variance = 1 / (1 + squares / gamma), 1 / (1 + steps / gamma)
+            mu = mu + violation / (x**2 @ sigma + gamma / a) * y * sigma * x
+            squares, steps = squares + a * x**2, steps + a
+            mu = naive.truncated(mu, squares, k)
+            b += intercept * violation / (variance + gamma / a) * y * variance
+    return mu, b, margins
+
+
+def grid(**axes):
+    return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+
+
+# Method -> its reference, what all have, what varies, and which rows show how ties are broken.
+STEP, ADAPTIVE = {"learning_rate": 0.02, "batch_size": 5}, {"learning_rate": 0.3, "delta": 0.01}
+RANKED = ["coef", "scaled_coef", "scaled_root"]
+OPTIMIZERS = ["sgd", "momentum", "nesterov", "adam"]
+SPANS = [{"warmup": w, "maturity": T} for w, T in ((20, 120), (0, 60), (23, 111), (24, 112))]
+METHODS = {
+    "SFSA": (
+        naive.sfsa,
+        STEP | {"k": 6, "mu": 4.0},
+        # Also where mini-batches do not fill warm-up and maturity, and rows after it
+        [own | SPANS[i % 4] for i, own in enumerate(grid(optimizer=OPTIMIZERS, importance=RANKED))],
+        "twins",
+    ),
+    "SGDT": (
+        naive.sgdt,
+        {"k": 6, "learning_rate": 0.02, "batch_size": 4},
+        grid(maturity=[60, 120], importance=RANKED),
+        "twins",
+    ),
+    # With the hinge and counts all sums are exact, and no margin is 1: no last digit decides.
+    "SIHT": (
+        naive.siht,
+        {"k": 6, "learning_rate": 65 / 4096},
+        grid(batch_size=[1, 5]),
+        "counts",
+    ),
+    "FOFS": (
+        naive.fofs,
+        {"k": 6, "learning_rate": 0.3},
+        grid(batch_size=[1, 5], alpha=[0.0, 0.01, 1.0]),
+        "counts",
+    ),
+    "SOFS": (sofs, {}, grid(k=[1, 6, 25], gamma=[0.01, 1.0, 100.0]), "twins"),
+    "BARDA": (
+        naive.barda,
+        {"learning_rate": 0.5, "delta": 0.01},
+        grid(alpha=[0.0, 1e-3, 0.3], k=[1, 6, 100]),
+        "counts",
+    ),
+    "BAMD": (naive.bamd, ADAPTIVE | {"k": 6}, grid(alpha=[0.0, 1e-3, 0.3]), "counts"),
+    "OPG": (
+        naive.opg,
+        {"learning_rate": 0.02, "l1": 0.0513},
+        grid(batch_size=[1, 5], l2=[0.0, 0.3]),
+        "counts",
+    ),
+    "TruncatedGradient": (
+        naive.truncated_gradient,
+        {"learning_rate": 0.02, "batch_size": 3, "l1": 0.05},
+        grid(theta=[0.04, None], period=[1, 4]),
+        "counts",
+    ),
+    "RDA": (
+        naive.rda,
+        {"l1": 0.03, "gamma": 20.0, "batch_size": 5},
+        grid(l2=[0.0, 0.2], rho=[0.0, 0.02]),
+        "counts",
+    ),
+    "ARDA": (naive.arda, ADAPTIVE, grid(l1=[0.0, 0.02]), "counts"),
+    "AdaFobos": (naive.ada_fobos, ADAPTIVE, grid(l1=[0.0, 0.02]), "counts"),
+    "SADMM": (
+        naive.sadmm,
+        {"learning_rate": 0.01, "batch_size": 4, "rho": 0.7},
+        grid(l1=[0.1, 0.4]),
+        "counts",
+    ),
+    # Within the ball, and on it in many of the 44 steps
+    "RADAR": (
+        naive.radar,
+        {"k": 7, "l1": 0.1, "epoch_size": 3, "batch_size": 4},
+        [{"radius": 3.0, "learning_rate": 0.1}, {"radius": 1.0, "learning_rate": 5.0}],
+        "counts",
+    ),
+}
+
+
+def found(name, loss):
+    return getattr(ofslib, name + ("Regressor" if loss == "squared_error" else "Classifier"), None)
+
+
+CASES = [
+    pytest.param(name, loss, own, id=f"{name}-{loss}-{'-'.join(map(str, own.values()))}")
+    for name, (_, _, varied, _) in METHODS.items()
+    for loss in (*LOSSES, "squared_error")
+    if found(name, loss) and (name != "SOFS" or loss == "squared_hinge")
+    for own in varied
+]
+
+
+def assert_agrees(model, expected, X, y, weight=None):
+    """The model learns what the reference learns, from dense and from sparse rows."""
+    coef, intercept, *margins = expected
+    size, used = max(1, np.abs(coef).max()), np.ones(len(y)) if weight is None else weight
+    for form in FORMS:
+        model.fit(form(X), y, **({} if weight is None else {"sample_weight": weight}))
+        assert_allclose(model.coef_, coef, rtol=0, atol=1e-12 * size)
+        assert_allclose(model.intercept_, intercept, rtol=1e-11, atol=1e-12)
+        assert_array_equal(model.support_, np.flatnonzero(coef))
+        if margins and np.ndim(margins[0]):
+            m, y_used, w = np.array(margins[0]), y[used > 0], used[used > 0]
+            loss = np.average(naive.loss(model.loss, m, y_used), weights=w)
+            assert_allclose(model.online_loss_, loss, rtol=1e-10)
+            right = (m > 0) == (y_used > 0)
+            if not is_classifier(model):
+                right, w = 1 - (1 - m / y_used) ** 2, w * y_used**2
+            assert_allclose(model.online_score_, np.average(right, weights=w), atol=1e-10)
     assert 0 < len(model.support_) <= min(model.k or np.inf, X.shape[1])
 
 
-def with_and_without_intercept(oracle, classifier, regressor, kind, own):
-    """All losses."""
-    for loss in (*LOSSES, "squared_error"):
-        classify = loss != "squared_error"
-        X, y = data(kind, classify=classify)
-        for intercept in (True, False):
-            model = (classifier if classify else regressor)(
-                **own, loss=loss, fit_intercept=intercept, shuffle=False
-            )
-            assert_agrees(model, oracle(X, y, **own, loss=loss, intercept=intercept), X, y)
-
-
-@pytest.mark.parametrize("kind", ["dense", "sparse", "twins"])
-@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "nesterov", "adam"])
-@pytest.mark.parametrize("importance", ["coef", "scaled_coef", "scaled_root"])
-def test_sfsa(kind, optimizer, importance):
-    own = {"k": 6, "learning_rate": 0.02, "batch_size": 5, "optimizer": optimizer, "mu": 4.0}
-    own |= {"warmup": 20, "importance": importance}
-    with_and_without_intercept(naive.sfsa, SFSAClassifier, SFSARegressor, kind, own)
-
-
-@pytest.mark.parametrize("optimizer", ["sgd", "nesterov"])
-@pytest.mark.parametrize(("warmup", "maturity"), [(0, 60), (23, 111), (24, 112)])
-def test_sfsa_in_mini_batches_that_warm_up_and_maturity_do_not_fill(optimizer, warmup, maturity):
-    """And the rows after maturity."""
-    own = {"k": 6, "learning_rate": 0.02, "batch_size": 5, "optimizer": optimizer, "mu": 4.0}
-    own |= {"warmup": warmup, "maturity": maturity, "importance": "coef"}
-    with_and_without_intercept(naive.sfsa, SFSAClassifier, SFSARegressor, "dense", own)
-
-
-@pytest.mark.parametrize("kind", ["dense", "sparse", "twins"])
-@pytest.mark.parametrize("maturity", [60, 173])
-@pytest.mark.parametrize("importance", ["coef", "scaled_coef", "scaled_root"])
-def test_sgdt(kind, maturity, importance):
-    own = {"k": 6, "learning_rate": 0.05, "batch_size": 4, "maturity": maturity}
-    own |= {"importance": importance}
-    with_and_without_intercept(naive.sgdt, SGDTClassifier, SGDTRegressor, kind, own)
-
-
-@pytest.mark.parametrize("kind", ["dense", "sparse", "counts"])
-@pytest.mark.parametrize("batch_size", [1, 5])
-@pytest.mark.parametrize("alpha", [0.0, 0.01, 1.0])
-@pytest.mark.parametrize("loss", LOSSES)
-@BOTH
-def test_fofs(kind, batch_size, alpha, loss, intercept):
-    own = {"k": 6, "learning_rate": 0.3, "alpha": alpha, "batch_size": batch_size, "loss": loss}
-    X, y = data(kind)
-    model = FOFSClassifier(**own, fit_intercept=intercept, shuffle=False)
-    assert_agrees(model, naive.fofs(X, y, **own, intercept=intercept), X, y)
+@pytest.mark.parametrize(("name", "loss", "own"), CASES)
+def test_it_is_the_page(page, name, loss, own):
+    """The papers have no intercept."""
+    reference, common, _, ties = METHODS[name]
+    own = common | own
+    bound = {"theta": np.inf} if own.get("theta", 0) is None else {}
+    for kind, weighted, intercept in (
+        ("dense", False, False),
+        ("sparse", False, True),
+        (ties, False, True),
+        ("dense", True, True),
+        ("sparse", True, False),
+    ):
+        X, y = data(kind, classify=loss in LOSSES)
+        weight = weights(len(y)) if weighted else None
+        given = own | bound | {"loss": loss, "intercept": intercept}
+        model = found(name, loss)(**own, loss=loss, fit_intercept=intercept, shuffle=False)
+        assert_agrees(model, page(reference, X, y, weight, **given), X, y, weight)
 
 
 @pytest.mark.parametrize("batch_size", [1, 5])
-@pytest.mark.parametrize("alpha", [0.0, 1e-3, 0.1, 1.0])
 @pytest.mark.parametrize("k", [1, 20, 150])
-def test_fofs_and_siht_on_wide_rows(k, alpha, batch_size):
+def test_fofs_and_siht_on_wide_rows(k, batch_size):
     """Of most of many features the step alone tells that they do not come to the k.
 
     The first row takes the coefficients almost exactly to the edge of the ball; later ones have all
@@ -123,7 +258,7 @@ def test_fofs_and_siht_on_wide_rows(k, alpha, batch_size):
     X[20:23] = 0.0
     y = np.where(X[:, :30].sum(axis=1) + rng.standard_normal(80) > 0, 1.0, -1.0)
     own = {"k": k, "learning_rate": 0.1, "batch_size": batch_size, "loss": "hinge"}
-    for edge in (1 - 1e-7, 1 + 1e-7, 1 + 1e-9, 1.5):
+    for alpha, edge in product([0.0, 1e-3, 1.0], [1 - 1e-7, 1 + 1e-7, 1 + 1e-9, 1.5]):
         X[:batch_size] = rng.standard_normal(333)
         X[:batch_size] *= edge * max(alpha, 0.01) ** -0.5 / 0.1 / np.linalg.norm(X[0])
         y[:batch_size] = 1.0
@@ -151,21 +286,24 @@ def test_wide_rows_of_which_each_brings_many(k, ties):
     X[:2, 100 : 100 + k] = X[2, 20 : 20 + k] = 64.0
     y = rng.choice([-1.0, 1.0], 24)
     y[:3] = 1, -1, 1
-    own = {"k": k, "learning_rate": 0.125, "loss": "hinge"}
-    for batch_size in (1, 4):
-        batches = own | {"batch_size": batch_size}
-        model = SIHTClassifier(**batches, fit_intercept=False, shuffle=False)
-        assert_agrees(model, naive.siht(X, y, **batches, intercept=False), X, y)
+    own, none = (
+        {"k": k, "learning_rate": 0.125, "loss": "hinge"},
+        {"fit_intercept": False, "shuffle": False},
+    )
+    for b in (1, 4):
+        expected = naive.siht(X, y, **own, batch_size=b, intercept=False)
+        assert_agrees(SIHTClassifier(**own, **none, batch_size=b), expected, X, y)
         for alpha in (0.0, 2.0**-30):
-            model = FOFSClassifier(**batches, alpha=alpha, fit_intercept=False, shuffle=False)
-            assert_agrees(model, naive.fofs(X, y, **batches, alpha=alpha, intercept=False), X, y)
+            expected = naive.fofs(X, y, **own, batch_size=b, alpha=alpha, intercept=False)
+            model = FOFSClassifier(**own, **none, batch_size=b, alpha=alpha)
+            assert_agrees(model, expected, X, y)
     if not ties:
         own |= {"alpha": 0.01, "delta": 0.01}
-        model = BAMDClassifier(**own, fit_intercept=False, shuffle=False)
-        assert_agrees(model, naive.bamd(X, y, **own, intercept=False), X, y)
+        expected = naive.bamd(X, y, **own, intercept=False)
+        assert_agrees(BAMDClassifier(**own, **none), expected, X, y)
     own, X, y = {"k": k, "gamma": 2.0**20}, np.delete(X, 1, axis=0), np.delete(y, 1)
-    model = SOFSClassifier(**own, fit_intercept=False, shuffle=False)
-    assert_agrees(model, naive.sofs(X, y, **own, intercept=False), X, y)
+    expected = naive.sofs(X, y, **own, intercept=False)
+    assert_agrees(SOFSClassifier(**own, **none), expected, X, y)
 
 
 def test_a_tiny_row_of_single_numbers_stays_in_the_ball():
@@ -174,19 +312,6 @@ def test_a_tiny_row_of_single_numbers_stays_in_the_ball():
     own = {"k": 5, "alpha": 1.0, "learning_rate": 0.9e24, "fit_intercept": False}
     model = FOFSClassifier(**own).partial_fit(X, [1], classes=[-1, 1])
     assert 0 < np.linalg.norm(model.coef_) <= 1
-
-
-@pytest.mark.parametrize("kind", ["dense", "sparse", "counts"])
-@pytest.mark.parametrize("alpha", [0.0, 1e-3, 0.3])
-@pytest.mark.parametrize("k", [1, 6, 100])
-@pytest.mark.parametrize("loss", LOSSES)
-@BOTH
-def test_barda(kind, alpha, k, loss, intercept):
-    own = {"k": k, "learning_rate": 0.5, "alpha": alpha, "delta": 0.01, "loss": loss}
-    X, y = data(kind)
-    model = BARDAClassifier(**own, fit_intercept=intercept, shuffle=False)
-    with pytest.warns(UserWarning, match="greater") if k > X.shape[1] else nullcontext():
-        assert_agrees(model, naive.barda(X, y, **own, intercept=intercept), X, y)
 
 
 def test_lazy_barda_needs_the_refresh_of_stale_bounds():
@@ -211,36 +336,6 @@ def test_lazy_barda_needs_the_refresh_of_stale_bounds():
     assert supports == [[1], [0]]
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse", "counts"])
-@pytest.mark.parametrize("batch_size", [1, 5])
-def test_siht(kind, batch_size):
-    # With the hinge and counts all sums are exact, and no margin is 1: no last digit decides.
-    own = {"k": 6, "learning_rate": 65 / 4096, "batch_size": batch_size}
-    with_and_without_intercept(naive.siht, SIHTClassifier, SIHTRegressor, kind, own)
-
-
-@pytest.mark.parametrize("kind", ["dense", "sparse", "counts"])
-@pytest.mark.parametrize("alpha", [0.0, 1e-3, 0.3])
-@pytest.mark.parametrize("loss", LOSSES)
-@BOTH
-def test_bamd(kind, alpha, loss, intercept):
-    own = {"k": 6, "learning_rate": 0.5, "alpha": alpha, "delta": 0.01, "loss": loss}
-    X, y = data(kind)
-    model = BAMDClassifier(**own, fit_intercept=intercept, shuffle=False)
-    assert_agrees(model, naive.bamd(X, y, **own, intercept=intercept), X, y)
-
-
-@pytest.mark.parametrize("kind", ["dense", "sparse", "twins"])
-@pytest.mark.parametrize("k", [1, 6, 25])
-@pytest.mark.parametrize("gamma", [0.01, 1.0, 100.0])
-@BOTH
-def test_sofs(kind, k, gamma, intercept):
-    own = {"k": k, "gamma": gamma}
-    X, y = data(kind)
-    model = SOFSClassifier(**own, fit_intercept=intercept, shuffle=False)
-    assert_agrees(model, naive.sofs(X, y, **own, intercept=intercept), X, y)
-
-
 def test_sofs_of_two_rows_by_hand():
     """Wu et al. 2017, Algorithm 2: mu = (1/3, 1/3) and 1 / Sigma = (2, 2) after the first row.
 
@@ -252,3 +347,74 @@ def test_sofs_of_two_rows_by_hand():
     model.partial_fit([[1.0, 0.0]], [1])
     assert_allclose(model.coef_, [5 / 9, 1 / 3], rtol=1e-15)
     assert_allclose(model._state.sigma[:2], [1 / 3, 1 / 2], rtol=1e-15)
+
+
+# The step that follows the size of the rows; averages and the renewable model, with weights
+
+
+def siht_in_units(X, y, *, loss, k, batch_size, intercept):
+    """learning_rate="auto": T is the mean of weight |x|^2 at the last power of two of rows."""
+    y, weight = (y.y, y.weight) if isinstance(y, Labels) else (y, np.ones(len(y)))
+    w, b, margins, curved = np.zeros(X.shape[1]), 0.0, [], []
+    squares, c = weight * (X**2).sum(axis=1), {"log_loss": 0.25, "squared_hinge": 2}.get(loss, 1)
+    for t, start in enumerate(range(0, len(y), batch_size), 1):
+        part, seen = slice(start, start + batch_size), min(start + batch_size, len(y)) - 1
+        T = squares[: 1 << max(seen.bit_length() - 1, 0)].mean()
+        eta = 1 / c / max(T, squares[part].max() / 2 / len(y[part]))
+        margins.extend(X[part] @ w + b)
+        curved.extend(weight[part] * curvatures(loss, margins[start:]))
+        slopes = weight[part] * SLOPE(loss, np.array(margins[start:]), y[part]) / len(y[part])
+        w, b = (
+            w - eta * slopes @ X[part],
+            b - intercept * slopes.sum() / (np.mean(curved) * t),
+        )
+        w = naive.truncated(w, np.abs(w), k)
+    return w, b, margins
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, "squared_error"])
+@pytest.mark.parametrize("size", [1, 5, 7])
+def test_the_unit_of_the_step_counts_a_row_as_its_root(page, loss, size):
+    """Rows differ in size, and the last mini-batch has fewer, of which one is heavy."""
+    X, y = data("dense", classify=loss in LOSSES)
+    X *= np.random.default_rng(1).lognormal(0, 0.7, len(y))[:, None]
+    X[-1] *= 5
+    for weight in (None, weights(len(y))):
+        for intercept in (True, False):
+            own = {"k": 6, "loss": loss, "batch_size": size}
+            expected = page(siht_in_units, X, y, weight, **own, intercept=intercept)
+            model = found("SIHT", loss)(**own, fit_intercept=intercept, shuffle=False)
+            assert_agrees(model, expected, X, y, weight)
+
+
+def least_squares(X, y, weight, support):
+    root, rows = np.sqrt(weight)[:, None], np.column_stack([X, np.ones(len(y))])
+    return naive.least_squares(root * rows, root[:, 0] * y, [*support, -1], centre=False)[0]
+
+
+@pytest.mark.parametrize("method", ["OLS", "OLSth", "OFSA", "OnlineLasso"])
+@pytest.mark.parametrize("loss", ["log_loss", "squared_error"], ids=["classes", "numbers"])
+@pytest.mark.parametrize(("dtype", "tol"), [("float64", 1e-9), ("float32", 1e-4)])
+def test_averages_of_weighted_rows(method, loss, dtype, tol):
+    X, y = data("dense", p=15, classify=loss in LOSSES)
+    weight, own = weights(len(y)), {} if method == "OLS" else {"k": 6}
+    for form in FORMS:
+        model = found(method, loss)(dtype=dtype, **own).fit(form(X), y, sample_weight=weight)
+        expected = least_squares(X, y, weight, model.support_)
+        assert_allclose([*model.coef_, model.intercept_], expected, rtol=tol, atol=tol / 100)
+    if method == "OLSth":
+        whole, variances = least_squares(X, y, weight, range(15)), np.cov(X.T, aweights=weight)
+        assert_array_equal(model.support_, naive.top(whole[:-1] ** 2 * np.diag(variances), 6))
+
+
+def test_renewable_logistic_regression_sums_weighted_losses():
+    """With all rows and features; the penalty is that of features of weighted scale."""
+    X, y = data("dense", p=8)
+    weight, A, w = weights(len(y)), np.column_stack([X, np.ones(len(y))]), np.zeros(9)
+    penalty = np.append(np.diag(np.cov(X.T, ddof=0, aweights=weight)), 0)
+    for _ in range(50):
+        p = 1 / (1 + np.exp(y * (A @ w)))
+        hessian = (A.T * (weight * p * (1 - p))) @ A + np.diag(penalty)
+        w = w - np.linalg.solve(hessian, penalty * w - A.T @ (weight * y * p))
+    model = ofslib.RenewableFSAClassifier(k=8).fit(X, y, sample_weight=weight)
+    assert_allclose([*model.coef_, model.intercept_], w, rtol=1e-5, atol=1e-7)

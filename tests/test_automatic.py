@@ -1,23 +1,30 @@
-"""Steps that follow the size of the rows: the unit of X, and of y, does not matter."""
+"""Steps that follow the rows: the unit of X, and of y, does not matter; what SFSA finds out.
+
+What they are, step by step: test_algorithms.py, test_sfsa_by_the_page.py.
+"""
 
 import itertools
+import warnings
 
 import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import shipped
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
 import ofslib
-from ofslib.kernels.losses import CLASSIFICATION_LOSSES, Loss, value
-from ofslib.reproduction.methods import find_class
+from ofslib import AnytimeSFSAClassifier, SFSAClassifier, SFSARegressor
+from ofslib.kernels.losses import CLASSIFICATION_LOSSES
 from ofslib.simulate import Equicorrelated
 from ofslib.streams.automatic import PER_FEATURE
 
 METHODS = [cls for name in dir(ofslib) if isinstance(cls := getattr(ofslib, name), type)]
 METHODS = [cls for cls in METHODS if getattr(cls, "row_scale", None)]
 every_method = pytest.mark.parametrize("cls", METHODS, ids=lambda cls: cls.__name__)
+also_sfsa = pytest.mark.parametrize(
+    "cls", [*METHODS, SFSAClassifier, SFSARegressor], ids=lambda cls: cls.__name__
+)
 
 
 def rows(cls, n=300, p=50):
@@ -27,7 +34,7 @@ def rows(cls, n=300, p=50):
     return X, y > 0 if cls.__name__.endswith("Classifier") else y
 
 
-@every_method
+@also_sfsa
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 def test_the_unit_of_the_features_does_not_matter(cls, fit_intercept, form):
@@ -45,30 +52,6 @@ def test_the_unit_of_the_features_does_not_matter(cls, fit_intercept, form):
         assert_allclose(other.intercept_, one.intercept_, rtol=1e-6)
 
 
-@pytest.mark.parametrize("cls", [m for m in METHODS if m.__name__.endswith("Regressor")])
-def test_the_unit_of_the_target_does_not_matter(cls):
-    X, y = rows(cls)
-    one, other = (cls(k=5, random_state=0).fit(X, unit * y) for unit in (1.0, 1e5))
-    assert_array_equal(other.support_, one.support_)
-    assert_allclose(other.coef_, 1e5 * one.coef_, rtol=1e-6)
-
-
-@pytest.mark.parametrize("loss", ["squared_error", *CLASSIFICATION_LOSSES])
-def test_no_row_overshoots(loss):
-    """With all features kept, no step raises the loss of its own row."""
-    cls = ofslib.SIHTRegressor if loss == "squared_error" else ofslib.SIHTClassifier
-    X, y = rows(cls)
-    known = {} if loss == "squared_error" else {"classes": [False, True]}
-    model = cls(k=50, loss=loss, fit_intercept=False)
-    model.partial_fit(X[:1], y[:1], **known)
-    for x, target in zip(X[1:], y[1:], strict=True):
-        before = x @ model.coef_
-        model.partial_fit(x[None], [target])
-        t = target if loss == "squared_error" else 2.0 * target - 1.0
-        losses = [value(int(Loss[loss]), m, t) for m in (before, x @ model.coef_)]
-        assert losses[1] <= losses[0] + 1e-12
-
-
 @pytest.mark.parametrize("loss", ["squared_error", *CLASSIFICATION_LOSSES])
 def test_it_is_the_inverse_of_curvature_and_mean_square(loss):
     """Where all rows are of one size it is a number."""
@@ -80,39 +63,6 @@ def test_it_is_the_inverse_of_curvature_and_mean_square(loss):
         own |= {"loss": loss, "fit_intercept": False, "shuffle": False}
         auto, number = (cls(**own, learning_rate=step).fit(X, y) for step in ("auto", eta))
         assert_allclose(auto.coef_, number.coef_, rtol=1e-9)
-
-
-@pytest.mark.parametrize("batch_size", [1, 7])
-def test_it_is_its_definition(batch_size):
-    """The mean at the last power of two; in a mini-batch with a heavy row the step of that row."""
-    X, y = rows(ofslib.SIHTRegressor, n=299)
-    X[-1] *= 5
-    sizes, w, steps = (X**2).sum(axis=1), np.zeros(50), []
-    for start in range(0, len(X), batch_size):
-        batch = slice(start, start + batch_size)
-        seen = len(X[batch]) + start - 1  # when the last of its rows came
-        mean = sizes[: 2 ** (seen.bit_length() - 1) if seen else 1].mean()
-        heaviest = sizes[batch].max() / (2 * len(X[batch]))  # the last one has fewer
-        steps.append(heaviest if heaviest > mean else mean)
-        w -= (X[batch] @ w - y[batch]) @ X[batch] / len(X[batch]) / steps[-1]
-    model = ofslib.SIHTRegressor(k=50, batch_size=batch_size, fit_intercept=False, shuffle=False)
-    assert_allclose(model.fit(X, y).coef_, w, rtol=1e-9)
-    assert len(set(steps)) > 8
-
-
-def test_a_row_may_be_heavy_for_fewer_rows_only():
-    """Of the last nine rows, among which the mean is taken anew, one binds; of 25 it would not."""
-    X, y = rows(ofslib.SIHTRegressor, n=134)
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    X[126] *= 6
-    w, sizes = np.zeros(50), (X**2).sum(axis=1)
-    for start, known in zip(range(0, 134, 25), (16, 32, 64, 64, 64, 128), strict=True):
-        batch, T = slice(start, start + 25), sizes[:known].mean()
-        A, step = X[batch], max(T, sizes[batch].max() / (2 * len(X[batch])))
-        assert (step > T) == (start == 125) and sizes[batch].max() < 2 * 25
-        w -= (A @ w - y[batch]) @ A / len(A) / step
-    model = ofslib.SIHTRegressor(k=50, batch_size=25, fit_intercept=False, shuffle=False)
-    assert_allclose(model.fit(X, y).coef_, w, rtol=1e-9)
 
 
 @every_method
@@ -182,7 +132,7 @@ def test_by_how_much_the_margin_of_the_first_row_moves(cls, moves, unit):
     assert_allclose(model.decision_function(x), moves)
 
 
-@every_method
+@also_sfsa
 def test_the_scale_of_the_weights_does_not_matter(cls):
     X, y = rows(cls)
     weight = np.random.default_rng(3).lognormal(0, 1, len(X))
@@ -196,43 +146,87 @@ def test_the_scale_of_the_weights_does_not_matter(cls):
     assert_allclose(other.coef_, one.coef_, rtol=1e-6)
 
 
-@pytest.mark.parametrize("cls", [m for m in METHODS if m.__name__.endswith("Regressor")])
-def test_a_row_of_weight_w_is_that_times_its_root(cls):
-    """The squared error knows no difference, and neither does the step."""
-    X, y = rows(cls)
-    weight = np.random.default_rng(3).lognormal(0, 1, len(X))
-    root, own = np.sqrt(weight), {"k": 5, "fit_intercept": False, "random_state": 0}
-    weighted = cls(**own).fit(X, y, sample_weight=weight)
-    scaled = cls(**own).fit(root[:, None] * X, root * y)
-    assert_allclose(weighted.coef_, scaled.coef_, rtol=1e-9)
+# The step of SFSA
 
 
-@pytest.mark.parametrize("cls", [ofslib.OPGRegressor, ofslib.TruncatedGradientRegressor])
-def test_shrinkages_that_wait_are_those_of_the_steps_that_were(cls):
-    """Sparse rows, of which half of the features have few; the steps change at every larger row.
-
-    The last mini-batch is of three rows, which are heavy for so few.
-    """
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_features_of_any_scale_do_not_make_it_diverge(scale):
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((203, 30)) * (rng.random((203, 30)) < np.repeat([0.2, 0.02], 15))
-    X *= np.geomspace(1, 9, 203)[:, None]
-    y = X[:, :3].sum(axis=1)
-    own = {"shuffle": False, "batch_size": 25}
-    path = cls(k=9, n_penalties=3, l1_range=(0.03, 3.0), **own).fit(X, y)
-    for l1, coef in zip(*path.path_, strict=True):
-        single = cls(l1=l1, **own).fit(sp.csr_matrix(X), y)
-        assert_allclose(single.coef_, coef, rtol=0, atol=1e-12)
+    X = rng.standard_normal((3000, 50)) * scale * np.geomspace(1, 100, 50) + scale
+    y = X[:, 40] / scale + rng.standard_normal(3000)
+    model = SFSARegressor(k=5, random_state=0).fit(X, y)
+    assert 40 in model.support_ and model.score(X, y) > 0.9
+    SFSAClassifier(k=5, random_state=0).fit(X, y > 0)
 
 
-def test_the_papers_entries_name_their_steps():
-    """What a default becomes does not change a number of theirs."""
-    for entry in shipped.load().entries.values():
-        for setting in entry.settings:
-            tuned = setting.spec["tune"].get("grid", {}).keys()
-            for label, method in setting.spec["methods"].items():
-                cls = find_class(method["class"])
-                if getattr(cls, "row_scale", None) and not entry.spec["source"].startswith(
-                    "Of our own"
-                ):
-                    named = method.keys() | method.get("sweep", {}).keys() | tuned
-                    assert cls.step_parameter in named, (entry.name, label)
+@pytest.mark.parametrize("loss", ["squared_error", "squared_hinge"])
+def test_a_row_much_heavier_than_all_others_does_no_harm(loss):
+    """Nothing was known of it when its turn came."""
+    design = Equicorrelated(100, 5, alpha=0.0, task="classification")
+    X, y = design.sample(4000, np.random.default_rng(0))
+    X[3000::100] *= 300
+    kind = SFSARegressor if loss == "squared_error" else SFSAClassifier
+    model = kind(k=5, loss=loss, fit_intercept=False, maturity=2000)
+    known = {} if loss == "squared_error" else {"classes": [-1, 1]}
+    model.partial_fit(X, y, **known)
+    assert np.abs(X[:3000] @ model.coef_).max() < 10
+
+
+@pytest.mark.parametrize(
+    ("kind", "n", "own", "size"),
+    [
+        (SFSAClassifier, 1300, {}, 5),  # 260 steps
+        (SFSARegressor, 1300, {}, 3),  # 325, until three quarters of the rows
+        (SFSAClassifier, 1300, {"maturity": 500}, 2),
+        (SFSAClassifier, 120, {}, 1),
+        (SFSAClassifier, 6400, {}, 25),
+        (SFSAClassifier, 1300, {"forget": 600}, 2),
+        (SFSAClassifier, 1300, {"learning_rate": 0.01}, 25),
+        (AnytimeSFSAClassifier, 1300, {"first_maturity": 400}, 25),
+    ],
+)
+def test_few_rows_are_cut_to_many_mini_batches(kind, n, own, size):
+    X, y = Equicorrelated(50, 5).sample(n, np.random.default_rng(0))
+    y = y if kind is SFSARegressor else y > 0
+    own |= {"k": 5, "random_state": 0}
+    found, expected = (kind(**own, batch_size=b).fit(X, y) for b in (None, size))
+    assert_array_equal(found.coef_, expected.coef_)
+    assert found.intercept_ == expected.intercept_ and found.batch_size is None
+
+
+@pytest.mark.parametrize("multiclass", ["ovr", "joint"])
+@pytest.mark.parametrize(
+    ("kind", "own", "rows"),
+    [
+        (SFSAClassifier, {}, 225),
+        (SFSAClassifier, {"batch_size": 3}, 27),
+        (AnytimeSFSAClassifier, {"first_maturity": 800}, 75),
+    ],
+)
+def test_who_asks_too_early_is_told_once(kind, own, rows, multiclass):
+    """What is shown first tells how large the steps may be; only a model that is asked for says."""
+    X, y = np.random.default_rng(0).standard_normal((rows, 9)), np.arange(rows) % 3
+    model = kind(k=2, multiclass=multiclass, **own)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(X[:20], y[:20])
+    with pytest.warns(ConvergenceWarning, match=f"first {rows} rows .* and 20 were shown"):
+        assert not model.coef_.any()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(X)
+        assert not model.partial_fit(X[20:-1], y[20:-1]).coef_.any()
+        assert model.partial_fit(X[-1:], y[-1:]).coef_.any()
+
+
+@pytest.mark.parametrize("kind", [SFSAClassifier, AnytimeSFSAClassifier])
+def test_it_begins_and_ends_by_fit_only(kind):
+    """Another constant step may be taken at any time."""
+    X, y = np.random.default_rng(0).standard_normal((300, 5)), np.arange(300) % 2
+    model = kind(k=2).fit(X, y)
+    assert model.get_params()["learning_rate"] == "auto"
+    with pytest.raises(ValueError, match=r"learning_rate=0\.1 differs from learning_rate='auto'"):
+        model.set_params(learning_rate=0.1).partial_fit(X, y)
+    model.fit(X, y).set_params(learning_rate=0.2).partial_fit(X, y)
+    with pytest.raises(ValueError, match=r"learning_rate='auto' differs from learning_rate=0\.2"):
+        model.set_params(learning_rate="auto").partial_fit(X, y)

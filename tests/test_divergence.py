@@ -1,17 +1,14 @@
 """What goes wrong in a stream of rows is said: divergence, empty models, one class only."""
 
 import copy
-import re
-import time
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_array_equal
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from test_experiment import setting
@@ -22,30 +19,23 @@ from ofslib import (
     BAMDClassifier,
     BARDAClassifier,
     FOFSClassifier,
-    OFSARegressor,
-    OLSthRegressor,
-    OnlineLassoRegressor,
     OPGClassifier,
-    OPGRegressor,
     RDAClassifier,
     SFSAClassifier,
     SFSARegressor,
     SGDTClassifier,
     SGDTRegressor,
     SIHTClassifier,
-    SIHTRegressor,
     SOFSClassifier,
     TruncatedGradientClassifier,
 )
 from ofslib.algorithms.ofsa import anneal
-from ofslib.averages import RunningAverages
 from ofslib.datasets import Dataset
 from ofslib.kernels.losses import WEIGHTED, Loss, value
-from ofslib.reproduction import experiment, tracking
-from ofslib.reproduction.methods import learn
-from ofslib.simulate import Changing, Drifting, Equicorrelated
-from ofslib.streams import diagnostics, row_stream
-from ofslib.streams.diagnostics import advice, least_of_constants, scales, worse_than_nothing
+from ofslib.reproduction import experiment
+from ofslib.simulate import Equicorrelated
+from ofslib.streams import diagnostics
+from ofslib.streams.diagnostics import least_of_constants, scales, worse_than_nothing
 from ofslib.streams.online import Sums
 
 
@@ -84,12 +74,10 @@ def test_a_run_that_diverges_says_so_once_and_what_to_do():
     model = SGDTRegressor(k=10)
     one, *more = said(model.fit, X, y)
     assert not more and "worse than a model without features" in one
-    assert all(word in one for word in ("learning_rate=0.01", "smaller", "1 / the mean of |x|^2"))
+    assert "learning_rate=0.01" in one
     assert model.online_score_ < 0 and np.isfinite(model.coef_).all()
     half = [said(model.partial_fit, X[:3], y[:3]) for model in [SGDTRegressor(k=10).fit(X, y)] * 2]
     assert half == [[], []]
-    raw = load_diabetes(return_X_y=True, scaled=False)
-    assert said(SFSARegressor(k=5, learning_rate=0.01).fit, *raw)
     advised = 1 / np.square(X).sum(axis=1).mean()
     assert not said(SGDTRegressor(k=10, learning_rate=advised, random_state=0).fit, X, y)
     assert not said(SFSARegressor(k=10, random_state=0).fit, X, y)
@@ -128,7 +116,7 @@ def test_a_returned_model_is_judged_by_its_predictions(form, classes, monkeypatc
     monkeypatch.setattr(diagnostics, "no_better_than_constant", judge)
     diagnostics.judge(model, form(X), np.where(y == 0, 1.0, -1.0) if classes == 2 else y, order)
     expected = model.decision_function(X[order[-1000:]]).reshape(1000, -1).T
-    np.testing.assert_allclose(judged, expected, rtol=1e-12)
+    np.testing.assert_allclose(judged, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_a_returned_model_is_judged_by_its_own_rows_and_weights():
@@ -151,18 +139,18 @@ def test_a_returned_model_is_judged_by_its_own_rows_and_weights():
     assert "with the mean of y" in judge("squared_error", 0.0 * y, y)
 
 
-@pytest.mark.parametrize("rate", [1e3, 1e9])
 @pytest.mark.parametrize(
-    "model",
+    ("model", "rate"),
     [
-        *(SFSAClassifier(loss=loss) for loss in ("log_loss", "hinge")),
-        SGDTClassifier(),
-        SIHTClassifier(),
-        FOFSClassifier(),
-        OPGClassifier(),
-        TruncatedGradientClassifier(),
-        BARDAClassifier(),
-        BAMDClassifier(),
+        (SFSAClassifier(loss="log_loss"), 1e3),
+        (SFSAClassifier(loss="hinge"), 1e9),
+        (SGDTClassifier(), 1e9),
+        (SIHTClassifier(), 1e3),
+        (FOFSClassifier(), 1e9),
+        (OPGClassifier(), 1e3),
+        (TruncatedGradientClassifier(), 1e9),
+        (BARDAClassifier(), 1e3),
+        (BAMDClassifier(), 1e9),
     ],
 )
 def test_steps_far_too_large_for_labels_are_said(model, rate):
@@ -172,7 +160,6 @@ def test_steps_far_too_large_for_labels_are_said(model, rate):
     for y in (rng.random(4000) < 0.5, X[:, :5].sum(axis=1) + rng.standard_normal(4000) > 0):
         one, *_ = said(clone(model).set_params(k=10, learning_rate=rate, random_state=0).fit, X, y)
         assert "than a model without features" in one and f"learning_rate={rate}" in one
-        assert "smaller" in one
         right = "predicts worse" not in one
     assert right or isinstance(model, (FOFSClassifier, OPGClassifier, TruncatedGradientClassifier))
 
@@ -197,20 +184,6 @@ def test_it_is_an_error_before_anything_is_infinite():
     with pytest.raises(FloatingPointError, match=r"diverged.*learning_rate=10\.0"):
         model.partial_fit(X, y)
     assert np.array_equal(model.coef_, before.coef_) and model.n_samples_seen_ == 50
-
-
-@pytest.mark.parametrize(
-    ("model", "does", "not_"),
-    [
-        (SGDTRegressor(k=2), "take|give|try", "'auto'"),  # which it has not
-        (SIHTRegressor(k=2, learning_rate=1.0), "smaller.*take learning_rate='auto'", "SFSA"),
-        (SIHTRegressor(k=2), "'auto'.*give learning_rate as a number", "smaller"),
-        (SFSARegressor(k=2), "'auto'.*give learning_rate as a number", "smaller|SFSA,"),
-    ],
-)
-def test_the_advice_can_be_followed(model, does, not_):
-    said = advice(model.partial_fit(*few()))
-    assert re.search(does, said) and not re.search(not_, said), said
 
 
 def test_joint_steps_of_ofsa_that_overflow_are_an_error_without_a_warning_first():
@@ -310,17 +283,6 @@ def test_the_intercept_knows_the_share_of_a_class_whatever_the_method(share):
         assert roc_auc_score(y, margins) > 0.8
 
 
-@pytest.mark.parametrize("share", [0.2, 0.01])
-def test_the_intercept_of_sofs_does_not_wait_for_the_features(share):
-    """Those that tell the class are the frequent ones here, which SOFS keeps."""
-    X, y = unequal(p=500, share=share, others=(0.005, 0.05))
-    model = SOFSClassifier(k=40).partial_fit(X, y)
-    margins = model.decision_function(X)
-    loss = np.square(np.maximum(0, 1 - y * margins)).sum()
-    assert loss < 0.98 * least_of_constants("squared_hinge", (y > 0).sum(), (y < 0).sum())
-    assert roc_auc_score(y, margins) > 0.88
-
-
 @pytest.mark.parametrize("share", [0.05, 0.01])
 @pytest.mark.parametrize("own", [{"k": 1}, {"k": 1, "l1_range": (1.0, 2.0)}, {"l1": 1.0}])
 def test_the_intercept_alone_is_the_log_odds_of_a_rare_class_too(own, share):
@@ -350,13 +312,6 @@ def test_the_best_constant_is_the_best(loss):
     assert least_of_constants(loss, 30, 90) == pytest.approx(least, rel=1e-4)
 
 
-def test_who_has_learned_nothing_of_two_classes_is_told():
-    X, y = unequal(4000)
-    own = {"learning_rate": 1e-4, "fit_intercept": False}
-    (one,) = said(SFSAClassifier(k=40, **own, random_state=0).fit, X, y)
-    assert "the same label" in one and "no better than a constant" in one
-
-
 def test_late_divergence_is_said_though_the_whole_is_good():
     X, y = few(40_000)
     model = SGDTClassifier(k=3, learning_rate=0.1)
@@ -368,87 +323,11 @@ def test_late_divergence_is_said_though_the_whole_is_good():
     assert len(said(model.partial_fit, X[:2000], -y[:2000])) == 1
 
 
-def test_what_is_wrong_with_a_path_is_said_once_while_it_learns():
-    X, y = few(2000, 30)
-    model = OPGClassifier(k=4, l1_range=(1e-4, 1e-3))
-    words = []
-    for rows in np.split(np.arange(2000), 20):
-        words += said(model.partial_fit, X[rows], y[rows], classes=[-1, 1])
-    (one,) = words
-    assert "largest of the" in one
-    assert not said(model.predict, X)
-    (one,) = said(OPGClassifier(l1=1e3).partial_fit, X, y)
-    assert "no feature" in one
-
-
-def test_a_path_that_is_cut_again_is_spoken_of_again():
-    rng, times = np.random.default_rng(0), 0
-    for seed in range(20):
-        X = np.random.default_rng(seed).standard_normal((400, 6))
-        model, spoken = OPGRegressor(k=1, batch_size=10, n_penalties=3), False
-        for rows in np.split(np.arange(400), 20):
-            words = said(model.partial_fit, X[rows], X[rows, 0] + rng.standard_normal(20))
-            cut = model._state.grid.truncated[0] > 0
-            if rows[-1] < 99:  # fewer than ten mini-batches tell nothing yet
-                assert not words
-                continue
-            assert bool(words) == (cut and not spoken)
-            times, spoken = times + bool(words), cut
-    assert times > 0
-
-
-@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "nesterov", "adam"])
-def test_a_mean_far_from_zero_is_learned_within_a_few_steps(optimizer):
-    X, y = load_diabetes(return_X_y=True, scaled=False)
-    X = (X - X.mean(0)) / X.std(0)
-    model = SFSARegressor(k=5, learning_rate=0.01, optimizer=optimizer, random_state=0)
-    assert model.fit(X, y).score(X, y) > 0
-
-
-def test_the_intercept_alone_is_the_mean():
-    y = np.random.default_rng(0).normal(5, 1, 90)
-    for cls in (SFSARegressor, SGDTRegressor, OPGRegressor):
-        model = cls(batch_size=9, learning_rate=0.01).partial_fit(np.zeros((90, 3)), y)
-        assert model.intercept_ == pytest.approx(y.mean())
-
-
 def test_rows_sorted_by_label_end_in_one_class_and_it_is_said():
     X, y = unequal(4000)
     model = SFSAClassifier(k=40, learning_rate=1e-4)
     (one,) = said(model.partial_fit, *(part[np.argsort(y, kind="stable")] for part in (X, y)))
     assert "sorted by label: 1 of 3999 rows" in one and (model.predict(X) > 0).all()
-
-
-def test_loss_cannot_change_while_it_learns():
-    X, y = load_breast_cancer(return_X_y=True)
-    model = SGDTClassifier(k=3, learning_rate=1e-8, random_state=0).fit(X, y)
-    model.set_params(loss="hinge")
-    with pytest.raises(ValueError, match="loss='hinge' differs from loss='log_loss'"):
-        model.partial_fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("own", "match"),
-    [
-        ({"k": 2**63}, "'k'"),
-        ({"random_state": 2**63}, "'random_state'"),
-        ({"maturity": 2**63}, "'maturity'"),
-        ({"batch_size": 2**64}, "'batch_size'"),
-        ({"warmup": 2**63, "maturity": 2**62}, "'warmup'"),
-        ({"learning_rate": 10**400}, "learning_rate=1000"),
-    ],
-)
-def test_numbers_beyond_64_bits_are_refused_by_name(own, match):
-    X, y = few()
-    with pytest.raises(ValueError, match=match):
-        SFSARegressor(**own).fit(X, y)
-
-
-@pytest.mark.parametrize("wrong", [("a", "b"), (None, 1.0), (1, 10**400), (1.0, float("nan"))])
-def test_a_range_of_penalties_that_is_none_is_refused_by_name(wrong):
-    X, y = few()
-    with pytest.raises(ValueError, match="l1_range="):
-        OPGRegressor(k=2, l1_range=wrong).fit(X, y)
 
 
 def test_a_method_that_diverges_has_a_reason_in_the_table():
@@ -463,108 +342,6 @@ def test_a_method_that_diverges_has_a_reason_in_the_table():
     mad = table["method"] == "mad"
     assert table.loc[mad, "value"].isna().all() and table.loc[~mad, "value"].notna().all()
     assert table.loc[mad, "note"].str.contains("diverged.*learning_rate").all()
-
-
-class Mad:
-    """Diverges after so many rows; then, or when its coefficients are read."""
-
-    intercept_, n_samples_seen_, online_loss_ = 0.0, 0, 1.0
-
-    def __init__(self, p, rows, late=False):
-        self.p, self.rows, self.late = p, rows, late
-
-    def partial_fit(self, X, y):
-        self.n_samples_seen_ += len(y)
-        self._refuse(not self.late)
-        return self
-
-    def _refuse(self, now):
-        if now and self.n_samples_seen_ >= self.rows:
-            raise FloatingPointError("Mad diverged")
-
-    def fit_averages(self, averages, copy=True):
-        self.n_samples_seen_ = averages.n
-        return self
-
-    @property
-    def coef_(self):
-        self._refuse(self.late)
-        return np.ones(self.p)
-
-
-@pytest.mark.parametrize("late", [False, True])
-def test_who_follows_models_goes_on_without_one_that_diverges(late):
-    changing = Changing(p=20, k=2, period=4, step_rows=50)
-    drifting = Drifting(p=20, k=2, a=1.0, b=1.0, period=9, step_rows=50)
-    plain, rng = Equicorrelated(20, 2), np.random.default_rng(0)
-    calls = [
-        (tracking.recovery, changing, 400, {"every": 1, "level": 90}),
-        (tracking.drift, drifting, 400, {"every": 1, "last": 2}),
-    ]
-    for follow, design, n, own in calls:
-        models = {"mad": Mad(20, 150, late), "sane": Mad(20, 10**9)}
-        table = pd.DataFrame(follow(design, models, n, rng, **own))
-        assert models["mad"].reason == "Mad diverged"
-        known = table[table["t"] <= 8].groupby(["key", "metric"])["value"].count()
-        metric = "DR at t" if follow is tracking.recovery else "RMSE at t"
-        assert known["sane"][metric] == 8 and known["mad"][metric] == 2
-    for regret in (tracking.regret_from_averages, tracking.regret_from_rows):
-        models = {"mad": Mad(20, 60, regret is tracking.regret_from_averages)}
-        models["sane"] = Mad(20, 10**9)
-        table = pd.DataFrame(regret(plain, models, [30, 60, 90, 120], rng))
-        known = table.groupby("key")["value"].count()
-        assert known["sane"] == 4 > known["mad"] >= 1 and models["mad"].reason == "Mad diverged"
-
-
-def test_batch_models_and_those_of_averages_that_diverge_have_a_reason():
-    class Batch:
-        def fit(self, X, y):
-            raise FloatingPointError("Mad diverged")
-
-    X, y = few()
-    models = {"batch": Batch(), "late": Mad(8, 10, True), "sane": SFSARegressor(k=3)}
-    averages = RunningAverages(8).update(X, y)
-    told = learn(models, {key: {60} for key in models}, [(X, y)], lambda n: averages)
-    n, seconds = next(told)
-    assert models["batch"].reason == models["late"].reason == "Mad diverged"
-    assert models["sane"].n_samples_seen_ == n == 60 and set(seconds) == set(models)
-    assert next(told, None) is None and not models, "what has ended is let go"
-
-
-def test_averages_are_standardised_once_and_the_seconds_count_for_each_model(monkeypatch):
-    X, y = few()
-    averages = RunningAverages(8).update(X, y)
-    own, asked = averages.standardized, []
-
-    def slow(self, centre=True):
-        asked.append(centre)
-        end = time.process_time() + 0.1
-        while time.process_time() < end:
-            pass
-        return own(centre)
-
-    classes = OLSthRegressor, OnlineLassoRegressor, OFSARegressor
-    alone = [cls(k=3).fit_averages(averages).coef_ for cls in classes]
-    monkeypatch.setattr(RunningAverages, "standardized", slow)
-    models = {cls: cls(k=3) for cls in classes} | {"raw": OLSthRegressor(k=3, fit_intercept=False)}
-    told = learn(models, {key: {60} for key in models}, [], lambda n: averages)
-    _, seconds = next(told)
-    assert sorted(asked) == [False, True] and min(seconds.values()) >= 0.1
-    for cls, coef in zip(classes, alone, strict=True):
-        assert_array_equal(models[cls].coef_, coef)
-    assert averages.standardized.__func__ is slow
-
-
-def test_what_follows_a_stream_says_why_a_model_has_no_value():
-    spec = setting(
-        data={"simulate": "changing", "p": 20, "k": 2, "period": 4, "step_rows": 50, "n": 400},
-        methods={"mad": {"class": "SGDTRegressor", "learning_rate": 1e30}},
-        track={"every": 1, "level": 90},
-    )
-    table = experiment.run(spec, progress=False)
-    late = table[(table["metric"] == "DR at t") & (table["t"] == 8)]
-    assert late["value"].isna().all()
-    assert late["note"].str.contains("diverged.*learning_rate").all()
 
 
 def test_a_tuning_all_points_of_which_diverge_is_no_choice_of_defaults():
@@ -601,8 +378,11 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("kind", [SFSAClassifier, BARDAClassifier, SIHTClassifier])
+@pytest.mark.parametrize(
+    ("form", "kind"),
+    [*((form, SFSAClassifier) for form in FORMS), ("sparse", BARDAClassifier),
+     ("array", SIHTClassifier)],
+)  # fmt: skip
 @pytest.mark.filterwarnings("ignore:.*(predict|loss|label)")
 def test_a_feature_far_larger_than_the_others_is_named(form, kind):
     X, y = with_a_date()
@@ -651,15 +431,6 @@ def test_sizes_of_few_rows_are_chance_and_a_later_block_tells():
             warnings.simplefilter("always")
             model.partial_fit(X[rows], y[rows])
         assert sum("counted from 0" in str(each.message) for each in told) == times
-
-
-def test_sizes_are_looked_at_once_however_many_blocks_a_fit_has(monkeypatch):
-    X, y = with_a_date()
-    seen = []
-    monkeypatch.setattr(row_stream, "_VALUES_PER_BLOCK", 25 * X.shape[1])
-    monkeypatch.setattr(diagnostics, "scales", lambda X, order: seen.append(len(order)))
-    SFSAClassifier(k=3).fit(X, y)
-    assert seen == [len(X)] and len(X) >= 100
 
 
 def test_sizes_in_wide_arrays_that_cannot_be_written_to_are_seen_too():

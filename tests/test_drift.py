@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ofslib import SFSAClassifier, SFSARegressor
+from ofslib import AnytimeSFSAClassifier, AnytimeSFSARegressor, SFSAClassifier, SFSARegressor
 from ofslib.reproduction import peers, tracking
 from ofslib.simulate import Changing
 
@@ -47,13 +47,34 @@ def test_what_is_shown_has_learned_from_the_last_rows_alone(classify, rate, spar
         assert model.intercept_ == alone.intercept_
 
 
-def test_fit_forgets_as_partial_fit_does():
-    X, y = stream()
-    whole = SFSARegressor(k=4, forget=500, shuffle=False).fit(X, y)
-    assert_array_equal(whole.coef_, SFSARegressor(k=4, forget=500).partial_fit(X, y).coef_)
-    alone = SFSARegressor(k=4, maturity=375).partial_fit(X[1500:], y[1500:])
-    # Row 2000 begins the next period: the model that began at 1500 is shown.
-    assert_array_equal(whole.coef_, alone.coef_)
+@pytest.mark.parametrize(
+    ("rate", "first", "growth"),
+    [(0.01, 300, 2.0), (0.01, 450, 1.3), (0.01, 10, 1.05), ("auto", 900, 2.0), ("auto", 900, 1.3)],
+)
+@pytest.mark.parametrize("classify", [False, True])
+def test_a_set_at_any_time_is_that_of_sfsa_with_its_maturity(classify, rate, first, growth):
+    """Each begins to prune where the one before matured; in mini-batches, rounded.
+
+    By its own step, too, if it observes as many mini-batches before the first one.
+    """
+    (X, y), b, whole = stream(classify), 7, -(-first // 7)
+    own, known = {"k": 4, "batch_size": b, "learning_rate": rate}, {}
+    anytime, single = AnytimeSFSARegressor, SFSARegressor
+    if classify:
+        anytime, single, known = AnytimeSFSAClassifier, SFSAClassifier, {"classes": [-1, 1]}
+    model = anytime(**own, first_maturity=first, growth=growth)
+    shown, before, due, place = 0, 0, whole, 0
+    while due * b < len(y) and place < 6:
+        for stop in (max(shown + 1, due * b - 3), due * b):
+            model.partial_fit(X[shown:stop], y[shown:stop], **known)
+            shown = stop
+        alone = single(**own, warmup=before * b, maturity=due * b)
+        alone.partial_fit(X[:shown], y[:shown], **known)
+        assert_array_equal(model.coef_, alone.coef_)
+        assert model.intercept_ == alone.intercept_
+        place, before = place + 1, due
+        due = max(due + 1, round(whole * growth**place))
+    assert place > 1
 
 
 def test_fit_that_forgets_keeps_the_order_of_the_rows():
@@ -128,44 +149,6 @@ def test_a_gradual_change_is_a_straight_line_and_a_recurring_one_comes_back():
     assert_array_equal(recurring.at(9).coef, old)
 
 
-@pytest.mark.parametrize("change", ["abrupt", "gradual"])
-def test_rows_have_the_coefficients_of_their_step(change):
-    design = Changing(p=20, k=2, period=2, step_rows=20_000, change=change)
-    blocks = list(design.stream(70_000, np.random.default_rng(0)))
-    assert [len(y) for _, y in blocks] == [20_000, 20_000, 20_000, 10_000]
-    for t, (X, y) in enumerate(blocks, 1):
-        law, coef = design.at(t), np.linspace(-1, 1, 20)
-        assert np.std(y - X @ law.coef) == pytest.approx(1.0, rel=0.03)
-        error = np.sqrt(np.mean((y - X @ coef) ** 2))
-        assert law.rmse(coef) == pytest.approx(error, rel=0.03)
-
-
-@pytest.mark.parametrize(
-    ("own", "match"),
-    [
-        ({"n": -1}, "n=-1 must be a whole number"),
-        ({"n": 2.5}, "n=2.5 must be a whole number"),
-        ({"rng": 3}, "rng=3 must be a numpy"),
-    ],
-)
-def test_a_stream_that_cannot_be_drawn_is_refused_by_name(own, match):
-    with pytest.raises(ValueError, match=match):
-        next(CHANGING.stream(**{"n": 5, "rng": np.random.default_rng(0)} | own))
-
-
-@pytest.mark.parametrize("t", [0, -5, 1.5])
-def test_there_is_no_step_before_the_first(t):
-    with pytest.raises(ValueError, match=f"t={t} must be a whole number of at least 1"):
-        CHANGING.at(t)
-
-
-def test_an_unknown_change_is_refused():
-    with pytest.raises(ValueError, match="change='sudden' must be 'abrupt', 'gradual' or"):
-        Changing(p=20, k=2, period=2, step_rows=20, change="sudden")
-    with pytest.raises(ValueError, match="noise=-1 must be at least 0"):
-        Changing(p=20, k=2, period=2, step_rows=20, noise=-1)
-
-
 # -------------------------------------------------- how models recover
 
 
@@ -235,23 +218,3 @@ def test_rivers_models_predict_by_the_coefficients_that_they_show(cls, parameter
     for row, margin in zip(X[:50].tolist(), X[:50] @ model.coef_ + model.intercept_, strict=True):
         own = alone.predict_one(dict(enumerate(row)))
         assert own == (margin > 0) if classify else own == pytest.approx(margin)
-
-
-@pytest.mark.parametrize("classify", [False, True])
-def test_adwin_begins_anew_after_a_change_and_not_without(classify):
-    X, y = stream(classify, n=4000)
-    name, known = ("RiverClassifier", {"classes": [-1, 1]}) if classify else ("RiverRegressor", {})
-    model = "LogisticRegression" if classify else "LinearRegression"
-    plain, restarts = (
-        getattr(peers, name)(k=4, model=model, learning_rate=0.01, adwin=adwin)
-        for adwin in (False, True)
-    )
-    for one in (plain, restarts):
-        one.partial_fit(X[:2000], y[:2000], **known)
-    assert_array_equal(plain.coef_, restarts.coef_)
-    for one in (plain, restarts):
-        one.partial_fit(X[2000:2200], -10 * y[2000:2200], **known)
-    assert not np.array_equal(plain.coef_, restarts.coef_)
-    began = restarts.inner
-    restarts.partial_fit(X[2200:2220], -10 * y[2200:2220], **known)
-    assert restarts.inner is began

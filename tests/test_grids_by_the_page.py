@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
+from sklearn.base import ClassifierMixin
 
 import ofslib
+from ofslib.streams.penalised import Penalised
 
 LARGEST = {"squared_error": 1.0, "log_loss": 0.25, "hinge": 1.0, "squared_hinge": 2.0}
 METHODS = {
@@ -267,12 +269,58 @@ def test_penalties_wait_for_a_gradient(name, form):
     assert_allclose(model.path_[1], grid.W, rtol=0, atol=1e-10)
 
 
-def test_what_is_said_of_a_model_without_features():
-    X, own = rows("dense", 40, 12, 1)[0], {"k": 3, "shuffle": False, "batch_size": 10}
-    with pytest.warns(match="No mini-batch had a gradient"):
-        ofslib.OPGRegressor(**own).fit(0 * X, X[:, 0])
-    with pytest.warns(match="after each truncation, every period=9 mini-batches; there were 4"):
-        ofslib.TruncatedGradientRegressor(**own, period=9).fit(X, X[:, 0])
+PATHS = [cls for name in dir(ofslib) if isinstance(cls := getattr(ofslib, name), type)]
+PATHS = [cls for cls in PATHS if issubclass(cls, Penalised)]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("cls", PATHS)
+def test_a_path_with_weights_cuts_forms_and_files_is_that_of_single_penalties(cls, dtype, tmp_path):
+    """Rows of both forms, a file in the middle of a mini-batch, shrinkage of all kinds."""
+    rng = np.random.default_rng(2)
+    X = sp.random_array((75, 60), density=0.05, rng=rng).toarray()
+    X[5::11] = rng.standard_normal(X[5::11].shape)
+    y = X @ rng.standard_normal(60) + rng.standard_normal(75)
+    classifies = issubclass(cls, ClassifierMixin)
+    y, known = (np.sign(y), {"classes": [-1, 1]}) if classifies else (y, {})
+    weights = rng.uniform(0.2, 2.0, 75)
+    own = {"batch_size": 4, "learning_rate": 0.05, "period": 3, "l2": 0.2, "shuffle": False}
+    own = {name: value for name, value in own.items() if name in cls().get_params()}
+    path = cls(**own, k=6, n_penalties=4, l1_range=(1e-3, 0.3), dtype=dtype)
+    for place, start in enumerate(range(0, 75, 5)):
+        part, form = slice(start, start + 5), (sp.csr_array, np.asarray)[place % 2]
+        path.partial_fit(form(X[part]), y[part], sample_weight=weights[part], **known)
+        path.save(tmp_path / "path.npz")
+        path = cls.load(tmp_path / "path.npz")
+    penalties, coefs = path.path_
+    assert coefs.dtype == penalties.dtype == dtype
+    for l1, coef in zip(penalties, coefs, strict=True):
+        single = cls(**own, l1=l1).partial_fit(X, y, sample_weight=weights, **known)
+        rounding = 1e-12 if dtype == "float64" else 1e-5
+        assert_allclose(coef, single.coef_, rtol=0, atol=rounding)
+    assert 0 < np.count_nonzero(coefs) < coefs.size
+
+
+@pytest.mark.parametrize(
+    "cls, own",
+    [
+        (ofslib.SADMMRegressor, {"learning_rate": 1e-5, "batch_size": 1}),
+        (ofslib.OPGRegressor, {"learning_rate": 1e-5, "l2": 0.01, "batch_size": 1}),
+        (ofslib.AdaFobosClassifier, {"learning_rate": 1e-3}),
+    ],
+)
+def test_float32_does_not_lose_what_many_small_steps_add_up_to(cls, own):
+    """A weight that is rounded in each step, as 1 / (1 + eta l2), would shrink by its error."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30_000, 4))
+    y = X @ [1.0, 0.7, 0.5, 0.3] + rng.standard_normal(len(X))
+    y = np.sign(y) if issubclass(cls, ClassifierMixin) else y
+    own |= {"k": 4, "n_penalties": 2, "l1_range": (1e-4, 1e-3), "fit_intercept": False}
+    exact, single = (
+        cls(**own, dtype=dtype, shuffle=False).fit(X, y).path_[1]
+        for dtype in ("float64", "float32")
+    )
+    assert_allclose(single, exact, rtol=0, atol=3e-5 * np.abs(exact).max())
 
 
 def test_a_heavy_row_in_the_last_mini_batch_is_not_made_worse():

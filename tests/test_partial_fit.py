@@ -1,17 +1,22 @@
-"""`partial_fit` learns in a copy of the state."""
+"""`partial_fit` learns in a copy of the state, so that threads may share an estimator."""
 
 import contextlib
 import copy
 import itertools
 import pickle
+from threading import Thread
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_equal
-from sklearn.base import BaseEstimator
+from sklearn.model_selection import GridSearchCV
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from ofslib import AnytimeSFSAClassifier, BARDAClassifier, SFSAClassifier, _model_files
-from ofslib.streams import online, selector
+from ofslib._blas import one_blas_thread
+from ofslib.streams import online
+from ofslib.streams.row_stream import _blocks, _of_each
 
 X = np.random.default_rng(0).standard_normal((60, 30))
 Y = np.where(X[:, 0] > 0, 1, np.where(X[:, 1] > 0, 2, 3))
@@ -38,12 +43,18 @@ def learned(model, n_classes, parts):
 
 @pytest.mark.parametrize("model, n_classes", CASES)
 def test_what_others_hold_of_a_state_stays(model, n_classes):
-    """A shallow copy of the estimator, or another thread that predicts, shares the state."""
-    model = learned(model, n_classes, PARTS[:3])
+    """A shallow copy of the estimator shares the state; a call that fails leaves no trace."""
+    whole, model = learned(model, n_classes, PARTS), learned(model, n_classes, PARTS[:3])
     other, coef = copy.copy(model), model.coef_
     held = [array.copy() for array in states(other._state)]
-    for part in PARTS[3:7]:
+    for part in PARTS[3:]:
+        before, bad = [array.copy() for array in states(model._state)], X[part].copy()
+        bad[2, 7] = np.nan
+        with pytest.raises(ValueError, match="NaN"):
+            model.partial_fit(bad, np.minimum(Y[part], n_classes))
+        assert_equal(states(model._state), before)
         model.partial_fit(X[part], np.minimum(Y[part], n_classes))
+    assert_equal(states(model._state), states(whole._state))
     assert (model.coef_ != coef).any()
     assert_equal(other.coef_, coef)
     assert_equal(states(other._state), held)
@@ -125,50 +136,50 @@ def test_after_a_fit_of_another_form_it_learns_as_if_new(one, other):
     assert_equal(states(model._state), states(new._state))
 
 
-@pytest.mark.parametrize("model, n_classes", CASES)
-def test_a_call_that_fails_between_others_leaves_no_trace(model, n_classes):
-    whole = learned(model, n_classes, PARTS)
-    model = learned(model, n_classes, PARTS[:3])
-    for part in PARTS[3:]:
-        before, bad = [array.copy() for array in states(model._state)], X[part].copy()
-        bad[2, 7] = np.nan
-        with pytest.raises(ValueError, match="NaN"):
-            model.partial_fit(bad, np.minimum(Y[part], n_classes))
-        assert_equal(states(model._state), before)
-        model.partial_fit(X[part], np.minimum(Y[part], n_classes))
-    assert_equal(states(model._state), states(whole._state))
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_python_runs_while_a_kernel_does(form):
+    """Predictions are seen half written, which a kernel that held the lock would not let happen."""
+    model, y = SFSAClassifier(k=5).partial_fit(form(X), Y > 1), np.where(Y > 1, 1.0, -1.0)
+    (of_all,) = _blocks(form(X), y[None], np.tile(np.arange(60), 100))
+    (block,) = _of_each(of_all)
+    order = np.tile(block.order, 500)
+    block = block._replace(order=order, margins=np.full(len(order), np.nan))
+    learning = Thread(target=model._learn_block, args=(model._state, block))
+    learning.start()
+    half_written = False
+    while learning.is_alive() and not half_written:
+        half_written = not np.isnan(block.margins[0]) and np.isnan(block.margins[-1])
+    learning.join()
+    assert half_written and np.isfinite(block.margins).all()
 
 
-def test_parameters_and_labels_that_were_checked_are_not_checked_again(monkeypatch):
-    """It took longer than to learn a row of ten thousand values; what is new is looked at."""
-    calls, check, targets = (
-        [],
-        BaseEstimator._validate_params,
-        selector.check_classification_targets,
-    )
+def test_blas_has_one_thread_as_long_as_any_fit_needs_it():
+    """The limit is one of the process: of two fits that overlap, neither may end it early."""
 
-    def counted(self):
-        calls.append("parameters")
-        check(self)
+    def limits():
+        return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
 
-    monkeypatch.setattr(BaseEstimator, "_validate_params", counted)
+    with threadpool_limits(2, "blas"):
+        first, second = one_blas_thread(), one_blas_thread()
+        first.__enter__()
+        assert limits() == {1}
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert limits() == {1}, "the second one is still learning"
+        second.__exit__(None, None, None)
+        assert limits() == {2}
+        with pytest.raises(KeyboardInterrupt), one_blas_thread():
+            raise KeyboardInterrupt
+        assert limits() == {2}
 
-    def noted(y):
-        calls.append("labels")
-        targets(y)
 
-    monkeypatch.setattr(selector, "check_classification_targets", noted)
-    model = learned(CASES[0][0], 3, PARTS[:1])
-    assert calls == ["parameters"]
-    model.partial_fit(X[PARTS[1]], Y[PARTS[1]])
-    assert calls == ["parameters"]
-    for labels in ([1, 2, 3, 4], [1.0, 2.0, 3.0, 2.5], [1, 2, 3, np.inf]):
-        with pytest.raises(ValueError, match=r"Unknown label type|y holds labels|infinity"):
-            model.partial_fit(X[PARTS[2]], labels)
-    calls.clear()
-    for given in ({"k": 7}, {"batch_size": 2}):
-        model.set_params(**given).partial_fit(X[PARTS[2]], Y[PARTS[2]])
-    assert calls == ["parameters"] * 2
-    for given in ({"k": 0}, {"n_passes": 0}, {"learning_rate": -1.0}, {"fit_intercept": None}):
-        with pytest.raises(ValueError, match=f"{next(iter(given))!r} parameter"):
-            copy.deepcopy(model).set_params(**given).partial_fit(X[PARTS[2]], Y[PARTS[2]])
+def test_a_grid_searched_in_threads_is_that_of_one():
+    joblib, found = pytest.importorskip("joblib"), []
+    for n_jobs in (1, 4):
+        grid = {"k": [1, 5, 20], "loss": ["log_loss", "hinge"]}
+        search = GridSearchCV(SFSAClassifier(random_state=0), grid, cv=3, n_jobs=n_jobs)
+        with joblib.parallel_config("threading"):
+            found.append(search.fit(X, Y > 1))
+    one, four = (search.cv_results_ for search in found)
+    assert_equal(one["mean_test_score"], four["mean_test_score"])
+    assert_equal(found[0].best_estimator_.coef_, found[1].best_estimator_.coef_)

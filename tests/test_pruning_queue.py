@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from ofslib import AnytimeSFSAClassifier, SFSAClassifier, SFSARegressor
 from ofslib.kernels import pruning_queue
-from ofslib.kernels.rows import CSR, new_active
+from ofslib.kernels.rows import new_active
 
 
 def last(w, alive, keep):
@@ -74,8 +74,8 @@ def long_rows(loss, n=240, p=6000):
         (5.0, 220, "scaled_coef"),
     ],
 )
-@pytest.mark.parametrize("optimizer", ["sgd", "nesterov", "momentum", "adam"])
-@pytest.mark.parametrize("loss", ["squared_error", "log_loss", "hinge"])
+@pytest.mark.parametrize("optimizer", ["sgd", "nesterov"])
+@pytest.mark.parametrize("loss", ["squared_error", "hinge"])
 def test_the_model_is_that_of_the_page(loss, optimizer, mu, maturity, importance):
     """Rows in one block, for which there is a queue, and one at a time, for which there is none."""
     X, y = long_rows(loss)
@@ -134,10 +134,9 @@ def test_blocks_with_a_queue_and_without_give_the_same_model(model, kind, severa
     assert_array_equal(at_once.intercept_, in_parts.intercept_)
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "nesterov", "momentum"])
 @pytest.mark.parametrize("mu", [0.0, 1.0, 3.0])
 @pytest.mark.parametrize("loss", ["squared_error", "hinge"])
-def test_rows_of_very_unequal_length(loss, mu, optimizer):
+def test_rows_of_very_unequal_length(loss, mu):
     """A mini-batch after a long row goes through all features, and the next ones through few."""
     draw, n, p = np.random.default_rng(7), 600, 1000
     long = np.arange(n) % 8 == 5
@@ -150,7 +149,7 @@ def test_rows_of_very_unequal_length(loss, mu, optimizer):
     y = y if loss == "squared_error" else np.where(y > 0.0, 1.0, -1.0)
     make = SFSARegressor if loss == "squared_error" else SFSAClassifier
     own = {"k": 6, "learning_rate": 0.02, "batch_size": 1, "mu": mu, "maturity": 900}
-    models = [make(loss=loss, optimizer=optimizer, **own) for _ in range(3)]
+    models = [make(loss=loss, **own) for _ in range(3)]
     for model, size in zip(models, (n, 237, 15), strict=True):
         for i in range(0, n, size):
             model.partial_fit(X[i : i + size], y[i : i + size], **known)
@@ -161,20 +160,6 @@ def test_rows_of_very_unequal_length(loss, mu, optimizer):
         size = at_once.active.size[0]
         assert_array_equal(at_once.active.index[:size], other.active.index[: other.active.size[0]])
         assert at_once.active.cut == other.active.cut
-
-
-def test_no_dropped_feature_moves_where_most_are_dropped_at_once():
-    """At maturity 400 of 410 features, so that the next mini-batch touches more than are left."""
-    draw, n, p = np.random.default_rng(4), 400, 20_000
-    X = sp.lil_array((n, p))
-    for i in range(n):
-        X[i, draw.choice(40, 5, False)] = draw.standard_normal(5)
-    X, y = X.tocsr(), draw.standard_normal(n)
-    own = {"k": 10, "learning_rate": 0.05, "batch_size": 4, "mu": 0.0, "maturity": 200}
-    model = SFSARegressor(**own).partial_fit(X, y)
-    page = {"loss": "squared_error", "optimizer": "sgd", "importance": "coef", "intercept": True}
-    coef, _, _ = naive.sfsa(X.toarray(), y, warmup=0, **page, **own)
-    assert_allclose(model.coef_, coef, rtol=1e-11, atol=1e-14)
 
 
 def test_plain_steps_do_not_go_through_all_features():
@@ -196,35 +181,3 @@ def test_plain_steps_do_not_go_through_all_features():
     (in_parts, expected), (at_once, found) = seconds(parts), seconds([slice(0, n)])
     assert_array_equal(found, expected)
     assert at_once < in_parts / 3
-
-
-@pytest.mark.parametrize("optimizer", ["sgd", "nesterov", "momentum", "adam"])
-def test_a_queue_is_for_plain_steps_that_prune(optimizer):
-    X = sp.csr_array((np.ones(500), (np.repeat(np.arange(100), 5), np.arange(500))), (100, 900))
-    for warmup in (90, 150):
-        own = {"learning_rate": 0.01, "batch_size": 2, "warmup": warmup, "maturity": 200}
-        model = SFSARegressor(k=5, optimizer=optimizer, **own).fit(X, np.ones(100))
-        csr = CSR(X.data, X.indices.astype(np.uint32), X.indptr.astype(np.int64))
-        model._state.steps[0] = 0
-        queue = pruning_queue.queue_for(model._state, csr, 100, model._hyper)
-        assert len(queue.heap) == (900 if optimizer == "sgd" and warmup < 100 else 0)
-
-
-def test_momentum_costs_little_more_where_a_step_touches_two_features_of_five():
-    """Which of them have a push cannot be foreseen: with a branch on it, 4.2 times as long."""
-    draw, n, p, entries = np.random.default_rng(3), 20_000, 20_000, 400
-    columns = draw.integers(0, p // entries, (n, entries)) + np.arange(0, p, p // entries)
-    X = sp.csr_array(
-        (np.ones(columns.size), columns.ravel(), np.arange(0, columns.size + 1, entries)), (n, p)
-    )
-    y = np.where((columns[:, :9] % 2).sum(axis=1) > 4, 1, -1)
-
-    def seconds(optimizer):
-        own = {"learning_rate": 0.01, "warmup": n - 25, "loss": "hinge", "optimizer": optimizer}
-        model = SFSAClassifier(k=200, **own)
-        began = time.process_time()
-        model.fit(X, y)
-        return time.process_time() - began
-
-    best = {name: min(seconds(name) for _ in range(4)) for name in ("sgd", "nesterov")}
-    assert best["nesterov"] < 2.8 * best["sgd"]

@@ -7,17 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_equal
-from sklearn.base import is_classifier
-from test_contract import ESTIMATORS, rows, target
+from numpy.testing import assert_equal
 
-from ofslib.kernels import selection
-from ofslib.kernels.rows import Active, Moments, new_active, new_moments
+from ofslib.kernels.rows import Active, Moments, new_active
 from ofslib.kernels.selection import (
     Importance,
     annealed,
     best_model,
-    importance,
     keep_top,
     kth_largest,
     prune,
@@ -139,33 +135,6 @@ def test_keep_top_of_awkward_inputs(size):
                 check_keep_top(np.arange(size, dtype=np.uint32), values, k, guess)
 
 
-def test_of_equals_the_lower_index_stays():
-    index = np.array([9, 2, 5, 0, 7], np.uint32)
-    cut = keep_top(index, np.array([1.0, 3.0, 1.0, 1.0, 1.0]), 5, 3, np.empty(5), np.inf)
-    assert index.tolist() == [2, 5, 0, 9, 7] and cut == 1.0
-
-
-def test_where_no_feature_leaves_no_selection_is_called_for(monkeypatch):
-    """It would have to be compiled, which a first fit has no time for."""
-    w, moments, active = np.array([0.0, 3.0, 0.0, -2.0, 0.5]), new_moments(1), new_active(4)
-    active.index[:2], active.size[0] = [1, 3], 2
-    for k in (2, 3, 9):
-        expected = best_model(w, active, moments, Importance.coef, k)
-        with monkeypatch.context() as patch:
-            patch.setattr(selection, "prune", None)
-            coef, intercept = best_model(w, active, moments, Importance.coef, k)
-        assert_equal(coef, w[:-1])
-        assert (intercept, expected[1]) == (0.5, 0.5) and coef is not w
-    coef, _ = best_model(w, active, moments, Importance.coef, 1)
-    assert_equal(coef, [0.0, 3.0, 0.0, 0.0])
-
-
-def test_what_is_not_a_number_stays_visible():
-    index = np.arange(4, dtype=np.uint32)
-    keep_top(index, np.array([5.0, np.nan, 6.0, 4.0]), 4, 1, np.empty(4), np.inf)
-    assert index[0] == 1
-
-
 # prune and best_model
 
 
@@ -201,35 +170,7 @@ def test_best_model_changes_nothing():
         assert_equal(best_model(w, active, moments, Importance.coef, k)[0], w[:-1])
 
 
-def test_importance():
-    x = np.array([1.0, 2.0, 4.0, 9.0])
-    moments = Moments(np.array([4]), np.array([x.sum()]), np.array([(x**2).sum()]))
-    assert importance(int(Importance.coef), -3.0, moments, 0) == 3.0
-    assert_allclose(importance(int(Importance.scaled_coef), -3.0, moments, 0), 3.0 * x.std())
-    assert_allclose(
-        importance(int(Importance.scaled_root), -3.0, moments, 0), np.sqrt(3.0 * x.var())
-    )
-
-
 # annealed: M_t = k + (p - k) max(0, (T - t) / (t mu + T)), sfsa Section 3.1
-
-
-@pytest.mark.parametrize(
-    ("t", "T", "p", "k", "mu", "by_hand"),
-    [
-        (1, 100, 1000, 10, 10.0, 901),  # 10 + 990 * 99/110
-        (20, 100, 1000, 10, 10.0, 274),  # 10 + 990 * 80/300
-        (100, 100, 1000, 10, 10.0, 10),
-        (5, 20, 500, 50, 5.0, 200),  # 50 + 450 * 15/45
-        (10, 20, 110, 10, 0.0, 60),  # half the way, half of them
-        (1, 4, 9, 1, 0.0, 7),
-        (3, 4, 9, 1, 0.0, 3),
-        (1, 1, 9, 2, 3.0, 2),
-        (7, 10, 5, 5, 3.0, 5),  # nothing to drop
-    ],
-)
-def test_annealed_by_hand(t, T, p, k, mu, by_hand):
-    assert annealed(t, T, p, k, mu) == by_hand
 
 
 @given(
@@ -248,40 +189,3 @@ def test_annealed_is_the_formula_rounded(t, maturity, p, k, mu):
     assert abs(kept - exact) <= Fraction(1, 2) + Fraction(1, 10**9)
     assert k <= kept <= p
     assert kept == getattr(annealed, "__wrapped__", annealed)(t, maturity, p, k, mu)
-
-
-@given(
-    st.integers(1, 60),
-    st.integers(1, 5000),
-    st.integers(1, 5000),
-    st.sampled_from([0.0, 0.5, 1.0, 5.0, 10.0, 300.0]),
-)
-def test_annealed_falls_to_k(maturity, p, k, mu):
-    k = min(p, k)
-    kept = [annealed(t, maturity, p, k, mu) for t in range(1, maturity + 10)]
-    assert kept == sorted(kept, reverse=True)
-    assert set(kept[maturity - 1 :]) == {k}
-    faster = [annealed(t, maturity, p, k, mu + 1) for t in range(1, maturity + 10)]
-    assert all(f <= s for f, s in zip(faster, kept, strict=True))
-
-
-def test_annealed_is_a_straight_line_without_mu():
-    kept = [annealed(t, 50, 510, 10, 0.0) for t in range(51)]
-    assert kept == list(range(510, 9, -10))
-
-
-@pytest.mark.parametrize(
-    "name", [n for n, c in ESTIMATORS.items() if {"mu", "maturity"} <= set(c().get_params())]
-)
-def test_the_schedule_is_kept_by_the_estimators(name):
-    """The features that are left after each mini-batch are as many as the formula says."""
-    cls = ESTIMATORS[name]
-    X, f = rows(zeros=0.0)
-    own = {"learning_rate": 0.01, "batch_size": 7}  # an automatic step comes later
-    y, model = target(cls, f), cls(k=3, maturity=70, mu=2.0, warmup=14, **own)
-    known = {"classes": [0, 1]} if is_classifier(model) else {}
-    for step in range(1, 15):
-        model.partial_fit(X[7 * step - 7 : 7 * step], y[7 * step - 7 : 7 * step], **known)
-        t = step - 2
-        expected = 12 if t <= 0 else 3 + round(9 * max(0, (8 - t) / (2 * t + 8)))
-        assert model._state.active.size[0] == np.count_nonzero(model._state.w[:-1]) == expected

@@ -268,9 +268,7 @@ def test_a_notebook_that_runs_all_settings_needs_its_cell_too(folder):
     ("text", "end"),
     [
         ("import os\nos._exit(7)", "ends Python with status 7"),
-        pytest.param(
-            "import time\ntime.sleep(60)", "takes more than 30 s", marks=pytest.mark.slow
-        ),
+        pytest.param("import time\ntime.sleep(60)", "takes more than 30 s", marks=pytest.mark.slow),
     ],
 )
 def test_a_module_that_crashes_or_hangs_is_named(folder, monkeypatch, text, end):

@@ -13,9 +13,6 @@ from ofslib.simulate import Drifting, Equicorrelated
 DESIGN = Equicorrelated(p=30, k=3, beta=2.0)
 ENDS = [20, 50, 90]
 DRIFT = Drifting(p=20, k=2, a=0.4, b=0.6, period=40, step_rows=30)
-PRICED = Drifting(
-    p=20, k=2, a=0.2, b=0.4, period=40, step_rows=30, price=(10, 20), price_coef=-0.5, constant=7
-)
 
 
 def table(rows):
@@ -27,10 +24,6 @@ def squared_regret(X, y, predictions):
     own = X[:, DESIGN.support]
     best = own @ np.linalg.lstsq(own, y, rcond=None)[0]
     return np.mean((y - predictions) ** 2) - np.mean((y - best) ** 2)
-
-
-def test_checkpoints_are_evenly_spaced_and_hold_both_ends():
-    assert tracking.checkpoints(100, 10_000, 2) == [100, 316, 1000, 3162, 10_000]
 
 
 @pytest.mark.parametrize("block_rows", [30, 1000])
@@ -70,35 +63,6 @@ def test_regret_from_averages_is_that_of_the_rows_they_stand_for(monkeypatch):
         for end in ENDS:
             expected = squared_regret(X[:end], y[:end], predictions[:end])
             assert_allclose(found[key, end], expected, rtol=1e-8)
-
-
-def test_drifting_coefficients_are_those_of_5_1():
-    t, j = 17, np.arange(1, 3)
-    expected = 0.4 * np.sin(2 * np.pi * (t - 100 * j) / 40) + 0.6
-    assert_allclose(DRIFT.coef_at(t)[[9, 19]], expected)
-    assert np.count_nonzero(DRIFT.coef_at(t)) == 2
-    assert PRICED.coef_at(t)[0] == -0.5
-
-
-@pytest.mark.parametrize("design", [DRIFT, PRICED])
-def test_rows_of_a_step_have_its_coefficients(design):
-    steps = [0.0, 0.0]
-    for seed in range(300):
-        stream = design.stream(60, np.random.default_rng(seed))
-        for t, (X, y) in enumerate(stream, 1):
-            steps[t - 1] += np.mean((y - design.constant - X @ design.coef_at(t)) ** 2) / 300
-    # 9000 rows each: a standard error of .015
-    assert_allclose(steps, 1.0, atol=0.06)
-
-
-@pytest.mark.parametrize("design", [DRIFT, PRICED])
-def test_expected_rmse_is_that_of_many_rows(design):
-    rng = np.random.default_rng(0)
-    coef, intercept = rng.standard_normal(20), 1.5
-    many = Drifting(**{**vars(design), "step_rows": 400_000})
-    ((X, y),) = many.stream(400_000, rng)
-    observed = np.sqrt(np.mean((y - X @ coef - intercept) ** 2))
-    assert_allclose(design.rmse(coef, intercept, 1), observed, rtol=0.01)
 
 
 def test_drift_shows_what_was_learned_after_each_step():

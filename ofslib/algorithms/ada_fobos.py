@@ -109,5 +109,6 @@ class AdaFobosClassifier(RowClassifier, Penalised):
     delta: float = DELTA
 
     learn, step, catch_up, hyper = learn, step, catch_up, AdaptiveHyper
+    ranks = False
     new_state = staticmethod(new_state)
     frozen = ("learning_rate", "delta")

@@ -114,6 +114,7 @@ class BAMDClassifier(RowClassifier, RowStream):
     alpha: float = param("Weight lambda of the penalty lambda/2 |w|^2.", NOT_NEGATIVE, default=1e-5)
 
     learn, hyper, row_scale = learn, Hyper, PER_FEATURE
+    ranks = False
     frozen = ("delta",)
 
     def _new_state(self, n_features):

@@ -27,6 +27,7 @@ class OPG(Penalised):
     batch_size: int = BATCH_SIZE
 
     learn, step, catch_up, hyper = learn, step, catch_up, Hyper
+    ranks = False
     new_state, row_scale = staticmethod(new_state), RowScale()
     frozen = ("l2", "learning_rate", "batch_size")
 

@@ -104,6 +104,7 @@ class SADMMRegressor(RowRegressor, Penalised):
     batch_size: int = BATCH_SIZE
 
     learn, step, catch_up, hyper = learn, step, catch_up, Hyper
+    sparse_steps = False
     new_state = staticmethod(new_state)
     chooses = True  # the sparse coefficients are those that predict
     frozen = ("learning_rate", "rho", "batch_size")

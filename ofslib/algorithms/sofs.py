@@ -103,6 +103,7 @@ class SOFSClassifier(RowClassifier, RowStream):
     )
 
     learn, step_parameter, hyper = learn, "gamma", Hyper
+    ranks = False
     row_scale = RowScale(clip_factor=np.inf)
     frozen = ("k",)
 

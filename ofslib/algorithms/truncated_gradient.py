@@ -32,6 +32,7 @@ class TruncatedGradient(Penalised):
     batch_size: int = param("Rows of a mini-batch; the paper takes 1.", AT_LEAST_ONE, default=1)
 
     learn, step, catch_up, hyper = learn, step, catch_up, Hyper
+    ranks = False
     new_state, row_scale = staticmethod(new_state), RowScale()
     frozen = ("learning_rate", "theta", "period", "batch_size")
 

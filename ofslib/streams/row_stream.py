@@ -112,6 +112,11 @@ class RowStream(LinearModel):
     row_scale: ClassVar[automatic.RowScale | None] = None
     # The kernels find values that are not finite.
     ensure_all_finite: ClassVar[bool] = False
+    # Whether the features kept are those with the largest effects, where these stand out. A rule
+    # that keeps what the last rows moved most, or what was seen most often, does not promise it.
+    ranks: ClassVar[bool] = True
+    # Whether a step on sparse rows takes as long as these have entries, and not as features.
+    sparse_steps: ClassVar[bool] = True
     deferred: ClassVar[bool] = False
 
     def _new_state(self, n_features: int) -> NamedTuple:
