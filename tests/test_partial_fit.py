@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from ofslib import AnytimeSFSAClassifier, BARDAClassifier, SFSAClassifier, _model_files
 from ofslib._blas import one_blas_thread
 from ofslib.streams import online
-from ofslib.streams.row_stream import _blocks, _of_each
+from ofslib.streams.row_stream import _blocks
 
 X = np.random.default_rng(0).standard_normal((60, 30))
 Y = np.where(X[:, 0] > 0, 1, np.where(X[:, 1] > 0, 2, 3))
@@ -140,10 +140,9 @@ def test_after_a_fit_of_another_form_it_learns_as_if_new(one, other):
 def test_python_runs_while_a_kernel_does(form):
     """Predictions are seen half written, which a kernel that held the lock would not let happen."""
     model, y = SFSAClassifier(k=5).partial_fit(form(X), Y > 1), np.where(Y > 1, 1.0, -1.0)
-    (of_all,) = _blocks(form(X), y[None], np.tile(np.arange(60), 100))
-    (block,) = _of_each(of_all)
+    (block,) = _blocks(form(X), y[None], np.tile(np.arange(60), 100))
     order = np.tile(block.order, 500)
-    block = block._replace(order=order, margins=np.full(len(order), np.nan))
+    block = block._replace(y=block.y[0], order=order, margins=np.full(len(order), np.nan))
     learning = Thread(target=model._learn_block, args=(model._state, block))
     learning.start()
     half_written = False
