@@ -463,7 +463,7 @@ CONFIGURATION = [
     (edited(ENTRY, "barda_figure_1/methods/new", {"k": 3}), "class"),
     *(
         (written("methods.yaml", b"%s: %s" % (label, METHOD)), "methods.yaml")
-        for label in (b"1", b"null", b"yes", b"2020-01-01")
+        for label in (b"1", b"null", b"yes")
     ),
     (written("methods.yaml", b"new: {class: SGDTRegressor, entries: [nothing]}\n"), "'nothing'"),
     (written("methods.yaml", b"# \xe9\n"), r"methods.yaml: .*utf-8"),

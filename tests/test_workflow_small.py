@@ -205,7 +205,7 @@ def test_a_users_method_is_a_column_of_the_table(story):
     assert set(table["method"]) == {"mine", "SGDT"} and table["value"].notna().all()
     compared = pd.read_csv(pd.io.common.BytesIO(story.files["figures/tiny_table.csv"]))
     assert len(compared[compared["method"] == "mine"]) == 2
-    assert "{mine}" in story.files["figures/tiny_table.tex"].decode()
+    assert "mine" in story.files["figures/tiny_table.tex"].decode()
     assert "Own methods &amp; others" in story.report
 
 
