@@ -12,9 +12,11 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from benchmarks import batch, measure, rows
+from ofslib import _jit
 
 pytestmark = pytest.mark.skipif(
-    bool(numba.config.DISABLE_JIT), reason="NUMBA_DISABLE_JIT leaves nothing to look at"
+    bool(numba.config.DISABLE_JIT) or _jit._FAST is None,
+    reason="the ratios are those of what ofslib/_fast_compile.py compiles",
 )
 
 # So that half the speed of a kernel is beyond it, which the checks before it make less of, and what
