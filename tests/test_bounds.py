@@ -533,3 +533,9 @@ def test_olsth_of_three_strongly_correlated_features_is_that_of_a_simulation():
     w = z - z.mean(axis=1, keepdims=True) * (1 - sqrt(1 / (1 + spike * p)))
     seen = np.mean(np.abs(1 + w[:, 0]) > np.abs(w[:, 1:]).max(axis=1))
     assert found == approx(seen, abs=4 * sqrt(0.25 / len(z)))
+
+
+@pytest.mark.parametrize(("old", "new"), [("Sides", "Inequality"), ("Tail", "TailBound")])
+def test_an_old_name_warns_and_is_the_new_one(old, new):
+    with pytest.warns(FutureWarning, match=f"{old} is now {new}"):
+        assert getattr(bounds, old) is getattr(bounds, new)

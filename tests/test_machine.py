@@ -86,8 +86,12 @@ def test_a_lock_whose_owner_cannot_be_asked_is_left_alone(tmp_path, owner):
 
 def test_where_files_cannot_be_locked_snakemakes_own_locks_stay(tmp_path, monkeypatch):
     monkeypatch.setattr(machine, "fcntl", None)
+    lock = tmp_path / "locks/0.input.lock"
+    lock.parent.mkdir()
+    lock.touch()
+    (tmp_path / "owner").write_text(f"process 1 on {machine.socket.gethostname()}")
     with machine.claim(tmp_path), machine.claim(tmp_path), machine.locked(tmp_path / "file"):
-        pass
+        assert lock.exists(), "nothing says that its run has ended"
 
 
 # -------------------------------------------------- data sets
