@@ -1,0 +1,64 @@
+"""What the command ofslib prints and writes."""
+
+import codecs
+import csv
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from tqdm import tqdm
+
+from ofslib._files import whole_file
+
+SHOWN = 10  # features or labels in a summary
+
+Report = tuple[list[str], dict[str, Any]]  # lines to a reader, and what --json shows
+
+
+def few(values: Any, form: str = "") -> str:
+    """The first of a list."""
+    shown = [format(value, form) for value in values[:SHOWN]]
+    return ", ".join(shown) + " ..." * (len(values) > SHOWN)
+
+
+def size_of(n_bytes: float) -> str:
+    """A number of bytes."""
+    return tqdm.format_sizeof(n_bytes, "B")
+
+
+def cell(value: Any) -> str:
+    """A label or number as text that is read as the same again."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+@contextmanager
+def csv_table(path: str | None, *head: str) -> Iterator[Any]:
+    """A writer of rows to stdout, or to a file, which is whole or not there."""
+    with whole_file(path) if path else nullcontext() as file:
+        text = codecs.getwriter("utf-8")(file) if file else sys.stdout
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(head)
+        yield writer
+
+
+def say(text: str) -> None:
+    """A line on stderr, above a progress bar if there is one."""
+    tqdm.write(f"ofslib: {text}", file=sys.stderr)
+
+
+@contextmanager
+def warnings_told() -> Iterator[list[str]]:
+    """Show warnings as lines on stderr, each once; gives them as a list, too."""
+    told: list[str] = []
+
+    def show(message, *where):
+        if str(message) not in told:
+            told.append(str(message))
+            say(f"warning: {message}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = show
+        yield told
