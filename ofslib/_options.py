@@ -70,7 +70,8 @@ def estimator(name: str, task: str, given: dict[str, Any]):
     if given.get("n_passes") == 1 and "n_passes" not in able:
         del given["n_passes"]
     for parameter in sorted(set(given) - set(able)):
-        option = {"k": "-k", "n_passes": "--passes"}.get(parameter, f"--set {parameter}")
+        own = {"k": "-k", "n_passes": "--passes", "class_weight": "--class-weight"}
+        option = own.get(parameter, f"--set {parameter}")
         only = f"has only the parameters {', '.join(able)}"
         lacks = "does not choose k features" if option == "-k" else only
         raise Misused(f"{option}: {cls.__name__} {lacks}")
@@ -107,8 +108,30 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _size(text: str) -> int | str:
-    return text if text in CRITERIA else _count(text)
+def _sizes(text: str) -> list[int | str]:
+    return [text] if text in CRITERIA else list(dict.fromkeys(map(_count, text.split(","))))
+
+
+def _weights(text: str) -> str | dict[Any, float]:
+    if text == "balanced":
+        return text
+    pairs = [pair.rpartition(":") for pair in text.split(",")]
+    try:
+        weights = [float(weight) for _, _, weight in pairs]
+    except ValueError:
+        message = f"expected balanced, or LABEL:WEIGHT,LABEL:WEIGHT, got {text!r}"
+        raise argparse.ArgumentTypeError(message) from None
+    return dict(zip(_labels(",".join(label for label, _, _ in pairs)), weights, strict=True))
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < 1:
+        raise argparse.ArgumentTypeError(f"expected a share from 0 to below 1, got {text!r}")
+    return share
 
 
 def _labels(text: str) -> list[Any]:
@@ -156,6 +179,7 @@ def parser(*commands: Callable) -> argparse.ArgumentParser:
         if name == "predict":
             add("--model", required=True, metavar="NPZ", help="from `ofslib select` or save()")
             add("--out", metavar="CSV", help="write the predictions here, not to stdout")
+            add("--proba", action="store_true", help="write probabilities, not decisions")
         if name == "datasets":
             add("action", choices=["list", "fetch", "verify"])
             add("names", nargs="*", metavar="NAME")
@@ -167,12 +191,21 @@ def parser(*commands: Callable) -> argparse.ArgumentParser:
 
 
 def _select(add, how_many) -> None:
-    how_many("-k", type=_size, help="features to keep, or what chooses: aic, bic or ebic")
+    message = "features to keep in all; several, as 10,50,200, to compare; or aic, bic or ebic"
+    how_many("-k", type=_sizes, default=[], metavar="K", help=message)
     how_many("--fdr", type=float, metavar="Q", help="largest expected share of false ones")
     add("--method", help="see `ofslib methods`; else sfsa, with --fdr knockoffs")
     tasks = ["classification", "regression"]
     add("--task", choices=tasks, default=tasks[0], help="the first, if it is not said")
     add("--classes", type=_labels, metavar="A,B", help="all labels, if the first rows lack one")
+    message = "keep k features for each of more than two labels, not k in all"
+    add("--per-class", action="store_true", help=message)
+    message = "balanced, or LABEL:WEIGHT,... of the rows of each label"
+    add("--class-weight", type=_weights, metavar="W", help=message)
+    message = "share of the rows not to learn, but to score on: 0.1, without --test"
+    add("--holdout", type=_share, metavar="SHARE", help=message)
+    add("--test", metavar="FILE", help="score on the rows of this file, read as FILE is")
+    add("--plot", metavar="PNG", help="draw the score by k; also as .svg or .pdf")
     add("--passes", type=_count, default=1, help="times that all rows are shown: 1")
     message = "a parameter of the method, such as learning_rate=0.1"
     add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE", help=message)

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import (
     accuracy_score,
+    average_precision_score,
     confusion_matrix,
     r2_score,
     roc_auc_score,
@@ -154,10 +155,10 @@ METRICS = {
 
 
 class Scores:
-    """Accuracy and AUC of a classifier, or R^2 of a regressor, of labels that come in blocks.
+    """How right a model is about labels that come in blocks.
 
-    Of each row at most 9 bytes are kept: the decision on two classes, and whether it is of the
-    second one.
+    Of two labels at most 9 bytes a row are kept: the decision, and whether it is the second label.
+    Of others nothing is kept.
 
     Parameters
     ----------
@@ -172,12 +173,15 @@ class Scores:
 
     def __init__(self, classes: Any = None):
         self.classes, self.reason = classes, "the file has no rows"
-        self._n, self._right, self._left = 0, 0, 0.0
+        self._n, self._left = 0, 0.0
         self._first, self._mean, self._around = 0.0, 0.0, 0.0  # of labels; squares around the mean
+        self._confused = np.zeros(2 * (0 if classes is None else len(classes),), np.int64)
+        self._log_loss: float | None = 0.0  # a sum; None if the model gives no probabilities
         self._kept: list[tuple[np.ndarray, ...]] = []
 
-    def add(self, y, said, margins) -> None:
-        """Take the labels of some rows, what was predicted, and decisions of shape (n, .)."""
+    def add(self, y, said, margins, log_proba=None) -> None:
+        """Take the labels of some rows, and what was said: predictions, decisions of shape (n, .),
+        and logarithms of probabilities of shape (n, number of labels), if there are any."""
         if not len(y) or (self._n and self.reason):
             return
         known = y.dtype.kind != "U" if self.classes is None else np.isin(y, self.classes).all()
@@ -196,21 +200,49 @@ class Scores:
             self._around += np.square(centred - mean).sum() + apart**2 * n * len(y) / self._n
             self._mean += apart * len(y) / self._n
         else:
-            self._right += int(np.count_nonzero(said == y))
+            places = np.searchsorted(self.classes, y)
+            np.add.at(self._confused, (places, np.searchsorted(self.classes, said)), 1)
+            if log_proba is None:
+                self._log_loss = None
+            elif self._log_loss is not None:
+                self._log_loss -= float(log_proba[np.arange(len(y)), places].sum())
             if len(self.classes) == 2:
                 decisions = np.array(margins[:, 0], np.float64)  # not a view of more than is kept
-                self._kept.append((decisions, y == self.classes[1]))
+                self._kept.append((decisions, places == 1))
 
     def found(self) -> dict[str, float]:
-        """The scores, by their names."""
+        """The scores, by their names; `majority` is the accuracy of always the commonest label."""
         if self.classes is None and self._n == 1:
             self.reason = "one row has no R^2"
         if self.reason:
             return {}
         if self.classes is None:  # as scikit-learn has it, if all labels are the same
-            return {"r2": float(1 - self._left / self._around if self._around else not self._left)}
-        scores = {"accuracy": self._right / self._n}
+            r2 = 1 - self._left / self._around if self._around else not self._left
+            return {"r2": float(r2), "rmse": float(np.sqrt(self._left / self._n))}
+        rows = self._confused.sum(axis=1)
+        scores = {"accuracy": float(np.trace(self._confused) / self._n)}
+        scores["majority"] = float(rows.max() / self._n)
+        if self._log_loss is not None:
+            scores["log_loss"] = self._log_loss / self._n
         kept = [np.concatenate(parts) for parts in zip(*self._kept, strict=True)]
-        if kept and 0 < np.count_nonzero(kept[1]) < self._n:
+        if kept and 0 < rows[1] < self._n:
             scores["auc"] = float(roc_auc_score(kept[1], kept[0]))
+            scores["average_precision"] = float(average_precision_score(kept[1], kept[0]))
         return scores
+
+    def per_class(self) -> list[dict[str, Any]]:
+        """Rows, precision and recall of each label; None where nothing can be divided by."""
+        if self.reason or self.classes is None:
+            return []
+        right = np.diag(self._confused)
+        rows, said = self._confused.sum(axis=1), self._confused.sum(axis=0)
+        labels = np.asarray(self.classes).tolist()
+        return [
+            {
+                "label": label,
+                "rows": int(rows[c]),
+                "precision": float(right[c] / said[c]) if said[c] else None,
+                "recall": float(right[c] / rows[c]) if rows[c] else None,
+            }
+            for c, label in enumerate(labels)
+        ]

@@ -1,69 +1,256 @@
 """ofslib select: the k best features of a file, and a model."""
 
+import copy
 import os
 import time
+from typing import Any
 
 import numpy as np
 
-from ofslib._options import Misused, estimator
+from ofslib._options import Misused, estimator, text_table
 from ofslib.cli.printing import SHOWN, Report, cell, csv_table, few
-from ofslib.cli.rows import opened, refuse_written
+from ofslib.cli.rows import model_rows, opened, refuse_written
+
+_MANY = 2  # labels; with more, each could have features of its own
+# What several k are compared by: of two labels, of several, of numbers.
+_BEST_BY = ("auc", "accuracy", "r2")
+_TOLD = {"auc": "AUC", "log_loss": "log loss", "r2": "R2", "rmse": "RMSE"}
 
 
 def select(args) -> Report:
     """The k best features of a file, or as many as a bound on false ones allows, and a model."""
+    model = _model(args)
+    refuse_written(args, "out", "model", "checkpoint", "plot")
+    holdout = (0.0 if args.test else 0.1) if args.holdout is None else args.holdout
+    several = args.fdr is None and len(args.k) > 1
+    again = args.passes > 1 or args.checkpoint is not None or (several and not _averages(model))
+    stream = opened(args, cache=again if args.cache is None else args.cache)
+    classes = _classes(args, model, stream)
+    began, made, resumed = time.monotonic(), [], 0
+    for k in args.k if several and not _averages(model) else [None]:
+        one = model if k is None else copy.copy(model).set_params(k=k)
+        path = f"{args.checkpoint}.k{k}" if k and args.checkpoint else args.checkpoint
+        resumed += _rows_learned(path, one)
+        made.append(_learned(one, stream, args, path, classes, holdout))
+    if several and _averages(model):
+        made = _of_each_k(made[0], args.k)
+    seconds = time.monotonic() - began
+    if args.test:
+        for one in made:
+            one.held_out_ = _scores(one, args)
+    best = max(made, key=lambda one: _quality(one)[1]) if several else made[0]
+    if args.plot:
+        _draw(args, made)
+    lines, data = _summary(args, best, stream)
+    shown = stream.n_rows * args.passes * (1 if _averages(model) else len(made)) - resumed
+    data |= {"resumed_at": resumed, "seconds": seconds, "rows_per_second": shown / seconds}
+    lines.append(f"{seconds:,.1f} s, {shown / seconds:,.0f} rows a second")
+    if several:
+        head, rows = _path(made, best)
+        lines = [*text_table(head, rows), *lines]
+        data["path"] = [{"k": one.k, **getattr(one, "held_out_", {})} for one in made]
+    if resumed:
+        lines.append(f"went on from {args.checkpoint}, with {resumed:,} rows learned before")
+    return lines, data
+
+
+# -------------------------------------------------- before anything is learned
+
+
+def _model(args):
+    """The estimator that the options ask for."""
     bounded = args.fdr is not None
     if bounded and args.method not in (None, "knockoffs"):
         raise Misused(f"--fdr: --method {args.method} keeps -k features; leave one out")
-    given = {"fdr": args.fdr, "random_state": 0} if bounded else {"k": args.k}
+    given = {"fdr": args.fdr, "random_state": 0} if bounded else {"k": max(args.k, key=_number)}
     given["n_passes"] = args.passes
+    if args.class_weight is not None:
+        given["class_weight"] = args.class_weight
     if options := [name for name, _ in args.set if name in given]:
         raise Misused(f"--set {options[0]}: give it by its own option")
     method = args.method or ("knockoffs" if bounded else "sfsa")
     model = estimator(method, args.task, given | dict(args.set))
-    refuse_written(args, "out", "model", "checkpoint")
-    from ofslib.streams.checkpoint import fit_stream, read_checkpoint
+    joint = "multiclass" in model.get_params() and isinstance(getattr(model, "k", ""), int)
+    if joint and not args.per_class and "multiclass" not in dict(args.set):
+        model.set_params(multiclass="joint")
+    return model
 
-    again = args.passes > 1 or args.checkpoint is not None  # which is worth the disk
-    cache, resumed = again if args.cache is None else args.cache, 0
-    if args.checkpoint and os.path.exists(args.checkpoint):
-        resumed = read_checkpoint(args.checkpoint, model).rows
-    stream, began = opened(args, cache=cache), time.monotonic()
-    fit_stream(model, stream, args.checkpoint, args.every, not args.quiet, args.classes)
-    seconds = time.monotonic() - began
+
+def _number(k: int | str) -> int:
+    return k if isinstance(k, int) else 0
+
+
+def _averages(model) -> bool:
+    return hasattr(type(model), "averages_") and hasattr(model, "k")
+
+
+def _classes(args, model, stream) -> Any:
+    """The labels; Misused if each would have k features of its own and that was not asked for."""
+    from sklearn.base import is_classifier
+
+    from ofslib.streams.checkpoint import labels_of
+
+    if not is_classifier(model):
+        return None
+    classes = labels_of(stream, type(model).__name__) if args.classes is None else args.classes
+    shared = getattr(model, "multiclass", "ovr") == "joint" or args.per_class
+    if len(classes) > _MANY and not shared and args.fdr is None:
+        raise Misused(
+            f"-k: with {len(classes):,} labels {type(model).__name__} keeps k features of each "
+            "label: --per-class asks for that; --method sfsa, anytime-sfsa, sgdt, ofsa or olsth "
+            "keep k in all"
+        )
+    return args.classes
+
+
+def _rows_learned(path: str | None, model) -> int:
+    from ofslib.streams.checkpoint import read_checkpoint
+
+    return read_checkpoint(path, model).rows if path and os.path.exists(path) else 0
+
+
+# -------------------------------------------------- learning
+
+
+def _learned(model, stream, args, path, classes, holdout):
+    from ofslib.streams.checkpoint import fit_stream
+
+    return fit_stream(model, stream, path, args.every, not args.quiet, classes, holdout)
+
+
+def _of_each_k(model, ks) -> list:
+    """The models of several k that the same averages give."""
+    made = []
+    for k in ks:
+        one = copy.copy(model).set_params(k=k)
+        one._end_block()
+        made.append(one)
+    return made
+
+
+def _scores(model, args) -> dict[str, Any]:
+    """The scores on the rows of --test."""
+    from ofslib.streams.holdout import evaluate
+
+    return evaluate(model, ((X, y) for X, y, _ in model_rows(model, args, args.test)[1]))
+
+
+def _quality(model) -> tuple[str, float]:
+    """The score that models are compared by."""
+    scores = getattr(model, "held_out_", {})
+    name = next((name for name in _BEST_BY if name in scores), "")
+    return name, scores.get(name, -np.inf)
+
+
+# -------------------------------------------------- what is said
+
+
+def told(scores: dict[str, Any]) -> str:
+    """Scores in a line."""
+    words = []
+    for name, value in scores.items():
+        if isinstance(value, float) and name != "majority":
+            words.append(f"{_title(name)} {value:.4f}")
+            if name == "accuracy":
+                words[-1] += f" (the commonest label: {scores['majority']:.4f})"
+    return ", ".join(words)
+
+
+def _title(name: str) -> str:
+    return _TOLD.get(name, name.replace("_", " "))
+
+
+def by_label(scores: dict[str, Any]) -> list[str]:
+    """A table of the scores of each label."""
+    found = scores.get("per_class", [])
+    rows = [
+        [cell(one["label"]), f"{one['rows']:,}"]
+        + ["-" if (v := one[name]) is None else f"{v:.3f}" for name in ("precision", "recall")]
+        for one in found[:SHOWN]
+    ]
+    more = [f"... and {len(found) - SHOWN:,} more labels"] * (len(found) > SHOWN)
+    return [*text_table(["label", "rows", "precision", "recall"], rows), *more] if found else []
+
+
+def _path(made, best) -> tuple[list[str], list[list[str]]]:
+    """Head and rows of a table of the models of several k."""
+    names = [n for n, v in getattr(best, "held_out_", {}).items() if isinstance(v, float)]
+    names = [name for name in names if name != "majority"]
+    rows = []
+    for one in made:
+        scores = [f"{one.held_out_[name]:.4f}" if name in one.held_out_ else "-" for name in names]
+        mark = f"the best {_title(_quality(best)[0])}: written" if one is best else ""
+        rows.append([f"{one.k}", *scores, mark])
+    return ["k", *(_title(name) for name in names), ""], rows
+
+
+def _draw(args, made) -> None:
+    """A picture of the score by k."""
+    from matplotlib.figure import Figure
+
+    from ofslib._files import whole_file
+
+    name = _quality(made[0])[0]
+    if not name or not all(isinstance(one.k, int) for one in made):
+        raise ValueError("--plot: give several numbers as -k, and rows to score on")
+    figure = Figure(figsize=(5, 3.4), layout="constrained")
+    axes = figure.add_subplot()
+    made = sorted(made, key=lambda one: one.k)
+    axes.plot([one.k for one in made], [_quality(one)[1] for one in made], "o-")
+    where = args.test or "rows held out"
+    axes.set(xscale="log", xlabel="features k", ylabel=f"{_title(name)} on {where}")
+    axes.set_xticks([one.k for one in made], [f"{one.k:,}" for one in made])
+    axes.minorticks_off()
+    axes.grid(alpha=0.3)
+    form = os.path.splitext(args.plot)[1].removeprefix(".") or "png"
+    with whole_file(args.plot) as file:
+        figure.savefig(file, format=form)
+
+
+def _summary(args, model, stream) -> Report:
+    """What is said of a model, after it is written with its features."""
     labels, head, chosen = _chosen(model, int(not (args.zero_based or args.hashed)))
+    if args.hashed:
+        head, chosen = _in_words(args, head, chosen)
     if args.model:
         model.save(args.model)
     if args.out:
         with csv_table(args.out, *head) as writer:
             writer.writerows(chosen)
-    speed = ((stream.n_rows - stream.start_row) * args.passes - resumed) / seconds
     data = {"file": args.file, "rows": stream.n_rows, "features": stream.n_features}
-    data |= {"estimator": type(model).__name__, **given}
+    own = ("fdr", "k", "n_passes")
+    data |= {"estimator": type(model).__name__}
+    data |= {name: getattr(model, name) for name in own if hasattr(model, name)}
     data["intercept"] = np.asarray(model.intercept_).tolist()
     data["selected"] = [dict(zip(head, row, strict=True)) for row in chosen]
-    data |= {"resumed_at": resumed, "seconds": seconds, "rows_per_second": speed}
-    data |= {name: getattr(args, name) for name in ("out", "model", "checkpoint")}
+    data |= {name: getattr(args, name) for name in ("out", "model", "checkpoint", "plot", "test")}
     lines = [f"{args.file}: {stream.n_rows:,} rows of {stream.n_features:,} features"]
-    if hasattr(model, "online_score_"):
-        data |= {"online_score": float(model.online_score_), "online_loss": model.online_loss_}
-        what = "of the mean square of y predicted (around 0, not around its mean)"
-        if args.task == "classification":
-            what = "of the labels predicted"
-        lines.append(f"{100 * model.online_score_:.1f} % {what}, each row before it was learned")
     many = f" for the labels {few(labels)}" * bool(labels)
     count = f"{len(chosen):,} feature{'s' * (len(chosen) != 1)} selected{many}"
     lines.append(f"{type(model).__name__}: {count}")
     if chosen:
-        largest = [f"{name} ({few(values, '+.3g')})" for name, *values in chosen[: SHOWN + 1]]
+        at = 1 + args.hashed
+        largest = [f"{row[0]} ({few(row[at:], '+.3g')})" for row in chosen[: SHOWN + 1]]
         lines.append(f"largest coefficients: {few(largest)}")
     lines.append(f"intercept: {few(np.atleast_1d(model.intercept_), '+.3g')}")
-    lines.append(f"{seconds:,.1f} s, {speed:,.0f} rows a second")
+    if scores := getattr(model, "held_out_", None):
+        data["held_out"] = scores
+        where = args.test or "rows held out, which no pass learned"
+        found = told(scores) or f"no score: {scores.get('reason', 'one label only')}"
+        lines.append(f"on {scores['rows']:,} {'rows of ' * bool(args.test)}{where}: {found}")
+        lines += by_label(scores)
+    if hasattr(model, "online_score_") and args.passes == 1:
+        data |= {"online_score": float(model.online_score_), "online_loss": model.online_loss_}
+        what = "of the mean square of y around 0"
+        if args.task == "classification":
+            what = "of the labels"
+        lines.append(
+            f"progressive: {100 * model.online_score_:.1f} % {what}, each row predicted before it "
+            "was learned, by all features that were left then"
+        )
     if condition := getattr(model, "fdr_condition", ""):
         data["fdr_condition"] = condition
         lines.append(f"false ones: a share of at most {model.fdr:g} is expected {condition}")
-    if resumed:
-        lines.append(f"went on from {args.checkpoint}, with {resumed:,} rows learned before")
     return lines, data
 
 
@@ -76,3 +263,12 @@ def _chosen(model, first: int) -> tuple[list[str], list[str], list[tuple]]:
     labels = list(map(cell, model.classes_.tolist())) if len(coef) > 1 else []
     head = [f"coefficient of {label}" for label in labels] or ["coefficient"]
     return labels, ["feature", *head], [(str(names[j]), *coef[:, j].tolist()) for j in order]
+
+
+def _in_words(args, head: list[str], chosen: list[tuple]) -> tuple[list[str], list[tuple]]:
+    """The same table with the words that were hashed to each column, found in a second look."""
+    from ofslib.datasets.hashed import words_of
+
+    words = words_of(args.file, args.n_features, [int(row[0]) for row in chosen])
+    rows = [(" or ".join(words[int(row[0])]), *row) for row in chosen]
+    return ["words", *head], rows

@@ -43,6 +43,12 @@ class CachedRows(Rows):
         file.close()
         return sum(rows for rows, *_ in made["pieces"]), self.columns or _width(made)
 
+    def version(self):
+        """Digest of the text that the cache was made from."""
+        file, made = self._opened()
+        file.close()
+        return made["content"]
+
     def identity(self):
         """What tells these rows from others."""
         file, made = self._opened()

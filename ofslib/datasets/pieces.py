@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from numbers import Integral
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -106,6 +106,10 @@ class Rows:
         """The rows from `start` on; an index beyond the width is an error."""
         raise NotImplementedError
 
+    def version(self) -> Any:
+        """What changes if the rows do, at no cost; None of rows in memory."""
+        return None
+
     def identity(self) -> list:
         """What tells these rows from others: a digest of all."""
         found = hashlib.sha256(repr(None if self.names is None else self.names.tolist()).encode())
@@ -124,6 +128,10 @@ class FileRows(Rows):
         self.path, self.dtype, self.where = Path(path), np.dtype(dtype), str(path)
         self._at = 0
         self._content: tuple[list[int], str] = ([], "")
+
+    def version(self) -> Any:
+        """The state of the file."""
+        return state_of(self.path)
 
     def content(self) -> tuple[list[int], str]:
         """State of the file and digest of its bytes, read anew only if its state has changed."""

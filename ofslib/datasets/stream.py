@@ -304,6 +304,10 @@ class Stream:
         cuts = {"block_rows": self.block_rows, "start_row": self.start_row}
         return {"content": self._source.identity(), **sizes, **cuts}
 
+    def version(self) -> Any:
+        """What changes if the rows of a file do; None of rows in memory."""
+        return self._source.version()
+
     @contextmanager
     def watched(self, saw: Callable[[int, int], object]) -> Iterator[None]:
         """Meanwhile, `saw` is told how many bytes of the text and rows were read in this pass."""

@@ -4,7 +4,7 @@ import inspect
 import os
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,14 @@ from sklearn.utils.multiclass import type_of_target
 from tqdm import tqdm
 
 from ofslib._model_files import class_of, read, write
-from ofslib.streams.selector import LinearModel
+from ofslib.streams.holdout import evaluate, split
+from ofslib.streams.resources import refuse_memory
+from ofslib.streams.selector import MANY, LinearModel
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 _DELAY = 0.5  # seconds until progress is shown
 
@@ -35,10 +42,11 @@ class Checkpoint:
 
     def refuse_other(self, path, model, stream: dict[str, Any], classes=None) -> None:
         """ValueError, naming what differs, unless `model` learning from `stream` made this."""
-        pairs = [(self.stream, stream), (self.learner.get_params(), model.get_params())]
+        asked = dict.fromkeys(self.stream) | stream  # what is no longer asked for differs, too
+        pairs = [(self.stream, asked), (self.learner.get_params(), model.get_params())]
         if classes is not None and hasattr(self.learner, "classes_"):
-            asked, began = (np.unique(given).tolist() for given in (classes, self.learner.classes_))
-            pairs.append(({"classes": began}, {"classes": asked}))
+            now, began = (np.unique(given).tolist() for given in (classes, self.learner.classes_))
+            pairs.append(({"classes": began}, {"classes": now}))
         for old, new in pairs:
             for name in new:
                 # These say in what order `fit` shows rows; here they come as they are.
@@ -103,6 +111,8 @@ def fit_stream(
     every: float = 30.0,
     progress: bool = False,
     classes: Iterable | None = None,
+    holdout: float = 0.0,
+    test: Iterable | None = None,
 ):
     """`fit` on the rows of a stream, in constant memory; after a kill, the same call goes on.
 
@@ -128,34 +138,99 @@ def fit_stream(
         Show rows, MB/s and the time left on stderr, where that is a terminal.
     classes : array-like, optional
         The labels of a classifier; else those up to the first block with a second one.
+    holdout : float
+        Share of the rows that is not learned, in no pass; a hash of a row's number chooses. The
+        finished model is scored on these rows: `held_out_`, a dict, has rows, accuracy and
+        majority (that of always the commonest label), log_loss where there are probabilities, of
+        two labels auc and average_precision, of numbers r2 and rmse; per_class has the precision
+        and recall of each label.
+    test : iterable of blocks, optional
+        Other rows, (X, y) or (X, y, weight), on which to score the finished model in place of
+        those held out.
 
     Raises
     ------
     TypeError
         If the model does not learn from rows or averages, or knows no weights, which rows have.
     ValueError
-        If a parameter or the stream is not allowed, or the checkpoint is one of another model or
-        stream: the message names what differs.
+        If a parameter or the stream is not allowed, if the rows change while they are learned,
+        or if the checkpoint is one of another model or stream, or of a job that still runs.
+    MemoryError
+        If what is learned needs more memory than is free; before any is taken.
     """
+    if holdout:
+        stream, held = split(stream, holdout)
+        test = held if test is None else test
+    with _alone(checkpoint):
+        _fit(model, stream, checkpoint, every, progress, classes)
+    if test is not None:
+        with reading(stream, progress):
+            model.held_out_ = evaluate(model, test)
+    return model
+
+
+def _fit(given, stream, checkpoint, every, progress, classes) -> None:
+    model = given
     _refuse_others(model, stream)
     if not every >= 0:
         raise ValueError(f"every (--every): expected at least 0 seconds, got {every}")
     model._validate_params()
     with reading(stream, progress):
+        version = stream.version()
         n = _rows_to_show(stream)
+        if getattr(model, "class_weight", None) == "balanced":
+            model = _balanced(model, stream)
         work = _begun(model, stream, checkpoint, classes)
-        if classes is None and is_classifier(model) and not work.rows:
-            classes = _labels(stream, type(model).__name__)
+        if not work.rows:
+            if classes is None and is_classifier(model):
+                classes = labels_of(stream, type(model).__name__)
+            refuse_memory(model, stream, 0 if classes is None else len(classes))
         if not (work.finished or work.rows):
             work.learner._n_rows_in_all = _passes(model) * _used_rows(model, stream, n)
     if not work.finished:
         total = n * _passes(model)
         with _memory_for(stream), _bar(total, " rows", "learning", progress, work.rows) as bar:
-            _learn(work, stream, n, total, checkpoint, every, classes, bar)
-    model.__dict__ = dict(vars(work.learner))
+            _learn(work, stream, n, total, checkpoint, every, classes, bar, version)
+    given.__dict__ = dict(vars(work.learner))
     if known := getattr(stream, "numbering", None):
-        model._numbering = known
-    return model
+        given._numbering = known
+
+
+def _balanced(model, stream):
+    """The model with the weights of labels that 'balanced' stands for: these are counted first."""
+    counts: dict[Any, float] = {}
+    for _, y, *weight in stream:
+        labels, places = np.unique(y, return_inverse=True)
+        sums = np.bincount(places, weight[0] if weight else None)
+        for label, rows in zip(labels.tolist(), sums.tolist(), strict=True):
+            counts[label] = counts.get(label, 0.0) + rows
+    mean = sum(counts.values()) / len(counts)
+    weights = {label: mean / rows for label, rows in sorted(counts.items()) if rows}
+    return clone(model).set_params(class_weight=weights)
+
+
+@contextmanager
+def _alone(path) -> Iterator[None]:
+    """Refuse a second job with the same checkpoint; the lock ends with the process that has it."""
+    if path is None or fcntl is None:
+        yield
+        return
+    lock = f"{os.path.realpath(path)}.lock"
+    os.makedirs(os.path.dirname(lock), exist_ok=True)
+    with open(lock, "w") as file:
+        busy = False
+        with suppress(OSError):  # a file system without locks
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                busy = True
+        if busy or not os.fstat(file.fileno()).st_nlink:  # or its holder is about to end
+            raise ValueError(
+                f"checkpoint {os.fspath(path)}: another job learns with it: wait until that has "
+                "ended, or give another file"
+            )
+        yield
+        os.unlink(lock)
 
 
 @contextmanager
@@ -192,14 +267,15 @@ def _refuse_others(model, stream) -> None:
         raise TypeError(f"stream: its rows have weights, and {name} has no sample_weight")
 
 
-def _labels(stream, owner) -> np.ndarray:
+def labels_of(stream, owner) -> np.ndarray:
     """The labels up to the first block in which there is a second one.
 
     ValueError if they are none that a classifier could learn.
     """
-    found = np.empty(0)
+    found, rows = np.empty(0), 0
     for _, y, *_ in stream:
         found = np.unique(np.concatenate([found, y]) if len(found) else y)
+        rows += len(y)
         if len(found) > 1:
             break
     if found[0] != found[0]:
@@ -214,6 +290,12 @@ def _labels(stream, owner) -> np.ndarray:
         raise ValueError(
             f"{stream.name}: the labels are continuous, such as {odd}, and {owner} "
             "takes classes: numbers are for a regressor (--task regression)"
+        )
+    if found.dtype.kind == "f" and len(found) > max(MANY, rows // 2):
+        raise ValueError(
+            f"{stream.name}: {len(found):,} different numbers in {rows:,} rows are more likely "
+            f"amounts than labels, each of which {owner} would learn: numbers are for a regressor "
+            "(--task regression); classes (--classes) says that they are labels"
         )
     return found
 
@@ -254,7 +336,7 @@ def _begun(model, stream, path, classes) -> Checkpoint:
     return work
 
 
-def _learn(work, stream, n, total, path, every, classes, bar):
+def _learn(work, stream, n, total, path, every, classes, bar, version):
     learner, began, first = work.learner, time.monotonic(), work.rows
     known = {"classes": classes} if is_classifier(learner) and classes is not None else {}
     next_save = began + every
@@ -279,13 +361,15 @@ def _learn(work, stream, n, total, path, every, classes, bar):
             if work.rows - last != n - last % n:
                 got = work.rows - last + last % n
                 raise ValueError(f"stream: expected {n} rows in each pass, got {got}")
+            if stream.version() != version:
+                began = f"; remove {os.fspath(path)}, too" * (path is not None)
+                raise ValueError(
+                    f"{stream.name}: its rows changed while they were learned: begin anew{began}"
+                )
     except KeyboardInterrupt:
         if path is not None and work.rows:
             work.save(path)
         raise
-    if path is not None and stream.identity() != work.stream:
-        where = f"remove {os.fspath(path)} and begin anew"
-        raise ValueError(f"stream: its rows changed while they were learned; {where}")
     learner._end()
     del learner._n_rows_in_all
     work.finished = True

@@ -14,8 +14,8 @@ _FILLED = {"_state", "_online", "_warned"}
 # What follows from the rest, and is in no file.
 _DERIVED = {"_hyper", "_offset", "_computed"}
 # What a model that only predicts has of a file, beside its parameters.
-_FACTS = ("n_features_in_", "feature_names_in_", "classes_", "_numbering", "n_samples_seen_")
-_FACTS += ("_frozen", "_learned_with")
+_FACTS = ("n_features_in_", "feature_names_in_", "classes_", "_numbering", "held_out_")
+_FACTS += ("n_samples_seen_", "_frozen", "_learned_with")
 
 _NUMBERINGS = ("from 1", "from 0", "hashed")
 

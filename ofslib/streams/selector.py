@@ -113,7 +113,8 @@ class Selector(TransformerMixin, BaseEstimator):
             warn(f"k={k} is greater than n_features={n_features}: at most these can be kept.")
         bases = type(self).__mro__
         self._frozen = {n: getattr(self, n) for base in bases for n in vars(base).get("frozen", ())}
-        vars(self).pop("_numbering", None)  # of data that are forgotten now
+        for of_old_data in ("_numbering", "held_out_"):
+            vars(self).pop(of_old_data, None)
         self._start(n_features)
 
     def _refuse_changes(self) -> None:
@@ -306,6 +307,7 @@ class LinearModel(Selector):
                 self._begin(X.shape[1])
             self._refuse_changes()
             if X.shape[0]:  # unless all weights are 0
+                vars(self).pop("held_out_", None)  # of the model as it was
                 self._learn_more(X, y)
         return self
 
