@@ -326,7 +326,8 @@ def test_select_writes_the_features_and_the_model(ofs):
 def test_select_takes_methods_tasks_passes_and_parameters(ofs):
     code, out, _ = ofs("select rows.svm -k 3 --method olsth --task regression --json")
     assert code == 0 and json.loads(out)["estimator"] == "OLSthRegressor"
-    code, _, _ = ofs("select rows.svm -k 3 --passes 2 --set learning_rate=0.3 --model m.npz")
+    line = "select rows.svm -k 3 --holdout 0 --passes 2 --set learning_rate=0.3 --model m.npz"
+    code, _, _ = ofs(line)
     model = ofslib.SFSAClassifier.load("m.npz")
     assert (model.n_passes, model.learning_rate, model.n_samples_seen_) == (2, 0.3, 2 * N)
     code, out, err = ofs("select rows.svm -k 100 --json")
@@ -375,7 +376,7 @@ def test_devices_stay_what_they_are_and_pipes_are_not_read(ofs):
 def test_select_goes_on_from_a_checkpoint_and_says_so(ofs):
     first = ofs("select rows.svm -k 5 --checkpoint run.ckpt --model model.npz --json")[1]
     code, out, err = ofs("select rows.svm -k 5 --checkpoint run.ckpt --json")
-    assert (code, err, json.loads(out)["resumed_at"]) == (0, "", N)
+    assert (code, err, json.loads(out)["resumed_at"]) == (0, "", 1804)  # a tenth is held out
     assert json.loads(out)["selected"] == json.loads(first)["selected"]
     lines = [ofs(f"select rows.svm -k 5{own}")[1] for own in ("", " --checkpoint run.ckpt")]
     assert ["learned before" in line for line in lines] == [False, True]
@@ -419,7 +420,7 @@ def test_predict_counts_columns_as_the_model_learned_them(ofs):
     expected = ofs("predict rows.svm --model one.npz")[1]
     assert ofs("predict zero.svm --model zero.npz")[1] == expected
     stream = open_stream("zero.svm", zero_based=True)
-    fit_stream(ofslib.SFSAClassifier(k=5), stream).save("python.npz")
+    fit_stream(ofslib.SFSAClassifier(k=5), stream, holdout=0.1).save("python.npz")
     assert ofs("predict zero.svm --model python.npz")[1] == expected
     assert ofs("predict zero.svm --model zero.npz --zero-based")[1] == expected
     ofs("select rows.svm -k 5 --hashed --n-features 512 --no-cache --model hashed.npz")
@@ -444,7 +445,7 @@ def test_more_than_two_classes_have_columns_of_their_own(ofs):
     rows = (line.split(" ", 1)[1] for line in TEXT.splitlines())
     Path("three.svm").write_text("\n".join(map("{} {}".format, three, rows)) + "\n")
     expected = ofslib.SFSAClassifier(k=4, shuffle=False, multiclass="joint").fit(X, three)
-    command = "select three.svm -k 4 --set multiclass=joint --model m --out features.csv"
+    command = "select three.svm -k 4 --holdout 0 --model m --out features.csv"
     assert ofs(command)[::2] == (0, "")
     head, *rows = Path("features.csv").read_text().splitlines()
     assert head == "feature,coefficient of -1,coefficient of 1,coefficient of 3"
@@ -520,7 +521,7 @@ def test_datasets_are_listed_fetched_and_verified(ofs, folder, monkeypatch):
         ("select words.csv --label y -k 1 --task regression", 1, "y must be numbers"),
         ("select rows.svm -k 5 --passes 2 --n-features 7", 1, "n_features (--n-features)"),
         ("select nothing --registry none.csv -k 5", 1, "none.csv: no table of data sets"),
-        ("predict words.csv --model names.npz", 1, "unknown to the model: 'y'; missing: 'b'"),
+        ("predict words.csv --model names.npz", 1, "the model needs the columns 'b'"),
         ("select rows.svm -k 5 --method nothing", 2, "--method nothing: it does not exist"),
         ("select rows.svm --fdr 0.1 --method sfsa", 2, "--fdr: --method sfsa"),
         ("select rows.svm --fdr 1", 1, "'fdr' parameter"),

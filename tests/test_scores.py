@@ -2,7 +2,16 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import r2_score, roc_auc_score
+from scipy.special import log_softmax
+from sklearn.metrics import (
+    accuracy_score,
+    average_precision_score,
+    log_loss,
+    precision_recall_fscore_support,
+    r2_score,
+    roc_auc_score,
+    root_mean_squared_error,
+)
 
 from ofslib.metrics import Scores
 
@@ -20,27 +29,43 @@ def test_r2_is_that_of_all_rows(mean):
     y = mean + rng.standard_normal(200)
     said = y + 0.5 * rng.standard_normal(200)
     found = added(y, said, said).found()
-    assert found == {"r2": pytest.approx(r2_score(y, said), rel=1e-9)}
+    rmse = root_mean_squared_error(y, said)
+    assert found == pytest.approx({"r2": r2_score(y, said), "rmse": rmse}, rel=1e-9)
 
 
 def test_r2_of_equal_labels_is_scikit_learns():
     y = np.full(70, 0.1)
-    assert added(y, y, y).found() == {"r2": 1.0}
-    assert added(y, y + 1, y).found() == {"r2": 0.0}
+    assert added(y, y, y).found() == {"r2": 1.0, "rmse": 0.0}
+    assert added(y, y + 1, y).found() == {"r2": 0.0, "rmse": pytest.approx(1.0)}
 
 
-def test_accuracy_and_auc_are_those_of_all_rows():
-    rng = np.random.default_rng(0)
-    margins = rng.standard_normal(200).round(1)  # with ties
-    y = np.where(margins + rng.standard_normal(200) > 0, 5, -5)
-    said = np.where(margins > 0, 5, -5)
-    scores = added(y, said, margins, [-5, 5])
-    found = {"accuracy": (said == y).mean(), "auc": roc_auc_score(y, margins)}
-    assert scores.found() == found
+@pytest.mark.parametrize("labels", [[-5, 5], ["no", "yes"], [1, 2, 7]])
+def test_scores_of_labels_are_those_of_all_rows(labels):
+    rng, labels = np.random.default_rng(0), np.array(labels)
+    margins = rng.standard_normal((200, len(labels))).round(1)  # with ties
+    places = (margins + rng.standard_normal(margins.shape)).argmax(axis=1)
+    y, said = labels[places], labels[margins.argmax(axis=1)]
+    log_proba = log_softmax(margins, axis=1)
+    scores = Scores(labels)
+    for part in np.array_split(np.arange(200), [1, 5, 5, 60]):
+        scores.add(y[part], said[part], margins[part, -1:], log_proba[part])
+    found = {
+        "accuracy": accuracy_score(y, said),
+        "majority": np.bincount(places).max() / 200,
+        "log_loss": log_loss(y, np.exp(log_proba), labels=labels),
+    }
+    if len(labels) == 2:
+        found["auc"] = roc_auc_score(places, margins[:, 1])
+        found["average_precision"] = average_precision_score(places, margins[:, 1])
+    assert scores.found() == pytest.approx(found, rel=1e-12)
+    precision, recall, _, rows = precision_recall_fscore_support(y, said)
+    for c, of_label in enumerate(scores.per_class()):
+        expected = {"label": labels[c], "rows": rows[c]}
+        expected |= {"precision": precision[c], "recall": recall[c]}
+        assert of_label == expected
     kept = [array for block in scores._kept for array in block]
-    assert sum(array.nbytes for array in kept) == 9 * len(y)
+    assert sum(array.nbytes for array in kept) == (9 * 200 if len(labels) == 2 else 0)
     assert all(array.base is None for array in kept)
-    assert added(abs(y), said, margins, [-5, 5]).found() == {"accuracy": (said == abs(y)).mean()}
 
 
 @pytest.mark.parametrize(

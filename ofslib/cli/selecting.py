@@ -19,6 +19,8 @@ _TOLD = {"auc": "AUC", "log_loss": "log loss", "r2": "R2", "rmse": "RMSE"}
 
 def select(args) -> Report:
     """The k best features of a file, or as many as a bound on false ones allows, and a model."""
+    from ofslib.streams.holdout import evaluate, split
+
     model = _model(args)
     refuse_written(args, "out", "model", "checkpoint", "plot")
     holdout = (0.0 if args.test else 0.1) if args.holdout is None else args.holdout
@@ -26,18 +28,19 @@ def select(args) -> Report:
     again = args.passes > 1 or args.checkpoint is not None or (several and not _averages(model))
     stream = opened(args, cache=again if args.cache is None else args.cache)
     classes = _classes(args, model, stream)
+    learned, held = split(stream, holdout) if holdout else (stream, None)
     began, made, resumed = time.monotonic(), [], 0
     for k in args.k if several and not _averages(model) else [None]:
         one = model if k is None else copy.copy(model).set_params(k=k)
         path = f"{args.checkpoint}.k{k}" if k and args.checkpoint else args.checkpoint
         resumed += _rows_learned(path, one)
-        made.append(_learned(one, stream, args, path, classes, holdout))
+        made.append(_learned(one, learned, args, path, classes))
     if several and _averages(model):
         made = _of_each_k(made[0], args.k)
     seconds = time.monotonic() - began
-    if args.test:
-        for one in made:
-            one.held_out_ = _scores(one, args)
+    for one in made if args.test or held else ():
+        rows = model_rows(one, args, args.test)[1] if args.test else held
+        one.held_out_ = evaluate(one, rows)
     best = max(made, key=lambda one: _quality(one)[1]) if several else made[0]
     if args.plot:
         _draw(args, made)
@@ -69,11 +72,7 @@ def _model(args):
     if options := [name for name, _ in args.set if name in given]:
         raise Misused(f"--set {options[0]}: give it by its own option")
     method = args.method or ("knockoffs" if bounded else "sfsa")
-    model = estimator(method, args.task, given | dict(args.set))
-    joint = "multiclass" in model.get_params() and isinstance(getattr(model, "k", ""), int)
-    if joint and not args.per_class and "multiclass" not in dict(args.set):
-        model.set_params(multiclass="joint")
-    return model
+    return estimator(method, args.task, given | dict(args.set))
 
 
 def _number(k: int | str) -> int:
@@ -85,7 +84,10 @@ def _averages(model) -> bool:
 
 
 def _classes(args, model, stream) -> Any:
-    """The labels; Misused if each would have k features of its own and that was not asked for."""
+    """The labels that were given; with more than two all are to have the same k features.
+
+    Misused if the method cannot do so, unless it was asked for k features of each label.
+    """
     from sklearn.base import is_classifier
 
     from ofslib.streams.checkpoint import labels_of
@@ -93,13 +95,15 @@ def _classes(args, model, stream) -> Any:
     if not is_classifier(model):
         return None
     classes = labels_of(stream, type(model).__name__) if args.classes is None else args.classes
-    shared = getattr(model, "multiclass", "ovr") == "joint" or args.per_class
-    if len(classes) > _MANY and not shared and args.fdr is None:
-        raise Misused(
-            f"-k: with {len(classes):,} labels {type(model).__name__} keeps k features of each "
-            "label: --per-class asks for that; --method sfsa, anytime-sfsa, sgdt, ofsa or olsth "
-            "keep k in all"
-        )
+    if len(classes) > _MANY and args.fdr is None and not args.per_class:
+        own = dict(args.set).get("multiclass", "joint")
+        if own != "joint" or "multiclass" not in model.get_params() or isinstance(model.k, str):
+            raise Misused(
+                f"-k: with {len(classes):,} labels {type(model).__name__} keeps k features of each "
+                "label: --per-class asks for that; --method sfsa, anytime-sfsa, sgdt, ofsa or "
+                "olsth keep k in all, if it is a number"
+            )
+        model.set_params(multiclass="joint")
     return args.classes
 
 
@@ -112,10 +116,10 @@ def _rows_learned(path: str | None, model) -> int:
 # -------------------------------------------------- learning
 
 
-def _learned(model, stream, args, path, classes, holdout):
+def _learned(model, stream, args, path, classes):
     from ofslib.streams.checkpoint import fit_stream
 
-    return fit_stream(model, stream, path, args.every, not args.quiet, classes, holdout)
+    return fit_stream(model, stream, path, args.every, not args.quiet, classes)
 
 
 def _of_each_k(model, ks) -> list:
@@ -126,13 +130,6 @@ def _of_each_k(model, ks) -> list:
         one._end_block()
         made.append(one)
     return made
-
-
-def _scores(model, args) -> dict[str, Any]:
-    """The scores on the rows of --test."""
-    from ofslib.streams.holdout import evaluate
-
-    return evaluate(model, ((X, y) for X, y, _ in model_rows(model, args, args.test)[1]))
 
 
 def _quality(model) -> tuple[str, float]:

@@ -278,6 +278,8 @@ def labels_of(stream, owner) -> np.ndarray:
         rows += len(y)
         if len(found) > 1:
             break
+    if not rows:
+        raise ValueError(f"{stream.name}: expected a row, got none")
     if found[0] != found[0]:
         raise ValueError(f"{stream.name}: {owner} learns labels, and the rows have none")
     if len(found) < 2:
@@ -362,9 +364,9 @@ def _learn(work, stream, n, total, path, every, classes, bar, version):
                 got = work.rows - last + last % n
                 raise ValueError(f"stream: expected {n} rows in each pass, got {got}")
             if stream.version() != version:
-                began = f"; remove {os.fspath(path)}, too" * (path is not None)
+                remove = f"remove {os.fspath(path)} and " if path is not None else ""
                 raise ValueError(
-                    f"{stream.name}: its rows changed while they were learned: begin anew{began}"
+                    f"{stream.name}: its rows changed while they were learned; {remove}begin anew"
                 )
     except KeyboardInterrupt:
         if path is not None and work.rows:

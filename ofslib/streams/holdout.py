@@ -69,6 +69,10 @@ class Part:
             passed, rows = passed + len(mask), rows - len(here)
         if not passed:
             return self
+        # The rest of a block that only has rows of the other part: blocks are cut as before.
+        rest = -passed % self._stream.block_rows
+        if not self._mask(self._stream.start_row + passed, rest).any():
+            passed += rest
         return Part(self._stream.skip(passed), self._share, self._held and Part(None, self._share))
 
     def __iter__(self) -> Iterator[tuple]:
