@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -157,7 +158,8 @@ def _rows(add) -> None:
     add("--zero-based", action="store_true", help="the smallest index is 0")
     add("--n-features", type=_count, metavar="P", help="number of features; else as in the file")
     add("--block-rows", type=_count, default=10_000, metavar="N", help="rows read at a time")
-    add("--n-jobs", type=_count, default=1, metavar="N", help="threads that parse")
+    message = "threads that parse: 2, if there are as many cores"
+    add("--n-jobs", type=_count, default=min(2, os.cpu_count() or 1), metavar="N", help=message)
     add("--quiet", action="store_true", help="show no progress")
 
 
@@ -194,7 +196,7 @@ def _select(add, how_many) -> None:
     message = "features to keep in all; several, as 10,50,200, to compare; or aic, bic or ebic"
     how_many("-k", type=_sizes, default=[], metavar="K", help=message)
     how_many("--fdr", type=float, metavar="Q", help="largest expected share of false ones")
-    add("--method", help="see `ofslib methods`; else sfsa, with --fdr knockoffs")
+    add("--method", help="see `ofslib methods`, or auto; else sfsa, with --fdr knockoffs")
     tasks = ["classification", "regression"]
     add("--task", choices=tasks, default=tasks[0], help="the first, if it is not said")
     add("--classes", type=_labels, metavar="A,B", help="all labels, if the first rows lack one")

@@ -11,6 +11,7 @@ from ofslib._files import refuse_places
 from ofslib._options import Misused
 from ofslib._sparse import NamedRows
 
+AVERAGES_UP_TO = 3000  # features: their averages take 72 MB, and p^2 operations a row
 ANY_WIDTH = 2**31 - 1  # with it, no pass over the file looks for its largest index
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ofslib._options import Misused, estimator, text_table
 from ofslib.cli.printing import SHOWN, Report, cell, csv_table, few
-from ofslib.cli.rows import model_rows, opened, refuse_written
+from ofslib.cli.rows import AVERAGES_UP_TO, model_rows, opened, refuse_written
 
 _MANY = 2  # labels; with more, each could have features of its own
 # What several k are compared by: of two labels, of several, of numbers.
@@ -21,12 +21,15 @@ def select(args) -> Report:
     """The k best features of a file, or as many as a bound on false ones allows, and a model."""
     from ofslib.streams.holdout import evaluate, split
 
-    model = _model(args)
+    if args.method != "auto":
+        model = _model(args, args.method)  # what it does not take is said before a file is read
     refuse_written(args, "out", "model", "checkpoint", "plot")
     holdout = (0.0 if args.test else 0.1) if args.holdout is None else args.holdout
     several = args.fdr is None and len(args.k) > 1
-    again = args.passes > 1 or args.checkpoint is not None or (several and not _averages(model))
+    again = args.passes > 1 or args.checkpoint is not None or several
     stream = opened(args, cache=again if args.cache is None else args.cache)
+    if args.method == "auto":
+        model = _model(args, _suited(args, stream))
     classes = _classes(args, model, stream)
     learned, held = split(stream, holdout) if holdout else (stream, None)
     began, made, resumed = time.monotonic(), [], 0
@@ -60,18 +63,37 @@ def select(args) -> Report:
 # -------------------------------------------------- before anything is learned
 
 
-def _model(args):
+def _suited(args, stream) -> str:
+    """The method that suits the rows.
+
+    Methods on averages do not depend on the scales of features, and need their square; of two
+    labels renewable-fsa learns the log odds.
+    """
+    if stream.n_features > AVERAGES_UP_TO:
+        return "sfsa"
+    if args.task == "regression" or len(_labels(args, stream, "a classifier")) > _MANY:
+        return "olsth"
+    return "renewable-fsa"
+
+
+def _labels(args, stream, owner: str) -> Any:
+    from ofslib.streams.checkpoint import labels_of
+
+    return labels_of(stream, owner) if args.classes is None else args.classes
+
+
+def _model(args, method: str | None):
     """The estimator that the options ask for."""
     bounded = args.fdr is not None
-    if bounded and args.method not in (None, "knockoffs"):
-        raise Misused(f"--fdr: --method {args.method} keeps -k features; leave one out")
+    if bounded and method not in (None, "knockoffs"):
+        raise Misused(f"--fdr: --method {method} keeps -k features; leave one out")
     given = {"fdr": args.fdr, "random_state": 0} if bounded else {"k": max(args.k, key=_number)}
     given["n_passes"] = args.passes
     if args.class_weight is not None:
         given["class_weight"] = args.class_weight
     if options := [name for name, _ in args.set if name in given]:
         raise Misused(f"--set {options[0]}: give it by its own option")
-    method = args.method or ("knockoffs" if bounded else "sfsa")
+    method = method or ("knockoffs" if bounded else "sfsa")
     return estimator(method, args.task, given | dict(args.set))
 
 
@@ -90,11 +112,9 @@ def _classes(args, model, stream) -> Any:
     """
     from sklearn.base import is_classifier
 
-    from ofslib.streams.checkpoint import labels_of
-
     if not is_classifier(model):
         return None
-    classes = labels_of(stream, type(model).__name__) if args.classes is None else args.classes
+    classes = _labels(args, stream, type(model).__name__)
     if len(classes) > _MANY and args.fdr is None and not args.per_class:
         own = dict(args.set).get("multiclass", "joint")
         if own != "joint" or "multiclass" not in model.get_params() or isinstance(model.k, str):
@@ -226,10 +246,11 @@ def _summary(args, model, stream) -> Report:
     count = f"{len(chosen):,} feature{'s' * (len(chosen) != 1)} selected{many}"
     lines.append(f"{type(model).__name__}: {count}")
     if chosen:
-        at = 1 + args.hashed
-        largest = [f"{row[0]} ({few(row[at:], '+.3g')})" for row in chosen[: SHOWN + 1]]
+        own = "" if labels else " ({:+.3g})"  # of several labels there are too many to be read
+        largest = [f"{row[0]}{own.format(row[-1])}" for row in chosen[: SHOWN + 1]]
         lines.append(f"largest coefficients: {few(largest)}")
-    lines.append(f"intercept: {few(np.atleast_1d(model.intercept_), '+.3g')}")
+    if not labels:
+        lines.append(f"intercept: {model.intercept_:+.3g}")
     if scores := getattr(model, "held_out_", None):
         data["held_out"] = scores
         where = args.test or "rows held out, which no pass learned"
