@@ -1,7 +1,7 @@
 """Files of any size as blocks of rows, as often as they are asked for."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,13 @@ from ofslib._files import refuse_device
 from ofslib._sparse import NamedRows
 from ofslib.datasets.cache import CachedRows, cache_of
 from ofslib.datasets.download import fetch
+from ofslib.datasets.encoding import Encoding, of_scales
+from ofslib.datasets.first_look import FirstLook
 from ofslib.datasets.formats import BlockRows, as_rows, frame_rows, is_frame
 from ofslib.datasets.pieces import LARGEST, as_matrix, check_whole, joined
 from ofslib.datasets.readers import label_of, rows_of
 from ofslib.datasets.registry import BY_BLOCKS, read_rows
-from ofslib.datasets.tables import TEXTS, format_of, open_table
+from ofslib.datasets.tables import ARROW, DELIMITED, TEXTS, Raw, format_of, open_table
 from ofslib.datasets.text import TextRows
 
 
@@ -40,14 +42,24 @@ def open_stream(
     header: bool = True,
     word_labels: bool = False,
     hashed: bool = False,
+    ignore: Sequence[str | int] | None = None,
+    delimiter: str | None = None,
+    missing: str = "refuse",
+    categorical: str | None = None,
+    standardize: bool = False,
+    encoding: Encoding | None = None,
+    columns: Sequence[str] | None = None,
 ) -> "Stream":
     """Go through the rows of a file, or of what is in memory, in blocks of sparse rows."""
     dtype = _float_type(dtype)
     own = {"word_labels": word_labels, "hashed": hashed}
+    told = Raw(ignore, columns, encoding, missing, categorical, standardize, n_features)
+    raw = _given(told)
     if not isinstance(source, str | os.PathLike):
         if source is None:
             raise TypeError(f"source must be a file, a name, rows or blocks, not {source!r}")
-        _refuse("rows in memory", format=format, **own)
+        _refuse("rows in memory", format=format, **own, **raw, delimiter=delimiter,
+                standardize=standardize, encoding=encoding and "...")  # fmt: skip
         return Stream(_in_memory(source, label, weight, dtype), block_rows, n_features, start_row)
     path = Path(source)
     if path.is_dir():
@@ -60,20 +72,32 @@ def open_stream(
             _refuse(name, format=format, label=label, weight=weight, **own)
             label = label_of(row)
         if row["reader"] not in BY_BLOCKS:
-            return Stream(rows_of(row, paths, dtype), block_rows, n_features, start_row)
+            _refuse(name, **raw, delimiter=delimiter)
+            rows = rows_of(row, paths, dtype)
+            return _scaled(rows, (block_rows, n_features, start_row), standardize, encoding)
         [path], format = paths, format or row["reader"]
         n_features = n_features or row["n_features"] or None
     form = format_of(path, format)
+    if form not in DELIMITED:
+        _refuse(f"{path}, which is no csv or tsv", delimiter=delimiter)
+    if form in DELIMITED or form in ARROW:
+        _refuse(f"{path}, read as {form}, but for libsvm and vw", **own)
+        rows = open_table(path, form, label, weight, header, dtype, delimiter, told)
+        if cache is not False and form in DELIMITED:
+            rows = CachedRows(rows, cache_of(path, cache))
+        hashed = encoding or categorical == "hash"  # to n_features columns, beside others
+        return Stream(rows, block_rows, None if hashed else n_features, start_row)
+    _refuse(f"{path}, read as {form or 'libsvm'}, but for csv, tsv, parquet and arrow", **raw)
     if form in (None, *TEXTS):
         _refuse(f"{path}, read as {form or 'libsvm'}; format (--format) names another", label=label)
         width = n_features if cache is False or hashed else None
         rows = _text(path, dtype, width, form, zero_based, n_jobs, weight, **own)
     else:
         _refuse(f"{path}, read as {form}, but for libsvm and vw", **own)
-        rows = open_table(path, form, label, weight, header, dtype)
-    if cache is not False and form in (None, *TEXTS, "csv", "tsv"):
+        rows = open_table(path, form, label, weight, header, dtype, None, Raw())
+    if cache is not False and form in (None, *TEXTS):
         rows = CachedRows(rows, cache_of(path, cache))
-    return Stream(rows, block_rows, n_features, start_row)
+    return _scaled(rows, (block_rows, n_features, start_row), standardize, encoding)
 
 
 open_stream.__doc__ += """
@@ -131,7 +155,52 @@ open_stream.__doc__ += """
         the column abs(MurmurHash3) modulo `n_features`, as FeatureHasher(alternate_sign=False) of
         scikit-learn counts. Names that meet in one column add up: of d names a share of about
         d / n_features meets another one.
+    ignore : sequence of str or int, optional
+        Columns of a table, by name or position, that are no features.
+    delimiter : str, optional
+        What separates the cells of a CSV or TSV text; else a comma or a tab or, where the first
+        line has none of it, the one of , ; tab and | that it has.
+    missing : {"refuse", "mean", "indicator"}
+        What becomes of a missing value of a table: an error, the mean of its column, or the mean
+        and a further feature `age is missing`. A word that is missing has no feature.
+    categorical : {"onehot", "hash"}, optional
+        Columns of words: a feature for each word, such as `city=Rome` (OneHotEncoder), or
+        `n_features` (4096) for all (FeatureHasher). A new word in a later file is ignored, or
+        hashed. Without, they are an error that names all of them.
+    standardize : bool
+        By StandardScaler, columns of numbers of a table to mean 0 and variance 1; features of
+        other files to variance 1, without centering.
+    encoding : Encoding, optional
+        What the first look at another file learned, as `Stream.encoding` has it, in place of the
+        three options before; the file is not looked at.
+    columns : sequence of str, optional
+        The features of a table that are read, in this order, of the file or of the encoding; only
+        the columns that they need have to be there.
     """
+
+
+def _given(told: Raw) -> dict[str, Any]:
+    """The options of tables alone that are given; ValueError if one is none."""
+    known = {"missing": ("refuse", "mean", "indicator"), "categorical": (None, "onehot", "hash")}
+    known["standardize"] = (False, True)
+    for name, values in known.items():
+        if (value := getattr(told, name)) not in values:
+            raise ValueError(f"{name} (--{name}): expected one of {values}, got {value!r}")
+    missing = None if told.missing == "refuse" else told.missing
+    own = {"ignore": told.ignore, "columns": told.columns, "categorical": told.categorical}
+    return own | {"missing": missing}
+
+
+def _scaled(rows, cut, standardize, encoding):
+    """Rows of a source of numbers, of which the scales may be known or have to be learned."""
+    block_rows, n_features, start_row = cut
+    if encoding and encoding.names:
+        names = ", ".join(map(repr, encoding.names[:8]))
+        raise ValueError(f"encoding: it is of a table with the columns {names}; give such a file")
+    stream = Stream(rows, block_rows, n_features, start_row, encoding)
+    if standardize and not encoding:
+        stream.encoding = of_scales(Stream(rows, block_rows, n_features))
+    return stream
 
 
 def _refuse(what, **options):
@@ -218,6 +287,9 @@ class Stream:
         Names of the columns; None without.
     weighted : bool
         Whether a block holds weights, too.
+    encoding : Encoding or None
+        What a first look learned to make features of raw columns; `fit_stream` gives it to the
+        model, whose file keeps it.
     numbering : str or None
         "from 1", "from 0" or "hashed" of a LIBSVM or Vowpal Wabbit text; None of others.
     n_columns : int or None
@@ -232,7 +304,14 @@ class Stream:
         Its size; 0 as long as it is not made.
     """
 
-    def __init__(self, source, block_rows: int, n_features: int | None = None, start_row: int = 0):
+    def __init__(
+        self,
+        source,
+        block_rows: int,
+        n_features: int | None = None,
+        start_row: int = 0,
+        encoding: Encoding | None = None,
+    ):
         width = 1 if n_features is None else n_features
         check_whole(block_rows=(block_rows, 1), start_row=(start_row, 0), n_features=(width, 1))
         if width > LARGEST:
@@ -245,6 +324,7 @@ class Stream:
         self.feature_names, self.weighted = names, source.weighted
         self.n_columns = n_features or columns
         self._source, self._n_features = source, n_features
+        self.encoding = encoding or getattr(self._text, "encoding", None)
         self.reached = 0  # columns that the rows read so far need, also those of zeros
 
     @property
@@ -288,6 +368,11 @@ class Stream:
         path = getattr(self._text, "path", None)
         return path.stat().st_size if path else 0
 
+    @property
+    def _scales(self) -> Encoding | None:
+        """The encoding, if it consists of scales, by which the values of all rows are divided."""
+        return self.encoding if self.encoding and not self.encoding.names else None
+
     def __repr__(self):
         kept = ""
         if self.cache_path:
@@ -302,7 +387,8 @@ class Stream:
         """
         sizes = {name: getattr(self, name) for name in ("n_rows", "n_features")}
         cuts = {"block_rows": self.block_rows, "start_row": self.start_row}
-        return {"content": self._source.identity(), **sizes, **cuts}
+        content = [*self._source.identity(), *([self._scales.digest()] if self._scales else [])]
+        return {"content": content, **sizes, **cuts}
 
     @contextmanager
     def watched(self, saw: Callable[[int, int], object]) -> Iterator[None]:
@@ -319,7 +405,12 @@ class Stream:
         If there are no more rows than are left out, there are no blocks.
         """
         check_whole(rows=(rows, 0))
-        return Stream(self._source, self.block_rows, self._n_features, self.start_row + rows)
+        start = self.start_row + rows
+        return Stream(self._source, self.block_rows, self._n_features, start, self.encoding)
+
+    def first_look(self) -> FirstLook:
+        """What is in each feature of a CSV, TSV, Parquet or Arrow file, whatever its cells hold."""
+        return self._text.first_look()
 
     def __iter__(self) -> Iterator[tuple]:
         width, parts, missing = self.n_features, [], self.block_rows
@@ -341,6 +432,10 @@ class Stream:
         piece = joined(parts)
         parts.clear()
         X, y = as_matrix(piece, width)
+        if self._scales:  # of features that were not there then it knows none
+            scale = self._scales.scale
+            known = X.indices < len(scale)
+            X.data[known] /= scale[X.indices[known]]
         if self.feature_names is not None:
             X = NamedRows(X)
             X.feature_names = self.feature_names

@@ -155,6 +155,8 @@ def fit_stream(
     model.__dict__ = dict(vars(work.learner))
     if known := getattr(stream, "numbering", None):
         model._numbering = known
+    if known := getattr(stream, "encoding", None):
+        model._encoding = known
     return model
 
 
