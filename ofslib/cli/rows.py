@@ -21,10 +21,10 @@ def opened(args, **own):
     return open_stream(args.file, **given | own)
 
 
-def read_once(args):
+def read_once(args, **own):
     """The blocks of a file that is read once; without a known width any index is allowed."""
-    stream = opened(args, cache=False)
-    return stream if stream.n_columns else opened(args, cache=False, n_features=ANY_WIDTH)
+    stream = opened(args, cache=False, **own)
+    return stream if stream.n_columns else opened(args, cache=False, n_features=ANY_WIDTH, **own)
 
 
 def refuse_written(args, *options: str) -> None:

@@ -43,7 +43,9 @@ class Encoding(NamedTuple):
             for reason in look.lacks(j, missing, categorical):
                 told.setdefault(reason, []).append(repr(look.names[j]))
         if told:
-            parts = (f"{', '.join(names)} {why}: {REMEDIES[why][1]}" for why, names in told.items())
+            parts = (
+                f"{', '.join(names)} {why}: see {REMEDIES[why]}" for why, names in told.items()
+            )
             raise ValueError(f"{where}: columns {'; columns '.join(parts)}. `ofslib inspect FILE` "
                              "lists all columns")  # fmt: skip
         kinds, one = look.kinds, categorical == "onehot"

@@ -13,19 +13,15 @@ _A_DATE = r"\d[-/.: ]\d"
 MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None")
 _TRUTHS = {"true": 1.0, "false": 0.0}
 
-# Why a column cannot be learned from as it is: what to type, and the same in full.
+# Why a column cannot be learned from as it is, and what takes it.
 REMEDIES = {
-    "hold no value": ("--ignore", "ignore (--ignore) leaves it out"),
-    "hold another word in each row": ("--ignore", "ignore (--ignore) leaves it out"),
-    "hold dates": ("--ignore", "ignore (--ignore) leaves it out; the month or the age in days, as a "
-                 "column of numbers, can be learned from"),
-    f"hold more than {LEVELS:,} different words": (
-        "--categorical hash", "categorical='hash' (--categorical hash), or ignore (--ignore)"),
-    "hold words": ("--categorical onehot", "categorical='onehot' or 'hash' (--categorical onehot) "
-                 "makes columns of the words, ignore (--ignore) leaves it out"),
-    "have missing values": ("--missing mean", "missing='mean' (--missing mean) fills in the mean, "
-                            "'indicator' also adds a column that says where"),
-}  # fmt: skip
+    "hold no value": "ignore (--ignore)",
+    "hold another word in each row": "ignore (--ignore)",
+    "hold dates": "ignore (--ignore), or columns of numbers in their place, such as the month",
+    f"hold more than {LEVELS:,} different words": "categorical (--categorical hash)",
+    "hold words": "categorical (--categorical onehot)",
+    "have missing values": "missing (--missing mean)",
+}
 PER_CENT = "per cent"
 
 
@@ -144,6 +140,12 @@ class FirstLook:
     def scale(self) -> np.ndarray:
         """Standard deviations; 1 of a constant, as StandardScaler has it."""
         return np.nan_to_num(self._scaler.scale_, nan=1.0)
+
+    @property
+    def size(self) -> np.ndarray:
+        """Root of the mean square of the numbers of each column that are not 0."""
+        square = np.nan_to_num(self._scaler.var_ + self._scaler.mean_**2)
+        return np.sqrt(square * (self.rows - self.missing) / np.maximum(1, self.nonzero))
 
     @property
     def kinds(self) -> list[str]:
