@@ -43,11 +43,11 @@ class Encoding(NamedTuple):
             for reason in look.lacks(j, missing, categorical):
                 told.setdefault(reason, []).append(repr(look.names[j]))
         if told:
-            parts = (
-                f"{', '.join(names)} {why}: see {REMEDIES[why]}" for why, names in told.items()
+            parts = [f"{why} {', '.join(n)}: see {REMEDIES[why]}" for why, n in told.items()]
+            parts.append("`ofslib inspect FILE` lists all columns")
+            raise ValueError(
+                f"{where}: {'; '.join(parts)}. `ofslib inspect FILE` lists all columns"
             )
-            raise ValueError(f"{where}: columns {'; columns '.join(parts)}. `ofslib inspect FILE` "
-                             "lists all columns")  # fmt: skip
         kinds, one = look.kinds, categorical == "onehot"
         levels = [
             sorted(found) if one and kind in _WORDS else []
@@ -117,11 +117,12 @@ class Encoding(NamedTuple):
         numbers, gaps, words = [], [], {}
         for j, kind in enumerate(self.kinds):
             cells = frame.iloc[:, j]
-            missing = absent(cells)
             if kind in _WORDS:
-                words[j], wrong = as_words(cells), np.zeros(len(missing), bool)
+                words[j], missing = as_words(cells), absent(cells)
+                wrong = np.zeros(len(missing), bool)
             else:
                 values = as_numbers(cells, kind)
+                missing = absent(cells, values)
                 wrong = np.isnan(values) & ~missing
                 values[missing] = self.mean[j]
                 numbers.append((values - self.center * self.mean[j]) / self.scale[j])

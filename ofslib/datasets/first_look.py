@@ -15,18 +15,20 @@ _TRUTHS = {"true": 1.0, "false": 0.0}
 
 # Why a column cannot be learned from as it is, and what takes it.
 REMEDIES = {
-    "hold no value": "ignore (--ignore)",
-    "hold another word in each row": "ignore (--ignore)",
-    "hold dates": "ignore (--ignore), or columns of numbers in their place, such as the month",
-    f"hold more than {LEVELS:,} different words": "categorical (--categorical hash)",
-    "hold words": "categorical (--categorical onehot)",
-    "have missing values": "missing (--missing mean)",
+    "no value in": "ignore (--ignore)",
+    "another word in each row of": "ignore (--ignore)",
+    "dates in": "ignore (--ignore), or columns of numbers in their place, such as the month",
+    f"more than {LEVELS:,} different words in": "categorical (--categorical hash)",
+    "words in": "categorical (--categorical onehot)",
+    "missing values in": "missing (--missing mean)",
 }
 PER_CENT = "per cent"
 
 
-def absent(cells) -> np.ndarray:
-    """Which cells of a column hold no value."""
+def absent(cells, values=None) -> np.ndarray:
+    """Which cells of a column hold no value; its numbers, if known, save the search."""
+    if values is not None and not np.isnan(values).any():
+        return np.zeros(len(values), bool)
     missing = cells.isna().to_numpy()
     return missing if _typed(cells) else missing | cells.isin(MISSING).to_numpy()
 
@@ -42,15 +44,14 @@ def as_numbers(cells, kind: str = "numbers") -> np.ndarray:
     """The cells of a column as float64; NaN if a cell is missing, or no finite number."""
     import pandas as pd
 
-    if _typed(cells) and cells.dtype.kind in "biuf":
-        values = cells.to_numpy(np.float64, na_value=np.nan)
-    else:
-        words = pd.Series(as_words(cells), dtype=object)
-        if kind == "truth values":
-            words = words.str.lower().map(_TRUTHS)
-        elif kind == PER_CENT:
-            words = words.where(words.str.endswith("%"), "").str[:-1]
-        values = pd.to_numeric(words, errors="coerce").to_numpy(np.float64, copy=True)
+    if kind == "truth values":
+        cells = pd.Series(as_words(cells), dtype=object).str.lower().map(_TRUTHS)
+    elif kind == PER_CENT:
+        cells = pd.Series(as_words(cells), dtype=object)
+        cells = cells.where(cells.str.endswith("%"), "").str[:-1]
+    elif cells.dtype.kind in "mM":  # of which pandas makes numbers, by their unit
+        return np.full(len(cells), np.nan)
+    values = pd.to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan, copy=True)
     values[~np.isfinite(values)] = np.nan
     return values
 
@@ -110,11 +111,14 @@ class FirstLook:
         """The numbers of some cells of column j; what else they hold is counted."""
         import pandas as pd
 
-        missing, values = absent(cells), as_numbers(cells)
+        values = as_numbers(cells)
+        missing = absent(cells, values)
         self.missing[j] += missing.sum()
         self._found["numbers"][j] += np.isfinite(values).sum()
         if not self.many[j]:
-            counts = cells[~missing].value_counts(sort=False)
+            there = cells[~missing]
+            begin = there.iloc[: 2 * LEVELS]  # which may be enough
+            counts = (begin if begin.nunique() > LEVELS else there).value_counts(sort=False)
             for value, count in zip(map(str, counts.index), counts.tolist(), strict=True):
                 self.levels[j][value] = self.levels[j].get(value, 0) + count
             self.many[j] = len(self.levels[j]) > LEVELS

@@ -227,8 +227,10 @@ class DelimitedRows(_TableRows):
     def _frames(self):
         import pandas as pd
 
-        # Others are read as text: with usecols pandas would not see that a row is too long.
-        types = dict.fromkeys(range(self.width), str)
+        # Of others a letter is kept: with usecols pandas would not see that a row is too long.
+        types = dict.fromkeys(range(self.width), "S1")
+        if self.worded:
+            types[self.roles.label] = str
         types |= dict.fromkeys(self._numbers(), np.float64)
         # From pandas 3.1 on its parser always is exact.
         version = tuple(map(int, pd.__version__.split(".")[:2]))
