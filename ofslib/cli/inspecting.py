@@ -80,6 +80,9 @@ def inspect(args) -> Report:
         if scales.unlike:
             pairs["scales"] += f": --standardize{_without_scales(about, learned)}"
     if look:
+        if look.ragged:
+            pairs["wrong"] = f"rows {few(look.ragged)} have another number of cells: correct them"
+        data["ragged"] = look.ragged
         data["columns"] = [_column(look, j) for j in range(len(look.names))]
         data["select"] = _command(args, look, bool(scales and scales.unlike))
         pairs["select"] = data["select"]

@@ -45,9 +45,7 @@ class Encoding(NamedTuple):
         if told:
             parts = [f"{why} {', '.join(n)}: see {REMEDIES[why]}" for why, n in told.items()]
             parts.append("`ofslib inspect FILE` lists all columns")
-            raise ValueError(
-                f"{where}: {'; '.join(parts)}. `ofslib inspect FILE` lists all columns"
-            )
+            raise ValueError(f"{where}: {'; '.join(parts)}")
         kinds, one = look.kinds, categorical == "onehot"
         levels = [
             sorted(found) if one and kind in _WORDS else []

@@ -84,6 +84,8 @@ class FirstLook:
         Of the numbers of a column, as StandardScaler has them; 0 and 1 without any.
     low, high : ndarray of float
         Their range.
+    ragged : list of int
+        Rows of a text with another number of cells, which can be learned from in no way.
     """
 
     def __init__(self, names: Sequence[str]):
@@ -96,6 +98,7 @@ class FirstLook:
         self._dates, self.nonzero = np.ones(p, bool), np.zeros(p, int)
         self.low, self.high = np.full(p, np.inf), np.full(p, -np.inf)
         self.levels: list[dict] = [{} for _ in names]
+        self.ragged: list[int] = []
 
     def add(self, frame) -> None:
         """Take in some rows."""

@@ -199,7 +199,8 @@ def _scaled(rows, cut, standardize, encoding):
         raise ValueError(f"encoding: it is of a table with the columns {names}; give such a file")
     stream = Stream(rows, block_rows, n_features, start_row, encoding)
     if standardize and not encoding:
-        stream.encoding = of_scales(Stream(rows, block_rows, n_features))
+        # In blocks of one size, as the last bits of a sum depend on it.
+        stream.encoding = of_scales(Stream(rows, 10_000, n_features))
     return stream
 
 

@@ -114,7 +114,9 @@ class _TableRows(FileRows):
         names = self.roles.names
         if names is None:
             names = [f"column {j + 1}" for j in features]
-        return looked_at(names, (frame[features] for frame in self._raw_frames(strict=False)))
+        look = looked_at(names, (frame[features] for frame in self._raw_frames(strict=False)))
+        look.ragged = self.ragged
+        return look
 
     def options(self) -> list:
         """What else the rows depend on."""
