@@ -111,7 +111,10 @@ def _of_rows(args) -> _Seen:
         raise ValueError(f"{args.file}: expected rows, got none")
     width = max(width, stream.reached)
     spread = (0, 0, 0) if y.dtype.kind == "U" else (y.min(), y.max(), y.mean())
-    found = scales(first, range(first.shape[0]))
+    # Without the columns that have no values, as there may be 2**31.
+    used, first.indices = np.unique(first.indices, return_inverse=True)
+    if found := scales(first, range(first.shape[0])):
+        found = found._replace(feature=int(used[found.feature]))
     counted = np.unique(y[y == y], return_counts=True)
     return _Seen(len(y), width, values, counted, spread, seconds, found, width)
 
@@ -207,7 +210,8 @@ def _command(args, look, unlike: bool) -> str:
         reasons = [*look.lacks(j)]
         kinds = " ".join(reasons)
         if "no value" in kinds or "each row" in kinds or "dates" in kinds:
-            out.append(look.names[j])
+            name = look.names[j]
+            out.append(name if name.isidentifier() else str(j))
             continue
         if "words" in kinds:
             words = "hash" if "more than" in kinds or words == "hash" else "onehot"
@@ -215,7 +219,10 @@ def _command(args, look, unlike: bool) -> str:
         per_cent |= look.kinds[j] in ("per cent", "truth values")
     label = "COLUMN" if args.label is None else str(args.label)
     typed = ["ofslib", "select", args.file, "--label", label]
-    typed += ["--delimiter", args.delimiter] if args.delimiter else []
+    typed += ["--no-header"] * (not args.header)
+    for option in ("format", "delimiter", "weight"):
+        given = getattr(args, option)
+        typed += [] if given is None else [f"--{option}", str(given)]
     typed += ["--ignore", ",".join(out)] if out else []
     typed += ["--categorical", words] if words else []
     typed += ["--missing", "mean"] if gaps else []
