@@ -17,7 +17,7 @@ from test_datasets import whole
 
 import ofslib
 from ofslib import cli, fit_stream
-from ofslib.datasets import encoding, first_look, formats, open_stream
+from ofslib.datasets import encoding, formats, open_stream
 
 N = 300
 USED = {"label": "y", "ignore": ["day"]}
@@ -71,7 +71,7 @@ def test_inspect_reports_every_column_and_what_it_proposes_learns(ofs, file):
     assert columns["income"]["missing"] == TABLE["income"].isna().sum()
     assert columns["age"]["range"] == [TABLE["age"].min(), TABLE["age"].max()]
     assert columns["age"]["distinct"] == TABLE["age"].nunique()
-    assert columns["city"]["lacks"] and not columns["age"]["lacks"]
+    assert columns["city"]["use"] and not columns["age"]["use"]
     assert data["labels"] == TABLE["y"].value_counts().to_dict()
     assert data["needs"]["available_bytes"] > 1e6
     _, text, _ = ofs(f"inspect {file} --label y")
@@ -266,4 +266,3 @@ def test_an_encoding_of_a_model_file_that_is_none_is_refused():
     for change in ({"names": [1]}, {"mean": [0.0]}, {"scale": np.ones(3)}, {"more": 1}):
         with pytest.raises(ValueError, match="its preprocessing is none of this version"):
             encoding.Encoding.restored(parts | change)
-    assert first_look.LEVELS > 0

@@ -45,8 +45,7 @@ def inspect(args) -> Report:
     kept = opened(args, **_AS_IT_IS)  # as `select` opens it where rows are read again
     form, look, lines = format_of(Path(args.file), args.format), None, []
     if form in (*DELIMITED, *ARROW) and os.path.isfile(args.file):
-        look, seen = _of_table(args)
-        lines = _columns(args, look)
+        look, seen, lines = _of_table(args)
     else:
         seen = _of_rows(args)
     rows, width, values, _, _, seconds, scales, learned = seen
@@ -80,12 +79,11 @@ def inspect(args) -> Report:
         if scales.unlike:
             pairs["scales"] += f": --standardize{_without_scales(about, learned)}"
     if look:
+        data |= {"columns": lines, "ragged": look.ragged}
+        data["select"] = pairs["select"] = _command(args, lines, bool(scales and scales.unlike))
         if look.ragged:
             pairs["wrong"] = f"rows {few(look.ragged)} have another number of cells: correct them"
-        data["ragged"] = look.ragged
-        data["columns"] = [_column(look, j) for j in range(len(look.names))]
-        data["select"] = _command(args, look, bool(scales and scales.unlike))
-        pairs["select"] = data["select"]
+        lines = _shown(lines)
     elif names := data["names"]:
         pairs["names"] = few(names)
     return [f"{name:10}{text}" for name, text in pairs.items()] + lines, data
@@ -119,8 +117,9 @@ def _of_rows(args) -> _Seen:
     return _Seen(len(y), width, values, counted, spread, seconds, found, width)
 
 
-def _of_table(args) -> tuple[Any, _Seen]:
+def _of_table(args) -> tuple[Any, _Seen, list[dict]]:
     """A first look at all columns of a table, whatever their cells hold."""
+    from ofslib.datasets.first_look import REMEDIES
     from ofslib.streams.checkpoint import reading
     from ofslib.streams.diagnostics import Scales
 
@@ -131,71 +130,61 @@ def _of_table(args) -> tuple[Any, _Seen]:
     seconds = time.monotonic() - began
     if not look.rows:
         raise ValueError(f"{args.file}: expected rows, got none")
-    labels, spread = (np.empty(0), np.empty(0, int)), (0.0, 0.0, 0.0)
-    if args.label is not None:
-        j = _place(look, args.label)
-        counts = np.array([*look.levels[j].values()])
-        number = look.kinds[j] == "numbers"
-        values = np.array([*look.levels[j]], float if number else str)
-        order = np.argsort(values)
-        labels, spread = (values[order], counts[order]), (look.low[j], look.high[j], look.mean[j])
-    others = _features(args, look)
-    numbers = np.array([j for j in others if look.kinds[j] == "numbers" and look.size[j]], int)
-    found = None
-    if len(numbers):
-        sizes = look.size[numbers]
-        usual, largest = np.sort(sizes)[(len(sizes) - 1) // 2], int(sizes.argmax())
-        feature = others.index(numbers[largest])
-        found = Scales(float(usual), float(sizes[largest]), feature)
-    columns = [len(look.levels[j]) if look.kinds[j] == "words" else 1 for j in others]
-    counted = len(others), int(look.nonzero[others].sum()), labels, spread
-    return look, _Seen(look.rows, *counted, seconds, found, sum(columns))
-
-
-def _place(look, column) -> int:
-    """The position of a column that is named, or counted."""
-    return range(len(look.names))[column] if isinstance(column, int) else look.names.index(column)
-
-
-def _features(args, look) -> list[int]:
-    """The columns that are no labels and no weights."""
-    roles = {_place(look, column) for column in (args.label, args.weight) if column is not None}
-    return [j for j in range(len(look.names)) if j not in roles]
-
-
-def _column(look, j) -> dict[str, Any]:
-    """What there is to say of a column, for --json."""
-    numbers = bool(np.isfinite(look.low[j]))
-    about = {"name": look.names[j], "type": look.kinds[j], "missing": int(look.missing[j])}
-    about |= {"distinct": None if look.many[j] else len(look.levels[j])}
-    about |= {"range": [look.low[j], look.high[j]] if numbers else None}
-    return about | {"examples": [*look.levels[j]][:3], "lacks": look.lacks(j)}
-
-
-def _columns(args, look) -> list[str]:
-    """A table of the columns."""
-    from ofslib.datasets.first_look import LEVELS, REMEDIES
-
-    shown, features = [], _features(args, look)
+    label, weight = (_place(look.names, column) for column in (args.label, args.weight))
+    columns = []
     for j, name in enumerate(look.names):
-        about, use = _column(look, j), ""
-        if j in features:
-            typed = [REMEDIES[reason].split("(")[1].split(")")[0] for reason in about["lacks"]]
-            use = "; ".join(typed)
-            use = use or ("--standardize" if about["type"] != "numbers" else "as it is")
-        elif args.label is not None:
-            use = "labels" if j == _place(look, args.label) else "weights"
-        if use == "as it is" and len(look.names) > _COLUMNS:
-            continue
-        span = about["range"] if about["type"] in ("numbers", "per cent") else None
-        examples = [_plain(text) for text in about["examples"]]
-        values = f"{span[0]:g} to {span[1]:g}" if span else ", ".join(examples)
+        kind, role = look.kind(j), {label: "labels", weight: "weights"}.get(j)
+        use = [role] if role else [REMEDIES[reason] for reason in look.lacks(j)]
+        columns.append({
+            "name": name, "type": kind, "missing": int(look.missing[j]),
+            "distinct": None if look.many[j] else len(look.levels[j]),
+            "range": [look.low[j], look.high[j]] if look.high[j] >= look.low[j] else None,
+            "examples": [*look.levels[j]][:3], "role": role or "feature",
+            "use": use or ["--standardize"] * (kind != "numbers"),
+        })  # fmt: skip
+    labels, spread = (np.empty(0), np.empty(0, int)), (0.0, 0.0, 0.0)
+    if label is not None:
+        truths = {"True": "1", "False": "0"}  # which count as numbers
+        numbers = columns[label]["type"] == "numbers"
+        values = [truths.get(word, word) if numbers else word for word in look.levels[label]]
+        values = np.array(values, float if numbers else str)
+        order, counts = np.argsort(values), np.array([*look.levels[label].values()])
+        labels = values[order], counts[order]
+        spread = look.low[label], look.high[label], look.mean[label]
+    features = [j for j, column in enumerate(columns) if column["role"] == "feature"]
+    numbers = np.array([columns[j]["type"] == "numbers" for j in features])
+    sizes = look.size[features] * numbers
+    known, found = np.sort(sizes[sizes > 0]), None
+    if len(known):
+        feature = int(sizes.argmax())
+        found = Scales(float(known[(len(known) - 1) // 2]), float(known[-1]), feature)
+    learned = sum(len(look.levels[j]) if columns[j]["type"] == "words" else 1 for j in features)
+    counted = len(features), int(look.nonzero[features].sum()), labels, spread
+    return look, _Seen(look.rows, *counted, seconds, found, learned), columns
+
+
+def _place(names, column) -> int | None:
+    """The position of a column that is named, or counted."""
+    return range(len(names))[column] if isinstance(column, int) else column and names.index(column)
+
+
+def _shown(columns: list[dict]) -> list[str]:
+    """A table of the columns; of many only those that need something."""
+    from ofslib.datasets.first_look import LEVELS
+
+    rows = []
+    for about in columns if len(columns) <= _COLUMNS else [c for c in columns if c["use"]]:
+        values = ", ".join(map(_plain, about["examples"]))
+        if about["type"] in ("numbers", "per cent") and about["range"]:
+            values = "{:g} to {:g}".format(*about["range"])
         many = f"over {LEVELS:,}" if about["distinct"] is None else f"{about['distinct']:,}"
-        shown.append([_plain(name), about["type"], f"{about['missing']:,}", many, values, use])
-    left = len(look.names) - len(shown)
+        use = "; ".join(about["use"]) or "as it is"
+        missing = f"{about['missing']:,}"
+        rows.append([_plain(about["name"]), about["type"], missing, many, values, use])
+    left = len(columns) - len(rows)
     head = ["column", "type", "missing", "distinct", "values", "to use it"]
     more = [f"and {left:,} columns of numbers; --json has all"] * (left > 0)
-    return ["", *text_table(head, shown), *more]
+    return ["", *text_table(head, rows), *more]
 
 
 def _plain(text: str) -> str:
@@ -203,31 +192,23 @@ def _plain(text: str) -> str:
     return text if len(text) <= _LENGTH else text[:_LENGTH] + "..."
 
 
-def _command(args, look, unlike: bool) -> str:
+def _command(args, columns: list[dict], unlike: bool) -> str:
     """What to type to learn from the table."""
-    out, words, gaps, per_cent = [], "", False, False
-    for j in _features(args, look):
-        reasons = [*look.lacks(j)]
-        kinds = " ".join(reasons)
-        if "no value" in kinds or "each row" in kinds or "dates" in kinds:
-            name = look.names[j]
-            out.append(name if name.isidentifier() else str(j))
-            continue
-        if "words" in kinds:
-            words = "hash" if "more than" in kinds or words == "hash" else "onehot"
-        gaps |= "missing" in kinds
-        per_cent |= look.kinds[j] in ("per cent", "truth values")
+    ignored, options = [], {"--standardize"} if unlike else set()
+    for j, about in enumerate(columns):
+        if "--ignore" in about["use"]:
+            ignored.append(about["name"] if about["name"].isidentifier() else str(j))
+        elif about["role"] == "feature":
+            options |= set(about["use"])
+    if "--categorical hash" in options:
+        options -= {"--categorical onehot"}
     label = "COLUMN" if args.label is None else str(args.label)
-    typed = ["ofslib", "select", args.file, "--label", label]
-    typed += ["--no-header"] * (not args.header)
+    typed = ["ofslib", "select", args.file, "--label", label] + ["--no-header"] * (not args.header)
     for option in ("format", "delimiter", "weight"):
         given = getattr(args, option)
         typed += [] if given is None else [f"--{option}", str(given)]
-    typed += ["--ignore", ",".join(out)] if out else []
-    typed += ["--categorical", words] if words else []
-    typed += ["--missing", "mean"] if gaps else []
-    plain = per_cent and not (words or gaps)
-    return shlex.join(typed + ["--standardize"] * (unlike or plain) + ["-k", "10"])
+    typed += ["--ignore", ",".join(ignored)] if ignored else []
+    return shlex.join([*typed, *" ".join(sorted(options)).split(), "-k", "10"])
 
 
 def _without_scales(about, width: int) -> str:

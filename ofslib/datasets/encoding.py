@@ -13,10 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ofslib.datasets.first_look import REMEDIES, FirstLook, absent, as_numbers, as_words
+from ofslib.datasets.first_look import REMEDIES, WORDS, FirstLook, absent, as_numbers, as_words
 
 BUCKETS = 4096  # columns of hashed words, unless n_features says how many
-_WORDS = ("words", "dates")
+
+
+def _said(option: str) -> str:
+    return f"{option.split()[0][2:]} ({option})"
 
 
 class Encoding(NamedTuple):
@@ -38,22 +41,20 @@ class Encoding(NamedTuple):
     @classmethod
     def learned(cls, where, look: FirstLook, missing, categorical, standardize, buckets):
         """The encoding that these options ask for; one ValueError names all columns without."""
-        p, told = len(look.names), {}
-        for j in range(p):
+        p, told = range(len(look.names)), {}
+        for j in p:
             for reason in look.lacks(j, missing, categorical):
                 told.setdefault(reason, []).append(repr(look.names[j]))
         if told:
-            parts = [f"{why} {', '.join(n)}: see {REMEDIES[why]}" for why, n in told.items()]
-            parts.append("`ofslib inspect FILE` lists all columns")
-            raise ValueError(f"{where}: {'; '.join(parts)}")
-        kinds, one = look.kinds, categorical == "onehot"
-        levels = [
-            sorted(found) if one and kind in _WORDS else []
-            for found, kind in zip(look.levels, kinds, strict=True)
-        ]
+            parts = [f"{why} {', '.join(n)}: see {_said(REMEDIES[why])}" for why, n in told.items()]
+            raise ValueError(
+                f"{where}: {'; '.join(parts)}; `ofslib inspect FILE` lists all columns"
+            )
+        kinds, words = [look.kind(j) for j in p], [look.kind(j) in WORDS for j in p]
+        levels = [sorted(look.levels[j]) if words[j] and categorical == "onehot" else [] for j in p]
         gaps = [missing == "indicator" and bool(some) for some in look.missing]
-        scale = look.scale if standardize else np.ones(p)
-        buckets = buckets if categorical == "hash" and set(kinds) & set(_WORDS) else 0
+        scale = np.nan_to_num(look.scaler.scale_, nan=1.0) if standardize else np.ones(len(p))
+        buckets = buckets if categorical == "hash" and any(words) else 0
         new = cls(look.names, kinds, levels, gaps, look.mean, scale, missing, standardize, buckets)
         if twice := [name for name, count in Counter(new.features).items() if count > 1]:
             raise ValueError(f"{where}: two features would be named {twice[0]!r}: rename a column")
@@ -64,12 +65,13 @@ class Encoding(NamedTuple):
         """That of a model file; ValueError if it is none."""
         try:
             new = cls(**parts)
-            p, arrays = len(new.names), (new.mean, new.scale)
-            lists = (new.kinds, new.levels, new.gaps) if p else ()
-            right = all(isinstance(a, np.ndarray) and a.dtype == np.float64 for a in arrays)
-            right = right and {len(part) for part in (*lists, *arrays * bool(p))} <= {p}
+            p = len(new.names)
             texts = [*new.names, *new.kinds, *(word for part in new.levels for word in part)]
-            if not (right and all(isinstance(text, str) for text in texts)):
+            right = all(isinstance(text, str) for text in texts)
+            right &= all(
+                getattr(part, "dtype", None) == np.float64 for part in (new.mean, new.scale)
+            )
+            if not right or (p and {len(part) for part in new[1:6]} != {p}):
                 raise ValueError("parts that do not fit")
             return new
         except (TypeError, ValueError) as error:
@@ -82,7 +84,7 @@ class Encoding(NamedTuple):
     def _origins(self) -> list[tuple[str, int]]:
         """Each feature, and the column it is made of: -1 of hashed words, which are made of all."""
         numbered = list(enumerate(zip(self.names, self.kinds, self.gaps, strict=True)))
-        found = [(name, j) for j, (name, kind, _) in numbered if kind not in _WORDS]
+        found = [(name, j) for j, (name, kind, _) in numbered if kind not in WORDS]
         found += [(f"{name} is missing", j) for j, (name, _, gaps) in numbered if gaps]
         for j, name in enumerate(self.names):
             found += [(f"{name}={level}", j) for level in self.levels[j]]
@@ -99,10 +101,8 @@ class Encoding(NamedTuple):
         if other := [name for name in wanted if name not in origins]:
             raise ValueError(f"columns: {other[0]!r} is no feature of the encoding")
         used = {origins[name] for name in wanted}
-        return [name for j, name in enumerate(self.names) if j in used or self._hashed(j, used)]
-
-    def _hashed(self, j, used) -> bool:
-        return -1 in used and self.kinds[j] in _WORDS
+        hashed = {j for j, kind in enumerate(self.kinds) if kind in WORDS} if -1 in used else set()
+        return [name for j, name in enumerate(self.names) if j in used | hashed]
 
     def only(self, names: list[str]) -> "Encoding":
         """The encoding of these columns of the file."""
@@ -115,7 +115,7 @@ class Encoding(NamedTuple):
         numbers, gaps, words = [], [], {}
         for j, kind in enumerate(self.kinds):
             cells = frame.iloc[:, j]
-            if kind in _WORDS:
+            if kind in WORDS:
                 words[j], missing = as_words(cells), absent(cells)
                 wrong = np.zeros(len(missing), bool)
             else:

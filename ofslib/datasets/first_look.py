@@ -5,50 +5,48 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-LEVELS = 1000  # different values of a column that are counted, each as a column of its own at most
-FEW = 20  # rows in which words may all differ by chance
+LEVELS = 1000  # different values of a column that are counted, and the most that become features
+_FEW = 20  # rows in which words may all differ by chance
 _DATES = 100  # words of a chunk that tell whether all are dates
 _A_DATE = r"\d[-/.: ]\d"
 # As they stand in a text; a file with types has missing values of its own.
 MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None")
 _TRUTHS = {"true": 1.0, "false": 0.0}
+PER_CENT, TRUTH, WORDS = "per cent", "truth values", ("words", "dates")
 
-# Why a column cannot be learned from as it is, and what takes it.
+# Why a column cannot be learned from as it is, and what to type.
 REMEDIES = {
-    "no value in": "ignore (--ignore)",
-    "another word in each row of": "ignore (--ignore)",
-    "dates in": "ignore (--ignore), or columns of numbers in their place, such as the month",
-    f"more than {LEVELS:,} different words in": "categorical (--categorical hash)",
-    "words in": "categorical (--categorical onehot)",
-    "missing values in": "missing (--missing mean)",
+    "no value in": "--ignore",
+    "another word in each row of": "--ignore",
+    "dates in": "--ignore",
+    f"more than {LEVELS:,} different words in": "--categorical hash",
+    "words in": "--categorical onehot",
+    "missing values in": "--missing mean",
 }
-PER_CENT = "per cent"
 
 
 def absent(cells, values=None) -> np.ndarray:
     """Which cells of a column hold no value; its numbers, if known, save the search."""
     if values is not None and not np.isnan(values).any():
         return np.zeros(len(values), bool)
-    missing = cells.isna().to_numpy()
-    return missing if _typed(cells) else missing | cells.isin(MISSING).to_numpy()
+    return (cells.isna() | (cells.dtype.kind == "O" and cells.isin(MISSING))).to_numpy()
 
 
 def as_words(cells) -> np.ndarray:
     """The cells of a column as text, "" where one is missing."""
-    words = cells.to_numpy(object, copy=True)
+    words = np.array([*map(str, cells)], object)
     words[absent(cells)] = ""
-    return words if all(type(word) is str for word in words) else np.array([*map(str, words)], "O")
+    return words
 
 
 def as_numbers(cells, kind: str = "numbers") -> np.ndarray:
     """The cells of a column as float64; NaN if a cell is missing, or no finite number."""
     import pandas as pd
 
-    if kind == "truth values":
-        cells = pd.Series(as_words(cells), dtype=object).str.lower().map(_TRUTHS)
-    elif kind == PER_CENT:
+    if kind in (PER_CENT, TRUTH):
         cells = pd.Series(as_words(cells), dtype=object)
-        cells = cells.where(cells.str.endswith("%"), "").str[:-1]
+        percent = cells.where(cells.str.endswith("%"), "").str[:-1]
+        cells = percent if kind == PER_CENT else cells.str.lower().map(_TRUTHS)
     elif cells.dtype.kind in "mM":  # of which pandas makes numbers, by their unit
         return np.full(len(cells), np.nan)
     values = pd.to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan, copy=True)
@@ -56,34 +54,21 @@ def as_numbers(cells, kind: str = "numbers") -> np.ndarray:
     return values
 
 
-def _typed(cells) -> bool:
-    """Whether the file says what kind of values a column holds, but text."""
-    import pandas as pd
-
-    return not (pd.api.types.is_object_dtype(cells) or pd.api.types.is_string_dtype(cells))
-
-
 class FirstLook:
     """What is in each column of a table, learned from frames of its rows.
 
     Attributes
     ----------
-    names : list of str
-        Of the columns.
-    rows : int
-        How many there are.
-    kinds : list of str
-        numbers, per cent, truth values, dates, words, or none.
-    missing : ndarray of int
-        Cells without a value.
+    names, rows : list of str, int
+        Of the columns; how many rows there are.
+    missing, nonzero : ndarray of int
+        Cells of each column without a value, and those that are no 0.
     levels : list of dict
-        How often each different value occurs; of the first 1000 of a column.
+        How often each different value of a column occurs; of the first 1000.
     many : ndarray of bool
         Whether a column has more.
-    mean, scale : ndarray of float
-        Of the numbers of a column, as StandardScaler has them; 0 and 1 without any.
     low, high : ndarray of float
-        Their range.
+        The range of the numbers of a column, if it has any.
     ragged : list of int
         Rows of a text with another number of cells, which can be learned from in no way.
     """
@@ -92,11 +77,10 @@ class FirstLook:
         from sklearn.preprocessing import StandardScaler
 
         p = len(names)
-        self.names, self.rows, self._scaler = list(names), 0, StandardScaler()
-        self.missing, self.many = np.zeros(p, int), np.zeros(p, bool)
-        self._found = {kind: np.zeros(p, int) for kind in ("numbers", PER_CENT, "truth values")}
-        self._dates, self.nonzero = np.ones(p, bool), np.zeros(p, int)
-        self.low, self.high = np.full(p, np.inf), np.full(p, -np.inf)
+        self.names, self.rows, self.scaler = list(names), 0, StandardScaler()
+        (self.missing, self.nonzero), self.many = np.zeros((2, p), int), np.zeros(p, bool)
+        self._found = {kind: np.zeros(p, int) for kind in ("numbers", PER_CENT, TRUTH)}
+        self._dates, self.low, self.high = np.ones(p, bool), np.full(p, np.inf), np.full(p, -np.inf)
         self.levels: list[dict] = [{} for _ in names]
         self.ragged: list[int] = []
 
@@ -108,7 +92,7 @@ class FirstLook:
         self.low = np.fmin(self.low, np.fmin.reduce(values))
         self.high = np.fmax(self.high, np.fmax.reduce(values))
         with np.errstate(invalid="ignore", divide="ignore"):  # of columns without numbers
-            self._scaler.partial_fit(values)
+            self.scaler.partial_fit(values)
 
     def _column(self, j, cells) -> np.ndarray:
         """The numbers of some cells of column j; what else they hold is counted."""
@@ -126,7 +110,7 @@ class FirstLook:
                 self.levels[j][value] = self.levels[j].get(value, 0) + count
             self.many[j] = len(self.levels[j]) > LEVELS
         if (np.isnan(values) & ~missing).any():
-            for kind in (PER_CENT, "truth values"):
+            for kind in (PER_CENT, TRUTH):
                 others = as_numbers(cells, kind)
                 self._found[kind][j] += np.isfinite(others).sum()
                 values = np.where(np.isnan(values), others, values)
@@ -140,48 +124,36 @@ class FirstLook:
 
     @property
     def mean(self) -> np.ndarray:
-        """Of the numbers of each column."""
-        return np.nan_to_num(self._scaler.mean_)
-
-    @property
-    def scale(self) -> np.ndarray:
-        """Standard deviations; 1 of a constant, as StandardScaler has it."""
-        return np.nan_to_num(self._scaler.scale_, nan=1.0)
+        """Of the numbers of each column; 0 without any."""
+        return np.nan_to_num(self.scaler.mean_)
 
     @property
     def size(self) -> np.ndarray:
         """Root of the mean square of the numbers of each column that are not 0."""
-        square = np.nan_to_num(self._scaler.var_ + self._scaler.mean_**2)
+        square = np.nan_to_num(self.scaler.var_ + self.scaler.mean_**2)
         return np.sqrt(square * (self.rows - self.missing) / np.maximum(1, self.nonzero))
 
-    @property
-    def kinds(self) -> list[str]:
-        """What each column holds."""
-        return [self._kind(j) for j in range(len(self.names))]
-
-    def _kind(self, j) -> str:
+    def kind(self, j: int) -> str:
+        """What column j holds: numbers, per cent, truth values, dates, words, or none."""
         there = self.rows - self.missing[j]
-        if not there:
-            return "none"
         alike = [kind for kind, found in self._found.items() if found[j] == there]
-        return alike[0] if alike else "dates" if self._dates[j] else "words"
+        return (alike[0] if alike else "dates" if self._dates[j] else "words") if there else "none"
 
     def lacks(self, j: int, missing: str = "refuse", categorical: str | None = None) -> list[str]:
         """Why column j cannot be learned from, so encoded: keys of `REMEDIES`."""
-        there, kind = self.rows - self.missing[j], self._kind(j)
+        kind, distinct = self.kind(j), len(self.levels[j])
         empty, unlike, dates, many, words, gaps = REMEDIES
         if kind == "none":
             return [empty]
-        found = [gaps] if missing == "refuse" and self.missing[j] else []
-        if kind not in ("words", "dates") or categorical == "hash":
-            return found
-        if kind == "dates" and categorical is None:
-            return [dates, *found]
-        if len(self.levels[j]) == there > FEW:
-            return [unlike, *found]
-        if self.many[j]:
-            return [many, *found]
-        return [words, *found] if categorical is None else found
+        found = [gaps] * bool(missing == "refuse" and self.missing[j])
+        if kind in WORDS and categorical != "hash":
+            if kind == "dates" and categorical is None:
+                return [dates, *found]
+            if distinct == self.rows - self.missing[j] > _FEW:
+                return [unlike, *found]
+            if self.many[j] or categorical is None:
+                return [many if self.many[j] else words, *found]
+        return found
 
 
 def looked_at(names: Sequence[str], frames: Iterable) -> FirstLook:

@@ -53,13 +53,13 @@ def open_stream(
     """Go through the rows of a file, or of what is in memory, in blocks of sparse rows."""
     dtype = _float_type(dtype)
     own = {"word_labels": word_labels, "hashed": hashed}
-    told = Raw(ignore, columns, encoding, missing, categorical, standardize, n_features)
-    raw = _given(told)
+    raw = Raw(ignore, columns, encoding, missing, categorical, standardize, n_features)
+    of_tables = _given(raw) | {"delimiter": delimiter}
     if not isinstance(source, str | os.PathLike):
         if source is None:
             raise TypeError(f"source must be a file, a name, rows or blocks, not {source!r}")
-        _refuse("rows in memory", format=format, **own, **raw, delimiter=delimiter,
-                standardize=standardize, encoding=encoding and "...")  # fmt: skip
+        own |= of_tables | {"standardize": standardize, "encoding": bool(encoding)}
+        _refuse("rows in memory", format=format, **own)
         return Stream(_in_memory(source, label, weight, dtype), block_rows, n_features, start_row)
     path = Path(source)
     if path.is_dir():
@@ -72,22 +72,20 @@ def open_stream(
             _refuse(name, format=format, label=label, weight=weight, **own)
             label = label_of(row)
         if row["reader"] not in BY_BLOCKS:
-            _refuse(name, **raw, delimiter=delimiter)
-            rows = rows_of(row, paths, dtype)
-            return _scaled(rows, (block_rows, n_features, start_row), standardize, encoding)
+            _refuse(name, **of_tables)
+            stream = Stream(rows_of(row, paths, dtype), block_rows, n_features, start_row)
+            return _scaled(stream, standardize, encoding)
         [path], format = paths, format or row["reader"]
         n_features = n_features or row["n_features"] or None
     form = format_of(path, format)
-    if form not in DELIMITED:
-        _refuse(f"{path}, which is no csv or tsv", delimiter=delimiter)
-    if form in DELIMITED or form in ARROW:
+    if form in (*DELIMITED, *ARROW):
         _refuse(f"{path}, read as {form}, but for libsvm and vw", **own)
-        rows = open_table(path, form, label, weight, header, dtype, delimiter, told)
+        rows = open_table(path, form, label, weight, header, dtype, delimiter, raw)
         if cache is not False and form in DELIMITED:
             rows = CachedRows(rows, cache_of(path, cache))
-        hashed = encoding or categorical == "hash"  # to n_features columns, beside others
-        return Stream(rows, block_rows, None if hashed else n_features, start_row)
-    _refuse(f"{path}, read as {form or 'libsvm'}, but for csv, tsv, parquet and arrow", **raw)
+        buckets = encoding or categorical == "hash"  # are so many features, beside others
+        return Stream(rows, block_rows, None if buckets else n_features, start_row)
+    _refuse(f"{path}, read as {form or 'libsvm'}, but for csv, tsv, parquet, arrow", **of_tables)
     if form in (None, *TEXTS):
         _refuse(f"{path}, read as {form or 'libsvm'}; format (--format) names another", label=label)
         width = n_features if cache is False or hashed else None
@@ -97,7 +95,7 @@ def open_stream(
         rows = open_table(path, form, label, weight, header, dtype, None, Raw())
     if cache is not False and form in (None, *TEXTS):
         rows = CachedRows(rows, cache_of(path, cache))
-    return _scaled(rows, (block_rows, n_features, start_row), standardize, encoding)
+    return _scaled(Stream(rows, block_rows, n_features, start_row), standardize, encoding)
 
 
 open_stream.__doc__ += """
@@ -179,28 +177,25 @@ open_stream.__doc__ += """
     """
 
 
-def _given(told: Raw) -> dict[str, Any]:
+def _given(raw: Raw) -> dict[str, Any]:
     """The options of tables alone that are given; ValueError if one is none."""
     known = {"missing": ("refuse", "mean", "indicator"), "categorical": (None, "onehot", "hash")}
-    known["standardize"] = (False, True)
-    for name, values in known.items():
-        if (value := getattr(told, name)) not in values:
+    for name, values in (known | {"standardize": (False, True)}).items():
+        if (value := getattr(raw, name)) not in values:
             raise ValueError(f"{name} (--{name}): expected one of {values}, got {value!r}")
-    missing = None if told.missing == "refuse" else told.missing
-    own = {"ignore": told.ignore, "columns": told.columns, "categorical": told.categorical}
-    return own | {"missing": missing}
+    given = {name: getattr(raw, name) for name in ("ignore", "columns", "missing", "categorical")}
+    return given | ({"missing": None} if raw.missing == "refuse" else {})
 
 
-def _scaled(rows, cut, standardize, encoding):
-    """Rows of a source of numbers, of which the scales may be known or have to be learned."""
-    block_rows, n_features, start_row = cut
+def _scaled(stream, standardize, encoding):
+    """A stream of numbers, of which the scales may be known or have to be learned."""
     if encoding and encoding.names:
         names = ", ".join(map(repr, encoding.names[:8]))
         raise ValueError(f"encoding: it is of a table with the columns {names}; give such a file")
-    stream = Stream(rows, block_rows, n_features, start_row, encoding)
     if standardize and not encoding:
         # In blocks of one size, as the last bits of a sum depend on it.
-        stream.encoding = of_scales(Stream(rows, 10_000, n_features))
+        encoding = of_scales(Stream(stream._source, 10_000, stream._n_features))
+    stream.encoding = encoding
     return stream
 
 
@@ -305,14 +300,7 @@ class Stream:
         Its size; 0 as long as it is not made.
     """
 
-    def __init__(
-        self,
-        source,
-        block_rows: int,
-        n_features: int | None = None,
-        start_row: int = 0,
-        encoding: Encoding | None = None,
-    ):
+    def __init__(self, source, block_rows: int, n_features: int | None = None, start_row: int = 0):
         width = 1 if n_features is None else n_features
         check_whole(block_rows=(block_rows, 1), start_row=(start_row, 0), n_features=(width, 1))
         if width > LARGEST:
@@ -325,7 +313,7 @@ class Stream:
         self.feature_names, self.weighted = names, source.weighted
         self.n_columns = n_features or columns
         self._source, self._n_features = source, n_features
-        self.encoding = encoding or getattr(self._text, "encoding", None)
+        self.encoding = getattr(self._text, "encoding", None)
         self.reached = 0  # columns that the rows read so far need, also those of zeros
 
     @property
@@ -406,8 +394,9 @@ class Stream:
         If there are no more rows than are left out, there are no blocks.
         """
         check_whole(rows=(rows, 0))
-        start = self.start_row + rows
-        return Stream(self._source, self.block_rows, self._n_features, start, self.encoding)
+        later = Stream(self._source, self.block_rows, self._n_features, self.start_row + rows)
+        later.encoding = self.encoding
+        return later
 
     def first_look(self) -> FirstLook:
         """What is in each feature of a CSV, TSV, Parquet or Arrow file, whatever its cells hold."""

@@ -69,6 +69,8 @@ def open_table(path: Path, form: str, label, weight, header: bool, dtype, delimi
     if form in DELIMITED:
         return DelimitedRows(path, form, delimiter, label, weight, header, dtype, raw)
     if form in ARROW:
+        if delimiter is not None:
+            raise ValueError(f"delimiter (--delimiter) is not for {path}, read as {form}")
         return ArrowRows(path, form, label, weight, dtype, raw)
     return _npz(path, label, weight, dtype) if form == "npz" else _npy(path, label, weight, dtype)
 
