@@ -212,7 +212,7 @@ def test_whole_numbers_as_labels_are_classes(ofs, name, distinct, classes):
     "own, said",
     [
         ({"ignore": None}, r"row 1, column 'city': .*'(Rome|Oslo|Lima)'; `ofslib inspect FILE`.*"
-                           r"--missing.*--categorical.*--ignore"),
+                           r"--categorical, --missing, --ignore"),
         ({"missing": "mean"}, r"words in 'city': see .*--categorical onehot.*`ofslib"),
         ({"missing": "mean", "ignore": None}, r"'city': .*; dates in 'day': see ignore"),
         ({"categorical": "onehot"}, r"missing values in 'income': see missing \(--missing mean\)"),

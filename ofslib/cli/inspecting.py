@@ -77,7 +77,9 @@ def inspect(args) -> Report:
     if scales:
         pairs["scales"] = scales.message(data["names"], first=not (args.zero_based or args.hashed))
         if scales.unlike:
-            pairs["scales"] += f": --standardize{_without_scales(about, learned)}"
+            free_of = "renewable-fsa" if about["labels"] else "olsth --task regression"
+            able = learned <= SCALE_FREE and len(about["labels"] or "ab") == 2
+            pairs["scales"] += ": --standardize" + f", or --method {free_of}" * able
     if look:
         data |= {"columns": lines, "ragged": look.ragged}
         data["select"] = pairs["select"] = _command(args, lines, bool(scales and scales.unlike))
@@ -209,14 +211,6 @@ def _command(args, columns: list[dict], unlike: bool) -> str:
         typed += [] if given is None else [f"--{option}", str(given)]
     typed += ["--ignore", ",".join(ignored)] if ignored else []
     return shlex.join([*typed, *" ".join(sorted(options)).split(), "-k", "10"])
-
-
-def _without_scales(about, width: int) -> str:
-    """A method for features of unlike scales, where there are few enough."""
-    classes = about["labels"]
-    if width > SCALE_FREE or (classes is not None and len(classes) != 2):
-        return ""
-    return ", or --method " + ("renewable-fsa" if classes else "olsth --task regression")
 
 
 def _labels(values, counts, spread) -> tuple[dict[str, Any], str, int]:

@@ -5,6 +5,7 @@ keeps them.
 """
 
 import hashlib
+import itertools
 import json
 from collections import Counter
 from collections.abc import Iterable
@@ -47,9 +48,8 @@ class Encoding(NamedTuple):
                 told.setdefault(reason, []).append(repr(look.names[j]))
         if told:
             parts = [f"{why} {', '.join(n)}: see {_said(REMEDIES[why])}" for why, n in told.items()]
-            raise ValueError(
-                f"{where}: {'; '.join(parts)}; `ofslib inspect FILE` lists all columns"
-            )
+            said = "; ".join([*parts, "`ofslib inspect FILE` lists all columns"])
+            raise ValueError(f"{where}: {said}")
         kinds, words = [look.kind(j) for j in p], [look.kind(j) in WORDS for j in p]
         levels = [sorted(look.levels[j]) if words[j] and categorical == "onehot" else [] for j in p]
         gaps = [missing == "indicator" and bool(some) for some in look.missing]
@@ -65,16 +65,13 @@ class Encoding(NamedTuple):
         """That of a model file; ValueError if it is none."""
         try:
             new = cls(**parts)
-            p = len(new.names)
-            texts = [*new.names, *new.kinds, *(word for part in new.levels for word in part)]
-            right = all(isinstance(text, str) for text in texts)
-            right &= all(
-                getattr(part, "dtype", None) == np.float64 for part in (new.mean, new.scale)
-            )
+            p, words = len(new.names), [*new.names, *new.kinds, *itertools.chain(*new.levels)]
+            right = {type(word) for word in words} <= {str}
+            right &= [new.mean.dtype, new.scale.dtype] == [np.float64] * 2
             if not right or (p and {len(part) for part in new[1:6]} != {p}):
                 raise ValueError("parts that do not fit")
             return new
-        except (TypeError, ValueError) as error:
+        except (AttributeError, TypeError, ValueError) as error:
             raise ValueError(f"its preprocessing is none of this version ({error})") from error
 
     def digest(self) -> str:

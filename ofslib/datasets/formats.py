@@ -6,7 +6,7 @@ What is no finite number is named by row, counted from 1, and column.
 import itertools
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,10 +17,7 @@ from ofslib._sparse import checked
 from ofslib.datasets.pieces import Piece, Rows, refuse_narrow
 from ofslib.kernels.rows import ascend
 
-_RAW = (
-    "; `ofslib inspect FILE` lists all columns, and missing (--missing), categorical "
-    "(--categorical) or ignore (--ignore) take those that hold no numbers"
-)
+_RAW = "; `ofslib inspect FILE` lists all columns, and --categorical, --missing, --ignore take them"
 _VALUES = 1 << 20  # of a table that are held at once, or more where it is wide
 
 
@@ -38,9 +35,7 @@ class Roles(NamedTuple):
     names: np.ndarray | None  # of the features
 
     @classmethod
-    def of(
-        cls, where, names: Sequence | None, width: int, label, weight, ignore=None, only=None
-    ) -> "Roles":
+    def of(cls, where, names, width: int, label, weight, ignore=None, only=None) -> "Roles":
         """Check the names, and find the columns of labels and weights, which are asked for.
 
         Features are all other columns but those that are ignored, or `only` these in their order.
@@ -82,11 +77,9 @@ def _check_names(where, names, used):
     for j in sorted(used):
         name = names[j]
         if not isinstance(name, str) or not name.strip():
-            raise ValueError(
-                f"{where}: column {j + 1} has the name {name!r}; expected words (the index of a "
-                f"data frame is written without by to_csv(index=False), or left out by "
-                f"--ignore {j})"
-            )
+            raise ValueError(f"{where}: column {j + 1} has the name {name!r}; expected words (the "
+                             "index of a data frame is written without by to_csv(index=False), or "
+                             f"left out by ignore (--ignore {j}))")  # fmt: skip
         if counts[name] > 1:
             raise ValueError(f"{where}: two columns have the name {name!r}")
 

@@ -156,24 +156,17 @@ open_stream.__doc__ += """
     ignore : sequence of str or int, optional
         Columns of a table, by name or position, that are no features.
     delimiter : str, optional
-        What separates the cells of a CSV or TSV text; else a comma or a tab or, where the first
-        line has none of it, the one of , ; tab and | that it has.
+        Between the cells of a CSV or TSV text; else found in the first line: , ; tab or |.
     missing : {"refuse", "mean", "indicator"}
-        What becomes of a missing value of a table: an error, the mean of its column, or the mean
-        and a further feature `age is missing`. A word that is missing has no feature.
+        What becomes of a missing value of a table; "indicator": the mean, and a feature beside it.
     categorical : {"onehot", "hash"}, optional
-        Columns of words: a feature for each word, such as `city=Rome` (OneHotEncoder), or
-        `n_features` (4096) for all (FeatureHasher). A new word in a later file is ignored, or
-        hashed. Without, they are an error that names all of them.
+        Columns of words: a feature for each, as `city=Rome`, or `n_features` (4096) for all.
     standardize : bool
-        By StandardScaler, columns of numbers of a table to mean 0 and variance 1; features of
-        other files to variance 1, without centering.
+        Numbers of a table to mean 0 and variance 1; of other files without centering.
     encoding : Encoding, optional
-        What the first look at another file learned, as `Stream.encoding` has it, in place of the
-        three options before; the file is not looked at.
+        What the last three learned of another file: `encoding` of its stream, or of a model.
     columns : sequence of str, optional
-        The features of a table that are read, in this order, of the file or of the encoding; only
-        the columns that they need have to be there.
+        The features of a table that are read, in this order; the file need not have others.
     """
 
 
@@ -183,8 +176,8 @@ def _given(raw: Raw) -> dict[str, Any]:
     for name, values in (known | {"standardize": (False, True)}).items():
         if (value := getattr(raw, name)) not in values:
             raise ValueError(f"{name} (--{name}): expected one of {values}, got {value!r}")
-    given = {name: getattr(raw, name) for name in ("ignore", "columns", "missing", "categorical")}
-    return given | ({"missing": None} if raw.missing == "refuse" else {})
+    given = {"ignore": raw.ignore, "columns": raw.columns, "categorical": raw.categorical}
+    return given | {"missing": None if raw.missing == "refuse" else raw.missing}
 
 
 def _scaled(stream, standardize, encoding):

@@ -95,7 +95,7 @@ class _TableRows(FileRows):
             only = raw.encoding.sources(raw.encoding.features if only is None else only)
         self.roles = Roles.of(self.path, names, width, label, weight, raw.ignore, only)
         self.names, self.columns = self.roles.names, len(self.roles.features)
-        self.weighted = weight is not None
+        self.weighted, self.chosen = weight is not None, bool(raw.ignore) or only is not None
         if raw.encoding:
             self._encode(raw.encoding.only(only), raw.columns)
         elif learns:
@@ -120,11 +120,10 @@ class _TableRows(FileRows):
         look.ragged = self.ragged
         return look
 
-    def options(self) -> list:
-        """What else the rows depend on."""
-        roles = [*self.roles[:3], self.dtype.str]
-        names = None if self.names is None else self.names.tolist()
-        return roles + ([self.encoding.digest(), names] if self.encoding else [])
+    def _chosen(self) -> list:
+        """What the rows depend on, if they are not those of all columns as they are."""
+        found = [self.roles.features] if self.chosen else []
+        return found + ([self.encoding.digest(), self.names.tolist()] if self.encoding else [])
 
     def _frames(self) -> Iterator:
         """Frames of consecutive rows, beginning with the first one."""
@@ -180,7 +179,8 @@ class DelimitedRows(_TableRows):
 
     def options(self) -> list:
         """What else the rows depend on."""
-        return [*super().options(), bool(self.header), self.delimiter]
+        roles = [self.roles.label, self.roles.weight, bool(self.header), self.delimiter]
+        return [*roles, self.dtype.str, *self._chosen()]
 
     def _begin(self):
         with self._cells() as (cells, _):
@@ -335,7 +335,7 @@ class ArrowRows(_TableRows):
 
     def options(self) -> list:
         """What else the rows depend on."""
-        return [self.form, *super().options()]
+        return [self.form, self.roles.label, self.roles.weight, self.dtype.str, *self._chosen()]
 
     @contextmanager
     def _named(self):
