@@ -242,6 +242,8 @@ def _head_of(archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
 def _refuse_other(cls, head: dict[str, Any], half_way: bool) -> None:
     if head["version"] not in (1, VERSION):
         raise ValueError(f"its format is version {head['version']!r}, not {VERSION}")
+    if head["preprocessing"] is not None and not hasattr(cls, "_encoding"):
+        raise ValueError(f"it has preprocessing, which {cls.__qualname__} does not know")
     module, _, name = head["class"].rpartition(":")
     # A class of a script has another module where the script is imported; ours may move.
     ours = module.startswith("ofslib.") and cls.__module__.startswith("ofslib.")

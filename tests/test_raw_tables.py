@@ -13,6 +13,7 @@ from sklearn.feature_extraction import FeatureHasher
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from test_cli import blocks
 from test_datasets import whole
 
 import ofslib
@@ -82,6 +83,12 @@ def test_inspect_reports_every_column_and_what_it_proposes_learns(ofs, file):
     assert "--ignore day --categorical onehot --missing mean --standardize" in proposed
     code, found, err = ofs(proposed.replace("-k 10", "-k 1 --json --model m.npz"))
     assert (code, err) == (0, "") and found["selected"][0]["feature"] == "city=Oslo"
+
+
+def test_the_guides_table_is_learned_from(capsys):
+    TABLE.rename(columns={"y": "label"}).to_csv("people.csv", index=False)
+    exec(compile(blocks("python: table"), "using.md", "exec"), {})
+    assert "city_Oslo" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("cache", [True, False])
