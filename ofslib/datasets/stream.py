@@ -92,7 +92,7 @@ def open_stream(
         rows = _text(path, dtype, width, form, zero_based, n_jobs, weight, **own)
     else:
         _refuse(f"{path}, read as {form}, but for libsvm and vw", **own)
-        rows = open_table(path, form, label, weight, header, dtype, None, Raw())
+        rows = open_table(path, form, label, weight, header, dtype)
     if cache is not False and form in (None, *TEXTS):
         rows = CachedRows(rows, cache_of(path, cache))
     return _scaled(Stream(rows, block_rows, n_features, start_row), standardize, encoding)

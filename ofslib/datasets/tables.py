@@ -64,7 +64,10 @@ class Raw(NamedTuple):
     buckets: int | None = None
 
 
-def open_table(path: Path, form: str, label, weight, header: bool, dtype, delimiter, raw: Raw):
+_PLAIN = Raw()
+
+
+def open_table(path: Path, form: str, label, weight, header, dtype, delimiter=None, raw=_PLAIN):
     """The rows of a file of one of the formats that are no text of LIBSVM or Vowpal Wabbit."""
     if form in DELIMITED:
         return DelimitedRows(path, form, delimiter, label, weight, header, dtype, raw)
