@@ -3,7 +3,7 @@
 A file is an npz archive that is not compressed. Its member `head.json` names the class, and holds
 the parameters, what was learned, and the coefficients by themselves; arrays stand in members of
 their own. The archive's comment is the SHA-256 of all bytes before it. `preprocessing` of the head
-is a place for what comes before the model; it is null so far.
+is what the first look at a table learned (`Encoding` of `ofslib.datasets`), or null.
 
 To load is to init and fill: the class makes its state from the parameters and the number of
 features, and the file fills it with values of the same types and shapes.
@@ -88,8 +88,9 @@ def write(path, saved, model: dict | None = None, checkpoint: dict | None = None
     own = cls._get_param_names() if hasattr(cls, "_get_param_names") else ()
     parameters = {name: parts.pop(name) for name in own if name in parts}
     head = {"format": FORMAT, "version": VERSION, "ofslib": ofslib.__version__}
-    head |= {"class": f"{cls.__module__}:{cls.__qualname__}", "preprocessing": None}
-    for section, values in zip(_SECTIONS, (parameters, parts, model, checkpoint), strict=True):
+    head |= {"class": f"{cls.__module__}:{cls.__qualname__}"}
+    own = (parts.pop("_encoding", None), parameters, parts, model, checkpoint)
+    for section, values in zip(("preprocessing", *_SECTIONS), own, strict=True):
         head[section] = values and {n: _code(v, n, arrays) for n, v in values.items()}
     with whole_file(path) as file:
         with zipfile.ZipFile(file, "w") as archive:
@@ -181,11 +182,11 @@ def read(cls, path, new: Any = None, half_way: bool = False) -> Any:
         written = f" (written by ofslib {head['ofslib']}, this is {ofslib.__version__})" * other
         try:
             _refuse_other(cls, head, half_way)
-            parameters, learned, model, checkpoint = (
+            before, parameters, learned, model, checkpoint = (
                 None if (section := head[name]) is None else _value({"fields": section}, archive)
-                for name in _SECTIONS
+                for name in ("preprocessing", *_SECTIONS)
             )
-            parts = parameters | learned
+            parts = parameters | learned | ({} if before is None else {"_encoding": before})
             model, new = plain(model), cls.__new__(cls) if new is None else new
             try:
                 new._restore(parts, model)
@@ -241,8 +242,8 @@ def _head_of(archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
 def _refuse_other(cls, head: dict[str, Any], half_way: bool) -> None:
     if head["version"] not in (1, VERSION):
         raise ValueError(f"its format is version {head['version']!r}, not {VERSION}")
-    if head.get("preprocessing") is not None:
-        raise ValueError("it has preprocessing, which this version does not know")
+    if head["preprocessing"] is not None and not hasattr(cls, "_encoding"):
+        raise ValueError(f"it has preprocessing, which {cls.__qualname__} does not know")
     module, _, name = head["class"].rpartition(":")
     # A class of a script has another module where the script is imported; ours may move.
     ours = module.startswith("ofslib.") and cls.__module__.startswith("ofslib.")

@@ -157,10 +157,32 @@ def _rows(add) -> None:
     add("--hashed", action="store_true", help="names of the text are words: see --n-features")
     add("--zero-based", action="store_true", help="the smallest index is 0")
     add("--n-features", type=_count, metavar="P", help="number of features; else as in the file")
+    _raw(add)
     add("--block-rows", type=_count, default=10_000, metavar="N", help="rows read at a time")
     message = "threads that parse: 2, if there are as many cores"
     add("--n-jobs", type=_count, default=min(2, os.cpu_count() or 1), metavar="N", help=message)
     add("--quiet", action="store_true", help="show no progress")
+
+
+def _raw(add) -> None:
+    """What becomes of the columns of a table."""
+    message = "columns of a table that are no features, by name or position"
+    add("--ignore", type=lambda text: [*map(_column, text.split(","))], metavar="A,B", help=message)
+    add("--delimiter", type=_delimiter, metavar="CHARACTER", help="between cells; else found")
+    ways = ["refuse", "mean", "indicator"]
+    add(
+        "--missing",
+        choices=ways,
+        default="refuse",
+        help="cells without a value: an error if unsaid",
+    )
+    message = "columns of words: a feature for each word, or hashed; an error if unsaid"
+    add("--categorical", choices=["onehot", "hash"], help=message)
+    add("--standardize", action="store_true", help="features to one scale, learned in a first look")
+
+
+def _delimiter(text: str) -> str:
+    return "\t" if text in ("\\t", "tab") else text
 
 
 def parser(*commands: Callable) -> argparse.ArgumentParser:

@@ -32,7 +32,8 @@ def opened(args, file: str | None = None, **own):
 def read_once(args, file=None, **own):
     """The stream of a file that is read once; without a known width any index is allowed."""
     stream = opened(args, file, cache=False, **own)
-    return stream if stream.n_columns else opened(args, file, cache=False, n_features=ANY_WIDTH)
+    own |= {} if stream.n_columns else {"n_features": ANY_WIDTH}
+    return opened(args, file, cache=False, **own)
 
 
 def model_rows(model, args, file: str) -> tuple[Any, Iterator[tuple]]:
@@ -41,20 +42,19 @@ def model_rows(model, args, file: str) -> tuple[Any, Iterator[tuple]]:
     A block is (X, y, number of values left out). Columns with names are found by these, and only
     those of selected features are needed; of a text those beyond the model's are left out.
     """
+    from ofslib.datasets.tables import ARROW, DELIMITED, format_of
+
     names, p = getattr(model, "feature_names_in_", None), model.n_features_in_
-    stream = _numbered_as(model, args, file)
-    if names is None or stream.feature_names is None:
+    own: dict[str, Any] = {}
+    if model._encoding is not None:  # in place of the options of a first look
+        own = dict.fromkeys(("ignore", "categorical")) | {"missing": "refuse", "standardize": False}
+        own |= {"encoding": model._encoding}
+    if names is None or format_of(Path(file), args.format) not in (*DELIMITED, *ARROW):
+        stream = _numbered_as(model, args, file, own)
         return stream, _cut(stream, p)
-    support = model.support_
-    needed = names[support].tolist()
-    given = {name: j for j, name in enumerate(stream.feature_names)}
-    if missing := [name for name in needed if name not in given]:
-        more = f" and {len(missing) - 10:,} more" * (len(missing) > 10)
-        raise ValueError(
-            f"{stream.name}: the model needs the columns {', '.join(map(repr, missing[:10]))}"
-            f"{more}, and they are not there"
-        )
-    return stream, _by_names(stream, [given[name] for name in needed], support, names)
+    support = model.support_ if len(model.support_) else np.arange(1)
+    stream = opened(args, file, cache=False, columns=names[support].tolist(), **own)
+    return stream, _by_names(stream, support, names)
 
 
 def _cut(stream, p: int) -> Iterator[tuple]:
@@ -66,22 +66,20 @@ def _cut(stream, p: int) -> Iterator[tuple]:
         yield known, y, X.nnz - known.nnz
 
 
-def _by_names(stream, places: list[int], support, names) -> Iterator[tuple]:
+def _by_names(stream, support, names) -> Iterator[tuple]:
     for X, y, *_ in stream:
-        own = X[:, places]
         shape = (len(y), len(names))
-        known = NamedRows((own.data, support[own.indices].astype(np.int32), own.indptr), shape)
-        known.sort_indices()
+        known = NamedRows((X.data, support[X.indices].astype(np.int32), X.indptr), shape)
         known.feature_names = names
         yield known, y, 0
 
 
-def _numbered_as(model, args, file: str):
+def _numbered_as(model, args, file: str, own: dict[str, Any]):
     """The rows to predict, with the columns numbered or hashed as the model learned them."""
     learned, p = model._numbering, model.n_features_in_
     if args.hashed:
         args.n_features = args.n_features or p
-    if learned and opened(args, file, cache=False).numbering:  # a text
+    if learned and opened(args, file, cache=False, **own).numbering:  # a text
         option = "--hashed" * args.hashed or "--zero-based" * args.zero_based
         if option and learned != {"--hashed": "hashed"}.get(option, "from 0"):
             how = "numbered " * (learned != "hashed") + f"{learned}: give a file of such"
@@ -92,7 +90,7 @@ def _numbered_as(model, args, file: str):
             raise Misused(f"--n-features {args.n_features}: {message}")
         if args.hashed:
             args.n_features = p
-    return read_once(args, file)
+    return read_once(args, file, **own)
 
 
 def refuse_written(args, *options: str) -> None:

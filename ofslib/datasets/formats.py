@@ -6,7 +6,7 @@ What is no finite number is named by row, counted from 1, and column.
 import itertools
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from ofslib._sparse import checked
 from ofslib.datasets.pieces import Piece, Rows, refuse_narrow
 from ofslib.kernels.rows import ascend
 
+_RAW = "; `ofslib inspect FILE` lists all columns, and --categorical, --missing, --ignore take them"
 _VALUES = 1 << 20  # of a table that are held at once, or more where it is wide
 
 
@@ -34,18 +35,11 @@ class Roles(NamedTuple):
     names: np.ndarray | None  # of the features
 
     @classmethod
-    def of(cls, where, names: Sequence | None, width: int, label, weight) -> "Roles":
-        """Check the names, and find the columns of labels and weights, which are asked for."""
-        if names is not None:
-            for j, name in enumerate(names):
-                if not isinstance(name, str) or not name.strip():
-                    raise ValueError(
-                        f"{where}: column {j + 1} has the name {name!r}; expected words (the index "
-                        "of a data frame is written without by to_csv(index=False))"
-                    )
-            if len(set(names)) < len(names):
-                twice = next(name for name, count in Counter(names).items() if count > 1)
-                raise ValueError(f"{where}: two columns have the name {twice!r}")
+    def of(cls, where, names, width: int, label, weight, ignore=None, only=None) -> "Roles":
+        """Check the names, and find the columns of labels and weights, which are asked for.
+
+        Features are all other columns but those that are ignored, or `only` these in their order.
+        """
         if label is None:
             raise ValueError(
                 f"{where}: label (--label): say which column holds the labels, by name or position "
@@ -55,13 +49,39 @@ class Roles(NamedTuple):
         weight = None if weight is None else _position(where, "weight", weight, names, width)
         if label is not None and label == weight:
             raise ValueError(f"{where}: label (--label) and weight (--weight) are the same column")
-        features = [j for j in range(width) if j not in (label, weight)]
+        if isinstance(ignore, str):
+            raise ValueError(f"ignore: expected a list of columns, got {ignore!r}")
+        ignored = {_position(where, "ignore", name, names, width) for name in ignore or ()}
+        if ignored & {label, weight}:
+            raise ValueError(f"{where}: ignore (--ignore) has the column of labels or weights")
+        features = [j for j in range(width) if j not in {label, weight} | ignored]
+        if only is not None:
+            found = {names[j]: j for j in features} if names is not None else {}
+            if absent := [repr(name) for name in only if name not in found]:
+                raise ValueError(f"{where}: columns: there is no {', '.join(absent[:10])}, which "
+                                 f"is needed; there are {_listed(names, width)}")  # fmt: skip
+            features = [found[name] for name in only]
         if not features:
             raise ValueError(
                 f"{where}: expected features beside the labels, got {_listed(names, width)}"
             )
-        own = None if names is None else np.array([names[j] for j in features], object)
-        return cls(features, label, weight, own)
+        if names is None:
+            return cls(features, label, weight, None)
+        _check_names(where, names, {*features, label, weight} - {None})
+        return cls(features, label, weight, np.array([names[j] for j in features], object))
+
+
+def _check_names(where, names, used):
+    """ValueError if a column that is read has no name of its own."""
+    counts = Counter(names)
+    for j in sorted(used):
+        name = names[j]
+        if not isinstance(name, str) or not name.strip():
+            raise ValueError(f"{where}: column {j + 1} has the name {name!r}; expected words (the "
+                             "index of a data frame is written without by to_csv(index=False), or "
+                             f"left out by ignore (--ignore {j}))")  # fmt: skip
+        if counts[name] > 1:
+            raise ValueError(f"{where}: two columns have the name {name!r}")
 
 
 def _listed(names, width):
@@ -86,26 +106,10 @@ def _position(where, what, wanted, names, width):
     return place % width
 
 
-def refuse_columns(where: str, names, known) -> None:
-    """ValueError unless columns with names are those that a model knows, in whatever order."""
-    if names is None or known is None:
-        return
-    pairs = {"unknown to the model": (names, known), "missing": (known, names)}
-    said = []
-    for what, (these, those) in pairs.items():
-        if others := sorted(set(these) - set(those), key=list(these).index):
-            said.append(f"{what}: {', '.join(map(repr, map(str, others[:10])))}")
-            said[-1] += f" and {len(others) - 10:,} more" * (len(others) > 10)
-    if said:
-        hint = "; label (--label) and weight (--weight) say which columns are no features"
-        hint *= said[0].startswith("unk")
-        raise ValueError(f"{where}: columns {'; '.join(said)}{hint}")
-
-
 # -------------------------------------------------- cells to numbers, labels and sparse rows
 
 
-def _numbers(cells, where: str, first: int, column: str) -> np.ndarray:
+def _numbers(cells, where: str, first: int, column: str, hint: str = "") -> np.ndarray:
     """One column as float64, finite; ValueError names the first cell that is not."""
     cells = np.asarray(cells)
     if cells.dtype.kind in "biuf":
@@ -122,7 +126,7 @@ def _numbers(cells, where: str, first: int, column: str) -> np.ndarray:
         plain = cell.item() if isinstance(cell, np.generic) else cell
         what = "a missing value" if isna(cell) or str(cell) == "" else repr(plain)
         raise ValueError(f"{where}, row {row}, column {column}: expected a finite number, got "
-                         f"{what}")  # fmt: skip
+                         f"{what}{hint}")  # fmt: skip
     return values
 
 
@@ -192,18 +196,28 @@ def _from_matrix(X, y, weight, dtype, where: str, first: int) -> Piece:
     return Piece(data, X.indices.astype(np.int32, copy=False), X.indptr, y, weight, X.shape[1])
 
 
-def table_piece(frame, roles: Roles, worded: bool, dtype, where: str, first: int) -> Piece:
-    """Some rows of a table, as pandas has them, which also holds labels and weights."""
-    table = _table(frame.iloc[:, roles.features], where, first, roles.names, roles.features)
-    y, weight = np.full(len(table), np.nan), None
+def table_piece(
+    frame, roles: Roles, worded: bool, dtype, where: str, first: int, encoding=None, wanted=None
+) -> Piece:
+    """Some rows of a table, which also holds labels and weights, in a frame by their positions.
+
+    With an encoding the features are those that it makes, or the `wanted` ones of them.
+    """
+    y, weight = np.full(len(frame), np.nan), None
     if roles.label is not None:
-        y = _labels(frame.iloc[:, roles.label].to_numpy(), where, first, worded)
+        y = _labels(frame[roles.label].to_numpy(), where, first, worded)
     if roles.weight is not None:
-        weight = _weights(frame.iloc[:, roles.weight].to_numpy(), where, first)
-    return _sparse(table, y, weight, dtype, where, first)
+        weight = _weights(frame[roles.weight].to_numpy(), where, first)
+    features = frame[roles.features]
+    if encoding is None:
+        table = _table(features, where, first, roles.names, roles.features, _RAW)
+        return _sparse(table, y, weight, dtype, where, first)
+    X = encoding.matrix(features, where, first)
+    X = X if wanted is None else X[:, wanted]
+    return _from_matrix(X, y, weight, dtype, where, first)
 
 
-def _table(block, where, first, names, features) -> np.ndarray:
+def _table(block, where, first, names, features, hint="") -> np.ndarray:
     """Some rows of an array or a frame of pandas as finite float64."""
     is_array = not hasattr(block, "iloc")
     block = np.asarray(block) if is_array else block
@@ -220,7 +234,7 @@ def _table(block, where, first, names, features) -> np.ndarray:
         place = 1 + (j if features is None else features[j])
         name = str(place) if names is None else repr(names[j])
         cells = block[:, j] if is_array else block.iloc[:, j].to_numpy()
-        columns.append(_numbers(cells, where, first, name))
+        columns.append(_numbers(cells, where, first, name, hint))
     return np.column_stack(columns)
 
 

@@ -1,7 +1,7 @@
 """Files of any size as blocks of rows, as often as they are asked for."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,13 @@ from ofslib._files import refuse_device
 from ofslib._sparse import NamedRows
 from ofslib.datasets.cache import CachedRows, cache_of
 from ofslib.datasets.download import fetch
+from ofslib.datasets.encoding import Encoding, of_scales
+from ofslib.datasets.first_look import FirstLook
 from ofslib.datasets.formats import BlockRows, as_rows, frame_rows, is_frame
 from ofslib.datasets.pieces import LARGEST, as_matrix, check_whole, joined
 from ofslib.datasets.readers import label_of, rows_of
 from ofslib.datasets.registry import BY_BLOCKS, read_rows
-from ofslib.datasets.tables import TEXTS, format_of, open_table
+from ofslib.datasets.tables import ARROW, DELIMITED, TEXTS, Raw, format_of, open_table
 from ofslib.datasets.text import TextRows
 
 
@@ -40,13 +42,23 @@ def open_stream(
     header: bool = True,
     word_labels: bool = False,
     hashed: bool = False,
+    ignore: Sequence[str | int] | None = None,
+    delimiter: str | None = None,
+    missing: str = "refuse",
+    categorical: str | None = None,
+    standardize: bool = False,
+    encoding: Encoding | None = None,
+    columns: Sequence[str] | None = None,
 ) -> "Stream":
     """Go through the rows of a file, or of what is in memory, in blocks of sparse rows."""
     dtype = _float_type(dtype)
     own = {"word_labels": word_labels, "hashed": hashed}
+    raw = Raw(ignore, columns, encoding, missing, categorical, standardize, n_features)
+    of_tables = _given(raw) | {"delimiter": delimiter}
     if not isinstance(source, str | os.PathLike):
         if source is None:
             raise TypeError(f"source must be a file, a name, rows or blocks, not {source!r}")
+        own |= of_tables | {"standardize": standardize, "encoding": bool(encoding)}
         _refuse("rows in memory", format=format, **own)
         return Stream(_in_memory(source, label, weight, dtype), block_rows, n_features, start_row)
     path = Path(source)
@@ -60,10 +72,20 @@ def open_stream(
             _refuse(name, format=format, label=label, weight=weight, **own)
             label = label_of(row)
         if row["reader"] not in BY_BLOCKS:
-            return Stream(rows_of(row, paths, dtype), block_rows, n_features, start_row)
+            _refuse(name, **of_tables)
+            stream = Stream(rows_of(row, paths, dtype), block_rows, n_features, start_row)
+            return _scaled(stream, standardize, encoding)
         [path], format = paths, format or row["reader"]
         n_features = n_features or row["n_features"] or None
     form = format_of(path, format)
+    if form in (*DELIMITED, *ARROW):
+        _refuse(f"{path}, read as {form}, but for libsvm and vw", **own)
+        rows = open_table(path, form, label, weight, header, dtype, delimiter, raw)
+        if cache is not False and form in DELIMITED:
+            rows = CachedRows(rows, cache_of(path, cache))
+        buckets = encoding or categorical == "hash"  # are so many features, beside others
+        return Stream(rows, block_rows, None if buckets else n_features, start_row)
+    _refuse(f"{path}, read as {form or 'libsvm'}, but for csv, tsv, parquet, arrow", **of_tables)
     if form in (None, *TEXTS):
         _refuse(f"{path}, read as {form or 'libsvm'}; format (--format) names another", label=label)
         width = n_features if cache is False or hashed else None
@@ -71,9 +93,9 @@ def open_stream(
     else:
         _refuse(f"{path}, read as {form}, but for libsvm and vw", **own)
         rows = open_table(path, form, label, weight, header, dtype)
-    if cache is not False and form in (None, *TEXTS, "csv", "tsv"):
+    if cache is not False and form in (None, *TEXTS):
         rows = CachedRows(rows, cache_of(path, cache))
-    return Stream(rows, block_rows, n_features, start_row)
+    return _scaled(Stream(rows, block_rows, n_features, start_row), standardize, encoding)
 
 
 open_stream.__doc__ += """
@@ -131,7 +153,43 @@ open_stream.__doc__ += """
         the column abs(MurmurHash3) modulo `n_features`, as FeatureHasher(alternate_sign=False) of
         scikit-learn counts. Names that meet in one column add up: of d names a share of about
         d / n_features meets another one.
+    ignore : sequence of str or int, optional
+        Columns of a table, by name or position, that are no features.
+    delimiter : str, optional
+        Between the cells of a CSV or TSV text; else found in the first line: , ; tab or |.
+    missing : {"refuse", "mean", "indicator"}
+        What becomes of a missing value of a table; "indicator": the mean, and a feature beside it.
+    categorical : {"onehot", "hash"}, optional
+        Columns of words: a feature for each, as `city=Rome`, or `n_features` (4096) for all.
+    standardize : bool
+        Numbers of a table to mean 0 and variance 1; of other files without centering.
+    encoding : Encoding, optional
+        What the last three learned of another file: `encoding` of its stream, or of a model.
+    columns : sequence of str, optional
+        The features of a table that are read, in this order; the file need not have others.
     """
+
+
+def _given(raw: Raw) -> dict[str, Any]:
+    """The options of tables alone that are given; ValueError if one is none."""
+    known = {"missing": ("refuse", "mean", "indicator"), "categorical": (None, "onehot", "hash")}
+    for name, values in (known | {"standardize": (False, True)}).items():
+        if (value := getattr(raw, name)) not in values:
+            raise ValueError(f"{name} (--{name}): expected one of {values}, got {value!r}")
+    given = {"ignore": raw.ignore, "columns": raw.columns, "categorical": raw.categorical}
+    return given | {"missing": None if raw.missing == "refuse" else raw.missing}
+
+
+def _scaled(stream, standardize, encoding):
+    """A stream of numbers, of which the scales may be known or have to be learned."""
+    if encoding and encoding.names:
+        names = ", ".join(map(repr, encoding.names[:8]))
+        raise ValueError(f"encoding: it is of a table with the columns {names}; give such a file")
+    if standardize and not encoding:
+        # In blocks of one size, as the last bits of a sum depend on it.
+        encoding = of_scales(Stream(stream._source, 10_000, stream._n_features))
+    stream.encoding = encoding
+    return stream
 
 
 def _refuse(what, **options):
@@ -218,6 +276,9 @@ class Stream:
         Names of the columns; None without.
     weighted : bool
         Whether a block holds weights, too.
+    encoding : Encoding or None
+        What a first look learned to make features of raw columns; `fit_stream` gives it to the
+        model, whose file keeps it.
     numbering : str or None
         "from 1", "from 0" or "hashed" of a LIBSVM or Vowpal Wabbit text; None of others.
     n_columns : int or None
@@ -245,6 +306,7 @@ class Stream:
         self.feature_names, self.weighted = names, source.weighted
         self.n_columns = n_features or columns
         self._source, self._n_features = source, n_features
+        self.encoding = getattr(self._text, "encoding", None)
         self.reached = 0  # columns that the rows read so far need, also those of zeros
 
     @property
@@ -288,6 +350,11 @@ class Stream:
         path = getattr(self._text, "path", None)
         return path.stat().st_size if path else 0
 
+    @property
+    def _scales(self) -> Encoding | None:
+        """The encoding, if it consists of scales, by which the values of all rows are divided."""
+        return self.encoding if self.encoding and not self.encoding.names else None
+
     def __repr__(self):
         kept = ""
         if self.cache_path:
@@ -302,7 +369,8 @@ class Stream:
         """
         sizes = {name: getattr(self, name) for name in ("n_rows", "n_features")}
         cuts = {"block_rows": self.block_rows, "start_row": self.start_row}
-        return {"content": self._source.identity(), **sizes, **cuts}
+        content = [*self._source.identity(), *([self._scales.digest()] if self._scales else [])]
+        return {"content": content, **sizes, **cuts}
 
     def version(self) -> Any:
         """What changes if the rows of a file do; None of rows in memory."""
@@ -323,7 +391,13 @@ class Stream:
         If there are no more rows than are left out, there are no blocks.
         """
         check_whole(rows=(rows, 0))
-        return Stream(self._source, self.block_rows, self._n_features, self.start_row + rows)
+        later = Stream(self._source, self.block_rows, self._n_features, self.start_row + rows)
+        later.encoding = self.encoding
+        return later
+
+    def first_look(self) -> FirstLook:
+        """What is in each feature of a CSV, TSV, Parquet or Arrow file, whatever its cells hold."""
+        return self._text.first_look()
 
     def __iter__(self) -> Iterator[tuple]:
         width, parts, missing = self.n_features, [], self.block_rows
@@ -345,6 +419,10 @@ class Stream:
         piece = joined(parts)
         parts.clear()
         X, y = as_matrix(piece, width)
+        if self._scales:  # of features that were not there then it knows none
+            scale = self._scales.scale
+            known = X.indices < len(scale)
+            X.data[known] /= scale[X.indices[known]]
         if self.feature_names is not None:
             X = NamedRows(X)
             X.feature_names = self.feature_names

@@ -194,6 +194,8 @@ def _fit(given, stream, checkpoint, every, progress, classes) -> None:
     given.__dict__ = dict(vars(work.learner))
     if known := getattr(stream, "numbering", None):
         given._numbering = known
+    if known := getattr(stream, "encoding", None):
+        given._encoding = known
 
 
 def _balanced(model, stream):

@@ -8,14 +8,15 @@ from sklearn.base import is_classifier
 from sklearn.utils import get_tags
 
 from ofslib._model_files import OtherState, filled, plain
+from ofslib.datasets.encoding import Encoding
 
 # What a file fills of an object that has just begun to learn.
 _FILLED = {"_state", "_online", "_warned"}
 # What follows from the rest, and is in no file.
 _DERIVED = {"_hyper", "_offset", "_computed"}
 # What a model that only predicts has of a file, beside its parameters.
-_FACTS = ("n_features_in_", "feature_names_in_", "classes_", "_numbering", "held_out_")
-_FACTS += ("n_samples_seen_", "_frozen", "_learned_with")
+_FACTS = ("n_features_in_", "feature_names_in_", "classes_", "_numbering", "_encoding")
+_FACTS += ("held_out_", "n_samples_seen_", "_frozen", "_learned_with")
 
 _NUMBERINGS = ("from 1", "from 0", "hashed")
 
@@ -38,6 +39,8 @@ def parts_of(selector) -> dict[str, Any]:
         parts[name] = dict(sorted(parts[name].items()))
     if isinstance(kept := parts.get("_state"), Kept):
         parts |= {"_state": (), "_kept": kept.reason}
+    if encoding := parts.pop("_encoding", None):
+        parts["_encoding"] = encoding._asdict()
     return parts
 
 
@@ -90,6 +93,8 @@ def _restore_facts(selector, parts: dict, names) -> dict[str, Any]:
     """
     default = type(selector)().get_params(deep=False)
     given = {name: plain(parts[name]) for name in parts if name in names or name in default}
+    if "_encoding" in given:
+        given["_encoding"] = Encoding.restored(given["_encoding"])
     if wrong := [name for name in given if callable(getattr(type(selector), name, None))]:
         raise ValueError(f"it has a {wrong[0]}")
     vars(selector).clear()

@@ -66,6 +66,8 @@ class Selector(TransformerMixin, BaseEstimator):
 
     # How a text that it learned from has its columns (`Stream.numbering`), if who read it said so.
     _numbering: str | None = None
+    # What a first look learned of the raw columns of its stream (`Stream.encoding`).
+    _encoding: Any = None
 
     save, load = _model_files.save, classmethod(_model_files.load)
 
@@ -113,8 +115,8 @@ class Selector(TransformerMixin, BaseEstimator):
             warn(f"k={k} is greater than n_features={n_features}: at most these can be kept.")
         bases = type(self).__mro__
         self._frozen = {n: getattr(self, n) for base in bases for n in vars(base).get("frozen", ())}
-        for of_old_data in ("_numbering", "held_out_"):
-            vars(self).pop(of_old_data, None)
+        for name in ("_numbering", "_encoding", "held_out_"):  # of data that are forgotten now
+            vars(self).pop(name, None)
         self._start(n_features)
 
     def _refuse_changes(self) -> None:
