@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 import ofslib
 from ofslib._options import Misused
-from ofslib.cli.printing import Report, cell, csv_table, say
+from ofslib.cli.printing import Report, cell, csv_table, say, warn_formulas
 from ofslib.cli.rows import opened, read_once, refuse_written
 
 
@@ -48,6 +48,7 @@ def predict(args) -> Report:
     labels = model.classes_.tolist() if is_classifier(model) else []
     decisions = [f"decision of {cell(label)}" for label in labels] if len(labels) > 2 else []
     head = ["prediction", *(decisions or ["decision"] * bool(labels))]
+    warn_formulas(args.out, labels)
     unknown, n, scores = 0, 0, Scores(model.classes_ if labels else None)
     shown = nullcontext() if args.json and not args.out else csv_table(args.out, *head)
     with shown as writer, reading(stream, not args.quiet):

@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 from ofslib._options import Misused, estimator
-from ofslib.cli.printing import SHOWN, Report, cell, csv_table, few
+from ofslib.cli.printing import SHOWN, Report, cell, csv_table, few, warn_formulas
 from ofslib.cli.rows import opened, refuse_written
 
 
@@ -35,6 +35,7 @@ def select(args) -> Report:
     if args.model:
         model.save(args.model)
     if args.out:
+        warn_formulas(args.out, [name for name, *_ in chosen])
         with csv_table(args.out, *head) as writer:
             writer.writerows(chosen)
     speed = ((stream.n_rows - stream.start_row) * args.passes - resumed) / seconds
