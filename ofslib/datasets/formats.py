@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ofslib._sparse import checked
+from ofslib._sparse import checked, plain_words, refuse_masked
 from ofslib.datasets.pieces import Piece, Rows, refuse_narrow
 from ofslib.kernels.rows import ascend
 
@@ -303,6 +303,7 @@ def frame_rows(frame, label, weight, dtype, where="the data frame") -> ArrayRows
 
 def as_rows(X, y, dtype, weight=None, where="X") -> ArrayRows:
     """X and y in memory: arrays, perhaps mapped, sparse matrices, or a frame and its labels."""
+    refuse_masked(X=X, y=y, weight=weight)
     names = None
     if is_frame(X):
         X, names = _as_pandas(X)
@@ -313,7 +314,7 @@ def as_rows(X, y, dtype, weight=None, where="X") -> ArrayRows:
     elif not sp.issparse(X) and not isinstance(X, np.ndarray):
         X = np.asarray(X)
     y, weight = (a.to_numpy() if hasattr(a, "to_numpy") else a for a in (y, weight))
-    return ArrayRows(X, y, dtype, weight, where, names)
+    return ArrayRows(X, plain_words(y), dtype, weight, where, names)
 
 
 # -------------------------------------------------- blocks that others give
