@@ -18,7 +18,12 @@ from ofslib._comoments import DTYPES, PENDING, CoMoments, not_finite, symmetric,
 from ofslib._interrupts import interrupts_held
 from ofslib._model_files import OtherState, Saved, Stored, filled
 from ofslib._sparse import (
-    cells_named, checked, checked_targets, checked_weights, plain_words, refuse_misread,
+    cells_named,
+    checked,
+    checked_targets,
+    checked_weights,
+    plain_words,
+    refuse_misread,
 )  # fmt: skip
 
 # What is kept in a file, the co-moments last.

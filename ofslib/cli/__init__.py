@@ -8,7 +8,13 @@ FAILED, INTERRUPTED = 1, 130
 
 try:
     from ofslib._options import (
-        MISUSED, Misused, known_methods, one_line, parser, text_table, visible,
+        MISUSED,
+        Misused,
+        known_methods,
+        one_line,
+        parser,
+        text_table,
+        visible,
     )  # fmt: skip
     from ofslib.cli.inspecting import inspect
     from ofslib.cli.predicting import predict

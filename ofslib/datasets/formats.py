@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ofslib._sparse import checked, plain_words, refuse_masked
-from ofslib.datasets.pieces import Piece, Rows, refuse_narrow
+from ofslib.datasets.pieces import LONGEST_LABEL, Piece, Rows, refuse_narrow
 from ofslib.kernels.rows import ascend
 
 _VALUES = 1 << 20  # of a table that are held at once, or more where it is wide
@@ -142,6 +142,9 @@ def _labels(cells, where: str, first: int, worded: bool) -> np.ndarray:
     if wrong:
         raise ValueError(f"{where}, row {first + wrong[0] + 1}: expected a word as label, as in "
                          f"row 1, got {cells[wrong[0]]!r}")  # fmt: skip
+    if long := [i for i, cell in enumerate(cells) if len(cell) > LONGEST_LABEL]:
+        raise ValueError(f"{where}, row {first + long[0] + 1}: expected a label of at most "
+                         f"{LONGEST_LABEL} letters, got {len(cells[long[0]])}")  # fmt: skip
     return cells.astype(str)
 
 
