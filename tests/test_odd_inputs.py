@@ -1,15 +1,24 @@
 """Odd inputs, and where the command runs: each gives a clear message or the right result."""
 
+import csv
+import re
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from test_datasets import CONTENT, give, place, server  # noqa: F401 (fixtures)
+from test_datasets import CONTENT, place, server  # noqa: F401 (fixtures)
+from test_model_files import forged
 
 import ofslib
 from ofslib import datasets
+from ofslib._files import CorruptFile
+from ofslib.cli import main
 from ofslib.datasets import download
+from ofslib.reproduction import records
 
 # -------------------------------------------------- downloads
 
@@ -134,3 +143,131 @@ def test_a_very_long_label_of_a_table_is_refused_with_its_row(tmp_path):
     file.write_text("x,y\n1,a\n2," + "b" * 20_000 + "\n")
     with pytest.raises(ValueError, match="row 2: expected a label of at most 1000 letters"):
         list(datasets.open_stream(file, label="y", cache=False))
+
+
+# -------------------------------------------------- the command
+
+ESC = "\x1b[31mred"
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """A table whose names and labels would act on a terminal or in a spreadsheet."""
+    monkeypatch.chdir(tmp_path)
+    labels = np.where(Y > 0, "+yes", f"no{ESC}")
+    rows = [[*x, label] for x, label in zip(X, labels, strict=True)]
+    with open("t.csv", "w", newline="") as file:
+        csv.writer(file).writerows([[ESC, "new\nline", "=cmd()", "-3", "y"], *rows])
+    return ["t.csv", "--label", "y"]
+
+
+def shell(command, *words):
+    """What comes of the command in a shell, where `"$@"` stands for it."""
+    line = [sys.executable, "-m", "ofslib.cli", *words]
+    return subprocess.run(["sh", "-c", command, "sh", *line], capture_output=True, text=True)
+
+
+def test_names_are_escaped_on_the_terminal_and_whole_in_files(table, capsys, monkeypatch):
+    assert main(["select", *table, "-k", "4", "--out", "f.csv", "--model", "m.npz"]) == 0
+    assert main(["inspect", *table]) == 0
+    assert main(["predict", *table, "--model", "m.npz", "--out", "p.csv"]) == 0
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main(["predict", *table, "--model", "m.npz"]) == 0
+    assert main(["select", "t.csv", "--label", ESC, "-k", "4"]) == 1
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err and "new\nline" not in out + err
+    assert all(word in out for word in (r"\x1b[31mred", r"new\nline", r"no\x1b[31mred"))
+    assert err.count("f.csv: a spreadsheet takes '=cmd()' for a formula") == 1
+    assert err.count("p.csv: a spreadsheet takes '+yes' for a formula") == 1
+    with open("f.csv", newline="") as file:
+        assert {row[0] for row in csv.reader(file)} == {"feature", ESC, "new\nline", "=cmd()", "-3"}
+
+
+def test_with_a_closed_stdout_files_are_written_and_named(table):
+    done = shell('"$@" >&-', "select", *table, "-k", "2", "--out", "f.csv", "--model", "m.npz")
+    assert done.returncode == 0 and "stdout is closed; written: f.csv, m.npz\n" in done.stderr
+    done = shell('"$@" >&-', "predict", *table, "--model", "m.npz")
+    assert done.returncode == 2 and done.stderr == "ofslib: stdout is closed: give --out\n"
+    done = shell('"$@" 2>&-', "predict", *table, "--model", "m.npz", "--out", "p.csv")
+    assert done.returncode == 0 and done.stdout.startswith("t.csv: 40 rows")
+
+
+@pytest.mark.parametrize("option", ["--out", "--model", "--checkpoint"])
+def test_a_name_too_long_for_its_temporary_file_is_refused_at_the_start(table, capsys, option):
+    name = "x" * 249
+    assert main(["select", *table, "-k", "2", option, name]) == 1
+    out, err = capsys.readouterr()
+    assert err == f"ofslib: {option}: the name {name} is too long\n" and not out
+    assert main(["select", *table, "-k", "2", option, "x" * 240]) == 0
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        (["--set", "k_=1", "--set", "k_=2"], "k_ is given twice"),
+        (["--set", f"a={'[' * 100_000}"], "the value of a has too many brackets"),
+        (["--set", "nothing"], "expected NAME=VALUE, got 'nothing'"),
+        (["-k", "9" * 5000], "expected a whole number from 1, got '999"),
+        (["--passes", "9" * 5000], "expected a whole number from 1, got '999"),
+        (["--set", f"learning_rate={'9' * 5000}"], "'learning_rate' parameter .* Got '999"),
+        (["--label", "9" * 5000], "label='999.* is no column"),
+    ],
+)
+def test_odd_options_are_refused_in_one_line(table, capsys, given, said):
+    try:
+        code = main(["select", *table, "-k", "2", *given])
+    except SystemExit as stopped:
+        code = stopped.code
+    text = capsys.readouterr().err
+    assert code in (1, 2) and re.search(said, text) and text.count("\n") == 1 and len(text) < 500
+
+
+@pytest.mark.parametrize("module", ["numpy", "sklearn", "numba", "pandas"])
+def test_ctrl_c_during_imports_shows_no_traceback(table, module):
+    code = f"""
+import sys
+
+class Interrupted:
+    def find_spec(name, *_):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted)
+from ofslib.cli import main
+sys.exit(main(["select", "t.csv", "--label", "y", "-k", "2"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 130 and "Traceback" not in done.stderr
+
+
+# -------------------------------------------------- files of models and archives of results
+
+HEADERS = [b"{'descr': ((((", b"'''", b"{(}", b"\0\0\0", b"(" * 60_000, b"{'descr': []}"]
+
+
+@pytest.fixture
+def saved(tmp_path):
+    estimator("SFSAClassifier").fit(X, Y).save(tmp_path / "m.npz")
+    return tmp_path / "m.npz"
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_a_header_of_numpy_that_does_not_parse_is_a_value_error(saved, header):
+    begin = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little")
+    forged(saved, members=lambda content: {"0.npy": begin + header})
+    with pytest.raises(ValueError, match=r"m\.npz"):
+        ofslib.SFSAClassifier.load(saved)
+
+
+def test_an_empty_part_of_a_head_ends_no_loop_over_models(saved):
+    forged(saved, lambda head: head["learned"].update(classes_={}))
+    with pytest.raises(ValueError, match=r"m\.npz"):
+        [*map(ofslib.SFSAClassifier.load, [saved])]
+
+
+@pytest.mark.parametrize("file", ["/proc/kmsg", "../../../etc/passwd"])
+def test_an_archive_names_no_file_that_is_not_of_the_data_set(tmp_path, monkeypatch, file):
+    monkeypatch.chdir(Path(__file__).parents[1])
+    monkeypatch.setattr(records, "FOLDER", tmp_path)
+    with pytest.raises(CorruptFile, match=f"{file}.* is not of ecml18_arcene"):
+        records.of_archive("ecml18_arcene", {file: "0" * 64})
