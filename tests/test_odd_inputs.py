@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from test_datasets import CONTENT, place, server  # noqa: F401 (fixtures)
+from test_datasets import CLOSED, CONTENT, place, server  # noqa: F401 (fixtures)
 from test_model_files import forged
 
 import ofslib
@@ -40,6 +40,7 @@ def test_a_mirror_with_an_odd_status_falls_back_to_the_source(place, server, mon
 
 @pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 10240\r\n\r\n"])
 def test_a_server_that_sends_a_byte_now_and_then_is_given_up(place, server, monkeypatch, head):  # noqa: F811
+    monkeypatch.delenv(download.MIRROR, raising=False)
     def trickle(handler, server):
         handler.wfile.write(head)
         while not server.end.wait(0.05):
@@ -51,6 +52,16 @@ def test_a_server_that_sends_a_byte_now_and_then_is_given_up(place, server, monk
     with pytest.raises(datasets.NotObtainable, match=r"tiny.* less than 2000 bytes a second"):
         place.fetch()
     assert time.monotonic() - began < 5 and place.files() == []
+
+
+def test_a_source_that_refuses_a_file_is_told_from_no_network(place, server, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(records, "TABLE", place.table)
+    monkeypatch.setattr(records, "FOLDER", place.folder)
+    monkeypatch.delenv(download.MIRROR, raising=False)
+    server.answers.clear()
+    assert records.obtain("tiny", "auto")["reason"] == "its sources refuse it"
+    monkeypatch.setattr(download, "SOURCE", CLOSED)
+    assert records.obtain("tiny", "auto")["reason"].startswith("no network")
 
 
 # -------------------------------------------------- arrays
