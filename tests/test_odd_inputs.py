@@ -41,6 +41,7 @@ def test_a_mirror_with_an_odd_status_falls_back_to_the_source(place, server, mon
 @pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 10240\r\n\r\n"])
 def test_a_server_that_sends_a_byte_now_and_then_is_given_up(place, server, monkeypatch, head):  # noqa: F811
     monkeypatch.delenv(download.MIRROR, raising=False)
+
     def trickle(handler, server):
         handler.wfile.write(head)
         while not server.end.wait(0.05):
