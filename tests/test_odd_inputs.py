@@ -128,7 +128,7 @@ def test_words_of_numpys_newer_type_are_labels():
 
 WORDED = {"word_labels": True}
 TEXTS = [
-    ("0:1 1:.5", {}, r"LIBSVM has no weights.*`0 1 \| ...`.*--format vw --weight"),
+    ("0:1 1:.5", {}, r"LIBSVM has no weights.*`label weight \| features`.*--format vw --weight"),
     ("1:.5 2:1", {}, "has no label: write its label, or any number if it is only predicted"),
     ("|f 1:.5", {"format": "vw"}, "has no label: write its label"),
     ("1,3,5 1:.5", {}, "'1,3,5' is several labels, or a number with a comma"),

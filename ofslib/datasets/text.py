@@ -258,8 +258,8 @@ def _complaint(text, fault, begin, rows, lowest, highest):
         if rows.is_vw or not re.fullmatch(r"[0-9.]+:[0-9.]+", word):
             return said
         return (
-            f"{said}. If {word!r} is a label with a weight: LIBSVM has no weights. Vowpal Wabbit "
-            f"has: `{word.replace(':', ' ')} | ...`, read by weight (--format vw --weight)"
+            f"{said}. If {word!r} is a label with a weight: LIBSVM has no weights, Vowpal Wabbit "
+            "has: `label weight | features`, read by weight (--format vw --weight)"
         )
     if fault == LABEL and _SEVERAL.fullmatch(whole):
         return _several(word)
