@@ -1,5 +1,6 @@
 """Writing files so that they are whole or not there."""
 
+import errno
 import itertools
 import os
 import re
@@ -42,6 +43,11 @@ def refuse_places(written: dict[str, Any], read: dict[str, Any]) -> None:
         if str(given[name]) == "-":
             raise OSError(f"{name} -: expected a file; - is not stdout here")
         target = Path(real[name])  # which is written, if it is a link
+        try:
+            os.lstat(_temporary(target))
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                raise OSError(f"{name}: the name {target.name} is too long") from None
         if target.is_dir():
             raise IsADirectoryError(f"{given[name]} is a folder: give a file")
         folder = next(parent for parent in target.parents if parent.exists())
@@ -92,7 +98,7 @@ def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
         for left in path.parent.glob(".*.part"):
             if re.fullmatch(r"\..+\.[0-9a-f]{8}\.part", left.name, re.DOTALL):
                 _remove_dead(left)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    temporary = _temporary(path)
     try:
         with _locked(temporary) as file:
             yield file
@@ -102,6 +108,11 @@ def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _temporary(path: Path) -> Path:
+    """Where a file is written before it is renamed; `whole_file` says what becomes of it."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
 
 
 def _put(file, temporary: Path, path: Path) -> None:

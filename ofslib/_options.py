@@ -89,22 +89,47 @@ def text_table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> list[str]:
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
 
 
+def visible(text: str) -> str:
+    """The text with control characters as escapes: in a terminal they could act or mislead."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def one_line(message: object) -> str:
+    """A message on one line, in which very long words are shortened."""
+    words = " ".join(str(message).split())
+    return visible(re.sub(r"\S{1000,}", lambda word: f"{word[0][:60]}...", words))
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message):
-        self.exit(MISUSED, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.exit(MISUSED, f"{self.prog}: {one_line(message)} (see {self.prog} --help)\n")
+
+
+class _Settings(argparse.Action):
+    """Pairs of names and values, each name once."""
+
+    def __call__(self, parser, namespace, pair, option=None):
+        given = getattr(namespace, self.dest)
+        if pair[0] in dict(given):
+            raise argparse.ArgumentError(self, f"{pair[0]} is given twice")
+        setattr(namespace, self.dest, [*given, pair])
 
 
 def setting(text: str) -> tuple[str, Any]:
     """NAME=VALUE; a value that is no JSON is a word."""
-    name, value = text.split("=", 1)
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
     try:
         return name, json.loads(value)
+    except RecursionError as error:
+        raise argparse.ArgumentTypeError(f"the value of {name} has too many brackets") from error
     except ValueError:
         return name, value
 
 
 def _count(text: str) -> int:
-    if not (re.fullmatch("[0-9]+", text) and int(text)):
+    if not (re.fullmatch("[0-9]{1,18}", text) and int(text)):
         raise argparse.ArgumentTypeError(f"expected a whole number from 1, got {text!r}")
     return int(text)
 
@@ -144,7 +169,7 @@ def _labels(text: str) -> list[Any]:
 
 
 def _column(text: str) -> str | int:
-    return int(text) if re.fullmatch("-?[0-9]+", text) else text
+    return int(text) if re.fullmatch("-?[0-9]{1,18}", text) else text
 
 
 def _rows(add) -> None:
@@ -232,7 +257,7 @@ def _select(add, how_many) -> None:
     add("--plot", metavar="PNG", help="draw the score by k; also as .svg or .pdf")
     add("--passes", type=_count, default=1, help="times that all rows are shown: 1")
     message = "a parameter of the method, such as learning_rate=0.1"
-    add("--set", type=setting, action="append", default=[], metavar="NAME=VALUE", help=message)
+    add("--set", type=setting, action=_Settings, default=[], metavar="NAME=VALUE", help=message)
     add("--checkpoint", metavar="CKPT", help="write this file while learning, and go on from it")
     add("--every", type=float, default=30.0, metavar="SECONDS", help="between two checkpoints: 30")
     add("--out", metavar="CSV", help="write the features and their coefficients")

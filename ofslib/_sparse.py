@@ -4,7 +4,10 @@ scipy and the kernels trust them: an index beyond the width would be looked up, 
 anywhere in the memory of the process.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,16 +33,10 @@ def validated(estimator, X, *y, ascend=None, reset: bool = True, **form):
     """
     names = X.feature_names if isinstance(X, NamedRows) else None
     X = checked(X, ascend) if sp.issparse(X) else X
+    refuse_misread(X=X)
     if names is None:
-        try:
-            return validate_data(estimator, X, *y, reset=reset, **form)
-        except ValueError as error:
-            if not str(error).startswith("could not convert") or (column := _of_words(X)) is None:
-                raise
-            raise ValueError(
-                f"column {column!r} of X holds what is no number ({error}): code words as numbers, "
-                "as OneHotEncoder of scikit-learn does"
-            ) from None
+        with cells_named(X, *y):
+            return validate_data(estimator, X, *map(plain_words, y), reset=reset, **form)
     import pandas as pd
 
     # A frame without rows has all of it that is compared: names, in their order.
@@ -50,14 +47,41 @@ def validated(estimator, X, *y, ascend=None, reset: bool = True, **form):
     return check_array(X, estimator=estimator, input_name="X", **form)
 
 
-def _of_words(X) -> str | None:
-    """The first column of a data frame that cannot be read as numbers."""
-    for name in getattr(X, "columns", ()):
+@contextmanager
+def cells_named(X, y=None) -> Iterator[None]:
+    """Where cells are no numbers: ValueError that names the column of X, or the row of y."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if not re.match("could not convert|.*(NAType|value of NA )", str(error)):
+            raise
+        import pandas as pd
+
+        for name in _of_words(X):
+            raise ValueError(
+                f"column {name!r} of X holds what is no number ({error}): code words as numbers, "
+                "as OneHotEncoder of scikit-learn does, and fill in what is missing"
+            ) from None
+        if len(rows := np.flatnonzero(pd.isna(np.ravel(np.asarray(y, object))))):
+            raise ValueError(f"y contains no value in row {rows[0]}: leave the row out") from None
+        raise
+
+
+def _of_words(X) -> Iterator[Any]:
+    """The columns of a data frame or an array that cannot be read as numbers."""
+    columns: Any = ((name, X[name]) for name in getattr(X, "columns", ()))
+    if not (hasattr(X, "columns") or sp.issparse(X)) and np.ndim(X) == 2:
+        columns = enumerate(np.asarray(X, object).T)
+    for name, column in columns:
         try:
-            np.asarray(X[name], dtype=np.float64)
+            np.asarray(column, dtype=np.float64)
         except (TypeError, ValueError):
-            return str(name)
-    return None
+            yield name
+
+
+def plain_words(y):
+    """The same labels; words of numpy's newer type in the older one, which scikit-learn reads."""
+    return np.array(y.tolist()) if getattr(getattr(y, "dtype", None), "kind", "") == "T" else y
 
 
 def checked(X, ascend: Callable[..., bool] | None = None):
@@ -74,8 +98,19 @@ def checked(X, ascend: Callable[..., bool] | None = None):
     return X
 
 
-def refuse_times(**given) -> None:
-    """ValueError for dates and durations: as numbers they depend on the unit they are kept in."""
+def refuse_masked(**given) -> None:
+    """ValueError for masked entries, whose masks numpy's functions leave out."""
+    for name, values in given.items():
+        if np.ma.is_masked(values):
+            raise ValueError(f"{name} has masked entries: fill them, or leave their rows out")
+
+
+def refuse_misread(**given) -> None:
+    """ValueError for what would be read as other numbers: masked entries, dates and durations.
+
+    Dates as numbers depend on the unit they are kept in.
+    """
+    refuse_masked(**given)
     for name, values in given.items():
         if _holds_times(values):
             raise ValueError(f"{name} holds dates or durations: give numbers, in a unit you choose")
@@ -110,7 +145,7 @@ def checked_targets(y) -> np.ndarray:
 
 def checked_weights(sample_weight, n: int) -> np.ndarray:
     """The weights of n rows, float64; ValueError if they are no numbers of 0 or more."""
-    refuse_times(sample_weight=sample_weight)
+    refuse_misread(sample_weight=sample_weight)
     sample_weight = np.asarray(sample_weight)
     if sample_weight.shape != (n,):
         found = sample_weight.shape

@@ -17,7 +17,14 @@ from sklearn.utils.validation import check_X_y
 from ofslib._comoments import DTYPES, PENDING, CoMoments, not_finite, symmetric, without_last
 from ofslib._interrupts import interrupts_held
 from ofslib._model_files import OtherState, Saved, Stored, filled
-from ofslib._sparse import checked, checked_targets, checked_weights, refuse_times
+from ofslib._sparse import (
+    cells_named,
+    checked,
+    checked_targets,
+    checked_weights,
+    plain_words,
+    refuse_misread,
+)  # fmt: skip
 
 # What is kept in a file, the co-moments last.
 _KEPT = ("n_features", "block_rows", "n", "_weight", "_folded", "_raw", "_rate", "_per")
@@ -179,10 +186,12 @@ class RunningAverages(CoMoments, Saved):
 
     def _checked(self, X, y, sample_weight):
         """Finite X (float64, float32 or CSR), y and weights; rows of weight zero left out."""
-        refuse_times(X=X, y=y)
+        refuse_misread(X=X, y=y)
         own = {"dtype": [np.float64, np.float32], "estimator": "RunningAverages"}
         # What is not finite is found in _fitting.
-        X, y = check_X_y(checked(X), y, accept_sparse="csr", ensure_all_finite=False, **own)
+        with cells_named(X, y):
+            y = plain_words(y)
+            X, y = check_X_y(checked(X), y, accept_sparse="csr", ensure_all_finite=False, **own)
         if X.shape[1] != self.n_features:
             raise ValueError(
                 f"X has {X.shape[1]} features, but RunningAverages is expecting "

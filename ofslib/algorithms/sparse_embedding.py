@@ -6,10 +6,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ofslib._model_files import Saved, plain
-from ofslib._sparse import checked
+from ofslib._sparse import validated
 from ofslib.streams.bases import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ofslib.streams.parameters import AT_LEAST_ONE, estimator, param
 
@@ -34,7 +34,7 @@ class SparseEmbedding(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def fit(self, X, y=None):
         """Draw the sums; of X only the number of features is read, and y is not. Returns self."""
         self._validate_params()
-        X = validate_data(self, checked(X), **_FORM)
+        X = validated(self, X, **_FORM)
         self.n_samples_seen_, p = X.shape
         rng = check_random_state(self.random_state)
         sums, signs = rng.randint(self.k, size=p), 2.0 * rng.randint(2, size=p) - 1
@@ -44,7 +44,7 @@ class SparseEmbedding(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def transform(self, X) -> np.ndarray:
         """The sums for each row, shape (n_samples, k)."""
         check_is_fitted(self)
-        X = validate_data(self, checked(X), reset=False, **_FORM)
+        X = validated(self, X, reset=False, **_FORM)
         sums = safe_sparse_dot(X, self.components_.T.astype(X.dtype), dense_output=True)
         if not np.isfinite(sums).all():
             i, j = np.argwhere(~np.isfinite(sums))[0]

@@ -4,13 +4,24 @@ import json
 import os
 import sys
 
-from ofslib._options import MISUSED, Misused, known_methods, parser, text_table
-from ofslib.cli.inspecting import inspect
-from ofslib.cli.predicting import predict
-from ofslib.cli.printing import Report, say, warnings_told
-from ofslib.cli.selecting import select
-
 FAILED, INTERRUPTED = 1, 130
+
+try:
+    from ofslib._options import (
+        MISUSED,
+        Misused,
+        known_methods,
+        one_line,
+        parser,
+        text_table,
+        visible,
+    )  # fmt: skip
+    from ofslib.cli.inspecting import inspect
+    from ofslib.cli.predicting import predict
+    from ofslib.cli.printing import Report, say, warnings_told
+    from ofslib.cli.selecting import select
+except KeyboardInterrupt:  # which a traceback of numpy's modules would not explain
+    raise SystemExit(INTERRUPTED) from None
 
 
 # -------------------------------------------------- methods
@@ -69,26 +80,35 @@ def datasets(args) -> Report:
 
 def main(argv: list[str] | None = None) -> int:
     """Run a command; returns 0, 1 if it failed, 2 if it was misused, 130 after Ctrl-C."""
-    args = parser(select, predict, inspect, datasets, methods).parse_args(argv)
+    closed = [name for name in ("stdout", "stderr") if getattr(sys, name) is None]
+    for name in closed:  # or the next file that is opened would get its number
+        setattr(sys, name, open(os.devnull, "w"))
+    args = None
     try:
+        args = parser(select, predict, inspect, datasets, methods).parse_args(argv)
+        if "stdout" in closed and args.command is predict and not args.out:
+            raise Misused("stdout is closed: give --out")
         with warnings_told() as told:
             lines, data = args.command(args)
-        text = "\n".join(lines)
+        text = "\n".join(map(visible, lines))
+        if "stdout" in closed:
+            files = ", ".join(data[f] for f in ("out", "model", "checkpoint") if data.get(f))
+            say(f"stdout is closed; written: {files or 'no file'}")
         if args.json:
             text = json.dumps(data | {"warnings": told}, default=lambda value: value.item())
         sys.stdout.write(text + "\n" * bool(text))
         sys.stdout.flush()
     except KeyboardInterrupt:
-        path = getattr(args, "checkpoint", None)
+        path = args and getattr(args, "checkpoint", None)
         say("stopped" + (f"; the same command goes on from {path}" if path else ""))
         return INTERRUPTED
     except BrokenPipeError:  # as `head` does it; Python itself must not find it at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except Exception as error:
-        if args.debug:
+        if args is None or args.debug:
             raise
-        message = " ".join(str(error).split()) or type(error).__name__
+        message = one_line(error) or type(error).__name__
         bug = LookupError, AttributeError, TypeError, AssertionError
         if isinstance(error, bug) and not isinstance(error, ValueError):
             message = f"{type(error).__name__}: {message} (--debug shows where)"

@@ -7,7 +7,7 @@ import numpy as np
 
 import ofslib
 from ofslib._options import Misused
-from ofslib.cli.printing import Report, cell, csv_table, say
+from ofslib.cli.printing import Report, cell, csv_table, say, warn_formulas
 from ofslib.cli.rows import model_rows, refuse_written
 from ofslib.cli.selecting import by_label, told
 
@@ -23,6 +23,7 @@ def predict(args) -> Report:
     name, labels = type(model).__name__, getattr(model, "classes_", np.empty(0)).tolist()
     if args.proba and not hasattr(model, "predict_log_proba"):
         raise Misused(f"--proba: {name} gives no probabilities; sfsa with its log loss does")
+    warn_formulas(args.out, labels)
     head = ["prediction", *_columns(labels, args.proba)]
     (stream, blocks), began = model_rows(model, args, args.file), time.monotonic()
     unknown, n, scores = 0, 0, Scores(model.classes_ if labels else None)

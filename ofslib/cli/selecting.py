@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ofslib._options import Misused, estimator, text_table
-from ofslib.cli.printing import SHOWN, Report, cell, csv_table, few
+from ofslib.cli.printing import SHOWN, Report, cell, csv_table, few, warn_formulas
 from ofslib.cli.rows import AVERAGES_UP_TO, model_rows, opened, refuse_written
 
 _MANY = 2  # labels; with more, each could have features of its own
@@ -232,6 +232,7 @@ def _summary(args, model, stream) -> Report:
     if args.model:
         model.save(args.model)
     if args.out:
+        warn_formulas(args.out, [name for name, *_ in chosen])
         with csv_table(args.out, *head) as writer:
             writer.writerows(chosen)
     data = {"file": args.file, "rows": stream.n_rows, "features": stream.n_features}

@@ -4,8 +4,10 @@ import hashlib
 import json
 import os
 import shutil
+import threading
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import Future, wait
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +23,9 @@ SOURCE = "https://raw.githubusercontent.com"
 # Of a file whose size neither the registry nor the answer says; no file in a repository of the
 # public source is larger.
 MOST_BYTES = 100 * 2**20
-CHUNK = 1 << 16  # bytes that are written at once
+CHUNK = 1 << 13  # bytes that are written at once
+# Bytes a second, over so many seconds: a server that sends a byte now and then would never end.
+LEAST_RATE, PATIENCE = 2000, 60
 
 
 class NotObtainable(Exception):
@@ -240,15 +244,7 @@ def _bring(source, remote, target, timeout):
         ) as bar:  # fmt: skip
             try:
                 if source.startswith(("http://", "https://")):
-                    from pooch import HTTPDownloader  # files that are here need none
-
-                    get = HTTPDownloader(
-                        progressbar=bar,
-                        chunk_size=CHUNK,
-                        timeout=(min(5, timeout), timeout),
-                        headers={"Accept-Encoding": "identity"},
-                    )
-                    get(source, _Limited(part, remote, bar), None)
+                    _download(source, _Limited(part, remote, bar), bar, timeout)
                 else:
                     with open(source, "rb") as held:
                         shutil.copyfileobj(held, part)
@@ -258,6 +254,40 @@ def _bring(source, remote, target, timeout):
         part.flush()
         if remote.checksum and (wrong := _difference(Path(part.name), remote)):
             raise _corrupt(remote, wrong)
+
+
+def _download(source, target, bar, timeout):
+    from pooch import HTTPDownloader  # files that are here need none
+
+    get = HTTPDownloader(
+        progressbar=bar,
+        chunk_size=CHUNK,
+        timeout=(min(5, timeout), timeout),
+        headers={"Accept-Encoding": "identity"},
+        hooks={"response": _refuse_odd},
+    )
+    done: Future = Future()
+
+    def work():
+        try:
+            done.set_result(get(source, target, None))
+        except BaseException as error:
+            done.set_exception(error)
+
+    # What waits for the next byte cannot be interrupted. It ends when it finds the file closed.
+    threading.Thread(target=work, daemon=True).start()
+    before = 0
+    while not wait([done], PATIENCE).done:
+        if target.file.tell() - before < LEAST_RATE * PATIENCE:
+            raise ValueError(f"it sends less than {LEAST_RATE} bytes a second")
+        before = target.file.tell()
+    done.result()
+
+
+def _refuse_odd(answer, **_):
+    """ValueError for an answer that is neither the file, nor a redirection, nor a known error."""
+    if answer.ok and answer.status_code != 200 and not answer.is_redirect:
+        raise ValueError(f"it answers with status {answer.status_code}")
 
 
 class _Limited:

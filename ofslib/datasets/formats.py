@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ofslib._sparse import checked
-from ofslib.datasets.pieces import Piece, Rows, refuse_narrow
+from ofslib._sparse import checked, plain_words, refuse_masked
+from ofslib.datasets.pieces import LONGEST_LABEL, Piece, Rows, refuse_narrow
 from ofslib.kernels.rows import ascend
 
 _RAW = "; `ofslib inspect FILE` lists all columns, and --categorical, --missing, --ignore take them"
@@ -146,6 +146,9 @@ def _labels(cells, where: str, first: int, worded: bool) -> np.ndarray:
     if wrong:
         raise ValueError(f"{where}, row {first + wrong[0] + 1}: expected a word as label, as in "
                          f"row 1, got {cells[wrong[0]]!r}")  # fmt: skip
+    if long := [i for i, cell in enumerate(cells) if len(cell) > LONGEST_LABEL]:
+        raise ValueError(f"{where}, row {first + long[0] + 1}: expected a label of at most "
+                         f"{LONGEST_LABEL} letters, got {len(cells[long[0]])}")  # fmt: skip
     return cells.astype(str)
 
 
@@ -317,6 +320,7 @@ def frame_rows(frame, label, weight, dtype, where="the data frame") -> ArrayRows
 
 def as_rows(X, y, dtype, weight=None, where="X") -> ArrayRows:
     """X and y in memory: arrays, perhaps mapped, sparse matrices, or a frame and its labels."""
+    refuse_masked(X=X, y=y, weight=weight)
     names = None
     if is_frame(X):
         X, names = _as_pandas(X)
@@ -327,7 +331,7 @@ def as_rows(X, y, dtype, weight=None, where="X") -> ArrayRows:
     elif not sp.issparse(X) and not isinstance(X, np.ndarray):
         X = np.asarray(X)
     y, weight = (a.to_numpy() if hasattr(a, "to_numpy") else a for a in (y, weight))
-    return ArrayRows(X, y, dtype, weight, where, names)
+    return ArrayRows(X, plain_words(y), dtype, weight, where, names)
 
 
 # -------------------------------------------------- blocks that others give

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+# Letters of a label: each label of a block takes as much memory as the longest one.
+LONGEST_LABEL = 1000
 LARGEST = np.iinfo(np.int32).max  # columns, and entries of a block
 _TICK = 0.02  # seconds: file systems count time in steps, of 0.01 at most where they are local
 

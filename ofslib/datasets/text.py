@@ -9,7 +9,15 @@ import numpy as np
 
 from ofslib._files import CorruptFile
 from ofslib.datasets.compressed import open_text, unreadable
-from ofslib.datasets.pieces import LARGEST, FileRows, Piece, Rows, as_matrix, check_whole
+from ofslib.datasets.pieces import (
+    LARGEST,
+    LONGEST_LABEL,
+    FileRows,
+    Piece,
+    Rows,
+    as_matrix,
+    check_whole,
+)  # fmt: skip
 from ofslib.kernels.numbers import HARD, INDEX, LABEL, LONG, LONGEST_NUMBER
 from ofslib.kernels.text import PADDING, extent, parse_rows
 
@@ -19,6 +27,7 @@ _LONGEST_LINE = 1 << 28
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _WORD = re.compile(rb"[^ \t\r\f\v\n]*")
+_SEVERAL = re.compile(rb"[+-]?[0-9.]+(,[+-]?[0-9.]+)+")  # labels, or a number with a comma
 _UNLABELLED = re.compile(rb"\||[0-9]+:")  # what a row begins with that has features only
 
 
@@ -221,6 +230,11 @@ def _decoded(places, text):
     raw, words = [bytes(text[begin:end]) for begin, end in places.tolist()], {}
     for row, word in enumerate(raw):
         if word not in words:
+            if len(word) > LONGEST_LABEL:
+                reason = f"the label has {len(word)} bytes, more than {LONGEST_LABEL}"
+                raise _Wrong(reason, _line_of(text, row))
+            if _SEVERAL.fullmatch(word):
+                raise _Wrong(_several(word.decode()), _line_of(text, row))
             try:
                 words[word] = word.decode()
             except UnicodeDecodeError:
@@ -240,7 +254,15 @@ def _complaint(text, fault, begin, rows, lowest, highest):
     rest = text[begin : text.index(b"\n", begin)].partition(b"#")[0]
     late = b"|" in rest and not rows.is_vw  # a bar, and the first line was not seen to have one
     if fault == LABEL and _UNLABELLED.match(whole):
-        return "the row has no label: write one in front, 0 if it is to be predicted"
+        said = "the row has no label: write its label, or any number if it is only predicted"
+        if rows.is_vw or not re.fullmatch(r"[0-9.]+:[0-9.]+", word):
+            return said
+        return (
+            f"{said}. If {word!r} is a label with a weight: LIBSVM has no weights, Vowpal Wabbit "
+            "has: `label weight | features`, read by weight (--format vw --weight)"
+        )
+    if fault == LABEL and _SEVERAL.fullmatch(whole):
+        return _several(word)
     if fault == LABEL:
         hint = "format (--format vw)" if late else "word_labels (--word-labels)"
         return f"the label {word!r} is not a number; see {hint}"
@@ -251,12 +273,18 @@ def _complaint(text, fault, begin, rows, lowest, highest):
         said = f"feature index {index} is not a whole number from {lowest} to {highest}"
         if int(index) < lowest:
             return f"{said}; see zero_based (--zero-based)"
-        return said + "; see n_features (--n-features)" * (highest < LARGEST + lowest - 1)
+        if int(index) >= LARGEST + lowest:
+            return f"{said}; names of any size are hashed (--hashed --n-features 1048576)"
+        return f"{said}; see n_features (--n-features)"
     if word.startswith("qid:"):
         return f"{word!r} names a query of a ranking, which is not read"
     if late:
         return f"{word!r} is not `index:value` with finite numbers; see format (--format vw)"
     return f"{word!r} {_about_feature(word, rows)}"
+
+
+def _several(word):
+    return f"the label {word!r} is several labels, or a number with a comma: a row has one label"
 
 
 def _about_feature(word, rows):

@@ -172,7 +172,7 @@ def obtain(name: str, mode: str) -> dict[str, Any]:
 
 def _whence(failures: str) -> str:
     """Why no source gave a file: one that answers says so by a status of HTTP."""
-    answered = "HTTP Error" in failures
+    answered = re.search(r"\d{3} (Client|Server) Error|status \d{3}", failures)
     return "its sources refuse it" if answered else "no network where the figures were made"
 
 

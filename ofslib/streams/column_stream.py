@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ofslib._blas import one_blas_thread
 from ofslib._model_files import filled
-from ofslib._sparse import checked, refuse_times
+from ofslib._sparse import cells_named, checked, plain_words, refuse_misread
 from ofslib.kernels.losses import Loss, total
 from ofslib.kernels.working_set import (
     IN_USE,
@@ -175,16 +175,18 @@ class ColumnStream(Selector):
         return self
 
     def _read_columns(self, X, y, first: bool):
-        refuse_times(X=X, y=y)
+        refuse_misread(X=X, y=y)
         form = {
             "accept_sparse": self.sparse_form,
             "dtype": [np.float64, np.float32],
             "ensure_all_finite": self.ensure_all_finite,
         }
         if first and self.supervised:
-            X, y = check_X_y(checked(X), y, **form, estimator=self)
+            with cells_named(X, y):
+                X, y = check_X_y(checked(X), plain_words(y), **form, estimator=self)
             return X, self._targets(y)
-        X = check_array(checked(X), **form, estimator=self, input_name="X")
+        with cells_named(X):
+            X = check_array(checked(X), **form, estimator=self, input_name="X")
         if first:
             return X, None
         n = self.n_samples_seen_

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ofslib import _model_files
 from ofslib._model_files import longest
-from ofslib._sparse import checked, checked_targets, checked_weights, refuse_times, validated
+from ofslib._sparse import checked, checked_targets, checked_weights, refuse_misread, validated
 from ofslib.kernels.losses import WEIGHTED
 from ofslib.kernels.rows import ascend
 from ofslib.streams.bases import (
@@ -162,7 +162,7 @@ class Selector(TransformerMixin, BaseEstimator):
             "dtype": [np.float64, np.float32],
             "ensure_all_finite": self.ensure_all_finite,
         }
-        refuse_times(X=X, y=y)
+        refuse_misread(X=X, y=y)
         if not self.supervised:
             return validated(self, X, ascend=ascend, **form), None
         X, y = validated(self, X, y, ascend=ascend, **form)
@@ -180,6 +180,7 @@ class Selector(TransformerMixin, BaseEstimator):
 
     def transform(self, X):
         """The selected columns of X, shape (n_samples, number of selected features)."""
+        refuse_misread(X=X)
         return selector_mixin().transform(self, checked(X))
 
     def _transform(self, X):

@@ -1,0 +1,285 @@
+"""Odd inputs, and where the command runs: each gives a clear message or the right result."""
+
+import csv
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_datasets import CLOSED, CONTENT, place, server  # noqa: F401 (fixtures)
+from test_model_files import forged
+
+import ofslib
+from ofslib import datasets
+from ofslib._files import CorruptFile
+from ofslib.cli import main
+from ofslib.datasets import download
+from ofslib.reproduction import records
+
+# -------------------------------------------------- downloads
+
+
+@pytest.mark.parametrize("status", [203, 299, 999])
+def test_a_mirror_with_an_odd_status_falls_back_to_the_source(place, server, monkeypatch, status):  # noqa: F811
+    def odd(handler, server):
+        handler.send_response(status)
+        handler.send_header("Content-Length", str(len(CONTENT)))
+        handler.end_headers()
+        handler.wfile.write(CONTENT)
+
+    server.answers["/mirror/tiny/tiny.svm"] = odd
+    monkeypatch.setenv(download.MIRROR, f"{server.url}/mirror")
+    with pytest.warns(UserWarning, match=f"status {status}.*; trying"):
+        [path] = place.fetch()
+    assert path.read_bytes() == CONTENT and server.asked[-1] == place.public
+
+
+@pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 10240\r\n\r\n"])
+def test_a_server_that_sends_a_byte_now_and_then_is_given_up(place, server, monkeypatch, head):  # noqa: F811
+    monkeypatch.delenv(download.MIRROR, raising=False)
+
+    def trickle(handler, server):
+        handler.wfile.write(head)
+        while not server.end.wait(0.05):
+            handler.wfile.write(b"H")
+
+    monkeypatch.setattr(download, "PATIENCE", 0.5)
+    server.answers[place.public] = trickle
+    began = time.monotonic()
+    with pytest.raises(datasets.NotObtainable, match=r"tiny.* less than 2000 bytes a second"):
+        place.fetch()
+    assert time.monotonic() - began < 5 and place.files() == []
+
+
+def test_a_source_that_refuses_a_file_is_told_from_no_network(place, server, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(records, "TABLE", place.table)
+    monkeypatch.setattr(records, "FOLDER", place.folder)
+    monkeypatch.delenv(download.MIRROR, raising=False)
+    server.answers.clear()
+    assert records.obtain("tiny", "auto")["reason"] == "its sources refuse it"
+    monkeypatch.setattr(download, "SOURCE", CLOSED)
+    assert records.obtain("tiny", "auto")["reason"].startswith("no network")
+
+
+# -------------------------------------------------- arrays
+
+X = np.random.default_rng(0).standard_normal((40, 4))
+Y = np.where(X[:, 0] > 0, 1, -1)
+ESTIMATORS = sorted(name for names in ofslib.ESTIMATORS.values() for name in names)
+
+
+def with_na(array):
+    array = array.astype(object)
+    array[3, 3] = pd.NA
+    return array
+
+
+def estimator(name):
+    model = getattr(ofslib, name)()
+    own = {"k": 2, "random_state": 0}
+    return model.set_params(**{n: v for n, v in own.items() if n in model.get_params()})
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_refuses_masked_entries_and_names_missing_ones(name):
+    hole = X == X[3, 2]
+    frame = pd.DataFrame(with_na(X), columns=list("abcd"))
+    cases = {"X has masked entries": np.ma.array(X, mask=hole)}
+    cases |= {"column 3 of X .*fill in": with_na(X), "column 'd' of X .*fill in": frame}
+    for said, given in cases.items():
+        with pytest.raises(ValueError, match=said):
+            estimator(name).fit(given, Y)
+
+
+def test_masked_targets_are_refused_and_missing_ones_named():
+    masked = np.ma.array(Y, mask=np.arange(40) == 3)
+    na = Y.astype(object)
+    na[3] = pd.NA
+    for name in ("SFSAClassifier", "OFSARegressor", "OnlineSubstitution"):
+        with pytest.raises(ValueError, match="y has masked entries"):
+            estimator(name).fit(X, masked)
+        with pytest.raises(ValueError, match="y contains no value in row 3"):
+            estimator(name).fit(X, na)
+    with pytest.raises(ValueError, match="y has masked entries"):
+        next(iter(datasets.open_stream((X, masked))))
+    model = estimator("SFSAClassifier").fit(np.ma.array(X, mask=X > 9), Y)  # none is masked
+    for call in (model.predict, model.transform):
+        with pytest.raises(ValueError, match="X has masked entries"):
+            call(np.ma.array(X, mask=X > 1))
+
+
+def test_words_of_numpys_newer_type_are_labels():
+    words = np.where(Y > 0, "yes", "no")
+    newer = words.astype(np.dtypes.StringDType())
+    for name in ("SFSAClassifier", "OFSAClassifier"):
+        model = estimator(name).fit(X, newer)
+        np.testing.assert_array_equal(model.predict(X), estimator(name).fit(X, words).predict(X))
+        assert model.classes_.tolist() == ["no", "yes"]
+    with pytest.raises(ValueError, match="y must be numbers"):
+        estimator("SFSARegressor").fit(X, newer)
+    assert next(iter(datasets.open_stream((X, newer))))[1].tolist() == words.tolist()
+
+
+# -------------------------------------------------- texts
+
+WORDED = {"word_labels": True}
+TEXTS = [
+    ("0:1 1:.5", {}, r"LIBSVM has no weights.*`label weight \| features`.*--format vw --weight"),
+    ("1:.5 2:1", {}, "has no label: write its label, or any number if it is only predicted"),
+    ("|f 1:.5", {"format": "vw"}, "has no label: write its label"),
+    ("1,3,5 1:.5", {}, "'1,3,5' is several labels, or a number with a comma"),
+    ("1,3,5 1:.5", WORDED, "'1,3,5' is several labels, or a number with a comma"),
+    ("-1,5 1:.5", WORDED, "'-1,5' is several labels"),
+    ("x" * 1001 + " 1:1", WORDED, "the label has 1001 bytes, more than 1000"),
+    (f"1 {2**40}:1", {}, r"from 1 to 2147483647; .* \(--hashed --n-features 1048576\)"),
+    (f"1 {2**40}:1", {"n_features": 5}, r"from 1 to 5; .* \(--hashed --n-features 1048576\)"),
+    ("1 6:1", {"n_features": 5}, r"from 1 to 5; see n_features"),
+]
+
+
+@pytest.mark.parametrize("line, options, said", TEXTS)
+def test_what_a_line_of_text_is_refused_for(tmp_path, line, options, said):
+    file = tmp_path / "rows.svm"
+    bar = "| " * (options.get("format") == "vw")
+    file.write_text(f"0 {bar}1:1\n{line}\n1 {bar}1:2\n")
+    with pytest.raises(ValueError, match=f"rows.svm, line 2: .*{said}"):
+        list(datasets.open_stream(file, cache=False, **options))
+
+
+def test_a_very_long_label_of_a_table_is_refused_with_its_row(tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_text("x,y\n1,a\n2," + "b" * 20_000 + "\n")
+    with pytest.raises(ValueError, match="row 2: expected a label of at most 1000 letters"):
+        list(datasets.open_stream(file, label="y", cache=False))
+
+
+# -------------------------------------------------- the command
+
+ESC = "\x1b[31mred"
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """A table whose names and labels would act on a terminal or in a spreadsheet."""
+    monkeypatch.chdir(tmp_path)
+    labels = np.where(Y > 0, "+yes", f"no{ESC}")
+    rows = [[*x, label] for x, label in zip(X, labels, strict=True)]
+    with open("t.csv", "w", newline="") as file:
+        csv.writer(file).writerows([[ESC, "new\nline", "=cmd()", "-3", "y"], *rows])
+    return ["t.csv", "--label", "y"]
+
+
+def shell(command, *words):
+    """What comes of the command in a shell, where `"$@"` stands for it."""
+    line = [sys.executable, "-m", "ofslib.cli", *words]
+    return subprocess.run(["sh", "-c", command, "sh", *line], capture_output=True, text=True)
+
+
+def test_names_are_escaped_on_the_terminal_and_whole_in_files(table, capsys, monkeypatch):
+    assert main(["select", *table, "-k", "4", "--out", "f.csv", "--model", "m.npz"]) == 0
+    assert main(["inspect", *table]) == 0
+    assert main(["predict", *table, "--model", "m.npz", "--out", "p.csv"]) == 0
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main(["predict", *table, "--model", "m.npz"]) == 0
+    assert main(["select", "t.csv", "--label", ESC, "-k", "4"]) == 1
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err and "new\nline" not in out + err
+    assert all(word in out for word in (r"\x1b[31mred", r"new\nline", r"no\x1b[31mred"))
+    assert err.count("f.csv: a spreadsheet takes '=cmd()' for a formula") == 1
+    assert err.count("p.csv: a spreadsheet takes '+yes' for a formula") == 1
+    with open("f.csv", newline="") as file:
+        assert {row[0] for row in csv.reader(file)} == {"feature", ESC, "new\nline", "=cmd()", "-3"}
+
+
+def test_with_a_closed_stdout_files_are_written_and_named(table):
+    done = shell('"$@" >&-', "select", *table, "-k", "2", "--out", "f.csv", "--model", "m.npz")
+    assert done.returncode == 0 and "stdout is closed; written: f.csv, m.npz\n" in done.stderr
+    done = shell('"$@" >&-', "predict", *table, "--model", "m.npz")
+    assert done.returncode == 2 and done.stderr == "ofslib: stdout is closed: give --out\n"
+    done = shell('"$@" 2>&-', "predict", *table, "--model", "m.npz", "--out", "p.csv")
+    assert done.returncode == 0 and done.stdout.startswith("t.csv: 40 rows")
+
+
+@pytest.mark.parametrize("option", ["--out", "--model", "--checkpoint"])
+def test_a_name_too_long_for_its_temporary_file_is_refused_at_the_start(table, capsys, option):
+    name = "x" * 249
+    assert main(["select", *table, "-k", "2", option, name]) == 1
+    out, err = capsys.readouterr()
+    assert err == f"ofslib: {option}: the name {name} is too long\n" and not out
+    assert main(["select", *table, "-k", "2", option, "x" * 240]) == 0
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        (["--set", "k_=1", "--set", "k_=2"], "k_ is given twice"),
+        (["--set", f"a={'[' * 100_000}"], "the value of a has too many brackets"),
+        (["--set", "nothing"], "expected NAME=VALUE, got 'nothing'"),
+        (["-k", "9" * 5000], "expected a whole number from 1, got '999"),
+        (["--passes", "9" * 5000], "expected a whole number from 1, got '999"),
+        (["--set", f"learning_rate={'9' * 5000}"], "'learning_rate' parameter .* Got '999"),
+        (["--label", "9" * 5000], "label='999.* is no column"),
+    ],
+)
+def test_odd_options_are_refused_in_one_line(table, capsys, given, said):
+    try:
+        code = main(["select", *table, "-k", "2", *given])
+    except SystemExit as stopped:
+        code = stopped.code
+    text = capsys.readouterr().err
+    assert code in (1, 2) and re.search(said, text) and text.count("\n") == 1 and len(text) < 500
+
+
+@pytest.mark.parametrize("module", ["numpy", "sklearn", "numba", "pandas"])
+def test_ctrl_c_during_imports_shows_no_traceback(table, module):
+    code = f"""
+import sys
+
+class Interrupted:
+    def find_spec(name, *_):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted)
+from ofslib.cli import main
+sys.exit(main(["select", "t.csv", "--label", "y", "-k", "2"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 130 and "Traceback" not in done.stderr
+
+
+# -------------------------------------------------- files of models and archives of results
+
+HEADERS = [b"{'descr': ((((", b"'''", b"{(}", b"\0\0\0", b"(" * 60_000, b"{'descr': []}"]
+
+
+@pytest.fixture
+def saved(tmp_path):
+    estimator("SFSAClassifier").fit(X, Y).save(tmp_path / "m.npz")
+    return tmp_path / "m.npz"
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_a_header_of_numpy_that_does_not_parse_is_a_value_error(saved, header):
+    begin = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little")
+    forged(saved, members=lambda content: {"0.npy": begin + header})
+    with pytest.raises(ValueError, match=r"m\.npz"):
+        ofslib.SFSAClassifier.load(saved)
+
+
+def test_an_empty_part_of_a_head_ends_no_loop_over_models(saved):
+    forged(saved, lambda head: head["learned"].update(classes_={}))
+    with pytest.raises(ValueError, match=r"m\.npz"):
+        [*map(ofslib.SFSAClassifier.load, [saved])]
+
+
+@pytest.mark.parametrize("file", ["/proc/kmsg", "../../../etc/passwd"])
+def test_an_archive_names_no_file_that_is_not_of_the_data_set(tmp_path, monkeypatch, file):
+    monkeypatch.chdir(Path(__file__).parents[1])
+    monkeypatch.setattr(records, "FOLDER", tmp_path)
+    with pytest.raises(CorruptFile, match=f"{file}.* is not of ecml18_arcene"):
+        records.of_archive("ecml18_arcene", {file: "0" * 64})
