@@ -91,8 +91,9 @@ def _model(args, method: str | None):
     given["n_passes"] = args.passes
     if args.class_weight is not None:
         given["class_weight"] = args.class_weight
-    if options := [name for name, _ in args.set if name in given]:
-        raise Misused(f"--set {options[0]}: give it by its own option")
+    own = {"k": "-k", "n_passes": "--passes", "fdr": "--fdr", "class_weight": "--class-weight"}
+    if options := [own[name] for name, _ in args.set if name in own]:
+        raise Misused(f"--set: give it by its own option, {options[0]}")
     method = method or ("knockoffs" if bounded else "sfsa")
     return estimator(method, args.task, given | dict(args.set))
 
