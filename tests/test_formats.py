@@ -50,39 +50,26 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def written(function, name, **options):
-    """A file that a function wrote, and how it is read."""
-
-    def make():
-        function(name)
-        return name, options
-
-    return make
-
-
-def given(source, **options):
-    return lambda: (source(), options)
-
-
-def csv_text(frame=FRAME, **own):
-    return frame.drop(columns="w").to_csv(index=False, **own)
-
-
-def pack(text, name):
-    with gzip.open(name, "wt", encoding="utf-8") as file:
+def put(text, name):
+    """A file with this text, packed if its name says so."""
+    opened = gzip.open if name.endswith(".gz") else open
+    with opened(name, "wt", encoding="utf-8") as file:
         file.write(text)
+    return name
 
 
-def put(text):
-    return lambda name: Path(name).write_text(text, encoding="utf-8")
+def made(write, name, *args, **own):
+    """What wrote a file of this name; its name."""
+    write(name, *args, **own)
+    return name
+
+
+def csv_text(frame=None, **own):
+    return (PLAIN if frame is None else frame.drop(columns="w")).to_csv(index=False, **own)
 
 
 def blocks():
     return [(X[:100], Y[:100]), (sp.csr_array(X[100:105]), Y[100:105]), (X[105:], Y[105:])]
-
-
-def mapped(name):
-    np.save(name, np.column_stack([Y, X]))
 
 
 PLAIN = FRAME.drop(columns="w")
@@ -90,37 +77,38 @@ TABLE = pa.Table.from_pandas(PLAIN, preserve_index=False)
 SPARSE = {"format": "csr", "shape": X.shape} | {
     part: getattr(sp.csr_array(X), part) for part in ("data", "indices", "indptr")
 }
-FORMS = {
-    "csv": written(put(csv_text()), "rows.csv", label="label"),
-    "csv by position": written(put(csv_text()), "rows.csv", label=-1),
-    "csv without header": written(put(csv_text(header=False)), "r.csv", label=6, header=False),
-    "packed tsv": written(lambda name: pack(csv_text(sep="\t"), name), "r.tsv.gz", label="label"),
-    "csv of another name": written(put(csv_text()), "rows.txt", label="label", format="csv"),
-    "parquet": written(
-        lambda name: pa.parquet.write_table(TABLE, name, row_group_size=90),
-        "rows.parquet",
-        label="label",
+FORMS = {  # what makes a source, and how it is read
+    "csv": (lambda: put(csv_text(), "rows.csv"), {"label": "label"}),
+    "csv by position": (lambda: put(csv_text(), "rows.csv"), {"label": -1}),
+    "csv without header": (
+        lambda: put(csv_text(header=False), "r.csv"),
+        {"label": 6, "header": False},
     ),
-    "feather": written(
-        lambda name: pa.feather.write_feather(TABLE, name, chunksize=90),
-        "rows.feather",
-        label="label",
+    "packed tsv": (lambda: put(csv_text(sep="\t"), "rows.tsv.gz"), {"label": "label"}),
+    "csv of another name": (lambda: put(csv_text(), "r.txt"), {"label": "label", "format": "csv"}),
+    "parquet": (
+        lambda: made(
+            lambda name: pa.parquet.write_table(TABLE, name, row_group_size=90), "r.parquet"
+        ),
+        {"label": "label"},
     ),
-    "npy": written(mapped, "rows.npy", label=0),
-    "npz": written(lambda name: np.savez(name, X=X, y=Y), "rows.npz"),
-    "sparse npz": written(lambda name: np.savez(name, **SPARSE, t=Y), "rows.npz", label="t"),
-    "pandas": given(lambda: PLAIN, label="label"),
-    "arrow": given(lambda: TABLE, label="label"),
-    "frame and labels": given(lambda: (PLAIN[NAMES], PLAIN["label"])),
-    "arrays": given(lambda: (X, Y)),
-    "columns first": given(lambda: (np.asfortranarray(X), Y.tolist())),
-    "csc": given(lambda: (sp.csc_matrix(X), Y)),
-    "list of blocks": given(blocks),
-    "function": given(lambda: lambda: iter(blocks())),
+    "feather": (
+        lambda: made(lambda name: pa.feather.write_feather(TABLE, name, chunksize=90), "r.feather"),
+        {"label": "label"},
+    ),
+    "npy": (lambda: made(np.save, "rows.npy", np.column_stack([Y, X])), {"label": 0}),
+    "npz": (lambda: made(np.savez, "rows.npz", X=X, y=Y), {}),
+    "sparse npz": (lambda: made(np.savez, "rows.npz", **SPARSE, t=Y), {"label": "t"}),
+    "pandas": (lambda: PLAIN, {"label": "label"}),
+    "arrow": (lambda: TABLE, {"label": "label"}),
+    "frame and labels": (lambda: (PLAIN[NAMES], PLAIN["label"]), {}),
+    "columns first": (lambda: (np.asfortranarray(X), Y.tolist()), {}),
+    "csc": (lambda: (sp.csc_matrix(X), Y), {}),
+    "list of blocks": (blocks, {}),
+    "function": (lambda: lambda: iter(blocks()), {}),
 }
 NAMED = {"csv", "csv by position", "packed tsv", "csv of another name", "parquet", "feather"}
 NAMED |= {"pandas", "arrow", "frame and labels"}
-every_form = pytest.mark.parametrize("form", FORMS)
 
 
 def learned(model):
@@ -133,9 +121,10 @@ def text():
     return "rows.svm"
 
 
-@every_form
+@pytest.mark.parametrize("form", FORMS)
 def test_the_same_rows_are_the_same_bits_and_the_same_model(form, text):
-    source, options = FORMS[form]()
+    make, options = FORMS[form]
+    source = make()
     stream, expected = open_stream(source, 50, **options), open_stream(text, 50)
     assert (stream.n_rows, stream.n_features) == (N, P)
     assert [len(y) for _, y in stream] == [50] * 4 + [11]
@@ -143,11 +132,9 @@ def test_the_same_rows_are_the_same_bits_and_the_same_model(form, text):
     for block, y in stream:
         assert block.indices.dtype == block.indptr.dtype == np.int32 and y.dtype == np.float64
         assert block.data.flags.writeable and y.flags.writeable
-    for start in (1, 90, 130, 211):
+    for start in (90, 130):
         rest = open_stream(source, 50, start_row=start, **options)
-        assert sum(len(y) for _, y in rest) == N - start
-        if start < N:
-            assert_same(whole(rest), (sp.csr_array(X[start:]), Y[start:]))
+        assert_same(whole(rest), (sp.csr_array(X[start:]), Y[start:]))
     models = [ofslib.SGDTClassifier(k=2, n_passes=2) for _ in range(2)]
     assert learned(fit_stream(models[0], stream)) == learned(fit_stream(models[1], expected))
     names = getattr(models[0], "feature_names_in_", None)
@@ -162,13 +149,11 @@ def test_zeros_that_a_text_writes_out_are_those_that_it_leaves_out(text, cache, 
     full = [[f"{v!r}" if v else noughts[(i + j) % 5] for j, v in enumerate(row)]
             for i, row in enumerate(X.tolist())]  # fmt: skip
     words = [" ".join(f"{j}:{v}" for j, v in enumerate(row, 1)) for row in full]
-    for name, bar in (("full.svm", ""), ("full.vw", "|f ")):
-        Path(name).write_text("".join(f"{y} {bar}{w}\n" for y, w in zip(Y, words, strict=True)))
-    Path("full.csv").write_text(csv_text())
     given = {"block_rows": 50, "cache": cache, "dtype": dtype}
     expected = whole(open_stream(text, **given))
-    for name, options in (("full.svm", {}), ("full.vw", {}), ("full.svm", {"word_labels": True}),
-                          ("full.csv", {"label": "label"})):  # fmt: skip
+    for name, bar, options in (("a.svm", "", {}), ("a.vw", "|f ", {}),
+                               ("a.svm", "", {"word_labels": True})):  # fmt: skip
+        put("".join(f"{y} {bar}{w}\n" for y, w in zip(Y, words, strict=True)), name)
         got = whole(open_stream(name, **given, **options))
         assert (got[0].data != 0).all()
         assert_same((got[0], got[1].astype(float)), expected)
@@ -178,29 +163,24 @@ def test_zeros_that_a_text_writes_out_are_those_that_it_leaves_out(text, cache, 
 @pytest.mark.parametrize("options", [{}, {"word_labels": True}, {"n_jobs": 2}])
 def test_the_index_of_a_zero_counts(cache, options):
     Path("a.svm").write_text("1 2:3 9:0.0\n2 3:0 1:4\n")
-    for own in ({}, {"start_row": 1}, {"block_rows": 1}):
+    for own in ({}, {"start_row": 1}):
         stream = open_stream("a.svm", cache=cache, **own, **options)
         assert {X.shape[1] for X, _ in stream} == {9} == {stream.n_features}
-    ((block, _),) = open_stream("a.svm", cache=cache, **options)
-    assert (block.indices.tolist(), block.data.tolist()) == ([1, 0], [3, 4])
     with pytest.raises(ValueError, match=r"at least 9, got 8|from 1 to 8"):
         list(open_stream("a.svm", cache=cache, n_features=8, **options))
-    Path("a.svm").write_text("1 2:0 2:3\n")
-    with pytest.raises(ValueError, match="a feature index occurs twice"):
-        list(open_stream("a.svm", cache=cache, **options))
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet", "npy", "list of blocks"])
+@pytest.mark.parametrize("form", ["csv", "parquet", "list of blocks"])
 def test_learning_goes_on_from_a_checkpoint(form):
-    source, options = FORMS[form]()
-    stream = open_stream(source, 50, **options)
+    make, options = FORMS[form]
+    stream = open_stream(source := make(), 50, **options)
     undisturbed = fit_stream(ofslib.SGDTClassifier(k=2), stream)
     with pytest.raises(KeyboardInterrupt):
         fit_stream(ofslib.SGDTClassifier(k=2), Stopped(stream, 3), "run.ckpt", classes=[-1, 1])
     model = fit_stream(ofslib.SGDTClassifier(k=2), open_stream(source, 50, **options), "run.ckpt")
     assert learned(model) == learned(undisturbed)
     if form == "csv":  # another name of a column is another file
-        Path(source).write_text(Path(source).read_text().replace("age", "agf"))
+        put(csv_text().replace("age", "agf"), source)
         with pytest.raises(ValueError, match="the rows, or how they are read, differ"):
             fit_stream(ofslib.SGDTClassifier(k=2), open_stream(source, 50, **options), "run.ckpt")
 
@@ -226,12 +206,10 @@ def test_a_table_is_read_in_constant_memory(monkeypatch):
 
 def test_names_are_compared_as_those_of_a_frame():
     model = fit_stream(ofslib.SGDTClassifier(k=2), open_stream(PLAIN, 50, label="label"))
-    assert list(model.get_feature_names_out()) == [NAMES[j] for j in model.support_]
     other, y = next(iter(open_stream(PLAIN[[*NAMES[::-1], "label"]], label="label")))
-    for use in (model.predict, lambda block: model.partial_fit(block, y)):
-        with pytest.raises(ValueError, match="same order"):
-            use(other)
-    other, y = next(iter(open_stream(PLAIN.rename(columns={"x": "z"}), label="label")))
+    with pytest.raises(ValueError, match="same order"):
+        model.partial_fit(other, y)
+    other, _ = next(iter(open_stream(PLAIN.rename(columns={"x": "z"}), label="label")))
     with pytest.raises(ValueError, match="unseen at fit time:\n- z"):
         model.decision_function(other)
     assert model.n_samples_seen_ == N
@@ -243,15 +221,14 @@ def test_names_are_in_the_model_file_its_features_and_what_is_inspected(capsys):
         out, err = capsys.readouterr()
         return code, (json.loads(out) if "--json" in line else out), err
 
-    Path("rows.csv").write_text(csv_text(), encoding="utf-8")
+    put(csv_text(), "rows.csv")
     line = "select rows.csv --label label -k 3 --out features.csv --model m.npz --checkpoint c"
     assert ofs(line)[0] == ofs(line)[0] == 0  # the second time from the checkpoint
     model = ofslib.SFSAClassifier.load("m.npz")
     assert model.feature_names_in_.tolist() == NAMES
     chosen = pd.read_csv("features.csv")["feature"].tolist()
-    assert sorted(chosen) == sorted(np.array(NAMES)[model.support_])
-    # Without labels, and with other columns.
-    Path("new.csv").write_text(FRAME[NAMES].to_csv(index=False), encoding="utf-8")
+    assert sorted(chosen) == sorted(model.get_feature_names_out())
+    put(FRAME[NAMES].to_csv(index=False), "new.csv")  # without labels
     code, out, err = ofs("predict new.csv --model m.npz --out said.csv")
     assert code == 0 and "no score" in out and err == ""
     said = pd.read_csv("said.csv")["prediction"]
@@ -260,7 +237,7 @@ def test_names_are_in_the_model_file_its_features_and_what_is_inspected(capsys):
     assert found["accuracy"] == np.mean(said == Y)
     code, out, err = ofs("predict rows.csv --model m.npz")
     assert (code, out) == (1, "") and "columns unknown to the model: 'label'" in err
-    Path("rows.csv").write_text(csv_text(FRAME.assign(label=WORDS)), encoding="utf-8")
+    put(csv_text(FRAME.assign(label=WORDS)), "rows.csv")
     labels = ofs("inspect rows.csv --label label --json")[1]["labels"]
     assert labels == pd.Series(WORDS).value_counts().to_dict()
 
@@ -272,18 +249,14 @@ WORDS = LABELS[(Y > 0).astype(int)]
 
 def worded_text():
     lines = exact_text(sp.csr_array(X), Y).decode().splitlines(True)
-    rest = (line[line.index(" ") :] for line in lines)
-    return "".join(map("".join, zip(WORDS, rest, strict=True)))
+    return "".join(w + line[line.index(" ") :] for w, line in zip(WORDS, lines, strict=True))
 
 
 WORDED = {
-    "csv": written(put(csv_text(FRAME.assign(label=WORDS))), "rows.csv", label="label"),
-    "parquet": written(
-        lambda name: PLAIN.assign(label=WORDS).to_parquet(name), "rows.parquet", label="label"
-    ),
-    "categories": given(lambda: PLAIN.assign(label=pd.Categorical(WORDS)), label="label"),
-    "arrays": given(lambda: (X, WORDS.tolist())),
-    "text": written(put(worded_text()), "rows.svm", word_labels=True),
+    "csv": (lambda: put(csv_text(FRAME.assign(label=WORDS)), "rows.csv"), {"label": "label"}),
+    "categories": (lambda: PLAIN.assign(label=pd.Categorical(WORDS)), {"label": "label"}),
+    "arrays": (lambda: (X, WORDS.tolist()), {}),
+    "text": (lambda: put(worded_text(), "rows.svm"), {"word_labels": True}),
 }
 
 
@@ -291,8 +264,8 @@ WORDED = {
 @pytest.mark.parametrize("form", WORDED)
 def test_labels_may_be_words(form, cache, text):
     expected = fit_stream(ofslib.SGDTClassifier(k=2), open_stream(text, 50))
-    source, options = WORDED[form]()
-    stream = open_stream(source, 50, cache=cache, **options)
+    make, options = WORDED[form]
+    stream = open_stream(make(), 50, cache=cache, **options)
     for _ in range(2):
         got, labels = whole(stream)
         assert labels.tolist() == WORDS.tolist()
@@ -306,13 +279,12 @@ VW = "".join(
     for i, (y, w) in enumerate(zip(Y.tolist(), (np.arange(N) % 3 + 0.5).tolist(), strict=True))
 )
 WEIGHTED = {
-    "csv": written(put(FRAME.to_csv(index=False)), "r.csv", label="label", weight="w"),
-    "parquet": written(FRAME.to_parquet, "r.parquet", label="label", weight="w"),
-    "pandas": given(lambda: FRAME, label="label", weight="w"),
-    "npy": written(lambda name: np.save(name, FRAME.to_numpy()), "r.npy", label=-1, weight=2),
-    "npz": written(lambda name: np.savez(name, X=X, y=Y, w=FRAME["w"]), "r.npz", weight="w"),
-    "arrays": given(lambda: (X, Y, FRAME["w"])),
-    "vw": written(put(VW), "r.vw", weight=True),
+    "csv": (lambda: put(FRAME.to_csv(index=False), "r.csv"), {"label": "label", "weight": "w"}),
+    "pandas": (lambda: FRAME, {"label": "label", "weight": "w"}),
+    "npy": (lambda: made(np.save, "r.npy", FRAME.to_numpy()), {"label": -1, "weight": 2}),
+    "npz": (lambda: made(np.savez, "r.npz", X=X, y=Y, w=FRAME["w"]), {"weight": "w"}),
+    "arrays": (lambda: (X, Y, FRAME["w"]), {}),
+    "vw": (lambda: put(VW, "r.vw"), {"weight": True}),
 }
 
 
@@ -332,8 +304,8 @@ class Unweighted(ofslib.SGDTClassifier):
 @both_ways
 @pytest.mark.parametrize("form", WEIGHTED)
 def test_weights_are_handed_on_or_refused(form, cache):
-    source, options = WEIGHTED[form]()
-    stream = open_stream(source, 50, cache=cache, **options)
+    make, options = WEIGHTED[form]
+    stream = open_stream(make(), 50, cache=cache, **options)
     for _ in range(2):
         *_, weights = zip(*stream, strict=True)
         assert np.concatenate(weights).tolist() == FRAME["w"].tolist()
@@ -345,10 +317,6 @@ def test_weights_are_handed_on_or_refused(form, cache):
 # -------------------------------------------------- hashed names
 
 
-def random_word(rng):
-    return "".join(rng.choice(list("aä€𝄞z0_^/-."), rng.integers(1, 9)))
-
-
 def test_hashed_names_are_where_scikit_learn_puts_them():
     rng = np.random.default_rng(0)
     expected, lines = [], []
@@ -357,14 +325,15 @@ def test_hashed_names_are_where_scikit_learn_puts_them():
         for space in ("", "a", "längerer-Name"):
             words.append(f"|{space}")
             for _ in range(rng.integers(0, 6)):
-                word, value = random_word(rng), round(float(rng.standard_normal()), 3)
+                word = "".join(rng.choice(list("aä€𝄞z0_^/-."), rng.integers(1, 9)))
+                value = round(float(rng.standard_normal()), 3)
                 plain = rng.random() < 0.3
                 words.append(word if plain else f"{word}:{value}")
                 name = f"{space}^{word}" if space else word
                 row.append((name, 1.0 if plain else value))
         lines.append(f"1 {' '.join(words)}\n")
         expected.append(row)
-    Path("words.vw").write_text("".join(lines), encoding="utf-8")
+    put("".join(lines), "words.vw")
     for width in (1, 37, 2**20):
         hasher = FeatureHasher(width, input_type="pair", alternate_sign=False)
         got, _ = whole(open_stream("words.vw", 70, n_features=width, hashed=True))
@@ -379,13 +348,11 @@ def test_names_of_a_libsvm_text_are_hashed_too_and_numbers_are_names():
     assert (got != hasher.transform([{"word": 2, "7": 3}, {"7": 1}])).nnz == 0
     assert y.tolist() == [1, -1]
     Path("a.vw").write_text("1 |f a:2 a:-2 b\n1 |f c:0\n")  # what adds up to zero is no entry
-    for width in (2**20, 2**31 - 1):
-        ((block, _),) = open_stream("a.vw", n_features=width, hashed=True)
-        assert block.data.tolist() == [1] and block.indptr.tolist() == [0, 1, 1]
-        assert block.indices.dtype == np.int32
-    for source, options in (("a.svm", {}), ("a.vw", {"hashed": True}), ((X, Y), {})):
-        with pytest.raises(ValueError, match=r"n_features \(--n-features\): expected at most"):
-            open_stream(source, n_features=2**31, **options)
+    ((block, _),) = open_stream("a.vw", n_features=2**31 - 1, hashed=True)
+    assert block.data.tolist() == [1] and block.indptr.tolist() == [0, 1, 1]
+    assert block.indices.dtype == np.int32
+    with pytest.raises(ValueError, match=r"n_features \(--n-features\): expected at most"):
+        open_stream("a.vw", n_features=2**31, hashed=True)
 
 
 # -------------------------------------------------- what is wrong
@@ -404,29 +371,22 @@ HASHED = {"hashed": True, "n_features": 8}
     "text, said, name, error, options",
     [
         table("a,y\n1,2\n,3\n", r"row 2, column 'a': .*a missing value"),
-        table("a,y\n1,2\nNA,3\n", r"row 2, column 'a': .*'NA'"),
-        table("a,b,y\n1,2,3\n1,x7,3\n", r"row 2, column 'b': .*'x7'"),
         table("a,y\n1,2\ninf,3\n", r"row 2, column 'a': .*inf"),
         table("a,y\n1,2\n4,\n", r"row 2, column of labels: .*missing"),
         table("a,b,y\n1,2,3\n1,2\n", r"row 2: expected 3 cells, got 2"),
         table("a,y\n" + "1,2\n" * 200 + "1,2;\n", r"row 201, column of labels: .*'2;'"),
-        table("y,a,b\n1,True,3\n0,4,5\n", r"row 1, column 'a': .*'True'"),
         table("\n \ny,a\n1,3\n\n  \n0,x\n", r"row 2, column 'a': .*'x'"),
         table("y,a\n1,3\n0,1_000\n", r"row 2, column 'a': .*'1_000'"),
         table("y,a\n1,3\n0,\uff11\n".encode().decode("latin-1"), r"row 2, column 'a': .*'\uff11'"),
-        table("f,y\n1,5\n3,spam\n", r"row 2, column of labels: .*'spam'"),
         table("f,y\n1,spam\n2,5\n3,\n", r"row 3: expected a word as label"),
         table("f,w,y\n1,1,5\n2,-6,5\n", r"row 2: expected a weight from 0 on, got -6", weight="w"),
         table("", r"expected rows, got an empty file"),
         table("a,b\n1,2\n", r"label='y' \(--label\) is no column; there are 'a', 'b'"),
         table("a,a,y\n1,2,3\n", r"two columns have the name 'a'"),
-        table(",a,y\n0,2,3\n", r"column 1 has the name ''"),
-        table("y\n2\n", r"expected features beside the labels"),
         table("a;y\n2;3\n", r"no ',' but ';'"),
         table("1,2\n2,3\n", r"header=False \(--no-header\)", label=0),
         table("a,y\n1,2\n", r"label \(--label\): say which column", label=None),
         table("a,y\n1,2\n", r"label \(--label\): expected .* from -2 to 1, got 2", label=2),
-        table("a,y\n1,2\n", r"label .* and weight .* are the same column", weight="y"),
         table("a,y\n1,2\n", r"header: expected True or False", header="yes"),
         table("a,y\n1,2\n", r"hashed=True \(--hashed\) is not for", hashed=True),
         table("a,y\n1,2\n", r"n_features=7 \(--n-features\): there are 1", n_features=7),
@@ -435,24 +395,16 @@ HASHED = {"hashed": True, "n_features": 8}
         table("a,y\n1,\xff\n", r"bad\.csv: expected UTF-8"),
         table("no gzip", r"expected a whole file", "bad.csv.gz", CorruptFile),
         table("no parquet", r"expected a whole file of the format", "bad.parquet", CorruptFile),
-        table("no feather", r"expected a whole file of the format", "bad.feather", CorruptFile),
         table("no array", r"expected arrays as numpy saves", "bad.npy", CorruptFile, label=0),
-        table("no arrays", r"expected arrays as numpy saves", "bad.npz", CorruptFile),
-        table("1 1:1\n", r"label='y' \(--label\) is not for bad.svm", "bad.svm", label="y"),
-        table("1 1:1\n", r"LIBSVM text, which has no weights", "bad.svm", weight=True),
         table("spam 1:1\n", r"line 1: .*'spam' is not.*see word_labels", "bad.svm"),
         table("\xff 1:1\n", r"line 1: the label b'.xff' is not UTF-8", "bad.svm", word_labels=True),
-        table("1 word:2\n1 a b:3\n", r"line 2: 'a' is not", "bad.svm", **HASHED),
         table("1 1:1\n", r"hashed \(--hashed\): say to how many", "bad.svm", hashed=True),
         table("1 1:1\n2 qid:7 1:1\n", r"line 2: 'qid:7' names a query", "bad.svm", **HASHED),
         table("1 1.5|f 1:1\n1 -2 |f 1:1\n", r"line 2: the weight -2\.0", "bad.vw", weight=True),
         table("1 1.5|f 1:1\n", r"line 1: '1\.5\|f'.*see weight \(--weight\)", "bad.vw"),
-        table("1 1|f 1:1\n", r"weight='w' \(--weight\)", "bad.vw", weight="w"),
         table("1 2 0.5 |f 3:4\n", r"'0\.5' is an initial prediction", "bad.vw", weight=True),
-        table("1 2 |f 3:1 3:2\n", r"line 1", "bad.vw", weight=True),
         table("1 2 |f:3 1:1\n", r"line 1: '\|f:3'", "bad.vw", weight=True),
         table("1 |f a:inf\n", r"'a:inf' is not `index:value`", "bad.vw", **HASHED),
-        table("1 |f|g a:2\n", r"'\|f\|g' is not", "bad.vw", **HASHED),
     ],
 )
 def test_a_wrong_table_or_text_is_named(text, said, name, error, options, cache):
@@ -462,13 +414,12 @@ def test_a_wrong_table_or_text_is_named(text, said, name, error, options, cache)
     assert [path.name for path in Path().iterdir()] == [name], "no cache is left"
 
 
-@pytest.mark.parametrize("blank", ["\n", " \n", "\n\t\r\n  \n", "\ufeff\n", "\r", "\n\r"])
+@pytest.mark.parametrize("blank", ["\n", "\n\t\r\n  \n", "\ufeff\n", "\r"])
 @pytest.mark.parametrize("header", [True, False])
 def test_blank_lines_are_no_rows_wherever_they_stand(blank, header):
     names = "y,1,2\n" if header else ""
     for labels in ("ab", "34"):
-        lines = blank + names + f"{labels[0]},3,4\n \n{labels[1]},5,6\n\n"
-        Path("a.csv").write_text(lines, encoding="utf-8")
+        put(blank + names + f"{labels[0]},3,4\n \n{labels[1]},5,6\n\n", "a.csv")
         stream = open_stream("a.csv", cache=False, label=0, header=header)
         block, y = whole(stream)
         assert block.toarray().tolist() == [[3, 4], [5, 6]] and stream.n_rows == 2
@@ -478,10 +429,7 @@ def test_blank_lines_are_no_rows_wherever_they_stand(blank, header):
     assert (list(stream), stream.n_rows, stream.n_features) == ([], 0, 1)
 
 
-FRAMES = {"pandas": lambda frame: frame, "arrow": pa.table}
-
-
-@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("kind", [lambda frame: frame, pa.table], ids=["pandas", "arrow"])
 @pytest.mark.parametrize(
     "column, said",
     [
@@ -492,12 +440,11 @@ FRAMES = {"pandas": lambda frame: frame, "arrow": pa.table}
         ([True, False], None),
         (pd.array([1, 2], dtype="Int8"), None),
     ],
-    ids=["missing", "infinite", "word", "date", "truth", "whole"],
 )
 def test_cells_of_a_frame_are_numbers_or_named(kind, column, said):
     frame = pd.DataFrame({"a": column, "y": [True, False]})
     frame.to_parquet("rows.parquet")
-    for source in (FRAMES[kind](frame), "rows.parquet"):
+    for source in (kind(frame), "rows.parquet"):
         if said:
             with pytest.raises(ValueError, match=said):
                 list(open_stream(source, label="y"))
@@ -512,20 +459,15 @@ def test_cells_of_a_frame_are_numbers_or_named(kind, column, said):
     [
         (([[1, 2]], [1, 2]), r"expected y of shape \(1,\), got \(2,\)", ValueError),
         (([1, 2], [1, 2]), "two axes", ValueError),
-        ((X,), "expected .X, y. or .X, y, weight., got 1 parts", ValueError),
         (X, "source must be .*not ndarray", TypeError),
-        (7, "source must be .*not int", TypeError),
         ([], "expected at least one block", ValueError),
         ([X], r"block 1: expected \(X, y\)", ValueError),
         ([(X, Y), (X[:, 1:], Y)], "block 2: columns: expected 6 as in block 1, got 5", ValueError),
         ([(X, Y), (X, WORDS)], "block 2: worded", ValueError),
-        ([(X, Y), (X, Y, Y**2)], "block 2: weighted", ValueError),
         (([[1, np.nan]], [1]), "X, row 1, column 2: .*missing", ValueError),
-        (([["a"]], [1]), "X, row 1, column 1: .*'a'", ValueError),
         ((sp.csr_array([[np.nan]]), [1]), "X, row 1: .*not a finite", ValueError),
         ((X, Y, -abs(Y)), "X, row 1: expected a weight from 0 on", ValueError),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_wrong_rows_in_memory_are_named(source, said, error):
     """Also where blocks without rows come first."""
@@ -547,17 +489,14 @@ def test_an_iterator_is_gone_through_once_and_blocks_without_rows_say_nothing():
         assert labels.tolist() == WORDS.tolist() and (got != sp.csr_array(X)).nnz == 0
     with pytest.raises(ValueError, match="block 4: worded: expected True as in block 3, got False"):
         list(open_stream([*own[:3], (X, Y)]))
-    assert list(open_stream([none, none])) == []
 
 
 def test_what_is_not_there_no_file_or_lacks_a_package_is_named(folder, monkeypatch):
-    for name in ("none.csv", "sub/none.svm"):
-        with pytest.raises(FileNotFoundError, match=re.escape(str(folder / name))):
-            open_stream(name, label="y" if name.endswith("csv") else None)
+    with pytest.raises(FileNotFoundError, match=re.escape(str(folder / "sub/none.svm"))):
+        open_stream("sub/none.svm")
     os.mkfifo("pipe")
-    for name in ("pipe", "-"):
-        with pytest.raises(OSError, match=f"{name}: a pipe or device is not read"):
-            open_stream(name)
+    with pytest.raises(OSError, match="pipe: a pipe or device is not read"):
+        open_stream("pipe")
     pa.parquet.write_table(TABLE, "rows.parquet")
 
     def missing(name):
