@@ -22,7 +22,6 @@ from ofslib import _comoments as module
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 BLOCK = 8  # so that a few dozen rows fill the buffer several times
-ADAPT = pytest.mark.parametrize("adapt", [{}, {"rate": 0.05}, {"rate": 0.05, "per": "block"}])
 
 
 @pytest.fixture(autouse=True)
@@ -80,10 +79,8 @@ def test_the_cuts_between_calls_do_not_matter(data):
     assert facts(learned(X, y, *cuts, **own)) == facts(learned(X, y, **own))
 
 
-@pytest.mark.parametrize(
-    "form", [sp.csr_matrix, sp.csr_array, sp.csc_matrix, sp.coo_array, pd.DataFrame]
-)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+@pytest.mark.parametrize("form", [sp.csr_matrix, sp.csc_array, sp.coo_array, pd.DataFrame])
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
 def test_the_form_of_X_does_not_matter(form, dtype):
     X = (rows(60)[0] * 3).astype(dtype)
     X[np.random.default_rng(0).random(X.shape) < 0.7] = 0
@@ -130,8 +127,6 @@ def test_the_sparse_product_is_the_dense_one(thin_calls, weighted, dtype):
     for a, b in ((one.mean_x, other.mean_x), (one.S_xx, other.S_xx), (one.S_xy, other.S_xy)):
         assert_allclose(a, b, atol=tolerance, rtol=0)
     assert_allclose([one.S_yy, one.mean_y], [other.S_yy, other.mean_y], rtol=tolerance)
-    more = sparse.update(X[:30], y[:30]), dense.update(X[:30], y[:30])
-    assert_allclose(more[0].S_xx, more[1].S_xx, rtol=tolerance, atol=tolerance)
 
 
 def test_the_sparse_product_is_taken_only_where_it_is_good(thin_calls):
@@ -160,24 +155,6 @@ def test_the_scale_of_the_weights_does_not_matter_and_zero_is_no_row():
 # -------------------------------------------------- standardised
 
 
-@pytest.mark.parametrize("centre", [True, False])
-def test_standardised_averages_are_those_of_standardised_rows(centre):
-    X, y = rows(200, mean=5.0)
-    found = learned(X, y).standardized(centre)
-    mean, level = (X.mean(axis=0), y.mean()) if centre else (np.zeros(4), 0.0)
-    scale = np.sqrt(((X - mean) ** 2).mean(axis=0))
-    Z, c = (X - mean) / scale, y - level
-    assert_allclose(found.S_xx, Z.T @ Z / 200, rtol=1e-12)
-    assert_allclose(found.S_xy, Z.T @ c / 200, rtol=1e-12)
-    assert_allclose(found.S_yy, c @ c / 200, rtol=1e-12)
-    assert_allclose(found.scale, scale, rtol=1e-12)
-    assert_array_equal(np.diag(found.S_xx), 1)
-    assert_array_equal(found.S_xx, found.S_xx.T)
-    assert found.S_xx.flags.f_contiguous and found.n == 200
-    coef = np.arange(4.0)
-    assert_allclose(found.intercept(coef), centre * np.mean(y - X @ coef), rtol=1e-12)
-
-
 @DTYPES
 @pytest.mark.parametrize("value", [0.0, 0.1, -1e9 / 3, 1e6 / 7])
 def test_a_constant_feature_is_out(value, dtype):
@@ -199,13 +176,11 @@ def test_rounding_is_no_variance_and_a_small_variance_is_one(deviation, constant
     comoments = np.diag([100 * deviation**2, 100.0])
     found = RunningAverages.from_moments(100, [1e6, 0], comoments).standardized()
     assert_allclose(found.scale, np.inf if constant else deviation)
-    X, y = rows(100, mean=1e6)
-    assert np.isfinite(learned(1e6 + 1e-7 * (X - 1e6), y).standardized().scale).all()
 
 
 @DTYPES
 @pytest.mark.parametrize("centre", [True, False])
-@pytest.mark.parametrize("p", [1, 5, 300])
+@pytest.mark.parametrize("p", [1, 300])
 def test_overwriting_gives_the_same_and_spends_the_object(p, centre, dtype):
     X, y = rows(50, p, mean=1.0)
     a, b = learned(X, y, dtype=dtype), learned(X, y, dtype=dtype)
@@ -233,32 +208,25 @@ def exact_scale(X, y):
     return np.sqrt([float(s / len(y)) for s in squares])
 
 
-def test_merging_in_any_order_loses_nothing():
+@pytest.mark.parametrize(("mean", "size"), [(0.0, 30), (1e9, 3)])
+def test_merging_loses_nothing(mean, size):
     """Not far means, nor means of parts that are known better than float64 can say."""
-    X, y = rows(200, mean=1e3)
-    for order in itertools.permutations(range(4)):
-        parts = [learned(X[i:j], y[i:j]) for i, j in itertools.pairwise([0, 1, 30, 31, 200])]
-        assert_same_averages(sum(parts[i] for i in order), learned(X, y))
-        a, b, c, d = (parts[i] for i in order)
-        assert_same_averages((a + b) + (c + d), learned(X, y))
-    for mean, size in ((0.0, 30), (1e9, 3)):
-        X, y = rows(60, 2, mean=mean)
-        X[30:] += 1e6 * (mean == 0)
-        merged = sum(learned(X[i : i + size], y[i : i + size]) for i in range(0, 60, size))
-        assert_allclose(merged.standardized().scale, exact_scale(X, y), rtol=1e-14)
+    X, y = rows(60, 2, mean=mean)
+    X[30:] += 1e6 * (mean == 0)
+    merged = sum(learned(X[i : i + size], y[i : i + size]) for i in range(0, 60, size))
+    assert_allclose(merged.standardized().scale, exact_scale(X, y), rtol=1e-14)
 
 
 def test_addition_changes_neither():
     X, y = rows(100)
     a, b, none = learned(X[:41], y[:41]), learned(X[41:], y[41:]), RunningAverages(4)
     before = facts(a), facts(b)
-    _ = a + b, sum([a, b]), b + a, a + none, none + a
+    _ = a + b, sum([a, b]), b + a, none + a
     assert (facts(a), facts(b)) == before and facts(a + none) == facts(a)
     assert a.merge(b) is a and a.n == 100 and facts(b) == before[1]
-    for other in (1, 0.0, "a"):
-        for add in (lambda o=other: a + o, lambda o=other: o + a):
-            with pytest.raises(TypeError):
-                add()
+    for add in (lambda: a + 1, lambda: 0.0 + a):
+        with pytest.raises(TypeError):
+            add()
     with pytest.raises(ValueError, match="dtype=float64, got dtype=float32"):
         a.merge(RunningAverages(4, np.float32))
 
@@ -286,7 +254,7 @@ COPIES = {
 
 @pytest.mark.parametrize("how", COPIES)
 @DTYPES
-@ADAPT
+@pytest.mark.parametrize("adapt", [{}, {"rate": 0.05}, {"rate": 0.05, "per": "block"}])
 def test_a_copy_goes_on_as_the_original(how, adapt, dtype, tmp_path):
     X, y = rows(100, mean=7.0)
     for stop in (1, BLOCK, 53):
@@ -319,13 +287,8 @@ def test_known_moments_are_those_and_are_taken_over_where_they_can_be():
         a = RunningAverages.from_moments(100, np.zeros(5), shown, **{"copy": False} | own)
         assert np.shares_memory(a._C, shown) == taken
         assert_array_equal(np.triu(a._C), np.triu(shown).astype(a.dtype))
-    for wrong, dtype, said in (
-        ([[1, np.nan], [0, 1]], "float64", "finite in float64, got nan at"),
-        ([[1, 1e39], [0, 1]], "float32", r"in float32, got 1e\+39 at \(0, 1\)"),
-        ([[1e39, 0], [0, 1]], "float32", r"in float32, got 1e\+39 at \(0, 0\)"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            RunningAverages.from_moments(5, [0, 0], wrong, np.dtype(dtype).type)
+    with pytest.raises(ValueError, match=r"in float32, got 1e\+39 at \(0, 1\)"):
+        RunningAverages.from_moments(5, [0, 0], [[1, 1e39], [0, 1]], np.float32)
     with pytest.raises(ValueError, match=r"mean must have the shape \(p \+ 1,\), got \(1,\)"):
         RunningAverages.from_moments(5, [0], np.eye(1))
 
@@ -345,25 +308,25 @@ def last(value, others=1.0):
     return np.where(np.arange(24) == 23, value, others)
 
 
-TOO_LARGE = [
-    (np.float64, X_GOOD, Y_GOOD, np.full(24, 1e308), "sample_weight must be 0 or at least 2e-308"),
-    (np.float64, X_GOOD, Y_GOOD, np.full(24, 1e-310), "sample_weight must be 0 or at least 2e-308"),
-    (np.float64, 9 * X_GOOD, Y_GOOD, last(1e307), "X is too large for float64"),
-    (np.float64, spoilt(1e160), Y_GOOD, None, "X is too large for float64: .* of feature 2 sum"),
-    (np.float64, sp.csr_array(spoilt(1e160)), Y_GOOD, None, "X is too large for float64"),
+X64, X32, WEIGHT = (
+    "X is too large for float64",
+    "X is too large for float32",
+    "sample_weight must be",
+)
+UNFIT = [
+    (np.float64, X_GOOD, Y_GOOD, np.full(24, 1e308), f"{WEIGHT} 0 or at least 2e-308"),
+    (np.float64, X_GOOD, Y_GOOD, np.full(24, 1e-310), f"{WEIGHT} 0 or at least 2e-308"),
+    (np.float64, 9 * X_GOOD, Y_GOOD, last(1e307), X64),
+    (np.float64, spoilt(1e160), Y_GOOD, None, f"{X64}: .* of feature 2 sum"),
+    (np.float64, sp.csr_array(spoilt(1e160)), Y_GOOD, None, X64),
     (np.float64, X_GOOD, last(1e160, Y_GOOD), None, "mean of y sum"),
     (np.float64, sp.csr_array(spoilt(np.nan)), Y_GOOD, None, "NaN"),
-    (np.float64, spoilt(np.inf), Y_GOOD, None, "infinity"),
-    (np.float64, X_GOOD, last(np.nan, Y_GOOD), None, "NaN"),
-    (np.float64, X_GOOD, np.array(["yes", "no"] * 12, object), None, "y must be numbers"),
-    (np.float32, spoilt(1e20), Y_GOOD, None, "X is too large for float32: .* of feature 2 sum"),
-    (np.float32, spoilt(1e39), Y_GOOD, None, "X is too large for float32"),
-    (np.float32, X_GOOD, Y_GOOD, np.full(24, 1e39), "sample_weight must be 0 or at least 1e-38"),
-    (np.float32, X_GOOD, Y_GOOD, np.full(24, 1e-40), "sample_weight must be 0 or at least 1e-38"),
+    (np.float32, spoilt(1e20), Y_GOOD, None, f"{X32}: .* of feature 2 sum"),
+    (np.float32, X_GOOD, Y_GOOD, np.full(24, 1e-40), f"{WEIGHT} 0 or at least 1e-38"),
 ]
 
 
-@pytest.mark.parametrize(("dtype", "X", "y", "weights", "message"), TOO_LARGE)
+@pytest.mark.parametrize(("dtype", "X", "y", "weights", "message"), UNFIT)
 @pytest.mark.parametrize("rate", [None, 0.1])
 def test_what_does_not_fit_is_refused_and_changes_nothing(dtype, X, y, weights, message, rate):
     a = learned(X_GOOD, Y_GOOD, BLOCK - 1, dtype=dtype).adapt(rate)

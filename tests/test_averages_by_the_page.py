@@ -68,6 +68,7 @@ def assert_exact(averages, exact, tol):
         own = C[:-1, :-1] / np.outer(unit, unit) + np.diag(constant)
         assert_allclose(standard.S_xx, own, rtol=0, atol=tol)
         assert_allclose(standard.S_xy, C[:-1, -1] / unit, rtol=0, atol=tol * deviation[-1])
+        assert_allclose(standard.S_yy, C[-1, -1], rtol=tol, atol=tol * size[-1] ** 2)
 
 
 @pytest.mark.parametrize("seed", range(25))
