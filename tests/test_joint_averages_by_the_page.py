@@ -122,20 +122,3 @@ def test_all_classes_have_the_features_of_the_largest_norms(kind, descends, cent
         tol = 1e-8 * max(1, np.abs(coef * size).max())
         assert_allclose(model.coef_ * size, coef * size, rtol=0, atol=tol)
         assert_allclose(model.intercept_, intercept, rtol=0, atol=tol)
-
-
-def test_a_class_without_rows_has_the_intercept_minus_one_until_they_come():
-    """Its y is -1 throughout, so that it does not say which features stay."""
-    X, labels, classes, _ = drawn(0, "plain")
-    first = labels != 1
-    model = OLSthClassifier(k=2, multiclass="joint")
-    model.partial_fit(X[first], labels[first], np.arange(classes))
-    assert_allclose(model.coef_[1], 0, rtol=0, atol=1e-12)
-    assert_allclose(model.intercept_[1], -1)
-    assert 1 not in model.predict(X)
-    model.partial_fit(X[~first], labels[~first])
-    order = np.argsort(~first, kind="stable")
-    T = np.where(labels[order, None] == np.arange(classes), 1.0, -1.0)
-    features, coef, _ = reference(X[order], T, np.ones(len(X)), 2, True)
-    assert_array_equal(model.support_, features)
-    assert_allclose(model.coef_, coef, rtol=0, atol=1e-9 * np.abs(coef).max())
