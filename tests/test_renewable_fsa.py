@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
 from scipy.special import expit
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -25,20 +24,6 @@ def nearly_separable(n=3000, p=300, k=30, seed=0):
 
 def share_found(model, true):
     return np.isin(true, model.support_).mean()
-
-
-@pytest.mark.parametrize("rows", [1, 7, 450, 1000])
-def test_no_cut_into_blocks_changes_a_bit(rows):
-    X, y, _ = noisy(n=1000, p=12)
-    weight = np.random.default_rng(1).integers(1, 4, 1000).astype(float)
-    one = RenewableFSAClassifier(k=4, max_rows=200).fit(X, y, weight)
-    other = RenewableFSAClassifier(k=4, max_rows=200)
-    for i in range(0, 1000, rows):
-        part = slice(i, i + rows)
-        other.partial_fit(X[part], y[part], [-1, 1], weight[part])
-        assert len(other._state.models[0].y) <= 200
-    assert_array_equal(other.coef_, one.coef_)
-    assert other.intercept_ == one.intercept_
 
 
 def test_nearly_separable_classes_need_the_rows_near_the_boundary():
