@@ -435,20 +435,6 @@ def ofsa(X, y, *, k, mu, rate, n_iter, centre=True):
     return least_squares(X, y, features, centre)
 
 
-def penalty_value(penalty, w, level, shape):
-    """MCP: Zhang 2010, (2.1)-(2.2). SCAD: Fan and Li 2001, (2.7), integrated."""
-    w = abs(w)
-    if penalty == "elastic_net":
-        return level * w + shape * w**2 / 2
-    if penalty == "mcp":
-        return level * w - w**2 / (2 * shape) if w <= shape * level else shape * level**2 / 2
-    if w <= level:
-        return level * w
-    if w <= shape * level:
-        return (2 * shape * level * w - w**2 - level**2) / (2 * (shape - 1))
-    return level**2 * (shape + 1) / 2
-
-
 # Streams of columns
 
 

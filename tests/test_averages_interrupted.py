@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment of a change, and reading at any moment: all of a block is known, or none."""
+"""Ctrl-C at any moment of a change: all of a block is known, or none."""
 
 import itertools
 import os
@@ -16,7 +16,7 @@ from ofslib import _interrupts, averages
 from ofslib.averages import RunningAverages
 from ofslib.streams import average_stream
 
-P = 60
+P = 20
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((2000, P)), RNG.standard_normal(2000)
 THIN = sp.random_array((2000, 400), density=0.002, rng=0, format="csr")
@@ -48,7 +48,7 @@ def fed(p):
 
 
 def interrupted_before_line(number, call):
-    """Whether there was such a line of the sources; Ctrl-C comes before it runs."""
+    """Whether there was such a line of the sources; Ctrl-C comes before it runs, twice."""
 
     def trace(frame, event, _):
         nonlocal number
@@ -58,6 +58,7 @@ def interrupted_before_line(number, call):
             number -= 1
             if number == -1:
                 signal.raise_signal(signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)  # where the first one has to wait
         return trace
 
     sys.settrace(trace)
@@ -70,20 +71,22 @@ def interrupted_before_line(number, call):
     return number < 0
 
 
+PART = fed(400)
 CHANGES = {  # what is known before, and the change
-    "first rows": (lambda: RunningAverages(P), lambda a: a.update(X[:300], Y[:300])),
-    "update": (lambda: fed(P), lambda a: a.update(X[:300], Y[:300])),
+    "first rows": (lambda: RunningAverages(P), lambda a: a.update(X[:150], Y[:150])),
+    "update": (lambda: fed(P), lambda a: a.update(X[:150], Y[:150])),
     "sparse": (lambda: fed(400), lambda a: a.update(THIN, Y)),
-    "merge": (lambda: fed(400), lambda a, part=fed(400): a.merge(part)),
+    "merge": (lambda: fed(400), lambda a: a.merge(PART)),
     "partial_fit": (
-        lambda: ofslib.OLSthRegressor().partial_fit(X[:500], Y[:500]),
-        lambda model: model.partial_fit(X[:200], Y[:200]),
+        lambda: ofslib.OLSthRegressor().partial_fit(X[:99], Y[:99]),
+        lambda model: model.partial_fit(X[:100], Y[:100]),
     ),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_an_interrupt_before_any_line_leaves_all_or_nothing(change):
+def test_an_interrupt_before_any_line_leaves_all_or_nothing(change, monkeypatch):
+    monkeypatch.setattr(module, "_LEAST_ROWS", 64)
     make, act = CHANGES[change]
     known = make()
     before, after = facts(known), facts(act(pickle.loads(pickle.dumps(known))))
@@ -93,18 +96,6 @@ def test_an_interrupt_before_any_line_leaves_all_or_nothing(change):
             break
         assert facts(one) in (before, after)
     assert line > 30 and facts(one) == after
-
-
-def test_however_many_interrupts_come_nothing_that_was_known_is_lost(monkeypatch):
-    """At each fold."""
-    one, other = fed(P), fed(P)
-    fold = RunningAverages._fold
-    folded = lambda self: (fold(self), signal.raise_signal(signal.SIGINT))  # noqa: E731
-    monkeypatch.setattr(RunningAverages, "_fold", folded)
-    with pytest.raises(KeyboardInterrupt):
-        one.update(X, Y)
-    monkeypatch.undo()
-    assert facts(one) == facts(other.update(X, Y))
 
 
 @pytest.mark.parametrize("known", [0, 500])
@@ -126,26 +117,3 @@ def test_an_error_half_way_is_never_silent(known, monkeypatch):
             one.update(X, Y)
     else:
         assert facts(one) == before
-
-
-READS = {
-    "mean": lambda a: (a.mean_x, a.mean_y),
-    "moments": lambda a: (a.S_xx, a.S_xy, a.S_yy),
-    "standardized": lambda a: a.standardized(),
-    "merged into another": lambda a: RunningAverages(a.n_features, a.dtype).merge(a),
-    "added": lambda a: a + a,
-    "model": lambda a: ofslib.OLSthRegressor(k=2).fit_averages(a).coef_,
-}
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("read", READS)
-def test_reading_changes_nothing(read, dtype, monkeypatch):
-    monkeypatch.setattr(module, "_LEAST_ROWS", 8)
-    one, other = RunningAverages(4, dtype), RunningAverages(4, dtype)
-    for start in range(0, 60, 5):
-        block = X[start : start + 5, :4] + 100, Y[start : start + 5]
-        one.update(*block)
-        other.update(*block)
-        READS[read](one)
-        assert facts(one) == facts(other)

@@ -44,26 +44,18 @@ def sha256(content):
 
 def cells(content=b"1 1:2\n", **changed):
     """A right row of the registry for one file of this content."""
-    names = "label test test_checksum test_bytes n_test train_labels train_first notes".split()
-    return (
-        dict.fromkeys(names, "")
-        | {
-            "name": "tiny",
-            "title": "Tiny",
-            "reader": "libsvm",
-            "repository": "owner/repository",
-            "commit": "0" * 40,
-            "train": "data/tiny.svm",
-            "train_checksum": sha256(content),
-            "train_bytes": str(len(content)),
-            "n_train": "1",
-            "n_features": "1",
-            "task": "classification",
-            "licence": "free",
-            "citation": "Nobody, 2000",
-        }
-        | changed
-    )
+    return {
+        "name": "tiny",
+        "reader": "libsvm",
+        "repository": "owner/repository",
+        "commit": "0" * 40,
+        "train": "data/tiny.svm",
+        "train_checksum": sha256(content),
+        "train_bytes": str(len(content)),
+        "n_train": "1",
+        "n_features": "1",
+        "task": "classification",
+    } | changed
 
 
 def write_table(folder, *rows):
@@ -208,15 +200,6 @@ def test_a_file_of_ones_own_needs_few_columns_and_is_read_where_it_lies(tmp_path
     table.write_text("name,reader,train\nmine,libsvm,x\n")
     with pytest.raises(ValueError, match=r"expected columns .*task missing"):
         datasets.registry(table)
-
-
-def test_an_unknown_name_or_split_lists_the_known(place):
-    with pytest.raises(ValueError, match=r"no data set 'tinny'.*tiny"):
-        datasets.fetch("tinny", place.folder, registry_path=place.table)
-    with pytest.raises(FileNotFoundError, match=r"no data set 'folder/mistyped.svm'.*tiny"):
-        datasets.open_stream("folder/mistyped.svm", registry_path=place.table)
-    with pytest.raises(ValueError, match="expected split None, train; got 'test'"):
-        datasets.load("tiny", place.folder, "test", place.table)
 
 
 def test_a_file_of_a_data_set_stays_in_its_folder(tmp_path):

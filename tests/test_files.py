@@ -5,7 +5,6 @@ import os
 import signal
 import stat
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -125,15 +124,6 @@ def test_a_link_stays_one_and_a_file_has_its_mode_or_that_of_the_umask(
     assert link.is_symlink() and file.read_text() == "new"
     assert only(tmp_path) == ["folder", "link.csv"] and only(file.parent) == ["file.csv"]
     assert stat.S_IMODE(file.stat().st_mode) == (old_mode or mode)
-
-
-@posix
-def test_a_device_is_written_to_and_stays_one(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    with ThreadPoolExecutor() as pool:
-        read = pool.submit((tmp_path / "pipe").read_bytes)
-        _files.write_whole(tmp_path / "pipe", "new")
-    assert read.result() == b"new" and (tmp_path / "pipe").is_fifo()
 
 
 @posix

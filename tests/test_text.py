@@ -113,6 +113,7 @@ def test_no_text_is_misread(tmp_path, cases):
 
 # -------------------------------------------------- what is read, and what is refused
 
+WORDED = {"word_labels": True}
 TWO = [[2, 0, 4], [0, 5, 0]], [1, -1]
 TEXTS = [  # a text, its rows and labels, and how it is read
     (b"+1 1:2 3:4\r\n-1.0 2:5\r\n", TWO, {}),
@@ -124,6 +125,11 @@ TEXTS = [  # a text, its rows and labels, and how it is read
     (b"1\n-1 2:1\n1\n", ([[0, 0], [0, 1], [0, 0]], [1, -1, 1]), {}),
     (b"1 0:7 2:8\n", ([[7, 0, 8]], [1]), {"zero_based": True}),
     (b"1 1:2 2:1e39\n", ([[2, 1e39]], [1]), {}),
+    # Zeros are not kept, nor what is one in single precision; the index of a zero counts.
+    (b"1 2:3 4:-0.0\n2 3:1e-400 1:4\n", ([[0, 3, 0, 0], [4, 0, 0, 0]], [1, 2]), {}),
+    (b"1 |f 2:3 4:0\n", ([[0, 3, 0, 0]], [1]), {"n_jobs": 2}),
+    (b"1 1:1e-60 2:3 4:0\n", ([[0, 3, 0, 0]], [1]), {"dtype": np.float32}),
+    (b"a 2:3 4:0\nb 1:0." + b"0" * 30 + b"\n", ([[0, 3, 0, 0], [0] * 4], ["a", "b"]), WORDED),
 ]
 
 
@@ -133,7 +139,7 @@ def test_texts_are_the_rows_that_they_say(tmp_path, text, rows, options, cache):
     path = tmp_path / "a.txt"
     path.write_bytes(text)
     X, y = read(path, cache=cache, **options)
-    assert (X.toarray().tolist(), y.tolist()) == rows
+    assert (X.toarray().tolist(), y.tolist()) == rows and X.data.all()
     path.write_bytes(b"# nothing\n\n")
     stream = datasets.open_stream(path, cache=cache)
     assert list(stream) == [] and stream.n_rows == 0
