@@ -147,32 +147,23 @@ def test_texts_are_the_rows_that_they_say(tmp_path, text, rows, options, cache):
 
 WRONG = [  # a text, its wrong line, what is said of it
     (b"1 1:2\n\xef\xbb\xbf2 1:1\n", 2, "the label '\\ufeff2' is not a number"),
-    (b"True\nFalse\n", 1, "the label 'True' is not a number"),
-    (b"nan 1:2\n", 1, "the label 'nan' is not a number"),
     (b"\0\0\0", 1, "is not a number"),
     (b"1e999 1:2\n", 1, "not a finite number of float64"),
     (b"1 3:1e999\n", 1, "not a finite number"),
     (b"1 1:2\n1 1:" + b"3" * 3000 + b"\n", 2, "is longer than 2000 characters"),
     (b"1 1:2\n2 qid:3 1:2\n", 2, "names a query of a ranking"),
     (b"1 1:2\n\n# c\n1 9:1 2:3 9:4\n", 4, "a feature index occurs twice"),
-    (b"1 9223372036854775809:1\n", 1, "is not a whole number from 1 to 2147483647"),
     (b"1 9999999999:4", 1, "feature index 9999999999 is not a whole number"),
     (b"1 0:1\n2 5:1\n", 1, "zero_based (--zero-based)"),
     (b"17:1.5 2:1\n", 1, "the row has no label"),
-    (b"|f 1:2\n", 1, "the row has no label"),
     (b"1 1:2\n2 |f 1:2\n", 2, "'|f' is not `index:value`"),
     (b"1 |a:2 3:4\n", 1, "'|a:2' is a namespace with a weight"),
     (b"1 2 |f 3:4\n", 1, "'2' is not `index:value` with finite numbers; see weight (--weight)"),
     (b"1 |f 3:4 |g 3:4\n", 1, "'|g' is a further namespace; see hashed (--hashed)"),
     (b"1 'a |f 3:4\n", 1, "is a tag"),
     (b"1 anna:3\n", 1, "'anna:3' is not `index:value` with finite numbers; see hashed (--hashed)"),
-    (b"1 | 1:2\n2 1:2\n", 2, "'1:2' is not `index:value`"),
-    (b"1 | 1:2\n2 |f 1:2 #\n", 2, "'#' is not `index:value`"),
     (b"# a comment\n" * 6000 + b"1 | 1:2\n", 6001, "see format (--format vw)"),
-    *(
-        (f"1 {word}".encode(), 1, f"'{word.split()[-1]}' is not `index:value`")
-        for word in ("3:4 5", "3:4:5", "3:", "3:4x", "3.5:1", "-3:1")
-    ),
+    (b"1 3:4 5\n", 1, "'5' is not `index:value`"),
 ]
 
 
