@@ -24,7 +24,6 @@ from ofslib.datasets import CorruptFile, formats, open_stream
 
 N, P = 211, 6
 NAMES = ["age", "bytes sent", 'a "b", c', "größe", "x", "y2"]
-LABELS = np.array(["no", "oui"])
 both_ways = pytest.mark.parametrize("cache", [True, False])
 
 
@@ -51,61 +50,62 @@ def folder(tmp_path, monkeypatch):
 
 
 def put(text, name):
-    """A file with this text, packed if its name says so."""
+    """Write a text, packed if its name says so."""
     opened = gzip.open if name.endswith(".gz") else open
     with opened(name, "wt", encoding="utf-8") as file:
         file.write(text)
-    return name
-
-
-def made(write, name, *args, **own):
-    """What wrote a file of this name; its name."""
-    write(name, *args, **own)
-    return name
-
-
-def csv_text(frame=None, **own):
-    return (PLAIN if frame is None else frame.drop(columns="w")).to_csv(index=False, **own)
-
-
-def blocks():
-    return [(X[:100], Y[:100]), (sp.csr_array(X[100:105]), Y[100:105]), (X[105:], Y[105:])]
 
 
 PLAIN = FRAME.drop(columns="w")
 TABLE = pa.Table.from_pandas(PLAIN, preserve_index=False)
+WORDS = np.array(["no", "oui"])[(Y > 0).astype(int)]
+WORDED = PLAIN.assign(label=WORDS)
+BLOCKS = [(X[:100], Y[:100]), (sp.csr_array(X[100:105]), Y[100:105]), (X[105:], Y[105:])]
 SPARSE = {"format": "csr", "shape": X.shape} | {
     part: getattr(sp.csr_array(X), part) for part in ("data", "indices", "indptr")
 }
-FORMS = {  # what makes a source, and how it is read
-    "csv": (lambda: put(csv_text(), "rows.csv"), {"label": "label"}),
-    "csv by position": (lambda: put(csv_text(), "rows.csv"), {"label": -1}),
-    "csv without header": (
-        lambda: put(csv_text(header=False), "r.csv"),
-        {"label": 6, "header": False},
-    ),
-    "packed tsv": (lambda: put(csv_text(sep="\t"), "rows.tsv.gz"), {"label": "label"}),
-    "csv of another name": (lambda: put(csv_text(), "r.txt"), {"label": "label", "format": "csv"}),
-    "parquet": (
-        lambda: made(
-            lambda name: pa.parquet.write_table(TABLE, name, row_group_size=90), "r.parquet"
-        ),
-        {"label": "label"},
-    ),
-    "feather": (
-        lambda: made(lambda name: pa.feather.write_feather(TABLE, name, chunksize=90), "r.feather"),
-        {"label": "label"},
-    ),
-    "npy": (lambda: made(np.save, "rows.npy", np.column_stack([Y, X])), {"label": 0}),
-    "npz": (lambda: made(np.savez, "rows.npz", X=X, y=Y), {}),
-    "sparse npz": (lambda: made(np.savez, "rows.npz", **SPARSE, t=Y), {"label": "t"}),
-    "pandas": (lambda: PLAIN, {"label": "label"}),
-    "arrow": (lambda: TABLE, {"label": "label"}),
-    "frame and labels": (lambda: (PLAIN[NAMES], PLAIN["label"]), {}),
-    "columns first": (lambda: (np.asfortranarray(X), Y.tolist()), {}),
-    "csc": (lambda: (sp.csc_matrix(X), Y), {}),
-    "list of blocks": (blocks, {}),
-    "function": (lambda: lambda: iter(blocks()), {}),
+
+
+@pytest.fixture
+def files():
+    """The rows in all formats; with words as labels, and with weights."""
+    put(PLAIN.to_csv(index=False), "rows.csv")
+    put(PLAIN.to_csv(index=False, header=False), "bare.csv")
+    put(PLAIN.to_csv(index=False), "csv.txt")
+    put(PLAIN.to_csv(index=False, sep="\t"), "rows.tsv.gz")
+    pa.parquet.write_table(TABLE, "rows.parquet", row_group_size=90)
+    pa.feather.write_feather(TABLE, "rows.feather", chunksize=90)
+    np.save("rows.npy", np.column_stack([Y, X]))
+    np.savez("rows.npz", X=X, y=Y)
+    np.savez("sparse.npz", **SPARSE, t=Y)
+    lines = exact_text(sp.csr_array(X), Y).decode().splitlines(True)
+    put("".join(lines), "rows.svm")
+    put("".join(w + x[x.index(" ") :] for w, x in zip(WORDS, lines, strict=True)), "words.svm")
+    put(WORDED.to_csv(index=False), "words.csv")
+    put(FRAME.to_csv(index=False), "heavy.csv")
+    np.save("heavy.npy", FRAME.to_numpy())
+    np.savez("heavy.npz", X=X, y=Y, w=FRAME["w"])
+    put(VW, "heavy.vw")
+
+
+FORMS = {  # a source, and how it is read
+    "csv": ("rows.csv", {"label": "label"}),
+    "csv by position": ("rows.csv", {"label": -1}),
+    "csv without header": ("bare.csv", {"label": 6, "header": False}),
+    "packed tsv": ("rows.tsv.gz", {"label": "label"}),
+    "csv of another name": ("csv.txt", {"label": "label", "format": "csv"}),
+    "parquet": ("rows.parquet", {"label": "label"}),
+    "feather": ("rows.feather", {"label": "label"}),
+    "npy": ("rows.npy", {"label": 0}),
+    "npz": ("rows.npz", {}),
+    "sparse npz": ("sparse.npz", {"label": "t"}),
+    "pandas": (PLAIN, {"label": "label"}),
+    "arrow": (TABLE, {"label": "label"}),
+    "frame and labels": ((PLAIN[NAMES], PLAIN["label"]), {}),
+    "columns first": ((np.asfortranarray(X), Y.tolist()), {}),
+    "csc": ((sp.csc_matrix(X), Y), {}),
+    "list of blocks": (BLOCKS, {}),
+    "function": (lambda: iter(BLOCKS), {}),
 }
 NAMED = {"csv", "csv by position", "packed tsv", "csv of another name", "parquet", "feather"}
 NAMED |= {"pandas", "arrow", "frame and labels"}
@@ -115,17 +115,10 @@ def learned(model):
     return model.coef_.tobytes(), model.intercept_, model.online_loss_, model.n_samples_seen_
 
 
-@pytest.fixture
-def text():
-    Path("rows.svm").write_bytes(exact_text(sp.csr_array(X), Y))
-    return "rows.svm"
-
-
 @pytest.mark.parametrize("form", FORMS)
-def test_the_same_rows_are_the_same_bits_and_the_same_model(form, text):
-    make, options = FORMS[form]
-    source = make()
-    stream, expected = open_stream(source, 50, **options), open_stream(text, 50)
+def test_the_same_rows_are_the_same_bits_and_the_same_model(form, files):
+    source, options = FORMS[form]
+    stream, expected = open_stream(source, 50, **options), open_stream("rows.svm", 50)
     assert (stream.n_rows, stream.n_features) == (N, P)
     assert [len(y) for _, y in stream] == [50] * 4 + [11]
     assert_same(whole(stream), whole(expected))
@@ -142,16 +135,16 @@ def test_the_same_rows_are_the_same_bits_and_the_same_model(form, text):
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "list of blocks"])
-def test_learning_goes_on_from_a_checkpoint(form):
-    make, options = FORMS[form]
-    stream = open_stream(source := make(), 50, **options)
+def test_learning_goes_on_from_a_checkpoint(form, files):
+    source, options = FORMS[form]
+    stream = open_stream(source, 50, **options)
     undisturbed = fit_stream(ofslib.SGDTClassifier(k=2), stream)
     with pytest.raises(KeyboardInterrupt):
         fit_stream(ofslib.SGDTClassifier(k=2), Stopped(stream, 3), "run.ckpt", classes=[-1, 1])
     model = fit_stream(ofslib.SGDTClassifier(k=2), open_stream(source, 50, **options), "run.ckpt")
     assert learned(model) == learned(undisturbed)
     if form == "csv":  # another name of a column is another file
-        put(csv_text().replace("age", "agf"), source)
+        put(PLAIN.to_csv(index=False).replace("age", "agf"), source)
         with pytest.raises(ValueError, match="the rows, or how they are read, differ"):
             fit_stream(ofslib.SGDTClassifier(k=2), open_stream(source, 50, **options), "run.ckpt")
 
@@ -186,13 +179,12 @@ def test_names_are_compared_as_those_of_a_frame():
     assert model.n_samples_seen_ == N
 
 
-def test_names_are_in_the_model_file_its_features_and_what_is_inspected(capsys):
+def test_names_are_in_the_model_file_its_features_and_what_is_inspected(files, capsys):
     def ofs(line):
         code = cli.main(line.split())
         out, err = capsys.readouterr()
         return code, (json.loads(out) if "--json" in line else out), err
 
-    put(csv_text(), "rows.csv")
     line = "select rows.csv --label label -k 3 --out features.csv --model m.npz --checkpoint c"
     assert ofs(line)[0] == ofs(line)[0] == 0  # the second time from the checkpoint
     model = ofslib.SFSAClassifier.load("m.npz")
@@ -206,55 +198,38 @@ def test_names_are_in_the_model_file_its_features_and_what_is_inspected(capsys):
     assert np.array_equal(said, model.predict(PLAIN[NAMES]))
     code, out, err = ofs("predict rows.csv --model m.npz")
     assert (code, out) == (1, "") and "columns unknown to the model: 'label'" in err
-    put(csv_text(FRAME.assign(label=WORDS)), "rows.csv")
-    labels = ofs("inspect rows.csv --label label --json")[1]["labels"]
+    labels = ofs("inspect words.csv --label label --json")[1]["labels"]
     assert labels == pd.Series(WORDS).value_counts().to_dict()
 
 
 # -------------------------------------------------- labels, weights, queries
 
-WORDS = LABELS[(Y > 0).astype(int)]
-
-
-def worded_text():
-    lines = exact_text(sp.csr_array(X), Y).decode().splitlines(True)
-    return "".join(w + line[line.index(" ") :] for w, line in zip(WORDS, lines, strict=True))
-
-
-WORDED = {
-    "csv": (lambda: put(csv_text(FRAME.assign(label=WORDS)), "rows.csv"), {"label": "label"}),
-    "categories": (lambda: PLAIN.assign(label=pd.Categorical(WORDS)), {"label": "label"}),
-    "arrays": (lambda: (X, WORDS.tolist()), {}),
-    "text": (lambda: put(worded_text(), "rows.svm"), {"word_labels": True}),
-}
-
 
 @both_ways
-@pytest.mark.parametrize("form", WORDED)
-def test_labels_may_be_words(form, cache, text):
-    expected = fit_stream(ofslib.SGDTClassifier(k=2), open_stream(text, 50))
-    make, options = WORDED[form]
-    stream = open_stream(make(), 50, cache=cache, **options)
+@pytest.mark.parametrize(
+    ("source", "options"),
+    [
+        ("words.csv", {"label": "label"}),
+        ("words.svm", {"word_labels": True}),
+        (PLAIN.assign(label=pd.Categorical(WORDS)), {"label": "label"}),
+        ((X, WORDS.tolist()), {}),
+    ],
+)
+def test_labels_may_be_words(source, options, cache, files):
+    expected = fit_stream(ofslib.SGDTClassifier(k=2), open_stream("rows.svm", 50))
+    stream = open_stream(source, 50, cache=cache, **options)
     for _ in range(2):
         got, labels = whole(stream)
         assert labels.tolist() == WORDS.tolist()
         assert (got != sp.csr_array(X)).nnz == 0
     model = fit_stream(ofslib.SGDTClassifier(k=2), stream, "run.ckpt")
-    assert model.classes_.tolist() == LABELS.tolist() and learned(model) == learned(expected)
+    assert model.classes_.tolist() == ["no", "oui"] and learned(model) == learned(expected)
 
 
 VW = "".join(
     f"{y:g}{f' {w}' if w != 1 else ''}{' ' if i % 2 else ''} 'tag{i}|f {i % 5 + 1}:{y!r} 9:2\n"
     for i, (y, w) in enumerate(zip(Y.tolist(), (np.arange(N) % 3 + 0.5).tolist(), strict=True))
 )
-WEIGHTED = {
-    "csv": (lambda: put(FRAME.to_csv(index=False), "r.csv"), {"label": "label", "weight": "w"}),
-    "pandas": (lambda: FRAME, {"label": "label", "weight": "w"}),
-    "npy": (lambda: made(np.save, "r.npy", FRAME.to_numpy()), {"label": -1, "weight": 2}),
-    "npz": (lambda: made(np.savez, "r.npz", X=X, y=Y, w=FRAME["w"]), {"weight": "w"}),
-    "arrays": (lambda: (X, Y, FRAME["w"]), {}),
-    "vw": (lambda: put(VW, "r.vw"), {"weight": True}),
-}
 
 
 class Weighted(ofslib.SGDTClassifier):
@@ -271,10 +246,19 @@ class Unweighted(ofslib.SGDTClassifier):
 
 
 @both_ways
-@pytest.mark.parametrize("form", WEIGHTED)
-def test_weights_are_handed_on_or_refused(form, cache):
-    make, options = WEIGHTED[form]
-    stream = open_stream(make(), 50, cache=cache, **options)
+@pytest.mark.parametrize(
+    ("source", "options"),
+    [
+        ("heavy.csv", {"label": "label", "weight": "w"}),
+        ("heavy.npy", {"label": -1, "weight": 2}),
+        ("heavy.npz", {"weight": "w"}),
+        ("heavy.vw", {"weight": True}),
+        (FRAME, {"label": "label", "weight": "w"}),
+        ((X, Y, FRAME["w"]), {}),
+    ],
+)
+def test_weights_are_handed_on_or_refused(source, options, cache, files):
+    stream = open_stream(source, 50, cache=cache, **options)
     for _ in range(2):
         *_, weights = zip(*stream, strict=True)
         assert np.concatenate(weights).tolist() == FRAME["w"].tolist()
@@ -442,12 +426,12 @@ def test_wrong_rows_in_memory_are_named(source, said, error):
 
 
 def test_an_iterator_is_gone_through_once_and_blocks_without_rows_say_nothing():
-    stream = open_stream(iter(blocks()), 50)
+    stream = open_stream(iter(BLOCKS), 50)
     assert_same(whole(stream), (sp.csr_array(X), Y))
     with pytest.raises(ValueError, match="for a second pass"):
         list(stream)
     with pytest.raises(ValueError, match="gives its blocks once"):
-        fit_stream(ofslib.SGDTClassifier(k=2), open_stream(iter(blocks())))
+        fit_stream(ofslib.SGDTClassifier(k=2), open_stream(iter(BLOCKS)))
     none = (np.empty((0, 0)), np.array([]))
     own = [none, none, (X[:100], WORDS[:100]), none, (X[100:], WORDS[100:])]
     for source in (own, lambda: iter(own), iter(own)):
