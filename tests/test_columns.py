@@ -283,9 +283,11 @@ def test_the_layout_the_units_and_the_blocks_do_not_matter(cls, monkeypatch):
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(24)])
     assert 5 not in model.support_
     assert_array_equal(model.transform(X), X[:, model.support_])
-    units = 2.0 ** np.arange(-12, 12)
-    other = new(cls).fit(X * units, y)
-    assert_allclose(other.coef_ * units, model.coef_, rtol=1e-9)
+    for most in (12, 950):  # then the squares, or their inverses, are no numbers
+        units = 2.0 ** np.arange(-most, most, most / 12)
+        other = new(cls).fit(X * units, y)
+        assert_allclose(other.coef_ * units, model.coef_, rtol=1e-9)
+        assert_allclose(other.intercept_, model.intercept_, rtol=1e-9)
     monkeypatch.setattr(column_stream, "_VALUES_PER_BLOCK", 100)
     for form in (np.asfortranarray(X), sp.csc_matrix(X), sp.csr_array(X), frame):
         assert_same(new(cls).fit(form, y), model)
@@ -315,25 +317,10 @@ def test_other_labels_and_other_parameters_of_the_same_rows_are_refused():
         model.set_params(k=5).partial_fit_columns(X)
 
 
-@pytest.mark.parametrize("cls", (CLASSES | OTHERS).values(), ids=CLASSES | OTHERS)
-def test_columns_are_learned_in_any_unit_or_refused_by_name(cls):
-    """Also where the sum, or the square, of two of their values is no number."""
-    X, y = columns(n=60)
-    X = (X - X.mean(axis=0)) / np.abs(X - X.mean(axis=0)).max(axis=0)
-    y = y - y.mean()
-    plain = new(cls).fit(X, y)
-    units = np.ones(24)
-    for unit in (2.0**1023, 2.0**-900, 2.0**-1030):
-        units[9] = unit
-        if issubclass(cls, ColumnModel) and unit > 1e-290:
-            model = new(cls).fit(X * units, y)
-            assert_array_equal(model.support_, plain.support_)
-            assert_allclose(model.coef_ * units, plain.coef_, rtol=1e-12)
-            assert_allclose(model.intercept_, plain.intercept_, rtol=1e-9, atol=1e-12)
-            assert model.objective_ == plain.objective_
-        else:
-            frame = pd.DataFrame(X * units).add_prefix("x")
-            for form, name in ((X * units, ""), (sp.csc_array(X * units), ""), (frame, ", 'x9',")):
-                said = f"column 9{name} has the largest absolute value .*another unit"
-                with pytest.raises(ValueError, match=said):
-                    new(cls).fit(form, y)
+@pytest.mark.parametrize("cls", OTHERS.values(), ids=OTHERS)
+def test_columns_whose_squares_are_no_numbers_are_refused_by_name(cls):
+    X, y = columns()
+    X[:, 9] *= 2.0**1000
+    said = "column 9, 'x9', has the largest absolute value .*another unit"
+    with pytest.raises(ValueError, match=said):
+        new(cls).fit(pd.DataFrame(X).add_prefix("x"), y)
