@@ -423,6 +423,35 @@ def least_squares(X, y, support, centre=True):
     return coef, solution[-1] if centre else 0.0
 
 
+def moments(X, T, weight, centre):
+    """(3.2), (3.3) of weighted rows, scales (inf of a constant, which says nothing) and means."""
+    share = weight / weight.sum()
+    mean, level = share @ X * centre, share @ T * centre
+    scale = np.sqrt(share @ (X - mean) ** 2)
+    scale = np.where(scale <= 1e-9 * np.abs(X).max(axis=0), np.inf, scale)
+    Z = (X - mean) / scale
+    S = (Z.T * share) @ Z + np.diag(np.isinf(scale))
+    return S, (Z.T * share) @ (T - level), scale, mean, level
+
+
+def solved(S, C, features, free):
+    """(3.6); with the ridge if rows, less one if centred, are not more than features [code]."""
+    own = S[np.ix_(features, features)] + 1e-5 * (free <= len(features)) * np.eye(len(features))
+    W = np.zeros(C.shape)
+    W[features] = np.linalg.solve(own, C[features])
+    return W
+
+
+def fading(weight, rate):
+    """(3.11): what rows weigh in the end; docs/algorithms.md, "running averages"."""
+    shares, W = [], 0.0
+    for w in weight:
+        shares.append(max(min(1.0, w * rate), w / (W + w)))
+        W = min(W + w, 1.0 / rate)
+    left = np.append(np.cumprod(1.0 - np.array(shares)[::-1])[-2::-1], 1.0)
+    return W * np.array(shares) * left
+
+
 def ofsa(X, y, *, k, mu, rate, n_iter, centre=True):
     """Dissertation, Algorithm 4 with (3.8)."""
     Z, target, _ = standardise(X, y, centre)

@@ -116,28 +116,9 @@ def design(kind, seed):
     if kind == "constant":
         X[:, [1, 5]] = [3.0, 0.0]
     y = np.where(y > np.median(y), 1.0, -1.0) if kind == "labels" else y
-    shares = np.array([max(0.05, 1 / (i + 1)) for i in range(n)])
-    fading = shares * np.append(np.cumprod(1 - shares[:0:-1])[::-1], 1)
     w = draw.choice([0, 0.5, 1, 3], n) if kind == "weights" else np.ones(n)
     averages = RunningAverages(p).adapt(0.05 if kind == "adapt" else None).update(X, y, w)
-    return averages, (X, y, fading if kind == "adapt" else w)
-
-
-def standardised(X, y, w, centre):
-    """(3.2), (3.3), scales (inf: constant) and means."""
-    mean, level = (w @ X / w.sum(), w @ y / w.sum()) if centre else (0 * X[0], 0.0)
-    scale = np.sqrt(w @ (X - mean) ** 2 / w.sum())
-    scale[scale < 1e-12] = np.inf
-    Z, t = (X - mean) / scale, y - level
-    S = Z.T @ (Z * w[:, None]) / w.sum() + np.diag(np.isinf(scale))
-    return S, Z.T @ (w * t) / w.sum(), scale, mean, level
-
-
-def least_squares(S, c, support, free, ridge=1e-5):
-    """(3.6); with the ridge if the rows, less one if centred, are not more than features [code]."""
-    few, w, m = free <= len(support), np.zeros(len(c)), len(support)
-    w[support] = np.linalg.solve(S[np.ix_(support, support)] + few * ridge * np.eye(m), c[support])
-    return w
+    return averages, (X, y, naive.fading(w, 0.05) if kind == "adapt" else w)
 
 
 def assert_model(model, w, scale, mean, level, centre, tol=1e-8):
@@ -158,14 +139,14 @@ by_centre = pytest.mark.parametrize("centre", [True, False])
 def test_olsth_is_algorithm_3_also_of_few_rows(kind, centre):
     for seed in range(3):
         averages, (X, y, w) = design(kind, seed)
-        S, c, *others = standardised(X, y, w, centre)
+        S, c, *others = naive.moments(X, y, w, centre)
         free, p = (w > 0).sum() - centre, len(c)
         own, shown = {"fit_intercept": centre}, w
         if kind == "adapt":
             own["adaptation"], shown = 0.05, None
         for k in (1, 3, 11):
-            full = least_squares(S, c, np.arange(p), free)
-            expected = least_squares(S, c, naive.top(np.abs(full), k), free)
+            full = naive.solved(S, c, np.arange(p), free)
+            expected = naive.solved(S, c, naive.top(np.abs(full), k), free)
             model = ofslib.OLSthRegressor(k=k, **own)
             for learned in (model.fit(X, y, shown), model.fit_averages(averages)):
                 assert_model(learned, expected * np.isfinite(others[0]), *others, centre)
@@ -189,7 +170,7 @@ def slope(penalty, w, level, shape):
 def test_a_path_is_stationary_and_models_are_chosen_on_it(penalty, kind, centre):
     """The largest model before the first with more than k, of equals the last [code]."""
     averages, (X, y, w) = design(kind, 1)
-    S, c, *others = standardised(X, y, w, centre)
+    S, c, *others = naive.moments(X, y, w, centre)
     free, p, finite, top = (w > 0).sum() - centre, len(c), np.isfinite(others[0]), np.abs(c).max()
     own = {"fit_intercept": centre, "n_penalties": 40, "tol": 1e-11, **SHAPES[penalty]}
     cls = getattr(ofslib, f"Online{penalty}Regressor")
@@ -205,7 +186,7 @@ def test_a_path_is_stationary_and_models_are_chosen_on_it(penalty, kind, centre)
     for k in (1, 4, 11):
         end = np.argmax(sizes > k) if (sizes > k).any() else len(sizes)
         best = path[end - 1 - np.argmax(sizes[:end][::-1])]
-        refitted = least_squares(S, c, np.flatnonzero(best), free)
+        refitted = naive.solved(S, c, np.flatnonzero(best), free)
         for refit, expected in ((True, refitted), (False, best)):
             model = cls(k=k, refit=refit, **own).fit_averages(averages)
             assert_model(model, expected, *others, centre)

@@ -9,6 +9,7 @@ leaves of a perfect fit, in which differences of RSS tell nothing, counts alike.
 
 import math
 
+import naive
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -65,16 +66,6 @@ METHODS = {
 }
 
 
-def what_is_left(weight, rate):
-    """What rows weigh in the end: docs/algorithms.md, "running averages", with `adaptation`."""
-    shares, W = [], 0.0
-    for w in weight:
-        shares.append(max(min(1.0, w * rate), w / (W + w)))
-        W = min(W + w, 1.0 / rate)
-    left = np.append(np.cumprod(1.0 - np.array(shares)[::-1])[-2::-1], 1.0)
-    return W * np.array(shares) * left
-
-
 @pytest.mark.filterwarnings("ignore")  # of steps that were too few, and of too many features
 @pytest.mark.parametrize("refit", [True, False])
 @pytest.mark.parametrize("name", METHODS)
@@ -91,7 +82,7 @@ def test_a_criterion_takes_the_least_value_of_the_models_of_all_sizes(name, refi
     for seed, rate in enumerate((None, None, None, 0.02, 0.2, None, 0.02, 0.2)):
         X, y, weight, max_k, own["fit_intercept"] = drawn(seed)
         averages = RunningAverages(X.shape[1]).adapt(rate).update(X, y, weight)
-        left, centre = what_is_left(weight, rate) if rate else weight, own["fit_intercept"]
+        left, centre = naive.fading(weight, rate) if rate else weight, own["fit_intercept"]
         sizes = range(1, 1 + most("aic", left, centre, max_k, X.shape[1]))
         # One for each k, each learned by itself
         known = [kind(k=m, **own).fit_averages(averages).coef_ for m in sizes]

@@ -8,6 +8,7 @@ features is held to what it is for: the least loss of k features.
 
 from itertools import combinations
 
+import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -274,9 +275,7 @@ def test_tisp_takes_each_penalty_from_zero(penalty, shape, threshold, kind):
         if kind in ("constant", "equal"):
             X[:, 5] = 3.0 if kind == "constant" else X[:, 0]
         weight = draw.choice([0, 0.5, 1, 3], n) if kind == "weights" else np.ones(n)
-        mean, scale = standard(X, weight, centre)
-        Z, share = (X - mean) / scale, weight / weight.sum()
-        S, c = (Z.T * share) @ Z, Z.T @ (share * (y - centre * share @ y))
+        S, c, scale, _, _ = naive.moments(X, y, weight, centre)
         eta, paths = draw.choice([0.02, 0.1]), []
         for level in np.abs(c).max() * np.geomspace(1, 0.01, 6):
             w = np.zeros(p)

@@ -153,6 +153,7 @@ WRONG = [  # a text, its wrong line, what is said of it
     (b"1 1:2\n1 1:" + b"3" * 3000 + b"\n", 2, "is longer than 2000 characters"),
     (b"1 1:2\n2 qid:3 1:2\n", 2, "names a query of a ranking"),
     (b"1 1:2\n\n# c\n1 9:1 2:3 9:4\n", 4, "a feature index occurs twice"),
+    (b"1 2147483648:4", 1, "is not a whole number from 1 to 2147483647"),
     (b"1 9999999999:4", 1, "feature index 9999999999 is not a whole number"),
     (b"1 0:1\n2 5:1\n", 1, "zero_based (--zero-based)"),
     (b"17:1.5 2:1\n", 1, "the row has no label"),
