@@ -96,26 +96,6 @@ def test_a_criterion_takes_the_least_value_of_the_models_of_all_sizes(name, refi
             assert_allclose(model.coef_, expected, rtol=0, atol=tol)
 
 
-def test_of_nested_features_without_correlation_the_size_is_known_beforehand():
-    """X'X = n: the k largest covariances stay, each lowers RSS / n by its square."""
-    for seed in range(3):
-        draw = np.random.default_rng(seed)
-        n, p = 60, 12
-        A = draw.standard_normal((n, p + 1))
-        Q = np.linalg.qr(A - A.mean(axis=0))[0] * math.sqrt(n)
-        size = np.cumprod(draw.uniform(0.6, 0.92, p))
-        y = Q[:, :p] @ size + Q[:, p] * draw.choice([0.3, 1.0]) + 4
-        rest = np.mean((y - 4) ** 2) - np.cumsum(size**2)
-        m = np.arange(1, p + 1)
-        subsets = 2 * np.log([math.comb(p, int(j)) for j in m])
-        prices = {"aic": 2 * m, "bic": m * math.log(n), "ebic": m * math.log(n) + subsets}
-        for rule, price in prices.items():
-            best = int(np.argmin(n * np.log(rest) + price)) + 1
-            for cls in (ofslib.OLSthRegressor, ofslib.OFSARegressor, ofslib.OnlineLassoRegressor):
-                model = cls(k=rule).fit(Q[:, :p], y)
-                assert_array_equal(model.support_, np.arange(best))
-
-
 @pytest.mark.parametrize("rule", ["aic", "bic", "ebic"])
 @pytest.mark.parametrize("solver", [None, "coordinate", "tisp"])
 def test_of_models_that_fit_perfectly_the_one_with_the_fewest_features_is_chosen(rule, solver):

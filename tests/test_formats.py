@@ -323,7 +323,7 @@ HASHED = {"hashed": True, "n_features": 8}
         table("a,y\n1,2\n,3\n", r"row 2, column 'a': .*a missing value"),
         table("a,y\n1,2\ninf,3\n", r"row 2, column 'a': .*inf"),
         table("a,y\n1,2\n4,\n", r"row 2, column of labels: .*missing"),
-        table("a,b,y\n1,2,3\n1,2\n", r"row 2: expected 3 cells, got 2"),
+        table("a,b,y\n1,2\n", r"row 1: expected 3 cells, got 2"),
         table("a,y\n" + "1,2\n" * 200 + "1,2;\n", r"row 201, column of labels: .*'2;'"),
         table("\n \ny,a\n1,3\n\n  \n0,x\n", r"row 2, column 'a': .*'x'"),
         table("y,a\n1,3\n0,1_000\n", r"row 2, column 'a': .*'1_000'"),

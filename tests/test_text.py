@@ -116,10 +116,7 @@ def test_no_text_is_misread(tmp_path, cases):
 WORDED = {"word_labels": True}
 TWO = [[2, 0, 4], [0, 5, 0]], [1, -1]
 TEXTS = [  # a text, its rows and labels, and how it is read
-    (b"+1 1:2 3:4\r\n-1.0 2:5\r\n", TWO, {}),
     (b"\n1 1:2 3:4 # first\n\n# nothing\n-1 2:5e0", TWO, {}),
-    (b"1  3:4\t1:2 \n-1 2:.5e1\n\n", TWO, {}),
-    (b"1 | 1:2 3:4\n-1 |f 2:5\n", TWO, {}),
     (b"1 |f#x 1:2 3:4\n\n-1 |#\t 2:5 \n# none\n", TWO, {}),
     (b"\xef\xbb\xbf1 3:4 1:2 # " + b":" * 99 + b"\n-1 2:5", TWO, {}),
     (b"1\n-1 2:1\n1\n", ([[0, 0], [0, 1], [0, 0]], [1, -1, 1]), {}),
