@@ -370,23 +370,6 @@ def test_what_is_not_what_is_published_is_refused(address, published, said):
     assert not address.lock.exists()
 
 
-def test_a_function_of_ones_own_reads_files_too(tmp_path, monkeypatch):
-    (tmp_path / "reader_of_mine.py").write_text(
-        "import numpy as np\n"
-        "def whole(paths):\n    rows = np.loadtxt(paths[0])\n    return rows[:, 1:], rows[:, 0]\n"
-        "def blocks(paths):\n    X, y = whole(paths)\n"
-        "    yield X[:2], y[:2]\n    yield X[2:], y[2:]\n"
-    )
-    (tmp_path / "rows.txt").write_text("1 2 3\n-1 0 5\n1 1 1\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    for function in ("whole", "blocks"):
-        row = OWN | {"train": str(tmp_path / "rows.txt"), "n_features": ""}
-        table = write_table(tmp_path, cells(**row, reader=f"reader_of_mine:{function}"))
-        X, y = whole(datasets.open_stream("tiny", 2, registry_path=table))
-        np.testing.assert_array_equal(X.toarray(), [[2, 3], [0, 5], [1, 1]])
-        assert y.tolist() == [1, -1, 1]
-
-
 # -------------------------------------------------- readers, on files made here
 
 
@@ -409,6 +392,8 @@ def made(reader, X, y):
         "skfeature_mat": lambda: {"a.mat": mat(X=X, Y=y[:, None])},
         "ar_mat": lambda: {"a.mat": mat(DAT=X.T.astype(np.uint8), labels=y[None])},
         "esl_text": lambda: {"a.gz": gzip.compress(text.encode())},
+        "reader_of_mine:whole": lambda: {"a.txt": text.encode()},
+        "reader_of_mine:blocks": lambda: {"a.txt": text.encode()},
         "idx": lambda: {"a.gz": gzip.compress(idx), "b.gz": gzip.compress(labels)},
         "libsvm": lambda: {"a.svm": libsvm_text(X, y)},
         "vw": lambda: {"a.dat": re.sub(rb"(?m)^(\S+)", rb"\1 |f", libsvm_text(X, y))},
@@ -433,8 +418,23 @@ def libsvm_text(X, y):
     return file.getvalue()
 
 
-@pytest.mark.parametrize("reader", READERS)
-def test_each_reader_gives_back_what_was_written(tmp_path, reader):
+MINE = """
+import numpy as np
+def whole(paths):
+    rows = np.loadtxt(paths[0])
+    return rows[:, 1:], rows[:, 0]
+def blocks(paths):
+    X, y = whole(paths)
+    yield X[:2], y[:2]
+    yield X[2:], y[2:]
+"""
+
+
+@pytest.mark.parametrize("reader", [*READERS, "reader_of_mine:whole", "reader_of_mine:blocks"])
+def test_each_reader_gives_back_what_was_written(tmp_path, monkeypatch, reader):
+    """Also a function of one's own."""
+    (tmp_path / "reader_of_mine.py").write_text(MINE)
+    monkeypatch.syspath_prepend(tmp_path)
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (600, 30)) * (rng.random((600, 30)) < 0.3)
     X[:, -1] = 1
@@ -449,7 +449,7 @@ def test_each_reader_gives_back_what_was_written(tmp_path, reader):
     assert data.name == "tiny" and data.X_test is None and data.y_test is None
     assert data.y_train.dtype == np.int64 and data.X_train.dtype == np.float64
     np.testing.assert_array_equal(data.y_train, y + (reader == "idx"))
-    if reader in ("ecml_mat_sparse", "libsvm", "vw"):
+    if reader in ("ecml_mat_sparse", "libsvm", "vw", "reader_of_mine:blocks"):
         assert data.X_train.format == "csr" and data.X_train.has_canonical_format
         assert data.X_train.indices.dtype == data.X_train.indptr.dtype == np.int32
         np.testing.assert_array_equal(data.X_train.toarray(), X)
