@@ -325,8 +325,6 @@ def test_a_large_mean_is_not_too_large(dtype):
 
 
 def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
-    with pytest.raises(MemoryError, match=r"take 8,000.0 GB, .* of this machine"):
-        RunningAverages(10**6)
     monkeypatch.setattr(module, "_MEMORY", 6 * 6 * 8 * 3 // 2)
     assert RunningAverages(5).copy().n == RunningAverages(6, np.float32).n == 0
     for too_large in (lambda: RunningAverages(6), lambda: OLSRegressor().fit(np.eye(6), range(6))):

@@ -213,8 +213,7 @@ def test_correlated_features_have_no_ridge_in_single_precision():
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("form", ["array", "delayed"])
-def test_rows_of_dask_are_counted_as_rows(form, seed):
+def test_rows_of_dask_are_counted_as_rows(seed):
     """(3.1) of all rows, whatever the blocks: of one row, of none, more than are merged at once."""
     dask = pytest.importorskip("dask")
     draw = np.random.default_rng(seed)
@@ -225,11 +224,6 @@ def test_rows_of_dask_are_counted_as_rows(form, seed):
     exact.update(X, y, np.ones(n))
     cuts = np.sort(np.concatenate([draw.integers(0, n + 1, 20), [5, 5, 6]]))
     pieces = [slice(a, b) for a, b in zip([0, *cuts], [*cuts, n], strict=True)]
-    if form == "array":
-        rows = tuple(piece.stop - piece.start for piece in pieces)
-        array = pytest.importorskip("dask.array")
-        given = array.from_array(X, chunks=(rows, 1)), array.from_array(y, chunks=7)
-    else:
-        given = [[dask.delayed(part[piece]) for piece in pieces] for part in (X, y)]
+    given = [[dask.delayed(part[piece]) for piece in pieces] for part in (X, y)]
     assert_exact(RunningAverages.from_dask(*given), exact, 1e-11)
     assert_exact(RunningAverages.from_dask(*given, np.float32), exact, 1e-5)

@@ -20,7 +20,8 @@ from test_datasets import assert_same, exact_text, whole
 
 import ofslib
 from ofslib import cli, fit_stream
-from ofslib.datasets import CorruptFile, formats, open_stream
+from ofslib.datasets import CorruptFile, formats, open_stream, text
+from ofslib.datasets import cache as cache_module
 
 N, P = 211, 6
 NAMES = ["age", "bytes sent", 'a "b", c', "größe", "x", "y2"]
@@ -149,17 +150,29 @@ def test_learning_goes_on_from_a_checkpoint(form, files):
             fit_stream(ofslib.SGDTClassifier(k=2), open_stream(source, 50, **options), "run.ckpt")
 
 
-def test_a_table_is_read_in_constant_memory(monkeypatch):
-    monkeypatch.setattr(formats, "_VALUES", 1 << 9)
+@both_ways
+def test_rows_are_read_in_constant_memory(monkeypatch, cache):
+    sizes = {
+        (formats, "_VALUES"): 1 << 9,
+        (text, "_CHUNK"): 10_000,
+        (cache_module, "_PIECE"): 10_000,
+    }
+    for (module, name), size in sizes.items():
+        monkeypatch.setattr(module, name, size)
     large = np.arange(1.0, 240_001).reshape(-1, 8) % 7
     frame = pd.DataFrame(large, columns=list("abcdefgh"))
     frame.to_csv("large.csv", index=False)
     frame.to_parquet("large.parquet", row_group_size=500)
-    for name in ("large.csv", "large.parquet"):
-        stream = open_stream(name, 100, cache=False, label="a")
-        next(iter(stream))
+    put("".join(f"1 {' '.join(f'{j}:{v}' for j, v in enumerate(x, 1))}\n" for x in large), "l.svm")
+    for name, own in (
+        ("large.csv", {"label": "a"}),
+        ("large.parquet", {"label": "a"}),
+        ("l.svm", {}),
+    ):
+        next(iter(open_stream(name, 100, cache=False, **own)))
         tracemalloc.start()
-        assert sum(len(y) for _, y in stream) == len(large)
+        for _ in range(2):
+            assert sum(len(y) for _, y in open_stream(name, 100, cache=cache, **own)) == len(large)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < large.nbytes / 2, name

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import check_estimator
 
 import ofslib
 from ofslib import RenewableFSAClassifier, RunningAverages
@@ -148,6 +149,11 @@ def test_rows_near_the_boundary_and_expansions_of_the_others(kind, centre, max_r
                 model = RenewableFSAClassifier.load(tmp_path / "model.ofs")
         problem = Problem(X, y, weight, max_rows, 0.5, centre)
         assert_fitted(model.coef_, model.intercept_, problem, X, range(X.shape[1]))
+
+
+@pytest.mark.filterwarnings("ignore:k=.*is greater than n_features")
+def test_scikit_learn_accepts_it():
+    check_estimator(RenewableFSAClassifier(), on_skip=None, on_fail="raise")
 
 
 # Which k features
