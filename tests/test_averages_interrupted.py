@@ -4,11 +4,11 @@ import itertools
 import os
 import pickle
 import signal
-import sys
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from test_files import before_line
 
 import ofslib
 from ofslib import _comoments as module
@@ -19,7 +19,7 @@ from ofslib.streams import average_stream
 P = 20
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((2000, P)), RNG.standard_normal(2000)
-THIN = sp.random_array((2000, 400), density=0.002, rng=0, format="csr")
+THIN = sp.random_array((2000, 100), density=0.008, rng=0, format="csr")
 SOURCES = {part.__file__ for part in (module, averages, average_stream, _interrupts)}
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
@@ -47,36 +47,17 @@ def fed(p):
     return RunningAverages(p).update(rows, Y[:500])
 
 
-def interrupted_before_line(number, call):
-    """Whether there was such a line of the sources; Ctrl-C comes before it runs, twice."""
-
-    def trace(frame, event, _):
-        nonlocal number
-        if frame.f_code.co_filename not in SOURCES:
-            return None
-        if event == "line":
-            number -= 1
-            if number == -1:
-                signal.raise_signal(signal.SIGINT)
-                signal.raise_signal(signal.SIGINT)  # where the first one has to wait
-        return trace
-
-    sys.settrace(trace)
-    try:
-        call()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        sys.settrace(None)
-    return number < 0
+def interrupt():
+    signal.raise_signal(signal.SIGINT)
+    signal.raise_signal(signal.SIGINT)  # where the first one has to wait
 
 
-PART = fed(400)
+PART = fed(100)
 CHANGES = {  # what is known before, and the change
     "first rows": (lambda: RunningAverages(P), lambda a: a.update(X[:150], Y[:150])),
     "update": (lambda: fed(P), lambda a: a.update(X[:150], Y[:150])),
-    "sparse": (lambda: fed(400), lambda a: a.update(THIN, Y)),
-    "merge": (lambda: fed(400), lambda a: a.merge(PART)),
+    "sparse": (lambda: fed(100), lambda a: a.update(THIN, Y)),
+    "merge": (lambda: fed(100), lambda a: a.merge(PART)),
     "partial_fit": (
         lambda: ofslib.OLSthRegressor().partial_fit(X[:99], Y[:99]),
         lambda model: model.partial_fit(X[:100], Y[:100]),
@@ -92,9 +73,12 @@ def test_an_interrupt_before_any_line_leaves_all_or_nothing(change, monkeypatch)
     before, after = facts(known), facts(act(pickle.loads(pickle.dumps(known))))
     for line in itertools.count():
         one = pickle.loads(pickle.dumps(known))
-        if not interrupted_before_line(line, lambda one=one: act(one)):
+        try:
+            before_line(line, SOURCES, interrupt, lambda one=one: act(one))
+        except KeyboardInterrupt:
+            assert facts(one) in (before, after)
+        else:
             break
-        assert facts(one) in (before, after)
     assert line > 30 and facts(one) == after
 
 

@@ -68,25 +68,36 @@ def test_a_place_where_no_file_can_be_is_refused_before_anything_is_written(tmp_
     assert only(tmp_path) == ["file", "folder"]
 
 
-def killed_at_line(number, path):
-    """Write a file in a process that is killed before it runs this line of `_files`.
+def before_line(number, sources, act, call):
+    """Call, and act before this line that runs of these sources."""
 
-    Whether there was such a line.
-    """
+    def trace(frame, event, _):
+        nonlocal number
+        if frame.f_code.co_filename not in sources:
+            return None
+        if event == "line":
+            number -= 1
+            if number == -1:
+                act()
+        return trace
+
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(None)
+
+
+def killed_at_line(number, path):
+    """Whether a process that writes a file was killed: it has so many lines."""
     process = os.fork()
     if process == 0:
-        left = number
-
-        def trace(frame, event, _):
-            nonlocal left
-            if frame.f_code.co_filename == _files.__file__ and event == "line":
-                left -= 1
-                if left < 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
-            return trace
-
-        sys.settrace(trace)
-        _files.write_whole(path, "new" * 1000)
+        before_line(
+            number,
+            {_files.__file__},
+            lambda: os.kill(os.getpid(), signal.SIGKILL),
+            lambda: _files.write_whole(path, "new" * 1000),
+        )
         os._exit(0)
     return os.WIFSIGNALED(os.waitpid(process, 0)[1])
 
