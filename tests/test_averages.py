@@ -113,6 +113,7 @@ def test_the_form_of_X_does_not_matter(form, dtype):
 def test_sparse_rows_are_the_dense_ones(case, dtype, monkeypatch):
     """Of which most entries are zero; a sparse product is taken where it loses no digits."""
     monkeypatch.setattr(module, "_THIN_ROWS", 64)
+    monkeypatch.setattr(module, "_THIN_PAIRS", 1000)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 100)) + 1
     X[rng.random(X.shape) > 0.008] = 0
