@@ -76,16 +76,6 @@ def test_more_passes_lose_little(positive, fall):
     assert coef < once - 0.03
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("positive", [0.5, 0.1, 0.02])
-def test_more_rows_lose_nothing(positive):
-    rows, auc = stream(positive), []
-    for n in (5000, 15_000, 30_000, 60_000, 120_000):
-        auc.append(found(SFSAClassifier(**AUTO), rows, n)[0])
-    assert all(later > max(auc[:i]) - FALL for i, later in enumerate(auc[1:], 1))
-    assert auc[-1] > auc[0] + 0.03
-
-
 def test_it_finds_more_than_the_coefficient_alone():
     rows = stream()
     for cls in (SFSAClassifier, AnytimeSFSAClassifier):
@@ -100,7 +90,6 @@ def test_it_finds_more_than_the_coefficient_alone():
     "model",
     [
         SFSAClassifier(**AUTO),
-        SFSAClassifier(**AUTO, loss="hinge"),
         AnytimeSFSAClassifier(**AUTO),
         BARDAClassifier(**AUTO),
         SGDTClassifier(**AUTO, learning_rate=0.1, importance="noise_aware"),
@@ -126,9 +115,7 @@ def test_balanced_weights_cost_no_accuracy(model):
 # -------------------------------------------------- the formula
 
 
-def test_what_is_not_a_number_stays_visible_less_the_noise():
-    assert without_noise(-3.0, 2.0) == 1.0 and without_noise(0.5, 2.0) == -0.75
-    assert without_noise(0.0, 0.0) == without_noise(0.0, 2.0) == -1.0
+def test_what_is_not_a_number_stays_visible():
     assert np.isnan(without_noise(np.nan, 2.0)) and np.isnan(without_noise(np.nan, 0.0))
 
 
@@ -154,9 +141,6 @@ def test_the_standard_error_is_that_of_gradient_descent(own):
         assert_allclose(T, own["learning_rate"] * model.n_samples_seen_ / own["batch_size"])
         z.append(state.w[:-1] / (np.sqrt(S * m2 / n) / (1 / T + m2)))
     assert 0.95 < np.sqrt(np.mean(np.square(z))) < 1.25
-
-
-# -------------------------------------------------- the entry `ranking`
 
 
 # -------------------------------------------------- what must not change it
