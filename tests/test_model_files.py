@@ -6,7 +6,6 @@ import json
 import pickle
 import re
 import shutil
-import sys
 import zipfile
 from pathlib import Path
 
@@ -421,16 +420,3 @@ def test_what_a_file_cannot_hold_is_said_and_the_old_file_stays(tmp_path, value)
     with pytest.raises(ValueError, match="'k' parameter"):
         fitted(ofslib.OFSARegressor).set_params(k=-1).save(path)
     assert path.read_bytes() == before and [f.name for f in tmp_path.iterdir()] == ["model"]
-
-
-def test_nothing_is_imported_or_unpickled(tmp_path, monkeypatch):
-    """Of a class that stands in a file only the name is compared."""
-    (tmp_path / "evil.py").write_text("raise SystemExit('was run')")
-    monkeypatch.syspath_prepend(tmp_path)
-    path = tmp_path / "model"
-    ofslib.OLSRegressor().fit(X, F).save(path)
-    forged(path, lambda h: h["learned"].update(_x={"object": "evil:Evil", "fields": {}}))
-    assert ofslib.OLSRegressor.load(path)._x == {}
-    forged(path, lambda h: h.update({"class": "evil:Evil"}))
-    refused(ofslib.OLSRegressor, path, "expected a saved OLSRegressor, got a saved Evil")
-    assert "evil" not in sys.modules

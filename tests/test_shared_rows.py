@@ -1,6 +1,5 @@
 """Settings with the same rows are run at once: each has what it has alone, and less is done."""
 
-import copy
 import json
 import sys
 
@@ -13,6 +12,7 @@ from estimators import public
 from numpy.testing import assert_array_equal
 from pandas.testing import assert_frame_equal
 from sklearn.base import BaseEstimator
+from test_experiment import setting
 
 from ofslib.reproduction import entries, experiment, methods
 from ofslib.reproduction.entries import Setting, _at_once
@@ -63,21 +63,9 @@ PEER = "ofslib.reproduction.peers:"
 
 
 def part(n, own, reading="plain", replicates=1, **changes):
-    spec = {
-        "experiment": "one",
-        "name": f"{reading}_{n}",
-        "axes": {"reading": reading, "n": n},
-        "data": DATA | {"n": n},
-        "methods": own,
-        "seed": 5,
-        "metrics": ["DR", "RMSE"],
-        "test_rows": 50,
-        "replicates": replicates,
-        "run_values": None,
-        "passes": 1,
-    }
-    empty = {key: {} for key in ("sweep", "track", "study", "tune")}
-    return copy.deepcopy({**spec, **empty, **changes})
+    axes = {"reading": reading, "n": n}
+    own = {"methods": own, "axes": axes, "replicates": replicates, "data": DATA | {"n": n}}
+    return setting(name=f"{reading}_{n}", **own | changes)
 
 
 def run(spec):
