@@ -1,4 +1,4 @@
-"""Streams that nobody thought of: any cuts, saves, merges, and the ends of what numbers may be.
+"""Streams that nobody thought of: any cuts, saves, and the ends of what numbers may be.
 
 Hypothesis draws them, always the same few. Many others are tried by
 
@@ -19,7 +19,6 @@ import scipy.sparse as sp
 from estimators import every, public
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
 from sklearn.base import is_classifier
 
 import ofslib
@@ -209,25 +208,6 @@ def test_rows_in_any_cuts_and_saved_between_them_give_the_same_bits(cls):
 @every(COLUMNS)
 def test_columns_in_any_cuts_and_saved_between_them_give_the_same_bits(cls):
     cuts_make_no_difference(cls, show_columns, "columns")
-
-
-# -------------------------------------------------- merges
-
-
-@examples(40)
-@given(st.data())
-def test_averages_merged_in_any_order_are_those_of_all_rows(drawn):
-    rows = drawn.draw(data())
-    n, p = rows.X.shape
-    whole = ofslib.RunningAverages(p).update(rows.X, rows.y)
-    parts = [ofslib.RunningAverages(p)]
-    for start, stop in drawn.draw(st.permutations(cuts(drawn.draw, n))):
-        parts.append(ofslib.RunningAverages(p).update(rows.X[start:stop], rows.y[start:stop]))
-    while len(parts) > 1:
-        parts.append(parts.pop(drawn.draw(st.integers(0, len(parts) - 1))).merge(parts.pop(0)))
-    assert parts[0].n == n and parts[0].weight == n
-    for name in ("mean_x", "mean_y", "S_xx", "S_xy", "S_yy"):
-        assert_allclose(getattr(parts[0], name), getattr(whole, name), rtol=1e-12, atol=1e-12)
 
 
 # -------------------------------------------------- extremes

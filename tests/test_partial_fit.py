@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_equal
 from sklearn.model_selection import GridSearchCV
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from ofslib import AnytimeSFSAClassifier, BARDAClassifier, SFSAClassifier
+from ofslib._blas import one_blas_thread
 from ofslib.streams import online
 
 X = np.random.default_rng(0).standard_normal((60, 30))
@@ -88,6 +90,18 @@ def test_after_a_fit_of_another_form_it_learns_as_if_new(one, other):
         for part in PARTS[:4]:
             each.partial_fit(X[part], np.minimum(Y[part], many))
     assert_equal(states(model._state), states(new._state))
+
+
+def test_blas_has_one_thread_as_long_as_any_fit_needs_it():
+    """The limit is one of the process: of two fits that overlap, neither may end it early."""
+    seen, first, second = [], one_blas_thread(), one_blas_thread()
+    with threadpool_limits(2, "blas"):
+        for step in (first.__enter__, second.__enter__, lambda: first.__exit__(None, None, None),
+                     lambda: second.__exit__(None, None, None)):  # fmt: skip
+            step()
+            libraries = [lib for lib in threadpool_info() if lib["user_api"] == "blas"]
+            seen.append({lib["num_threads"] for lib in libraries})
+    assert seen == [{1}, {1}, {1}, {2}]
 
 
 def test_a_grid_searched_in_threads_is_that_of_one():
