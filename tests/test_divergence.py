@@ -32,7 +32,7 @@ from ofslib.kernels.losses import WEIGHTED, Loss, value
 from ofslib.reproduction import experiment
 from ofslib.simulate import Equicorrelated
 from ofslib.streams import diagnostics
-from ofslib.streams.diagnostics import least_of_constants, worse_than_nothing
+from ofslib.streams.diagnostics import least_of_constants, scales, worse_than_nothing
 from ofslib.streams.online import Sums
 from ofslib.streams.row_stream import RowStream
 
@@ -312,6 +312,19 @@ def test_standardised_it_is_learned_and_nothing_is_said():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert SFSAClassifier(k=3).fit(X, y).support_.tolist() == [0, 1, 2]
+
+
+def test_sizes_of_features_are_those_of_their_values_that_are_not_zero():
+    """So that a rare word is as large as a frequent one."""
+    X = np.zeros((100, 5))
+    X[:, 0], X[3, 1], X[4:6, 2], X[7, 3] = 2.0, -3.0, (6.0, 8.0), 1e-3
+    for form in (np.asarray, sp.csr_array):
+        for large in (899.0, 901.0):  # the middle one of the five sizes is 3
+            X[:, 4] = large
+            found = scales(form(X), np.arange(100))
+            assert (found.usual, found.largest) == pytest.approx((3.0, large))
+            assert found.feature == 4 and found.unlike == (large > 900.0)
+        assert scales(form(X * 0), np.arange(100)) is None
 
 
 def test_sizes_of_few_rows_are_chance_and_a_later_block_tells():
