@@ -241,16 +241,14 @@ def sofs(X, y, *, k, gamma, intercept):
     return mu, b, margins
 
 
-def barda(X, y, *, k, loss, learning_rate, alpha, delta, intercept, last_of_ties=False):
+def barda(X, y, *, k, loss, learning_rate, alpha, delta, intercept):
     """B-ARDA: barda, Algorithm 1, with (1) in the closed form of Section 4.1.
 
-    `last_of_ties`: of equal values of H z^2 the higher index stays, as in the authors' script.
     `learning_rate` may hold one for each row: the model that it meets is made with it.
     """
     n, p = X.shape
     ridge, rates = np.append(np.full(p, alpha), 0), np.broadcast_to(learning_rate, n)
     w, gradients, squares, margins = np.zeros(p + 1), np.zeros(p + 1), np.zeros(p + 1), []
-    order = slice(None, None, -1 if last_of_ties else 1)
     for t, x in enumerate(np.column_stack([X, np.full(n, float(intercept))]), 1):
         margins.append(w @ x)
         g = slope(loss, margins[-1], y[t - 1]) * x
@@ -258,8 +256,7 @@ def barda(X, y, *, k, loss, learning_rate, alpha, delta, intercept, last_of_ties
         H = delta + np.sqrt(squares)
         eta = rates[min(t, n - 1)]
         z = -eta * gradients / (ridge * eta * t + H)
-        values = (H * z**2)[:p]
-        w = np.append(truncated(z[:p][order], values[order], k)[order], z[p])
+        w = np.append(truncated(z[:p], (H * z**2)[:p], k), z[p])
     return w[:p], w[p], margins
 
 
