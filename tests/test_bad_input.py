@@ -457,9 +457,7 @@ CONFIGURATION = [
     (edited("scales", "smoke/valeus", 1), "scales.yaml.*smoke.*valeus"),
     (edited(ENTRY, "barda_figure_1/metrics", ["acuracy"]), "barda_figure_1.*acuracy"),
     (edited(ENTRY, "barda_figure_1/form", "figur"), "figur"),
-    (edited(ENTRY, "barda_figure_1/notebook", "no_such"), "no_such"),
     (edited(ENTRY, "barda_figure_1/passes", "2d/m"), "passes.*2d/m"),
-    (edited(ENTRY, "barda_figure_1/grid", {"dataset": ["dextre"]}), "'dextre'"),
     (edited(ENTRY, "barda_figure_1/methods/new", {"k": 3}), "class"),
     *(
         (written("methods.yaml", b"%s: %s" % (label, METHOD)), "methods.yaml")

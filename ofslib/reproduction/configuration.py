@@ -183,6 +183,12 @@ class RealData(Keys):
     products: bool = False
     standardized: bool = False
 
+    @model_validator(mode="after")
+    def _split(self) -> "RealData":
+        if (self.products or self.standardized) and not self.split:
+            raise ValueError("products and standardized need split")
+        return self
+
 
 class Change(Keys, extra="allow"):
     """A method, or what changes of it in a reading or at a scale.

@@ -18,7 +18,7 @@ from ofslib.reproduction.configuration import (
     is_axis,
     is_by,
 )
-from ofslib.simulate import DESIGNS, check_kinds
+from ofslib.simulate import DESIGNS
 
 NOT_RUN, NOT_TIMED = "not run at this scale", "not timed at this scale"
 
@@ -81,11 +81,15 @@ class Entry:
         """All grid points, in the order of the configuration."""
         if not (self.spec["methods"] or self.spec["study"]):
             return []
-        return [
-            setting
-            for reading, change in (self.spec["readings"] or {None: {}}).items()
-            for setting in self._first([self._setting(reading, change, p) for p in self.points])
-        ]
+        try:
+            return [
+                setting
+                for reading, change in (self.spec["readings"] or {None: {}}).items()
+                for setting in self._first([self._setting(reading, change, p) for p in self.points])
+            ]
+        except ConfigurationError as error:
+            lines = str(error).splitlines()
+            raise ConfigurationError("\n".join(f"{self.name}: {line}" for line in lines)) from None
 
     def _first(self, settings: list[Setting]) -> Iterator[Setting]:
         """The settings of a reading; of those that simulate no more than the scale runs."""
@@ -248,22 +252,17 @@ class Entry:
         if self.spec["methods"] and not self.spec["study"] and "n" not in data:
             raise ConfigurationError("data.n: is missing, the number of rows")
         try:
-            check_kinds(design, data)
             design(**{key: data[key] for key in known & data.keys()})
         except (TypeError, ValueError) as error:
             raise ConfigurationError(f"data: {error}") from error
 
     def _asked_of_design(self, data: dict[str, Any]) -> dict[str, str]:
         """What a setting says -> the attribute that its design needs for that."""
-        track = self.spec["track"]
         asked = {"averages=sampled": "low_rank"} if "averages" in data else {}
-        if "level" in track:
-            return asked | {"track.level": "at"}
-        if "every" in track:
-            return asked | {"track.every": "coef_at"}
-        if track:
-            return asked | {"track.first": "low_rank"}
-        return asked if self.spec["test_rows"] else asked | {"test_rows=null": "low_rank"}
+        tracked = {"level": "at", "every": "coef_at", "first": "low_rank"}
+        for key in [key for key in tracked if key in self.spec["track"]][:1]:
+            return asked | {f"track.{key}": tracked[key]}
+        return asked | ({} if self.spec["test_rows"] else {"test_rows=null": "low_rank"})
 
 
 def _changed(methods: dict[str, Any], changes: Mapping[str, Any], axes: dict) -> dict[str, Any]:

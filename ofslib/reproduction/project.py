@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ofslib._files import CorruptFile
 from ofslib.datasets.registry import read_rows
-from ofslib.reproduction import checks, identity
+from ofslib.reproduction import identity
 from ofslib.reproduction.configuration import (
     AddedMethod,
     Config,
@@ -305,8 +305,6 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
     entries = {name: Entry(name, spec, *common) for name, spec in specs.items()}
     project = Project(root, **config, entries=entries, files=files)
     _ = project.registry  # read, and checked, also if no entry uses it
-    if faults := [*checks.faults(project)]:
-        raise ConfigurationError("\n".join(faults))
     return project
 
 

@@ -1,18 +1,28 @@
-"""Faults of a configuration that are known before a run: all of them, in one message.
+"""What is wrong with a configuration, found before any run and told in one message.
 
-`project.load` checks what the files say. What they name is imported by `dry_run`, in a process of
-its own: a module that crashes or hangs harms nothing.
+`project.load` refuses a wrong key or value. This module checks what entries say of each other, of
+methods and of files, and it imports what they name: Snakemake calls it when it starts.
 """
 
-import json
-import os
-import subprocess
-import sys
+import csv
+import inspect
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Any, Literal
 
-from ofslib.reproduction.configuration import ConfigurationError
+from pydantic import Field, create_model
+
+from ofslib.metrics import METRICS, TASKS
+from ofslib.reproduction import configuration, identity
+from ofslib.reproduction.configuration import AtScale, ConfigurationError, alike
+from ofslib.reproduction.entries import Entry, as_list
+from ofslib.reproduction.experiment import EXPECTED
+from ofslib.reproduction.methods import find_class, models_of
 from ofslib.reproduction.project import Project
+from ofslib.simulate import DESIGNS
 
-LIMIT_S = 120  # that importing all classes may take
+KINDS = {"classification": "Classifier", "regression": "Regressor"}
 
 
 def check(work: Project) -> None:
@@ -23,18 +33,197 @@ def check(work: Project) -> None:
     ConfigurationError
         All faults, one a line: the file, the entry, the key, and what is wrong with it.
     """
-    changes = {"scale": work.scale, "figures": work.committed, "real_data": work.real_data}
-    # A user's own modules may stand beside the Snakefile.
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "ofslib.reproduction.dry_run", json.dumps(changes)]
-    options = {"cwd": work.root, "env": environment, "stdout": subprocess.PIPE}
-    try:
-        child = subprocess.run(command, timeout=LIMIT_S, check=False, **options)
-        told, end = child.stdout, f"ends Python with status {child.returncode}"
-    except subprocess.TimeoutExpired as late:
-        told, end = late.stdout or b"", f"takes more than {LIMIT_S} s"
-    *_, last = told.decode().splitlines() or ["ofslib.reproduction"]
-    # Names, each before it is imported, and then the faults.
-    faults = json.loads(last) if last.startswith("[") else [f"importing {last} {end}"]
+    faults = [
+        f"config/datasets.csv, {name}, reader: {why}"
+        for name, row in work.registry.items()
+        for why in (_why_not(find_class, row["reader"]) if ":" in row["reader"] else ())
+    ]
+    faults += _of_notebook(work, "notebooks/run.ipynb")
+    for name, entry in work.entries.items():
+        found = []
+        try:
+            found += _of_entry(work, entry)
+        except ConfigurationError as error:
+            found += str(error).splitlines()
+        faults += [f"{work.files[name]}, {name}: {why.removeprefix(f'{name}: ')}" for why in found]
     if faults:
-        raise ConfigurationError("\n".join(faults))
+        raise ConfigurationError("\n".join(dict.fromkeys(faults)))
+
+
+def _why_not(call: Callable, *given: Any, **named: Any) -> list[str]:
+    """Why a call fails, if it does: a module of a user may raise anything."""
+    try:
+        call(*given, **named)
+    except (Exception, SystemExit) as error:
+        return [f"{error or 'it cannot be used'} ({type(error).__name__})"]
+    return []
+
+
+def _of_entry(work: Project, entry: Entry) -> Iterator[str]:
+    spec, name = entry.spec, entry.name
+    able = sorted(k for k, e in work.entries.items() if e.spec["methods"] or e.spec["study"])
+    if spec["results"] and spec["results"] not in able:
+        yield f"results={spec['results']!r} is none of {able}"
+        return
+    yield from _of_notebook(work, work.notebook(name))
+    for key, named, known in _named(work, entry):
+        for axis, values in named.items():
+            if axis not in known:
+                yield f"{key}: {axis!r} is none of the axes {sorted(known)}"
+            for value in values if axis in known else ():
+                if value not in known[axis]:
+                    able = ", ".join(dict.fromkeys(map(repr, known[axis])))
+                    yield f"{key}: {axis}={value!r} is none of {able}"
+    for setting, count in Counter(setting.name for setting in entry.settings).items():
+        if count > 1:
+            yield f"grid has {count} points that are called {setting!r}"
+    for setting in entry.settings:
+        wrong = [*_of_data(work, setting.spec), *_of_calls(work, setting.spec)]
+        yield from wrong
+        if not (wrong or setting.skipped):
+            yield from _why_not(identity.results, setting.spec)  # which asks for versions
+    for file in (work.published(name), spec["parameters"].get("measured")):
+        if isinstance(file, str) and not (work.root / file).is_file():
+            yield f"there is no {file}"
+        elif file and file == work.published(name):
+            _check_numbers(work, entry)
+
+
+def _of_notebook(work: Project, file: str) -> Iterator[str]:
+    if not (work.root / file).is_file():
+        yield f"there is no {file}"
+        return
+    text = (work.root / file).read_text(encoding="utf-8", errors="replace")
+    if not re.search(r'"tags": *\[[^]]*"parameters"', text):
+        yield f"{file}: no cell has the tag `parameters`; tag its first code cell"
+
+
+Axes = dict[str, Iterable[Any]]
+
+
+def _named(work: Project, entry: Entry) -> Iterator[tuple[str, Axes, Axes]]:
+    """What an entry says of axes, methods and metrics: a key, the values named, those known."""
+    spec, source = entry.spec, work.source(entry.name)
+    run, own = spec["at_scale"], {"method": spec["methods"]}
+    timed = ([*spec["readings"]] or [True]) * (spec["form"] == "table" and not spec["results"])
+    yield "time", {"time": [spec["time"]]}, {"time": [None, *timed]}
+    axes = {key: values for key, values in run.items() if key not in AtScale.model_fields}
+    yield "at_scale", axes, entry.values | spec["sweep"]
+    yield "at_scale.methods", {"method": run.get("methods", ())}, own
+    for reading, change in spec["readings"].items():
+        yield f"readings.{reading}", {"method": change.get("methods", ())}, own
+    yield "unavailable", spec["unavailable"], entry.values
+    yield "only", spec["only"], source.values
+    # The methods of a study are known to its function only.
+    known = {} if source.spec["study"] else {"method": source.spec["methods"]}
+    shown = source.values | known | {"metric": source.spec["metrics"]}
+    for item in spec["discussed"]:
+        yield "discussed", {axis: as_list(v) for axis, v in item.items() if axis != "why"}, shown
+    if known:
+        yield "weak_baselines", {"method": spec["weak_baselines"]}, known
+        for reading, counts in work.fitted(entry.name).items():
+            yield f"readings.{reading}.fitted", {"method": counts}, known
+        for claim in spec["time_claims"]:
+            for key in claim.keys() - {"says", "note"}:
+                yield f"time_claims.{key}", {"method": as_list(claim[key])}, known
+
+
+def _of_data(work: Project, spec: dict[str, Any]) -> Iterator[str]:
+    """Where the rows of a setting do not suit what is learned and measured of them."""
+    data, able = spec["data"], {*(METRICS if spec["test_rows"] else EXPECTED), "time_s"}
+    task = data.get("task", getattr(DESIGNS.get(data.get("simulate")), "task", None))
+    if data.get("dataset"):
+        row, split = work.row(data["dataset"]), data.get("split", {})
+        task, able = row["task"], {*METRICS, "time_s"} - ({"DR"} if split else {"DR", "time_s"})
+        asked = split.get("train", 0) + split.get("test", bool(split))
+        if row["n_train"] and asked > row["n_train"]:
+            yield f"data.split: train and test are {asked} rows; there are {row['n_train']}"
+        if not (split or row["test"] or spec["study"]):
+            yield f"{data['dataset']} has no test rows; say how to split it, as split: {{train: 9}}"
+    if spec["study"] or spec["track"] or not task:
+        return
+    for metric in spec["metrics"]:
+        if metric not in able:
+            yield f"metrics: {metric} is not known of these data; allowed are {sorted(able)}"
+        elif TASKS.get(metric, task) != task:
+            yield f"metrics: {metric} is for {TASKS[metric]}, and the data are for {task}"
+    for label, method in spec["methods"].items():
+        [wrong] = {*KINDS.values()} - {KINDS[task]}
+        if method["class"].endswith(wrong) and ":" not in method["class"]:
+            yield f"methods.{label}: {method['class']}, and the data are for {task}"
+
+
+def _of_calls(work: Project, spec: dict[str, Any]) -> Iterator[str]:
+    """Where the study or the models of a setting cannot be called as a run does it."""
+    name, study, methods = spec["experiment"], spec["study"], spec["methods"]
+    yield from (f"study: {why}" for why in (_why_not(_study, **study) if study else ()))
+    broken = False
+    for label in methods:
+        file = work.files.get(f"{name}.{label}")
+        for why in _why_not(_models, work, spec, label):
+            broken = True
+            yield f"methods.{label}{f' of {file}' if file else ''}: {why}"
+    if grid := not broken and spec["tune"].get("grid", {}):
+        classes = [find_class(method["class"]) for method in methods.values()]
+        found = [each for cls in classes for each in inspect.signature(cls).parameters.values()]
+        known = {each.name for each in found}
+        if not any(each.kind == each.VAR_KEYWORD for each in found):
+            for key in grid.keys() - known:
+                yield f"tune.grid: no method has the parameter {key!r}{alike(key, known)}"
+
+
+def _study(function: str, **given: Any) -> None:
+    """Hold a study against its signature, and find the classes of methods that it is given."""
+    inspect.signature(find_class(function)).bind(*(None,) * 3, **given)
+    for name in identity.classes(given):
+        find_class(name)
+
+
+def _models(work: Project, spec: dict[str, Any], label: str) -> None:
+    """Find the models that a run makes of a method, with the parameters that it fills in."""
+    data, method, tune = spec["data"], spec["methods"][label], spec["tune"]
+    design = DESIGNS.get(data.get("simulate"))
+    row = work.row(data["dataset"]) if data.get("dataset") else None
+    p = row["n_features"] if row else data.get("p", getattr(design, "p", None))
+    p = p + p * (p + 1) // 2 if p and data.get("products") else p
+    filled = {"random_state": 0, "n_passes": 1}
+    if design or "split" in data:
+        filled = {"random_state": 0, "maturity": 1, "n_features": p, "design": design}
+    filled |= {"k": data["k"]} if "k" in data else {}
+    known = inspect.signature(find_class(method["class"])).parameters
+    tried = {key: values[0] for key, values in tune.get("grid", {}).items() if key in known}
+    asked = [method | tried]
+    asked += [asked[0] | method.get("at", tune.get("at", {})) | {"sweep": {}}] if tune else []
+    # A study makes its models itself, and may fill in parameters of its own.
+    asked = [method | {"sweep": {}}] if spec["study"] else asked
+    for each in asked:
+        for cls, own in models_of(spec | {"methods": {label: each}}, **filled).values():
+            if not spec["study"]:
+                inspect.signature(cls).bind(**own)
+            if p and isinstance(own.get("k"), int) and own["k"] > p:
+                raise ValueError(f"k={own['k']} is above the {p} columns of the data")
+
+
+def _check_numbers(work: Project, entry: Entry) -> None:
+    """Raise ConfigurationError where printed numbers do not say, once each, of which cell."""
+    file, source = work.published(entry.name), work.source(entry.name)
+    with open(work.root / file, encoding="utf-8-sig", errors="replace", newline="") as text:
+        rows = [*csv.DictReader(text)]
+    study, words = source.spec["study"], entry.spec["notebook"] == "complexities"
+    columns: dict[str, Any] = {
+        axis: (Literal[(*map(str, v),)], None) for axis, v in source.values.items()
+    }
+    columns |= {"method": (str, None if study else ...), "metric": (str, ...), "note": (str, ...)}
+    columns["value"] = (Literal[""] | Annotated[float, Field(strict=False)], ...)
+    if words:  # orders of growth
+        columns["value"] = (str, ...)
+    elif not study:  # what a study measures is known to its function only
+        columns["method"] = (Literal[(*source.spec["methods"],)], ...)
+        columns["metric"] = (Literal[(*source.spec["metrics"], "time_s")], ...)
+    line = create_model("Line", __base__=configuration.Keys, **columns)
+    for part in (rows[:1], rows):  # a missing column is missing in every line
+        lines = {f"line {number}": row for number, row in enumerate(part, 2)}
+        configuration.check(lines, dict[str, line], file)  # type: ignore[valid-type]
+    cells = Counter(str([v for k, v in row.items() if k not in ("value", "note")]) for row in rows)
+    if twice := [cell for cell, count in cells.items() if count > 1]:
+        raise ConfigurationError(f"{file}: several lines are of the cell {'; '.join(twice)}")
