@@ -192,7 +192,6 @@ WRONG = [
     ("methods/SFSA/warmup", {"by": "m", "100": 0}, "warmup: 'm' is none of the axes"),
     ("methods/SFSA/warmup", {"axis": "m"}, "warmup: 'm' is none of the axes"),
     ("methods/mine", {"k": 3}, "methods.mine.class: is missing"),
-    ("methods/mine", it("SGDTClassifier"), "methods.mine: SGDTClassifier, and the data are for re"),
     ("time", "plian", "time='plian' is none of None, 'plain'"),
     ("at_scale", {"smal": {"n": [100]}}, "at_scale: 'smal' is none of"),
     ("at_scale", {"small": {"m": [100]}}, "at_scale: 'm' is none of the axes ['n', 'reading']"),
@@ -223,15 +222,12 @@ WRONG = [
     ("methods/mine", it("exits:Mine"), "methods.mine: 3 (SystemExit)"),
     ("methods/mine", it("mine:study"), "mine:study is no class of a method"),
     ("methods/mine", it("mine:Shapeless"), "mine:Shapeless is no class of a method"),
-    ("methods/mine", it("mine:Mine", k=101), "mine: k=101 is above the 100 columns of the data"),
-    ("sweep", {"k": [5, 101]}, "methods.SGDT: k=101 is above the 100 columns of the data"),
-    ("tune", {"at": {"k": 101}}, "methods.SGDT: k=101 is above the 100 columns of the data"),
     ("metrics", ["AUC"], "metrics: AUC is for classification, and the data are for regression"),
     ("test_rows", None, "metrics: R2 is not known of these data; allowed are"),
     ("notebook", "untagged", "no cell has the tag `parameters`"),
     ("study", {"function": "mine:studdy"}, "study: module 'mine' has no attribute 'studdy'"),
     ("study", {"function": "mine:number"}, "study: 1 is not a callable object"),
-    ("study", {"function": "mine:study", "runs": 1, "sise": 2}, "study: got an unexpected keyword argument"),
+    ("study", {"function": "mine:study", "runs": 1, "sise": 2}, "study: got an unexpected"),
     ("study", {"function": "mine:study", "runs": it("Lasso")}, "study: ofslib has no 'Lasso'"),
 ]  # fmt: skip
 
@@ -367,7 +363,6 @@ def test_files_are_utf8_with_or_without_a_mark(write):
     ("data", "said"),
     [
         ({}, "has no test rows; say how to split it"),
-        ({"split": {"train": 100}}, "data.split: train and test are 101 rows; there are 100"),
         ({"split": {"test": 10}}, "data.split.train: is missing"),
         ({"split": {"train": 9, "tset": 1}}, "data.split: there is no key 'tset'"),
         ({"products": True}, "data: products and standardized need split"),

@@ -372,6 +372,8 @@ class EntryKeys(Keys):
     notebook, published : str
         The notebook in notebooks/ that draws it, and the file in config/published/ of the numbers
         that the paper prints, both without ending.
+    shows_also : list of str
+        Names of other tables that it shows, which the paper prints by themselves.
     results, only : str, dict
         The entry whose runs are shown, so that nothing is run; of these the values of some axes.
     data, grid, methods, readings : dict
@@ -413,6 +415,7 @@ class EntryKeys(Keys):
     notebook: str
     published: str | None = None
     results: str | None = None
+    shows_also: list[str] = []
     time_limit: PositiveInt | None = None
     explanation: str = ""
     data: dict[str, Any] = {}

@@ -9,15 +9,8 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
-from ofslib.reproduction.configuration import (
-    ConfigurationError,
-    RealData,
-    Simulated,
-    alike,
-    check,
-    is_axis,
-    is_by,
-)
+from ofslib.reproduction import configuration
+from ofslib.reproduction.configuration import ConfigurationError, alike, is_axis, is_by
 from ofslib.simulate import DESIGNS
 
 NOT_RUN, NOT_TIMED = "not run at this scale", "not timed at this scale"
@@ -49,10 +42,10 @@ class Setting:
         """Name of the real data set that the setting reads, if any."""
         return self.spec["data"].get("dataset")
 
-    def mem_mb(self, row: Mapping[str, Any] | None = None) -> int:
-        """Memory to reserve for the run; `row` is its data set in the registry."""
+    def mem_mb(self, n_features: int | None = None) -> int:
+        """Memory to reserve for the run, on a data set of so many features."""
         data, MB = self.spec["data"], 2**20
-        p = row["n_features"] if row else data.get("p", 0)
+        p = n_features or data.get("p", 0)
         if self.dataset and self.spec["run_values"] is None:
             least = 4500  # ofs Figure 1 on all rows of MNIST took 4.0 GB
         elif "split" in data or p >= 10**6:
@@ -236,9 +229,10 @@ class Entry:
     def _check_data(self, data: dict[str, Any], axes: dict[str, Any]) -> None:
         """Raise ConfigurationError, naming the key, where the data of a setting make no sense."""
         used = {axis for value in mappings(self.spec) if (axis := _axis(value))}
-        model = Simulated if "simulate" in data else RealData
+        simulated, real = configuration.Simulated, configuration.RealData
+        model = simulated if "simulate" in data else real
         own = data.keys() - (axes.keys() & used) | data.keys() & model.model_fields.keys()
-        check({key: data[key] for key in own}, model, "data", ".")
+        configuration.check({key: data[key] for key in own}, model, "data", ".")
         design = DESIGNS.get(data.get("simulate"))
         for key, ability in self._asked_of_design(data).items():
             if not hasattr(design, ability):
@@ -247,7 +241,7 @@ class Entry:
         if design is None:
             return
         known = {f.name for f in fields(design)}
-        for key in own - known - Simulated.model_fields.keys():
+        for key in own - known - simulated.model_fields.keys():
             raise ConfigurationError(f"data: there is no key {key!r}{alike(key, known)}")
         if self.spec["methods"] and not self.spec["study"] and "n" not in data:
             raise ConfigurationError("data.n: is missing, the number of rows")

@@ -7,7 +7,6 @@ import difflib
 import hashlib
 import json
 import os
-import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -17,18 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from ofslib._files import CorruptFile
 from ofslib.datasets.registry import read_rows
-from ofslib.reproduction import identity
-from ofslib.reproduction.configuration import (
-    AddedMethod,
-    Config,
-    ConfigurationError,
-    Entries,
-    PlainError,
-    Scale,
-    check,
-    defaults,
-    read,
-)
+from ofslib.reproduction import configuration, identity
+from ofslib.reproduction.configuration import ConfigurationError, PlainError, read
 from ofslib.reproduction.entries import Entry, Setting
 
 if TYPE_CHECKING:
@@ -76,28 +65,18 @@ class Project:
         """
         source = self.source(self.find_entry(entry))
         settings = source.timed if kind else [*source.to_run, *source.settings]
-        for setting in settings:
-            if setting.name == name:
-                return setting
-        known = "\n".join(f"  {s.name}" for s in (settings if kind else source.settings))
+        known = {setting.name: setting for setting in reversed(settings)}
+        if name in known:
+            return known[name]
         if not known:
             raise Unknown(f"{entry} has no settings to run; {self.notebook(source.name)} draws it")
-        raise Unknown(f"{entry} has no setting {name!r}. Its settings:\n{known}")
+        names = "\n".join(f"  {s.name}" for s in (settings if kind else source.settings))
+        raise Unknown(f"{entry} has no setting {name!r}. Its settings:\n{names}")
 
-    @cached_property
+    @property
     def shown_elsewhere(self) -> dict[str, str]:
-        """Tables that the entry of another one shows: their names as entries, and that entry.
-
-        "Tables 5.1 and 5.2" as the source of dissertation_table_5_1: dissertation_table_5_2 is
-        shown there.
-        """
-        found = {}
-        for entry in self.entries.values():
-            paper, table, _ = entry.name.partition("_table_")
-            _, _, numbers = entry.spec["source"].partition("Tables ")
-            for number in re.findall(r"[A-Z]\.\d+|\d+(?:\.\d+)?", numbers if table else ""):
-                found[f"{paper}{table}{number.replace('.', '_').lower()}"] = entry.name
-        return {name: entry for name, entry in found.items() if name not in self.entries}
+        """Tables that the entry of another one shows: their names as entries, and that entry."""
+        return {also: e.name for e in self.entries.values() for also in e.spec["shows_also"]}
 
     def find_entry(self, name: str) -> str:
         """The entry of this name, or the one that shows the table of this name.
@@ -116,7 +95,7 @@ class Project:
 
     def mem_mb(self, setting: Setting) -> int:
         """Memory to reserve for the run of a setting."""
-        return setting.mem_mb(self.row_of(setting))
+        return setting.mem_mb(self.row(setting.dataset)["n_features"] if setting.dataset else None)
 
     def shown(self, entry: str, kind: str = "") -> list[Setting]:
         """Settings that an entry shows: those of its source, at the axes that `only` names.
@@ -180,7 +159,7 @@ class Project:
 
     def command(self, entry: str) -> str:
         """What makes an entry at this scale."""
-        usual = read(self.root, "config/config.yaml", Config)["scale"]
+        usual = read(self.root, "config/config.yaml", configuration.Config)["scale"]
         scale = f" --config scale={self.scale}" if self.scale != usual else ""
         return f"snakemake --cores 8 figure_{entry}{scale}"
 
@@ -244,10 +223,6 @@ class Project:
             raise ConfigurationError(f"config/datasets.csv has no {dataset!r}, only {known}")
         return self.registry[dataset]
 
-    def row_of(self, setting: Setting) -> dict[str, Any] | None:
-        """The same of the data set that a setting reads, if any."""
-        return self.row(setting.dataset) if setting.dataset else None
-
     @cached_property
     def registry(self) -> dict[str, dict[str, Any]]:
         """The table of data sets: name -> its row."""
@@ -278,10 +253,10 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
         If something is not allowed; names the file, the entry and the key.
     """
     root = Path(root)
-    usual = read(root, "config/config.yaml", Config)
+    usual = read(root, "config/config.yaml", configuration.Config)
     config = {"figures": usual["scale"]} | usual | changes
-    check(config, Config, "config/config.yaml with its changes")
-    scales = read(root, "config/scales.yaml", dict[str, Scale])
+    configuration.check(config, configuration.Config, "config/config.yaml with its changes")
+    scales = read(root, "config/scales.yaml", dict[str, configuration.Scale])
     for key in ("scale", "figures"):
         if config[key] not in scales:
             raise ConfigurationError(
@@ -291,10 +266,10 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
     specs, files = {}, {}
     for path in sorted((root / "config/experiments").glob("*.yaml")):
         file = f"config/experiments/{path.name}"
-        for name, spec in read(root, file, Entries).items():
+        for name, spec in read(root, file, configuration.Entries).items():
             if name in specs:
                 raise ConfigurationError(f"{file}: entry {name} stands in {files[name]}, too")
-            specs[name], files[name] = defaults() | spec, file
+            specs[name], files[name] = configuration.defaults() | spec, file
             for scale in specs[name]["at_scale"].keys() - scales.keys():
                 why = f"at_scale: {scale!r} is none of {sorted(scales)}"
                 raise ConfigurationError(f"{file}, {name}: {why}")
@@ -312,7 +287,7 @@ def _add_methods(root: Path, specs: dict[str, dict], files: dict[str, str]) -> N
     """Give entries the methods of config/methods.yaml."""
     file = "config/methods.yaml"
     able = sorted(name for name, spec in specs.items() if spec["methods"])
-    for label, method in read(root, file, dict[str, AddedMethod]).items():
+    for label, method in read(root, file, dict[str, configuration.AddedMethod]).items():
         for name in method.pop("entries"):
             if name not in able:
                 raise ConfigurationError(f"{file}, {label}: entry {name!r} is none of {able}")
@@ -325,7 +300,7 @@ def _add_methods(root: Path, specs: dict[str, dict], files: dict[str, str]) -> N
 
 def scales(root: str | os.PathLike = ".") -> list[str]:
     """The scales that config/scales.yaml names, the largest last."""
-    return list(read(Path(root), "config/scales.yaml", dict[str, Scale]))
+    return list(read(Path(root), "config/scales.yaml", dict[str, configuration.Scale]))
 
 
 def made(entry: str, scale: str, output: str | None = None, **changes: Any) -> Project:

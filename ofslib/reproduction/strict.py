@@ -22,8 +22,6 @@ from ofslib.reproduction.methods import find_class, models_of
 from ofslib.reproduction.project import Project
 from ofslib.simulate import DESIGNS
 
-KINDS = {"classification": "Classifier", "regression": "Regressor"}
-
 
 def check(work: Project) -> None:
     """Raise ConfigurationError if a run of the project would fail for what is known before it.
@@ -129,47 +127,37 @@ def _named(work: Project, entry: Entry) -> Iterator[tuple[str, Axes, Axes]]:
 
 
 def _of_data(work: Project, spec: dict[str, Any]) -> Iterator[str]:
-    """Where the rows of a setting do not suit what is learned and measured of them."""
+    """Where the rows of a setting do not suit what is measured of them."""
     data, able = spec["data"], {*(METRICS if spec["test_rows"] else EXPECTED), "time_s"}
     task = data.get("task", getattr(DESIGNS.get(data.get("simulate")), "task", None))
     if data.get("dataset"):
-        row, split = work.row(data["dataset"]), data.get("split", {})
-        task, able = row["task"], {*METRICS, "time_s"} - ({"DR"} if split else {"DR", "time_s"})
-        asked = split.get("train", 0) + split.get("test", bool(split))
-        if row["n_train"] and asked > row["n_train"]:
-            yield f"data.split: train and test are {asked} rows; there are {row['n_train']}"
-        if not (split or row["test"] or spec["study"]):
+        row = work.row(data["dataset"])
+        task, able = row["task"], {*METRICS, "time_s"} - {"DR"}
+        if not ("split" in data or row["test"] or spec["study"]):
             yield f"{data['dataset']} has no test rows; say how to split it, as split: {{train: 9}}"
-    if spec["study"] or spec["track"] or not task:
-        return
-    for metric in spec["metrics"]:
+    for metric in [] if spec["study"] or spec["track"] else spec["metrics"]:
         if metric not in able:
             yield f"metrics: {metric} is not known of these data; allowed are {sorted(able)}"
-        elif TASKS.get(metric, task) != task:
+        elif task and TASKS.get(metric, task) != task:
             yield f"metrics: {metric} is for {TASKS[metric]}, and the data are for {task}"
-    for label, method in spec["methods"].items():
-        [wrong] = {*KINDS.values()} - {KINDS[task]}
-        if method["class"].endswith(wrong) and ":" not in method["class"]:
-            yield f"methods.{label}: {method['class']}, and the data are for {task}"
 
 
 def _of_calls(work: Project, spec: dict[str, Any]) -> Iterator[str]:
     """Where the study or the models of a setting cannot be called as a run does it."""
-    name, study, methods = spec["experiment"], spec["study"], spec["methods"]
-    yield from (f"study: {why}" for why in (_why_not(_study, **study) if study else ()))
-    broken = False
-    for label in methods:
-        file = work.files.get(f"{name}.{label}")
-        for why in _why_not(_models, work, spec, label):
-            broken = True
-            yield f"methods.{label}{f' of {file}' if file else ''}: {why}"
-    if grid := not broken and spec["tune"].get("grid", {}):
-        classes = [find_class(method["class"]) for method in methods.values()]
-        found = [each for cls in classes for each in inspect.signature(cls).parameters.values()]
-        known = {each.name for each in found}
-        if not any(each.kind == each.VAR_KEYWORD for each in found):
-            for key in grid.keys() - known:
-                yield f"tune.grid: no method has the parameter {key!r}{alike(key, known)}"
+    if spec["study"]:
+        yield from (f"study: {why}" for why in _why_not(_study, **spec["study"]))
+    wrong = {label: _why_not(_models, spec, label) for label in spec["methods"]}
+    for label, reasons in wrong.items():
+        file = work.files.get(f"{spec['experiment']}.{label}")
+        yield from (f"methods.{label}{f' of {file}' if file else ''}: {why}" for why in reasons)
+    if any(wrong.values()):
+        return
+    classes = [find_class(method["class"]) for method in spec["methods"].values()]
+    found = [each for cls in classes for each in inspect.signature(cls).parameters.values()]
+    known = {each.name for each in found}
+    if not any(each.kind == each.VAR_KEYWORD for each in found):
+        for key in spec["tune"].get("grid", {}).keys() - known:
+            yield f"tune.grid: no method has the parameter {key!r}{alike(key, known)}"
 
 
 def _study(function: str, **given: Any) -> None:
@@ -179,29 +167,17 @@ def _study(function: str, **given: Any) -> None:
         find_class(name)
 
 
-def _models(work: Project, spec: dict[str, Any], label: str) -> None:
-    """Find the models that a run makes of a method, with the parameters that it fills in."""
-    data, method, tune = spec["data"], spec["methods"][label], spec["tune"]
-    design = DESIGNS.get(data.get("simulate"))
-    row = work.row(data["dataset"]) if data.get("dataset") else None
-    p = row["n_features"] if row else data.get("p", getattr(design, "p", None))
-    p = p + p * (p + 1) // 2 if p and data.get("products") else p
-    filled = {"random_state": 0, "n_passes": 1}
-    if design or "split" in data:
-        filled = {"random_state": 0, "maturity": 1, "n_features": p, "design": design}
-    filled |= {"k": data["k"]} if "k" in data else {}
+def _models(spec: dict[str, Any], label: str) -> None:
+    """Hold all models of a method against their signature, with what a run fills in."""
+    method = spec["methods"][label]
     known = inspect.signature(find_class(method["class"])).parameters
-    tried = {key: values[0] for key, values in tune.get("grid", {}).items() if key in known}
-    asked = [method | tried]
-    asked += [asked[0] | method.get("at", tune.get("at", {})) | {"sweep": {}}] if tune else []
-    # A study makes its models itself, and may fill in parameters of its own.
-    asked = [method | {"sweep": {}}] if spec["study"] else asked
-    for each in asked:
-        for cls, own in models_of(spec | {"methods": {label: each}}, **filled).values():
-            if not spec["study"]:
-                inspect.signature(cls).bind(**own)
-            if p and isinstance(own.get("k"), int) and own["k"] > p:
-                raise ValueError(f"k={own['k']} is above the {p} columns of the data")
+    tried = {key: values[0] for key, values in spec["tune"].get("grid", {}).items() if key in known}
+    filled = dict.fromkeys(("random_state", "n_passes", "maturity", "n_features", "design"), 1)
+    filled |= {"k": spec["data"]["k"]} if "k" in spec["data"] else {}
+    one = spec | {"methods": {label: method | tried}} | ({"sweep": {}} if spec["study"] else {})
+    for cls, own in models_of(one, **filled).values():
+        if not spec["study"]:  # which makes its models itself, with parameters of its own
+            inspect.signature(cls).bind(**own)
 
 
 def _check_numbers(work: Project, entry: Entry) -> None:
