@@ -4,17 +4,17 @@
 methods and of files, and it imports what they name: Snakemake calls it when it starts.
 """
 
-import csv
 import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import Field, create_model
+import numpy as np
+import pandas as pd
 
 from ofslib.metrics import METRICS, TASKS
-from ofslib.reproduction import configuration, identity
+from ofslib.reproduction import identity
 from ofslib.reproduction.configuration import AtScale, ConfigurationError, alike
 from ofslib.reproduction.entries import Entry, as_list
 from ofslib.reproduction.experiment import EXPECTED
@@ -84,7 +84,7 @@ def _of_entry(work: Project, entry: Entry) -> Iterator[str]:
         if isinstance(file, str) and not (work.root / file).is_file():
             yield f"there is no {file}"
         elif file and file == work.published(name):
-            _check_numbers(work, entry)
+            yield from _of_numbers(work, entry)
 
 
 def _of_notebook(work: Project, file: str) -> Iterator[str]:
@@ -180,26 +180,25 @@ def _models(spec: dict[str, Any], label: str) -> None:
             inspect.signature(cls).bind(**own)
 
 
-def _check_numbers(work: Project, entry: Entry) -> None:
-    """Raise ConfigurationError where printed numbers do not say, once each, of which cell."""
+def _of_numbers(work: Project, entry: Entry) -> Iterator[str]:
+    """Where printed numbers do not say, once each, of which cell they are."""
     file, source = work.published(entry.name), work.source(entry.name)
-    with open(work.root / file, encoding="utf-8-sig", errors="replace", newline="") as text:
-        rows = [*csv.DictReader(text)]
-    study, words = source.spec["study"], entry.spec["notebook"] == "complexities"
-    columns: dict[str, Any] = {
-        axis: (Literal[(*map(str, v),)], None) for axis, v in source.values.items()
-    }
-    columns |= {"method": (str, None if study else ...), "metric": (str, ...), "note": (str, ...)}
-    columns["value"] = (Literal[""] | Annotated[float, Field(strict=False)], ...)
-    if words:  # orders of growth
-        columns["value"] = (str, ...)
-    elif not study:  # what a study measures is known to its function only
-        columns["method"] = (Literal[(*source.spec["methods"],)], ...)
-        columns["metric"] = (Literal[(*source.spec["metrics"], "time_s")], ...)
-    line = create_model("Line", __base__=configuration.Keys, **columns)
-    for part in (rows[:1], rows):  # a missing column is missing in every line
-        lines = {f"line {number}": row for number, row in enumerate(part, 2)}
-        configuration.check(lines, dict[str, line], file)  # type: ignore[valid-type]
-    cells = Counter(str([v for k, v in row.items() if k not in ("value", "note")]) for row in rows)
-    if twice := [cell for cell, count in cells.items() if count > 1]:
-        raise ConfigurationError(f"{file}: several lines are of the cell {'; '.join(twice)}")
+    table = pd.read_csv(work.root / file, dtype=str, keep_default_na=False)
+    needed = {"metric", "value", "note"} | (set() if source.spec["study"] else {"method"})
+    known = {axis: {*map(str, values)} for axis, values in source.values.items()}
+    for column in needed - {*table} | {*table} - needed - known.keys() - {"method"}:
+        yield f"{file}: the column {column!r} is missing, or none of an axis of the entry"
+    # What a study measures is known to its function only; orders of growth are words.
+    if entry.spec["notebook"] != "complexities":
+        numbers = table.get("value", pd.Series(dtype=str)).replace("", "0")
+        if len(words := numbers[~np.isfinite(pd.to_numeric(numbers, errors="coerce"))]):
+            yield f"{file}: value {words.iloc[0]!r} is no number"
+        if not source.spec["study"]:
+            known |= {"method": {*source.spec["methods"]}}
+            known |= {"metric": {*source.spec["metrics"], "time_s"}}
+    for column in known.keys() & {*table}:
+        if wrong := {*table[column]} - known[column]:
+            yield f"{file}: {column} {sorted(wrong)} is none of {sorted(known[column])}"
+    cells = table.drop(columns=["value", "note"], errors="ignore")
+    for cell in cells[cells.duplicated()].to_numpy():
+        yield f"{file}: several lines are of the cell {', '.join(cell)}"
