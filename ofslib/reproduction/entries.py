@@ -42,23 +42,6 @@ class Setting:
         """Name of the real data set that the setting reads, if any."""
         return self.spec["data"].get("dataset")
 
-    def mem_mb(self, n_features: int | None = None) -> int:
-        """Memory to reserve for the run, on a data set of so many features."""
-        data, MB = self.spec["data"], 2**20
-        p = n_features or data.get("p", 0)
-        if self.dataset and self.spec["run_values"] is None:
-            least = 4500  # ofs Figure 1 on all rows of MNIST took 4.0 GB
-        elif "split" in data or p >= 10**6:
-            least = 4000  # News20 twice, averages of 4185 columns, or models of a million features
-        elif self.dataset:
-            least = 2500  # five copies of the rows of MNIST that a limited scale reads
-        else:
-            paths = 3 * 200 * 8 * p / MB  # methods that learn 200 penalties at once
-            squares = 4 * 8 * p**2 / MB if "averages" in data else 0
-            least = 500 + 5 * 8 * 1000 * width(data) / MB + paths + squares
-        # On webspam's stand-in, of 16.6 million features, models and rows took 11.5 GB.
-        return math.ceil(max(least, 800 * p / 10**6))
-
 
 @dataclass(frozen=True)
 class Entry:
@@ -151,13 +134,6 @@ class Entry:
             skipped = setting.skipped or NOT_TIMED * (_size(rows) > self.scale["timing_values"])
             found.append(Setting(setting.name, spec | changes, skipped))
         return found
-
-    def outputs(self, timed: bool) -> list[str]:
-        """Endings of the files that its notebook makes; `timed`: whether it shows times."""
-        if self.spec["form"] == "figure":
-            return [".csv", ".svg", ".pdf"]
-        table = [".csv", ".tex", *["_time.csv", "_time.tex"] * timed]
-        return [*table, "_claims.csv"] if self.spec["time_claims"] else table
 
     def _methods(self, axes: dict[str, Any], timed: bool = False) -> dict[str, Any]:
         """The methods of a setting, or those of which it measures the times."""

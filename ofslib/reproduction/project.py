@@ -6,6 +6,7 @@ The Snakefile and the notebooks both read the project through this module, which
 import difflib
 import hashlib
 import json
+import math
 import os
 import warnings
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from ofslib._files import CorruptFile
 from ofslib.datasets.registry import read_rows
 from ofslib.reproduction import configuration, identity
 from ofslib.reproduction.configuration import ConfigurationError, PlainError, read
-from ofslib.reproduction.entries import Entry, Setting
+from ofslib.reproduction.entries import Entry, Setting, width
 
 if TYPE_CHECKING:
     from ofslib.reproduction import store
@@ -95,7 +96,20 @@ class Project:
 
     def mem_mb(self, setting: Setting) -> int:
         """Memory to reserve for the run of a setting."""
-        return setting.mem_mb(self.row(setting.dataset)["n_features"] if setting.dataset else None)
+        data, MB = setting.spec["data"], 2**20
+        p = self.row(setting.dataset)["n_features"] if setting.dataset else data.get("p", 0)
+        if setting.dataset and setting.spec["run_values"] is None:
+            least = 4500  # ofs Figure 1 on all rows of MNIST took 4.0 GB
+        elif "split" in data or (p or 0) >= 10**6:
+            least = 4000  # News20 twice, averages of 4185 columns, or models of a million features
+        elif setting.dataset:
+            least = 2500  # five copies of the rows of MNIST that a limited scale reads
+        else:
+            paths = 3 * 200 * 8 * p / MB  # methods that learn 200 penalties at once
+            squares = 4 * 8 * p**2 / MB if "averages" in data else 0
+            least = 500 + 5 * 8 * 1000 * width(data) / MB + paths + squares
+        # On webspam's stand-in, of 16.6 million features, models and rows took 11.5 GB.
+        return math.ceil(max(least, 800 * (p or 0) / 10**6))
 
     def shown(self, entry: str, kind: str = "") -> list[Setting]:
         """Settings that an entry shows: those of its source, at the axes that `only` names.
@@ -198,7 +212,10 @@ class Project:
 
     def figures(self, entry: str) -> list[str]:
         """Files that the notebook of an entry makes."""
-        endings = self.entries[entry].outputs(bool(self.source(entry).times))
+        spec, endings = self.entries[entry].spec, [".csv", ".svg", ".pdf"]
+        if spec["form"] == "table":
+            timed = ["_time.csv", "_time.tex"] * bool(self.source(entry).times)
+            endings = [".csv", ".tex", *timed, *["_claims.csv"] * bool(spec["time_claims"])]
         return [f"{self.folder}/{entry}{end}" for end in endings]
 
     @property
@@ -330,17 +347,12 @@ def made(entry: str, scale: str, output: str | None = None, **changes: Any) -> P
     if shows != entry:
         work = made(shows, scale, output, **changes)
         return replace(work, entries=work.entries | {entry: work.entries[shows]})
-    others = [] if output else [s for s in reversed(scales()) if s != scale]
     if not wanted.lacks(entry):
         return wanted
-    works = [load(scale=other, **changes) for other in others]
-    for work in works:
-        if work.inputs(entry) and not work.lacks(entry):
-            return work
-        # Most of a large scale tells more than all of a small one.
-        if 2 * len(work.lacks(entry)) < len(work.inputs(entry)) and _without_data(work, entry):
-            return _without_data(work, entry)
-    for work in [] if output else [wanted, *works]:
+    works = [load(scale=other, **changes) for other in reversed(scales()) if other != scale]
+    # Most of a large scale tells more than all of a small one.
+    most = [work for work in works if 2 * len(work.lacks(entry)) < len(work.inputs(entry))]
+    for work in [] if output else [*most, wanted, *works]:
         if rest := _without_data(work, entry):
             return rest
     drawn = f"; {wanted.report} shows what is drawn" if os.path.exists(wanted.report) else ""
