@@ -13,7 +13,7 @@ import shipped
 import yaml
 
 from ofslib.metrics import METRICS
-from ofslib.reproduction import looks, project, strict, tables
+from ofslib.reproduction import identity, looks, project, store, strict, tables
 from ofslib.reproduction.configuration import EntryKeys
 from ofslib.reproduction.experiment import EXPECTED
 from ofslib.reproduction.project import ConfigurationError
@@ -623,6 +623,17 @@ def test_every_metric_that_an_entry_may_name_can_be_measured_and_shown():
     assert metrics - {"regret", "time_s"} == set(METRICS) >= set(EXPECTED)
     assert metrics <= set(looks.TITLES)
     assert {key for entry in SHIPPED.entries.values() for key in entry.spec} == keys
+
+
+def test_no_shipped_run_took_more_memory_than_is_reserved(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    work = shipped.load(scale="paper")
+    archive, wrong = store.archive(ROOT / work.archive_file), {}
+    for file, setting in work.runs():
+        records = [r for one in identity.results(setting.spec) for r in archive.records_of(one)]
+        took = max((record["memory_mb"] or 0 for record in records), default=0)
+        wrong |= {file: took} if took > work.mem_mb(setting) else {}
+    assert not wrong
 
 
 STARTS = """

@@ -107,7 +107,9 @@ class Project:
         else:
             paths = 3 * 200 * 8 * p / MB  # methods that learn 200 penalties at once
             squares = 4 * 8 * p**2 / MB if "averages" in data else 0
-            least = 500 + 5 * 8 * 1000 * width(data) / MB + paths + squares
+            # Small runs took 350 MB or more, and the study of worker processes 1.4 GB.
+            start = 1500 if setting.spec["study"] else 700
+            least = start + 5 * 8 * 1000 * width(data) / MB + paths + squares
         # On webspam's stand-in, of 16.6 million features, models and rows took 11.5 GB.
         return math.ceil(max(least, 800 * (p or 0) / 10**6))
 
