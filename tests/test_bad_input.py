@@ -312,6 +312,91 @@ READERS = [
     (lambda f: datasets.registry(f / "none.csv"), r"none\.csv: no table", FileNotFoundError),
 ]
 
+<<<<<<< HEAD
+=======
+# -------------------------------------------------- configuration and command line
+
+
+def edited(file, place, value):
+    """Load a project in which one value of a file is another; the file is given back."""
+
+    def call(folder):
+        path = folder / f"config/{file}.yaml"
+        before = path.read_bytes()
+        content = yaml.safe_load(before)
+        *way, last = place.split("/")
+        inner = content
+        for key in way:
+            inner = inner[key]
+        inner[last] = value
+        path.write_text(yaml.safe_dump(content))
+        try:
+            project.load(folder)
+        finally:
+            path.write_bytes(before)
+
+    return call
+
+
+def written(file, content):
+    """Load a project in which a file of config/ holds these bytes; it is given back."""
+
+    def call(folder):
+        path = folder / f"config/{file}"
+        before = path.read_bytes()
+        path.write_bytes(content)
+        try:
+            project.load(folder)
+        finally:
+            path.write_bytes(before)
+
+    return call
+
+
+def called(*words):
+    """What `snakemake --config ...` does with these words."""
+    return lambda folder: project.load(folder, **parse_config(words))
+
+
+ENTRY = "experiments/barda"
+HEADER = (ROOT / "ofslib/datasets/datasets.csv").read_text(encoding="utf-8").splitlines()[0]
+METHOD = b"{class: SGDTRegressor, entries: [barda_figure_1]}\n"
+CONFIGURATION = [
+    (edited("config", "sead", 1), "sead"),
+    (edited("config", "seed", -1), "seed"),
+    (edited("config", "scale", "huge"), "scale"),
+    (edited("config", "real_data", "perhaps"), "real_data"),
+    (edited("config", "time_limit", 0), "time_limit"),
+    (edited("scales", "smoke/replicates", 0), "scales.yaml.*smoke.*replicates"),
+    (edited("scales", "smoke/valeus", 1), "scales.yaml.*smoke.*valeus"),
+    (edited(ENTRY, "barda_figure_1/metrics", ["acuracy"]), "barda_figure_1.*acuracy"),
+    (edited(ENTRY, "barda_figure_1/form", "figur"), "figur"),
+    (edited(ENTRY, "barda_figure_1/passes", "2d/m"), "passes.*2d/m"),
+    (edited(ENTRY, "barda_figure_1/methods/new", {"k": 3}), "class"),
+    *(
+        (written("methods.yaml", b"%s: %s" % (label, METHOD)), "methods.yaml")
+        for label in (b"1", b"null", b"yes")
+    ),
+    (written("methods.yaml", b"new: {class: SGDTRegressor, entries: [nothing]}\n"), "'nothing'"),
+    (written("methods.yaml", b"# \xe9\n"), r"methods.yaml: .*utf-8"),
+    (written("config.yaml", b"scale: ["), "config.yaml"),
+    (written("config.yaml", b"- scale\n"), "config.yaml"),
+    (written("config.yaml", b"seed: 1\nseed: 2\n"), "seed"),
+    (written("config.yaml", b"scale: !!python/object/apply:os.getcwd []\n"), "config.yaml"),
+    (written("datasets.csv", HEADER.replace(",", ";").encode()), "datasets.csv"),
+    (written("datasets.csv", HEADER.encode("utf-16")), "datasets.csv: .*UTF-8"),
+    (written("datasets.csv", f"\ufeff{HEADER}\nmine,Mine\n".encode()), "mine"),
+]
+COMMAND_LINE = [
+    (called("scale="), "scale"),
+    (called("scale=huge"), "scale='huge'.*standard"),
+    (called("scael=smoke"), "scael"),
+    *((called(f"seed={value}"), "seed") for value in ("1e3", "1.5", "-1", "True", "one")),
+    *((called(f"real_data={value}"), "real_data") for value in ("maybe", "False")),
+    *((called(f"time_limit={value}"), "time_limit") for value in ("0", "1h")),
+]
+
+>>>>>>> origin/c1
 TABLE = {
     lambda: ofslib.SFSARegressor(k=2, random_state=0).fit(X, y): ROWS,
     lambda: ofslib.BARDAClassifier(k=2).partial_fit(X, LABELS): TWO_CLASSES,

@@ -33,6 +33,9 @@ def installed(setting: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
 def find_class(path: str) -> Any:
     """What is named by "SFSARegressor" (a class of ofslib) or by "package.module:name"."""
     module, _, name = path.rpartition(":")
+    if not module and name not in ofslib.__all__:
+        hint = alike(name, ofslib.__all__)
+        raise AttributeError(f"ofslib has no {name!r}{hint}; yours is written my_module:{name}")
     return getattr(import_module(module) if module else ofslib, name)
 
 
