@@ -166,28 +166,3 @@ def test_a_point_that_a_tenth_of_the_runs_do_not_reach_is_open_and_has_a_lower_e
     open_ones = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
     shown = [point for line in open_ones for point in line.get_xydata().tolist()]
     assert [point for point in shown if point[1] == point[1]] == [pytest.approx([2, 1.45])]
-
-
-def test_a_panel_shows_the_curves_that_are_given_and_the_ratio_of_two():
-    rows = [
-        (panel, x, method, height * x)
-        for panel in ("Theorem", "Other")
-        for method, height in (("a", 1.0), ("b", 2.0), ("c", 3.0))
-        for x in (1.0, 2.0)
-    ]
-    results = pd.DataFrame(rows, columns=["panel", "x", "method", "value"]).assign(note="")
-    verdicts = pd.DataFrame(columns=["panel", "x", "method", "verdict"])
-    form = {"x": "x", "y": "y", "curves": {"a": "a", "b": "bound"}, "ratio": ["a", "bound"]}
-    (ax,) = plots.bound_panels(results, verdicts, {"Theorem": form}).axes
-    assert set(ax.get_legend_handles_labels()[1]) == {"a", "bound"}
-    assert [text.get_text() for text in ax.texts] == ["a / bound: 0.50 to 0.50"]
-
-
-def test_a_stretch_where_a_bound_is_violated_is_one_area():
-    words = ["is violated", "is violated", "holds", "is violated"]
-    rows = [("printed", 10.0**i, word) for i, word in enumerate(words)]
-    _, ax = plt.subplots()
-    plots.shade_bounds(ax, pd.DataFrame(rows, columns=["method", "x", "verdict"]))
-    areas = [patch.get_extents().transformed(ax.transData.inverted()) for patch in ax.patches]
-    edges = [(area.x0, area.x1) for area in areas]
-    assert edges == [pytest.approx((1, 10**1.5)), pytest.approx((10**2.5, 1000))]

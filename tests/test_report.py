@@ -225,12 +225,3 @@ def test_every_name_is_escaped():
     )
     assert page.count("<script") == 1 and "alert(" not in page[page.index("<script") :]
     assert page.count("&lt;script&gt;") > 40
-
-
-def test_the_list_of_notebooks_names_each_entry_once(work):
-    rows = overview.overview(work)
-    assert sorted(row["entry"] for row in rows) == sorted(work.entries)
-    lines = overview.as_markdown(rows).splitlines()[2:]
-    for row, line in zip(rows, lines, strict=True):
-        name = row["notebook"].removeprefix("notebooks/")
-        assert f"[{name}]({name})" in line and f'`entry = "{row["entry"]}"`' in line

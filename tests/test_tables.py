@@ -99,14 +99,10 @@ def test_by_the_text_is_the_reading_with_the_fewest_chosen_values(counts, expect
 
 def test_a_number_is_marked_that_our_text_of_the_paper_does_not_have_so():
     notes = ["repaired: two cells in one", "inferred: from Table 2", "unreadable: no digit", "dash"]
-    values = ["50.25", "51", NAN, NAN, "52", "53"]
-    printed = pd.DataFrame({"n": range(6), "method": "A", "metric": "DR", "value": values})
-    printed["note"] = [*notes, None, "as in Table 3"]
-    results = results_of({("plain", n, "A", "DR"): [50, 51] for n in range(7)})
-    settings = pd.DataFrame({"reading": "plain", "n": range(7), "skipped": ""})
-    table = compare(results, printed.assign(value=printed["value"].astype(float)), settings)
+    notes = pd.Series([*notes, None, "as in Table 3", None])
+    values = pd.Series([50.25, 51, NAN, NAN, 52, 53, NAN])
     words = ["repaired", "inferred", "unreadable", "dash", "printed", "printed", ""]
-    assert table["printed"].tolist() == words
+    assert tables.printed(values, notes).tolist() == words
 
 
 # -------------------------------------------------- results -> comparison
@@ -178,20 +174,13 @@ def test_of_a_sweep_the_point_with_the_best_mean_stands_in_a_cell():
     assert table["replicates"].tolist() == [2] * 4
 
 
-def cell(table, n, method):
-    (row,) = table[(table["n"] == n) & (table["method"] == method)].to_dict("records")
-    return row
-
-
 def test_summary_by_hand():
     results = results_of(CELLS)
     lost = results.head(1).assign(replicate=3, value=np.nan, note="lost")
     results = pd.concat([results.astype({"note": object}), lost], ignore_index=True)
-    row = cell(tables.summarise(results), 100, "SGDT")
+    row = tables.summarise(results).set_index(["n", "method"]).loc[100, "SGDT"]
     assert (row["ours"], row["sd"], row["median"], row["replicates"]) == (52, 2, 52, 3)
     assert row["se"] == pytest.approx(2 / np.sqrt(3))
-    single = tables.summarise(results_of({("plain", 100, "SGDT", "DR"): [5]})).iloc[0]
-    assert single["ours"] == 5 and np.isnan(single["sd"]) and np.isnan(single["se"])
 
 
 def test_the_error_of_times_is_that_of_their_median():
@@ -239,23 +228,23 @@ def test_compare_puts_our_cell_beside_the_papers():
 
 
 def test_a_cell_that_does_not_agree_names_the_first_discussion_that_fits_it():
-    results, weak = results_of(CELLS), {"SFSA": "a wrong formula"}
-    cells = SETTINGS.assign(runs=20, fitted=0).merge(
-        results[["method", "metric"]].drop_duplicates(), "cross"
+    cells = (
+        SETTINGS.head(2)
+        .assign(runs=20, fitted=0)
+        .merge(pd.DataFrame({"method": ["SGDT", "SFSA"], "metric": "DR"}), "cross")
     )
     discussed = [
         {"method": "SGDT", "n": [100, 300], "why": "other rows"},
         {"method": ["SGDT", "SFSA"], "metric": "DR", "why": "docs/errata.md, sfsa 8"},
         {"reading": "plain", "why": "too late"},
     ]
-    table = tables.compare(results, PUBLISHED, cells, weak, discussed)
-    agrees, better, worse = (
-        cell(table, *where) for where in ((100, "SGDT"), (100, "SFSA"), (200, "SGDT"))
-    )
-    assert (agrees["verdict"], agrees["why"]) == ("agrees", "")
-    assert (better["verdict"], better["why"]) == ("better", "weaker baseline: a wrong formula")
-    assert (worse["verdict"], worse["why"]) == ("worse", "discussed: docs/errata.md, sfsa 8")
-    assert tables.reason(worse["why"]) == "see the errata"
+    weak = {"SFSA": "a wrong formula"}
+    table = tables.compare(results_of(CELLS), PUBLISHED, cells, weak, discussed)
+    agrees, better, worse, _ = table["why"]
+    assert table["verdict"].tolist() == ["agrees", "better", "worse", "not comparable"]
+    assert (agrees, better) == ("", "weaker baseline: a wrong formula")
+    assert worse == "discussed: docs/errata.md, sfsa 8"
+    assert tables.reason(worse) == "see the errata"
 
 
 @pytest.mark.parametrize("mark", tables.MARKS)
@@ -285,19 +274,6 @@ def test_runs_without_a_value_are_counted_and_a_few_values_are_no_verdict(values
     assert row["no_value"] + row["replicates"] == len(values)
 
 
-@pytest.mark.parametrize("mark", tables.MARKS)
-def test_of_a_sweep_the_runs_of_the_point_that_is_shown_are_counted(mark):
-    points = {0.1: [99.0, 98.0, 97.0], 0.2: [60.0, 70.0, 80.0]}
-    parts = [
-        results_of({("plain", 100, "SGDT", "DR"): values}).assign(rate=rate)
-        for rate, values in points.items()
-    ]
-    for shown, lost in ((0, 1), (1, 0)):
-        parts[shown][mark], parts[lost][mark] = [1, NAN, NAN], [1, 1, NAN]
-        (row,) = compare(pd.concat(parts), PUBLISHED, SETTINGS.head(1)).to_dict("records")
-        assert row["ours"] == 98.0 and row[mark] == (1 if shown == 0 else 2)
-
-
 def test_what_is_judged_anew_is_told_once():
     results = results_of({("plain", 100, "mine", "DR"): [0, 3, 5, NAN, NAN, NAN]})
     results["beyond"] = np.where(results["value"] == 0, 1, np.nan)
@@ -311,15 +287,23 @@ def test_what_is_judged_anew_is_told_once():
     pd.testing.assert_frame_equal(again, first)
 
 
-def test_of_a_sweep_a_point_that_lost_runs_is_not_chosen():
-    points = {0.1: [99.0, 99.0, *[NAN] * 18], 0.2: [60.0, 70.0] * 10}
+def sweep_of(**points):
+    """Results of these replicates at each point of a sweep, counted in `beyond` where odd."""
     parts = [
         results_of({("plain", 100, "SGDT", "DR"): values}).assign(rate=rate)
         for rate, values in points.items()
     ]
-    (row,) = compare(pd.concat(parts), PUBLISHED, SETTINGS.head(1)).to_dict("records")
-    assert (row["ours"], row["replicates"], row["verdict"]) == (65, 20, "better")
-    (row,) = compare(parts[0], PUBLISHED, SETTINGS.head(1)).to_dict("records")
+    results = pd.concat(parts, ignore_index=True)
+    return results.assign(beyond=(results["value"] % 2 == 1).astype(float))
+
+
+def test_of_a_sweep_a_point_that_lost_runs_is_not_chosen_and_only_its_own_are_counted():
+    points = {"a": [99.0, 99.0, *[NAN] * 18], "b": [60.0, 71.0] * 10}
+    (row,) = compare(sweep_of(**points), PUBLISHED, SETTINGS.head(1)).to_dict("records")
+    assert (row["ours"], row["replicates"], row["verdict"]) == (65.5, 20, "better")
+    assert row["beyond"] == 10
+    lost = sweep_of(a=points["a"])
+    (row,) = compare(lost, PUBLISHED, SETTINGS.head(1)).to_dict("records")
     assert (row["ours"], row["no_value"], row["verdict"]) == (99, 18, "not comparable")
 
 
@@ -376,18 +360,15 @@ def test_a_published_number_is_of_one_cell(published, said):
 
 
 def test_tally_shares_the_resolved_cells():
-    verdicts = ["agrees"] * 3 + ["better", "worse", "unresolved"] + ["not comparable"] * 4
-    table = pd.DataFrame({"reading": "plain", "method": "A", "metric": "DR", "verdict": verdicts})
-    nothing = pd.DataFrame({"verdict": ["not comparable"] * 2}).assign(reading="other", metric="DR")
-    table = pd.concat([table, nothing], ignore_index=True).assign(
-        strict=["agrees"] + ["better"] * 3 + ["unresolved"] * 2 + ["not comparable"] * 6,
-        empty=NAN, ours=NAN, paper=NAN, se=NAN, replicates=NAN, runs=20,
-    )  # fmt: skip
+    verdicts = ["agrees"] * 3 + ["better", "worse", "unresolved"] + ["not comparable"] * 6
+    strict = ["agrees"] + ["better"] * 3 + ["unresolved"] * 2 + ["not comparable"] * 6
+    table = pd.DataFrame({"reading": ["plain"] * 10 + ["other"] * 2, "method": "A", "metric": "DR"})
+    numbers = dict.fromkeys(["empty", "ours", "paper", "se", "replicates"], NAN)
+    table = table.assign(verdict=verdicts, strict=strict, runs=20, **numbers)
     first, second = tables.tally(table, ["reading", "metric"]).to_dict("records")
     assert [first[v] for v in tables.VERDICTS] == [3, 1, 1, 1, 4]
     assert (first["agreement (%)"], first["agreement, strict (%)"]) == (60, 25)
     assert second["not comparable"] == 2 and np.isnan(second["agreement (%)"])
-    assert second["agrees"] == 0
     assert np.isnan(first["select nothing"]), "not counted is not none"
 
 
@@ -395,7 +376,6 @@ def test_a_data_set_is_missing_if_it_has_no_result_at_all():
     """A note on one method of a user's says nothing of the others."""
     rows = [("a", 1.0, None), ("a", None, "accuracy needs predict"), ("b", None, "not fetched")]
     results = pd.DataFrame(rows, columns=["dataset", "value", "note"])
-    assert tables.missing(results).to_dict() == {"b": "not fetched"}
     # Of a data set that one setting of several shows there is a result.
     settings = [
         entries.Setting("", {"data": {"dataset": name}}, skipped)

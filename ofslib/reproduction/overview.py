@@ -91,25 +91,6 @@ def overview(work: Project) -> list[dict[str, Any]]:
     return rows
 
 
-def as_markdown(rows: list[dict[str, Any]]) -> str:
-    """The rows of `overview` as a table that links their notebooks, which stand beside it."""
-    lines = ["| | notebook | its first cell | runs here | figures | verdicts |"]
-    lines += ["|---|---|---|---|---|---|"]
-    for row in rows:
-        name = row["notebook"].rpartition("/")[2]
-        runs = f"{row['runs_made']} of {row['runs']}" if row["runs"] else "none needed"
-        if row["runs_made"] < row["runs"]:
-            runs += f": `{row['command']}`"
-        found = ", ".join(f"{n} {word}" for word, n in row["verdicts"].items())
-        text = ", ".join(f"{n} {word}" for word, n in row["by_the_text"].items())
-        found += f"; by the text {text}" if text and row["by_the_text"] != row["verdicts"] else ""
-        figures = f"scale {row['made']['scale']}, {row['made']['date'][:10]}" if row["made"] else ""
-        figures = figures or ("drawn" if row["drawn"] else "not drawn")
-        cells = [f"{row['source']}: {row['title']}", f"[{name}]({name})", f"`{row['parameter']}`"]
-        lines.append("| " + " | ".join([*cells, runs, figures, found]) + " |")
-    return "\n".join(lines)
-
-
 # -------------------------------------------------- the papers' statements
 
 ANSWERS = {True: "yes", False: "no", None: "-"}

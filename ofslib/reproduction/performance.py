@@ -123,7 +123,7 @@ def compared(results: pd.DataFrame, case: str) -> pd.DataFrame:
     held = pd.DataFrame(ratios, columns=[*ratios]).melt(var_name="method", value_name="ratio")
     table = table.reset_index().merge(spread(held, ["method"], "ratio"), "left", "method")
     table["cost"] *= UNITS[shown.unit.split()[0]]
-    absent = own.loc[~own["method"].isin(turns["method"]), ["method", "note"]]
+    absent = own[~own["method"].isin(turns["method"])].reindex(columns=["method", "note"])
     table = table.sort_values("cost", kind="stable")
     return pd.concat([table, absent], ignore_index=True) if len(absent) else table
 
