@@ -20,14 +20,6 @@ ROOT = Path(__file__).parents[1]
 SIZES = yaml.safe_load((ROOT / "benchmarks/sizes.yaml").read_text(encoding="utf-8"))
 
 
-def test_no_number_of_the_page_is_typed():
-    """That it is what the results give is seen where all committed pages are."""
-    results = performance.read(ROOT / performance.RESULTS)
-    assert performance.facts(results)["scale"] != "smoke"
-    words = (ROOT / performance.TEMPLATE).read_text(encoding="utf-8")
-    assert not re.search(r"\d (ns|us|ms|s|MB|GB|times|columns)\b|\d against \d", words)
-
-
 def test_each_case_has_its_sizes_at_each_scale_and_its_table():
     for scale in SIZES.values():
         assert list(scale) == list(command.CASES) == list(performance.TABLES)
