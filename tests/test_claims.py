@@ -60,29 +60,6 @@ def test_claim_better_compares_what_the_words_name():
     assert len(claims.claim_better(nothing, said[:1], ["dataset", "k"])) == 0
 
 
-def test_claim_whole_is_as_strong_as_its_weakest_comparison():
-    verdicts = {
-        10: ["holds", "holds"],
-        20: ["holds", "unresolved"],
-        30: ["unresolved", "fails", "holds"],
-    }
-    rows = [(k, v) for k, several in verdicts.items() for v in several]
-    table = claims.claim_whole(pd.DataFrame(rows, columns=["k", "verdict"]), ["k"])
-    assert table.set_index("k")["verdict"].to_dict() == {10: "holds", 20: "unresolved", 30: "fails"}
-
-
-def test_claim_less_compares_the_first_and_the_last():
-    rows = [("shrinks", 9, 1), ("grows", 2, 1), ("stays", 5, 1)]
-    rows += [("shrinks", 50, 1), ("shrinks", 4, 1), ("grows", 8, 1), ("stays", 4, 1)]
-    gaps = pd.DataFrame(rows, columns=["against", "difference", "se"])
-    table = claims.claim_less(gaps, ["against"]).set_index("against")
-    assert table["verdict"].to_dict() == {
-        "shrinks": "holds", "grows": "fails", "stays": "unresolved",
-    }  # fmt: skip
-    assert table.loc["shrinks", "difference"] == 5
-    assert table.loc["shrinks", "se"] == pytest.approx(np.sqrt(2))
-
-
 # -------------------------------------------------- the rule
 
 
@@ -103,16 +80,6 @@ def test_two_standard_errors_decide(difference, se, verdict):
     words = dict(zip(claims.WORDS, claims.REPRODUCED, strict=True))
     low, high = difference - 2 * se, difference + 2 * se
     assert claims.judged_interval(low, high, claims.REPRODUCED) == words[verdict]
-
-
-def test_claim_constant_allows_the_tolerance():
-    rows = [("even", 5, 92.0, 0.5), ("even", 1, 90.0, 0.5), ("odd", 1, 90.0, 1.0)]
-    rows += [("even", 3, 10.0, 9.0), ("odd", 5, 96.0, 1.0), ("far", 1, 50.0, 0.1)]
-    rows += [("far", 5, 90.0, 0.1)]
-    summary = pd.DataFrame(rows, columns=["method", "k", "ours", "se"])
-    table = claims.claim_constant(summary, "k", ["method"], tolerance=5.0).set_index("method")
-    assert table["change"].to_dict() == {"even": 2.0, "odd": 6.0, "far": 40.0}
-    assert table["verdict"].to_dict() == {"even": "holds", "odd": "unresolved", "far": "fails"}
 
 
 def test_claim_above_reads_the_curve_between_its_points():

@@ -75,44 +75,6 @@ def claim_better(
     return pd.concat(tables, ignore_index=True)[columns]
 
 
-def claim_whole(comparisons: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """One verdict at each point of `by`: fails if any comparison does, holds if all do."""
-
-    def whole(verdicts):
-        told = set(verdicts)
-        return "fails" if "fails" in told else "unresolved" if "unresolved" in told else "holds"
-
-    return comparisons.groupby(list(by), sort=False)["verdict"].agg(whole).reset_index()
-
-
-def claim_less(gaps: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Check that the differences of `claim_highest` are less in the last row of each group.
-
-    Columns: `by`, difference (how much less than in the first row), se, verdict.
-    """
-    groups = gaps.groupby(list(by))[["difference", "se"]]
-    first, last = groups.first(), groups.last()
-    table = first[["difference"]] - last[["difference"]]
-    table["se"] = np.hypot(first["se"], last["se"])
-    return table.assign(verdict=judged(table["difference"], table["se"])).reset_index()
-
-
-def claim_constant(
-    summary: pd.DataFrame, x: str, by: Sequence[str], tolerance: float
-) -> pd.DataFrame:
-    """Check that the mean changes by no more than the tolerance from the least to the largest x.
-
-    Columns: `by`, change, se, verdict; one row a curve.
-    """
-    curves = summary.sort_values(x).groupby(list(by))[["ours", "se"]]
-    first, last = curves.first(), curves.last()
-    table = pd.DataFrame({"change": last["ours"] - first["ours"]})
-    table["se"] = np.hypot(first["se"], last["se"])
-    return table.assign(
-        verdict=judged(tolerance - table["change"].abs(), table["se"])
-    ).reset_index()
-
-
 def claim_above(summary: pd.DataFrame, pairs: Iterable[tuple[str, str]], x: str) -> pd.DataFrame:
     """Check that the curve of one method lies above the points of another, in each data set.
 
