@@ -77,7 +77,7 @@ def test_the_committed_results_are_of_the_methods_that_are_measured_today():
         ("penalties", "RDA, sparse, 200 penalties", "RDA, sparse, 1 penalty"),
         ("compile", "SFSA, constant step, cold", "SFSA, constant step, warm"),
         ("path", "Online MCP, from rows", "skglm, MCP"),
-        ("dense", "SGDT", performance.READ),
+        ("dense", "SGDT", "limit: read the rows"),
     ],
 )
 def test_what_a_method_is_held_against(case, method, other):

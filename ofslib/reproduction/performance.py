@@ -10,17 +10,18 @@ from pathlib import Path
 
 import jinja2
 import pandas as pd
+import yaml
 
 from ofslib._files import write_whole
 from ofslib.reproduction import project, provenance
 from ofslib.reproduction.tables import spread
 
+ROOT = Path(__file__).parents[2]  # of the checkout
 RESULTS, PAGE = Path("benchmarks/results.csv"), Path("docs/performance.md")
 TEMPLATE = Path("benchmarks/performance.md.jinja")
 FACTS = "facts"  # the case of the lines that say where, when and how much
 UNITS = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0}
 HEADS = {"wall_s": "s by the clock", "score": "", "found": "true features found (%)", "mb": "MB"}
-LOOP, READ = "limit: predict and add the gradient", "limit: read the rows"
 COLUMNS_HELD_AGAINST = ("1 penalty", "warm")
 MEASURED = ("cost", "busy", "cpu_s", "wall_s", "score", "found", "mb")
 _BUSY = 1.15  # processors, from which on a line says how many
@@ -28,24 +29,7 @@ _BUSY = 1.15  # processors, from which on a line says how many
 
 @dataclass(frozen=True)
 class Table:
-    """How a case is shown.
-
-    Parameters
-    ----------
-    unit : str
-        A word of `UNITS`, and of what.
-    reference : str
-        The method that others are held against, of the same column if it has one there; or the
-        column that others are held against, of the same method.
-    instead : dict
-        Method -> another reference.
-    split : str
-        Where this stands in the name of a method, what follows is a column.
-    columns : tuple of str
-        Further ones, of `HEADS`; of no use with `split`.
-    score : str
-        What the score is.
-    """
+    """How a case is shown, as benchmarks/tables.yaml says it."""
 
     unit: str
     reference: str
@@ -55,34 +39,9 @@ class Table:
     score: str = ""
 
 
-_BLAS = {"update, float32": "limit: sgemm", "update, 2 threads": "limit: dgemm, 2 threads"}
-_PATHS = dict.fromkeys(("Online Lasso, from averages", "Online Lasso, from rows"), "glmnet, Lasso")
-_MCP = ("Online MCP, from averages", "Online MCP, from rows", "skglm, MCP")
-_PATHS |= dict.fromkeys(_MCP, "skglm, MCP")
-TABLES = {
-    "sparse": Table("ns per nonzero", LOOP, columns=("score", "found", "mb"), score="AUC"),
-    "budgets": Table("ns per nonzero", LOOP, split=", k = "),
-    "dense": Table("ns per value", READ),
-    "one_row": Table("ns per value", "scikit-learn SGD, l2"),
-    "penalties": Table("ns per value and penalty", "1 penalty", split=", "),
-    "averages": Table("ns per product", "limit: dgemm", _BLAS, split=", p = "),
-    "regression": Table(
-        "ns per value", "SFSA", columns=("cpu_s", "wall_s", "score", "found", "mb"), score="RMSE"
-    ),
-    "path": Table(
-        "ms per penalty", "glmnet, Lasso", _PATHS, columns=("score",), score="duality gap"
-    ),
-    "columns": Table(
-        "us per column",
-        "limit: two products of the kept columns and a vector",
-        columns=("found",),
-    ),
-    "leverage": Table("us", "numpy, one pinv", split=", n = "),
-    "text": Table("ns per value", "blocks of rows", split=": "),
-    "select": Table("ns per value", "Vowpal Wabbit coin", columns=("cpu_s", "wall_s", "mb")),
-    "imports": Table("s", "scikit-learn, linear_model", columns=("mb",)),
-    "compile": Table("s", "warm", split=", "),
-}
+_SHOWN = yaml.safe_load((ROOT / "benchmarks/tables.yaml").read_text(encoding="utf-8"))
+TABLES = {case: Table(**own) for case, own in _SHOWN.items()}
+LOOP, READ = TABLES["sparse"].reference, TABLES["dense"].reference
 
 
 def read(file: Path = RESULTS) -> pd.DataFrame:
