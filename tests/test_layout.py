@@ -80,24 +80,6 @@ def test_ours_stand_above_the_papers_with_mark_and_error():
     assert said in block.said and said in latex.written([block], "Doe", "it")
 
 
-def test_where_a_table_has_no_axes_methods_are_rows():
-    table = cells_of((0, "SFSA", 1, 0.1, 1.1, "agrees", ""), (0, "mine", 2, 0.1, NAN, "", ""))
-    table["verdict"] = ["agrees", "not comparable"]
-    rows = layout.wide(block_of(table.drop(columns="n"))).index.tolist()
-    assert rows == [("SFSA", "ours"), ("SFSA", "paper"), ("mine", "ours")]
-
-
-def test_a_sweep_by_budget_says_how_many_features_were_taken():
-    rows = [("ours", 100, "AUC", 0.9, 0.01), ("ours", 10, "AUC", 0.8, NAN)]
-    rows += [("free", NAN, "AUC", 0.95, 0.002), ("free", NAN, "selected", 231.4, 3.0)]
-    columns = ["method", "k", "metric", "ours", "se"]
-    summary = pd.DataFrame(rows, columns=columns).assign(dataset="one", replicates=2)
-    wide = layout.wide(block_of(summary))
-    assert wide.columns.tolist() == ["k = 10", "k = 100", "any k"]
-    assert wide.loc["ours"].tolist() == ["0.800", "0.900 (0.010)", ""]
-    assert wide.loc["free"].tolist() == ["", "", "0.950 (0.002), 231"]
-
-
 def test_names_are_shown_letter_by_letter():
     """A method may be called anything: it is neither HTML nor a command of TeX."""
     block = block_of(cells_of((1, HOSTILE, 1.0, 0.1, 1.0, "agrees", "")))

@@ -131,34 +131,27 @@ def save_figure(figure, stem: str) -> None:
 # -------------------------------------------------- curves
 
 
-def mean_curve(ax, summary: pd.DataFrame, x: str, **style: Any) -> None:
-    """Mean over the replicates of one method against x, one standard error shaded.
-
-    Points are open where a replicate selects nothing, or more than it may.
-    """
-    line = summary.sort_values(x)
-    ax.plot(line[x], line["ours"], **style)
-    _shade(ax, line[x], line["ours"] - line["se"], line["ours"] + line["se"], style["color"])
-    marked = line.reindex(columns=["empty", "beyond"]).gt(0).any(axis=1)
-    if marked.any():
-        own = {**style, "ls": "", "mfc": "white", "label": None, "markevery": None}
-        ax.plot(line[x][marked], line["ours"][marked], zorder=2.1, **own)
-        ax.plot([], [], "o", color="0.4", mfc="white", label=ODD)
-
-
 def curves(ax, summary: pd.DataFrame, x: str, many: bool = False) -> None:
-    """The `mean_curve` of each method.
+    """Mean over the replicates of each method against x, one standard error shaded.
 
-    `many`: points so dense that a few of them are marked only, those of each method elsewhere.
+    Points are open where a replicate selects nothing, or more than it may. `many`: points so dense
+    that a few of them are marked only, those of each method elsewhere.
     """
     methods = in_order(summary["method"])
     for place, method in enumerate(methods):
-        own, style = summary[summary["method"] == method], look(method)
+        line, style = summary[summary["method"] == method].sort_values(x), look(method)
         if many:
-            every = max(len(own) // 3, 1)
+            every = max(len(line) // 3, 1)
             style |= {"markevery": (place * every // len(methods), every)}
-        mean_curve(ax, own, x, label=plain(method), **style)
-        if "own_passes" in own and own["own_passes"].gt(0).any():
+        mean, se = line["ours"], line["se"]
+        ax.plot(line[x], mean, label=plain(method), **style)
+        _shade(ax, line[x], mean - se, mean + se, style["color"])
+        marked = line.reindex(columns=["empty", "beyond"]).gt(0).any(axis=1)
+        if marked.any():
+            own = {**style, "ls": "", "mfc": "white", "markevery": None}
+            ax.plot(line[x][marked], mean[marked], zorder=2.1, **own)
+            ax.plot([], [], "o", color="0.4", mfc="white", label=ODD)
+        if "own_passes" in line and line["own_passes"].gt(0).any():
             ax.plot([], [], " ", label=f"{plain(method)}: its own number of passes")
 
 
@@ -166,11 +159,6 @@ def numbered_curves(ax, summary: pd.DataFrame, x: str) -> None:
     """The `curves` against numbers so few that each is written at the axis."""
     curves(ax, summary, x)
     ax.set_xticks(sorted(summary[x].unique()))
-
-
-def mean_point(ax, x: pd.Series, y: pd.Series, method: str) -> None:
-    """Means of two metrics of a method, one standard error in both directions."""
-    ax.errorbar(x["ours"], y["ours"], y["se"], x["se"], ls="", label=plain(method), **look(method))
 
 
 def _shade(ax, x, low, high, colour) -> None:

@@ -263,14 +263,6 @@ def section(work: project.Project, row: dict[str, Any], items: list[dict]) -> di
     return content
 
 
-def by_scale(made: dict[str, dict]) -> dict[str, list[str]]:
-    """The drawn entries by the scale that they are of."""
-    found: dict[str, list[str]] = {}
-    for entry, facts in made.items():
-        found.setdefault(facts["scale"], []).append(entry)
-    return found
-
-
 def environments(made: Iterable[dict[str, Any]]) -> list[str]:
     """On what machines and with which packages the figures and their runs were made."""
     found = [one for f in made for one in [f["with"], *f.get("runs", {}).get("with", [])]]
@@ -308,7 +300,10 @@ def page(work: project.Project) -> str:
         found=findings(cells, rows, known["items"]),
         missing={name: why for facts in made.values() for name, why in facts["missing"].items()},
         command=f"snakemake --cores 8 --config scale={work.scale}",
-        scales=by_scale(made),
+        scales={
+            scale: [entry for entry, facts in made.items() if facts["scale"] == scale]
+            for scale in dict.fromkeys(facts["scale"] for facts in made.values())
+        },
         environments=environments(made.values()),
         papers=overview.PAPERS,
         names={row["entry"]: row["source"] for row in rows},
