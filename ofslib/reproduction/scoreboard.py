@@ -5,7 +5,7 @@ python -m ofslib.reproduction scoreboard --judge   # judges the committed tables
 """
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -101,7 +101,7 @@ def judged(work: project.Project, table: str) -> pd.DataFrame:
     parts = [pd.read_csv(file) for file in files if file.is_file()]
     made = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     if "same" in made:
-        made = judged_sizes(made)
+        made["verdict"] = np.where(made["same"].eq(True), "agrees", tables.NO_VERDICT)
         made["why"] = made["why"].where(made["same"].ne(False), "another data set")
     if "verdict" not in made:
         return pd.DataFrame()
@@ -139,12 +139,6 @@ def _runs(work: project.Project, entry: str) -> dict[tuple[str, ...], str]:
     }
 
 
-def judged_sizes(table: pd.DataFrame) -> pd.DataFrame:
-    """Sizes of data sets with their verdicts: the same, or not to be compared."""
-    same = table["same"].eq(True)
-    return table.assign(verdict=np.where(same, "agrees", tables.NO_VERDICT))
-
-
 def count(work: project.Project) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The published cells, and the scoreboard: how many of them have which verdict.
 
@@ -178,8 +172,7 @@ def evidence(cells: pd.DataFrame) -> pd.DataFrame:
         for rule, column in {"tolerant": "verdict", "strict": "strict"}.items():
             column = text if end and rule == "tolerant" else column + end
             own = cells[which & known].dropna(subset=column)
-            place = own[column].map(order.index)
-            own = own.assign(place=place).sort_values("place", kind="stable")
+            own = own.sort_values(column, key=lambda words: words.map(order.index), kind="stable")
             own = own.drop_duplicates(["run" + end, "metric"])
             counts = own[column].value_counts().reindex(tables.VERDICTS[:-1], fill_value=0)
             unsure = own["printed"].isin(["repaired", "inferred"]) & (own[column] == "agrees")
@@ -188,16 +181,13 @@ def evidence(cells: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def agreement(work: project.Project) -> pd.DataFrame:
+def agreement(
+    work: project.Project, by: Sequence[str] = ("reading", "metric"), alike: str = ""
+) -> pd.DataFrame:
     """How many cells of each table and reading agree, and how sharply: see `tables.tally`.
 
-    Columns table, reading, metric, and those of `tables.tally`.
+    With `alike` of the methods that have a reading of this name, in their other readings too.
     """
-    return _tallies(work, ["reading", "metric"])
-
-
-def _tallies(work: project.Project, by: list[str], alike: str = "") -> pd.DataFrame:
-    """The tallies of all tables; with `alike` of the methods that have a reading of this name."""
     found = [pd.DataFrame(columns=["table", *by])]
     for table in pd.read_csv(work.root / LIST)["table"]:
         made = judged(work, table)
@@ -307,7 +297,7 @@ def report(work: project.Project, anew: bool = False) -> Iterator[str]:
     yield from textwrap.wrap(tables.RULE, 100)
     yield ""
     yield "What one parameter explains: the methods that have a reading by one rule"
-    counts = _tallies(work, ["reading"], ONE_RULE)
+    counts = agreement(work, ["reading"], ONE_RULE)
     yield from _table(counts[["table", "reading", *tables.VERDICTS]])
     yield ""
     columns = ["table", "reading", "metric", *tables.VERDICTS[:-1], "agreement (%)"]
