@@ -332,6 +332,13 @@ def test_a_published_number_is_of_one_cell(published, said):
         compare(results_of(CELLS), published, SETTINGS)
 
 
+def test_times_are_of_a_machine():
+    results = results_of({("plain", 100, "SGDT", "time_s"): [1, 2, 9]})
+    times = PUBLISHED.head(1).assign(metric="time_s")
+    (row,) = compare(results, times, SETTINGS.head(1)).to_dict("records")
+    assert (row["median"], row["verdict"], row["why"]) == (2, "not comparable", "another machine")
+
+
 def test_tally_shares_the_resolved_cells():
     verdicts = ["agrees"] * 3 + ["better", "worse", "unresolved"] + ["not comparable"] * 6
     strict = ["agrees"] + ["better"] * 3 + ["unresolved"] * 2 + ["not comparable"] * 6
