@@ -259,3 +259,9 @@ def test_olsth_ranks_raw_or_standardised_coefficients(classes):
         chosen.append(cls(k=k, ranking=ranking, **own).fit(X, y).support_.tolist())
         assert chosen[-1] == sorted(order[:k].tolist())
     assert chosen[0] != chosen[1]
+
+
+def test_the_step_of_ofsa_is_that_of_the_largest_eigenvalue():
+    """The first direction is nearly an eigenvector of a smaller one."""
+    X = [[0.34558419, 2, 0], [0.90535587, 1, 0], [0.3645724, 1, 0], [-0.73645409, 0, 0]]
+    assert ofslib.OFSAClassifier(k=2).fit(X, [0, 1, 1, 0]).support_.tolist() == [0, 1]
