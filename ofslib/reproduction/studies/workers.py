@@ -13,6 +13,7 @@ from ofslib import SFSAClassifier, SFSARegressor, fit_dask, fit_parts
 from ofslib.beyond.parts import Common, InTurn
 from ofslib.metrics import detection_rate
 from ofslib.reproduction import machine
+from ofslib.reproduction.studies import tidy
 from ofslib.simulate import Equicorrelated
 
 _MODELS = {"classification": SFSAClassifier, "regression": SFSARegressor}
@@ -73,18 +74,7 @@ def predicted(n: int, n_workers: int, costs: Costs, latency: float, bandwidth: f
     return n * costs.row / n_workers + costs.rounds * round_s + messages
 
 
-def on_workers(
-    setting: dict[str, Any],
-    seeds: np.random.SeedSequence,
-    data: None,
-    *,
-    p: int,
-    k: int,
-    beta: float,
-    rows: list[int],
-    workers: list[int],
-    processes: dict[str, Any] | None,
-) -> Iterator[dict[str, Any]]:
+def on_workers(setting, seeds, data, *, p, k, beta, rows, workers, processes):
     """Accuracy by numbers of workers, which take turns; or times of processes, and the model.
 
     Parameters
@@ -123,8 +113,7 @@ def _accuracy(p, k, beta, rows, workers, seeds) -> Iterator[dict[str, Any]]:
                     found["RMSE"] = design.rmse(model.coef_, model.intercept_)
                 if q > 1:
                     found |= {"rounds": counted.rounds, "sent": counted.sent / q}
-                where = {"task": task, "n": n, "n_workers": q}
-                yield from ({**where, "metric": m, "value": v} for m, v in found.items())
+                yield from tidy(found, task=task, n=n, n_workers=q)
 
 
 def _cut(X, y, n_parts: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -151,19 +140,17 @@ def _times(
         rounds=counted.rounds,
         sent=counted.sent / 2,
     )
-    yield {"metric": "cores", "value": machine.cores()}
-    yield {"metric": "same bits", "value": float(np.array_equal(found.coef_, expected.coef_))}
-    yield from ({"metric": name, "value": value} for name, value in costs._asdict().items())
+    same = float(np.array_equal(found.coef_, expected.coef_))
+    yield from tidy({"cores": machine.cores(), "same bits": same, **costs._asdict()})
     for q in measured:
-        where = {"metric": "speed-up", "method": "processes", "n": n * n_passes, "n_workers": q}
-        yield where | {"value": np.median(seconds["alone", 1]) / np.median(seconds["rows", q])}
+        ratio = np.median(seconds["alone", 1]) / np.median(seconds["rows", q])
+        yield from tidy({"speed-up": ratio}, method="processes", n=n * n_passes, n_workers=q)
     networks = {"model": (0.0, np.inf), "model, network": (latency, bandwidth)}
     for method, network in networks.items():
         for rows in (n * n_passes, *modelled):
             one, *several = (predicted(rows, q, costs, *network) for q in (1, *workers))
-            for q, seconds_of_all in zip(workers, several, strict=True):
-                ratio = {"metric": "speed-up", "method": method, "n": rows, "n_workers": q}
-                yield {**ratio, "value": one / seconds_of_all}
+            for q, all_of_them in zip(workers, several, strict=True):
+                yield from tidy({"speed-up": one / all_of_them}, method=method, n=rows, n_workers=q)
 
 
 def _on_processes(design, seed, shares, n_passes, repeats):

@@ -1,9 +1,7 @@
 """Sampling by online ridge leverage scores against the bounds of ofs, as features are seen."""
 
-from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -11,17 +9,7 @@ from ofslib import OnlineLeverageSelector, bounds
 from ofslib.reproduction.theory.curve import VARIANTS, number, point
 
 
-def sampling(
-    setting: dict[str, Any],
-    seeds: np.random.SeedSequence,
-    data: None,
-    *,
-    n: int,
-    epsilon: float,
-    ridge: float,
-    values: Sequence[int],
-    clusters: int,
-) -> Iterator[dict[str, Any]]:
+def sampling(setting, seeds, data, *, n, epsilon, ridge, values, clusters):
     """Theorems 1 and 2, Lemma 2 and the number of selected features after so many features.
 
     Normal features with log-normal sizes; the scores have a ridge, but for the panel of orthogonal

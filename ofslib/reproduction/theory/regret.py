@@ -1,9 +1,7 @@
 """Least squares against Proposition 5 and Theorem 4 of the dissertation: regret over a stream."""
 
-from collections.abc import Iterator, Sequence
 from functools import partial
 from math import log
-from typing import Any
 
 import numpy as np
 
@@ -19,17 +17,7 @@ FOUND = "Theorem 4: features kept"
 FIRST, FEATURES = 50, 5
 
 
-def least_squares(
-    setting: dict[str, Any],
-    seeds: np.random.SeedSequence,
-    data: None,
-    *,
-    rows: Sequence[int],
-    sizes: Sequence[int],
-    p: int,
-    k: int,
-    runs: int,
-) -> Iterator[dict[str, Any]]:
+def least_squares(setting, seeds, data, *, rows, sizes, p, k, runs):
     """Both sides of Proposition 5; the threshold of Theorem 4 and what is never lost.
 
     Proposition 5 on 5 features of correlation 1/2, from row 50 on. Theorem 4 on independent ones:

@@ -1,9 +1,7 @@
 """What the step and the warm-up do to the smallest coefficient that SGDT and SFSA find."""
 
-from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
@@ -13,17 +11,7 @@ from ofslib.reproduction.theory.curve import point
 from ofslib.reproduction.theory.limits import least_found, within
 
 
-def descent(
-    setting: dict[str, Any],
-    seeds: np.random.SeedSequence,
-    data: None,
-    *,
-    correlation: float,
-    n: int,
-    p: int,
-    rates: Sequence[float],
-    shares: Sequence[float],
-) -> Iterator[dict[str, Any]]:
+def descent(setting, seeds, data, *, correlation, n, p, rates, shares):
     """The coefficient with which one pass finds all true features in half of the runs.
 
     Features whose own part has variance 1, a tenth of them true with the same coefficient; noise 1.

@@ -1,9 +1,7 @@
 """Online substitution against Theorems 1, 2 and 3 of os, on independent columns."""
 
-from collections.abc import Iterator
 from functools import partial
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -16,15 +14,7 @@ SELECTED = 10
 STEPS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.4)
 
 
-def theorems(
-    setting: dict[str, Any],
-    seeds: np.random.SeedSequence,
-    data: None,
-    *,
-    p: int,
-    workers: list[int],
-    steps: list[float],
-) -> Iterator[dict[str, Any]]:
+def theorems(setting, seeds, data, *, p, workers, steps):
     """Theorems 1 and 2 along a run, the step size of Theorem 2 and of experiment, and Theorem 3.
 
     Rows, noise and coefficients are those of the paper's experiments, with 10 features to keep.
