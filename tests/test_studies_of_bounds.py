@@ -7,7 +7,6 @@ from pytest import approx
 from ofslib import BAMDClassifier, BARDAClassifier, bounds
 from ofslib.datasets import Dataset
 from ofslib.reproduction.theory import (
-    annealing,
     budgets,
     leverage,
     limits,
@@ -112,21 +111,9 @@ def test_barda_theorems_hold_on_a_stream_of_words():
         assert not applies or all(seen[T] <= bound[T] for T in seen)
 
 
-def test_moments_of_mini_batches_are_about_zero_not_about_their_mean():
-    """Of two rows: the diagonal has the law of chi^2_2 / 2, where about the mean it is halved."""
-    squares, noise = annealing._moments(2, 3, 4000, np.random.default_rng(0))
-    diagonal = squares[:, range(3), range(3)]
-    assert np.abs(diagonal.mean(axis=0) - 1.0).max() < 5 * diagonal.std() / np.sqrt(4000)
-    assert diagonal.var() == approx(1.0, rel=0.15)
-    assert np.abs(noise.mean(axis=0)).max() < 5 * noise.std() / np.sqrt(4000)
-    assert noise.var() == approx(0.5, rel=0.1)
-
-
 def test_the_study_has_every_curve_above_the_floor():
-    study = limits.recovery(
-        {}, np.random.SeedSequence(4), None, against="n", fixed=20, values=[22, 500], runs=15
-    )
-    rows = list(study)
+    sizes = {"against": "n", "fixed": 20, "values": [22, 500], "runs": 15}
+    rows = list(limits.recovery({}, np.random.SeedSequence(4), None, **sizes))
     found = {(row["method"], row["x"]): row for row in rows if row["panel"] == "p = 20"}
     curves = {name for name, _ in found}
     assert curves >= {"OFSA", "Lasso", "MCP", "SFSA", "SGDT", "OLSth", "information floor"}
@@ -138,30 +125,6 @@ def test_the_study_has_every_curve_above_the_floor():
     assert over[1]["value"] == approx(over[0]["value"] / floor)
     missing = found["SFSA", 22]
     assert missing["value"] is None and "not found in half of the runs" in missing["note"]
-
-
-@pytest.mark.slow
-def test_a_warm_up_and_a_fitting_step_need_smaller_coefficients_as_their_laws_say():
-    """Medians of few runs, on a small design; the floor is below all laws."""
-    sizes = {"n": 1000, "p": 40, "rates": [0.01, 0.1], "shares": [0, 0.5]}
-    runs = [
-        list(steps.descent({}, np.random.SeedSequence(s), None, correlation=0.0, **sizes))
-        for s in range(25)
-    ]
-    middle = {}
-    for same in zip(*runs, strict=True):
-        heights = [np.inf if row["value"] is None else row["value"] for row in same]
-        middle[same[0]["panel"], same[0]["x"], same[0]["method"]] = np.median(heights)
-    step, warmup = "Step, correlation 0", "Warm-up, correlation 0"
-    for rate in sizes["rates"]:
-        for curve in ("SGDT", "SFSA, warm-up of half"):
-            law = middle[step, rate, f"{curve}, law"]
-            assert middle[step, rate, curve] == approx(law, rel=0.15), (rate, curve)
-            assert law > middle[step, rate, "information floor"]
-    assert middle[step, 0.1, "SGDT"] > 1.3 * middle[step, 0.01, "SGDT"]
-    curve = "SFSA, step of SGDT"
-    assert middle[warmup, 0, curve] > 1.5 * middle[warmup, 0.5, curve]
-    assert middle[warmup, 0.5, curve] == middle[step, 0.01, "SFSA, warm-up of half"]
 
 
 def test_a_step_that_diverges_finds_nothing():
