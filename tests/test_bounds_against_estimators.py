@@ -215,18 +215,6 @@ def test_ofsa_is_near_its_law_in_standardised_units(n, p, k, spike):
     assert failed == approx(delta, abs=0.2)
 
 
-def test_with_correlated_features_and_both_signs_the_law_of_ofsa_does_not_hold():
-    """The docstring's condition: one sign."""
-    n, p, k, runs = 300, 40, 5, 60
-    size = bounds.ofsa_beta_min(n, p, k, delta=0.1) * (np.arange(p) < k)
-    both = np.where(np.arange(p) % 2, 1, -1) * size
-    one, two = (
-        failures(OFSARegressor(k=k), beta, averages(n, equal(p, 1.0), beta, runs))
-        for beta in (size, both)
-    )
-    assert one < 0.25 < 0.6 < two
-
-
 LAWS = [
     (SGDTRegressor, bounds.sgdt_beta_min, {}),
     (SFSARegressor, bounds.sfsa_beta_min, {"warmup": 500}),
