@@ -131,22 +131,6 @@ def test_the_last_step_by_olsth_keeps_the_features_in_all_sets_that_can_be_left(
 # -------------------------------------------------- OLSth, theorems of the dissertation
 
 
-@pytest.mark.parametrize("ranking", RANKINGS)
-def test_olsth_fails_no_more_often_than_proposition_3(ranking):
-    """Given the rows. With standardised features it is Remark 2."""
-    n, p, k, C1, runs = 60, 10, 3, 1.5, 200
-    rng, failed = np.random.default_rng(4), 0
-    for _ in range(runs):
-        X = rng.standard_normal((n, p)) @ np.linalg.cholesky(random_covariance(rng, p)).T
-        unit = np.sqrt(np.mean(X**2, axis=0)) if ranking == "standardized" else np.ones(p)
-        smallest = np.linalg.eigvalsh((X / unit).T @ (X / unit) / n)[0]
-        promise = bounds.dissertation_corollary_2(n, p, 1.0, smallest, C1)
-        beta = random_signs(rng, p, k) * promise.beta_min / unit
-        model = OLSthRegressor(k=k, ranking=ranking, fit_intercept=False)
-        failed += failures(model, beta, [(X, X @ beta + rng.standard_normal(n))])
-    assert failed / runs < at_most(1 - promise.probability, runs)
-
-
 def test_proposition_3_is_not_about_standardised_ranking():
     """A true feature of small scale beside a pair of large scale that is nearly the same."""
     n, p, runs, scale = 4000, 3, 100, np.array([1.0, 30.0, 30.0])

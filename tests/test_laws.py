@@ -9,8 +9,6 @@ from math import log, sqrt
 import numpy as np
 import pytest
 from pytest import approx
-from scipy.integrate import quad
-from scipy.stats import norm
 from scipy.stats import t as student
 
 from ofslib import bounds
@@ -181,17 +179,6 @@ def test_the_moments_of_sgdt_are_those_of_its_errors():
     kept = np.mean(np.abs(w[:, :k]).min(axis=1) > np.abs(w[:, k:]).max(axis=1))
     found = bounds.sgdt_recovery_probability(2 * beta, n, p, k, eta, batch, 2.0, spike)
     assert found == approx(kept, abs=0.03)
-
-
-def test_the_probability_of_normal_errors_is_that_of_an_integral_by_hand():
-    """Two true N(.5, 1), three false N(0, 1 / 4), all independent: no moment is shared."""
-    law = np.array([-0.5, 0.0]), np.array([0, 0, 0.25, 0, 0]), np.array([1, 0.25, 0, 0, 0])
-
-    def found(m):
-        false, density = 2 * norm.cdf(2 * m) - 1, 4 * norm.pdf(2 * m)
-        return 3 * false**2 * density * (norm.sf(m - 0.5) + norm.cdf(-m - 0.5)) ** 2
-
-    assert sgdt_law._kept(1.0, law, 5, 2) == approx(quad(found, 0, 8)[0], abs=1e-7)
 
 
 def test_the_least_coefficient_of_sgdt_has_its_probability():

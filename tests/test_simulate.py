@@ -26,15 +26,6 @@ def test_moments_of_the_features(alpha):
     assert_allclose(off, rho, atol=6 * (1 - rho**2) / np.sqrt(len(X)))
 
 
-@pytest.mark.parametrize("noise", [0.0, 3.0])
-def test_y_is_the_signal_and_noise_of_its_spread(noise):
-    design = Equicorrelated(p=100, k=5, beta=(0.5, 2), noise=noise)
-    X, y = rows(design, 20_000)
-    left = y - X @ design.coef
-    assert left.std() == pytest.approx(noise, rel=0.05, abs=1e-12)
-    assert np.abs(left @ X / len(X)).max() <= 5 * noise * np.sqrt(2 / len(X)) + 1e-12
-
-
 def test_coefficients_stand_at_every_tenth_feature():
     design = Equicorrelated(p=1000, k=100, beta=(0.05, 1))
     assert_array_equal(design.support + 1, np.arange(10, 1001, 10))
@@ -43,15 +34,6 @@ def test_coefficients_stand_at_every_tenth_feature():
     assert found[0] == 0.05 and found[-1] == 1
     assert_allclose(np.diff(found), 0.95 / 99)
     assert_array_equal(Equicorrelated(p=55, k=5, beta=2).coef[[9, 19, 29, 39, 49]], 2.0)
-
-
-def test_classes_are_the_sign_of_the_regression():
-    given = {"p": 100, "k": 10, "alpha": 1.0, "beta": 0.3}
-    X, number = rows(Equicorrelated(**given), 500)
-    again, label = rows(Equicorrelated(**given, task="classification"), 500)
-    assert_array_equal(X, again)
-    assert_array_equal(label, np.where(number > 0, 1.0, -1.0))
-    assert 0.4 < (label > 0).mean() < 0.6
 
 
 # What a model is worth on new rows, in closed form

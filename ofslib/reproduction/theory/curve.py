@@ -31,6 +31,11 @@ def point(panel: str, x: float, method: str, height: float | Callable[[], float]
     return tidy({"height": height}, panel=panel, x=x, method=method)[0] | {"note": note}
 
 
+def points(panel, x, **heights):
+    """One place of several curves of a panel, by their names; as `point`."""
+    return [point(panel, x, method, height) for method, height in heights.items()]
+
+
 def number(theorem: Callable[[], Any], name: str, unit: float = 1.0) -> Callable[[], float]:
     """What computes one of the numbers that a theorem gives, for `point`.
 

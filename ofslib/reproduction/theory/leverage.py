@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 
 from ofslib import OnlineLeverageSelector, bounds
-from ofslib.reproduction.theory.curve import VARIANTS, number, point
+from ofslib.reproduction.theory.curve import VARIANTS, number, points
 
 
 def sampling(setting, seeds, data, *, n, epsilon, ridge, values, clusters):
@@ -36,22 +36,19 @@ def sampling(setting, seeds, data, *, n, epsilon, ridge, values, clusters):
         A_d, S_d = A[:, :d], sampled[:, : seen[d]]
         norm = float(np.linalg.norm(A_d, 2))
         deviation = bounds.ofs_theorem_1(A_d, S_d, epsilon)
-        yield point("Theorem 1", d, "printed", epsilon)
-        yield point("Theorem 1", d, "experiment", deviation.left)
+        yield from points("Theorem 1", d, printed=epsilon, experiment=deviation.left)
         best, found = (_best(part @ part.T, labels) for part in (A_d, S_d))
         theorem = partial(bounds.ofs_theorem_2, A_d, S_d, found, best, epsilon)
         least = bounds.ofs_theorem_2(A_d, A_d, best, best, epsilon).left
-        yield point("Theorem 2", d, "printed", number(theorem, "right", least))
-        yield point("Theorem 2", d, "experiment", number(theorem, "left", least))
-        for variant in VARIANTS:
-            bound = bounds.ofs_lemma_2(n, norm, epsilon, ridge, variant)
-            yield point("Lemma 2", d, variant, bound)
-        yield point("Lemma 2", d, "experiment", float(scores[:d].sum()))
-        name = "Number of selected features"
+        sides = {"printed": "right", "experiment": "left"}
+        sides = {curve: number(theorem, side, least) for curve, side in sides.items()}
+        yield from points("Theorem 2", d, **sides)
+        lemma = {v: bounds.ofs_lemma_2(n, norm, epsilon, ridge, v) for v in VARIANTS}
+        yield from points("Lemma 2", d, **lemma, experiment=float(scores[:d].sum()))
         # The printed one is an order of growth, without its constant.
         bound = bounds.ofs_selected_features(n, norm, epsilon, ridge, d)
-        yield point(name, d, "corrected", bound)
-        yield point(name, d, "experiment", int(seen[d]))
+        name = "Number of selected features"
+        yield from points(name, d, corrected=bound, experiment=int(seen[d]))
 
 
 def _orthogonal(A, epsilon, values, seed):
@@ -62,8 +59,8 @@ def _orthogonal(A, epsilon, values, seed):
     sampled, seen, _ = _sample(A, epsilon, seed, variant="printed", n_initial=1)
     for d in values:
         deviation = bounds.ofs_theorem_1(A[:, :d], sampled[:, : seen[d]], epsilon).left
-        yield point("Theorem 1, orthogonal features", d, "printed", epsilon)
-        yield point("Theorem 1, orthogonal features", d, "experiment", deviation)
+        panel = "Theorem 1, orthogonal features"
+        yield from points(panel, d, printed=epsilon, experiment=deviation)
 
 
 def _sample(A, epsilon, seed, **parameters):

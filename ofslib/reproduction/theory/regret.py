@@ -7,7 +7,7 @@ import numpy as np
 
 from ofslib import bounds
 from ofslib.averages import RunningAverages
-from ofslib.reproduction.theory.curve import VARIANTS, number, point
+from ofslib.reproduction.theory.curve import VARIANTS, number, point, points
 from ofslib.reproduction.theory.recovery import least_beta, on_grid
 from ofslib.reproduction.tracking import checkpoints
 from ofslib.wishart import LowRank, sample_averages
@@ -53,8 +53,7 @@ def _regret(rows, rng):
     for end in rows:
         sides = bounds.dissertation_proposition_5(X[:end], y[:end], path[: end + 1], FIRST)
         # The proof has log(n) for log(n / n_0).
-        yield point("Proposition 5", end, "corrected", sides.right)
-        yield point("Proposition 5", end, "experiment", sides.left)
+        yield from points("Proposition 5", end, corrected=sides.right, experiment=sides.left)
         # What the rate is of, with the same value at the first end.
         scale = scale or sides.left * end / log(end)
         yield point("Proposition 5", end, "log(n) / n", scale * log(end) / end)
