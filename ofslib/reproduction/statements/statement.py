@@ -7,10 +7,7 @@ import numpy as np
 
 from ofslib import bounds
 
-KINDS = (
-    "algorithm", "assumption", "corollary", "definition", "lemma", "proposition", "remark",
-    "theorem",
-)  # fmt: skip
+KINDS = "algorithm assumption corollary definition lemma proposition remark theorem".split()
 
 
 class Shown(NamedTuple):

@@ -2,10 +2,9 @@
 
 import importlib.util
 import time
-from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -98,7 +97,7 @@ def on_workers(setting, seeds, data, *, p, k, beta, rows, workers, processes):
         yield from _times(Equicorrelated(p, k, beta=beta), int(draw), workers, **processes)
 
 
-def _accuracy(p, k, beta, rows, workers, seeds) -> Iterator[dict[str, Any]]:
+def _accuracy(p, k, beta, rows, workers, seeds):
     for (task, cls), draw in zip(_MODELS.items(), seeds.spawn(len(_MODELS)), strict=True):
         design = Equicorrelated(p, k, beta=beta, task=task)
         X, y = design.sample(max(rows), np.random.default_rng(draw))
@@ -121,9 +120,7 @@ def _cut(X, y, n_parts: int) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(X[i:j], y[i:j]) for i, j in pairwise(ends)]
 
 
-def _times(
-    design, seed, workers, *, n, n_passes, repeats, measured, modelled, latency, bandwidth
-) -> Iterator[dict[str, Any]]:
+def _times(design, seed, workers, *, n, n_passes, repeats, measured, modelled, latency, bandwidth):
     measured = sorted({2, *(q for q in measured if q <= machine.cores())})
     shares = {q: [(n // q, seed + i) for i in range(q)] for q in measured}
     counted, expected = Counted(), SFSARegressor(k=design.k, n_passes=n_passes)
