@@ -95,13 +95,6 @@ def test_the_last_step_of_all_features_is_the_union_over_pairs():
         assert found == approx(wanted)
 
 
-def test_the_coefficient_for_any_covariance_has_units():
-    covariance = decaying(4, 0.5)
-    one = bounds.olsth_beta_min_any_covariance([1, 0, 0, 1], covariance, 30)
-    small = bounds.olsth_beta_min_any_covariance([1, 0, 0, 1], 1e36 * covariance, 30)
-    assert small == approx(1e-18 * one, rel=1e-9, abs=0)
-
-
 def test_the_law_of_ofsa_is_that_of_olsth_with_fewer_coefficients():
     assert bounds.ofsa_beta_min(150, 100, 10) == approx(bounds.olsth_beta_min(239, 100, 10))
     assert bounds.information_floor(150, 100, 10) < bounds.ofsa_beta_min(150, 100, 10)

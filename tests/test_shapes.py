@@ -8,27 +8,22 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import roc_auc_score
 
-from ofslib.simulate import (
-    AvazuShaped,
-    Equicorrelated,
-    PowerLawRows,
-    SparseRows,
-    URLShaped,
-    WebspamShaped,
-)
+from ofslib import simulate
 
 # The shapes, small: rows of a day, days and features in proportion
 SMALL = {
-    "URL": URLShaped(p=20_000, k=60, nonzeros=40, day_rows=700, days=12, train_days=9),
-    "Avazu": AvazuShaped(p=5000, k=50),
-    "webspam": WebspamShaped(p=30_000, k=200, nonzeros=150),
+    "URL": simulate.URLShaped(p=20_000, k=60, nonzeros=40, day_rows=700, days=12, train_days=9),
+    "Avazu": simulate.AvazuShaped(p=5000, k=50),
+    "webspam": simulate.WebspamShaped(p=30_000, k=200, nonzeros=150),
 }
 shapes = pytest.mark.parametrize("design", SMALL.values(), ids=SMALL)
 DESIGNS = SMALL | {
-    "equicorrelated": Equicorrelated(p=57, k=5, alpha=1.0, beta=(0.05, 1), task="classification"),
-    "independent": Equicorrelated(p=57, k=5, alpha=0.0),
-    "sparse": SparseRows(p=300, k=10, nonzeros=20),
-    "sparse, dense support": SparseRows(p=300, k=10, nonzeros=20, dense_support=True),
+    "equicorrelated": simulate.Equicorrelated(
+        p=57, k=5, alpha=1.0, beta=(0.05, 1), task="classification"
+    ),
+    "independent": simulate.Equicorrelated(p=57, k=5, alpha=0.0),
+    "sparse": simulate.SparseRows(p=300, k=10, nonzeros=20),
+    "sparse, dense support": simulate.SparseRows(p=300, k=10, nonzeros=20, dense_support=True),
 }
 
 
@@ -146,7 +141,7 @@ def test_vocabulary_grows_by_a_cohort_a_day_and_old_features_fade():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cls", [URLShaped, AvazuShaped, WebspamShaped])
+@pytest.mark.parametrize("cls", [simulate.URLShaped, simulate.AvazuShaped, simulate.WebspamShaped])
 def test_at_full_size_memory_is_that_of_the_truth_and_a_block(cls):
     design = cls()
     tracemalloc.start()
@@ -171,4 +166,4 @@ def test_at_full_size_memory_is_that_of_the_truth_and_a_block(cls):
 )
 def test_a_law_that_cannot_be(given, name):
     with pytest.raises(ValueError, match=name):
-        PowerLawRows(**{"p": 1000, "k": 10, "nonzeros": 20} | given)
+        simulate.PowerLawRows(**{"p": 1000, "k": 10, "nonzeros": 20} | given)
