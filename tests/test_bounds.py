@@ -123,7 +123,7 @@ BY_HAND = [
     ("ofs_lemma_2", (2, 2.0, 0.5, 0.5), 16 + 16 * log(4), 16 + 16 * log(13)),
     ("ofs_selected_features", (2, 2.0, 0.5, 0.5, 10), 8 * log(10) * log(2),
      32 * log(2) * 16 * log(9)),
-    ("ofs_lemma_4", (2.0, 3.0, 1.5, 4), 4 * exp(-0.5), 8 * exp(-0.5)),
+    ("ofs_lemma_4", (3.0, 3.0, 1.5, 4), 4 * exp(-1), 8 * exp(-1)),
     # delta / 2; (1/2 + 1) total; xi^2 = 2 / 4, T = 2
     ("barda_theorem_1", PLAYED, None, (3, 0.5 + 1.5 * TWO + sqrt(0.5 * 4 * TWO))),
     # |w*|_inf * 2 / 2; (1.5^2 / 2 + 1) total; delta / 2

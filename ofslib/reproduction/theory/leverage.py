@@ -46,9 +46,8 @@ def sampling(setting, seeds, data, *, n, epsilon, ridge, values, clusters):
         lemma = {v: bounds.ofs_lemma_2(n, norm, epsilon, ridge, v) for v in VARIANTS}
         yield from points("Lemma 2", d, **lemma, experiment=float(scores[:d].sum()))
         # The printed one is an order of growth, without its constant.
-        bound = bounds.ofs_selected_features(n, norm, epsilon, ridge, d)
-        name = "Number of selected features"
-        yield from points(name, d, corrected=bound, experiment=int(seen[d]))
+        most = bounds.ofs_selected_features(n, norm, epsilon, ridge, d)
+        yield from points("Number of selected features", d, corrected=most, experiment=int(seen[d]))
 
 
 def _orthogonal(A, epsilon, values, seed):
@@ -58,9 +57,8 @@ def _orthogonal(A, epsilon, values, seed):
     A = np.where(early == upper, A, 0)
     sampled, seen, _ = _sample(A, epsilon, seed, variant="printed", n_initial=1)
     for d in values:
-        deviation = bounds.ofs_theorem_1(A[:, :d], sampled[:, : seen[d]], epsilon).left
-        panel = "Theorem 1, orthogonal features"
-        yield from points(panel, d, printed=epsilon, experiment=deviation)
+        gap = bounds.ofs_theorem_1(A[:, :d], sampled[:, : seen[d]], epsilon).left
+        yield from points("Theorem 1, orthogonal features", d, printed=epsilon, experiment=gap)
 
 
 def _sample(A, epsilon, seed, **parameters):
