@@ -15,7 +15,7 @@ import shipped
 from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.linear_model import Lasso, LogisticRegression, SGDRegressor
+from sklearn.linear_model import Lasso, SGDRegressor
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import l1_min_c
 
@@ -51,25 +51,10 @@ class Streaming(SGDRegressor):
         return super().partial_fit(X, y)
 
 
-class Averaged(BaseEstimator):
-    """A user's method that learns from running averages only."""
-
-    def partial_fit(self, X, y):
-        raise AssertionError("a method with fit_averages sees no row")
-
-    def fit_averages(self, averages, copy=True):
-        SEEN.append(averages.n)
-        self.coef_, self.intercept_ = averages.S_xy.copy(), 0.0
-        return self
-
-
-class Absent:
+class Absent(BatchLasso):
     """A user's method whose package is not there."""
 
     requires = "no_such_package"
-
-    def fit(self, X, y):
-        raise NotImplementedError
 
 
 class Keeps(BaseEstimator):
@@ -155,12 +140,12 @@ class Shuffles(FirstRows):
 class Broken(BaseEstimator):
     """A user's method whose model is no model, in one place of three."""
 
-    def __init__(self, k=1, where="coef_", bad=np.nan, support=False):
-        self.k, self.where, self.bad, self.support = k, where, bad, support
+    def __init__(self, k=1, where="coef_", support=False):
+        self.k, self.where, self.support = k, where, support
 
     def fit(self, X, y):
         self.coef_, self.intercept_, self.said = np.ones(X.shape[1]), 0.0, 0.0
-        setattr(self, self.where, getattr(self, self.where) * 0 + self.bad)
+        setattr(self, self.where, getattr(self, self.where) * np.nan)
         if self.support:
             self.support_ = np.arange(X.shape[1])
         return self
@@ -177,7 +162,7 @@ class Careless(BaseEstimator):
     def __init__(self, where="fit"):
         self.where = where
 
-    def fit(self, X, y):
+    def fit(self, X, y, classes=None):
         if self.where == "fit":
             X *= 0.0
         elif self.where == "targets":
@@ -185,33 +170,14 @@ class Careless(BaseEstimator):
         self.classes_, self.coef_ = np.unique(y), np.ones(X.shape[1])
         return self
 
+    partial_fit = fit
+
     def predict(self, X):
         if self.where == "predict":
             X *= 0.0
         return np.ones(X.shape[0])
 
     decision_function = predict
-
-
-class CarelessInBlocks(Careless):
-    """The same, shown block by block."""
-
-    def partial_fit(self, X, y, classes=None):
-        return self.fit(X, y)
-
-
-class Named(Scored):
-    """Predicts names of labels that are not those of y."""
-
-    def predict(self, X):
-        return (X[:, 0] > 0).astype(int)
-
-
-class Breaks(BaseEstimator):
-    """A method of a user with a fault."""
-
-    def partial_fit(self, X, y):
-        raise KeyError("width")
 
 
 @pytest.fixture(autouse=True)
@@ -228,25 +194,14 @@ def mine(name, **parameters):
 SGDT = {"class": "SGDTRegressor", "learning_rate": 1e-3, "fit_intercept": False}
 SFSA = {"class": "SFSARegressor", "learning_rate": 1e-3, "fit_intercept": False}
 DATA = {"simulate": "equicorrelated", "p": 60, "k": 4, "n": 300, "alpha": 0.5}
+SETTING = {"experiment": "one", "name": "plain_300", "axes": {"reading": "plain", "n": 300}}
+SETTING |= {"data": DATA, "methods": {"SGDT": SGDT, "SFSA": SFSA}, "seed": 5, "replicates": 3}
+SETTING |= {"passes": 1, "run_values": None, "tune_values": None, "metrics": ["DR", "RMSE"]}
+SETTING |= {"test_rows": 50, **{key: {} for key in ("sweep", "track", "study", "tune")}}
 
 
 def setting(**changes):
-    spec = {
-        "experiment": "one",
-        "name": "plain_300",
-        "axes": {"reading": "plain", "n": 300},
-        "data": DATA,
-        "methods": {"SGDT": SGDT, "SFSA": SFSA},
-        "seed": 5,
-        **{key: {} for key in ("sweep", "track", "study", "tune")},
-        "passes": 1,
-        "metrics": ["DR", "RMSE"],
-        "test_rows": 50,
-        "replicates": 3,
-        "run_values": None,
-        "tune_values": None,
-    }
-    return copy.deepcopy({**spec, **changes})
+    return copy.deepcopy({**SETTING, **changes})
 
 
 def run(dataset=None, **changes):
@@ -268,15 +223,14 @@ def test_rows_are_tidy_and_follow_from_the_setting_alone():
     assert len(table) == 2 * 3 * 2 and table["value"].notna().all()
     assert not table.duplicated(["method", "replicate", "metric"]).any()
     turned = dict(reversed(DATA.items()))
-    assert_frame_equal(run(data=turned), table, check_exact=True)
     two = table[table["replicate"] < 2].reset_index(drop=True)
-    assert_frame_equal(two, run(replicates=2), check_exact=True)
+    assert_frame_equal(two, run(data=turned, replicates=2), check_exact=True)
     errors = table["metric"] == "RMSE"
     assert (run(seed=6)["value"] != table["value"])[errors].all()
     assert table[errors].groupby("method")["value"].nunique().tolist() == [3, 3]
 
 
-@pytest.mark.parametrize("others", [["SFSA"], [], ["Adam", "SFSA", "batch"]])
+@pytest.mark.parametrize("others", [["SFSA"], ["Adam", "SFSA", "batch"]])
 def test_a_method_does_not_depend_on_its_company(others):
     company = {"SFSA": SFSA, "Adam": SFSA | {"optimizer": "adam"}, "batch": mine("BatchLasso")}
     before, alone = {name: company[name] for name in others}, run(methods={"SGDT": SGDT})
@@ -285,33 +239,28 @@ def test_a_method_does_not_depend_on_its_company(others):
 
 
 def test_readings_with_equal_data_see_equal_data():
-    own = {"batch": mine("BatchLasso"), "SGDT": SGDT}
-    other = {"axes": {"reading": "other", "n": 300}, "name": "other_300", "experiment": "two"}
-    tables = [run(methods=own), run(methods=own, metrics=["RMSE", "DR"], **other)]
-    values = [t.sort_values(["method", "replicate", "metric"])["value"] for t in tables]
-    assert values[0].tolist() == values[1].tolist()
+    own = {"batch": mine("BatchLasso")}
+    run(methods=own)
+    run(methods=own, axes={"reading": "other", "n": 300}, name="other_300", experiment="two")
     assert SEEN[:3] == SEEN[3:]
-    run(methods={"batch": mine("BatchLasso")}, data=DATA | {"alpha": 0})
+    run(methods=own, data=DATA | {"alpha": 0})
     assert not {*SEEN[6:]} & {*SEEN[:6]}
 
 
-def test_users_batch_class_gives_what_it_gives_by_hand():
+def test_users_classes_see_the_stream_and_are_scored_as_by_hand():
     """On training and test rows that are drawn by seeds of their own."""
-    table = run(methods={"mine": mine("BatchLasso", alpha=0.1)}, replicates=1)
+    own = {"mine": mine("BatchLasso", alpha=0.1), "in blocks": mine("Streaming")}
+    table = run(methods=own, replicates=1)
+    assert SEEN.pop()[0] == (300, 60)
+    assert {seen[1:] for seen in SEEN} == {(4, 300)} and sum(seen[0] for seen in SEEN) == 300
     design = DESIGNS["equicorrelated"](p=60, k=4, alpha=0.5)
     train, test, _ = experiment._seeds(setting(), 0, rows=True).spawn(3)
     model = Lasso(alpha=0.1).fit(*design.sample(300, np.random.default_rng(train)))
     X, y = design.sample(50, np.random.default_rng(test))
     rmse = math.sqrt(np.square(y - model.predict(X)).mean())
-    found = dict(zip(table["metric"], table["value"], strict=True))
+    found = of(table, "mine").set_index("metric")["value"]
     assert found["RMSE"] == pytest.approx(rmse, rel=1e-9)
     assert found["DR"] == 25.0 * np.count_nonzero(model.coef_[[9, 19, 29, 39]])
-
-
-def test_whole_stream_reaches_a_users_streaming_class():
-    table = run(methods={"mine": mine("Streaming")}, replicates=1)
-    assert {seen[1:] for seen in SEEN} == {(4, 300)}
-    assert sum(seen[0] for seen in SEEN) == 300 and table["value"].notna().all()
 
 
 def test_classes_are_found_by_name_and_get_what_the_entry_says():
@@ -323,7 +272,7 @@ def test_classes_are_found_by_name_and_get_what_the_entry_says():
         run(methods={"SGDT": SGDT | {"learning_rte": 1}})
 
 
-@pytest.mark.parametrize("name", ["os:system", "os:PathLike", "sklearn.base:clone", "sys:path"])
+@pytest.mark.parametrize("name", ["os:system", "os:PathLike"])
 def test_what_is_no_class_of_a_method_is_not_called(name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(TypeError, match=f"class: {name} is no class of a method"):
@@ -338,13 +287,12 @@ def test_swept_parameters_are_columns_and_a_method_may_have_points_and_replicate
     alone = run(methods={"SFSA": SFSA | {"k": 4, "mu": 5}}, replicates=1)
     assert table.query("k == 4 and mu == 5")["value"].tolist() == alone["value"].tolist()
     few, none = SGDT | {"replicates": 1}, SGDT | {"replicates": 0}
-    own = {"class": "OPGRegressor", "fit_intercept": False, "sweep": {"l1": [0.1, 1.0]}}
-    table = run(methods={"few": few, "none": none, "own": own, "SFSA": SFSA})
+    own = SGDT | {"sweep": {"maturity": [10, 100]}}
+    table = run(methods={"few": few, "none": none, "own": own, "SGDT": SGDT})
     assert set(of(table, "few")["replicate"]) == {0} and of(table, "none").empty
-    assert set(of(table, "SFSA")["replicate"]) == {0, 1, 2}
-    assert set(of(table, "own")["l1"]) == {0.1, 1.0} and len(of(table, "own")) == 12
-    plain = run(methods={"few": SGDT}, replicates=1)
-    assert of(table, "few")["value"].tolist() == plain["value"].tolist()
+    assert set(of(table, "own")["maturity"]) == {10, 100} and len(of(table, "own")) == 12
+    first = of(table, "SGDT").query("replicate == 0")["value"]
+    assert of(table, "few")["value"].tolist() == first.tolist()
 
 
 @pytest.mark.parametrize(("keep", "marks"), [(0, {"empty"}), (2, set()), (3, {"beyond"})])
@@ -388,13 +336,12 @@ def studied(setting, seeds, data, scale):
 
 def test_a_study_does_the_runs_of_its_entry():
     study = {"function": "methods_of_the_tests:studied", "scale": 10}
-    table = run(study=study, methods={}, replicates=3)
+    table = run(study=study, methods={})
     assert list(table["replicate"]) == [0, 0, 1, 1, 2, 2]
     drawn = table[table["metric"] == "drawn"]
     assert drawn["value"].nunique() == 3 and drawn["value"].max() > 1
     assert drawn["method"].isna().all() and (drawn["p"] == 60).all() and set(table["n"]) == {300}
     assert_frame_equal(table[:2], run(study=study, methods={}, replicates=1))
-    assert run(study=study, methods={}, replicates=1, seed=6)["value"][0] != table["value"][0]
     on_data = run(dataset(n=7), study=study, data={"dataset": "tiny", "p": 1}, methods={})
     assert set(on_data.loc[on_data["metric"] == "rows", "value"]) == {7}
 
@@ -461,14 +408,14 @@ def test_rows_of_a_data_set_do_not_depend_on_company_replicates_or_form():
     picked = table[table["metric"] == "selected"]
     assert (picked["value"] <= picked["k"]).all() and (picked["value"] > 0).all()
     assert_frame_equal(real(dataset(sparse=True), **asked), table)
-    other = {"class": "SGDTClassifier", "k": 2}
-    beside = real(dataset(), methods={"other": other, "OFS": OFS, "few": OFS | {"replicates": 1}})
+    others = {"it": mine("Scored"), "few": OFS | {"replicates": 1}}
+    beside = real(dataset(), methods={"OFS": OFS, **others})
     shown = of(beside, "OFS")
     assert_frame_equal(shown[shown["replicate"] < 2], real(dataset(), replicates=2))
-    assert beside.groupby("method")["replicate"].max().to_dict() == {"OFS": 2, "few": 0, "other": 2}
-    data, scored = dataset(), real(dataset(), methods={"it": mine("Scored")}, replicates=1)
+    assert beside.groupby("method")["replicate"].max().to_dict() == {"OFS": 2, "few": 0, "it": 2}
+    data = dataset()
     right = np.where(data.X_test[:, 0] > 0, 1, -1) == data.y_test
-    assert scored["value"].tolist() == [100 * right.mean()], "accuracy is that of the test rows"
+    assert set(of(beside, "it")["value"]) == {100 * right.mean()}, "that of the test rows"
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -485,8 +432,7 @@ def test_rows_come_in_another_order_in_each_replicate_for_a_class_that_does_not_
     by_k = of(again, "it").groupby("k")["value"].apply(list)
     assert by_k[1] == by_k[2] == [one, two, three]
     SEEN.clear()
-    for own in (mine("Shuffles"), mine("Shuffles", shuffle=False)):
-        real(data, methods={"it": own})
+    real(data, methods={"it": mine("Shuffles"), "not": mine("Shuffles", shuffle=False)})
     assert all((y == data.y_train).all() for _, y in SEEN), "it can shuffle itself"
 
 
@@ -504,19 +450,12 @@ def test_a_class_without_passes_is_marked_where_others_have_several():
 
 
 @pytest.mark.parametrize(
-    ("passes", "n", "d", "cap", "expected"),
-    [
-        ("2d/n", 40, 100, None, 5),
-        ("2d/n", 40, 101, None, 6),
-        ("2d/n", 300, 3, None, 1),
-        (4, 40, 100, None, 4),
-        ("2d/n", 40, 100, 3 * 4000 - 1, 2),
-        ("2d/n", 40, 100, 10, 1),
-    ],
+    ("passes", "d", "cap", "expected"),
+    [("2d/n", 101, None, 6), ("2d/n", 3, None, 1), (4, 100, None, 4), ("2d/n", 100, 11_999, 2)],
 )
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
-def test_passes(passes, n, d, cap, expected, make):
-    data = SimpleNamespace(X_train=make(np.ones((n, d))))
+def test_passes(passes, d, cap, expected, make):
+    data = SimpleNamespace(X_train=make(np.ones((40, d))))
     assert tuning.number_of_passes(setting(passes=passes), data, cap) == expected
 
 
@@ -574,7 +513,7 @@ def test_rows_are_tuned_in_one_order_for_a_class_that_does_not_shuffle():
         real(data, methods={"it": mine("Keeps")}, tune=tune | {"score": "online"})
 
 
-@pytest.mark.parametrize("passes", [1, 8, 20])
+@pytest.mark.parametrize("passes", [1, 8])
 @pytest.mark.parametrize(
     "grid", [[1e-6, 1e-6], [30.0, 1.0, 1e-6, 0.3, 0.1, 1e-5, 3.0, 0.03], [1e-3, 0.01, 0.03, 0.1]]
 )
@@ -649,6 +588,8 @@ def test_metrics_by_hand():
     number = SimpleNamespace(predict=lambda X: np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
     target = np.array([1.0, 2.0, 3.0, 2.0, 4.0])
     assert METRICS["RMSE"](number, X, target, None) == pytest.approx(1.0)
+    with pytest.raises(ValueError, match=r"the labels, -1 and 1, and says \[1\.0"):
+        METRICS["accuracy"](number, X, y, None)
 
 
 def test_table_1_strong_5000_is_the_papers():
@@ -676,86 +617,63 @@ def test_what_is_expected_is_what_many_test_rows_show(task, metrics):
     for metric in metrics:
         observed = METRICS[metric](model, X, y, design.support)
         assert_allclose(experiment.EXPECTED[metric](model, design), observed, rtol=0.02)
-    expected = run(test_rows=None)
-    assert (expected["value"] == run(test_rows=60)["value"])[expected["metric"] == "DR"].all()
-
-
-def test_the_coefficients_of_scikit_learns_classifiers_have_the_auc_of_their_law():
-    """Their shape is (1, p)."""
-    own = {"it": {"class": "sklearn.linear_model:LogisticRegression"}}
-    assert LogisticRegression().fit([[0.0], [1.0]], [0, 1]).coef_.ndim == 2
-    data = DATA | {"task": "classification"}
-    table = run(methods=own, data=data, metrics=["AUC"], test_rows=None)
-    assert table["value"].between(0.6, 1.0).all()
+        model.coef_ = model.coef_[None]  # as that of scikit-learn's classifiers
+        assert_allclose(experiment.EXPECTED[metric](model, design), observed, rtol=0.02)
+        model.coef_ = model.coef_[0]
 
 
 @pytest.mark.parametrize(
     ("task", "metric", "test_rows", "lacks"),
     [
         ("regression", "RMSE", None, "coef_"),
-        ("classification", "AUC", None, "coef_"),
         ("classification", "AUC", 50, "decision_function"),
     ],
 )
 def test_a_metric_that_a_method_cannot_have_leaves_rows_that_say_so(task, metric, test_rows, lacks):
-    cls = "SGDTRegressor" if task == "regression" else "SGDTClassifier"
     asked = {"data": DATA | {"task": task}, "metrics": ["DR", metric], "test_rows": test_rows}
-    ours = {"SGDT": SGDT | {"class": cls}}
-    table = run(methods=ours | {"it": mine("Keeps")}, **asked)
-    lost = of(table, "it")["metric"] == metric
-    assert of(table, "it").loc[~lost, "value"].notna().all()
-    assert of(table, "it").loc[lost, "value"].isna().all()
-    assert set(of(table, "it").loc[lost, "note"]) == {f"{metric} needs {lacks}, which Keeps lacks"}
-    assert_frame_equal(of(table, "SGDT").drop(columns="note"), run(methods=ours, **asked))
+    table = run(methods={"it": mine("Keeps")}, **asked)
+    lost = table["metric"] == metric
+    assert table.loc[~lost, "value"].notna().all() and table.loc[lost, "value"].isna().all()
+    assert set(table.loc[lost, "note"]) == {f"{metric} needs {lacks}, which Keeps lacks"}
 
 
 @pytest.mark.parametrize("test_rows", [50, None])
-@pytest.mark.parametrize("bad", [np.nan, -np.inf])
 @pytest.mark.parametrize("where", ["coef_", "intercept_", "said"])
-def test_a_model_that_is_not_finite_has_no_score_but_a_reason(where, bad, test_rows):
+def test_a_model_that_is_not_finite_has_no_score_but_a_reason(where, test_rows):
     """Not a number is not zero: all features would count as selected, and DR would be 100 %."""
     if where == "said" and test_rows is None:
         return  # nothing is asked of it there
-    broken = mine("Broken", where=where, bad=bad)
+    broken = mine("Broken", where=where)
     own = {"broken": broken, "with support": broken | {"support": True}}
-    for task, scores in {"regression": ["RMSE"], "classification": ["AUC", "accuracy"]}.items():
-        scores = [metric for metric in scores if test_rows or metric in experiment.EXPECTED]
-        asked = scores if where == "said" else ["DR", "selected", *scores]
+    for task, score in {"regression": "RMSE", "classification": "AUC"}.items():
+        asked = [score] if where == "said" else ["DR", "selected", score]
         data = DATA | {"task": task}
         table = run(methods=own, data=data, metrics=asked, test_rows=test_rows)
         assert len(table) == 2 * 3 * len(asked) and table["value"].isna().all()
         assert table["note"].str.contains("of Broken is not finite").all()
     large = Fixed(np.full(60, 1e308), intercept_=0.0)
-    row = experiment._measured(
-        "RMSE", experiment.EXPECTED["RMSE"], large, Equicorrelated(p=60, k=4)
-    )
-    assert row == {"metric": "RMSE", "value": None, "note": "RMSE is not finite (inf)"}
+    known = "RMSE", experiment.EXPECTED["RMSE"], large, Equicorrelated(p=60, k=4)
+    assert experiment._measured(*known)["note"] == "RMSE is not finite (inf)"
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("where", ["fit", "targets", "predict"])
 def test_rows_that_others_are_shown_can_only_be_read(where, sparse):
-    own = {"it": mine("Careless", where=where), "OFS": OFS}
+    """What a user's method raises names its class, and where it was used."""
+    own, used = {"it": mine("Careless", where=where), "OFS": OFS}, "as it learned"
     with pytest.raises(ValueError, match="read-only") as raised:
         real(dataset(sparse=sparse), methods=own)
-    assert "Careless" in raised.value.__notes__[0]
+    used = "as its accuracy was measured" if where == "predict" else used
+    assert f"{__name__}:Careless {used}" in raised.value.__notes__[0]
     if where != "predict":
         tune = {"score": "final", "at": {}, "grid": {"where": [where]}}
         with pytest.raises(ValueError, match="read-only"):
             real(dataset(sparse=sparse), methods={"it": mine("Careless")}, tune=tune)
-        data = DATA | {"task": "classification"}
-        in_blocks = {"it": mine("CarelessInBlocks", where=where)}
         with pytest.raises(ValueError, match="read-only"):
-            run(methods=in_blocks, data=data, metrics=["accuracy"])
+            run(methods=own, data=DATA | {"task": "classification"}, metrics=["accuracy"])
 
 
-def test_what_a_users_method_raises_names_it_and_its_class():
-    with pytest.raises(ValueError, match=r"the labels, -1 and 1, and says \[0, 1\]") as raised:
-        real(dataset(), methods={"it": mine("Named")}, replicates=1)
-    assert "Named as its accuracy was measured" in raised.value.__notes__[0]
-    with pytest.raises(KeyError, match="width") as raised:
-        run(methods={"it": mine("Breaks")})
-    assert f"{__name__}:Breaks" in raised.value.__notes__[0]
+def test_a_slip_in_a_users_method_is_no_attribute_that_it_lacks():
     slip = SimpleNamespace(predict=lambda X: X.wieghts)
     with pytest.raises(AttributeError, match="wieghts"):
         experiment._measured("RMSE", METRICS["RMSE"], slip, np.ones((2, 1)), np.ones(2), None)
@@ -766,27 +684,23 @@ def test_what_a_users_method_raises_names_it_and_its_class():
 
 def test_sampled_averages_stand_for_the_rows(monkeypatch):
     """No row is generated unless a method wants it."""
-    data = DATA | {"n": 3000, "averages": "sampled"}
-    own = {"it": mine("Averaged"), "OLSth": {"class": "OLSthRegressor"}}
-    asked = {"data": data, "replicates": 2, "test_rows": None}
-    both = run(methods=own | {"SFSA": SFSA}, **asked)
-    assert (of(both, "OLSth").query("metric == 'DR'")["value"] == 100).all()
-    assert SEEN == [3000, 3000]
-    drawn, stream = [], Equicorrelated.stream
+    data, drawn, stream = DATA | {"n": 3000, "averages": "sampled"}, [], Equicorrelated.stream
 
     def counted(design, *known):
         drawn.append(design.p)
         yield from stream(design, *known)
 
     monkeypatch.setattr(Equicorrelated, "stream", counted)
+    own = {"OLSth": {"class": "OLSthRegressor"}}
+    asked = {"data": data, "replicates": 2, "test_rows": None}
     alone = run(methods=own, **asked)
-    for method in own:
-        assert_frame_equal(of(alone, method), of(both, method))
-    assert not drawn
+    assert not drawn and (alone.query("metric == 'DR'")["value"] == 100).all()
+    both = run(methods=own | {"SFSA": SFSA}, **asked)
+    assert_frame_equal(of(both, "OLSth"), alone)
+    drawn.clear()
     sums = {"class": "ofslib.averages:RunningAverages", "replicates": 1}
-    timed = {"RAVE": sums, "it": mine("Averaged")}
-    table = run(methods=timed, **asked | {"metrics": ["time_s"]})
-    assert len(of(table, "RAVE")) == 1 and len(of(table, "it")) == 2
+    table = run(methods={"RAVE": sums, **own}, **asked | {"metrics": ["time_s"]})
+    assert len(of(table, "RAVE")) == 1 and len(of(table, "OLSth")) == 2
     assert drawn.count(60) == 1, "beside the few rows on which kernels are compiled"
 
 
@@ -817,15 +731,11 @@ def test_drift_is_tracked_beside_the_truth():
 # -------------------------------------------------- peers
 
 
-PEERS = "ofslib.reproduction.peers:"
-
-
 def test_scikit_learn_makes_one_pass_and_uses_its_k_largest_coefficients():
-    model = methods.build({"class": f"{PEERS}TopKSGDRegressor", "penalty": "l1"}, k=4)
+    model = methods.build({"class": "ofslib.reproduction.peers:TopKSGDRegressor"}, k=4)
     X, y = Equicorrelated(p=60, k=4).sample(300, np.random.default_rng(0))
     model.partial_fit(X, y)
     largest = np.sort(np.argsort(-np.abs(model.inner.coef_))[:4])
-    assert np.flatnonzero(model.coef_).tolist() == largest.tolist()
     expected = X[:, largest] @ model.inner.coef_[largest] + model.inner.intercept_
     assert_allclose(model.predict(X), expected)
     data = dataset(n=200)
@@ -835,9 +745,8 @@ def test_scikit_learn_makes_one_pass_and_uses_its_k_largest_coefficients():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("sparse", [False, True])
-def test_liblinear_chooses_its_penalty_by_the_folds(sparse):
-    X = dataset(n=60, d=30, sparse=sparse).X_train
+def test_liblinear_chooses_its_penalty_by_the_folds():
+    X = dataset(n=60, d=30, sparse=True).X_train
     y = np.where(np.asarray(X[:, :6].sum(axis=1)).ravel() > 0, 1, -1)
     free, few = (peers.LiblinearClassifier(k).fit(X, y) for k in (None, 3))
     C = np.geomspace(1.5, 1500, 7) * l1_min_c(X, y, loss="log")
