@@ -1,12 +1,14 @@
 """The notebooks: short, and right for entries of one's own."""
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import matplotlib
 import matplotlib.pyplot as plt
 import nbformat
 import pandas as pd
+import papermill
 import pytest
 import yaml
 from IPython.core.interactiveshell import InteractiveShell
@@ -270,3 +272,19 @@ def test_a_notebook_shows_another_scale_that_is_made_and_says_so(own_project):
 def test_the_list_of_all_tables_and_figures_runs_with_nothing_made(bare):
     known = show("index")
     assert known["board"]["cells"].sum() == pd.read_csv("config/published.csv")["cells"].sum()
+
+
+@pytest.mark.slow
+def test_run_all_in_a_clone_shows_results_and_changes_nothing_else(tmp_path, monkeypatch):
+    """As JupyterLab does: in a kernel that starts in the folder of the notebook."""
+    subprocess.run(["git", "clone", "-q", str(ROOT), str(tmp_path)], check=True)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    files = [f"notebooks/{name}.ipynb" for name in ("accuracy_by_budget", "recovery_table", "run")]
+    for file in files:
+        path = str(tmp_path / file)
+        papermill.execute_notebook(path, path, cwd=tmp_path / "notebooks", progress_bar=False)
+        cells = nbformat.read(path, as_version=4).cells
+        assert any(cell.get("outputs") for cell in cells) and "IProgress" not in str(cells)
+    words = ["git", "status", "--porcelain"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f" M {file}" for file in files]

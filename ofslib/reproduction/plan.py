@@ -29,7 +29,7 @@ class Seconds:
         for each in filter(None, (self.here, self.there)):
             for key, spans in each.spans.items():
                 for first, end, name in spans:
-                    record = each.records[name]
+                    record = each.record(name)
                     if record["seconds"] is not None:
                         rate = record["seconds"] / (end - first) / self._amount(record["made_of"])
                         for like in (key, *_likes(record["place"], record["made_of"])):

@@ -171,16 +171,11 @@ def summary(quantity: str, values: Any) -> dict[str, float]:
 
 
 def _chosen(versions, names) -> list[str]:
-    if names is None:
-        return list(versions)
-    chosen = dict.fromkeys(
-        full
-        for name in names
-        for full in ([name] if name in versions else [each for each in versions if name in each])
-    )
-    if lost := [name for name in names if not any(name in full for full in versions)]:
+    if lost := [name for name in names or () if not any(name in full for full in versions)]:
         raise ValueError(f"{VERSIONS} has no name with {lost}; names begin {[*versions][:3]} ...")
-    return list(chosen)
+    exact = [name for name in names or () if name in versions]
+    parts = [name for name in names or [""] if name not in versions]
+    return [n for n in versions if n in exact or any(part in n for part in parts)]
 
 
 def _read_stored() -> pd.DataFrame:
