@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from checkout import MARKS, MIRROR, ROOT, Copy, is_product, record, whole_log
 
-from ofslib.reproduction import identity, machine, plan, project, provenance, records
+from ofslib.reproduction import identity, machine, project, provenance, records
 
 pytestmark = MARKS
 BESIDE = ROOT.parent / "shared" / "data"
@@ -22,11 +22,6 @@ REAL = os.environ.get(MIRROR) or (str(BESIDE) if BESIDE.is_dir() else None)
 def untouched(tmp_path_factory):
     """A clean checkout in which nothing was run."""
     return Copy(tmp_path_factory.mktemp("untouched"))
-
-
-def test_lint(untouched):
-    done = untouched.run("--lint")
-    assert done.code == 0, done.said
 
 
 def test_no_figure_is_tracked_that_is_never_made(untouched):
@@ -99,22 +94,6 @@ def of_entries(work):
 
 def is_alone(work, entry):
     return work.entries[entry].spec["alone"]
-
-
-@pytest.mark.slow
-def test_the_longest_runs_begin_first(smoke, untouched):
-    """So that many cores do not wait in the end for one of them."""
-    told, work = plan.expected(project.load(untouched.folder, scale="smoke")), smoke.work
-    runs = {
-        f"{e}: run {s.name}": told[work.result(e, s.name).as_posix()]
-        for e, s in of_entries(work)
-        if not (is_alone(work, e) or s.dataset)  # others may have to wait
-    }
-    begun = re.findall(r"^Job \d+: (.*)", smoke.log, re.M)
-    order = [runs[name] for name in begun if name in runs]
-    assert len(order) >= len(runs) > 20 and max(order) > 3 * min(order)
-    for place, seconds in enumerate(order):
-        assert seconds >= max(order[place + machine.cores() :], default=0), place
 
 
 @pytest.mark.slow

@@ -118,23 +118,23 @@ def outcome(copy):
     return {name: content for name, content in names.items() if not is_record(name)}
 
 
+def called(copy, **options):
+    """A call of snakemake on one core: what it says and leaves, and what would then be made."""
+    done = copy.run("--cores", "1", **options)
+    assert done.code == 0, done.said[-5000:]
+    done.files, done.record = outcome(copy), record(copy, "tiny")
+    done.report = copy.path("report.html").read_text(encoding="utf-8")
+    done.plan = copy.planned(mirror=str(copy.mirror))
+    return done
+
+
 @pytest.fixture(scope="module")
 def story(tiny):
-    """The small project offline, then with a mirror; one core; nothing goes wrong."""
+    """The small project offline, once more, then with a mirror; nothing goes wrong."""
     wipe(tiny)
-    told = SimpleNamespace(offline=tiny.run("--cores", "1"))
-    assert told.offline.code == 0, told.offline.said[-5000:]
-    told.files_offline, told.record_offline = outcome(tiny), record(tiny, "tiny")
-    told.report_offline = tiny.path("report.html").read_text(encoding="utf-8")
-    told.again = tiny.run("--cores", "1")
-    told.files_again, told.record_again = outcome(tiny), record(tiny, "tiny")
-    told.plan = tiny.planned(mirror=str(tiny.mirror))
-    told.online = tiny.run("--cores", "1", mirror=str(tiny.mirror))
-    assert told.online.code == 0, told.online.said[-5000:]
-    told.files, told.record = outcome(tiny), record(tiny, "tiny")
-    told.report = tiny.path("report.html").read_text(encoding="utf-8")
-    told.plan_after = tiny.planned(mirror=str(tiny.mirror))
-    return told
+    offline, again = called(tiny), called(tiny)
+    online = called(tiny, mirror=str(tiny.mirror))
+    return SimpleNamespace(offline=offline, again=again, online=online, files=online.files)
 
 
 REAL_PART = {"resources/tiny.json", "results/tiny/tiny_figure/tiny.csv"}
@@ -145,26 +145,28 @@ TABLE = {f"figures/tiny_table.{end}" for end in ("csv", "tex")}
 
 
 def test_offline_the_rest_is_made_and_the_gap_is_marked(story):
-    assert set(story.files_offline) == (REAL_PART | {TABLE_RUN} | TABLE) - {"resources/tiny.json"}
-    assert story.record_offline["status"] == "not fetched"
-    assert "<code>tiny</code>: not downloaded" in story.report_offline
-    rows = story.files_offline["results/tiny/tiny_figure/tiny.csv"].decode().splitlines()
+    offline, again = story.offline, story.again
+    assert {*offline.files} == (REAL_PART | {TABLE_RUN} | TABLE) - {"resources/tiny.json"}
+    assert offline.record["status"] == "not fetched"
+    assert "<code>tiny</code>: not downloaded" in offline.report
+    rows = offline.files["results/tiny/tiny_figure/tiny.csv"].decode().splitlines()
     assert len(rows) == 1 + 2 and all("not downloaded" in row for row in rows[1:])
-    for done in (story.offline, story.again):
+    for done in (offline, again):
         assert "Missing data set tiny: not downloaded" in done.said
         assert MIRROR in done.said, "it is not said what to do"
-    assert story.again.code == 0 and "Nothing to be done" in story.again.said
-    assert (story.files_again, story.record_again) == (story.files_offline, story.record_offline)
+    assert "Nothing to be done" in again.said
+    assert (again.files, again.record) == (offline.files, offline.record)
 
 
 def test_a_data_set_that_was_missing_is_fetched_when_it_can_be(story):
-    assert story.plan == set(), "a plan does not try whether the data are there now"
-    assert story.record["status"] == "fetched" and "not downloaded" not in story.report
+    assert story.again.plan == set(), "a plan does not try whether the data are there now"
+    assert story.online.record["status"] == "fetched"
+    assert "not downloaded" not in story.online.report
     jobs = re.findall(r"^\[\d of 3.*?\] (.*): \d\d:\d\d$", story.online.said, re.M)
     assert jobs == ["tiny_figure: run tiny", "tiny_figure: draw", "Write report.html"]
-    for name in story.files_offline:
-        assert (story.files[name] == story.files_offline[name]) == (name not in REAL_PART), name
-    assert story.plan_after == set()
+    for name, before in story.offline.files.items():
+        assert (story.files[name] == before) == (name not in REAL_PART), name
+    assert story.online.plan == set()
 
 
 def test_the_screen_counts_the_steps_down(story):
@@ -180,7 +182,7 @@ def test_a_users_method_is_a_column_of_the_table(story):
     compared = pd.read_csv(pd.io.common.BytesIO(story.files["figures/tiny_table.csv"]))
     assert len(compared[compared["method"] == "mine"]) == 2
     assert "mine" in story.files["figures/tiny_table.tex"].decode()
-    assert "Own methods &amp; others" in story.report
+    assert "Own methods &amp; others" in story.online.report
 
 
 def test_what_an_edit_makes_again(tiny, story):
@@ -194,7 +196,7 @@ def test_what_an_edit_makes_again(tiny, story):
     with tiny.edited("held.py", "another = 1\n"):
         assert tiny.planned(**mirror) == {TABLE_RUN, *TABLE, "report.html"}
     assert tiny.planned(seed=2, **mirror) >= RUNS
-    name = next(iter(story.record["sha256"]))
+    name = next(iter(story.online.record["sha256"]))
     with tiny.edited(name):
         done = tiny.run("-n", **mirror)
         assert done.code == 0 and done.said.count(f"{name} has changed: it is fetched again") == 1

@@ -10,7 +10,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from functools import cache
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -48,6 +48,7 @@ FORMS = {
 ABOUT_THE_ROWS = ("rows", "classes", "blocks", "form", "adapt", "merge")
 LEARNED = "coef_ intercept_ scores_ weights_ online_score_ l1_".split()
 LEARNED += "n weight mean_x mean_y S_xx S_xy S_yy peak_features_".split()
+TASKS = ("regression", "classification")
 NOTHING = "nothing to compute", {"witnesses": 0}
 TIMES = re.compile("time_s|.*_s|cores")  # metrics that no two runs share
 
@@ -218,17 +219,14 @@ def _stacked(blocks) -> Numbers:
 
 def _sampled() -> Iterator[tuple[str, Numbers]]:
     """For few rows, for more, and for more than are drawn at once."""
-    p, task = 60, ("regression", "classification")
+    p, beta = 60, np.linspace(-1, 1, 60)
     factor = np.linspace(0.5, 1, p)[:, None]
     low_rank = wishart.LowRank(np.linspace(1, 2, p), factor)
     laws = {"low rank": low_rank, "full": np.diag(low_rank.diagonal) + factor @ factor.T}
-    for n in (15, 45, 300, 3 * wishart.ROWS):
-        for law in laws:
-            for kind in task:
-                beta = np.linspace(-1, 1, p)
-                drawn = wishart.sample_averages(n, laws[law], beta, 0.5, kind, _rng())
-                found = {key: getattr(drawn, key) for key in LEARNED if hasattr(drawn, key)}
-                yield f"{law}, {kind}, n={n}", found
+    for n, law, task in product((15, 45, 300, 3 * wishart.ROWS), laws, TASKS):
+        drawn = wishart.sample_averages(n, laws[law], beta, 0.5, task, _rng())
+        found = {key: getattr(drawn, key) for key in LEARNED if hasattr(drawn, key)}
+        yield f"{law}, {task}, n={n}", found
 
 
 def _table() -> tuple[np.ndarray, np.ndarray]:
@@ -329,12 +327,8 @@ def _metric(name: str) -> Iterator[tuple[str, Numbers]]:
     if name == "tracking":
         yield from _tracked()
         return
-    for task in ("regression", "classification"):
-        if (name in ("RMSE", "R2")) == (task == "classification") and name not in (
-            "DR",
-            "selected",
-        ):
-            continue
+    of_one = {"RMSE": TASKS[:1], "R2": TASKS[:1], "AUC": TASKS[1:], "accuracy": TASKS[1:]}
+    for task in of_one.get(name, TASKS):
         design = simulate.Equicorrelated(60, 6, task=task, beta=(0.2, 1.0))
         model = _Labels(60, task == "classification")
         X, y = design.sample(300, _rng())
@@ -350,7 +344,7 @@ def _tracked() -> Iterator[tuple[str, Numbers]]:
     model, law = {"m": _Means(30)}, {"p": 30, "k": 3}
     design = simulate.Drifting(**law, a=0.4, b=0.6, period=10, step_rows=20)
     yield "drift", _columns(tracking.drift(design, model, 400, _rng(), 4, 5), "metric")
-    for task in ("regression", "classification"):
+    for task in TASKS:
         design = simulate.Changing(**law, task=task, period=5, step_rows=20)
         seen = tracking.recovery(design, {"m": _Means(30)}, 400, _rng(), 2, 60)
         yield f"recovery, {task}", _columns(seen, "metric")
