@@ -304,23 +304,20 @@ class _Means:
     def online_loss_(self) -> float:
         return self.losses / self.n_samples_seen_
 
-    def partial_fit(self, X, y):
-        self.losses += 0.5 * np.sum((y - self.decision(X)) ** 2)
+    def partial_fit(self, X, y, classes=None):
+        self.losses += 0.5 * np.sum((y - self.decision_function(X)) ** 2)
         self.sums, self.n_samples_seen_ = self.sums + X.T @ y, self.n_samples_seen_ + len(y)
 
     def fit_averages(self, averages, copy=True):
         self.sums, self.n_samples_seen_ = averages.S_xy, 1
         return self
 
-    def decision(self, X) -> np.ndarray:
+    def decision_function(self, X) -> np.ndarray:
         return X @ self.coef_ + self.intercept_
 
     def predict(self, X) -> np.ndarray:
-        return np.where(self.decision(X) > 0, 1.0, -1.0) if self.signs else self.decision(X)
-
-
-class _Labels(_Means):
-    decision_function = _Means.decision
+        found = self.decision_function(X)
+        return np.where(found > 0, 1.0, -1.0) if self.signs else found
 
 
 def _metric(name: str) -> Iterator[tuple[str, Numbers]]:
@@ -330,7 +327,7 @@ def _metric(name: str) -> Iterator[tuple[str, Numbers]]:
     of_one = {"RMSE": TASKS[:1], "R2": TASKS[:1], "AUC": TASKS[1:], "accuracy": TASKS[1:]}
     for task in of_one.get(name, TASKS):
         design = simulate.Equicorrelated(60, 6, task=task, beta=(0.2, 1.0))
-        model = _Labels(60, task == "classification")
+        model = _Means(60, task == "classification")
         X, y = design.sample(300, _rng())
         model.partial_fit(X, y)
         found = {"of the law": EXPECTED[name](model, design)} if name in EXPECTED else {}
