@@ -1,7 +1,6 @@
 """The workflow as a stranger meets it: in a copy of the checkout, run and changed."""
 
 import hashlib
-import json
 import os
 import re
 import subprocess
@@ -11,7 +10,7 @@ import pandas as pd
 import pytest
 from checkout import MARKS, MIRROR, ROOT, Copy, is_product, record, whole_log
 
-from ofslib.reproduction import identity, machine, project, provenance, records
+from ofslib.reproduction import machine, project, provenance
 
 pytestmark = MARKS
 BESIDE = ROOT.parent / "shared" / "data"
@@ -145,78 +144,3 @@ def test_smoke_once_more_does_nothing(smoke):
     assert "Nothing to be done" in once_more.said
     for name in smoke.missing:
         assert f"Missing data set {name}: not downloaded" in once_more.said
-
-
-# -------------------------------------------------- what an edit makes run again
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A checkout in which all is made, as far as Snakemake knows: files of any content."""
-    copy = Copy(tmp_path_factory.mktemp("made"))
-    copy.work = work = project.load(copy.folder, scale="smoke")
-    stamps = {f"results/{work.scale}/{entry}.drawn" for entry in work.entries}
-    for file in products(work, *work.entries) | {file for file, _ in work.runs()} | stamps:
-        copy.path(file).parent.mkdir(parents=True, exist_ok=True)
-        copy.path(file).write_text(file)
-    for name in work.datasets:
-        copy.path(records.path(name)).parent.mkdir(exist_ok=True)
-        copy.path(records.path(name)).write_text('{"status": "fetched"}')
-    done = copy.run("--touch", "--forceall", "--cores", "1", scale="smoke")
-    assert done.code == 0, done.said[-3000:]
-    assert copy.planned(scale="smoke") == set()
-    return copy
-
-
-def cells(text, code):
-    """A notebook as saved after it was run, with other code or the same."""
-    notebook = json.loads(text)
-    notebook["metadata"]["kernelspec"] = {"name": "mine", "display_name": "opened here"}
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "code":
-            cell |= {"execution_count": 1, "outputs": []}
-    notebook["cells"][-1]["source"] += [code] if code else []
-    return json.dumps(notebook)
-
-
-def made_of(work, part):
-    """The files of results in which a part of ofslib took part, and their entries."""
-    runs = {
-        file
-        for file, setting in work.runs()
-        if any(part in result.made_of["versions"] for result in identity.results(setting.spec))
-    }
-    return runs, {Path(run).parent.name for run in runs}
-
-
-EDITS = {
-    "a notebook that was opened": ("notebooks/run.ipynb", lambda t: cells(t, "")),
-    "code of a figure": ("notebooks/annealing_schedules.ipynb", lambda t: cells(t, "\nx = 1")),
-    "the style": ("ofslib/reproduction/looks.py", lambda t: t + "# x\n"),
-    "a parameter": ("config/experiments/sfsa.yaml", lambda t: t.replace("mu: 5\n", "mu: 6\n")),
-    "a version": (
-        "config/versions.yaml",
-        lambda t: t.replace("  BARDAClassifier: 1\n", "  BARDAClassifier: 2\n"),
-    ),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("what", EDITS)
-def test_what_an_edit_makes_run_again(made, what):
-    (name, edit), work = EDITS[what], made.work
-    runs, users = made_of(work, "methods: BARDAClassifier")
-    shown = {e for e in work.entries if work.source(e).name in users}
-    table = {*work.inputs("sfsa_table_2"), *work.inputs("sfsa_table_2", "time")}
-    expected = {
-        "code of a figure": products(work, "sfsa_figure_1", "dissertation_figure_2_1"),
-        "the style": products(work, *work.entries),
-        "a parameter": table | products(work, "sfsa_table_2"),
-        "a version": runs | products(work, *shown),
-    }.get(what, set())
-    text = made.path(name).read_text(encoding="utf-8")
-    with made.edited(name):
-        made.path(name).write_text(edit(text), encoding="utf-8")
-        assert made.planned(scale="smoke") == expected
-    if what == "a version":
-        assert made.planned(scale="smoke") == set(), "restored, but not as before"

@@ -1,6 +1,7 @@
 """A small project of one's own in the workflow: offline, edited, killed, called twice."""
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -137,10 +138,10 @@ def story(tiny):
     return SimpleNamespace(offline=offline, again=again, online=online, files=online.files)
 
 
-REAL_PART = {"resources/tiny.json", "results/tiny/tiny_figure/tiny.csv"}
-REAL_PART |= {f"figures/tiny_figure.{end}" for end in ("csv", "svg", "pdf")}
 TABLE_RUN = "results/tiny/tiny_table/plain_300.csv"
 RUNS = {"results/tiny/tiny_figure/tiny.csv", TABLE_RUN}
+FIGURE = {f"figures/tiny_figure.{end}" for end in ("csv", "svg", "pdf")}
+REAL_PART = {"resources/tiny.json", "results/tiny/tiny_figure/tiny.csv", *FIGURE}
 TABLE = {f"figures/tiny_table.{end}" for end in ("csv", "tex")}
 
 
@@ -200,6 +201,43 @@ def test_what_an_edit_makes_again(tiny, story):
     with tiny.edited(name):
         done = tiny.run("-n", **mirror)
         assert done.code == 0 and done.said.count(f"{name} has changed: it is fetched again") == 1
+
+
+def saved(text, code=""):
+    """A notebook as Jupyter saves it after it was run, with other code or the same."""
+    notebook = json.loads(text)
+    notebook["metadata"]["kernelspec"] = {"name": "mine", "display_name": "opened here"}
+    for cell in notebook["cells"]:
+        cell |= {"execution_count": 1, "outputs": []} if cell["cell_type"] == "code" else {}
+    notebook["cells"][-1]["source"].append(code)
+    return json.dumps(notebook)
+
+
+EDITS = {
+    "notebooks/run.ipynb": (saved, set()),
+    "notebooks/accuracy_by_budget.ipynb": (lambda text: saved(text, "\nx = 1"), FIGURE),
+    "ofslib/algorithms/barda.py": (lambda text: text + "# x\n", set()),
+    "ofslib/reproduction/looks.py": (lambda text: text + "# x\n", FIGURE | TABLE),
+    "config/experiments/tiny.yaml": (
+        lambda text: text.replace("alpha: 0.1", "alpha: 0.2"),
+        TABLE | {TABLE_RUN},
+    ),
+    "config/versions.yaml": (
+        lambda text: text.replace("  BARDAClassifier: 1\n", "  BARDAClassifier: 2\n"),
+        FIGURE | RUNS - {TABLE_RUN},
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edit_makes_again_what_depends_on_it(tiny, story, name):
+    (edit, expected), text = EDITS[name], tiny.path(name).read_text(encoding="utf-8")
+    with tiny.edited(name):
+        tiny.path(name).write_text(edit(text), encoding="utf-8")
+        planned = tiny.planned(mirror=str(tiny.mirror))
+    assert planned - {"report.html"} == expected and ("report.html" in planned) == bool(expected)
+    assert tiny.planned(mirror=str(tiny.mirror)) == set(), "restored, but not as before"
 
 
 # -------------------------------------------------- results of another checkout, and own data
