@@ -182,40 +182,13 @@ def learn(
             seconds[key] = _seconds(models, key, fit, *stacked(held))
         if extracted := later.intersection(here):
             own = [models[key] for key in here if key in sums] or [averages(n)]
-            seconds |= _extracted(models, extracted, own[0])
+            for key in extracted:
+                seconds[key] = _seconds(models, key, extract, own[0])
             own.clear()  # as large as what comes next
         yield n, seconds
         for key in here:
             if max(ends[key]) == n:
                 del models[key]
-
-
-def _extracted(models, later, averages) -> dict[Any, float]:
-    """Let models learn from the same averages, which are standardised once.
-
-    The seconds that this takes count for each model that asks for it.
-    """
-    seconds, known, spared = {}, {}, 0.0
-    standardized = averages.standardized
-
-    def once(centre=True):
-        nonlocal spared
-        if centre in known:
-            spared += known[centre][1]
-        else:
-            start = time.process_time()
-            found = standardized(centre=centre)
-            known[centre] = found, time.process_time() - start
-        return known[centre][0]
-
-    averages.standardized = once
-    try:
-        for key in later:
-            spared = 0.0
-            seconds[key] = _seconds(models, key, extract, averages) + spared
-    finally:
-        del averages.standardized
-    return seconds
 
 
 def stacked(blocks: list[tuple]) -> tuple[Any, np.ndarray]:
