@@ -38,7 +38,7 @@ SWAPS = {
 ROWS = ["test_rows_and_losses", "test_algorithms", "test_sfsa_by_the_page"]
 ROWS += ["test_grids_by_the_page", "test_automatic", "test_everyday", "test_contract"]
 COLUMNS = ["test_columns*", "test_leverage*"]
-AVERAGES = ["test_averages*", "test_forgetting*", "test_joint_averages*", "test_criteria*"]
+AVERAGES = ["test_averages*", "test_joint_averages*", "test_criteria*"]
 TESTS = {
     "ofslib/bounds/*": ["test_bounds*", "test_statements*", "test_limits*", "test_studies*"],
     "ofslib/reproduction/tables.py": ["test_tables*", "test_claims*", "test_scoreboard*"],

@@ -241,16 +241,14 @@ def sofs(X, y, *, k, gamma, intercept):
     return mu, b, margins
 
 
-def barda(X, y, *, k, loss, learning_rate, alpha, delta, intercept, last_of_ties=False):
+def barda(X, y, *, k, loss, learning_rate, alpha, delta, intercept):
     """B-ARDA: barda, Algorithm 1, with (1) in the closed form of Section 4.1.
 
-    `last_of_ties`: of equal values of H z^2 the higher index stays, as in the authors' script.
     `learning_rate` may hold one for each row: the model that it meets is made with it.
     """
     n, p = X.shape
     ridge, rates = np.append(np.full(p, alpha), 0), np.broadcast_to(learning_rate, n)
     w, gradients, squares, margins = np.zeros(p + 1), np.zeros(p + 1), np.zeros(p + 1), []
-    order = slice(None, None, -1 if last_of_ties else 1)
     for t, x in enumerate(np.column_stack([X, np.full(n, float(intercept))]), 1):
         margins.append(w @ x)
         g = slope(loss, margins[-1], y[t - 1]) * x
@@ -258,8 +256,7 @@ def barda(X, y, *, k, loss, learning_rate, alpha, delta, intercept, last_of_ties
         H = delta + np.sqrt(squares)
         eta = rates[min(t, n - 1)]
         z = -eta * gradients / (ridge * eta * t + H)
-        values = (H * z**2)[:p]
-        w = np.append(truncated(z[:p][order], values[order], k)[order], z[p])
+        w = np.append(truncated(z[:p], (H * z**2)[:p], k), z[p])
     return w[:p], w[p], margins
 
 
@@ -423,6 +420,35 @@ def least_squares(X, y, support, centre=True):
     return coef, solution[-1] if centre else 0.0
 
 
+def moments(X, T, weight, centre):
+    """(3.2), (3.3) of weighted rows, scales (inf of a constant, which says nothing) and means."""
+    share = weight / weight.sum()
+    mean, level = share @ X * centre, share @ T * centre
+    scale = np.sqrt(share @ (X - mean) ** 2)
+    scale = np.where(scale <= 1e-9 * np.abs(X).max(axis=0), np.inf, scale)
+    Z = (X - mean) / scale
+    S = (Z.T * share) @ Z + np.diag(np.isinf(scale))
+    return S, (Z.T * share) @ (T - level), scale, mean, level
+
+
+def solved(S, C, features, free):
+    """(3.6); with the ridge if rows, less one if centred, are not more than features [code]."""
+    own = S[np.ix_(features, features)] + 1e-5 * (free <= len(features)) * np.eye(len(features))
+    W = np.zeros(C.shape)
+    W[features] = np.linalg.solve(own, C[features])
+    return W
+
+
+def fading(weight, rate):
+    """(3.11): what rows weigh in the end; docs/algorithms.md, "running averages"."""
+    shares, W = [], 0.0
+    for w in weight:
+        shares.append(max(min(1.0, w * rate), w / (W + w)))
+        W = min(W + w, 1.0 / rate)
+    left = np.append(np.cumprod(1.0 - np.array(shares)[::-1])[-2::-1], 1.0)
+    return W * np.array(shares) * left
+
+
 def ofsa(X, y, *, k, mu, rate, n_iter, centre=True):
     """Dissertation, Algorithm 4 with (3.8)."""
     Z, target, _ = standardise(X, y, centre)
@@ -433,20 +459,6 @@ def ofsa(X, y, *, k, mu, rate, n_iter, centre=True):
         best = top(np.abs(w), schedule(t, n_iter, 0, p, k, mu))
         features, w = features[best], w[best]
     return least_squares(X, y, features, centre)
-
-
-def penalty_value(penalty, w, level, shape):
-    """MCP: Zhang 2010, (2.1)-(2.2). SCAD: Fan and Li 2001, (2.7), integrated."""
-    w = abs(w)
-    if penalty == "elastic_net":
-        return level * w + shape * w**2 / 2
-    if penalty == "mcp":
-        return level * w - w**2 / (2 * shape) if w <= shape * level else shape * level**2 / 2
-    if w <= level:
-        return level * w
-    if w <= shape * level:
-        return (2 * shape * level * w - w**2 - level**2) / (2 * (shape - 1))
-    return level**2 * (shape + 1) / 2
 
 
 # Streams of columns

@@ -349,7 +349,7 @@ def test_sofs_of_two_rows_by_hand():
     assert_allclose(model._state.sigma[:2], [1 / 3, 1 / 2], rtol=1e-15)
 
 
-# The step that follows the size of the rows; averages and the renewable model, with weights
+# The step that follows the size of the rows
 
 
 def siht_in_units(X, y, *, loss, k, batch_size, intercept):
@@ -385,36 +385,3 @@ def test_the_unit_of_the_step_counts_a_row_as_its_root(page, loss, size):
             expected = page(siht_in_units, X, y, weight, **own, intercept=intercept)
             model = found("SIHT", loss)(**own, fit_intercept=intercept, shuffle=False)
             assert_agrees(model, expected, X, y, weight)
-
-
-def least_squares(X, y, weight, support):
-    root, rows = np.sqrt(weight)[:, None], np.column_stack([X, np.ones(len(y))])
-    return naive.least_squares(root * rows, root[:, 0] * y, [*support, -1], centre=False)[0]
-
-
-@pytest.mark.parametrize("method", ["OLS", "OLSth", "OFSA", "OnlineLasso"])
-@pytest.mark.parametrize("loss", ["log_loss", "squared_error"], ids=["classes", "numbers"])
-@pytest.mark.parametrize(("dtype", "tol"), [("float64", 1e-9), ("float32", 1e-4)])
-def test_averages_of_weighted_rows(method, loss, dtype, tol):
-    X, y = data("dense", p=15, classify=loss in LOSSES)
-    weight, own = weights(len(y)), {} if method == "OLS" else {"k": 6}
-    for form in FORMS:
-        model = found(method, loss)(dtype=dtype, **own).fit(form(X), y, sample_weight=weight)
-        expected = least_squares(X, y, weight, model.support_)
-        assert_allclose([*model.coef_, model.intercept_], expected, rtol=tol, atol=tol / 100)
-    if method == "OLSth":
-        whole, variances = least_squares(X, y, weight, range(15)), np.cov(X.T, aweights=weight)
-        assert_array_equal(model.support_, naive.top(whole[:-1] ** 2 * np.diag(variances), 6))
-
-
-def test_renewable_logistic_regression_sums_weighted_losses():
-    """With all rows and features; the penalty is that of features of weighted scale."""
-    X, y = data("dense", p=8)
-    weight, A, w = weights(len(y)), np.column_stack([X, np.ones(len(y))]), np.zeros(9)
-    penalty = np.append(np.diag(np.cov(X.T, ddof=0, aweights=weight)), 0)
-    for _ in range(50):
-        p = 1 / (1 + np.exp(y * (A @ w)))
-        hessian = (A.T * (weight * p * (1 - p))) @ A + np.diag(penalty)
-        w = w - np.linalg.solve(hessian, penalty * w - A.T @ (weight * y * p))
-    model = ofslib.RenewableFSAClassifier(k=8).fit(X, y, sample_weight=weight)
-    assert_allclose([*model.coef_, model.intercept_], w, rtol=1e-5, atol=1e-7)

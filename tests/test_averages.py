@@ -22,7 +22,6 @@ from ofslib import _comoments as module
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 BLOCK = 8  # so that a few dozen rows fill the buffer several times
-ADAPT = pytest.mark.parametrize("adapt", [{}, {"rate": 0.05}, {"rate": 0.05, "per": "block"}])
 
 
 @pytest.fixture(autouse=True)
@@ -37,14 +36,16 @@ def rows(n=100, p=4, mean=0.0, seed=0):
     return X, X[:, 0] - 2 * X[:, -1] + rng.standard_normal(n) + 3
 
 
-def learned(X, y, *cuts, dtype=np.float64, sample_weight=None, **adapt):
-    """Averages of rows that come in calls cut at `cuts`."""
+def learned(X, y, *cuts, dtype=np.float64, sample_weight=None, read=None, **adapt):
+    """Averages of rows that come in calls cut at `cuts`, and are read after each."""
     new = RunningAverages(X.shape[1], dtype)
     if adapt:
         new.adapt(**adapt)
     for start, stop in itertools.pairwise([0, *cuts, len(y)]):
         part = slice(start, stop)
         new.update(X[part], y[part], None if sample_weight is None else sample_weight[part])
+        if read and new.n > 1:
+            read(new)
     return new
 
 
@@ -64,6 +65,15 @@ def assert_same_averages(one, other, rtol=1e-12):
 
 # -------------------------------------------------- rows
 
+READS = [
+    None,
+    lambda a: (a.mean_x, a.mean_y),
+    lambda a: (a.S_xx, a.S_xy, a.S_yy),
+    lambda a: a.standardized(),
+    lambda a: RunningAverages(a.n_features, a.dtype).merge(a) + a,
+    lambda a: OLSRegressor().fit_averages(a).coef_,
+]
+
 
 @given(st.data())
 @settings(max_examples=60, deadline=None)
@@ -77,13 +87,12 @@ def test_the_cuts_between_calls_do_not_matter(data):
         **data.draw(st.sampled_from([{}, {"rate": 0.03}, {"rate": 0.4}, {"rate": 1.0}])),
     }
     cuts = sorted(data.draw(st.sets(st.integers(1, len(y) - 1))))
-    assert facts(learned(X, y, *cuts, **own)) == facts(learned(X, y, **own))
+    read = data.draw(st.sampled_from(READS))
+    assert facts(learned(X, y, *cuts, read=read, **own)) == facts(learned(X, y, **own))
 
 
-@pytest.mark.parametrize(
-    "form", [sp.csr_matrix, sp.csr_array, sp.csc_matrix, sp.coo_array, pd.DataFrame]
-)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+@pytest.mark.parametrize("form", [sp.csr_matrix, sp.csc_array, sp.coo_array, pd.DataFrame])
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
 def test_the_form_of_X_does_not_matter(form, dtype):
     X = (rows(60)[0] * 3).astype(dtype)
     X[np.random.default_rng(0).random(X.shape) < 0.7] = 0
@@ -97,85 +106,35 @@ def test_the_form_of_X_does_not_matter(form, dtype):
     assert facts(a) == expected
 
 
-def thin_rows(n=200, p=100, density=0.008, seed=0):
-    """Rows of which most entries are zero, too few of them to be worth a dense product."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p)) + 1
-    X[rng.random((n, p)) > density] = 0
-    return X, X[:, :10].sum(axis=1) + rng.standard_normal(n) + 1e6
-
-
-@pytest.fixture
-def thin_calls(monkeypatch):
-    """Row counts of the calls that took the sparse product."""
-    calls, real = [], RunningAverages._add_thin
-    note = lambda self, X, y, w: (calls.append(len(y)), real(self, X, y, w))  # noqa: E731
-    monkeypatch.setattr(RunningAverages, "_add_thin", note)
-    monkeypatch.setattr(module, "_THIN_ROWS", 64)
-    return calls
-
-
 @DTYPES
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_sparse_product_is_the_dense_one(thin_calls, weighted, dtype):
-    X, y = thin_rows()
-    weights = np.random.default_rng(1).random(200) + 0.1 if weighted else None
-    own = {"dtype": dtype, "sample_weight": weights}
+@pytest.mark.parametrize(
+    "case", ["plain", "weighted", "a filled column", "a heavy column", "fading"]
+)
+def test_sparse_rows_are_the_dense_ones(case, dtype, monkeypatch):
+    """Of which most entries are zero; a sparse product is taken where it loses no digits."""
+    monkeypatch.setattr(module, "_THIN_ROWS", 64)
+    monkeypatch.setattr(module, "_THIN_PAIRS", 1000)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 100)) + 1
+    X[rng.random(X.shape) > 0.008] = 0
+    y, weights = X[:, :10].sum(axis=1) + rng.standard_normal(200) + 1e6, np.ones(200)
+    if case == "weighted":
+        weights = rng.random(200) + 0.1
+    elif "column" in case:
+        X[: 200 if case == "a filled column" else 20, 3] += 1e6 + rng.standard_normal()
+        weights += 1e3 * (X[:, 3] > 1e5) * (case == "a heavy column")
+    own = {"dtype": dtype, "sample_weight": weights, **({"rate": 0.1} if case == "fading" else {})}
     sparse, dense = (learned(form(X), y, 70, 75, **own) for form in (sp.csr_array, np.array))
-    assert thin_calls == [70, 125]
     assert_allclose(sparse.weight, dense.weight, rtol=1e-13)
     one, other = sparse.standardized(), dense.standardized()
     tolerance = 1e-13 if dtype == np.float64 else 1e-5
     assert_array_equal(one.scale == np.inf, other.scale == np.inf)
     for a, b in ((one.mean_x, other.mean_x), (one.S_xx, other.S_xx), (one.S_xy, other.S_xy)):
-        assert_allclose(a, b, atol=tolerance, rtol=0)
+        assert_allclose(a, b, atol=tolerance, rtol=tolerance)
     assert_allclose([one.S_yy, one.mean_y], [other.S_yy, other.mean_y], rtol=tolerance)
-    more = sparse.update(X[:30], y[:30]), dense.update(X[:30], y[:30])
-    assert_allclose(more[0].S_xx, more[1].S_xx, rtol=tolerance, atol=tolerance)
-
-
-def test_the_sparse_product_is_taken_only_where_it_is_good(thin_calls):
-    X, y = thin_rows()
-    filled, heavy = X.copy(), {"sample_weight": np.where(X[:, 3] != 0, 1e3, 1.0)}
-    filled[:, 3] = 1e6
-    dense = thin_rows(density=0.1)[0]
-    for rows_, own in ((X[:63], {}), (filled, {}), (dense, {}), (X, {"rate": 0.1}), (X, heavy)):
-        same = y[: len(rows_)]
-        expected = facts(learned(rows_, same, **own))
-        assert facts(learned(sp.csr_array(rows_), same, **own)) == expected
-    assert thin_calls == []
-
-
-def test_the_scale_of_the_weights_does_not_matter_and_zero_is_no_row():
-    X, y = rows(60)
-    weights = np.random.default_rng(0).random(60)
-    one, other = (learned(X, y, sample_weight=c * weights) for c in (1.0, 2.0**-20))
-    assert_array_equal(one.S_xx, other.S_xx)
-    assert one.weight == other.weight * 2.0**20
-    a = RunningAverages(4).update(X, y, np.zeros(60))
-    a.adapt(0.1, per="block").update(X, y, np.zeros(60))
-    assert a.n == a.weight == 0
 
 
 # -------------------------------------------------- standardised
-
-
-@pytest.mark.parametrize("centre", [True, False])
-def test_standardised_averages_are_those_of_standardised_rows(centre):
-    X, y = rows(200, mean=5.0)
-    found = learned(X, y).standardized(centre)
-    mean, level = (X.mean(axis=0), y.mean()) if centre else (np.zeros(4), 0.0)
-    scale = np.sqrt(((X - mean) ** 2).mean(axis=0))
-    Z, c = (X - mean) / scale, y - level
-    assert_allclose(found.S_xx, Z.T @ Z / 200, rtol=1e-12)
-    assert_allclose(found.S_xy, Z.T @ c / 200, rtol=1e-12)
-    assert_allclose(found.S_yy, c @ c / 200, rtol=1e-12)
-    assert_allclose(found.scale, scale, rtol=1e-12)
-    assert_array_equal(np.diag(found.S_xx), 1)
-    assert_array_equal(found.S_xx, found.S_xx.T)
-    assert found.S_xx.flags.f_contiguous and found.n == 200
-    coef = np.arange(4.0)
-    assert_allclose(found.intercept(coef), centre * np.mean(y - X @ coef), rtol=1e-12)
 
 
 @DTYPES
@@ -199,13 +158,11 @@ def test_rounding_is_no_variance_and_a_small_variance_is_one(deviation, constant
     comoments = np.diag([100 * deviation**2, 100.0])
     found = RunningAverages.from_moments(100, [1e6, 0], comoments).standardized()
     assert_allclose(found.scale, np.inf if constant else deviation)
-    X, y = rows(100, mean=1e6)
-    assert np.isfinite(learned(1e6 + 1e-7 * (X - 1e6), y).standardized().scale).all()
 
 
 @DTYPES
 @pytest.mark.parametrize("centre", [True, False])
-@pytest.mark.parametrize("p", [1, 5, 300])
+@pytest.mark.parametrize("p", [1, 300])
 def test_overwriting_gives_the_same_and_spends_the_object(p, centre, dtype):
     X, y = rows(50, p, mean=1.0)
     a, b = learned(X, y, dtype=dtype), learned(X, y, dtype=dtype)
@@ -233,32 +190,25 @@ def exact_scale(X, y):
     return np.sqrt([float(s / len(y)) for s in squares])
 
 
-def test_merging_in_any_order_loses_nothing():
+@pytest.mark.parametrize(("mean", "size"), [(0.0, 30), (1e9, 3)])
+def test_merging_loses_nothing(mean, size):
     """Not far means, nor means of parts that are known better than float64 can say."""
-    X, y = rows(200, mean=1e3)
-    for order in itertools.permutations(range(4)):
-        parts = [learned(X[i:j], y[i:j]) for i, j in itertools.pairwise([0, 1, 30, 31, 200])]
-        assert_same_averages(sum(parts[i] for i in order), learned(X, y))
-        a, b, c, d = (parts[i] for i in order)
-        assert_same_averages((a + b) + (c + d), learned(X, y))
-    for mean, size in ((0.0, 30), (1e9, 3)):
-        X, y = rows(60, 2, mean=mean)
-        X[30:] += 1e6 * (mean == 0)
-        merged = sum(learned(X[i : i + size], y[i : i + size]) for i in range(0, 60, size))
-        assert_allclose(merged.standardized().scale, exact_scale(X, y), rtol=1e-14)
+    X, y = rows(60, 2, mean=mean)
+    X[30:] += 1e6 * (mean == 0)
+    merged = sum(learned(X[i : i + size], y[i : i + size]) for i in range(0, 60, size))
+    assert_allclose(merged.standardized().scale, exact_scale(X, y), rtol=1e-14)
 
 
 def test_addition_changes_neither():
     X, y = rows(100)
     a, b, none = learned(X[:41], y[:41]), learned(X[41:], y[41:]), RunningAverages(4)
     before = facts(a), facts(b)
-    _ = a + b, sum([a, b]), b + a, a + none, none + a
+    _ = a + b, sum([a, b]), b + a, none + a
     assert (facts(a), facts(b)) == before and facts(a + none) == facts(a)
     assert a.merge(b) is a and a.n == 100 and facts(b) == before[1]
-    for other in (1, 0.0, "a"):
-        for add in (lambda o=other: a + o, lambda o=other: o + a):
-            with pytest.raises(TypeError):
-                add()
+    for add in (lambda: a + 1, lambda: 0.0 + a):
+        with pytest.raises(TypeError):
+            add()
     with pytest.raises(ValueError, match="dtype=float64, got dtype=float32"):
         a.merge(RunningAverages(4, np.float32))
 
@@ -286,7 +236,7 @@ COPIES = {
 
 @pytest.mark.parametrize("how", COPIES)
 @DTYPES
-@ADAPT
+@pytest.mark.parametrize("adapt", [{}, {"rate": 0.05}, {"rate": 0.05, "per": "block"}])
 def test_a_copy_goes_on_as_the_original(how, adapt, dtype, tmp_path):
     X, y = rows(100, mean=7.0)
     for stop in (1, BLOCK, 53):
@@ -307,25 +257,13 @@ def test_known_moments_are_those_and_are_taken_over_where_they_can_be():
     a = RunningAverages.from_moments(100, Z.mean(axis=0), upper)
     assert_same_averages(a, learned(X, y))
     assert_same_averages(a.update(X, y), learned(np.vstack([X, X]), np.append(y, y)))
-    C, fixed = (np.asfortranarray(learned(X, y)._C) for _ in range(2))
-    fixed.flags.writeable = False
-    for shown, own, taken in (
-        (C, {}, True),
-        (C, {"copy": True}, False),
-        (C, {"dtype": np.float32}, False),
-        (C.copy(order="C"), {}, False),
-        (fixed, {}, False),
-    ):
-        a = RunningAverages.from_moments(100, np.zeros(5), shown, **{"copy": False} | own)
-        assert np.shares_memory(a._C, shown) == taken
-        assert_array_equal(np.triu(a._C), np.triu(shown).astype(a.dtype))
-    for wrong, dtype, said in (
-        ([[1, np.nan], [0, 1]], "float64", "finite in float64, got nan at"),
-        ([[1, 1e39], [0, 1]], "float32", r"in float32, got 1e\+39 at \(0, 1\)"),
-        ([[1e39, 0], [0, 1]], "float32", r"in float32, got 1e\+39 at \(0, 0\)"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            RunningAverages.from_moments(5, [0, 0], wrong, np.dtype(dtype).type)
+    C = np.asfortranarray(learned(X, y)._C)
+    for own, taken in (({}, True), ({"copy": True}, False), ({"dtype": np.float32}, False)):
+        a = RunningAverages.from_moments(100, np.zeros(5), C, **{"copy": False} | own)
+        assert np.shares_memory(a._C, C) == taken
+        assert_array_equal(np.triu(a._C), np.triu(C).astype(a.dtype))
+    with pytest.raises(ValueError, match=r"in float32, got 1e\+39 at \(0, 1\)"):
+        RunningAverages.from_moments(5, [0, 0], [[1, 1e39], [0, 1]], np.float32)
     with pytest.raises(ValueError, match=r"mean must have the shape \(p \+ 1,\), got \(1,\)"):
         RunningAverages.from_moments(5, [0], np.eye(1))
 
@@ -345,25 +283,25 @@ def last(value, others=1.0):
     return np.where(np.arange(24) == 23, value, others)
 
 
-TOO_LARGE = [
-    (np.float64, X_GOOD, Y_GOOD, np.full(24, 1e308), "sample_weight must be 0 or at least 2e-308"),
-    (np.float64, X_GOOD, Y_GOOD, np.full(24, 1e-310), "sample_weight must be 0 or at least 2e-308"),
-    (np.float64, 9 * X_GOOD, Y_GOOD, last(1e307), "X is too large for float64"),
-    (np.float64, spoilt(1e160), Y_GOOD, None, "X is too large for float64: .* of feature 2 sum"),
-    (np.float64, sp.csr_array(spoilt(1e160)), Y_GOOD, None, "X is too large for float64"),
+X64, X32, WEIGHT = (
+    "X is too large for float64",
+    "X is too large for float32",
+    "sample_weight must be",
+)
+UNFIT = [
+    (np.float64, X_GOOD, Y_GOOD, np.full(24, 1e308), f"{WEIGHT} 0 or at least 2e-308"),
+    (np.float64, X_GOOD, Y_GOOD, np.full(24, 1e-310), f"{WEIGHT} 0 or at least 2e-308"),
+    (np.float64, 9 * X_GOOD, Y_GOOD, last(1e307), X64),
+    (np.float64, spoilt(1e160), Y_GOOD, None, f"{X64}: .* of feature 2 sum"),
+    (np.float64, sp.csr_array(spoilt(1e160)), Y_GOOD, None, X64),
     (np.float64, X_GOOD, last(1e160, Y_GOOD), None, "mean of y sum"),
     (np.float64, sp.csr_array(spoilt(np.nan)), Y_GOOD, None, "NaN"),
-    (np.float64, spoilt(np.inf), Y_GOOD, None, "infinity"),
-    (np.float64, X_GOOD, last(np.nan, Y_GOOD), None, "NaN"),
-    (np.float64, X_GOOD, np.array(["yes", "no"] * 12, object), None, "y must be numbers"),
-    (np.float32, spoilt(1e20), Y_GOOD, None, "X is too large for float32: .* of feature 2 sum"),
-    (np.float32, spoilt(1e39), Y_GOOD, None, "X is too large for float32"),
-    (np.float32, X_GOOD, Y_GOOD, np.full(24, 1e39), "sample_weight must be 0 or at least 1e-38"),
-    (np.float32, X_GOOD, Y_GOOD, np.full(24, 1e-40), "sample_weight must be 0 or at least 1e-38"),
+    (np.float32, spoilt(1e20), Y_GOOD, None, f"{X32}: .* of feature 2 sum"),
+    (np.float32, X_GOOD, Y_GOOD, np.full(24, 1e-40), f"{WEIGHT} 0 or at least 1e-38"),
 ]
 
 
-@pytest.mark.parametrize(("dtype", "X", "y", "weights", "message"), TOO_LARGE)
+@pytest.mark.parametrize(("dtype", "X", "y", "weights", "message"), UNFIT)
 @pytest.mark.parametrize("rate", [None, 0.1])
 def test_what_does_not_fit_is_refused_and_changes_nothing(dtype, X, y, weights, message, rate):
     a = learned(X_GOOD, Y_GOOD, BLOCK - 1, dtype=dtype).adapt(rate)
@@ -388,8 +326,6 @@ def test_a_large_mean_is_not_too_large(dtype):
 
 
 def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
-    with pytest.raises(MemoryError, match=r"take 8,000.0 GB, .* of this machine"):
-        RunningAverages(10**6)
     monkeypatch.setattr(module, "_MEMORY", 6 * 6 * 8 * 3 // 2)
     assert RunningAverages(5).copy().n == RunningAverages(6, np.float32).n == 0
     for too_large in (lambda: RunningAverages(6), lambda: OLSRegressor().fit(np.eye(6), range(6))):

@@ -2,11 +2,10 @@
 
 One table. A row is a call of a fresh subject, a part of what the error says, and its class if this
 is not ValueError. The subject is what the call might spoil: an estimator that has learned, a
-generator, a folder of files. docs/reliability.md counts the rows.
+generator, a folder of files.
 """
 
 import pickle
-import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,20 +13,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-import shipped
-import yaml
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.exceptions import NotFittedError
-from snakemake.cli import parse_config
 
 import ofslib
 from ofslib import bounds, datasets, metrics, wishart
 from ofslib._files import CorruptFile
-from ofslib.reproduction import project
-from ofslib.reproduction.entries import ConfigurationError
 from ofslib.simulate import Drifting, Equicorrelated, SparseRows
 
-ROOT = Path(__file__).parents[1]
 nan, inf = np.nan, np.inf
 X = np.random.default_rng(0).standard_normal((40, 6))
 y = X[:, 0] - X[:, 1] + 0.1
@@ -48,45 +41,9 @@ def spoilt(array, value):
 # -------------------------------------------------- subjects, and what is known of them
 
 
-def regressor():
-    return ofslib.SFSARegressor(k=2, random_state=0).fit(X, y)
-
-
-def classifier():
-    return ofslib.BARDAClassifier(k=2).partial_fit(X, LABELS)
-
-
-def penalised():
-    return ofslib.OPGRegressor(k=2, n_penalties=5).partial_fit(X, y)
-
-
-def unfitted():
-    return ofslib.SFSAClassifier(k=2)
-
-
-def averages():
-    return ofslib.RunningAverages(6).update(X, y)
-
-
-def least_squares():
-    return ofslib.OLSthRegressor(k=2).fit(X, y)
-
-
-def columns():
+def named_columns():
     model = ofslib.OnlineSubstitution(k=2, random_state=0)
     return model.partial_fit_columns(X, y, names=list("abcdef"))
-
-
-def leverage():
-    return ofslib.OnlineLeverageSelector(k=2, random_state=0).fit(X)
-
-
-def generator():
-    return np.random.default_rng(0)
-
-
-def nothing():
-    return None
 
 
 def facts(subject):
@@ -119,42 +76,30 @@ def set_to(**values):
 
 
 ROWS = [
-    (set_to(k=1.5), "'k' parameter .* Got 1.5"),
     (set_to(k=2**63), "'k' parameter .* Got 9223372036854775808"),
-    (set_to(n_passes=2**63), "'n_passes' parameter"),
-    (set_to(maturity=2**63), "'maturity' parameter"),
     (set_to(learning_rate=inf), "'learning_rate' parameter .* Got inf"),
     (set_to(learning_rate=10**400), "learning_rate=1000"),
-    (set_to(loss="hinge"), "'loss' parameter .*squared_error"),
     (lambda m: m.set_params(learning_rte=1), "learning_rte"),
-    (lambda m: ofslib.SFSARegressor(learning_rte=1), "learning_rte", TypeError),
     (lambda m: m.fit(None, y), "Expected 2D array"),
-    (lambda m: m.fit(3.0, y), "Expected 2D array"),
     (lambda m: m.fit(X[None], y), "dim 3"),
-    (lambda m: m.fit(X[:, :0], y), "0 feature"),
-    (lambda m: m.fit([[1, 2], [3]], [1, 2]), "inhomogeneous"),
     (lambda m: m.fit(np.where(X > 2, None, X), y), "X contains NaN"),
     (lambda m: m.fit(FRAME.assign(a="x"), y), "column 'a' of X .*convert string to float: 'x'"),
-    (lambda m: m.fit(FRAME.rename(columns={"a": 0}), y), "string names", TypeError),
     (lambda m: m.partial_fit(sp.csc_array(HOLED), y), "X contains NaN"),
     (lambda m: m.partial_fit(X, y[1:]), r"\[40, 39\]"),
-    (lambda m: m.partial_fit(X, 1.0), "y should be a 1d array"),
+    (lambda m: m.partial_fit(X, spoilt(y, nan)), "y contains NaN"),
+    (lambda m: m.fit(X, spoilt(y, inf)), "y contains infinity"),
+    (lambda m: m.partial_fit(sp.csr_array(X[:, :5]), y), "5 features"),
+    (lambda m: clone(m).fit(FRAME, y).partial_fit(FRAME[list("bacdef")], y), "feature names"),
     (
         lambda m: clone(m).fit(FRAME, y).predict(FRAME.assign(a="x").rename(columns={"b": "z"})),
         "^The feature names",
     ),
     (lambda m: m.partial_fit(X, ["a"] * 40), "y must be numbers .*convert string to float"),
-    (lambda m: m.partial_fit(X, np.array(["a"] * 40, object)), "y must be numbers .*are labels"),
-    (lambda m: m.partial_fit(X, y * 1j), "Complex data"),
     (lambda m: m.fit(X, [None] * 40), "y contains no number in row 0"),
     (lambda m: m.partial_fit(X, DAYS), "y holds dates"),
-    (lambda m: m.fit([[1.0] * 5 + [day] for day in DAYS], y), "X holds dates"),
-    (lambda m: m.partial_fit(X, np.array([1.0, *DAYS[1:]], object)), "y holds dates"),
     (lambda m: m.partial_fit(X, y, list(DAYS - DAYS[0])), "sample_weight holds dates or durations"),
-    (lambda m: m.fit(np.tile(DAYS[:, None], 6), y), "X holds dates"),
     (lambda m: m.partial_fit(FRAME.assign(a=DAYS - DAYS[0]), y), "X holds dates or durations"),
     (lambda m: m.fit(X, y, np.ones(39)), r"sample_weight must have the shape \(40,\), got \(39,\)"),
-    (lambda m: m.partial_fit(X, y, 2.0), r"sample_weight must have the shape \(40,\), got \(\)"),
     (lambda m: m.partial_fit(X, y, spoilt(np.ones(40), -1)), "sample_weight must be 0 or more"),
     (lambda m: m.fit(X, y, np.zeros(40)), "sample_weight, .* is zero for all rows"),
     (lambda m: m.fit(X, y, ["heavy"] * 40), "convert string to float: .*heavy"),
@@ -163,34 +108,31 @@ ROWS = [
 TWO_CLASSES = [
     (set_to(class_weight="even"), "'class_weight' parameter"),
     (set_to(class_weight={}), r"class_weight=\{\} must give weights to labels of \[0, 1\]"),
-    (set_to(class_weight={2: 1.0}), r"class_weight=\{2: 1.0\} must give .* labels of \[0, 1\]"),
     (set_to(class_weight={0: -1.0}), "class_weight=.* must give weights of 0 or more"),
-    (set_to(class_weight={0: nan}), "class_weight=.* must give weights of 0 or more"),
     (
         lambda m: clone(m).set_params(class_weight="balanced").partial_fit(X, LABELS),
         "class_weight='balanced' is not for partial_fit",
     ),
+    (lambda m: m.partial_fit(X, np.arange(40) % 3), "y holds labels"),
+    (lambda m: m.partial_fit(X, np.where(LABELS > 0, "1", "0")), "y holds labels"),
+    (lambda m: m.partial_fit(X, LABELS, classes=[0, 1, 2]), r"classes=\[0, 1, 2\]"),
+    (lambda m: m.fit(X, y), "continuous"),
     (lambda m: m.fit(X, [None, 1] * 20), "Unknown label type"),
     (lambda m: m.partial_fit(X, LABELS, classes=["a", "b"]), "classes=.*'a', 'b'"),
     (lambda m: m.partial_fit(X, LABELS, classes=[0]), "needs 2 classes, classes has 1"),
     (lambda m: m.partial_fit(X, LABELS, classes=[0, nan]), "classes contains NaN"),
-    (lambda m: m.partial_fit(X, LABELS, classes=[None, 1]), "classes holds labels of several"),
     (lambda m: m.fit(X, np.array(["a", 1] * 20, dtype=object)), "y holds labels of several kinds"),
 ]
 PENALTIES = [
-    (set_to(n_penalties=2**63), "'n_penalties' parameter"),
     (set_to(n_penalties=10**7), "'n_penalties' parameter"),
     (set_to(l1_range=("a", "b")), "l1_range="),
-    (set_to(l1_range=(None, 1)), "l1_range="),
     (set_to(l1_range=(nan, 1)), "l1_range=.*nan"),
     (set_to(l1_range=(1e-42, 1.0), dtype="float32"), "l1_range=.*float32 can hold"),
     (lambda m: clone(m).set_params(k=None).fit(X, y).path_, "only if k is given", AttributeError),
 ]
 BEFORE = [
     (lambda m: m.predict(X), "not fitted", NotFittedError),
-    (lambda m: m.coef_, "not fitted", NotFittedError),
     (lambda m: m.online_loss_, "not fitted", NotFittedError),
-    (lambda m: m.score(X, LABELS), "not fitted", NotFittedError),
     (lambda m: m.partial_fit(X, np.ones(40)), r"y has 1 class.*classes=\[...\]"),
     (lambda m: m.partial_fit(X, LABELS, classes=["a", "b"]), r"labels \[0, 1\]; allowed .*'a'"),
 ]
@@ -200,7 +142,6 @@ BEFORE = [
 AVERAGES = [
     (lambda a: ofslib.RunningAverages(0), "n_features"),
     (lambda a: ofslib.RunningAverages(2**62), "n_features=4611686018427387904", MemoryError),
-    (lambda a: ofslib.RunningAverages(2, "quad"), "dtype .*'quad'"),
     (lambda a: ofslib.RunningAverages(2, memory_map=5), "memory_map=5: "),
     (lambda a: a.update(X, y, np.full(40, 1e308)), "sample_weight"),
     (lambda a: ofslib.OLSthRegressor().path(a, 3), "ks=3", TypeError),
@@ -227,32 +168,23 @@ AVERAGES = [
 ]
 FROM_AVERAGES = [
     (set_to(k="cv"), "'k' parameter .*'cv'"),
-    (set_to(adaptation=1), "'adaptation' parameter"),
     (set_to(dtype="float16"), "'dtype' parameter .*float64"),
     (set_to(ridge=0), "'ridge' parameter"),
-    (set_to(max_k=2**63), "'max_k' parameter"),
 ]
 COLUMN_STREAMS = [
     (set_to(k=0), "'k' parameter"),
-    (set_to(k=2**63), "'k' parameter"),
-    (set_to(n_scans=0), "'n_scans' parameter"),
     (set_to(loss="hinge"), "'loss' parameter"),
     (set_to(refit="yes"), "'refit' parameter"),
     (lambda m: m.partial_fit_columns(X[:-1], names=list("ghijkl")), "39 rows.* 40"),
     (lambda m: m.partial_fit_columns(X, y + 1, names=list("ghijkl")), "y differs"),
     (lambda m: m.partial_fit_columns(HOLED, names=list("ghijkl")), "NaN"),
     (lambda m: m.partial_fit_columns(DAYS[:, None], names=["g"]), "X holds dates or durations"),
-    (
-        lambda m: m.partial_fit_columns(HOLED, names=list("ghijkl")),
-        "Input X contains NaN",
-    ),
     (lambda m: m.partial_fit_columns(X * 1e-300, names=list("ghijkl")), "X: column 0, 'g'"),
     (lambda m: m.partial_fit_columns(X), "names"),
     (lambda m: m.partial_fit_columns(X, names="ghijkl"), "names='ghijkl'", TypeError),
     (lambda m: m.partial_fit_columns(X, names=["g"]), r"names=\['g'\] must be 6 strings"),
     (lambda m: m.partial_fit_columns(X, names=list("ghijkk")), "names: .*one column only"),
     (lambda m: ofslib.OnlineSubstitution().partial_fit_columns(X), "y=None"),
-    (lambda m: ofslib.OnlineSubstitution().predict(X), "not fitted", NotFittedError),
     (lambda m: ofslib.OnlineSubstitution(k=2**62).fit(X, y), f"k={2**62}"),
     (lambda m: ofslib.AsyncOnlineSubstitution(tau=-1).fit(X, y), "'tau' parameter"),
     (lambda m: ofslib.AsyncOnlineSubstitution(backend="spark").fit(X, y), "'backend' parameter"),
@@ -260,11 +192,7 @@ COLUMN_STREAMS = [
     (lambda m: ofslib.AlphaInvesting().fit(X, None), "requires y"),
 ]
 SELECTORS = [
-    (lambda m: m.partial_fit_columns(X[:-1]), "39 rows.* 40"),
-    (lambda m: m.partial_fit_columns(HOLED), "NaN"),
-    (lambda m: m.transform(X[:, :3]), "X has 3 features.* 6"),
     (lambda m: m.partial_fit_columns(X * 1e200), "X: column 0 has the largest"),
-    (lambda m: m.fit(DAYS[:, None]), "X holds dates"),
     (lambda m: ofslib.OnlineLeverageSelector().transform(X), "not fitted", NotFittedError),
     (lambda m: ofslib.OnlineLeverageSelector(variant="x").fit(X), "'variant' parameter"),
     (lambda m: ofslib.LaplacianScoreSelector(n_neighbors=0).fit(X), "'n_neighbors' parameter"),
@@ -277,9 +205,7 @@ DRIFT = {"p": 60, "k": 3, "a": 1.0, "b": 0.0, "period": 100, "step_rows": 10}
 THIN = {"p": 50, "k": 3, "nonzeros": 5}
 DESIGNS = [
     (lambda rng: Equicorrelated(20, 0), "k=0"),
-    (lambda rng: Equicorrelated("a", 2), "p='a'"),
     (lambda rng: Equicorrelated(19, 2), "p=19"),
-    (lambda rng: Equicorrelated(20, 2, noise=-1), "noise=-1"),
     (lambda rng: Equicorrelated(20, 2, beta=(1, 2, 3)), "beta="),
     (lambda rng: Equicorrelated(20, 2, task="ranking"), "task='ranking'"),
     (lambda rng: Equicorrelated(20, 2).sample(0, rng), "n=0"),
@@ -288,32 +214,31 @@ DESIGNS = [
     (lambda rng: Equicorrelated(20, 2).rmse(np.ones(3)), r"coef has shape \(3,\)"),
     (lambda rng: Equicorrelated(20, 2).auc(np.ones(20)), "task='regression'"),
     (lambda rng: SparseRows(**THIN | {"nonzeros": 51}), "nonzeros=51"),
-    (lambda rng: SparseRows(**THIN).sample(-1, rng), "n=-1"),
     (lambda rng: Drifting(**DRIFT | {"period": 0}), "period=0"),
-    (lambda rng: Drifting(**DRIFT | {"a": nan}), "a=nan"),
-    (lambda rng: Drifting(**DRIFT | {"step_rows": -1}), "step_rows=-1"),
     (lambda rng: Drifting(**DRIFT, price=(2, 1)), r"price=\(2, 1\)"),
 ]
 
 
-class Model:
-    """What somebody hands to a metric."""
-
-    def __init__(self, **own):
-        self.__dict__.update(own)
-
-
 WRONG_MODEL = metrics.NotFinite
+Model = SimpleNamespace
 METRICS = [
     (lambda _: metrics.detection_rate([1], []), "support holds no feature"),
     (lambda _: metrics.detection_rate(np.array([True, False]), [1]), "selected must be indices"),
     (lambda _: metrics.clustering_accuracy([1, 2], [1]), "labels and clusters"),
     (lambda _: metrics.selected_features(Model()), "coef_", AttributeError),
-    (lambda _: metrics.selected_features(Model(coef_=[nan])), "coef_ of Model", WRONG_MODEL),
-    (lambda _: metrics.check_finite(Model(intercept_=inf)), "intercept_ of Model", WRONG_MODEL),
+    (
+        lambda _: metrics.selected_features(Model(coef_=[nan])),
+        "coef_ of ",
+        WRONG_MODEL,
+    ),
+    (
+        lambda _: metrics.check_finite(Model(intercept_=inf)),
+        "intercept_ of ",
+        WRONG_MODEL,
+    ),
     (
         lambda _: metrics.METRICS["RMSE"](Model(predict=lambda X: X[:, 0] * nan), X, y, None),
-        "predict of Model",
+        "predict of ",
         WRONG_MODEL,
     ),
 ]
@@ -329,9 +254,7 @@ LAWS = [
     (drawn(covariance=np.eye(3)), r"beta has shape \(4,\)"),
     (drawn(covariance=-np.eye(4)), "covariance must be positive definite"),
     (drawn(covariance=wishart.LowRank(np.zeros(4), np.ones((4, 1)))), "covariance.diagonal"),
-    (drawn(beta=[nan] * 4), "beta contains NaN"),
     (drawn(noise=-1.0), "noise == -1"),
-    (drawn(task="ranking"), "task='ranking'"),
     (drawn(random_state=-1), "random_state=-1"),
     (drawn(wishart.sample_ols, n=4), "n == 4"),
     (lambda rng: wishart.sample_extreme_eigenvalues(10, 0, random_state=rng), "p == 0"),
@@ -339,7 +262,6 @@ LAWS = [
 ]
 BOUNDS = [
     (lambda _: bounds.dissertation_proposition_3(1.5, 9, 1.0, 1.0), "n=1.5", TypeError),
-    (lambda _: bounds.dissertation_proposition_3(10, 0, 1.0, 1.0), "p=0"),
     (lambda _: bounds.dissertation_proposition_3(10, 9, 1.0, 1.0, variant="x"), "variant='x'"),
     (lambda _: bounds.olsth_beta_min(100, 10, 10), "k=10"),
     (
@@ -354,11 +276,6 @@ BOUNDS = [
 
 @pytest.fixture
 def folder(tmp_path):
-    """A small project and a few texts."""
-    shipped.copy(tmp_path, "notebooks", "config")
-    for file in tmp_path.glob("config/experiments/*.yaml"):
-        file.unlink()
-    shutil.copy(ROOT / "config/experiments/barda.yaml", tmp_path / "config/experiments")
     (tmp_path / "rows.svm").write_text("1 1:2\n-1 2:3\n")
     return tmp_path
 
@@ -381,14 +298,9 @@ def opened(*given, **options):
 LINE = r"bad\.svm, line 1: "
 READERS = [
     (read(b"x 1:2\n"), f"{LINE}the label 'x'"),
-    (read(b"1 0:2\n"), f"{LINE}feature index 0"),
-    (read(b"1 1:2 1:3\n"), f"{LINE}.*twice"),
-    (read(b"1 1:nan\n"), f"{LINE}'1:nan'"),
     (read(b"1 99999999999:1\n"), f"{LINE}feature index 99999999999"),
-    (read("1 1:2\n".encode("utf-16")), r"bad\.svm: .*UTF-16: save it in UTF-8"),
     (read(b"no gzip", "bad.svm.gz"), "bad.svm.gz: expected a whole file", CorruptFile),
     (opened(0), "block_rows: .*got 0"),
-    (opened(n_features=0), "n_features: .*got 0"),
     (lambda folder: datasets.open_stream(folder), "is a folder", IsADirectoryError),
     (lambda folder: datasets.open_stream(None), "source .*None", TypeError),
     (opened(start_row=-1), "start_row: .*got -1"),
@@ -400,105 +312,18 @@ READERS = [
     (lambda f: datasets.registry(f / "none.csv"), r"none\.csv: no table", FileNotFoundError),
 ]
 
-# -------------------------------------------------- configuration and command line
-
-
-def edited(file, place, value):
-    """Load a project in which one value of a file is another; the file is given back."""
-
-    def call(folder):
-        path = folder / f"config/{file}.yaml"
-        before = path.read_bytes()
-        content = yaml.safe_load(before)
-        *way, last = place.split("/")
-        inner = content
-        for key in way:
-            inner = inner[key]
-        inner[last] = value
-        path.write_text(yaml.safe_dump(content))
-        try:
-            project.load(folder)
-        finally:
-            path.write_bytes(before)
-
-    return call
-
-
-def written(file, content):
-    """Load a project in which a file of config/ holds these bytes; it is given back."""
-
-    def call(folder):
-        path = folder / f"config/{file}"
-        before = path.read_bytes()
-        path.write_bytes(content)
-        try:
-            project.load(folder)
-        finally:
-            path.write_bytes(before)
-
-    return call
-
-
-def called(*words):
-    """What `snakemake --config ...` does with these words."""
-    return lambda folder: project.load(folder, **parse_config(words))
-
-
-ENTRY = "experiments/barda"
-HEADER = (ROOT / "ofslib/datasets/datasets.csv").read_text(encoding="utf-8").splitlines()[0]
-METHOD = b"{class: SGDTRegressor, entries: [barda_figure_1]}\n"
-CONFIGURATION = [
-    (edited("config", "sead", 1), "sead"),
-    (edited("config", "seed", -1), "seed"),
-    (edited("config", "scale", "huge"), "scale"),
-    (edited("config", "real_data", "perhaps"), "real_data"),
-    (edited("config", "time_limit", 0), "time_limit"),
-    (edited("scales", "smoke/replicates", 0), "scales.yaml.*smoke.*replicates"),
-    (edited("scales", "smoke/valeus", 1), "scales.yaml.*smoke.*valeus"),
-    (edited(ENTRY, "barda_figure_1/metrics", ["acuracy"]), "barda_figure_1.*acuracy"),
-    (edited(ENTRY, "barda_figure_1/form", "figur"), "figur"),
-    (edited(ENTRY, "barda_figure_1/notebook", "no_such"), "no_such"),
-    (edited(ENTRY, "barda_figure_1/passes", "2d/m"), "passes.*2d/m"),
-    (edited(ENTRY, "barda_figure_1/grid", {"dataset": ["dextre"]}), "'dextre'"),
-    (edited(ENTRY, "barda_figure_1/methods/new", {"k": 3}), "class"),
-    *(
-        (written("methods.yaml", b"%s: %s" % (label, METHOD)), "methods.yaml")
-        for label in (b"1", b"null", b"yes")
-    ),
-    (written("methods.yaml", b"new: {class: SGDTRegressor, entries: [nothing]}\n"), "'nothing'"),
-    (written("methods.yaml", b"# \xe9\n"), r"methods.yaml: .*utf-8"),
-    (written("config.yaml", b"scale: ["), "config.yaml"),
-    (written("config.yaml", b"- scale\n"), "config.yaml"),
-    (written("config.yaml", b"seed: 1\nseed: 2\n"), "seed"),
-    (written("config.yaml", b"scale: !!python/object/apply:os.getcwd []\n"), "config.yaml"),
-    (written("datasets.csv", HEADER.replace(",", ";").encode()), "datasets.csv"),
-    (written("datasets.csv", HEADER.encode("utf-16")), "datasets.csv: .*UTF-8"),
-    (written("datasets.csv", f"\ufeff{HEADER}\nmine,Mine\n".encode()), "mine"),
-]
-COMMAND_LINE = [
-    (called("scale="), "scale"),
-    (called("scale=huge"), "scale='huge'.*standard"),
-    (called("scael=smoke"), "scael"),
-    *((called(f"seed={value}"), "seed") for value in ("1e3", "1.5", "-1", "True", "one")),
-    *((called(f"real_data={value}"), "real_data") for value in ("maybe", "False")),
-    *((called(f"time_limit={value}"), "time_limit") for value in ("0", "1h")),
-]
-
 TABLE = {
-    regressor: ROWS,
-    classifier: TWO_CLASSES,
-    penalised: PENALTIES,
-    unfitted: BEFORE,
-    averages: AVERAGES,
-    least_squares: FROM_AVERAGES,
-    columns: COLUMN_STREAMS,
-    leverage: SELECTORS,
-    generator: DESIGNS + LAWS,
-    nothing: METRICS + BOUNDS,
+    lambda: ofslib.SFSARegressor(k=2, random_state=0).fit(X, y): ROWS,
+    lambda: ofslib.BARDAClassifier(k=2).partial_fit(X, LABELS): TWO_CLASSES,
+    lambda: ofslib.OPGRegressor(k=2, n_penalties=5).partial_fit(X, y): PENALTIES,
+    lambda: ofslib.SFSAClassifier(k=2): BEFORE,
+    lambda: ofslib.RunningAverages(6).update(X, y): AVERAGES,
+    lambda: ofslib.OLSthRegressor(k=2).fit(X, y): FROM_AVERAGES,
+    named_columns: COLUMN_STREAMS,
+    lambda: ofslib.OnlineLeverageSelector(k=2, random_state=0).fit(X): SELECTORS,
+    lambda: np.random.default_rng(0): DESIGNS + LAWS,
+    lambda: None: METRICS + BOUNDS,
 }
-IN_A_FOLDER = READERS + [
-    (call, said, ConfigurationError) for call, said in CONFIGURATION + COMMAND_LINE
-]
 
 
 def case(call, said, error=ValueError):
@@ -515,25 +340,12 @@ def refused(subject, row):
 
 @pytest.mark.parametrize(
     ("make", "row"),
-    [
-        pytest.param(make, case(*row), id=f"{make.__name__}-{row[1]}")
-        for make, rows in TABLE.items()
-        for row in rows
-    ],
+    [pytest.param(make, case(*row), id=row[1]) for make, rows in TABLE.items() for row in rows],
 )
 def test_bad_input_is_refused_by_its_name_and_changes_nothing(make, row):
     refused(make(), row)
 
 
-@pytest.mark.parametrize("row", [pytest.param(case(*row), id=row[1]) for row in IN_A_FOLDER])
-def test_bad_files_and_words_are_refused_by_their_name_and_change_no_file(folder, row):
+@pytest.mark.parametrize("row", [pytest.param(case(*row), id=row[1]) for row in READERS])
+def test_bad_files_are_refused_by_their_name_and_change_no_file(folder, row):
     refused(folder, row)
-
-
-def test_the_words_that_are_not_bad_are_taken(folder):
-    """So that no row is refused for another reason than its own."""
-    words = ("scale=smoke", "seed=3", "real_data=none", "time_limit=5")
-    work = project.load(folder, **parse_config(words))
-    assert (work.scale, work.seed, work.real_data, work.time_limit) == ("smoke", 3, "none", 5)
-    assert "barda_figure_1" in work.entries
-    assert sum(X.shape[0] for X, _ in opened(1)(folder)) == 2

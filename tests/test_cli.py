@@ -512,7 +512,7 @@ def test_datasets_are_listed_fetched_and_verified(ofs, folder, monkeypatch):
         ("select none.svm -k 5", 1, "none.svm"),
         ("select wrong.svm -k 5", 1, "wrong.svm, line 2"),
         ("select rows.svm -k 5 --set learning_rate=-1", 1, "ofslib: The 'learning_rate' parameter"),
-        ("select rows.svm -k 5 --set k=4", 2, "--set k: give it by its own option"),
+        ("select rows.svm -k 5 --set k=4", 2, "give it by its own option, -k"),
         ("select rows.svm -k 5 --out missing.csv/x/y", 1, "missing.csv is no folder"),
         ("select rows.svm -k 5 --model place", 1, "place is a folder"),
         ("select rows.svm -k 5 --cache missing.csv", 1, "(--cache): missing.csv is a file"),

@@ -28,8 +28,6 @@ OTHERS = {  # those without a model
     for cls in PUBLIC
     if issubclass(cls, ColumnStream | ScoredSelector) and cls.__name__ not in CLASSES
 }
-every_class = pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES)
-every_reader = pytest.mark.parametrize("cls", (CLASSES | OTHERS).values(), ids=CLASSES | OTHERS)
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 
 
@@ -136,14 +134,11 @@ def test_naive_baselines_step_on_one_coordinate(loss):
     X, y = columns()
     X, y, orders = scaled(X), target(loss, y), [range(24)] * 2
     own = {"loss": loss, "shuffle": False}
-    projected = raw(ofslib.OnlineCoordinateDescent, **own).fit(X, y)
-    expected = naive.proximal_coordinates(X, y, k=4, l1=0.0, loss=loss, orders=orders)
-    assert_allclose(projected.coef_, expected, rtol=1e-9, atol=1e-12)
-    shrunk = raw(ofslib.OnlineProximal, l1=0.1, k=None, **own).fit(X, y)
-    expected = naive.proximal_coordinates(
-        X, y, k=None, l1=half(loss, 0.1), loss=loss, orders=orders
-    )
-    assert_allclose(shrunk.coef_, expected, rtol=1e-9, atol=1e-12)
+    projected = raw(ofslib.OnlineCoordinateDescent, **own)
+    shrunk = raw(ofslib.OnlineProximal, l1=0.1, k=None, **own)
+    for model, k, l1 in ((projected, 4, 0.0), (shrunk, None, half(loss, 0.1))):
+        expected = naive.proximal_coordinates(X, y, k=k, l1=l1, loss=loss, orders=orders)
+        assert_allclose(model.fit(X, y).coef_, expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("loss", LOSSES[:2])
@@ -223,16 +218,10 @@ def test_staleness_never_raises_the_objective(backend):
 def test_without_the_check_it_is_told_that_steps_diverge():
     X, y = correlated()
     model = ofslib.AsyncOnlineSubstitution(k=24, n_workers=8, c=0, random_state=0)
-    with pytest.warns(
-        ConvergenceWarning, match=r"diverged \(c=0, step=0\.98\): with c > 0 and step"
-    ):
+    said = r"diverged \(c=0, step=0\.98\): with c > 0 and step"
+    with pytest.warns(ConvergenceWarning, match=said):
         model.fit(X, y)
     assert not model.converged_ and model.objective_ > 1e20
-    with (
-        pytest.warns(ConvergenceWarning),
-        pytest.raises(FloatingPointError, match="has diverged"),
-    ):
-        model.set_params(n_scans=20).fit(X, y)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -261,19 +250,12 @@ def test_the_simulation_is_algorithms_2_and_3(loss, tau, common, own):
     X, y = columns(p=60, common=common)
     X, y, own = scaled(X), target(loss, y), own | {"loss": loss}
     seed = np.random.RandomState(0).randint(2**31)
-    expected, refused = naive.asynchronous_substitution(
-        X,
-        y,
-        capacities=[3, 2, 2],
-        tau=3 if tau is None else tau,
-        orders=[range(60)] * 2,
-        rng=np.random.default_rng(seed),
-        **own,
-    )
+    given = {"capacities": [3, 2, 2], "tau": 3 if tau is None else tau, "orders": [range(60)] * 2}
+    rng = np.random.default_rng(seed)
+    expected, refused = naive.asynchronous_substitution(X, y, rng=rng, **given, **own)
     assert refused or common == 0.5
-    model = raw(
-        ofslib.AsyncOnlineSubstitution, k=7, n_workers=3, tau=tau, shuffle=False, **own
-    ).fit(X, y)
+    own |= {"k": 7, "n_workers": 3, "tau": tau, "shuffle": False}
+    model = raw(ofslib.AsyncOnlineSubstitution, **own).fit(X, y)
     assert_allclose(model.coef_, expected, rtol=1e-8, atol=1e-12)
 
 
@@ -289,45 +271,27 @@ def test_no_change_of_the_margins_is_lost(backend):
     assert len(model.support_) == model.peak_features_ == 14
 
 
-# Invariances
+# What does not matter, and what is refused
 
 
-@every_class
-@every_loss
-def test_blocks_of_any_size_give_the_same_model(cls, loss, monkeypatch):
+@pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES)
+def test_the_layout_the_units_and_the_blocks_do_not_matter(cls, monkeypatch):
     X, y = columns()
-    y = target(loss, y)
-    whole = new(cls, loss=loss).partial_fit_columns(X, y)
-    for size in (1, 5):
-        parts = new(cls, loss=loss)
-        for i in range(0, 24, size):
-            parts = pickle.loads(pickle.dumps(parts))
-            parts.partial_fit_columns(X[:, i : i + size], y)
-        assert_same(parts, whole)
-        assert parts.n_features_in_ == 24
-    fitted = new(cls, loss=loss).fit(X, y)
-    monkeypatch.setattr(column_stream, "_VALUES_PER_BLOCK", 100)
-    assert_same(new(cls, loss=loss).fit(X, y), fitted)
-
-
-@every_class
-def test_the_layout_and_the_units_do_not_matter(cls):
-    X, y = columns()
-    X[:, 5] = 7.0
+    X[:, 5] = 0.1
     X[X[:, 3] < 0, 3] = 0.0
     model = new(cls).fit(X, y)
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(24)])
+    assert 5 not in model.support_
+    assert_array_equal(model.transform(X), X[:, model.support_])
+    for most in (12, 950):  # then the squares, or their inverses, are no numbers
+        units = 2.0 ** np.arange(-most, most, most / 12)
+        other = new(cls).fit(X * units, y)
+        assert_allclose(other.coef_ * units, model.coef_, rtol=1e-9)
+        assert_allclose(other.intercept_, model.intercept_, rtol=1e-9)
+    monkeypatch.setattr(column_stream, "_VALUES_PER_BLOCK", 100)
     for form in (np.asfortranarray(X), sp.csc_matrix(X), sp.csr_array(X), frame):
         assert_same(new(cls).fit(form, y), model)
     assert_array_equal(new(cls).fit(frame, y).feature_names_in_, frame.columns)
-    units = 2.0 ** np.arange(-12, 12)
-    other = new(cls).fit(X * units, y)
-    assert_allclose(other.coef_ * units, model.coef_, rtol=1e-9)
-    assert 5 not in model.support_
-    assert_array_equal(model.transform(X), X[:, model.support_])
-
-
-# Names, and what is refused
 
 
 def test_names_come_with_the_columns():
@@ -339,67 +303,24 @@ def test_names_come_with_the_columns():
     assert list(model.get_feature_names_out()) == [names[j] for j in model.support_]
 
 
-@pytest.mark.parametrize("name", ["OnlineSubstitution", "OnlineLeverageSelector"])
-def test_columns_that_are_refused_leave_no_trace(name):
-    """Nor do labels of other classes in the same rows."""
+def test_other_labels_and_other_parameters_of_the_same_rows_are_refused():
     X, y = columns()
-    cls, labels = getattr(ofslib, name), target("log_loss", y)
-    own = {"loss": "log_loss"} if name == "OnlineSubstitution" else {"rate": 1.0, "k": None}
-    model = new(cls, **own).partial_fit_columns(X[:, :12], labels)
+    labels = target("log_loss", y)
+    model = new(ofslib.OnlineSubstitution, loss="log_loss")
+    model.partial_fit_columns(X[:, :12], labels)
     before = pickle.dumps(model)
-    refused = [((X[:-1],), "39 rows"), ((np.where(X > 1, np.nan, X),), "NaN")]
-    if name == "OnlineSubstitution":
-        refused += [((X, -labels), "y differs"), ((X, 2 * labels), r"labels \[-2.0, 2.0\]")]
-    for call, match in [*refused, ((X, None, ["a"] * 24), "names")]:
-        with pytest.raises(ValueError, match=match):
-            model.partial_fit_columns(*call)
+    for other, said in ((-labels, "y differs"), (2 * labels, r"labels \[-2.0, 2.0\]")):
+        with pytest.raises(ValueError, match=said):
+            model.partial_fit_columns(X, other)
         assert pickle.dumps(model) == before
-    other = {"k": 5} if name == "OnlineSubstitution" else {"rate": 2.0}
-    with pytest.raises(ValueError, match=f"{next(iter(other))}=.* differs"):
-        model.set_params(**other).partial_fit_columns(X)
+    with pytest.raises(ValueError, match=r"k=.* differs"):
+        model.set_params(k=5).partial_fit_columns(X)
 
 
-@every_reader
-def test_columns_are_learned_in_any_unit_or_refused_by_name(cls):
-    """Also where the sum, or the square, of two of their values is no number."""
-    X, y = columns(n=60)
-    X = (X - X.mean(axis=0)) / np.abs(X - X.mean(axis=0)).max(axis=0)
-    y = y - y.mean()
-    plain = new(cls).fit(X, y)
-    units = np.ones(24)
-    for unit in (2.0**1023, 2.0**-900, 2.0**-1030):
-        units[9] = unit
-        if issubclass(cls, ColumnModel) and unit > 1e-290:
-            model = new(cls).fit(X * units, y)
-            assert_array_equal(model.support_, plain.support_)
-            assert_allclose(model.coef_ * units, plain.coef_, rtol=1e-12)
-            assert_allclose(model.intercept_, plain.intercept_, rtol=1e-9, atol=1e-12)
-            assert model.objective_ == plain.objective_
-        else:
-            frame = pd.DataFrame(X * units).add_prefix("x")
-            for form, name in ((X * units, ""), (sp.csc_array(X * units), ""), (frame, ", 'x9',")):
-                said = f"column 9{name} has the largest absolute value .*another unit"
-                with pytest.raises(ValueError, match=said):
-                    new(cls).fit(form, y)
-
-
-@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 127, 128, 129, 257, 5001])
-@pytest.mark.parametrize("centre", [True, False])
-def test_columns_are_scaled_as_numpy_would(n, centre):
-    """To the last bit: the sums are those of `mean`, whatever the number of rows."""
-    rng = np.random.default_rng(n)
-    X = rng.standard_normal((n, 6)) * [1.0, 1e250, 1e-280, 0.0, 1.0, 1.0] + [0, 1e253, 0, 0, 0.1, 9]
-    X[:, 4] = 0.1
-    order = np.array([5, 0, 4, 1, 3, 2])
-    Z = X[:, order].T
-    _, values, shift, scale = column_stream.standardised(Z.copy(), order, centre)
-    largest = np.abs(Z).max(axis=1)
-    unit = np.ldexp(1.0, np.clip(np.frexp(largest)[1], -1000, 1000))
-    Z, largest = Z * (1.0 / unit)[:, None], largest / unit
-    mean = Z.mean(axis=1) if centre else np.zeros(6)
-    Z = (Z - mean[:, None]) / np.where(largest > 0, largest, 1.0)[:, None]
-    root = np.sqrt(np.square(Z).mean(axis=1))
-    root[root <= 16 * np.finfo(float).eps] = 0.0
-    assert_array_equal(values, Z / np.where(root > 0, root, 1.0)[:, None])
-    assert_array_equal(shift, mean * unit)
-    assert_array_equal(scale, root * largest * unit)
+@pytest.mark.parametrize("cls", OTHERS.values(), ids=OTHERS)
+def test_columns_whose_squares_are_no_numbers_are_refused_by_name(cls):
+    X, y = columns()
+    X[:, 9] *= 2.0**1000
+    said = "column 9, 'x9', has the largest absolute value .*another unit"
+    with pytest.raises(ValueError, match=said):
+        new(cls).fit(pd.DataFrame(X).add_prefix("x"), y)

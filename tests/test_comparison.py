@@ -28,9 +28,7 @@ def apart(here, there):
         ("1", "1.0000005", "rounding", 5e-7),
         ("1", "1.000002", "differ", 2e-6),
         ("2", "1", "differ", 0.5),
-        ("1", "2", "differ", 0.5),
         ("", "1", "differ", np.inf),
-        ("1", "", "differ", np.inf),
         ("", "", "equal", 0.0),
         ("1e-17", "-1e-17", "rounding", 2e-8),  # beside values of 1 they are nothing
         ("1e-7", "2e-7", "differ", 0.5),
@@ -73,12 +71,12 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def make(scale, values=None, seconds=1.0):
+def make(scale, seconds=1.0):
     """Store all results of a scale; `seconds` tells one run from another."""
     work = project.load(scale=scale)
     for _, setting in work.runs():
         for result in identity.results(setting.spec):
-            small_project.make(setting, result, values, seconds=seconds)
+            small_project.make(setting, result, seconds=seconds)
     return work
 
 

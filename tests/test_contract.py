@@ -6,38 +6,29 @@ on averages, for more than two classes and with weights, join in test_everyday.p
 
 import copy
 import inspect
-import json
+import itertools
 import os
 import pickle
 import re
-import subprocess
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from estimators import public
 from numpy.testing import assert_allclose, assert_equal
-from sklearn.base import ClassifierMixin, clone, is_classifier
+from sklearn.base import ClassifierMixin, is_classifier
 from sklearn.datasets import make_blobs
-from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.estimator_checks import check_estimator
 
-import ofslib
 from ofslib.streams import row_stream
 from ofslib.streams.penalised import Penalised
 from ofslib.streams.row_stream import RowStream
 
 K = 4
-PUBLIC = {name: getattr(ofslib, name) for name in dir(ofslib)}
-ESTIMATORS = {
-    name: cls
-    for name, cls in PUBLIC.items()
-    if isinstance(cls, type) and issubclass(cls, RowStream)
-}
+ESTIMATORS = {cls.__name__: cls for cls in public(RowStream)}
 SKIPPED = {"check_array_api_input"}  # needs SCIPY_ARRAY_API=1
 
 
@@ -178,32 +169,16 @@ def test_heavy_rows_decide(cls, own):
 
 @every_case
 @either_form
-def test_blocks_of_any_size_and_pickles_between_them_give_the_same_model(cls, own, form):
+def test_blocks_of_any_size_and_files_between_them_give_the_same_model(cls, own, form, tmp_path):
     X, y = labelled(cls, n=75)
     X, model = form(X), show(cls(**own), form(X), y)
     assert len(model.support_) == K or not has_budget(cls, own, exactly=True)
-    for size in (1, 50):
-        assert_same(show(cls(**own), X, y, size), model)
+    assert_same(show(cls(**own), X, y, 1), model)
     resumed = cls(**own)
-    for i in range(0, 75, 7):
-        show(resumed, X[i : i + 7], y[i : i + 7])
-        resumed = pickle.loads(pickle.dumps(resumed))
-        assert resumed.n_samples_seen_ == min(i + 7, 75)
-    assert_same(resumed, model)
-
-
-@every_case
-def test_a_copy_learns_by_itself(cls, own):
-    X, y = labelled(cls)
-    model = show(cls(**own), X[:70], y[:70])
-    before, coef = copy.deepcopy(model), model.coef_
-    show(copy.deepcopy(model), X[70:], y[70:])
-    coef[:] = 77.0
-    assert_same(model, before)
-    coef = model.coef_
-    show(model, X[70:], y[70:])
-    assert coef.tobytes() == before.coef_.tobytes()
-    assert not hasattr(clone(model), "coef_")
+    for i in range(0, 75, 40):
+        show(resumed, X[i : i + 40], y[i : i + 40]).save(tmp_path / "model")
+        resumed = cls.load(tmp_path / "model")
+    assert_same(pickle.loads(pickle.dumps(resumed)), model)
 
 
 @every_case
@@ -223,8 +198,8 @@ def strided(X):
     return wide[::2, ::3]
 
 
-def readonly(X):
-    X = X.copy()
+def readonly(X, kind=float):
+    X = X.astype(kind)
     X.flags.writeable = False
     return X
 
@@ -243,63 +218,42 @@ def long_indices(X):
 
 
 def scattered(X):
-    """CSR with each entry in two halves, in no order."""
+    """CSR with each entry in two halves, in no order, that cannot be written to."""
     rng = np.random.default_rng(1)
     indices = [rng.permutation(np.repeat(np.flatnonzero(x), 2)) for x in X]
     data = [x[j] / 2 for x, j in zip(X, indices, strict=True)]
     indptr = np.cumsum([0, *map(len, indices)])
-    return sp.csr_matrix((np.concatenate(data), np.concatenate(indices), indptr), shape=X.shape)
-
-
-def zeros_stored(X):
-    """CSR with an entry for each number."""
-    n, p = X.shape
-    return sp.csr_matrix((X.ravel(), np.tile(np.arange(p), n), np.arange(n + 1) * p), shape=(n, p))
-
-
-def frozen(X):
-    X = sp.csr_matrix(X)
-    for part in (X.data, X.indices, X.indptr):
+    parts = np.concatenate(data), np.concatenate(indices), indptr
+    for part in parts:
         part.flags.writeable = False
-    return X
+    return sp.csr_matrix(parts, shape=X.shape)
 
 
 # Forms of the same numbers: those of one group give the same bits.
 DENSE = {
-    "float64": np.ascontiguousarray,
-    "float32": lambda X: X.astype(np.float32),
-    "longdouble": lambda X: X.astype(np.longdouble),
+    "readonly": readonly,
+    "float32": lambda X: readonly(X, np.float32),
     "big_endian": lambda X: X.astype(">f8"),
     "fortran": np.asfortranarray,
-    "fortran32": lambda X: np.asfortranarray(X, np.float32),
-    "readonly": readonly,
     "strided": strided,
-    "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
     "unaligned": unaligned,
     "objects": lambda X: X.astype(object),
-    "list": lambda X: X.tolist(),
     "frame": lambda X: pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]),
-    "frame32": lambda X: pd.DataFrame(X.astype(np.float32)),
 }
 SPARSE = {
-    "csr_matrix": sp.csr_matrix,
     "csr_array": sp.csr_array,
     "csc_matrix": sp.csc_matrix,
-    "csc_array": sp.csc_array,
     "coo_matrix": sp.coo_matrix,
     "float32": lambda X: sp.csr_matrix(X.astype(np.float32)),
     "long_indices": long_indices,
     "scattered": scattered,
-    "frozen": frozen,
 }
-TARGETS = {
-    "readonly": readonly,
-    "strided": lambda y: np.repeat(y, 3)[::3],
-    "unaligned": unaligned,
-    "list": lambda y: y.tolist(),
-    "series": lambda y: pd.Series(y, index=np.arange(len(y))[::-1]),
-}
-COUNTS = (np.int64, np.int8, np.uint16)
+
+
+def stored(X):
+    """The arrays that hold a matrix."""
+    names = ("data", "indices", "indptr")
+    return [np.array(getattr(X, name, 0)) for name in names] if sp.issparse(X) else [np.array(X)]
 
 
 @every_class
@@ -307,40 +261,27 @@ def test_the_layout_of_the_data_does_not_matter(cls, own, monkeypatch):
     """Whole, or so large that they are shown in pieces; for what is learned and predicted."""
     X, y = labelled(cls)
     dense, sparse = cls(**own).fit(X, y), cls(**own).fit(sp.csr_matrix(X), y)
-    assert_close(dense, cls(**own).fit(zeros_stored(X), y))
-    for form in TARGETS.values():
-        assert_same(cls(**own).fit(X, form(y)), dense)
+    for labels in (np.repeat(y, 3)[::3], pd.Series(y, index=np.arange(len(y))[::-1])):
+        assert_same(cls(**own).fit(X, labels), dense)
     margins = X @ dense.coef_ + dense.intercept_
     for per_block, per_copy in ((2**24, 2**18), (200, 50)):
         monkeypatch.setattr(row_stream, "_VALUES_PER_BLOCK", per_block)
         monkeypatch.setattr(row_stream, "_VALUES_PER_COPY", per_copy)
         for model, forms in ((dense, DENSE), (sparse, SPARSE)):
-            for name, form in forms.items():
+            for form in forms.values():
                 given = form(X)
-                before = copy.deepcopy(given)
+                before = stored(given)
                 assert_same(cls(**own).fit(given, y), model)
                 with warnings.catch_warnings():
                     warnings.filterwarnings("ignore", "X has feature names")
                     ask = dense.decision_function if is_classifier(dense) else dense.predict
                     assert_allclose(ask(given), margins, atol=1e-12)
-                if sp.issparse(given) and name != "coo_matrix":
-                    for part in ("data", "indices", "indptr"):
-                        assert_equal(getattr(given, part), getattr(before, part))
-                elif not sp.issparse(given):
-                    assert_equal(np.asarray(given), np.asarray(before))
-    assert_equal((X, y), labelled(cls))
-
-
-@every_class
-def test_whole_numbers_are_numbers(cls, own):
-    X, y = labelled(cls)
+                assert_equal(stored(given), before)
     counts = np.round(np.abs(4 * X))
-    for form, kinds in ((np.asarray, (*COUNTS, np.float16)), (sp.csr_matrix, COUNTS)):
-        model = cls(**own).fit(form(counts), y)
-        for kind in kinds:
-            assert_same(cls(**own).fit(form(counts.astype(kind)), y), model)
-        flags = cls(**own).fit(form(X > 0), y)
-        assert_same(flags, cls(**own).fit(form((X > 0).astype(float)), y))
+    for kind in (np.int8, np.uint16, bool):
+        for form in (np.asarray, sp.csr_matrix):
+            given = counts.astype(kind)
+            assert_same(cls(**own).fit(form(given), y), cls(**own).fit(form(given * 1.0), y))
 
 
 # The selection
@@ -360,23 +301,21 @@ def test_at_most_k_coefficients_at_any_time(cls, own, form):
         assert isinstance(model.intercept_, float)
         assert model.n_samples_seen_ == i + 1
     assert (model.intercept_ != 0.0) == own.get("fit_intercept", True)
+    coef[:] = 77.0  # a copy
+    assert not (model.coef_ == 77.0).any()
 
 
 @every_class
 def test_transform_picks_the_support(cls, own):
     X, y = labelled(cls)
-    names = np.array([f"x{j}" for j in range(X.shape[1])], dtype=object)
-    frame = pd.DataFrame(X, columns=names)
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
     model = cls(**own).fit(frame, y)
     support = model.support_
     assert 0 < len(support) <= K and np.all(np.diff(support) > 0)
     assert_equal(model.get_support(), np.isin(np.arange(X.shape[1]), support))
-    assert_equal(model.get_support(indices=True), support)
-    assert_equal(model.feature_names_in_, names)
-    assert_equal(model.get_feature_names_out(), names[support])
+    assert_equal(model.get_feature_names_out(), frame.columns[support])
     assert_equal(model.transform(frame), X[:, support])
     model = cls(**own).fit(X, y)
-    assert_equal(model.transform(X), X[:, support])
     assert_equal(model.transform(sp.csr_matrix(X)).toarray(), X[:, support])
     assert_equal(model.inverse_transform(X[:, support])[:, support], X[:, support])
 
@@ -472,45 +411,16 @@ def test_a_seed_fixes_the_model(cls, own):
 
 
 REFUSED = {
-    "k": [0, -1, 1.5, "3", None, np.nan],
-    "loss": ["quadratic", "", None, 1, "LOG_LOSS"],
-    "learning_rate": [0, 0.0, -0.1, np.nan, "0.1", None],
-    "batch_size": [0, -1, 2.5, None],
-    "n_passes": [0, -1, 1.5, None],
-    "maturity": [0, -5, 10.5],
-    "warmup": [-1, 0.5, None],
-    "mu": [-1.0, np.nan, None],
-    "momentum": [-0.1, None],
-    "alpha": [-1e-9, None, np.nan],
-    "delta": [0, -1.0, np.nan],
-    "fit_intercept": ["yes", None, 2],
-    "shuffle": ["yes", None, 2],
-    "random_state": [-1, 1.5, "0"],
-    "optimizer": ["SGD", None, 0],
-    "importance": ["size", None, 0],
-    "l1": [-1e-9, None, np.nan],
-    "l2": [-1e-9, None, np.nan],
-    "gamma": [0, -1.0, None],
-    "rho": [-1.0, None],
-    "theta": [0, -1.0, None],
-    "radius": [0, -1.0, None],
-    "period": [0, 1.5, None],
-    "epoch_size": [0, 1.5, None],
-    "n_penalties": [0, 1.5, None],
-    "dtype": ["float16", np.float32, None],
-    "l1_range": [(1.0,), (0.0, 1.0), (2.0, 1.0), (1.0, np.inf), 3.0],
+    **dict.fromkeys(("k", "batch_size", "n_passes", "maturity", "period"), (0, 1.5)),
+    **dict.fromkeys(("epoch_size", "n_penalties"), (0, 1.5)),
+    **dict.fromkeys(("learning_rate", "delta", "gamma", "theta", "radius"), (0.0, np.nan)),
+    **dict.fromkeys(("momentum", "mu", "alpha", "l1", "l2", "rho"), (-1.0, np.nan)),
+    **dict.fromkeys(("loss", "optimizer", "importance", "dtype", "shuffle"), (2, None)),
+    "fit_intercept": [2, None],
+    "warmup": [-1, 63],
+    "random_state": [-1, 1.5],
+    "l1_range": [(1.0,), (0.0, 1.0), (2.0, 1.0), (1.0, np.inf)],
 }
-
-
-def refusals(cls, own):
-    """(parameters, name) of what must be refused; no parameter takes a string or a set of none."""
-    for name in parameters(cls):
-        for value in [*REFUSED.get(name, []), "nonsense", {}, [1]]:
-            if value is not None or None not in cls._parameter_constraints[name]:
-                yield {name: value}, name
-    if "warmup" in own:
-        yield {"warmup": 63}, "warmup"
-        yield {"warmup": 62, "maturity": 20}, "warmup"
 
 
 def assert_refuses(model, call, match):
@@ -522,19 +432,39 @@ def assert_refuses(model, call, match):
 
 @every_class
 def test_parameters_that_are_refused(cls, own):
+    """No parameter takes any string, a set of none or a list of one."""
     X, y = labelled(cls)
     model = cls(**own).fit(X, y)
-    for change, name in refusals(cls, own):
-        old = {name: getattr(model, name) for name in change}
-        model.set_params(**change)
-        assert_refuses(model, lambda m: m.fit(X[:, :5], y), match=name)
-        assert_refuses(model, lambda m: m.partial_fit(X, y), match=name)
-        model.set_params(**old)
-        new = cls(**own | change)
-        assert_refuses(new, lambda m: m.fit(X, y), match=name)
-        with pytest.raises(NotFittedError):
-            new.predict(X)
+    for name, allowed in cls._parameter_constraints.items():
+        old = getattr(model, name)
+        for value in [*REFUSED.get(name, []), "nonsense", {}, [1]]:
+            if value is not None or None not in allowed:
+                model.set_params(**{name: value})
+                assert_refuses(model, lambda m: m.fit(X[:, :5], y), name)
+                assert_refuses(model, lambda m: m.partial_fit(X, y), name)
+        model.set_params(**{name: old})
     assert_same(model, cls(**own).fit(X, y))
+
+
+@every_class
+def test_a_parameter_changed_midway_is_refused_or_acts(cls, own):
+    """A kernel that wrote beyond its state would end the process."""
+    X, y = sparse_rows(60, 2000, 8), target(cls, np.sin(np.arange(60.0)))
+    few = {"n_penalties": 3} if issubclass(cls, Penalised) else {}
+    for name, allowed in cls._parameter_constraints.items():
+        words = sorted(o for a in allowed if isinstance(a, StrOptions) for o in a.options)
+        for before, after in itertools.permutations(words, 2) if words else ((5, 1), (5, 1000)):
+            model = cls(**{"k": 5, **few, name: before})
+            try:
+                show(model, X[:30], y[:30]).set_params(**{name: after})
+            except ValueError:  # 5 is not for this one
+                continue
+            try:
+                show(show(model, X, y), X, y)
+            except (ValueError, FloatingPointError) as error:
+                assert name in str(error)
+            else:
+                assert len(model.support_) <= model.k and np.isfinite(model.coef_).all()
 
 
 @every_class
@@ -549,48 +479,6 @@ def test_a_parameter_acts_when_the_model_learns_and_not_before(cls, own):
             assert_same(model, before)
             assert_equal(model.predict(X), before.predict(X))
         model.set_params(**{name: old})
-
-
-def wrong_data(X, y):
-    """(X, y, words of the message): data that no estimator takes."""
-    nan, inf, hole = X.copy(), X.copy(), np.arange(len(y)) == 3
-    nan[3, 2], inf[3, 2] = np.nan, np.inf
-    return [
-        (nan, y, "X contains NaN"),
-        (sp.csr_matrix(nan), y, "X contains NaN"),
-        (inf, y, "X contains infinity"),
-        (X, y[:-1], "inconsistent numbers of samples"),
-        (X[:-1], y, "inconsistent numbers of samples"),
-        (X, np.column_stack([y, y]), "y should be a 1d array|Multioutput target"),
-        (X, None, "requires y"),
-        (X, np.where(hole, np.nan, y), "y contains NaN"),
-        (X, np.where(hole, np.inf, y), "y contains infinity"),
-        (X[:0], y[:0], r"0 sample\(s\)"),
-        (X[0], y[:1], "Expected 2D array"),
-        (np.full(X.shape, "word"), y, "could not convert|dtype='numeric'"),
-        (X * 1j, y, "Complex data"),
-    ]
-
-
-@every_class
-def test_data_that_are_refused(cls, own):
-    X, y = labelled(cls)
-    for model in (cls(**own), show(cls(**own), X[:70], y[:70])):
-        for wrong_X, wrong_y, match in wrong_data(X, y):
-            assert_refuses(model, lambda m: m.fit(wrong_X, wrong_y), match)  # noqa: B023
-            assert_refuses(model, lambda m: m.partial_fit(wrong_X, wrong_y), match)  # noqa: B023
-    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
-    for learned, other, match in (
-        (X, X[:, :5], "5 features"),
-        (X, sp.csr_matrix(X[:, :5]), "5 features"),
-        (X, np.hstack([X, X]), "24 features"),
-        (frame, frame.rename(columns={"x0": "new"}), "feature names"),
-        (frame, frame[frame.columns[::-1]], "feature names"),
-    ):
-        model = cls(**own).partial_fit(learned, y)
-        assert_refuses(model, lambda m: m.partial_fit(other, y), match)  # noqa: B023
-        assert_refuses(model, lambda m: m.predict(other), match)  # noqa: B023
-        assert_refuses(model, lambda m: m.transform(other), match)  # noqa: B023
 
 
 @every_class
@@ -629,84 +517,7 @@ def test_a_model_that_would_run_away_stays_as_it_is(cls, own, form):
             model = before
 
 
-# A parameter may be changed between two blocks: it is refused or it acts. In a process of its own,
-# which a kernel that writes past its state may end. Lines: what is tried, then what happened.
-CHANGE_MIDWAY = """
-import json
-import numpy as np
-import scipy.sparse as sp
-from sklearn.base import is_classifier
-from test_contract import ESTIMATORS, Penalised, StrOptions
-
-rng = np.random.default_rng(0)
-p = 2000
-dense = np.hstack([rng.standard_normal((60, 8)), np.zeros((60, 8))])
-X = sp.csr_matrix(dense)
-X = sp.csr_matrix((X.data, X.indices + rng.integers(0, p - 8, X.nnz), X.indptr), shape=(60, p))
-for cls in ESTIMATORS.values():
-    y = dense[:, 0] > 0 if is_classifier(cls()) else dense[:, 0]
-    for name, allowed in cls._parameter_constraints.items():
-        words = sorted(o for a in allowed if isinstance(a, StrOptions) for o in a.options)
-        for before in words or [5]:
-            for after in [word for word in words if word != before] or [1, 1000]:
-                case = [cls.__name__, name, before, after]
-                print(json.dumps(case), flush=True)
-                few = {"n_penalties": 3} if issubclass(cls, Penalised) else {}
-                model = cls(**{"k": 5, **few, name: before})
-                try:
-                    model.partial_fit(X[:30], y[:30])
-                    model.set_params(**{name: after})
-                except ValueError:  # 5 is not for this one
-                    print(json.dumps([*case, "refused"]), flush=True)
-                    continue
-                try:
-                    model.partial_fit(X, y)
-                    model.partial_fit(X, y)
-                    ok = len(model.support_) <= model.k and np.isfinite(model.coef_).all()
-                    outcome = "acts" if ok else f"{len(model.support_)} features, k={model.k}"
-                except ValueError as error:
-                    outcome = "refused" if name in str(error) else f"ValueError: {error}"
-                except FloatingPointError as error:  # a learning rate of 1000 does act
-                    outcome = "acts" if name in str(error) else repr(error)
-                except Exception as error:
-                    outcome = repr(error)
-                print(json.dumps([*case, outcome]), flush=True)
-"""
-
-
-def test_a_parameter_changed_midway_is_refused_or_acts():
-    folders = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    done = subprocess.run(
-        [sys.executable, "-c", CHANGE_MIDWAY], capture_output=True, text=True, check=False,
-        env=os.environ | {"PYTHONPATH": folders},
-    )  # fmt: skip
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert done.returncode == 0, f"ended in {lines[-1:]}: {done.stderr[-500:]}"
-    outcomes = [line for line in lines if len(line) == 5]
-    assert 2 * len(outcomes) == len(lines) and {line[0] for line in outcomes} == set(ESTIMATORS)
-    assert [line for line in outcomes if line[-1] not in ("acts", "refused")] == []
-
-
 # Labels
-
-
-@only_classifiers
-def test_labels_that_are_refused(cls, own):
-    X, f = rows()
-    y = target(cls, f)
-    three, one, model = np.arange(len(y)) % 3, np.ones(len(y)), cls(**own).fit(X, y)
-    for each in (cls(**own), model):
-        assert_refuses(each, lambda m: m.fit(X, one), "y has 1")
-        assert_refuses(each, lambda m: m.fit(X, f), "continuous")
-        assert_refuses(each, lambda m: m.partial_fit(X, three, classes=[0, 1]), r"y holds.*\[2\]")
-        assert_refuses(each, lambda m: m.partial_fit(X, y, classes=[1]), "classes")
-    assert_refuses(cls(**own), lambda m: m.partial_fit(X, one), "y has 1")
-    assert_refuses(cls(**own), lambda m: m.partial_fit(X, y, classes=[0, 2]), r"y holds.*\[1\]")
-    for classes in ([0, 2], [0, 1, 2]):
-        named = rf"classes={re.escape(str(classes))}"
-        assert_refuses(model, lambda m: m.partial_fit(X, y, classes=classes), named)  # noqa: B023
-    for wrong in (three, np.where(y > 0, "1", "0"), 2 * y - 1):
-        assert_refuses(model, lambda m: m.partial_fit(X, wrong), "y holds labels")  # noqa: B023
 
 
 @only_classifiers
@@ -714,38 +525,18 @@ def test_labels_of_any_kind(cls, own):
     X, y = labelled(cls)
     model = cls(**own).fit(X, y)
     assert 0.3 < model.online_score_ <= 1.0 and model.score(X, y) > 0.4
-    words = np.where(y > 0, "b", "a")
-    for labels in (
-        words,
-        words.astype(object),
-        words.tolist(),
-        pd.Series(words),
-        pd.Series(words).astype("category"),
-        y > 0,
-        2 * y - 1,
-        y.astype(float),
-        y.astype(np.uint8),
-        np.where(y > 0, 7, -300),
-        pd.Series(y),
-    ):
+    words = np.where(y > 0, "no", "a")
+    for labels in (words.astype(object), words.tolist(), pd.Series(words).astype("category"),
+                   y > 0, np.where(y > 0, 7, -300)):  # fmt: skip
         other = cls(**own).fit(X, labels)
         assert_same(other, model)
         assert_equal(other.classes_, np.unique(np.asarray(labels)))
         assert_equal(other.predict(X), other.classes_[model.predict(X)])
         assert other.score(X, labels) == model.score(X, y)
-
-
-@only_classifiers
-def test_both_labels_may_be_told_beforehand(cls, own):
-    X, y = labelled(cls)
-    order = np.argsort(y, kind="stable")
-    X, y = X[order], np.where(y[order] > 0, "no", "yes")  # "no" is the lower label
-    for classes in (["no", "yes"], ["yes", "no"], np.array(["yes", "no"], dtype=object)):
-        model = cls(**own).partial_fit(X[:5], y[:5], classes=classes)
-        assert model.classes_.tolist() == ["no", "yes"]
-        assert set(model.predict(X)) <= {"no", "yes"}
-        model.partial_fit(X[5:], y[5:])
-        assert_same(model, show(cls(**own), X, y))
+    order = np.argsort(y, kind="stable")  # the first block has one label
+    sorted_ = cls(**own).partial_fit(X[order[:5]], words[order[:5]], classes=["no", "a"])
+    assert sorted_.classes_.tolist() == ["a", "no"] and set(sorted_.predict(X)) <= {"a", "no"}
+    assert_same(show(sorted_, X[order[5:]], words[order[5:]]), show(cls(**own), X[order], y[order]))
 
 
 # Millions of features
@@ -785,29 +576,12 @@ def test_millions_of_features_are_fast(cls, own):
 # What the documentation says
 
 
-def section(doc, title):
-    """Names that a numpydoc section explains."""
-    found = re.search(rf"^{title}\n-{{{len(title)}}}\n(.*?)(?=^\w+\n-+\n|\Z)", doc, re.M | re.S)
-    assert found, f"no section {title}"
-    entries = re.split(r"^(?=\S)", found.group(1).strip("\n"), flags=re.M)
-    explained = dict(re.match(r"(\w+) : .*\n((?:    .+\n?)+)", e).groups() for e in entries if e)
-    assert all(len(text.split()) >= 2 for text in explained.values())
-    return list(explained)
-
-
 @every_class
 def test_the_docstring_explains_everything(cls, own):
-    doc = inspect.getdoc(cls)
-    assert sorted(section(doc, "Parameters")) == sorted(parameters(cls))
+    """As numpydoc has it: `name : type`, then an indented text."""
+    explained = re.findall(r"^(\w+) : .+\n    \S+ \S", inspect.getdoc(cls), re.M)
     X, y = labelled(cls)
     model = cls(**own).fit(pd.DataFrame(X).add_prefix("x"), y)
     attributes = {n for n in dir(model) if n.endswith("_") and not n.startswith("_")}
     # One text serves classifiers and regressors
-    assert set(section(doc, "Attributes")) | {"classes_"} == attributes | {"classes_"}
-
-
-def test_names_that_are_not_there():
-    with pytest.raises(AttributeError, match="NoSuchClassifier"):
-        ofslib.NoSuchClassifier  # noqa: B018
-    code = "import sys, ofslib; dir(ofslib); sys.exit('numba' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ))
+    assert {*explained, "classes_"} == {*parameters(cls), *attributes, "classes_"}

@@ -4,7 +4,6 @@ import copy
 import math
 import sys
 import time
-from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,15 +13,13 @@ import scipy.sparse as sp
 import shipped
 from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.linear_model import Lasso, LogisticRegression, SGDRegressor
-from sklearn.model_selection import cross_val_score
-from sklearn.svm import l1_min_c
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import Lasso, SGDRegressor
 
 from ofslib import FOFSClassifier, SGDTRegressor
 from ofslib.datasets import Dataset
 from ofslib.metrics import METRICS, detection_rate, selected_features
-from ofslib.reproduction import experiment, methods, peers, tuning
+from ofslib.reproduction import experiment, methods, peers
 from ofslib.simulate import DESIGNS, Equicorrelated
 
 SEEN = []  # what the methods below note, in each test anew
@@ -49,27 +46,6 @@ class Streaming(SGDRegressor):
     def partial_fit(self, X, y):
         SEEN.append((len(X), self.k, self.maturity))
         return super().partial_fit(X, y)
-
-
-class Averaged(BaseEstimator):
-    """A user's method that learns from running averages only."""
-
-    def partial_fit(self, X, y):
-        raise AssertionError("a method with fit_averages sees no row")
-
-    def fit_averages(self, averages, copy=True):
-        SEEN.append(averages.n)
-        self.coef_, self.intercept_ = averages.S_xy.copy(), 0.0
-        return self
-
-
-class Absent:
-    """A user's method whose package is not there."""
-
-    requires = "no_such_package"
-
-    def fit(self, X, y):
-        raise NotImplementedError
 
 
 class Keeps(BaseEstimator):
@@ -124,7 +100,7 @@ class Scored(ClassifierMixin, BaseEstimator):
         return -self.online_score_
 
     def predict(self, X):
-        return np.where(X[:, 0] > 0, 1, -1)
+        return np.where(_dense(X)[:, 0] > 0, 1, -1)
 
 
 class FirstRows(ClassifierMixin, BaseEstimator):
@@ -155,12 +131,12 @@ class Shuffles(FirstRows):
 class Broken(BaseEstimator):
     """A user's method whose model is no model, in one place of three."""
 
-    def __init__(self, k=1, where="coef_", bad=np.nan, support=False):
-        self.k, self.where, self.bad, self.support = k, where, bad, support
+    def __init__(self, k=1, where="coef_", support=False):
+        self.k, self.where, self.support = k, where, support
 
     def fit(self, X, y):
         self.coef_, self.intercept_, self.said = np.ones(X.shape[1]), 0.0, 0.0
-        setattr(self, self.where, getattr(self, self.where) * 0 + self.bad)
+        setattr(self, self.where, getattr(self, self.where) * np.nan)
         if self.support:
             self.support_ = np.arange(X.shape[1])
         return self
@@ -177,7 +153,7 @@ class Careless(BaseEstimator):
     def __init__(self, where="fit"):
         self.where = where
 
-    def fit(self, X, y):
+    def fit(self, X, y, classes=None):
         if self.where == "fit":
             X *= 0.0
         elif self.where == "targets":
@@ -185,33 +161,14 @@ class Careless(BaseEstimator):
         self.classes_, self.coef_ = np.unique(y), np.ones(X.shape[1])
         return self
 
+    partial_fit = fit
+
     def predict(self, X):
         if self.where == "predict":
             X *= 0.0
         return np.ones(X.shape[0])
 
     decision_function = predict
-
-
-class CarelessInBlocks(Careless):
-    """The same, shown block by block."""
-
-    def partial_fit(self, X, y, classes=None):
-        return self.fit(X, y)
-
-
-class Named(Scored):
-    """Predicts names of labels that are not those of y."""
-
-    def predict(self, X):
-        return (X[:, 0] > 0).astype(int)
-
-
-class Breaks(BaseEstimator):
-    """A method of a user with a fault."""
-
-    def partial_fit(self, X, y):
-        raise KeyError("width")
 
 
 @pytest.fixture(autouse=True)
@@ -228,25 +185,14 @@ def mine(name, **parameters):
 SGDT = {"class": "SGDTRegressor", "learning_rate": 1e-3, "fit_intercept": False}
 SFSA = {"class": "SFSARegressor", "learning_rate": 1e-3, "fit_intercept": False}
 DATA = {"simulate": "equicorrelated", "p": 60, "k": 4, "n": 300, "alpha": 0.5}
+SETTING = {"experiment": "one", "name": "plain_300", "axes": {"reading": "plain", "n": 300}}
+SETTING |= {"data": DATA, "methods": {"SGDT": SGDT, "SFSA": SFSA}, "seed": 5, "replicates": 3}
+SETTING |= {"passes": 1, "run_values": None, "tune_values": None, "metrics": ["DR", "RMSE"]}
+SETTING |= {"test_rows": 50, **{key: {} for key in ("sweep", "track", "study", "tune")}}
 
 
 def setting(**changes):
-    spec = {
-        "experiment": "one",
-        "name": "plain_300",
-        "axes": {"reading": "plain", "n": 300},
-        "data": DATA,
-        "methods": {"SGDT": SGDT, "SFSA": SFSA},
-        "seed": 5,
-        **{key: {} for key in ("sweep", "track", "study", "tune")},
-        "passes": 1,
-        "metrics": ["DR", "RMSE"],
-        "test_rows": 50,
-        "replicates": 3,
-        "run_values": None,
-        "tune_values": None,
-    }
-    return copy.deepcopy({**spec, **changes})
+    return copy.deepcopy({**SETTING, **changes})
 
 
 def run(dataset=None, **changes):
@@ -268,50 +214,27 @@ def test_rows_are_tidy_and_follow_from_the_setting_alone():
     assert len(table) == 2 * 3 * 2 and table["value"].notna().all()
     assert not table.duplicated(["method", "replicate", "metric"]).any()
     turned = dict(reversed(DATA.items()))
-    assert_frame_equal(run(data=turned), table, check_exact=True)
     two = table[table["replicate"] < 2].reset_index(drop=True)
-    assert_frame_equal(two, run(replicates=2), check_exact=True)
+    assert_frame_equal(two, run(data=turned, replicates=2), check_exact=True)
     errors = table["metric"] == "RMSE"
     assert (run(seed=6)["value"] != table["value"])[errors].all()
     assert table[errors].groupby("method")["value"].nunique().tolist() == [3, 3]
 
 
-@pytest.mark.parametrize("others", [["SFSA"], [], ["Adam", "SFSA", "batch"]])
-def test_a_method_does_not_depend_on_its_company(others):
-    company = {"SFSA": SFSA, "Adam": SFSA | {"optimizer": "adam"}, "batch": mine("BatchLasso")}
-    before, alone = {name: company[name] for name in others}, run(methods={"SGDT": SGDT})
-    for methods_ in ({**before, "SGDT": SGDT}, {"SGDT": SGDT, **before}):
-        assert_frame_equal(of(run(methods=methods_), "SGDT"), alone, check_exact=True)
-
-
-def test_readings_with_equal_data_see_equal_data():
-    own = {"batch": mine("BatchLasso"), "SGDT": SGDT}
-    other = {"axes": {"reading": "other", "n": 300}, "name": "other_300", "experiment": "two"}
-    tables = [run(methods=own), run(methods=own, metrics=["RMSE", "DR"], **other)]
-    values = [t.sort_values(["method", "replicate", "metric"])["value"] for t in tables]
-    assert values[0].tolist() == values[1].tolist()
-    assert SEEN[:3] == SEEN[3:]
-    run(methods={"batch": mine("BatchLasso")}, data=DATA | {"alpha": 0})
-    assert not {*SEEN[6:]} & {*SEEN[:6]}
-
-
-def test_users_batch_class_gives_what_it_gives_by_hand():
+def test_users_classes_see_the_stream_and_are_scored_as_by_hand():
     """On training and test rows that are drawn by seeds of their own."""
-    table = run(methods={"mine": mine("BatchLasso", alpha=0.1)}, replicates=1)
+    own = {"mine": mine("BatchLasso", alpha=0.1), "in blocks": mine("Streaming")}
+    table = run(methods=own, replicates=1)
+    assert SEEN.pop()[0] == (300, 60)
+    assert {seen[1:] for seen in SEEN} == {(4, 300)} and sum(seen[0] for seen in SEEN) == 300
     design = DESIGNS["equicorrelated"](p=60, k=4, alpha=0.5)
     train, test, _ = experiment._seeds(setting(), 0, rows=True).spawn(3)
     model = Lasso(alpha=0.1).fit(*design.sample(300, np.random.default_rng(train)))
     X, y = design.sample(50, np.random.default_rng(test))
     rmse = math.sqrt(np.square(y - model.predict(X)).mean())
-    found = dict(zip(table["metric"], table["value"], strict=True))
+    found = of(table, "mine").set_index("metric")["value"]
     assert found["RMSE"] == pytest.approx(rmse, rel=1e-9)
     assert found["DR"] == 25.0 * np.count_nonzero(model.coef_[[9, 19, 29, 39]])
-
-
-def test_whole_stream_reaches_a_users_streaming_class():
-    table = run(methods={"mine": mine("Streaming")}, replicates=1)
-    assert {seen[1:] for seen in SEEN} == {(4, 300)}
-    assert sum(seen[0] for seen in SEEN) == 300 and table["value"].notna().all()
 
 
 def test_classes_are_found_by_name_and_get_what_the_entry_says():
@@ -323,7 +246,7 @@ def test_classes_are_found_by_name_and_get_what_the_entry_says():
         run(methods={"SGDT": SGDT | {"learning_rte": 1}})
 
 
-@pytest.mark.parametrize("name", ["os:system", "os:PathLike", "sklearn.base:clone", "sys:path"])
+@pytest.mark.parametrize("name", ["os:system", "os:PathLike"])
 def test_what_is_no_class_of_a_method_is_not_called(name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(TypeError, match=f"class: {name} is no class of a method"):
@@ -338,13 +261,12 @@ def test_swept_parameters_are_columns_and_a_method_may_have_points_and_replicate
     alone = run(methods={"SFSA": SFSA | {"k": 4, "mu": 5}}, replicates=1)
     assert table.query("k == 4 and mu == 5")["value"].tolist() == alone["value"].tolist()
     few, none = SGDT | {"replicates": 1}, SGDT | {"replicates": 0}
-    own = {"class": "OPGRegressor", "fit_intercept": False, "sweep": {"l1": [0.1, 1.0]}}
-    table = run(methods={"few": few, "none": none, "own": own, "SFSA": SFSA})
+    own = SGDT | {"sweep": {"maturity": [10, 100]}}
+    table = run(methods={"few": few, "none": none, "own": own, "SGDT": SGDT})
     assert set(of(table, "few")["replicate"]) == {0} and of(table, "none").empty
-    assert set(of(table, "SFSA")["replicate"]) == {0, 1, 2}
-    assert set(of(table, "own")["l1"]) == {0.1, 1.0} and len(of(table, "own")) == 12
-    plain = run(methods={"few": SGDT}, replicates=1)
-    assert of(table, "few")["value"].tolist() == plain["value"].tolist()
+    assert set(of(table, "own")["maturity"]) == {10, 100} and len(of(table, "own")) == 12
+    first = of(table, "SGDT").query("replicate == 0")["value"]
+    assert of(table, "few")["value"].tolist() == first.tolist()
 
 
 @pytest.mark.parametrize(("keep", "marks"), [(0, {"empty"}), (2, set()), (3, {"beyond"})])
@@ -362,7 +284,7 @@ def test_a_model_of_no_feature_or_of_more_than_k_is_marked(keep, marks):
     assert "beyond" not in real(dataset(), methods={"it": by_criterion}, metrics=["R2"])
 
 
-def test_what_lacks_data_or_a_package_leaves_rows_that_say_so():
+def test_what_lacks_data_leaves_rows_that_say_so():
     spec = setting(sweep={"k": [2, 4]}, metrics=["accuracy", "selected"])
     spec["methods"]["SFSA"]["sweep"] = {"mu": [1, 2, 3]}
     table = pd.DataFrame(experiment.absent(spec, "not fetched (no network)"))
@@ -371,11 +293,6 @@ def test_what_lacks_data_or_a_package_leaves_rows_that_say_so():
     assert of(table, "SFSA")["mu"].tolist() == [1, 1, 2, 2, 3, 3]
     study = setting(methods={}, metrics=[], study={"function": "a:b"})
     assert [row["note"] for row in experiment.absent(study, "why")] == ["why"]
-    table = run(methods={"SGDT": SGDT, "absent": mine("Absent")})
-    assert of(table, "absent")["value"].isna().all()
-    assert set(of(table, "absent")["note"]) == {"no_such_package is not installed"}
-    alone = run(methods={"SGDT": SGDT})
-    assert_frame_equal(of(table, "SGDT").drop(columns="note"), alone)
 
 
 def studied(setting, seeds, data, scale):
@@ -388,13 +305,12 @@ def studied(setting, seeds, data, scale):
 
 def test_a_study_does_the_runs_of_its_entry():
     study = {"function": "methods_of_the_tests:studied", "scale": 10}
-    table = run(study=study, methods={}, replicates=3)
+    table = run(study=study, methods={})
     assert list(table["replicate"]) == [0, 0, 1, 1, 2, 2]
     drawn = table[table["metric"] == "drawn"]
     assert drawn["value"].nunique() == 3 and drawn["value"].max() > 1
     assert drawn["method"].isna().all() and (drawn["p"] == 60).all() and set(table["n"]) == {300}
     assert_frame_equal(table[:2], run(study=study, methods={}, replicates=1))
-    assert run(study=study, methods={}, replicates=1, seed=6)["value"][0] != table["value"][0]
     on_data = run(dataset(n=7), study=study, data={"dataset": "tiny", "p": 1}, methods={})
     assert set(on_data.loc[on_data["metric"] == "rows", "value"]) == {7}
 
@@ -402,21 +318,18 @@ def test_a_study_does_the_runs_of_its_entry():
 # -------------------------------------------------- times
 
 
-@dataclass(frozen=True)
-class SlowDesign(Equicorrelated):
-    """Rows that are long in coming."""
-
-    def stream(self, n, rng, block_rows=1000):
-        for block in super().stream(n, rng, block_rows):
-            busy(0.3)
-            yield block
-
-
 def test_time_is_that_of_learning_only(monkeypatch):
     own = {"busy": mine("Busy"), "batch": mine("BusyBatch"), "SGDT": SGDT}
     spec = setting(methods=own, metrics=["time_s"], data=DATA | {"n": 2500}, replicates=1)
     experiment.warm_up(spec)
-    monkeypatch.setitem(experiment.DESIGNS, "equicorrelated", SlowDesign)
+    stream = Equicorrelated.stream
+
+    def slow(*known):
+        for block in stream(*known):
+            busy(0.3)
+            yield block
+
+    monkeypatch.setattr(Equicorrelated, "stream", slow)
     table = experiment.run(spec, progress=False)
     times = dict(zip(table["method"], table["value"], strict=True))
     assert 0.06 <= times["busy"] < 0.3  # three blocks of 0.02 s
@@ -461,32 +374,29 @@ def test_rows_of_a_data_set_do_not_depend_on_company_replicates_or_form():
     picked = table[table["metric"] == "selected"]
     assert (picked["value"] <= picked["k"]).all() and (picked["value"] > 0).all()
     assert_frame_equal(real(dataset(sparse=True), **asked), table)
-    other = {"class": "SGDTClassifier", "k": 2}
-    beside = real(dataset(), methods={"other": other, "OFS": OFS, "few": OFS | {"replicates": 1}})
+    others = {"it": mine("Scored"), "few": OFS | {"replicates": 1}}
+    beside = real(dataset(), methods={"OFS": OFS, **others})
     shown = of(beside, "OFS")
     assert_frame_equal(shown[shown["replicate"] < 2], real(dataset(), replicates=2))
-    assert beside.groupby("method")["replicate"].max().to_dict() == {"OFS": 2, "few": 0, "other": 2}
-    data, scored = dataset(), real(dataset(), methods={"it": mine("Scored")}, replicates=1)
+    assert beside.groupby("method")["replicate"].max().to_dict() == {"OFS": 2, "few": 0, "it": 2}
+    data = dataset()
     right = np.where(data.X_test[:, 0] > 0, 1, -1) == data.y_test
-    assert scored["value"].tolist() == [100 * right.mean()], "accuracy is that of the test rows"
+    assert set(of(beside, "it")["value"]) == {100 * right.mean()}, "that of the test rows"
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_rows_come_in_another_order_in_each_replicate_for_a_class_that_does_not_shuffle(sparse):
     """Else all replicates of a method that depends on the order are the same: no standard error."""
     data = dataset(sparse=sparse)
-    one, two, three = real(data, methods={"it": mine("FirstRows")})["value"]
-    assert one != two != three
-    assert len({tuple(y) for _, y in SEEN} | {tuple(data.y_train)}) == 4
     whole = {tuple(x): y for x, y in zip(_dense(data.X_train), data.y_train, strict=True)}
+    own = {"OFS": OFS, "it": mine("FirstRows")}
+    by_k = of(real(data, methods=own, sweep={"k": [1, 2]}), "it").groupby("k")["value"].apply(list)
+    assert by_k[1] == by_k[2] and len({*by_k[1]}) > 1
+    assert len({tuple(y) for _, y in SEEN} | {tuple(data.y_train)}) == 4
     for X, y in SEEN:  # the same rows, each with its label
         assert [whole[tuple(x)] for x in _dense(X)] == y.tolist()
-    again = real(data, methods={"OFS": OFS, "it": mine("FirstRows")}, sweep={"k": [1, 2]})
-    by_k = of(again, "it").groupby("k")["value"].apply(list)
-    assert by_k[1] == by_k[2] == [one, two, three]
     SEEN.clear()
-    for own in (mine("Shuffles"), mine("Shuffles", shuffle=False)):
-        real(data, methods={"it": own})
+    real(data, methods={"it": mine("Shuffles"), "not": mine("Shuffles", shuffle=False)})
     assert all((y == data.y_train).all() for _, y in SEEN), "it can shuffle itself"
 
 
@@ -501,23 +411,6 @@ def test_a_class_without_passes_is_marked_where_others_have_several():
     assert table.loc[table["method"] != "it", "own_passes"].isna().all()
     for alike in ({"passes": 1}, {"passes": 3, "run_values": 1}):
         assert "own_passes" not in real(dataset(), methods=own, **alike)
-
-
-@pytest.mark.parametrize(
-    ("passes", "n", "d", "cap", "expected"),
-    [
-        ("2d/n", 40, 100, None, 5),
-        ("2d/n", 40, 101, None, 6),
-        ("2d/n", 300, 3, None, 1),
-        (4, 40, 100, None, 4),
-        ("2d/n", 40, 100, 3 * 4000 - 1, 2),
-        ("2d/n", 40, 100, 10, 1),
-    ],
-)
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
-def test_passes(passes, n, d, cap, expected, make):
-    data = SimpleNamespace(X_train=make(np.ones((n, d))))
-    assert tuning.number_of_passes(setting(passes=passes), data, cap) == expected
 
 
 # -------------------------------------------------- tuning
@@ -555,14 +448,16 @@ def test_a_scale_may_try_some_points_and_a_method_may_be_tuned_elsewhere():
     assert [c["a"] for c in SEEN[:6]] == [0, 2, 4] * 2
 
 
-def test_runs_and_tuning_have_limits_of_their_own_that_count_what_is_read():
-    """A zero is not read."""
-    data = dataset(n=40, d=100)
-    values = np.count_nonzero(data.X_train)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_runs_and_tuning_have_limits_of_their_own_that_count_what_is_read(sparse):
+    """A zero is not read; 2d/n is rounded up."""
+    data = dataset(n=40, d=101, sparse=sparse)
+    values = np.count_nonzero(_dense(data.X_train))
     caps = {"run_values": 3 * values, "tune_values": 2 * values, "passes": "2d/n"}
     tune = {"score": "online", "at": {}, "grid": {"a": [1, 2]}}
-    real(data, methods={"it": mine("Scored")}, tune=tune, replicates=1, **caps)
-    assert [c["n_passes"] for c in SEEN] == [2, 2, 3]
+    for limited in (caps, {"passes": "2d/n"}):
+        real(data, methods={"it": mine("Scored")}, tune=tune, replicates=1, **limited)
+    assert [c["n_passes"] for c in SEEN] == [2, 2, 3, 6, 6, 6]
 
 
 def test_rows_are_tuned_in_one_order_for_a_class_that_does_not_shuffle():
@@ -574,12 +469,9 @@ def test_rows_are_tuned_in_one_order_for_a_class_that_does_not_shuffle():
         real(data, methods={"it": mine("Keeps")}, tune=tune | {"score": "online"})
 
 
-@pytest.mark.parametrize("passes", [1, 8, 20])
-@pytest.mark.parametrize(
-    "grid", [[1e-6, 1e-6], [30.0, 1.0, 1e-6, 0.3, 0.1, 1e-5, 3.0, 0.03], [1e-3, 0.01, 0.03, 0.1]]
-)
-def test_tuning_of_our_own_is_by_brute_force_with_less_work(monkeypatch, grid, passes):
-    """The best is the same, of equals the first; what can no longer be it is not learned on."""
+@pytest.mark.parametrize("grid", [[1e-6, 1e-6], [30.0, 1.0, 1e-6, 0.3, 0.1, 1e-5, 3.0, 0.03]])
+def test_what_can_no_longer_be_the_best_is_not_learned_on(monkeypatch, grid):
+    """The best is that of brute force, of equals the first."""
     data, shown, learn = dataset(n=80, d=30), [], FOFSClassifier._learn_rows
 
     def noted(self, X, y, order):
@@ -587,23 +479,18 @@ def test_tuning_of_our_own_is_by_brute_force_with_less_work(monkeypatch, grid, p
         learn(self, X, y, order)
 
     monkeypatch.setattr(FOFSClassifier, "_learn_rows", noted)
-    spec = setting(**REAL, passes=passes)
+    spec = setting(**REAL, passes=8)
+    spec["tune"] = {"score": "online", "at": {"k": 5}, "grid": {"learning_rate": grid}}
     seed = int(experiment._seeds(spec, 2**32 - 1).generate_state(1)[0])
-    given = {"k": 5, "batch_size": 1, "n_passes": passes, "random_state": seed}
+    _, chosen = experiment._tuned(spec, data, {"class": "FOFSClassifier", "batch_size": 1})
+    assert (len(shown) < 8 * len(grid)) == (len(grid) == 8)
+    given = {"k": 5, "batch_size": 1, "n_passes": 8, "random_state": seed}
     models = [FOFSClassifier(**given, learning_rate=rate) for rate in grid]
     scores = [model.fit(data.X_train, data.y_train).online_score_ for model in models]
-    if 0.03 in grid[:3]:  # each better than the last, by less than a pass could still change
-        grid = [rate for _, rate in sorted(zip(scores, grid, strict=True))]
-        scores = sorted(scores)
-    spec["tune"] = {"score": "online", "at": {"k": 5}, "grid": {"learning_rate": grid}}
-    most = len(shown)
-    _, chosen = experiment._tuned(spec, data, {"class": "FOFSClassifier", "batch_size": 1})
     assert chosen == {"learning_rate": grid[int(np.argmax(scores))]}
-    assert len(shown) - most <= most == passes * len(grid)
-    assert (len(shown) - most < most) == (passes > 1 and len(grid) == 8)
 
 
-def test_tuning_sees_neither_test_rows_nor_company():
+def test_tuning_sees_no_test_rows():
     clean = dataset(n=80, d=30)
     poisoned = Dataset("tiny", clean.X_train, clean.y_train, 1e3 * clean.X_test, -clean.y_test)
     tune = {"score": "online", "at": {"k": 5}, "grid": {"learning_rate": [0.001, 0.01, 0.1, 1.0]}}
@@ -612,9 +499,6 @@ def test_tuning_sees_neither_test_rows_nor_company():
         assert tuned(tables[0], "OFS") == tuned(tables[1], "OFS") != {}
         accuracy = [t[t["metric"] == "accuracy"]["value"].mean() for t in tables]
         assert accuracy[0] != accuracy[1], "the poison was there"
-    few = real(clean, tune=tune, replicates=1)
-    many = real(clean, tune=tune, methods={"it": mine("Scored"), "OFS": OFS})
-    assert_frame_equal(of(few, "OFS"), of(many, "OFS").query("replicate == 0"))
 
 
 # -------------------------------------------------- what is measured
@@ -649,19 +533,8 @@ def test_metrics_by_hand():
     number = SimpleNamespace(predict=lambda X: np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
     target = np.array([1.0, 2.0, 3.0, 2.0, 4.0])
     assert METRICS["RMSE"](number, X, target, None) == pytest.approx(1.0)
-
-
-def test_table_1_strong_5000_is_the_papers():
-    """sfsa, Table 1: SGDT 98.05, SFSA 56.75 (the reading that was fitted to the table)."""
-    work = shipped.load(scale="paper")
-    names = {s.name: s for s in work.entries["sfsa_table_1"].settings}
-    spec = copy.deepcopy(names["reconstructed_strong_5000"].spec)
-    own = {name: spec["methods"][name] for name in ("SFSA", "SGDT")}
-    spec |= {"methods": own, "replicates": 3, "metrics": ["DR"], "test_rows": 1}
-    table = experiment.run(spec, progress=False)
-    rates = table.groupby("method")["value"].agg(["mean", "sem"])
-    assert rates.loc["SGDT", "mean"] == pytest.approx(98.05, abs=5)
-    assert rates.loc["SFSA", "mean"] == pytest.approx(56.75, abs=5 + 5 * rates.loc["SFSA", "sem"])
+    with pytest.raises(ValueError, match=r"the labels, -1 and 1, and says \[1\.0"):
+        METRICS["accuracy"](number, X, y, None)
 
 
 @pytest.mark.parametrize(
@@ -676,86 +549,63 @@ def test_what_is_expected_is_what_many_test_rows_show(task, metrics):
     for metric in metrics:
         observed = METRICS[metric](model, X, y, design.support)
         assert_allclose(experiment.EXPECTED[metric](model, design), observed, rtol=0.02)
-    expected = run(test_rows=None)
-    assert (expected["value"] == run(test_rows=60)["value"])[expected["metric"] == "DR"].all()
-
-
-def test_the_coefficients_of_scikit_learns_classifiers_have_the_auc_of_their_law():
-    """Their shape is (1, p)."""
-    own = {"it": {"class": "sklearn.linear_model:LogisticRegression"}}
-    assert LogisticRegression().fit([[0.0], [1.0]], [0, 1]).coef_.ndim == 2
-    data = DATA | {"task": "classification"}
-    table = run(methods=own, data=data, metrics=["AUC"], test_rows=None)
-    assert table["value"].between(0.6, 1.0).all()
+        model.coef_ = model.coef_[None]  # as that of scikit-learn's classifiers
+        assert_allclose(experiment.EXPECTED[metric](model, design), observed, rtol=0.02)
+        model.coef_ = model.coef_[0]
 
 
 @pytest.mark.parametrize(
     ("task", "metric", "test_rows", "lacks"),
     [
         ("regression", "RMSE", None, "coef_"),
-        ("classification", "AUC", None, "coef_"),
         ("classification", "AUC", 50, "decision_function"),
     ],
 )
 def test_a_metric_that_a_method_cannot_have_leaves_rows_that_say_so(task, metric, test_rows, lacks):
-    cls = "SGDTRegressor" if task == "regression" else "SGDTClassifier"
     asked = {"data": DATA | {"task": task}, "metrics": ["DR", metric], "test_rows": test_rows}
-    ours = {"SGDT": SGDT | {"class": cls}}
-    table = run(methods=ours | {"it": mine("Keeps")}, **asked)
-    lost = of(table, "it")["metric"] == metric
-    assert of(table, "it").loc[~lost, "value"].notna().all()
-    assert of(table, "it").loc[lost, "value"].isna().all()
-    assert set(of(table, "it").loc[lost, "note"]) == {f"{metric} needs {lacks}, which Keeps lacks"}
-    assert_frame_equal(of(table, "SGDT").drop(columns="note"), run(methods=ours, **asked))
+    table = run(methods={"it": mine("Keeps")}, **asked)
+    lost = table["metric"] == metric
+    assert table.loc[~lost, "value"].notna().all() and table.loc[lost, "value"].isna().all()
+    assert set(table.loc[lost, "note"]) == {f"{metric} needs {lacks}, which Keeps lacks"}
 
 
 @pytest.mark.parametrize("test_rows", [50, None])
-@pytest.mark.parametrize("bad", [np.nan, -np.inf])
 @pytest.mark.parametrize("where", ["coef_", "intercept_", "said"])
-def test_a_model_that_is_not_finite_has_no_score_but_a_reason(where, bad, test_rows):
+def test_a_model_that_is_not_finite_has_no_score_but_a_reason(where, test_rows):
     """Not a number is not zero: all features would count as selected, and DR would be 100 %."""
     if where == "said" and test_rows is None:
         return  # nothing is asked of it there
-    broken = mine("Broken", where=where, bad=bad)
+    broken = mine("Broken", where=where)
     own = {"broken": broken, "with support": broken | {"support": True}}
-    for task, scores in {"regression": ["RMSE"], "classification": ["AUC", "accuracy"]}.items():
-        scores = [metric for metric in scores if test_rows or metric in experiment.EXPECTED]
-        asked = scores if where == "said" else ["DR", "selected", *scores]
+    for task, score in {"regression": "RMSE", "classification": "AUC"}.items():
+        asked = [score] if where == "said" else ["DR", "selected", score]
         data = DATA | {"task": task}
         table = run(methods=own, data=data, metrics=asked, test_rows=test_rows)
         assert len(table) == 2 * 3 * len(asked) and table["value"].isna().all()
         assert table["note"].str.contains("of Broken is not finite").all()
     large = Fixed(np.full(60, 1e308), intercept_=0.0)
-    row = experiment._measured(
-        "RMSE", experiment.EXPECTED["RMSE"], large, Equicorrelated(p=60, k=4)
-    )
-    assert row == {"metric": "RMSE", "value": None, "note": "RMSE is not finite (inf)"}
+    known = "RMSE", experiment.EXPECTED["RMSE"], large, Equicorrelated(p=60, k=4)
+    assert experiment._measured(*known)["note"] == "RMSE is not finite (inf)"
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("where", ["fit", "targets", "predict"])
 def test_rows_that_others_are_shown_can_only_be_read(where, sparse):
-    own = {"it": mine("Careless", where=where), "OFS": OFS}
+    """What a user's method raises names its class, and where it was used."""
+    own, used = {"it": mine("Careless", where=where), "OFS": OFS}, "as it learned"
     with pytest.raises(ValueError, match="read-only") as raised:
         real(dataset(sparse=sparse), methods=own)
-    assert "Careless" in raised.value.__notes__[0]
+    used = "as its accuracy was measured" if where == "predict" else used
+    assert f"{__name__}:Careless {used}" in raised.value.__notes__[0]
     if where != "predict":
         tune = {"score": "final", "at": {}, "grid": {"where": [where]}}
         with pytest.raises(ValueError, match="read-only"):
             real(dataset(sparse=sparse), methods={"it": mine("Careless")}, tune=tune)
-        data = DATA | {"task": "classification"}
-        in_blocks = {"it": mine("CarelessInBlocks", where=where)}
         with pytest.raises(ValueError, match="read-only"):
-            run(methods=in_blocks, data=data, metrics=["accuracy"])
+            run(methods=own, data=DATA | {"task": "classification"}, metrics=["accuracy"])
 
 
-def test_what_a_users_method_raises_names_it_and_its_class():
-    with pytest.raises(ValueError, match=r"the labels, -1 and 1, and says \[0, 1\]") as raised:
-        real(dataset(), methods={"it": mine("Named")}, replicates=1)
-    assert "Named as its accuracy was measured" in raised.value.__notes__[0]
-    with pytest.raises(KeyError, match="width") as raised:
-        run(methods={"it": mine("Breaks")})
-    assert f"{__name__}:Breaks" in raised.value.__notes__[0]
+def test_a_slip_in_a_users_method_is_no_attribute_that_it_lacks():
     slip = SimpleNamespace(predict=lambda X: X.wieghts)
     with pytest.raises(AttributeError, match="wieghts"):
         experiment._measured("RMSE", METRICS["RMSE"], slip, np.ones((2, 1)), np.ones(2), None)
@@ -766,12 +616,6 @@ def test_what_a_users_method_raises_names_it_and_its_class():
 
 def test_sampled_averages_stand_for_the_rows(monkeypatch):
     """No row is generated unless a method wants it."""
-    data = DATA | {"n": 3000, "averages": "sampled"}
-    own = {"it": mine("Averaged"), "OLSth": {"class": "OLSthRegressor"}}
-    asked = {"data": data, "replicates": 2, "test_rows": None}
-    both = run(methods=own | {"SFSA": SFSA}, **asked)
-    assert (of(both, "OLSth").query("metric == 'DR'")["value"] == 100).all()
-    assert SEEN == [3000, 3000]
     drawn, stream = [], Equicorrelated.stream
 
     def counted(design, *known):
@@ -779,14 +623,15 @@ def test_sampled_averages_stand_for_the_rows(monkeypatch):
         yield from stream(design, *known)
 
     monkeypatch.setattr(Equicorrelated, "stream", counted)
+    data, own = DATA | {"n": 3000, "averages": "sampled"}, {"OLSth": {"class": "OLSthRegressor"}}
+    asked = {"data": data, "replicates": 2, "test_rows": None}
     alone = run(methods=own, **asked)
-    for method in own:
-        assert_frame_equal(of(alone, method), of(both, method))
-    assert not drawn
+    assert not drawn and (alone.query("metric == 'DR'")["value"] == 100).all()
+    assert_frame_equal(of(run(methods=own | {"SFSA": SFSA}, **asked), "OLSth"), alone)
+    drawn.clear()
     sums = {"class": "ofslib.averages:RunningAverages", "replicates": 1}
-    timed = {"RAVE": sums, "it": mine("Averaged")}
-    table = run(methods=timed, **asked | {"metrics": ["time_s"]})
-    assert len(of(table, "RAVE")) == 1 and len(of(table, "it")) == 2
+    table = run(methods={"RAVE": sums, **own}, **asked | {"metrics": ["time_s"]})
+    assert len(of(table, "RAVE")) == 1 and len(of(table, "OLSth")) == 2
     assert drawn.count(60) == 1, "beside the few rows on which kernels are compiled"
 
 
@@ -804,47 +649,27 @@ def test_regret_is_tracked_of_rows_and_of_averages():
 def test_drift_is_tracked_beside_the_truth():
     data = {"simulate": "drifting", "p": 60, "k": 2, "n": 300, "a": 0.4, "b": 0.6}
     data |= {"period": 40, "step_rows": 30}
-    own = {"SGDT": SGDT, "two": {**SGDT, "sweep": {"learning_rate": [1e-3, 1e-2]}}}
-    table = run(data=data, methods=own, track={"every": 5, "last": 2}, metrics=["RMSE"])
-    assert set(table["method"]) == {"truth", "SGDT", "two"}
-    assert set(table.loc[table["method"] == "truth", "metric"]) == {"coef 1", "coef 2"}
+    table = run(data=data, track={"every": 5, "last": 2}, metrics=["RMSE"])
+    assert set(table["method"]) == {"truth", "SGDT", "SFSA"}
+    assert set(of(table, "truth")["metric"]) == {"coef 1", "coef 2"}
     late = table[table["metric"] == "RMSE"]
-    assert late.groupby("method").size().to_dict() == {"SGDT": 3, "two": 6}
-    same = of(late, "two").query("learning_rate == 0.001")["value"]
-    assert same.tolist() == of(late, "SGDT")["value"].tolist()
+    assert late.groupby("method").size().to_dict() == {"SGDT": 3, "SFSA": 3}
 
 
 # -------------------------------------------------- peers
 
 
-PEERS = "ofslib.reproduction.peers:"
-
-
 def test_scikit_learn_makes_one_pass_and_uses_its_k_largest_coefficients():
-    model = methods.build({"class": f"{PEERS}TopKSGDRegressor", "penalty": "l1"}, k=4)
+    model = methods.build({"class": "ofslib.reproduction.peers:TopKSGDRegressor"}, k=4)
     X, y = Equicorrelated(p=60, k=4).sample(300, np.random.default_rng(0))
     model.partial_fit(X, y)
     largest = np.sort(np.argsort(-np.abs(model.inner.coef_))[:4])
-    assert np.flatnonzero(model.coef_).tolist() == largest.tolist()
     expected = X[:, largest] @ model.inner.coef_[largest] + model.inner.intercept_
     assert_allclose(model.predict(X), expected)
     data = dataset(n=200)
     model = peers.TopKSGDClassifier(k=None, penalty="l1", random_state=0)
     coef = model.fit(data.X_train, data.y_train).coef_
     assert model.inner.t_ == 201 and np.array_equal(coef, model.inner.coef_[0])
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("sparse", [False, True])
-def test_liblinear_chooses_its_penalty_by_the_folds(sparse):
-    X = dataset(n=60, d=30, sparse=sparse).X_train
-    y = np.where(np.asarray(X[:, :6].sum(axis=1)).ravel() > 0, 1, -1)
-    free, few = (peers.LiblinearClassifier(k).fit(X, y) for k in (None, 3))
-    C = np.geomspace(1.5, 1500, 7) * l1_min_c(X, y, loss="log")
-    models = [clone(free.inner).set_params(C=c) for c in C]
-    score = [cross_val_score(m, X, y, scoring="roc_auc", cv=5).mean() for m in models]
-    assert free.inner.C == C[np.argmax(score)]
-    assert 0 < np.count_nonzero(few.inner.coef_) <= 3 < np.count_nonzero(free.inner.coef_)
 
 
 @pytest.mark.parametrize("name", ["VowpalWabbitRegressor", "VowpalWabbitClassifier"])

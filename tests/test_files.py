@@ -4,10 +4,7 @@ import errno
 import os
 import signal
 import stat
-import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -31,30 +28,32 @@ def test_write_whole(tmp_path, content, monkeypatch):
     _files.write_whole(target, content)
     expected = content if isinstance(content, bytes) else content.encode("utf-8")
     assert target.read_bytes() == expected and done == ["fsync", "replace"]
-    _files.write_whole(str(target), "x")
-    assert target.read_text() == "x" and only(target.parent) == ["file.csv"]
+    assert only(target.parent) == ["file.csv"]
 
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
-@pytest.mark.parametrize("call", ["replace", "fsync", "open"])
+@pytest.mark.parametrize("call", ["replace", "fsync", "open", "write"])
 @pytest.mark.parametrize("error", [FULL, KeyboardInterrupt()])
-@pytest.mark.parametrize("before", [None, "old"])
+@pytest.mark.parametrize("before", [[], ["file.csv"]])
 def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, call, error, before):
     target = tmp_path / "file.csv"
-    if before:
-        target.write_text(before)
+    for name in before:
+        (tmp_path / name).write_text("old")
 
     def fail(*args, **kwargs):
         raise error
 
-    monkeypatch.setattr(_files if call == "open" else os, call, fail, raising=False)
-    with pytest.raises(type(error)):
-        _files.write_whole(target, "new")
+    if call != "write":
+        monkeypatch.setattr(_files if call == "open" else os, call, fail, raising=False)
+    with pytest.raises(type(error)), _files.whole_file(target) as file:
+        file.write(b"new")
+        if call == "write":
+            fail()
     monkeypatch.undo()
-    assert only(tmp_path) == (["file.csv"] if before else [])
-    assert not before or target.read_text() == before
+    assert only(tmp_path) == before
+    assert [(tmp_path / name).read_text() for name in before] == ["old"] * len(before)
 
 
 def test_a_place_where_no_file_can_be_is_refused_before_anything_is_written(tmp_path):
@@ -69,25 +68,36 @@ def test_a_place_where_no_file_can_be_is_refused_before_anything_is_written(tmp_
     assert only(tmp_path) == ["file", "folder"]
 
 
-def killed_at_line(number, path):
-    """Write a file in a process that is killed before it runs this line of `_files`.
+def before_line(number, sources, act, call):
+    """Call, and act before this line that runs of these sources."""
 
-    Whether there was such a line.
-    """
+    def trace(frame, event, _):
+        nonlocal number
+        if frame.f_code.co_filename not in sources:
+            return None
+        if event == "line":
+            number -= 1
+            if number == -1:
+                act()
+        return trace
+
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(None)
+
+
+def killed_at_line(number, path):
+    """Whether a process that writes a file was killed: it has so many lines."""
     process = os.fork()
     if process == 0:
-        left = number
-
-        def trace(frame, event, _):
-            nonlocal left
-            if frame.f_code.co_filename == _files.__file__ and event == "line":
-                left -= 1
-                if left < 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
-            return trace
-
-        sys.settrace(trace)
-        _files.write_whole(path, "new" * 1000)
+        before_line(
+            number,
+            {_files.__file__},
+            lambda: os.kill(os.getpid(), signal.SIGKILL),
+            lambda: _files.write_whole(path, "new" * 1000),
+        )
         os._exit(0)
     return os.WIFSIGNALED(os.waitpid(process, 0)[1])
 
@@ -104,58 +114,27 @@ def test_a_kill_before_any_line_leaves_the_old_file_or_the_new_one(tmp_path):
     assert list(tmp_path.iterdir()) == [path]  # the last one removed what the killed ones left
 
 
-FULL_DISK = """
-import resource, sys
-from ofslib import _files
-resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-_files.write_whole(sys.argv[1], "new" * 100_000)
-"""
-
-
-@posix
-def test_a_full_disk_leaves_the_old_file(tmp_path):
-    target = tmp_path / "file.csv"
-    target.write_text("old")
-    words = [sys.executable, "-c", FULL_DISK, str(target)]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=Path(__file__).parents[1])
-    assert done.returncode == 1 and "OSError" in done.stderr
-    assert target.read_text() == "old" and only(tmp_path) == ["file.csv"]
-
-
 @posix
 @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
-def test_mode_honours_the_umask(tmp_path, mask, mode):
-    before = os.umask(mask)
-    try:
-        _files.write_whole(tmp_path / "file.csv", "new")
-        assert os.umask(mask) == mask, "the mask was changed"
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE((tmp_path / "file.csv").stat().st_mode) == mode
-
-
-@posix
-@pytest.mark.parametrize("target", ["there", "not there"])
-def test_a_link_stays_one_and_an_existing_file_keeps_its_mode(tmp_path, target):
+@pytest.mark.parametrize("old_mode", [None, 0o604])
+def test_a_link_stays_one_and_a_file_has_its_mode_or_that_of_the_umask(
+    tmp_path, mask, mode, old_mode
+):
     (tmp_path / "folder").mkdir()
     file, link = tmp_path / "folder" / "file.csv", tmp_path / "link.csv"
     link.symlink_to("folder/file.csv")
-    if target == "there":
+    if old_mode:
         file.write_text("old")
-        file.chmod(0o604)
-    _files.write_whole(link, "new")
+        file.chmod(old_mode)
+    before = os.umask(mask)
+    try:
+        _files.write_whole(link, "new")
+        assert os.umask(mask) == mask, "the mask was changed"
+    finally:
+        os.umask(before)
     assert link.is_symlink() and file.read_text() == "new"
     assert only(tmp_path) == ["folder", "link.csv"] and only(file.parent) == ["file.csv"]
-    assert target == "not there" or stat.S_IMODE(file.stat().st_mode) == 0o604
-
-
-@posix
-def test_a_device_is_written_to_and_stays_one(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    with ThreadPoolExecutor() as pool:
-        read = pool.submit((tmp_path / "pipe").read_bytes)
-        _files.write_whole(tmp_path / "pipe", "new")
-    assert read.result() == b"new" and (tmp_path / "pipe").is_fifo()
+    assert stat.S_IMODE(file.stat().st_mode) == (old_mode or mode)
 
 
 @posix

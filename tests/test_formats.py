@@ -2,8 +2,8 @@
 
 import gzip
 import json
-import os
 import re
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -20,11 +20,11 @@ from test_datasets import assert_same, exact_text, whole
 
 import ofslib
 from ofslib import cli, fit_stream
-from ofslib.datasets import CorruptFile, formats, open_stream, tables
+from ofslib.datasets import CorruptFile, formats, open_stream, text
+from ofslib.datasets import cache as cache_module
 
 N, P = 211, 6
 NAMES = ["age", "bytes sent", 'a "b", c', "größe", "x", "y2"]
-LABELS = np.array(["no", "oui"])
 both_ways = pytest.mark.parametrize("cache", [True, False])
 
 
@@ -50,149 +50,94 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def written(function, name, **options):
-    """A file that a function wrote, and how it is read."""
-
-    def make():
-        function(name)
-        return name, options
-
-    return make
-
-
-def given(source, **options):
-    return lambda: (source(), options)
-
-
-def csv_text(frame=FRAME, **own):
-    return frame.drop(columns="w").to_csv(index=False, **own)
-
-
-def pack(text, name):
-    with gzip.open(name, "wt", encoding="utf-8") as file:
+def put(text, name):
+    """Write a text, packed if its name says so."""
+    opened = gzip.open if name.endswith(".gz") else open
+    with opened(name, "wt", encoding="utf-8") as file:
         file.write(text)
-
-
-def put(text):
-    return lambda name: Path(name).write_text(text, encoding="utf-8")
-
-
-def blocks():
-    return [(X[:100], Y[:100]), (sp.csr_array(X[100:105]), Y[100:105]), (X[105:], Y[105:])]
-
-
-def mapped(name):
-    np.save(name, np.column_stack([Y, X]))
 
 
 PLAIN = FRAME.drop(columns="w")
 TABLE = pa.Table.from_pandas(PLAIN, preserve_index=False)
+WORDS = np.array(["no", "oui"])[(Y > 0).astype(int)]
+WORDED = PLAIN.assign(label=WORDS)
+BLOCKS = [(X[:100], Y[:100]), (sp.csr_array(X[100:105]), Y[100:105]), (X[105:], Y[105:])]
 SPARSE = {"format": "csr", "shape": X.shape} | {
     part: getattr(sp.csr_array(X), part) for part in ("data", "indices", "indptr")
 }
-FORMS = {
-    "csv": written(put(csv_text()), "rows.csv", label="label"),
-    "csv by position": written(put(csv_text()), "rows.csv", label=-1),
-    "csv without header": written(put(csv_text(header=False)), "r.csv", label=6, header=False),
-    "packed tsv": written(lambda name: pack(csv_text(sep="\t"), name), "r.tsv.gz", label="label"),
-    "csv of another name": written(put(csv_text()), "rows.txt", label="label", format="csv"),
-    "parquet": written(
-        lambda name: pa.parquet.write_table(TABLE, name, row_group_size=90),
-        "rows.parquet",
-        label="label",
-    ),
-    "feather": written(
-        lambda name: pa.feather.write_feather(TABLE, name, chunksize=90),
-        "rows.feather",
-        label="label",
-    ),
-    "npy": written(mapped, "rows.npy", label=0),
-    "npz": written(lambda name: np.savez(name, X=X, y=Y), "rows.npz"),
-    "sparse npz": written(lambda name: np.savez(name, **SPARSE, t=Y), "rows.npz", label="t"),
-    "pandas": given(lambda: PLAIN, label="label"),
-    "arrow": given(lambda: TABLE, label="label"),
-    "frame and labels": given(lambda: (PLAIN[NAMES], PLAIN["label"])),
-    "arrays": given(lambda: (X, Y)),
-    "columns first": given(lambda: (np.asfortranarray(X), Y.tolist())),
-    "csc": given(lambda: (sp.csc_matrix(X), Y)),
-    "list of blocks": given(blocks),
-    "function": given(lambda: lambda: iter(blocks())),
+
+
+@pytest.fixture
+def files():
+    """The rows in all formats; with words as labels, and with weights."""
+    put(PLAIN.to_csv(index=False), "rows.csv")
+    put(PLAIN.to_csv(index=False, header=False), "bare.csv")
+    put(PLAIN.to_csv(index=False), "csv.txt")
+    put(PLAIN.to_csv(index=False, sep="\t"), "rows.tsv.gz")
+    pa.parquet.write_table(TABLE, "rows.parquet", row_group_size=90)
+    pa.feather.write_feather(TABLE, "rows.feather", chunksize=90)
+    np.save("rows.npy", np.column_stack([Y, X]))
+    np.savez("rows.npz", X=X, y=Y)
+    np.savez("sparse.npz", **SPARSE, t=Y)
+    lines = exact_text(sp.csr_array(X), Y).decode().splitlines(True)
+    put("".join(lines), "rows.svm")
+    put("".join(w + x[x.index(" ") :] for w, x in zip(WORDS, lines, strict=True)), "words.svm")
+    put(WORDED.to_csv(index=False), "words.csv")
+    put(FRAME.to_csv(index=False), "heavy.csv")
+    np.save("heavy.npy", FRAME.to_numpy())
+    np.savez("heavy.npz", X=X, y=Y, w=FRAME["w"])
+    put(VW, "heavy.vw")
+
+
+FORMS = {  # a source, and how it is read
+    "csv": ("rows.csv", {"label": "label"}),
+    "csv by position": ("rows.csv", {"label": -1}),
+    "csv without header": ("bare.csv", {"label": 6, "header": False}),
+    "packed tsv": ("rows.tsv.gz", {"label": "label"}),
+    "csv of another name": ("csv.txt", {"label": "label", "format": "csv"}),
+    "parquet": ("rows.parquet", {"label": "label"}),
+    "feather": ("rows.feather", {"label": "label"}),
+    "npy": ("rows.npy", {"label": 0}),
+    "npz": ("rows.npz", {}),
+    "sparse npz": ("sparse.npz", {"label": "t"}),
+    "pandas": (PLAIN, {"label": "label"}),
+    "arrow": (TABLE, {"label": "label"}),
+    "frame and labels": ((PLAIN[NAMES], PLAIN["label"]), {}),
+    "columns first": ((np.asfortranarray(X), Y.tolist()), {}),
+    "csc": ((sp.csc_matrix(X), Y), {}),
+    "list of blocks": (BLOCKS, {}),
+    "function": (lambda: iter(BLOCKS), {}),
 }
 NAMED = {"csv", "csv by position", "packed tsv", "csv of another name", "parquet", "feather"}
 NAMED |= {"pandas", "arrow", "frame and labels"}
-every_form = pytest.mark.parametrize("form", FORMS)
 
 
 def learned(model):
     return model.coef_.tobytes(), model.intercept_, model.online_loss_, model.n_samples_seen_
 
 
-@pytest.fixture
-def text():
-    Path("rows.svm").write_bytes(exact_text(sp.csr_array(X), Y))
-    return "rows.svm"
-
-
-@every_form
-def test_the_same_rows_are_the_same_bits_and_the_same_model(form, text):
-    source, options = FORMS[form]()
-    stream, expected = open_stream(source, 50, **options), open_stream(text, 50)
+@pytest.mark.parametrize("form", FORMS)
+def test_the_same_rows_are_the_same_bits_and_the_same_model(form, files):
+    source, options = FORMS[form]
+    stream, expected = open_stream(source, 50, **options), open_stream("rows.svm", 50)
     assert (stream.n_rows, stream.n_features) == (N, P)
     assert [len(y) for _, y in stream] == [50] * 4 + [11]
     assert_same(whole(stream), whole(expected))
     for block, y in stream:
         assert block.indices.dtype == block.indptr.dtype == np.int32 and y.dtype == np.float64
         assert block.data.flags.writeable and y.flags.writeable
-    for start in (1, 90, 130, 211):
+    for start in (90, 130):
         rest = open_stream(source, 50, start_row=start, **options)
-        assert sum(len(y) for _, y in rest) == N - start
-        if start < N:
-            assert_same(whole(rest), (sp.csr_array(X[start:]), Y[start:]))
+        assert_same(whole(rest), (sp.csr_array(X[start:]), Y[start:]))
     models = [ofslib.SGDTClassifier(k=2, n_passes=2) for _ in range(2)]
     assert learned(fit_stream(models[0], stream)) == learned(fit_stream(models[1], expected))
     names = getattr(models[0], "feature_names_in_", None)
     assert (None if names is None else names.tolist()) == (NAMES if form in NAMED else None)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@both_ways
-def test_zeros_that_a_text_writes_out_are_those_that_it_leaves_out(text, cache, dtype):
-    """Also those that single precision makes of small numbers, and of what only Python can read."""
-    noughts = ["0", "0.0", "-0", "1e-400", "0." + "0" * 30]
-    full = [[f"{v!r}" if v else noughts[(i + j) % 5] for j, v in enumerate(row)]
-            for i, row in enumerate(X.tolist())]  # fmt: skip
-    words = [" ".join(f"{j}:{v}" for j, v in enumerate(row, 1)) for row in full]
-    for name, bar in (("full.svm", ""), ("full.vw", "|f ")):
-        Path(name).write_text("".join(f"{y} {bar}{w}\n" for y, w in zip(Y, words, strict=True)))
-    Path("full.csv").write_text(csv_text())
-    given = {"block_rows": 50, "cache": cache, "dtype": dtype}
-    expected = whole(open_stream(text, **given))
-    for name, options in (("full.svm", {}), ("full.vw", {}), ("full.svm", {"word_labels": True}),
-                          ("full.csv", {"label": "label"})):  # fmt: skip
-        got = whole(open_stream(name, **given, **options))
-        assert (got[0].data != 0).all()
-        assert_same((got[0], got[1].astype(float)), expected)
-
-
-@both_ways
-@pytest.mark.parametrize("options", [{}, {"word_labels": True}, {"n_jobs": 2}])
-def test_the_index_of_a_zero_counts(cache, options):
-    Path("a.svm").write_text("1 2:3 9:0.0\n2 3:0 1:4\n")
-    for own in ({}, {"start_row": 1}, {"block_rows": 1}):
-        stream = open_stream("a.svm", cache=cache, **own, **options)
-        assert {X.shape[1] for X, _ in stream} == {9} == {stream.n_features}
-    ((block, _),) = open_stream("a.svm", cache=cache, **options)
-    assert (block.indices.tolist(), block.data.tolist()) == ([1, 0], [3, 4])
-    with pytest.raises(ValueError, match=r"at least 9, got 8|from 1 to 8"):
-        list(open_stream("a.svm", cache=cache, n_features=8, **options))
-    Path("a.svm").write_text("1 2:0 2:3\n")
-    with pytest.raises(ValueError, match="a feature index occurs twice"):
-        list(open_stream("a.svm", cache=cache, **options))
-
-
-@pytest.mark.parametrize("form", ["csv", "parquet", "npy", "list of blocks"])
-def test_learning_goes_on_from_a_checkpoint(form):
-    source, options = FORMS[form]()
+@pytest.mark.parametrize("form", ["csv", "parquet", "list of blocks"])
+def test_learning_goes_on_from_a_checkpoint(form, files):
+    source, options = FORMS[form]
     stream = open_stream(source, 50, **options)
     undisturbed = fit_stream(ofslib.SGDTClassifier(k=2), stream)
     with pytest.raises(KeyboardInterrupt):
@@ -200,22 +145,34 @@ def test_learning_goes_on_from_a_checkpoint(form):
     model = fit_stream(ofslib.SGDTClassifier(k=2), open_stream(source, 50, **options), "run.ckpt")
     assert learned(model) == learned(undisturbed)
     if form == "csv":  # another name of a column is another file
-        Path(source).write_text(Path(source).read_text().replace("age", "agf"))
+        put(PLAIN.to_csv(index=False).replace("age", "agf"), source)
         with pytest.raises(ValueError, match="the rows, or how they are read, differ"):
             fit_stream(ofslib.SGDTClassifier(k=2), open_stream(source, 50, **options), "run.ckpt")
 
 
-def test_a_table_is_read_in_constant_memory(monkeypatch):
-    monkeypatch.setattr(formats, "_VALUES", 1 << 9)
+@both_ways
+def test_rows_are_read_in_constant_memory(monkeypatch, cache):
+    sizes = {
+        (formats, "_VALUES"): 1 << 9,
+        (text, "_CHUNK"): 10_000,
+        (cache_module, "_PIECE"): 10_000,
+    }
+    for (module, name), size in sizes.items():
+        monkeypatch.setattr(module, name, size)
     large = np.arange(1.0, 240_001).reshape(-1, 8) % 7
     frame = pd.DataFrame(large, columns=list("abcdefgh"))
     frame.to_csv("large.csv", index=False)
-    pa.parquet.write_table(pa.Table.from_pandas(frame), "large.parquet", row_group_size=500)
-    for name in ("large.csv", "large.parquet"):
-        stream = open_stream(name, 100, cache=False, label="a")
-        next(iter(stream))
+    frame.to_parquet("large.parquet", row_group_size=500)
+    put("".join(f"1 {' '.join(f'{j}:{v}' for j, v in enumerate(x, 1))}\n" for x in large), "l.svm")
+    for name, own in (
+        ("large.csv", {"label": "a"}),
+        ("large.parquet", {"label": "a"}),
+        ("l.svm", {}),
+    ):
+        next(iter(open_stream(name, 100, cache=False, **own)))
         tracemalloc.start()
-        assert sum(len(y) for _, y in stream) == len(large)
+        for _ in range(2):
+            assert sum(len(y) for _, y in open_stream(name, 100, cache=cache, **own)) == len(large)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < large.nbytes / 2, name
@@ -226,94 +183,66 @@ def test_a_table_is_read_in_constant_memory(monkeypatch):
 
 def test_names_are_compared_as_those_of_a_frame():
     model = fit_stream(ofslib.SGDTClassifier(k=2), open_stream(PLAIN, 50, label="label"))
-    assert list(model.get_feature_names_out()) == [NAMES[j] for j in model.support_]
     other, y = next(iter(open_stream(PLAIN[[*NAMES[::-1], "label"]], label="label")))
-    for use in (model.predict, lambda block: model.partial_fit(block, y)):
-        with pytest.raises(ValueError, match="same order"):
-            use(other)
-    other, y = next(iter(open_stream(PLAIN.rename(columns={"x": "z"}), label="label")))
+    with pytest.raises(ValueError, match="same order"):
+        model.partial_fit(other, y)
+    other, _ = next(iter(open_stream(PLAIN.rename(columns={"x": "z"}), label="label")))
     with pytest.raises(ValueError, match="unseen at fit time:\n- z"):
         model.decision_function(other)
     assert model.n_samples_seen_ == N
 
 
-def test_names_are_in_the_model_file_its_features_and_what_is_inspected(capsys):
+def test_names_are_in_the_model_file_its_features_and_what_is_inspected(files, capsys):
     def ofs(line):
         code = cli.main(line.split())
         out, err = capsys.readouterr()
         return code, (json.loads(out) if "--json" in line else out), err
 
-    Path("rows.csv").write_text(csv_text(), encoding="utf-8")
     line = "select rows.csv --label label -k 3 --out features.csv --model m.npz --checkpoint c"
     assert ofs(line)[0] == ofs(line)[0] == 0  # the second time from the checkpoint
     model = ofslib.SFSAClassifier.load("m.npz")
     assert model.feature_names_in_.tolist() == NAMES
     chosen = pd.read_csv("features.csv")["feature"].tolist()
-    assert sorted(chosen) == sorted(np.array(NAMES)[model.support_])
-    # Without labels, and with other columns.
-    Path("new.csv").write_text(FRAME[NAMES].to_csv(index=False), encoding="utf-8")
+    assert sorted(chosen) == sorted(model.get_feature_names_out())
+    put(FRAME[NAMES].to_csv(index=False), "new.csv")  # without labels
     code, out, err = ofs("predict new.csv --model m.npz --out said.csv")
     assert code == 0 and "no score" in out and err == ""
     said = pd.read_csv("said.csv")["prediction"]
     assert np.array_equal(said, model.predict(PLAIN[NAMES]))
-    found = ofs("predict rows.csv --label label --model m.npz --json")[1]
-    assert found["accuracy"] == np.mean(said == Y)
     code, out, err = ofs("predict rows.csv --model m.npz")
     assert (code, out) == (1, "") and "columns unknown to the model: 'label'" in err
-    Path("rows.csv").write_text(csv_text(FRAME.assign(label=WORDS)), encoding="utf-8")
-    labels = ofs("inspect rows.csv --label label --json")[1]["labels"]
+    labels = ofs("inspect words.csv --label label --json")[1]["labels"]
     assert labels == pd.Series(WORDS).value_counts().to_dict()
 
 
 # -------------------------------------------------- labels, weights, queries
 
-WORDS = LABELS[(Y > 0).astype(int)]
-
-
-def worded_text():
-    lines = exact_text(sp.csr_array(X), Y).decode().splitlines(True)
-    rest = (line[line.index(" ") :] for line in lines)
-    return "".join(map("".join, zip(WORDS, rest, strict=True)))
-
-
-WORDED = {
-    "csv": written(put(csv_text(FRAME.assign(label=WORDS))), "rows.csv", label="label"),
-    "parquet": written(
-        lambda name: PLAIN.assign(label=WORDS).to_parquet(name), "rows.parquet", label="label"
-    ),
-    "categories": given(lambda: PLAIN.assign(label=pd.Categorical(WORDS)), label="label"),
-    "arrays": given(lambda: (X, WORDS.tolist())),
-    "text": written(put(worded_text()), "rows.svm", word_labels=True),
-}
-
 
 @both_ways
-@pytest.mark.parametrize("form", WORDED)
-def test_labels_may_be_words(form, cache, text):
-    expected = fit_stream(ofslib.SGDTClassifier(k=2), open_stream(text, 50))
-    source, options = WORDED[form]()
+@pytest.mark.parametrize(
+    ("source", "options"),
+    [
+        ("words.csv", {"label": "label"}),
+        ("words.svm", {"word_labels": True}),
+        (PLAIN.assign(label=pd.Categorical(WORDS)), {"label": "label"}),
+        ((X, WORDS.tolist()), {}),
+    ],
+)
+def test_labels_may_be_words(source, options, cache, files):
+    expected = fit_stream(ofslib.SGDTClassifier(k=2), open_stream("rows.svm", 50))
     stream = open_stream(source, 50, cache=cache, **options)
     for _ in range(2):
         got, labels = whole(stream)
         assert labels.tolist() == WORDS.tolist()
         assert (got != sp.csr_array(X)).nnz == 0
     model = fit_stream(ofslib.SGDTClassifier(k=2), stream, "run.ckpt")
-    assert model.classes_.tolist() == LABELS.tolist() and learned(model) == learned(expected)
+    assert model.classes_.tolist() == ["no", "oui"] and learned(model) == learned(expected)
 
 
 VW = "".join(
     f"{y:g}{f' {w}' if w != 1 else ''}{' ' if i % 2 else ''} 'tag{i}|f {i % 5 + 1}:{y!r} 9:2\n"
     for i, (y, w) in enumerate(zip(Y.tolist(), (np.arange(N) % 3 + 0.5).tolist(), strict=True))
 )
-WEIGHTED = {
-    "csv": written(put(FRAME.to_csv(index=False)), "r.csv", label="label", weight="w"),
-    "parquet": written(FRAME.to_parquet, "r.parquet", label="label", weight="w"),
-    "pandas": given(lambda: FRAME, label="label", weight="w"),
-    "npy": written(lambda name: np.save(name, FRAME.to_numpy()), "r.npy", label=-1, weight=2),
-    "npz": written(lambda name: np.savez(name, X=X, y=Y, w=FRAME["w"]), "r.npz", weight="w"),
-    "arrays": given(lambda: (X, Y, FRAME["w"])),
-    "vw": written(put(VW), "r.vw", weight=True),
-}
 
 
 class Weighted(ofslib.SGDTClassifier):
@@ -330,9 +259,18 @@ class Unweighted(ofslib.SGDTClassifier):
 
 
 @both_ways
-@pytest.mark.parametrize("form", WEIGHTED)
-def test_weights_are_handed_on_or_refused(form, cache):
-    source, options = WEIGHTED[form]()
+@pytest.mark.parametrize(
+    ("source", "options"),
+    [
+        ("heavy.csv", {"label": "label", "weight": "w"}),
+        ("heavy.npy", {"label": -1, "weight": 2}),
+        ("heavy.npz", {"weight": "w"}),
+        ("heavy.vw", {"weight": True}),
+        (FRAME, {"label": "label", "weight": "w"}),
+        ((X, Y, FRAME["w"]), {}),
+    ],
+)
+def test_weights_are_handed_on_or_refused(source, options, cache, files):
     stream = open_stream(source, 50, cache=cache, **options)
     for _ in range(2):
         *_, weights = zip(*stream, strict=True)
@@ -345,26 +283,20 @@ def test_weights_are_handed_on_or_refused(form, cache):
 # -------------------------------------------------- hashed names
 
 
-def random_word(rng):
-    return "".join(rng.choice(list("aä€𝄞z0_^/-."), rng.integers(1, 9)))
-
-
 def test_hashed_names_are_where_scikit_learn_puts_them():
-    rng = np.random.default_rng(0)
-    expected, lines = [], []
+    rng, expected, lines = np.random.default_rng(0), [], []
     for _ in range(300):
-        row, words = [], []
+        row, line = [], "1"
         for space in ("", "a", "längerer-Name"):
-            words.append(f"|{space}")
+            line += f" |{space}"
             for _ in range(rng.integers(0, 6)):
-                word, value = random_word(rng), round(float(rng.standard_normal()), 3)
-                plain = rng.random() < 0.3
-                words.append(word if plain else f"{word}:{value}")
-                name = f"{space}^{word}" if space else word
-                row.append((name, 1.0 if plain else value))
-        lines.append(f"1 {' '.join(words)}\n")
+                word = "".join(rng.choice(list("aä€𝄞z0_^/-."), rng.integers(1, 9)))
+                value = rng.choice([1.0, round(float(rng.standard_normal()), 3)])
+                line += f" {word}" if value == 1 else f" {word}:{value}"
+                row.append((f"{space}^{word}" if space else word, value))
+        lines.append(f"{line}\n")
         expected.append(row)
-    Path("words.vw").write_text("".join(lines), encoding="utf-8")
+    put("".join(lines), "words.vw")
     for width in (1, 37, 2**20):
         hasher = FeatureHasher(width, input_type="pair", alternate_sign=False)
         got, _ = whole(open_stream("words.vw", 70, n_features=width, hashed=True))
@@ -373,19 +305,17 @@ def test_hashed_names_are_where_scikit_learn_puts_them():
 
 
 def test_names_of_a_libsvm_text_are_hashed_too_and_numbers_are_names():
-    Path("a.svm").write_text("1 word:2 7:3 # rest\n-1 7:1\n")
+    put("1 word:2 7:3 # rest\n-1 7:1\n", "a.svm")
     got, y = whole(open_stream("a.svm", n_features=1000, hashed=True))
     hasher = FeatureHasher(1000, alternate_sign=False)
     assert (got != hasher.transform([{"word": 2, "7": 3}, {"7": 1}])).nnz == 0
     assert y.tolist() == [1, -1]
-    Path("a.vw").write_text("1 |f a:2 a:-2 b\n1 |f c:0\n")  # what adds up to zero is no entry
-    for width in (2**20, 2**31 - 1):
-        ((block, _),) = open_stream("a.vw", n_features=width, hashed=True)
-        assert block.data.tolist() == [1] and block.indptr.tolist() == [0, 1, 1]
-        assert block.indices.dtype == np.int32
-    for source, options in (("a.svm", {}), ("a.vw", {"hashed": True}), ((X, Y), {})):
-        with pytest.raises(ValueError, match=r"n_features \(--n-features\): expected at most"):
-            open_stream(source, n_features=2**31, **options)
+    put("1 |f a:2 a:-2 b\n1 |f c:0\n", "a.vw")  # what adds up to zero is no entry
+    ((block, _),) = open_stream("a.vw", n_features=2**31 - 1, hashed=True)
+    assert (block.data.tolist(), block.indptr.tolist()) == ([1], [0, 1, 1])
+    assert block.indices.dtype == np.int32
+    with pytest.raises(ValueError, match=r"n_features \(--n-features\): expected at most"):
+        open_stream("a.vw", n_features=2**31, hashed=True)
 
 
 # -------------------------------------------------- what is wrong
@@ -404,28 +334,21 @@ HASHED = {"hashed": True, "n_features": 8}
     "text, said, name, error, options",
     [
         table("a,y\n1,2\n,3\n", r"row 2, column 'a': .*a missing value"),
-        table("a,y\n1,2\nNA,3\n", r"row 2, column 'a': .*'NA'"),
-        table("a,b,y\n1,2,3\n1,x7,3\n", r"row 2, column 'b': .*'x7'"),
         table("a,y\n1,2\ninf,3\n", r"row 2, column 'a': .*inf"),
         table("a,y\n1,2\n4,\n", r"row 2, column of labels: .*missing"),
-        table("a,b,y\n1,2,3\n1,2\n", r"row 2: expected 3 cells, got 2"),
+        table("a,b,y\n1,2\n", r"row 1: expected 3 cells, got 2"),
         table("a,y\n" + "1,2\n" * 200 + "1,2;\n", r"row 201, column of labels: .*'2;'"),
-        table("y,a,b\n1,True,3\n0,4,5\n", r"row 1, column 'a': .*'True'"),
         table("\n \ny,a\n1,3\n\n  \n0,x\n", r"row 2, column 'a': .*'x'"),
         table("y,a\n1,3\n0,1_000\n", r"row 2, column 'a': .*'1_000'"),
         table("y,a\n1,3\n0,\uff11\n".encode().decode("latin-1"), r"row 2, column 'a': .*'\uff11'"),
-        table("f,y\n1,5\n3,spam\n", r"row 2, column of labels: .*'spam'"),
         table("f,y\n1,spam\n2,5\n3,\n", r"row 3: expected a word as label"),
         table("f,w,y\n1,1,5\n2,-6,5\n", r"row 2: expected a weight from 0 on, got -6", weight="w"),
         table("", r"expected rows, got an empty file"),
         table("a,b\n1,2\n", r"label='y' \(--label\) is no column; there are 'a', 'b'"),
         table("a,a,y\n1,2,3\n", r"two columns have the name 'a'"),
-        table(",a,y\n0,2,3\n", r"column 1 has the name ''"),
-        table("y\n2\n", r"expected features beside the labels"),
         table("1,2\n2,3\n", r"header=False \(--no-header\)", label=0),
         table("a,y\n1,2\n", r"label \(--label\): say which column", label=None),
         table("a,y\n1,2\n", r"label \(--label\): expected .* from -2 to 1, got 2", label=2),
-        table("a,y\n1,2\n", r"label .* and weight .* are the same column", weight="y"),
         table("a,y\n1,2\n", r"header: expected True or False", header="yes"),
         table("a,y\n1,2\n", r"hashed=True \(--hashed\) is not for", hashed=True),
         table("a,y\n1,2\n", r"n_features=7 \(--n-features\): there are 1", n_features=7),
@@ -433,24 +356,16 @@ HASHED = {"hashed": True, "n_features": 8}
         table("a,y\n1,\xff\n", r"bad\.csv: expected UTF-8"),
         table("no gzip", r"expected a whole file", "bad.csv.gz", CorruptFile),
         table("no parquet", r"expected a whole file of the format", "bad.parquet", CorruptFile),
-        table("no feather", r"expected a whole file of the format", "bad.feather", CorruptFile),
         table("no array", r"expected arrays as numpy saves", "bad.npy", CorruptFile, label=0),
-        table("no arrays", r"expected arrays as numpy saves", "bad.npz", CorruptFile),
-        table("1 1:1\n", r"label='y' \(--label\) is not for bad.svm", "bad.svm", label="y"),
-        table("1 1:1\n", r"LIBSVM text, which has no weights", "bad.svm", weight=True),
         table("spam 1:1\n", r"line 1: .*'spam' is not.*see word_labels", "bad.svm"),
         table("\xff 1:1\n", r"line 1: the label b'.xff' is not UTF-8", "bad.svm", word_labels=True),
-        table("1 word:2\n1 a b:3\n", r"line 2: 'a' is not", "bad.svm", **HASHED),
         table("1 1:1\n", r"hashed \(--hashed\): say to how many", "bad.svm", hashed=True),
         table("1 1:1\n2 qid:7 1:1\n", r"line 2: 'qid:7' names a query", "bad.svm", **HASHED),
         table("1 1.5|f 1:1\n1 -2 |f 1:1\n", r"line 2: the weight -2\.0", "bad.vw", weight=True),
         table("1 1.5|f 1:1\n", r"line 1: '1\.5\|f'.*see weight \(--weight\)", "bad.vw"),
-        table("1 1|f 1:1\n", r"weight='w' \(--weight\)", "bad.vw", weight="w"),
         table("1 2 0.5 |f 3:4\n", r"'0\.5' is an initial prediction", "bad.vw", weight=True),
-        table("1 2 |f 3:1 3:2\n", r"line 1", "bad.vw", weight=True),
         table("1 2 |f:3 1:1\n", r"line 1: '\|f:3'", "bad.vw", weight=True),
         table("1 |f a:inf\n", r"'a:inf' is not `index:value`", "bad.vw", **HASHED),
-        table("1 |f|g a:2\n", r"'\|f\|g' is not", "bad.vw", **HASHED),
     ],
 )
 def test_a_wrong_table_or_text_is_named(text, said, name, error, options, cache):
@@ -460,13 +375,12 @@ def test_a_wrong_table_or_text_is_named(text, said, name, error, options, cache)
     assert [path.name for path in Path().iterdir()] == [name], "no cache is left"
 
 
-@pytest.mark.parametrize("blank", ["\n", " \n", "\n\t\r\n  \n", "\ufeff\n", "\r", "\n\r"])
+@pytest.mark.parametrize("blank", ["\n", "\n\t\r\n  \n", "\ufeff\n", "\r"])
 @pytest.mark.parametrize("header", [True, False])
 def test_blank_lines_are_no_rows_wherever_they_stand(blank, header):
     names = "y,1,2\n" if header else ""
     for labels in ("ab", "34"):
-        lines = blank + names + f"{labels[0]},3,4\n \n{labels[1]},5,6\n\n"
-        Path("a.csv").write_text(lines, encoding="utf-8")
+        put(blank + names + f"{labels[0]},3,4\n \n{labels[1]},5,6\n\n", "a.csv")
         stream = open_stream("a.csv", cache=False, label=0, header=header)
         block, y = whole(stream)
         assert block.toarray().tolist() == [[3, 4], [5, 6]] and stream.n_rows == 2
@@ -476,10 +390,7 @@ def test_blank_lines_are_no_rows_wherever_they_stand(blank, header):
     assert (list(stream), stream.n_rows, stream.n_features) == ([], 0, 1)
 
 
-FRAMES = {"pandas": lambda frame: frame, "arrow": pa.table}
-
-
-@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("kind", [lambda frame: frame, pa.table], ids=["pandas", "arrow"])
 @pytest.mark.parametrize(
     "column, said",
     [
@@ -490,12 +401,11 @@ FRAMES = {"pandas": lambda frame: frame, "arrow": pa.table}
         ([True, False], None),
         (pd.array([1, 2], dtype="Int8"), None),
     ],
-    ids=["missing", "infinite", "word", "date", "truth", "whole"],
 )
 def test_cells_of_a_frame_are_numbers_or_named(kind, column, said):
     frame = pd.DataFrame({"a": column, "y": [True, False]})
     frame.to_parquet("rows.parquet")
-    for source in (FRAMES[kind](frame), "rows.parquet"):
+    for source in (kind(frame), "rows.parquet"):
         if said:
             with pytest.raises(ValueError, match=said):
                 list(open_stream(source, label="y"))
@@ -510,20 +420,15 @@ def test_cells_of_a_frame_are_numbers_or_named(kind, column, said):
     [
         (([[1, 2]], [1, 2]), r"expected y of shape \(1,\), got \(2,\)", ValueError),
         (([1, 2], [1, 2]), "two axes", ValueError),
-        ((X,), "expected .X, y. or .X, y, weight., got 1 parts", ValueError),
         (X, "source must be .*not ndarray", TypeError),
-        (7, "source must be .*not int", TypeError),
         ([], "expected at least one block", ValueError),
         ([X], r"block 1: expected \(X, y\)", ValueError),
         ([(X, Y), (X[:, 1:], Y)], "block 2: columns: expected 6 as in block 1, got 5", ValueError),
         ([(X, Y), (X, WORDS)], "block 2: worded", ValueError),
-        ([(X, Y), (X, Y, Y**2)], "block 2: weighted", ValueError),
         (([[1, np.nan]], [1]), "X, row 1, column 2: .*missing", ValueError),
-        (([["a"]], [1]), "X, row 1, column 1: .*'a'", ValueError),
         ((sp.csr_array([[np.nan]]), [1]), "X, row 1: .*not a finite", ValueError),
         ((X, Y, -abs(Y)), "X, row 1: expected a weight from 0 on", ValueError),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_wrong_rows_in_memory_are_named(source, said, error):
     """Also where blocks without rows come first."""
@@ -532,12 +437,12 @@ def test_wrong_rows_in_memory_are_named(source, said, error):
 
 
 def test_an_iterator_is_gone_through_once_and_blocks_without_rows_say_nothing():
-    stream = open_stream(iter(blocks()), 50)
+    stream = open_stream(iter(BLOCKS), 50)
     assert_same(whole(stream), (sp.csr_array(X), Y))
     with pytest.raises(ValueError, match="for a second pass"):
         list(stream)
     with pytest.raises(ValueError, match="gives its blocks once"):
-        fit_stream(ofslib.SGDTClassifier(k=2), open_stream(iter(blocks())))
+        fit_stream(ofslib.SGDTClassifier(k=2), open_stream(iter(BLOCKS)))
     none = (np.empty((0, 0)), np.array([]))
     own = [none, none, (X[:100], WORDS[:100]), none, (X[100:], WORDS[100:])]
     for source in (own, lambda: iter(own), iter(own)):
@@ -545,22 +450,10 @@ def test_an_iterator_is_gone_through_once_and_blocks_without_rows_say_nothing():
         assert labels.tolist() == WORDS.tolist() and (got != sp.csr_array(X)).nnz == 0
     with pytest.raises(ValueError, match="block 4: worded: expected True as in block 3, got False"):
         list(open_stream([*own[:3], (X, Y)]))
-    assert list(open_stream([none, none])) == []
 
 
-def test_what_is_not_there_no_file_or_lacks_a_package_is_named(folder, monkeypatch):
-    for name in ("none.csv", "sub/none.svm"):
-        with pytest.raises(FileNotFoundError, match=re.escape(str(folder / name))):
-            open_stream(name, label="y" if name.endswith("csv") else None)
-    os.mkfifo("pipe")
-    for name in ("pipe", "-"):
-        with pytest.raises(OSError, match=f"{name}: a pipe or device is not read"):
-            open_stream(name)
+def test_a_package_that_is_lacking_is_named(monkeypatch):
     pa.parquet.write_table(TABLE, "rows.parquet")
-
-    def missing(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr(tables, "import_module", missing)
+    monkeypatch.setitem(sys.modules, "pyarrow.dataset", None)
     with pytest.raises(ImportError, match=r"rows\.parquet: .*pip install 'ofslib\[arrow\]'"):
         open_stream("rows.parquet", label="label")

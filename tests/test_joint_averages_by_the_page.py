@@ -6,31 +6,13 @@ the dissertation: (3.6), Algorithms 3 and 4 with (3.8), M_t of 3.2.4, and (3.11)
 when this was written, only the code or another test told.
 """
 
+import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ofslib import OFSAClassifier, OLSthClassifier
-
-
-def standardised(X, T, weight, centre):
-    """(3.2), (3.3) as moments; a constant column says nothing. And the scales."""
-    share = weight / weight.sum()
-    mean, level = share @ X * centre, share @ T * centre
-    scale = np.sqrt(share @ (X - mean) ** 2)
-    scale = np.where(scale <= 1e-9 * np.abs(X).max(axis=0), np.inf, scale)
-    Z = (X - mean) / scale
-    S = (Z.T * share) @ Z + np.diag(np.isinf(scale))
-    return S, Z.T @ (share[:, None] * (T - level)), scale, mean, level
-
-
-def solved(S, C, features, free):
-    """(3.6); with the ridge if rows, less one if centred, are not more than features [code]."""
-    own = S[np.ix_(features, features)] + 1e-5 * (free <= len(features)) * np.eye(len(features))
-    W = np.zeros(C.shape)
-    W[features] = np.linalg.solve(own, C[features])
-    return W
 
 
 def largest(W, m):
@@ -50,13 +32,13 @@ def annealed(S, C, k, n_iter, mu, eta):
 def reference(X, T, weight, k, centre, descent=None):
     """Features, and coefficients and intercepts of each class in units of the rows."""
     X, T, weight = X[weight > 0], T[weight > 0], weight[weight > 0]
-    S, C, scale, mean, level = standardised(X, T, weight, centre)
+    S, C, scale, mean, level = naive.moments(X, T, weight, centre)
     free = len(X) - centre
     if descent is None:
-        features = largest(solved(S, C, np.arange(len(S)), free), k)
+        features = largest(naive.solved(S, C, np.arange(len(S)), free), k)
     else:
         features = annealed(S, C, k, *descent)
-    coef = (solved(S, C, features, free) / scale[:, None]).T
+    coef = (naive.solved(S, C, features, free) / scale[:, None]).T
     return features, coef, centre * (level - coef @ mean)
 
 
@@ -101,11 +83,10 @@ def test_all_classes_have_the_features_of_the_largest_norms(kind, descends, cent
         weight = shown * np.array([(by_label or {}).get(c, 1.0) for c in labels])
         if kind == "faded":
             own["adaptation"] = 0.004
-            shares = np.maximum(0.004, 1 / np.arange(1, n + 1))
-            weight = shares * np.append(np.cumprod(1 - shares[:0:-1])[::-1], 1)
+            weight = naive.fading(weight, 0.004)
         descent = None
         if descends:
-            S = standardised(X[weight > 0], T[weight > 0], weight[weight > 0], centre)[0]
+            S = naive.moments(X[weight > 0], T[weight > 0], weight[weight > 0], centre)[0]
             eta = 1.2 / np.linalg.eigvalsh(S).max()
             descent = (60, float(draw.choice([0, 5, 50])), eta)
             own |= {"n_iter": 60, "mu": descent[1], "learning_rate": eta}
@@ -122,20 +103,3 @@ def test_all_classes_have_the_features_of_the_largest_norms(kind, descends, cent
         tol = 1e-8 * max(1, np.abs(coef * size).max())
         assert_allclose(model.coef_ * size, coef * size, rtol=0, atol=tol)
         assert_allclose(model.intercept_, intercept, rtol=0, atol=tol)
-
-
-def test_a_class_without_rows_has_the_intercept_minus_one_until_they_come():
-    """Its y is -1 throughout, so that it does not say which features stay."""
-    X, labels, classes, _ = drawn(0, "plain")
-    first = labels != 1
-    model = OLSthClassifier(k=2, multiclass="joint")
-    model.partial_fit(X[first], labels[first], np.arange(classes))
-    assert_allclose(model.coef_[1], 0, rtol=0, atol=1e-12)
-    assert_allclose(model.intercept_[1], -1)
-    assert 1 not in model.predict(X)
-    model.partial_fit(X[~first], labels[~first])
-    order = np.argsort(~first, kind="stable")
-    T = np.where(labels[order, None] == np.arange(classes), 1.0, -1.0)
-    features, coef, _ = reference(X[order], T, np.ones(len(X)), 2, True)
-    assert_array_equal(model.support_, features)
-    assert_allclose(model.coef_, coef, rtol=0, atol=1e-9 * np.abs(coef).max())

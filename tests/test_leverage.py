@@ -3,8 +3,6 @@
 Scores, weights and choices against plain numpy: test_leverage_by_the_page.py.
 """
 
-import itertools
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -92,19 +90,9 @@ def test_a_size_that_is_missed_is_told():
         leverage("span", k=5, n_initial=12).fit(A)
 
 
-def test_sparse_embedding_keeps_lengths_on_average():
-    X = np.random.default_rng(0).standard_normal((1, 50))
-    models = [ofslib.SparseEmbedding(k=20, random_state=seed).fit(X) for seed in range(400)]
-    squares = [np.sum(model.transform(X) ** 2) for model in models]
-    assert abs(np.mean(squares) - np.sum(X**2)) < 4 * np.std(squares) / 20
-
-
 def test_clustering_accuracy_is_that_of_the_best_assignment():
     labels, clusters = np.array(list("aabbcc")), np.array([5, 5, 9, 5, 1, 1])
-    named = [dict(zip((1, 5, 9), names, strict=True)) for names in itertools.permutations("abc")]
-    best = max(np.mean([own[c] for c in clusters] == labels) for own in named)
-    assert clustering_accuracy(labels, clusters) == pytest.approx(100 * best)
-    assert clustering_accuracy(labels, np.arange(6)) == 50.0
+    assert clustering_accuracy(labels, clusters) == pytest.approx(500 / 6)
     # More clusters than classes, and fewer.
     assert clustering_accuracy(np.repeat([0, 1], 5), np.arange(10)) == 20.0
     assert clustering_accuracy(np.arange(4) % 3, np.arange(4) % 2) == 50.0
@@ -113,30 +101,26 @@ def test_clustering_accuracy_is_that_of_the_best_assignment():
 # The experiments
 
 
-def blobs():
+def test_all_features_are_clustered_as_k_means_does():
     """Three classes that the first two of eight features tell apart; some rows are for testing."""
-    rng = np.random.default_rng(0)
-    y = np.arange(60) % 3
+    rng, y = np.random.default_rng(0), np.arange(60) % 3
     X = rng.standard_normal((60, 8))
     X[:, :2] += 20 * np.array([[0, 0], [0, 1], [1, 0]])[y]
-    return Dataset("blobs", X[:40], y[:40], X[40:], y[40:])
-
-
-def clustered(run_values=None, **methods):
-    setting = {"run_values": run_values, "methods": methods}
-    rows = clustering.accuracy(setting, np.random.SeedSequence(0), blobs(), k=[2, 8, 9])
-    return {(row.get("method"), row.get("k"), row["metric"]): row["value"] for row in rows}
-
-
-def test_all_features_are_clustered_as_k_means_does():
     leverage = {"class": "OnlineLeverageSelector", "variant": "ridge", "ridge": 1e-9}
-    found = clustered(
-        random={"class": "UniformSelector"},
-        OFS=leverage,
-        best={"class": "RidgeLeverageSelector", "ridge": 1.0, "sample": False},
-        Alpha={"class": "AlphaInvesting"},
-        all={**leverage, "k": None},
+    methods = {
+        "random": {"class": "UniformSelector"},
+        "OFS": leverage,
+        "best": {"class": "RidgeLeverageSelector", "ridge": 1.0, "sample": False},
+        "Alpha": {"class": "AlphaInvesting"},
+        "all": {**leverage, "k": None},
+    }
+    rows = clustering.accuracy(
+        {"run_values": None, "methods": methods},
+        np.random.SeedSequence(0),
+        Dataset("blobs", X[:40], y[:40], X[40:], y[40:]),
+        k=[2, 8, 9],
     )
+    found = {(row.get("method"), row.get("k"), row["metric"]): row["value"] for row in rows}
     whole = found["k-means", None, "accuracy"]
     for method in ("random", "OFS", "OFS, unweighted", "all"):
         assert found[method, 8, "accuracy"] == whole

@@ -98,33 +98,6 @@ def test_online_scores_and_weights_are_those_of_algorithm_1(kind, variant):
     assert abs(drawn - expected) < 3.5 * np.sqrt(spread) + 1e-9
 
 
-@pytest.mark.parametrize("variant", ["span", "printed", "ridge"])
-def test_forms_of_columns_change_no_bit_of_what_is_sampled(variant):
-    """Also rows that fit turns, and those of a stream that it does not."""
-    rng = np.random.default_rng(2)
-    for n in (6, 60):
-        X = (rng.standard_normal((n, 30)) * 4 * (rng.random((n, 30)) < 0.5)).astype(int)
-        own = {"rate": 0.7, "variant": variant, "n_initial": 2, "random_state": 1}
-        first = OnlineLeverageSelector(**own).fit(X.astype(float))
-        others = [OnlineLeverageSelector(**own).fit(sp.csc_array(X.astype(np.float32)))]
-        others += [in_blocks(OnlineLeverageSelector(**own), X, rng)]
-        for other in others:
-            assert_allclose(other.scores_, first.scores_, rtol=0, atol=1e-9)
-            assert_array_equal(other.support_, first.support_)
-
-
-@pytest.mark.parametrize("variant", ["span", "ridge"])
-@pytest.mark.parametrize("k", [1, 7, 30, 40])
-def test_as_many_columns_as_asked_are_sampled(k, variant):
-    X = np.random.default_rng(3).standard_normal((5, 40))
-    model = OnlineLeverageSelector(k=k, variant=variant, random_state=0).fit(X)
-    assert len(model.support_) == k
-    with pytest.warns(UserWarning, match="k=20, but 9 features were sampled"):
-        OnlineLeverageSelector(k=20, variant=variant).fit(X * (np.arange(40) < 9))
-    with pytest.raises(ValueError, match="the rate is calibrated"):
-        OnlineLeverageSelector(k=k, variant=variant).partial_fit_columns(X)
-
-
 # -------------------------------------------------- batch scores
 
 

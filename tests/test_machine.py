@@ -15,17 +15,14 @@ from ofslib import datasets
 from ofslib.datasets.download import NoSuchFile
 from ofslib.reproduction import machine, records
 
-LIMITS = [("memory.max", f"{1000 * 2**20}\n", 800), ("memory.max", "max\n", None)]
-LIMITS += [("memory/memory.limit_in_bytes", f"{1000 * 2**20}\n", 800)]
-LIMITS += [("memory/memory.limit_in_bytes", f"{2**63}\n", None)]
 
-
-@pytest.mark.parametrize(("file", "limit", "megabytes"), LIMITS)
-def test_memory_is_that_of_the_container_if_it_has_a_limit(tmp_path, file, limit, megabytes):
+@pytest.mark.parametrize("limit", ["1048576000\n", "max\n", f"{2**63}\n"])
+@pytest.mark.parametrize("file", ["memory.max", "memory/memory.limit_in_bytes"])
+def test_memory_is_that_of_the_container_if_it_has_a_limit(tmp_path, file, limit):
     (tmp_path / file).parent.mkdir(exist_ok=True)
     (tmp_path / file).write_text(limit)
     whole = int(0.8 * psutil.virtual_memory().total / 2**20)
-    assert machine.memory_mb(tmp_path) == (megabytes or whole)
+    assert machine.memory_mb(tmp_path) == (800 if limit.startswith("10") else whole)
 
 
 # -------------------------------------------------- one run at a time

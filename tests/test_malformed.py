@@ -15,8 +15,6 @@ from ofslib import (
     SOFSClassifier,
     SparseEmbedding,
 )
-from ofslib._sparse import checked
-from ofslib.kernels.rows import ascend
 
 N, P = 6, 5
 y = np.arange(float(N))
@@ -61,10 +59,6 @@ def cut(which):
     return lambda given: given | {which: given[which][:-2]}
 
 
-def folded(which):
-    return lambda given: given | {which: given[which].reshape(3, 5)}
-
-
 FAULTS = [
     *((put("indices", 3, value), str(value)) for value in (10**6, -1, -(2**31))),
     (put("indices", 3, 2**32 + 3, np.int64), "4294967299"),  # it would wrap
@@ -73,7 +67,7 @@ FAULTS = [
     (put("indptr", -1, 2**40, np.int64), "indptr must be"),
     *((cut(which), "indptr must be") for which in ("indptr", "data", "indices")),
     *((put(which, 0, 0, float), "must be vectors") for which in ("indices", "indptr")),
-    *((folded(which), "must be vectors") for which in ("indices", "data")),
+    (lambda given: given | {"data": given["data"].reshape(3, 5)}, "must be vectors"),
 ]
 
 
@@ -97,25 +91,6 @@ def test_coordinates_out_of_the_matrix_are_refused(call):
     X.data, X.coords = np.ones(2), (np.array([0, 1]), np.array([0, P]))
     with pytest.raises(ValueError, match=f"entry 1 is in column {P}, of {P}"):
         CALLS[call](X)
-
-
-@pytest.mark.parametrize("form", ["csr", "csc"])
-def test_it_tells_whether_the_indices_ascend(form):
-    """Whatever the flag said, and with empty lines."""
-    rng, seen = np.random.default_rng(0), set()
-    for _ in range(300):
-        lines = [rng.permutation(N)[: rng.integers(0, 4)] for _ in range(N)]
-        lines = [np.sort(line) if rng.random() < 0.9 else line for line in lines]
-        if rng.random() < 0.2:
-            lines[2] = np.repeat(lines[2], 2)
-        expected = all((np.diff(line) > 0).all() for line in lines)
-        indices, indptr = np.concatenate(lines), np.cumsum([0, *map(len, lines)])
-        X = (sp.csr_array if form == "csr" else sp.csc_array)((N, N))
-        X.data, X.indices, X.indptr = np.ones(len(indices)), indices, indptr
-        X.has_canonical_format = not expected
-        assert checked(X, ascend).has_canonical_format == expected
-        seen.add(expected)
-    assert len(seen) == 2
 
 
 @pytest.mark.parametrize("order", ["unsorted", "twice"])

@@ -6,23 +6,19 @@ import json
 import pickle
 import re
 import shutil
-import sys
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
+from estimators import every, public
 from sklearn.base import is_classifier
 
 import ofslib
 from ofslib import _model_files
 from ofslib.averages import RunningAverages
 from ofslib.streams.column_stream import ColumnStream, ScoredSelector
-from ofslib.streams.parameters import POSITIVE, estimator, param
-from ofslib.streams.row_stream import RowRegressor, RowStream
 
 N, P, K = 60, 12, 3
 RNG = np.random.default_rng(0)
@@ -30,54 +26,17 @@ X = RNG.standard_normal((2 * N, P))
 F = X[:, [1, 4, 8]] @ [1.0, -2.0, 1.5] + 0.1 * RNG.standard_normal(2 * N)
 
 
-# A method of a user
-
-
-class Sums(NamedTuple):
-    w: np.ndarray  # (p + 1,)
-    rows: np.ndarray  # (1,) int64
-
-
-@estimator
-class OwnRows(RowRegressor, RowStream):
-    """Covariances with y."""
-
-    learning_rate: float = param("Step.", POSITIVE, default=0.01)
-
-    def _new_state(self, n_features):
-        return Sums(np.zeros(n_features + 1), np.zeros(1, np.int64))
-
-    def _read_hyper(self, n_rows, **own):
-        return None
-
-    def _learn_block(self, state, block):
-        for r, i in enumerate(block.order):
-            block.margins[r] = block.X[i] @ state.w[:-1]
-            state.w[:-1] += self.learning_rate * block.y[i] * block.X[i]
-            state.rows[0] += 1
-        return len(block.order)
-
-
-CLASSES = [getattr(ofslib, n) for names in ofslib.ESTIMATORS.values() for n in names]
-CLASSES += [OwnRows]
 ROWS = (ofslib.SFSAClassifier, ofslib.OFSARegressor, ofslib.OnlineSubstitution)
 ROWS += (ofslib.OnlineLeverageSelector,)
-every_class = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
-some_classes = pytest.mark.parametrize("cls", ROWS, ids=lambda cls: cls.__name__)
+every_class, some_classes = every(public()), every(ROWS)
 
 
-def variants(cls):
-    """Parameters under which the state differs in kind."""
-    names = set(cls().get_params())
-    seed = {"random_state": 0} if "random_state" in names else {}
-    found = [{"k": K} if "k" in names else {}]
+def made(cls):
+    own = {"k": K, "random_state": 0}
     if cls is ofslib.OnlineLeverageSelector:
-        found = [{"k": None, "rate": 1.0}]  # a rate for k needs all columns at once
-    elif None in cls._parameter_constraints.get("k", ()):
-        found.append({"k": None})  # one penalty, not a grid
-    if "optimizer" in names:
-        found += [{"optimizer": "adam", "learning_rate": 0.01}, {"learning_rate": 0.01}]
-    return [own | seed for own in found]
+        own |= {"k": None, "rate": 1.0}  # a rate for k needs all columns at once
+    names = cls().get_params()
+    return cls(**{name: value for name, value in own.items() if name in names})
 
 
 def targets(model):
@@ -104,7 +63,7 @@ def shown(model, first, last):
 
 
 def fitted(cls):
-    model = cls(**variants(cls)[0])
+    model = made(cls)
     return model.fit(X, targets(model))
 
 
@@ -112,11 +71,6 @@ def encoded(model):
     """What the file holds of the model: the head's parts, and the arrays."""
     arrays = []
     return [_model_files._code(v, n, arrays) for n, v in sorted(model._parts().items())], arrays
-
-
-def bits(model):
-    text, arrays = encoded(model)
-    return repr(text), [array.tobytes() for array in arrays]
 
 
 def facts(model):
@@ -131,25 +85,15 @@ def facts(model):
 
 
 @every_class
-def test_going_on_from_a_file_is_never_having_stopped(cls, tmp_path):
-    path = tmp_path / "some folder" / "model"
-    for own in variants(cls):
-        whole, model = shown(cls(**own), 0, 2), shown(cls(**own), 0, 1)
-        model.save(path)
-        again = cls.load(path)
-        assert bits(again) == bits(model) and type(again) is cls
-        assert [file.name for file in path.parent.iterdir()] == ["model"]
-        assert facts(shown(again, 1, 2)) == facts(whole)
-        if hasattr(model, "predict"):
-            assert np.array_equal(again.predict(X), whole.predict(X))
-    frame = pd.DataFrame(X).add_prefix("column ")
+def test_a_file_holds_all_that_is_known(cls, tmp_path):
+    """Going on from one is never having stopped: test_any_stream.py, test_contract.py."""
+    path, frame = tmp_path / "some folder" / "model", pd.DataFrame(X).add_prefix("column ")
+    model = made(cls)
     model.fit(frame, targets(model)).save(path)
     again = cls.load(path)
-    assert again.feature_names_in_.tolist() == list(frame.columns)
+    assert type(again) is cls and facts(again) == facts(model)
     assert again.get_params() == model.get_params()
-    one, two = (m.transform(frame) for m in (model, again))
-    one, two = (a.toarray() if sp.issparse(a) else np.asarray(a) for a in (one, two))
-    assert np.array_equal(one, two)
+    assert [file.name for file in path.parent.iterdir()] == ["model"]
 
 
 # -------------------------------------------------- damage
@@ -157,13 +101,13 @@ def test_going_on_from_a_file_is_never_having_stopped(cls, tmp_path):
 
 @pytest.fixture(params=["rows", "averages", "columns", "moments"])
 def saved(request, tmp_path):
-    made = {
+    known = {
         "rows": lambda: fitted(ofslib.SFSAClassifier),
         "averages": lambda: fitted(ofslib.OFSARegressor),
         "columns": lambda: fitted(ofslib.OnlineSubstitution),
         "moments": lambda: RunningAverages(P).update(X, F),
     }
-    model = made[request.param]()
+    model = known[request.param]()
     model.save(tmp_path / "model.npz")
     return type(model), tmp_path / "model.npz"
 
@@ -235,21 +179,16 @@ def as_bytes(array):
 
 FORGED = {  # a change of the head, one of the arrays, and what is said
     "a newer version": (lambda h: h.update(version=3, ofslib="9.0"), None, "ofslib 9.0"),
-    "another format": (lambda h: h.update(format="x"), None, "'x'"),
     "no class": (lambda h: h.pop("class") and None, None, "class"),
-    "a list": (lambda h: [1], None, ""),
     "parts that are none": (lambda h: h.update(learned=7), None, ""),
     "no such array": (lambda h: h["learned"].update(_frozen={"array": 999}), None, ""),
     "an unknown kind": (lambda h: h["learned"].update(_x={"pickle": "os:x"}), None, "os:x"),
     "preprocessing": (lambda h: h.update(preprocessing={}), None, "preprocessing"),
     "depth": (lambda h: h["learned"].update(_x=json.loads("[" * 900 + "]" * 900)), None, ""),
     "huge": (None, lambda c: {"0.npy": npy((10**9, 10**9)) + c["0.npy"][128:]}, ""),
-    "negative": (None, lambda c: {"0.npy": npy((-1, -1)) + c["0.npy"][128:]}, ""),
     "short": (None, lambda c: {n: t[:-8] for n, t in c.items() if n != "head.json"}, ""),
     "objects": (None, lambda c: {"0.npy": npy((3,), "|O") + c["0.npy"][128:]}, ""),
     "pickled": (None, lambda c: {"0.npy": pickle.dumps([1])}, ""),
-    "text of no width": (None, lambda c: {"0.npy": npy((10**9,), "<U0")}, ""),
-    "empty": (None, lambda c: {"0.npy": b""}, ""),
 }
 
 
@@ -263,11 +202,9 @@ def test_what_is_forged_is_refused_before_memory_is_taken(saved, what):
 
 
 PARTS = [
-    ("n", -3), ("n", 2.5), ("n", 0), ("n_features", 10**9), ("n_features", P + 1),
-    ("n_features", -1), ("_weight", -1.0), ("_weight", float("nan")), ("_folded", "1"),
-    ("_rate", 2.0), ("_per", "row"), ("block_rows", 10**12), ("block_rows", 0),
-    ("block_rows", 2.0), ("_C", {"array": 1}), ("_mean", {"array": 4}), ("_spent", "x"),
-    ("_rows", [1.0]),
+    ("n", -3), ("n", 2.5), ("n_features", 10**9), ("n_features", P + 1), ("_weight", -1.0),
+    ("_weight", float("nan")), ("_folded", "1"), ("_rate", 2.0), ("_per", "row"),
+    ("block_rows", 10**12), ("_C", {"array": 1}), ("_spent", "x"), ("_rows", [1.0]),
 ]  # fmt: skip
 
 
@@ -298,17 +235,13 @@ def assign(place, value):
 
 BEYOND = {  # the class, an array of its state, a wrong value in it
     "SFSA index": ("SFSAClassifier", lambda s: s.active.index, assign(0, 10**6)),
-    "SFSA size": ("SFSAClassifier", lambda s: s.active.size, assign(0, P + 1)),
     "SFSA touched": ("SFSAClassifier", lambda s: s.batch.touched, assign(-1, P)),
     "SFSA count": ("SFSAClassifier", lambda s: s.batch.count, assign(0, P + 2)),
-    "SOFS heap": ("SOFSClassifier", lambda s: s.heap, assign(0, -1)),
     "SOFS place": ("SOFSClassifier", lambda s: s.place, assign(0, K + 1)),
     "B-ARDA heap": ("BARDAClassifier", lambda s: s.heap, assign(0, P)),
-    "B-ARDA place": ("BARDAClassifier", lambda s: s.place, assign(0, -(2**31))),
     "B-AMD support": ("BAMDClassifier", lambda s: s.support, assign(2, 2**32 - 1)),
     "OPG touched": ("OPGRegressor", lambda s: s.grid.n_touched, assign(0, 10**6)),
     "column": ("OnlineSubstitution", lambda s: s.working_set.index, assign(0, P)),
-    "columns in use": ("OnlineSubstitution", lambda s: s.working_set.size, assign(0, K + 2)),
     "a worker's": ("AsyncOnlineSubstitution", lambda s: s.workers[1].size, assign(0, -1)),
 }
 
@@ -355,7 +288,7 @@ def test_hyper_parameters_are_made_anew(tmp_path):
 @some_classes
 def test_a_file_of_an_older_version_lacks_new_parameters(tmp_path, cls):
     """They have their defaults; a parameter that is gone is named."""
-    path, model = tmp_path / "model", shown(cls(**variants(cls)[0]), 0, 1)
+    path, model = tmp_path / "model", shown(made(cls), 0, 1)
     default = cls().get_params()
     lacking = [n for n, value in model.get_params().items() if value == default[n]]
     model.save(path)
@@ -394,7 +327,7 @@ def of_format_1(head):
 @pytest.mark.parametrize("which", ["another state", "format 1"])
 @some_classes
 def test_a_file_of_another_version_predicts_and_does_not_learn(tmp_path, cls, which):
-    path, model = tmp_path / "model", shown(cls(**variants(cls)[0]), 0, 1)
+    path, model = tmp_path / "model", shown(made(cls), 0, 1)
     model.save(path)
     if which == "format 1":
         forged(path, of_format_1)
@@ -456,7 +389,7 @@ def test_changed_at_random_it_is_read_or_a_value_error(tmp_path, cls, count):
     if cls is RunningAverages:
         RunningAverages(P).update(X, F).save(tmp_path / "whole")
     else:
-        shown(cls(**variants(cls)[0]), 0, 1).save(tmp_path / "whole")
+        shown(made(cls), 0, 1).save(tmp_path / "whole")
     rng = np.random.default_rng(count)
     for _ in range(count):
         path = shutil.copy(tmp_path / "whole", tmp_path / "model")
@@ -487,16 +420,3 @@ def test_what_a_file_cannot_hold_is_said_and_the_old_file_stays(tmp_path, value)
     with pytest.raises(ValueError, match="'k' parameter"):
         fitted(ofslib.OFSARegressor).set_params(k=-1).save(path)
     assert path.read_bytes() == before and [f.name for f in tmp_path.iterdir()] == ["model"]
-
-
-def test_nothing_is_imported_or_unpickled(tmp_path, monkeypatch):
-    """Of a class that stands in a file only the name is compared."""
-    (tmp_path / "evil.py").write_text("raise SystemExit('was run')")
-    monkeypatch.syspath_prepend(tmp_path)
-    path = tmp_path / "model"
-    ofslib.OLSRegressor().fit(X, F).save(path)
-    forged(path, lambda h: h["learned"].update(_x={"object": "evil:Evil", "fields": {}}))
-    assert ofslib.OLSRegressor.load(path)._x == {}
-    forged(path, lambda h: h.update({"class": "evil:Evil"}))
-    refused(ofslib.OLSRegressor, path, "expected a saved OLSRegressor, got a saved Evil")
-    assert "evil" not in sys.modules

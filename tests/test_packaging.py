@@ -102,12 +102,6 @@ def test_lock_was_made_from_this_pyproject_with_hashes_and_names_no_host():
     assert not re.findall(r"://|\w\.(?:org|com|net|io)\b|[ =]/\w|[ =]@ ", read("requirements.lock"))
 
 
-def test_every_dependency_is_explained_once():
-    table_row = r"^\| ([a-z0-9-]+) \| [^|]{5,} \| [^|]{5,} \|$"
-    explained = re.findall(table_row, read("docs/dependencies.md"), re.M)
-    assert sorted(name for name in explained if name != "package") == sorted(declared(*EXTRAS))
-
-
 def test_version_licence_and_date_are_the_same_in_all_files():
     citation, version = yaml.safe_load(read("CITATION.cff")), PROJECT["version"]
     assert importlib.import_module("ofslib").__version__ == version == citation["version"]

@@ -35,17 +35,9 @@ def data(seed):
 
 
 def asynchronous(backend, n_workers, seed, tau=None, c=0.1):
-    return ofslib.AsyncOnlineSubstitution(
-        k=SELECTED,
-        n_workers=n_workers,
-        backend=backend,
-        tau=tau,
-        c=c,
-        n_scans=3,
-        random_state=seed,
-        fit_intercept=False,
-        refit=False,
-    )
+    own = {"backend": backend, "n_workers": n_workers, "random_state": seed, "tau": tau, "c": c}
+    known = {"k": SELECTED, "n_scans": 3, "fit_intercept": False, "refit": False}
+    return ofslib.AsyncOnlineSubstitution(**known, **own)
 
 
 def recall(model, seed):

@@ -1,10 +1,7 @@
 """Rows in several parts: what `fit_parts` and `fit_dask` make of them, on which scheduler ever."""
 
-import contextlib
 import os
-import random
 from functools import partial
-from itertools import pairwise
 
 import dask
 import distributed
@@ -13,6 +10,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from dask import array, dataframe
+from estimators import public
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import is_classifier
 from test_averages import assert_same_averages, learned
@@ -20,8 +18,6 @@ from test_averages import rows as averaged_rows
 
 import ofslib
 from ofslib import RunningAverages, SFSAClassifier, SFSARegressor, fit_dask, fit_parts
-from ofslib.beyond import parts as module
-from ofslib.beyond.parts import InTurn
 from ofslib.simulate import Equicorrelated
 from ofslib.streams.row_stream import RowStream
 
@@ -56,11 +52,7 @@ def lazily(blocks, form=np.asarray):
     return [dask.delayed(form)(x) for x, _ in blocks], [dask.delayed(y) for _, y in blocks]
 
 
-ON_ROWS = [
-    cls
-    for cls in (getattr(ofslib, name) for name in ofslib.__all__)
-    if isinstance(cls, type) and issubclass(cls, RowStream)
-]
+ON_ROWS = public(RowStream)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -84,47 +76,10 @@ def test_one_part_is_the_method_itself(cls, form):
 # -------------------------------------------------- several parts
 
 
-def plainly(parts, k, rate, size, mu, warm):
-    """Rounds of descent on half the squared error, as the module says, in plain steps."""
-    p, rows = parts[0][0].shape[1], [len(y) for _, y in parts]
-    mean, weights = sum(rows) // len(rows), np.array(rows) / sum(rows)
-    w, left, t, T = np.zeros(p), np.arange(p), 0, -(-mean // size)
-
-    def features(t):
-        s, S = t - warm, T - warm
-        return p if s <= 0 else k + round((p - k) * (S - s) / (s * mu + S)) if s < S else k
-
-    while t < T:
-        goal = max(k, 0.75 * len(left)) if len(left) > k else 0
-        end = next(s for s in range(t + 1, T + 1) if s == T or features(s) <= goal)
-        found = []
-        for X, y in parts:
-            own = w.copy()
-            first, last = (len(y) * min(s * size, mean) // mean for s in (t, end))
-            for s in range(first, last, size):
-                x, target = X[s : min(s + size, last)], y[s : min(s + size, last)]
-                own[left] -= rate * (x.T @ (x @ own - target))[left] / len(target)
-            found.append(own)
-        w, t = weights @ np.array(found), end
-        left = left[np.sort(np.argsort(-np.abs(w[left]), kind="stable")[: features(t)])]
-        w[np.setdiff1d(np.arange(p), left)] = 0.0
-    return w
-
-
-@pytest.mark.parametrize("warm", [0, 5])
-def test_several_parts_are_rounds_of_descent_and_averages(warm):
-    """The warm-up counts the rows of all three."""
-    parts = cut(*rows(task="regression"), 210, 790)  # 210, 580 and 410 rows
-    own = {"k": K, "learning_rate": 0.01, "fit_intercept": False, "batch_size": 20, "mu": 3.0}
-    model = fit_parts(SFSARegressor(**own, warmup=3 * 20 * warm), parts)
-    assert_allclose(model.coef_, plainly(parts, K, 0.01, 20, 3.0, warm), rtol=1e-9)
-
-
 @pytest.mark.parametrize(
     "own",
     [
         {"optimizer": "adam", "learning_rate": 0.01},
-        {"optimizer": "nesterov", "learning_rate": 0.1, "importance": "scaled_coef"},
         {"importance": "scaled_root", "class_weight": {1.0: 2.0}},
         {"n_passes": 3, "maturity": 2000, "warmup": 500, "batch_size": 7},
         {},
@@ -145,48 +100,10 @@ def test_sparse_rows_uneven_parts_and_their_order(own):
     assert own or assert_same(dense, turned, partial(assert_allclose, rtol=1e-7)) is None
 
 
-def test_many_workers_find_what_one_finds():
-    design = Equicorrelated(300, 20, task="classification")
-    X, y = design.sample(8000, np.random.default_rng(1))
-    one = fit_parts(SFSAClassifier(k=20), [(X, y)])
-    many = fit_parts(SFSAClassifier(k=20), cut(X, y, *range(1000, 8000, 1000)))
-    found = [np.isin(design.support, model.support_).mean() for model in (one, many)]
-    assert found[1] >= found[0] - 0.05 and found[0] >= 0.9
-    assert design.auc(many.coef_) > design.auc(one.coef_) - 0.002
-
-
-class Counting(InTurn):
-    """Keeps what workers send."""
-
-    def __init__(self):
-        self.told = []
-
-    def call(self, function, *arguments):
-        found = function(*arguments)
-        if getattr(function, "func", None) is module._descend:
-            self.told.append(found.models)
-        return found
-
-
-def test_what_is_sent_shrinks_with_the_features():
-    p, k, seen = 4000, 10, Counting()
-    X = sp.random_array((600, p), density=0.01, rng=np.random.default_rng(0), format="csr")
-    y = np.where(X @ np.ones(p) > 20.0, 1, -1)
-    fit_parts(SFSAClassifier(k=k), [(X, y), (X, y)], scheduler=seen)
-    left = [len(models[0].index) for models in seen.told[::2]]
-    assert left[0] == p and sum(left) <= p / module.SHARE + 2 * k
-    assert all(after <= 0.75 * before or after == k for before, after in pairwise(left))
-    (message,) = seen.told[0]
-    # Coefficients, their mean, the direction of the largest eigenvalue, mean and mean square of x
-    # among the rows observed, and its mean square in all rows
-    assert sum(len(part) > 1 for part in message.means + message.sums) == 6
-
-
 # -------------------------------------------------- what is refused
 
 
 DIVERGES = SFSARegressor(learning_rate=9.0, batch_size=1)
-LEARNED = ofslib.OLSthRegressor(k=K).fit(*rows(task="regression"))
 
 
 @pytest.mark.parametrize(
@@ -198,15 +115,11 @@ LEARNED = ofslib.OLSthRegressor(k=K).fit(*rows(task="regression"))
         (ofslib.Grafting(), lambda X, y: [(X, y)], TypeError, "learns from rows or averages"),
         (ofslib.SGDTClassifier(), lambda X, y: cut(X, y, 9), TypeError, "learn in parts, got SGDT"),
         (SFSAClassifier(forget=99), lambda X, y: cut(X, y, 9), ValueError, "forget=99"),
-        (SFSAClassifier(k=0), lambda X, y: cut(X, y, 9), ValueError, "'k' parameter"),
         (SFSAClassifier(class_weight="balanced"), lambda X, y: cut(X, y, 9), ValueError, "bala"),
         (SFSAClassifier(), lambda X, y: cut(X, y, 9, 9), ValueError, "part 1 has none"),
-        (SFSAClassifier(), lambda X, y: [(X[:0], y[:0])], ValueError, "part 0 has none"),
-        (LEARNED, lambda X, y: [(X[:0], y[:0])], ValueError, "part 0 has none"),
         (SFSAClassifier(), lambda X, y: cut(X, 0 * y, 9), ValueError, "y has 1 class"),
         (SFSAClassifier(), lambda X, y: [(X, y), (X[:, 1:], y)], ValueError, "features"),
         (SFSAClassifier(), lambda X, y: [(X, y), (X[1:], y)], ValueError, "as many rows"),
-        (SFSARegressor(), lambda X, y: cut(X, y * np.inf, 9), ValueError, "infinity"),
         (DIVERGES, lambda X, y: cut(X, y, 9), FloatingPointError, "diverged"),
     ],
 )  # fmt: skip
@@ -215,23 +128,6 @@ def test_what_cannot_be_is_refused_and_the_model_stays(model, parts, error, mess
     with pytest.raises(error, match=message):
         fit_parts(model, parts(*rows()))
     assert vars(model) == before
-
-
-def test_blocks_of_labels_that_weigh_nothing_are_passed_over():
-    """Wherever they stand; but their columns are those of the others."""
-    X, y = rows()
-    y[:300] = y[600:900] = 0
-    own = {"k": K, "shuffle": False, "class_weight": {0: 0.0}}
-    model = SFSAClassifier(**own).fit(X, y)
-    blocks = cut(X, y, 300, 600, 900)
-    found = fit_dask(SFSAClassifier(**own), *lazily(blocks))
-    assert_array_equal(found.coef_, model.coef_)
-    assert found.n_samples_seen_ == model.n_samples_seen_ == 600
-    blocks[2] = blocks[2][0][:, 1:], blocks[2][1]
-    with pytest.raises(ValueError, match="as many columns in each block, got 40, 39"):
-        fit_dask(SFSAClassifier(**own), *lazily(blocks))
-    with pytest.raises(ValueError, match="part 0 has none"):
-        fit_parts(SFSAClassifier(**own), cut(X, y, 300))
 
 
 AND_AVERAGES = [
@@ -247,9 +143,7 @@ def test_blocks_that_cannot_be_of_the_same_rows_are_refused(learn):
     frame, none = pd.DataFrame(X[:, :2], columns=["a", "b"]), slice(0)
     refused = {
         "as many rows in each block, got 200 and 0": [(X[:200], y[none]), (X[:200], y[:200])],
-        "as many rows in each block, got 0 and 200": [(X[:200], y[:200]), (X[none], y[:200])],
         "as many columns in each block, got 5, 40": [(X[none, :5], y[none]), (X, y)],
-        "as many columns in each block": [(X, y), (X[none, :5], y[none])],
         "in the same order in each block": [
             (frame, y), (frame[none][["b", "a"]], y[none])
         ],
@@ -262,46 +156,6 @@ def test_blocks_that_cannot_be_of_the_same_rows_are_refused(learn):
 
 
 # -------------------------------------------------- schedulers
-
-
-class AnyOrder:
-    """Computes as late as it can, in random order, and some things twice."""
-
-    def __init__(self, seed):
-        self._random = random.Random(seed)
-
-    def call(self, function, *arguments):
-        return function, arguments, []
-
-    def keep(self, later):
-        return later
-
-    def get(self, later):
-        return self._all(later)
-
-    def _all(self, items):
-        places, found = list(range(len(items))), {}
-        self._random.shuffle(places)
-        for place in places:
-            found[place] = self._one(items[place])
-        return [found[place] for place in range(len(items))]
-
-    def _one(self, item):
-        if isinstance(item, list):
-            return self._all(item)
-        if not (type(item) is tuple and len(item) == 3 and type(item[2]) is list):
-            return item
-        function, arguments, done = item
-        if not done or self._random.random() < 0.2:
-            done[:] = [function(*self._all(list(arguments)))]
-        return done[0]
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_neither_order_nor_repetition_changes_a_bit(seed):
-    parts = cut(*rows(), 100, 500, 800)
-    expected = fit_parts(SFSAClassifier(k=K), parts)
-    assert_same(fit_parts(SFSAClassifier(k=K), parts, scheduler=AnyOrder(seed)), expected)
 
 
 @pytest.mark.parametrize("scheduler", ["sync", "threads"])
@@ -318,8 +172,6 @@ def test_collections_of_dask_are_the_same_rows(scheduler):
         found = fit_dask(SFSAClassifier(k=K), frame, series, 2)
         assert_same(found, expected)
         assert found.feature_names_in_.tolist() == names
-        unknown = frame.to_dask_array(lengths=None), series.to_dask_array(lengths=None)
-        assert_same(fit_dask(SFSAClassifier(k=K), *unknown, 2), expected)
         averages = RunningAverages.from_dask(frame, series)
         least = fit_dask(ofslib.OLSthClassifier(k=K), frame, series)
     assert_same_averages(averages, learned(X, y))
@@ -340,37 +192,6 @@ class Mortal(SFSAClassifier):
         return SFSAClassifier.ranked_by(state, hyper)
 
 
-@contextlib.contextmanager
-def processes():
-    """A client of two."""
-    own = {"processes": True, "n_workers": 2, "threads_per_worker": 1}
-    cluster = distributed.LocalCluster(**own, dashboard_address=None, host="127.0.0.1")
-    with cluster, distributed.Client(cluster) as client:
-        yield client
-
-
-def no_block():
-    raise OSError("no such block")
-
-
-def test_blocks_that_nobody_holds_are_computed_again_or_say_why(monkeypatch):
-    X, y = rows()
-    (*blocks, _), targets = lazily(cut(X, y, 300, 900))
-    who_has, asked = distributed.Client.who_has, []
-
-    def forgetful(client):
-        """As after the death of a worker."""
-        asked.append(client)
-        return who_has(client) if len(asked) > 1 else {}
-
-    with distributed.Client(processes=False, n_workers=1, dashboard_address=None):
-        with pytest.raises(OSError, match="no such block"):
-            fit_dask(SFSAClassifier(k=K), [*blocks, dask.delayed(no_block)()], targets, None)
-        monkeypatch.setattr(distributed.Client, "who_has", forgetful)
-        found = fit_dask(SFSAClassifier(k=K), blocks, targets[:2], None)
-    assert found.n_samples_seen_ == 900 and len(asked) == 2
-
-
 @pytest.mark.slow
 def test_processes_one_of_which_dies(tmp_path, monkeypatch):
     death = tmp_path / "died"
@@ -378,24 +199,13 @@ def test_processes_one_of_which_dies(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__), prepend=os.pathsep)
     X, y = rows()
     expected = fit_parts(SFSAClassifier(k=K), cut(X, y, 600))
-    with processes() as client:
+    own = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.Client(**own, host="127.0.0.1") as client:
         chunked = array.from_array(X, chunks=(300, 7)), array.from_array(y, chunks=200)
         assert_same(fit_dask(Mortal(k=K), *chunked, 2), expected)
         assert death.exists()
         client.wait_for_workers(2)  # one is new
         assert_same(fit_dask(SFSAClassifier(k=K), *chunked, 2), expected)
-        lying = client.persist([*map(dask.delayed, np.array_split(X, 5))])
-        distributed.wait(distributed.futures_of(lying))
-        holders = [min(client.who_has()[block.key]) for block in lying]
-        own = [[i for i in range(5) if holders[i] == at] for at in dict.fromkeys(holders)]
-        labels = [*map(dask.delayed, np.array_split(y, 5))]
-        found = fit_dask(SFSAClassifier(k=K), lying, labels, None)
-        blocks = np.array_split(np.arange(N), 5)
-        order = [np.concatenate([blocks[i] for i in part]) for part in own]
-        expected = fit_parts(SFSAClassifier(k=K), [(X[part], y[part]) for part in order])
-        assert_array_equal(found.coef_, expected.coef_)
-        assert_array_equal(found.intercept_, expected.intercept_)
-        chunked = array.from_array(X, chunks=(300, 7)), array.from_array(y, chunks=200)
         assert fit_dask(SFSAClassifier(k=K), *chunked, None).n_samples_seen_ == N
         Z, z = averaged_rows(5000, 20, mean=5.0)
         chunked = array.from_array(Z, chunks=(300, 7)), array.from_array(z, chunks=300)

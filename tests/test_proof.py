@@ -58,22 +58,20 @@ def verdict(names=None, accept=False):
     return found.set_index("name").loc["methods: A"]
 
 
-def test_what_is_stored_is_equal(world):
-    assert proof.prove()["verdict"].tolist() == ["equal", "equal"]
-
-
 @pytest.mark.parametrize(
-    ("change", "expected"), [(1e-16, "equal"), (1e-11, "rounding"), (1e-8, "different")]
+    ("coef", "expected"),
+    [
+        ([1.0, -2.0, 0.0], "equal"),
+        ([1.0, -2.0 - 1e-11, 0.0], "rounding"),
+        ([1.0, -2.0 - 1e-8, 0.0], "different"),
+        ([0.0, -2.0, 1.0], "different"),
+        ([1.0, 2.0, 0.0], "different"),
+        ([1.0, -2.0, np.nan], "different"),
+    ],
 )
-def test_a_change_of_any_entry_shows(world, change, expected):
-    world.values["coef_"] = world.values["coef_"] * (1 + change * np.array([0, 1, 0]))
-    assert verdict()["verdict"] == expected
-
-
-@pytest.mark.parametrize("coef", [[0.0, -2.0, 1.0], [1.0, 2.0, 0.0], [1.0, -2.0, np.nan]])
-def test_entries_that_change_places_or_signs_show(world, coef):
+def test_a_change_of_any_entry_or_place_or_sign_shows(world, coef, expected):
     world.values["coef_"] = np.array(coef)
-    assert verdict()["verdict"] == "different"
+    assert verdict()["verdict"] == expected
 
 
 def test_what_differs_names_the_line_and_is_not_accepted(world):
@@ -113,7 +111,6 @@ def test_missing_names_say_what_to_type(world, monkeypatch):
 # ------------------------------------------------------------------- that the proof sees a mutant
 
 
-SFSA = [f"methods: {cls}" for cls in ("SFSAClassifier", "SFSARegressor", "AnytimeSFSAClassifier")]
 with open(shipped.ROOT / "tests/mutants.yaml") as file:
     MUTANTS = yaml.safe_load(file)
 
@@ -154,26 +151,3 @@ def test_a_broken_line_is_named(copied, mutant):
         path.write_text(text)
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # what is compiled stays so
     assert [name for name, verdict in found.items() if verdict == "different"] == [mutant["named"]]
-
-
-@pytest.mark.slow
-def test_what_changes_no_number_is_silent(copied):
-    """A function in another file, one with another name, and a comment."""
-    package = copied / "ofslib"
-    papers = package / "simulate/papers.py"
-    text = papers.read_text()
-    start = text.index("def _rows_of_blocks(")
-    stop = text.index("\n\n\n", start)
-    function, constants = text[start:stop], "_WHOLE, _BLOCK = 1000, 4_000_000\n"
-    assert constants in text
-    (package / "simulate/lengths.py").write_text(f"{constants}\n\n{function}\n")
-    text = text[:start] + text[stop + 3 :]
-    moved = "from ofslib.simulate.lengths import _rows_of_blocks\n"
-    papers.write_text(text.replace(constants, moved + constants, 1))
-    sfsa = package / "algorithms/sfsa.py"
-    text = sfsa.read_text()
-    assert text.count("features_left(") > 1
-    text = text.replace("features_left(", "left_after(").replace("# Rows of a", "# The rows of a")
-    sfsa.write_text(f"# Another first line\n{text}")
-    names = [*SFSA, "rows: equicorrelated", "rows: sparse_rows"]
-    assert proved(copied, names) == dict.fromkeys(names, "equal")

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
 
-from ofslib import AnytimeSFSAClassifier, SFSAClassifier, SFSARegressor
+from ofslib import SFSAClassifier, SFSARegressor
 from ofslib.kernels import pruning_queue
 from ofslib.kernels.rows import new_active
 
@@ -102,64 +101,6 @@ def test_the_model_is_that_of_the_page(loss, optimizer, mu, maturity, importance
         mine, its = at_once._state.active, other._state.active
         assert_array_equal(mine.index[: mine.size[0]], its.index[: its.size[0]])
         assert mine.cut == its.cut
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        SFSAClassifier(k=4, mu=0.0, learning_rate=0.05, batch_size=4, maturity=800),
-        SFSAClassifier(k=4, learning_rate=0.05, batch_size=2, forget=300),
-        SFSAClassifier(
-            k=4, learning_rate=0.05, batch_size=2, forget=300, optimizer="nesterov", momentum=0.5
-        ),
-        SFSAClassifier(k=4, learning_rate=0.05, batch_size=4, optimizer="momentum"),
-        AnytimeSFSAClassifier(k=4, learning_rate=0.05, batch_size=2),
-    ],
-)
-@pytest.mark.parametrize("kind", [np.float64, np.float32])
-@pytest.mark.parametrize("several", [False, True])
-def test_blocks_with_a_queue_and_without_give_the_same_model(model, kind, several):
-    """Rows with weights, also after maturity."""
-    X, y = long_rows("log_loss", n=1000, p=20_000)
-    X, draw = X.astype(kind), np.random.default_rng(3)
-    y = y + 3.0 * (draw.random(len(y)) < 0.3) if several else y
-    weight, known = 0.5 + draw.random(len(y)), {"classes": np.unique(y)}
-    at_once, in_parts = clone(model), clone(model)
-    at_once.partial_fit(X, y, sample_weight=weight, **known)
-    for i in range(0, len(y), 30):
-        part = slice(i, i + 30)
-        in_parts.partial_fit(X[part], y[part], sample_weight=weight[part], **known)
-    assert np.all(np.count_nonzero(np.atleast_2d(at_once.coef_), axis=1) <= 4)
-    assert_array_equal(at_once.coef_, in_parts.coef_)
-    assert_array_equal(at_once.intercept_, in_parts.intercept_)
-
-
-@pytest.mark.parametrize("mu", [0.0, 1.0, 3.0])
-@pytest.mark.parametrize("loss", ["squared_error", "hinge"])
-def test_rows_of_very_unequal_length(loss, mu):
-    """A mini-batch after a long row goes through all features, and the next ones through few."""
-    draw, n, p = np.random.default_rng(7), 600, 1000
-    long = np.arange(n) % 8 == 5
-    columns = [draw.choice(p, 40 if one else draw.integers(1, 3), False) for one in long]
-    rows = np.repeat(np.arange(n), [len(one) for one in columns])
-    values = draw.choice([1.0, -1.0, 0.5, 0.0], len(rows))
-    X = sp.csr_array((values, (rows, np.concatenate(columns))), shape=(n, p))
-    y = draw.standard_normal(n)
-    known = {} if loss == "squared_error" else {"classes": [-1, 1]}
-    y = y if loss == "squared_error" else np.where(y > 0.0, 1.0, -1.0)
-    make = SFSARegressor if loss == "squared_error" else SFSAClassifier
-    own = {"k": 6, "learning_rate": 0.02, "batch_size": 1, "mu": mu, "maturity": 900}
-    models = [make(loss=loss, **own) for _ in range(3)]
-    for model, size in zip(models, (n, 237, 15), strict=True):
-        for i in range(0, n, size):
-            model.partial_fit(X[i : i + size], y[i : i + size], **known)
-    at_once, *others = (model._state for model in models)
-    for other in others:
-        for one, its in zip((at_once.w, *at_once.memory), (other.w, *other.memory), strict=True):
-            assert_array_equal(one, its)
-        size = at_once.active.size[0]
-        assert_array_equal(at_once.active.index[:size], other.active.index[: other.active.size[0]])
-        assert at_once.active.cut == other.active.cut
 
 
 def test_plain_steps_do_not_go_through_all_features():

@@ -11,7 +11,6 @@ from ofslib._jit import kernel
 from ofslib.kernels import losses, rows
 from ofslib.kernels.losses import LOSSES, Loss
 from ofslib.kernels.rows import (
-    DENSE_ROWS,
     ENTRIES_BEFORE,
     ROWS,
     new_active,
@@ -21,43 +20,16 @@ from ofslib.kernels.rows import (
 )
 from ofslib.streams.row_stream import kernel_csr
 
-# The verbs as kernels run them, and as Python runs them
+# The verbs as kernels run them; test_jit.py says that Python computes the same
 
 
-@kernel
-def dot(x, w, active):
-    return rows.dot(x, w, active)
-
-
-@kernel
-def dots(X, which, w, active, products):
-    rows.dots(X, which, w, active, products)
-
-
-@kernel
-def add(batch, X, which, slopes, active):
-    rows.add(batch, X, which, slopes, active)
+add = kernel(lambda batch, X, which, slopes, active: rows.add(batch, X, which, slopes, active))
+update_squares = kernel(lambda m, X, which, active: rows.update_squares(m, X, which, active))
 
 
 @kernel
 def update_moments(moments, X, which, y, weighted, active):
     rows.update_moments(moments, X, which, y, weighted, active)
-
-
-@kernel
-def update_squares(moments, X, rows_, active):
-    rows.update_squares(moments, X, rows_, active)
-
-
-@kernel
-def row(X, i):
-    return rows.row(X, i)
-
-
-COMPILED = {"dot": dot, "dots": dots, "add": add, "update_moments": update_moments, "row": row}
-COMPILED["update_squares"] = update_squares
-INTERPRETED = {name: getattr(rows, name) for name in COMPILED}
-either_way = pytest.mark.parametrize("verbs", [COMPILED, INTERPRETED], ids=["compiled", "python"])
 
 
 def matrices(n=40, p=23, seed=0):
@@ -81,53 +53,8 @@ SETS = {"all": range(23), "most": range(0, 20, 2), "few": [1, 5, 22], "one": [7]
 every_set = pytest.mark.parametrize("members", SETS.values(), ids=SETS)
 
 
-@either_way
-def test_row(verbs):
-    X, S = matrices()
-    for i in range(len(X)):
-        assert_equal(verbs["row"](X, i), X[i])
-        values, indices = verbs["row"](S, i)
-        assert_equal(indices, np.flatnonzero(X[i]))
-        assert_equal(values, X[i][indices])
-
-
-@either_way
-@every_set
-def test_dot(verbs, members):
-    X, S = matrices()
-    active = some_active(23, members)
-    w = np.where(active.untouched, np.random.default_rng(1).standard_normal(23), 0.0)
-    w = np.append(w, 1e9)  # the intercept's place is not part of it
-    for i, x in enumerate(X):
-        for form in (X, S):
-            got = verbs["dot"](verbs["row"](form, i), w, active)
-            assert_allclose(got, x @ w[:-1], rtol=1e-13, atol=1e-13)
-
-
-@either_way
-@pytest.mark.parametrize("p", [1, 3, 4, 15, 16, 17, 31, 70, 259])
-def test_products_have_the_same_bits_however_rows_come(verbs, p):
-    """By ones, two at a time, with an odd one; as float64 or as float32."""
-    rng = np.random.default_rng(p)
-    X = rng.standard_normal((7, p)).astype(np.float32)
-    for members in (range(p), range(0, p, 7)):
-        active, w = some_active(p, members), np.append(rng.standard_normal(p), 1e9)
-        w[:-1] *= active.untouched
-        for of in (np.asarray, lambda X: kernel_csr(sp.csr_matrix(X))):
-            found = []
-            for form in (of(X), of(X.astype(np.float64))):
-                found.append(np.empty(7))
-                verbs["dots"](form, np.arange(7), w, active, found[-1])
-                for i in range(7):
-                    found.append(found[0].copy())
-                    verbs["dots"](form, np.array([i]), w, active, found[-1][i : i + 1])
-                found.append([verbs["dot"](verbs["row"](form, i), w, active) for i in range(7)])
-            assert len({np.array(each).tobytes() for each in found}) == 1
-
-
-@either_way
 @pytest.mark.parametrize("weighted", [False, True])
-def test_moments_are_sums_over_rows(verbs, weighted):
+def test_moments_are_sums_over_rows(weighted):
     """Of float32 rows as of these as float64, by fours and by ones; of few features only these."""
     rng, p = np.random.default_rng(0), 37
     X = rng.standard_normal((11, p)).astype(np.float32)
@@ -141,21 +68,20 @@ def test_moments_are_sums_over_rows(verbs, weighted):
         for of in (np.asarray, lambda X: kernel_csr(sp.csr_matrix(X))):
             for form in (of(X), of(X.astype(np.float64))):
                 moments, active = new_moments(p), some_active(p, members)
-                verbs["update_moments"](moments, form, np.arange(11), y, weighted, active)
+                update_moments(moments, form, np.arange(11), y, weighted, active)
                 assert moments.rows[0] == 11
                 assert_equal(moments.total[list(members)], total[list(members)])
                 assert_equal(moments.square[list(members)], square[list(members)])
                 if not weighted:  # the same without the means
                     squares = new_moments(p)
-                    verbs["update_squares"](squares, form, np.arange(11), active)
+                    update_squares(squares, form, np.arange(11), active)
                     assert squares.rows[0] == 11
                     assert_equal(squares.square[list(members)], square[list(members)])
 
 
-@either_way
 @every_set
-@pytest.mark.parametrize("dense_rows", [range(40), (), range(0, 40, 3), (7, 27)])
-def test_a_batch_is_a_sum_of_rows(verbs, members, dense_rows):
+@pytest.mark.parametrize("dense_rows", [range(40), (), range(0, 40, 3)])
+def test_a_batch_is_a_sum_of_rows(members, dense_rows):
     X, S = matrices()
     active, batch = some_active(23, members), new_batch(23)
     slopes = np.random.default_rng(2).standard_normal(len(X))
@@ -163,7 +89,7 @@ def test_a_batch_is_a_sum_of_rows(verbs, members, dense_rows):
     for first in (0, 20):  # two batches, one after the other
         for i in range(first, first + 20):
             form = X if i in dense_rows else S
-            verbs["add"](batch, form, np.array([i]), slopes[i : i + 1], active)
+            add(batch, form, np.array([i]), slopes[i : i + 1], active)
         part = slice(first, first + 20)
         expected = slopes[part] @ X[part]
         listed = np.array(rows.in_batch(batch, active))
@@ -182,9 +108,8 @@ def test_a_batch_is_a_sum_of_rows(verbs, members, dense_rows):
         assert_equal(active.untouched, np.isin(np.arange(23), list(members)))
 
 
-@either_way
 @pytest.mark.parametrize("offset", [0.0, 1.0, 100.0, 1e4])
-def test_the_running_variance_is_the_variance(verbs, offset):
+def test_the_running_variance_is_the_variance(offset):
     rng = np.random.default_rng(0)
     X = (rng.standard_normal((200, 6)) + offset) * [1e-3, 0.1, 1, 1, 10, 1e3]
     X[:, 3] *= rng.random(200) < 0.1
@@ -192,8 +117,8 @@ def test_the_running_variance_is_the_variance(verbs, offset):
     S = kernel_csr(sp.csr_matrix(X))
     dense, sparse, y = new_moments(6), new_moments(6), np.zeros(200)
     for i in range(len(X)):
-        verbs["update_moments"](dense, X, np.array([i]), y, False, new_active(6))
-        verbs["update_moments"](sparse, S, np.array([i]), y, False, new_active(6))
+        update_moments(dense, X, np.array([i]), y, False, new_active(6))
+        update_moments(sparse, S, np.array([i]), y, False, new_active(6))
         for moments in (dense, sparse):
             got = np.array([variance(moments, j) for j in range(6)])
             seen = X[: i + 1]
@@ -241,23 +166,3 @@ def test_totals_are_those_of_scikit_learn():
     assert_allclose(total["squared_error"] / 500, mean_squared_error(y, m) / 2, rtol=1e-12)
     assert_allclose(total["squared_hinge"], np.square(np.maximum(0, 1 - y * m)).sum(), rtol=1e-12)
     assert losses.total(int(Loss.hinge), m[:0], y[:0]) == 0.0
-
-
-@either_way
-@pytest.mark.parametrize("form", ["dense", "sparse"])
-def test_rows_added_together_are_rows_added_one_by_one(verbs, form):
-    """To the last bit, so that a stream may be cut anywhere; also where all features are swept."""
-    X, S = matrices()
-    active, slopes = new_active(23), np.random.default_rng(3).standard_normal(40)
-    together, single, swept = new_batch(23), new_batch(23), new_batch(23, dense_threshold=4)
-    swept.count[ENTRIES_BEFORE] = 1000
-    which = np.random.default_rng(4).permutation(40)
-    X = X if form == "dense" else S
-    verbs["add"](together, X, which, slopes, active)
-    active.untouched[:] = True
-    verbs["add"](swept, X, which, slopes, active)
-    for i in range(40):
-        verbs["add"](single, X, which[i : i + 1], slopes[i : i + 1], active)
-    assert_equal(together.gradient, single.gradient)
-    assert_equal(swept.gradient, single.gradient)
-    assert swept.count[DENSE_ROWS] == 40

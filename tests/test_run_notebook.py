@@ -5,12 +5,12 @@ import os
 import shlex
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import nbformat
 import psutil
 import pytest
+from processes import is_over, wait_for
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
 SCRIPT = Path(__file__).parents[1] / "workflow" / "scripts" / "run_notebook.py"
@@ -59,20 +59,6 @@ def command(folder, cell, minutes=60):
     notebook.cells[0].metadata["tags"] = ["parameters"]
     nbformat.write(notebook, folder / "source.ipynb")
     return [sys.executable, "-c", AS_SNAKEMAKE, str(folder), str(minutes), str(SCRIPT)]
-
-
-def wait_for(condition, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.05)
-
-
-def is_over(process):
-    try:
-        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 def test_interpreter_parameters_and_folder_are_those_of_the_job_and_nothing_is_the_users(tmp_path):

@@ -8,20 +8,29 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import roc_auc_score
 
-from ofslib.simulate import AvazuShaped, PowerLawRows, URLShaped, WebspamShaped
+from ofslib import simulate
 
 # The shapes, small: rows of a day, days and features in proportion
 SMALL = {
-    "URL": URLShaped(p=20_000, k=60, nonzeros=40, day_rows=700, days=12, train_days=9),
-    "Avazu": AvazuShaped(p=5000, k=50),
-    "webspam": WebspamShaped(p=30_000, k=200, nonzeros=150),
+    "URL": simulate.URLShaped(p=20_000, k=60, nonzeros=40, day_rows=700, days=12, train_days=9),
+    "Avazu": simulate.AvazuShaped(p=5000, k=50),
+    "webspam": simulate.WebspamShaped(p=30_000, k=200, nonzeros=150),
 }
 shapes = pytest.mark.parametrize("design", SMALL.values(), ids=SMALL)
+DESIGNS = SMALL | {
+    "equicorrelated": simulate.Equicorrelated(
+        p=57, k=5, alpha=1.0, beta=(0.05, 1), task="classification"
+    ),
+    "independent": simulate.Equicorrelated(p=57, k=5, alpha=0.0),
+    "sparse": simulate.SparseRows(p=300, k=10, nonzeros=20),
+    "sparse, dense support": simulate.SparseRows(p=300, k=10, nonzeros=20, dense_support=True),
+}
 
 
 def drawn(design, n, seed=0, **how):
     blocks = list(design.stream(n, np.random.default_rng(seed), **how))
-    return sp.vstack([X for X, _ in blocks]), np.concatenate([y for _, y in blocks]), blocks
+    X = sp.vstack([sp.csr_array(X) for X, _ in blocks])
+    return X, np.concatenate([y for _, y in blocks]), blocks
 
 
 def assert_same_rows(one, other):
@@ -33,7 +42,7 @@ def assert_same_rows(one, other):
 # ---------------------------------------- the same rows, however they are asked for
 
 
-@shapes
+@pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
 @pytest.mark.parametrize("block_rows", [1, 7, 699, 5000])
 def test_rows_do_not_depend_on_the_blocks(design, block_rows):
     n = 30 if block_rows == 1 else 2500
@@ -48,12 +57,7 @@ def test_rows_do_not_depend_on_the_blocks(design, block_rows):
 def test_a_stream_that_starts_later_has_the_later_rows(design, start):
     X, y, _ = drawn(design, 2000)
     assert_same_rows((X[start:], y[start:]), drawn(design, 2000, start=start, block_rows=300))
-
-
-@shapes
-def test_a_longer_stream_begins_alike_and_another_seed_does_not(design):
-    X, y, _ = drawn(design, 3000)
-    assert_same_rows((X[:800], y[:800]), drawn(design, 800))
+    assert_same_rows((X[:start], y[:start]), drawn(design, start))
     assert drawn(design, 800, seed=1)[0].indices[:50].tolist() != X.indices[:50].tolist()
 
 
@@ -134,16 +138,10 @@ def test_vocabulary_grows_by_a_cohort_a_day_and_old_features_fade():
     whole = [(0.9 ** np.arange(day + 1)).sum() for day in range(days)]
     faded = np.array(frequency[2:]) * whole[2:]
     assert_allclose(faded[1:] / faded[:-1], 0.9, rtol=0.06)  # strata end between features
-    # Distinct features until each day, against their expectation
-    seen, missed = set(), np.ones(design.p)
-    for day, X in enumerate(of_day):
-        seen.update(X.indices.tolist())
-        missed *= (1 - design.frequency(day)) ** 700
-        assert len(seen) == pytest.approx((1 - missed).sum(), rel=0.02)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cls", [URLShaped, AvazuShaped, WebspamShaped])
+@pytest.mark.parametrize("cls", [simulate.URLShaped, simulate.AvazuShaped, simulate.WebspamShaped])
 def test_at_full_size_memory_is_that_of_the_truth_and_a_block(cls):
     design = cls()
     tracemalloc.start()
@@ -160,10 +158,7 @@ def test_at_full_size_memory_is_that_of_the_truth_and_a_block(cls):
     ("given", "name"),
     [
         ({"p": 99}, "k=10"),
-        ({"p": 2**31}, "p=2147483648"),
         ({"nonzeros": 600, "least": 0.1}, "nonzeros=600"),
-        ({"exponent": -1.0}, "exponent=-1"),
-        ({"signal": 0.0}, "signal=0"),
         ({"days": 3}, "day_rows=None"),
         ({"lasting": 0.5}, "changing=0"),
         ({"fading": 0.0}, "fading=0"),
@@ -171,4 +166,4 @@ def test_at_full_size_memory_is_that_of_the_truth_and_a_block(cls):
 )
 def test_a_law_that_cannot_be(given, name):
     with pytest.raises(ValueError, match=name):
-        PowerLawRows(**{"p": 1000, "k": 10, "nonzeros": 20} | given)
+        simulate.PowerLawRows(**{"p": 1000, "k": 10, "nonzeros": 20} | given)

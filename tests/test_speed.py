@@ -21,11 +21,10 @@ pytestmark = pytest.mark.skipif(
 
 # So that half the speed of a kernel is beyond it, which the checks before it make less of, and what
 # a busy machine does is not.
-MARGIN = dict.fromkeys(("sparse", "dense"), 1.7)
-MARGIN |= dict.fromkeys(("one_row", "averages", "columns"), 1.8)
 # One penalty alone takes up to a half more in a process that compiled it than in one that loaded
 # it; its ratios are those of the former.
-MARGIN["penalties"] = 1.6
+MARGIN = {"sparse": 1.7, "dense": 1.7, "penalties": 1.6}
+MARGIN |= dict.fromkeys(("one_row", "averages", "columns"), 1.8)
 TURNS = 5
 LOOP, SGD = "limit: predict and add the gradient", "scikit-learn SGD, l2"
 DGEMM, STEP = "limit: dgemm, p = 500", "limit: two products of the kept columns and a vector"
@@ -115,20 +114,3 @@ def test_no_method_has_lost_half_of_its_speed(case):
         if not late:
             return
     assert not late
-
-
-@pytest.mark.parametrize(("factor", "seen"), [(1.0, False), (2.0, True)])
-def test_a_method_that_takes_twice_the_time_is_seen(monkeypatch, factor, seen):
-    """Where it does so beside both references; not where one of these has become faster."""
-    own = RATIOS["sparse"]["SFSA"]
-    costs = {"SFSA": own[LOOP] * factor, LOOP: 1.0, SGD: own[LOOP] / own[SGD]}
-    for faster in (1.0, 2.0):
-        lines = [
-            {"method": name, "turn": turn, "values": 10.0, "cpu_s": cost * (1 + turn)}
-            for name, cost in (costs | {SGD: costs[SGD] / faster}).items()
-            for turn in range(3)
-        ]
-        monkeypatch.setattr(measure, "turns", lambda *_, lines=lines: iter(lines))
-        methods = [measure.Method(name, None, 10.0) for name in costs]
-        found = slow(methods, {"SFSA": own}, MARGIN["sparse"])
-        assert ("SFSA" in found) == seen

@@ -2,6 +2,7 @@
 
 import bz2
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -34,10 +35,13 @@ def table(made, tmp_path, monkeypatch):
     dump_svmlight_file(*made, "rows.svm", zero_based=False)
     with open("rows.svm", "rb") as text, bz2.open("rows.svm.bz2", "wb") as packed:
         packed.write(text.read())
-    with open("datasets.csv", "w") as file:
-        file.write("name,reader,train,task,n_features\n")
-        file.write(f"mine,libsvm,rows.svm.bz2,classification,{P}\n")
-        file.write(f"numbers,libsvm,rows.svm,regression,{P}\n")
+    return listed(
+        "mine,libsvm,rows.svm.bz2,classification,40", "numbers,libsvm,rows.svm,regression,40"
+    )
+
+
+def listed(*rows):
+    Path("datasets.csv").write_text("\n".join(["name,reader,train,task,n_features", *rows, ""]))
     return "datasets.csv"
 
 
@@ -157,9 +161,7 @@ def test_memory_is_that_of_a_block(tmp_path, monkeypatch):
     line = b"1 " + b" ".join(b"%d:1" % j for j in range(1, 60)) + b"\n"
     with bz2.open("rows.svm.bz2", "wb", 1) as file:
         file.write((line + b"-1" + line[1:]) * 10_000)
-    with open("datasets.csv", "w") as file:
-        file.write("name,reader,train,task,n_features\n")
-        file.write("mine,libsvm,rows.svm.bz2,classification,60\n")
+    listed("mine,libsvm,rows.svm.bz2,classification,60")
     data = {"dataset": "mine", "k": 2}
     run("datasets.csv", data | {"split": {"train": 1000, "test": 1000}})  # compiled before
     most = []
@@ -174,10 +176,6 @@ def test_memory_is_that_of_a_block(tmp_path, monkeypatch):
 def test_labels_are_two(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rows.svm").write_text("1 1:1\n2 1:2\n3 1:1\n")
-    with open("datasets.csv", "w") as file:
-        file.write("name,reader,train,task\nmine,libsvm,rows.svm,classification\n")
-    split = opened("datasets.csv", split={"train": 3})
-    with pytest.raises(
-        ValueError, match=r"split: mine must have two labels, got \[1\.0, 2\.0, 3\.0\]"
-    ):
+    split = opened(listed("mine,libsvm,rows.svm,classification,"), split={"train": 3})
+    with pytest.raises(ValueError, match=r"mine must have two labels, got \[1\.0, 2\.0, 3\.0\]"):
         whole(split.train(SEEDS))

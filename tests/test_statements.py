@@ -48,10 +48,9 @@ MISTAKEN = [each for each in MISTAKEN if (each.paper, each.item) not in STRICTER
 @pytest.mark.parametrize("statement", MISTAKEN, ids=lambda each: f"{each.paper}: {each.item}")
 def test_a_witness_does_not_take_the_printed_form_for_the_corrected_one(statement, monkeypatch):
     """It judges our functions: with the printed form in their place it says so."""
-    module = import_module(statement.witness.__module__)
     for name in statement.by:
         if "variant" in inspect.signature(getattr(bounds, name)).parameters:
-            monkeypatch.setattr(module, name, partial(printed_form, getattr(bounds, name)))
+            monkeypatch.setattr(bounds, name, partial(printed_form, getattr(bounds, name)))
     assert statement.witness().corrected is False
 
 

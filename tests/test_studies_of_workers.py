@@ -1,12 +1,10 @@
 """What many workers find and cost: the study, and the model of its times."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from ofslib import SFSARegressor, fit_dask, fit_parts
-from ofslib.reproduction.studies import workers
 from ofslib.reproduction.studies.workers import Costs, on_workers, predicted
-from ofslib.simulate import Equicorrelated
 
 COSTS = Costs(row=1e-3, round=0.01, task=0.001, rounds=5, sent=1e4)
 SMALL = {"p": 40, "k": 4, "beta": 1.0, "rows": [400], "workers": [1, 3]}
@@ -30,34 +28,13 @@ def test_what_is_found_and_sent():
     assert 44 * (40 + 4 * (rounds - 1)) < sent < 44 * 40 * 4 + 400 * rounds
 
 
-def test_each_number_of_processes_learns_its_own_shares(monkeypatch):
-    """Workers of dask are threads here: where rows lie, the turns and the model are as always."""
-    distributed = pytest.importorskip("distributed")
-    cluster, asked = distributed.LocalCluster, []
-
-    def in_threads(**own):
-        asked.append((own["n_workers"], own["processes"]))
-        return cluster(**(own | {"processes": False, "host": None}))
-
-    def learn(model, X, y, n_parts):
-        """Notes the number of parts, and with how many workers their rows lie."""
-        blocks = distributed.futures_of(X)
-        distributed.wait(blocks)
-        places = distributed.default_client().who_has(blocks).values()
-        learned.append((n_parts, len(X), len({place for (place,) in places})))
-        return fit_dask(model, X, y, n_parts)
-
-    learned = []
-    monkeypatch.setattr(distributed, "LocalCluster", in_threads)
-    monkeypatch.setattr(workers, "fit_dask", learn)
-    design = Equicorrelated(40, 4, beta=1.0, task="regression")
-    shares = {q: [(120 // q, 7 + i) for i in range(q)] for q in (2, 3)}
-    seconds, found = workers._on_processes(design, 7, shares, 2, 1)
-    assert asked == [(3, True)]
-    assert learned[:4] == [(2, 2, 2), (3, 3, 3), (2, 2, 2), (8, 8, 2)]
-    assert [one[0] for one in learned[4:]] == [2, 3, 2, 8]  # the first turn compiles
-    cases = {("alone", 1), ("rows", 2), ("rows", 3), ("few", 2), ("few", 8)}
-    assert seconds.keys() == cases and {len(each) for each in seconds.values()} == {1}
-    rows = [workers._drawn(design, *one) for one in shares[2]]
-    expected = fit_parts(SFSARegressor(k=4, n_passes=2), rows)
-    np.testing.assert_array_equal(found.coef_, expected.coef_)
+@pytest.mark.slow
+def test_processes_learn_what_workers_that_take_turns_learn():
+    pytest.importorskip("distributed")
+    times = {"n": 300, "n_passes": 2, "repeats": 1, "measured": [2], "modelled": [10**6]}
+    times |= {"latency": 1e-4, "bandwidth": 1e8}
+    table = pd.DataFrame(on_workers({}, np.random.SeedSequence(0), None, processes=times, **SMALL))
+    values = table.set_index("metric")["value"]
+    assert values["same bits"] == 1.0 and (values.drop("same bits") >= 0).all()
+    speedups = table[table["metric"] == "speed-up"]
+    assert set(speedups["method"]) == {"processes", "model", "model, network"}

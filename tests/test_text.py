@@ -4,25 +4,20 @@ import bz2
 import gzip
 import io
 import itertools
-import json
 import lzma
 import os
 import re
 import struct
 import sys
-import threading
-import tracemalloc
 import zipfile
-import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import fuzz_text
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from backports import zstd
 from fuzz_text import assert_exact, random_doubles
-from sklearn.datasets import load_svmlight_file
 from test_datasets import assert_same, exact_text, files_in, random_rows, whole
 
 from ofslib import datasets
@@ -42,29 +37,34 @@ def read(path, **options):
 # -------------------------------------------------- numbers
 
 
-@pytest.mark.parametrize("form", ["{!r}", "{:.17g}", "{:.9g}", "{:.25e}", "{:.20f}", "{:.1f}"])
-def test_doubles_are_exact(tmp_path, form):
+def spread(form, count=5_000):
     """Of all exponents, and ordinary ones."""
     rng = np.random.default_rng(1)
     values = rng.standard_normal(5_000) * 10.0 ** rng.integers(-6, 9, 5_000)
     if not form.endswith("f}"):
-        values = np.append(values, random_doubles(20_000 if form == "{!r}" else 5_000))
-    words = [form.format(v) for v in values.tolist()]
-    assert_exact([word for word in words if float(word)], tmp_path)
+        values = np.append(values, random_doubles(count))
+    return [form.format(v) for v in values.tolist()]
 
 
-def test_halfway_between_two_doubles_goes_to_the_even_one(tmp_path):
+def halfway():
     """All digits of the middle of two neighbours, and a little more or less."""
-    words = []
     for value in np.abs(random_doubles(300, seed=2)).tolist():
-        mantissa, exponent = int.from_bytes(struct.pack(">d", value)), 0
-        fraction, exponent = mantissa & (2**52 - 1), mantissa >> 52
+        bits = int.from_bytes(struct.pack(">d", value))
+        fraction, exponent = bits & (2**52 - 1), bits >> 52
         twice = 2 * (fraction + (2**52 if exponent else 0)) + 1  # in units of the last place / 2
         power = max(exponent, 1) - 1076
         digits = twice << power if power >= 0 else twice * 5**-power
-        places = min(power, 0)
-        words += [f"{digits + more}e{places}" for more in (-1, 0, 1)]
-    assert_exact([word for word in words if np.isfinite(float(word))], tmp_path)
+        yield from (f"{digits + more}e{min(power, 0)}" for more in (-1, 0, 1))
+
+
+def of_every_length():
+    """On both sides of each limit of the fast ways: 8, 15, 16 and 19 digits, with and without."""
+    rng = np.random.default_rng(5)
+    for before, after in itertools.product(range(12), range(24)):
+        for digits in (rng.integers(0, 10, before + after), [0] * 22 + [9] * 20, [9] * 40):
+            text = "".join(map(str, digits[: before + after]))
+            for sign in ("", "-"):
+                yield from (sign + text[:before] + "." + text[before:], sign + text[:before])
 
 
 # Ties, subnormals, the ends of the range, and numbers that broke other parsers (Gay 1991; Lemire
@@ -89,20 +89,16 @@ AWKWARD += [f"{5e-324:.1074f}", f"{1.7976931348623157e308:.0f}", "0." + "0" * 15
 AWKWARD += [f"1e{q}" for q in range(-330, 309)] + [f"7.{'0' * 17}3e{q}" for q in range(-300, 300)]
 
 
-def test_awkward_numbers_are_exact(tmp_path):
-    assert_exact(AWKWARD, tmp_path)
+NUMBERS = {form: spread(form) for form in ("{:.17g}", "{:.9g}", "{:.25e}", "{:.20f}", "{:.1f}")}
+NUMBERS |= {"shortest": spread("{!r}", 20_000), "awkward": AWKWARD}
+NUMBERS |= {"halfway": list(halfway()), "of every length": list(of_every_length())}
 
 
-def test_whole_and_fraction_of_every_length_are_exact(tmp_path):
-    """On both sides of each limit of the fast ways: 8, 15, 16 and 19 digits, with and without."""
-    rng = np.random.default_rng(5)
-    words = []
-    for before, after in itertools.product(range(12), range(24)):
-        for digits in (rng.integers(0, 10, before + after), [0] * 22 + [9] * 20, [9] * 40):
-            text = "".join(map(str, digits[: before + after]))
-            words += [sign + text[:before] + "." + text[before:] for sign in ("", "-")]
-            words += [sign + text[:before] for sign in ("", "-")]
-    assert_exact([word for word in words if word.strip("-.")], tmp_path)
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_are_exact(tmp_path, name):
+    """Halfway between two doubles it is the even one."""
+    words = [word for word in NUMBERS[name] if word.strip("-.")]
+    assert_exact([word for word in words if np.isfinite(float(word))], tmp_path)
 
 
 @pytest.mark.parametrize("cases", [300, pytest.param(20_000, marks=pytest.mark.slow)])
@@ -114,83 +110,72 @@ def test_no_text_is_misread(tmp_path, cases):
     assert done == cases and 0.25 < right / done < 0.5
 
 
-# -------------------------------------------------- what is refused, and how
+# -------------------------------------------------- what is read, and what is refused
 
-WRONG = {  # a text, its wrong line, what is said of it
-    b"1 1:2\n\xef\xbb\xbf2 1:1\n": (2, "the label '\\ufeff2' is not a number"),
-    b"True\nFalse\n": (1, "the label 'True' is not a number"),
-    b"nan 1:2\n": (1, "the label 'nan' is not a number"),
-    b"\0\0\0": (1, "is not a number"),
-    b"1e999 1:2\n": (1, "not a finite number of float64"),
-    b"1 3:1e999\n": (1, "not a finite number"),
-    b"1 1:2\n1 1:" + b"3" * 3000 + b"\n": (2, "is longer than 2000 characters"),
-    b"1 1:2\n2 qid:3 1:2\n": (2, "names a query of a ranking"),
-    b"1 1:2\n\n# c\n1 2:3 2:4\n": (4, "a feature index occurs twice"),
-    b"1 9:1 2:3 9:4\n": (1, "a feature index occurs twice"),
-    b"1 9223372036854775809:1\n": (1, "is not a whole number from 1 to 2147483647"),
-    b"1 9999999999:4": (1, "feature index 9999999999 is not a whole number"),
-    b"1 0:1\n2 5:1\n": (1, "zero_based (--zero-based)"),
-    b"17:1.5 2:1\n": (1, "the row has no label"),
-    b"|f 1:2\n": (1, "the row has no label"),
-    b"1 1:2\n2 |f 1:2\n": (2, "'|f' is not `index:value`"),
-    b"1 |a:2 3:4\n": (1, "'|a:2' is a namespace with a weight"),
-    b"1 2 |f 3:4\n": (1, "'2' is not `index:value` with finite numbers; see weight (--weight)"),
-    b"1 |f 3:4 |g 3:4\n": (1, "'|g' is a further namespace; see hashed (--hashed)"),
-    b"1 'a |f 3:4\n": (1, "is a tag"),
-    b"1 anna:3\n": (1, "'anna:3' is not `index:value` with finite numbers; see hashed (--hashed)"),
-    b"1 | 1:2\n2 1:2\n": (2, "'1:2' is not `index:value`"),
-    b"1 | 1:2\n2 |f 1:2 #\n": (2, "'#' is not `index:value`"),
-    b"# a comment\n" * 6000 + b"1 | 1:2\n": (6001, "see format (--format vw)"),
-} | {
-    f"1 {word}".encode(): (1, f"'{word.split()[-1]}' is not `index:value`")
-    for word in ("3:4 5", "3:4:5", "3:", "a:4", "3:4x", "3:nan", "3.5:1", "-3:1")
-}
+WORDED = {"word_labels": True}
+TWO = [[2, 0, 4], [0, 5, 0]], [1, -1]
+TEXTS = [  # a text, its rows and labels, and how it is read
+    (b"\n1 1:2 3:4 # first\n\n# nothing\n-1 2:5e0", TWO, {}),
+    (b"1 |f#x 1:2 3:4\n\n-1 |#\t 2:5 \n# none\n", TWO, {}),
+    (b"\xef\xbb\xbf1 3:4 1:2 # " + b":" * 99 + b"\n-1 2:5", TWO, {}),
+    (b"1\n-1 2:1\n1\n", ([[0, 0], [0, 1], [0, 0]], [1, -1, 1]), {}),
+    (b"1 0:7 2:8\n", ([[7, 0, 8]], [1]), {"zero_based": True}),
+    (b"1 1:2 2:1e39\n", ([[2, 1e39]], [1]), {}),
+    # Zeros are not kept, nor what is one in single precision; the index of a zero counts.
+    (b"1 2:3 4:-0.0\n2 3:1e-400 1:4\n", ([[0, 3, 0, 0], [4, 0, 0, 0]], [1, 2]), {}),
+    (b"1 |f 2:3 4:0\n", ([[0, 3, 0, 0]], [1]), {"n_jobs": 2}),
+    (b"1 1:1e-60 2:3 4:0\n", ([[0, 3, 0, 0]], [1]), {"dtype": np.float32}),
+    (b"a 2:3 4:0\nb 1:0." + b"0" * 30 + b"\n", ([[0, 3, 0, 0], [0] * 4], ["a", "b"]), WORDED),
+]
 
 
-@pytest.mark.parametrize("text", WRONG, ids=range(len(WRONG)))
-def test_what_is_wrong_is_named_with_file_and_line(tmp_path, text, monkeypatch):
+@pytest.mark.parametrize(("text", "rows", "options"), TEXTS)
+@both_ways
+def test_texts_are_the_rows_that_they_say(tmp_path, text, rows, options, cache):
+    path = tmp_path / "a.txt"
+    path.write_bytes(text)
+    X, y = read(path, cache=cache, **options)
+    assert (X.toarray().tolist(), y.tolist()) == rows and X.data.all()
+    path.write_bytes(b"# nothing\n\n")
+    stream = datasets.open_stream(path, cache=cache)
+    assert list(stream) == [] and stream.n_rows == 0
+
+
+WRONG = [  # a text, its wrong line, what is said of it
+    (b"1 1:2\n\xef\xbb\xbf2 1:1\n", 2, "the label '\\ufeff2' is not a number"),
+    (b"\0\0\0", 1, "is not a number"),
+    (b"1e999 1:2\n", 1, "not a finite number of float64"),
+    (b"1 3:1e999\n", 1, "not a finite number"),
+    (b"1 1:2\n1 1:" + b"3" * 3000 + b"\n", 2, "is longer than 2000 characters"),
+    (b"1 1:2\n2 qid:3 1:2\n", 2, "names a query of a ranking"),
+    (b"1 1:2\n\n# c\n1 9:1 2:3 9:4\n", 4, "a feature index occurs twice"),
+    (b"1 2147483648:4", 1, "is not a whole number from 1 to 2147483647"),
+    (b"1 9999999999:4", 1, "feature index 9999999999 is not a whole number"),
+    (b"1 0:1\n2 5:1\n", 1, "zero_based (--zero-based)"),
+    (b"17:1.5 2:1\n", 1, "the row has no label"),
+    (b"1 1:2\n2 |f 1:2\n", 2, "'|f' is not `index:value`"),
+    (b"1 |a:2 3:4\n", 1, "'|a:2' is a namespace with a weight"),
+    (b"1 2 |f 3:4\n", 1, "'2' is not `index:value` with finite numbers; see weight (--weight)"),
+    (b"1 |f 3:4 |g 3:4\n", 1, "'|g' is a further namespace; see hashed (--hashed)"),
+    (b"1 'a |f 3:4\n", 1, "is a tag"),
+    (b"1 anna:3\n", 1, "'anna:3' is not `index:value` with finite numbers; see hashed (--hashed)"),
+    (b"# a comment\n" * 6000 + b"1 | 1:2\n", 6001, "see format (--format vw)"),
+    (b"1 3:4 5\n", 1, "'5' is not `index:value`"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "said"), WRONG, ids=range(len(WRONG)))
+def test_what_is_wrong_is_named_with_file_and_line(tmp_path, text, line, said, monkeypatch):
     """In a short text, and in the middle of many pieces; no cache is left."""
-    path, (line, said) = tmp_path / "a.svm", WRONG[text]
+    path = tmp_path / "a.svm"
+    monkeypatch.setattr(text_module, "_CHUNK", 3000)
     for before, cache in ((0, True), (0, False), (300, True), (300, False)):
-        if before and (b"|" in text or b"\xef" in text or line > 10):
+        if before and (b"|" in text or b"\xef" in text):
             continue  # the first line decides what the text is
-        monkeypatch.setattr(text_module, "_CHUNK", 3000)
         path.write_bytes(b"1 7:1\n" * before + text)
         with pytest.raises(ValueError, match=re.escape(f"{path}, line {before + line}: ")) as error:
             list(datasets.open_stream(path, cache=cache))
         assert said in str(error.value) and files_in(tmp_path) == ["a.svm"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"1 1:2 3:4\n-1 2:5\n",
-        b"+1 1:2 3:4\r\n-1.0 2:5\r\n",
-        b"\n1 1:2 3:4 # first\n\n# nothing\n-1 2:5e0",
-        b"1  3:4\t1:2 \n-1 2:.5e1\n\n",
-        b"1 | 1:2 3:4\n-1 |f 2:5\n",
-        b"1 |f#x 1:2 3:4\n\n-1 |#\t 2:5 \n# none\n",
-        b"\xef\xbb\xbf1 3:4 1:2 # " + b":" * 99 + b"\n-1 2:5",
-    ],
-)
-@both_ways
-def test_ways_to_write_the_same_rows(tmp_path, text, cache):
-    path = tmp_path / "a.txt"
-    path.write_bytes(text)
-    X, y = read(path, cache=cache)
-    np.testing.assert_array_equal(X.toarray(), [[2, 0, 4], [0, 5, 0]])
-    np.testing.assert_array_equal(y, [1, -1])
-
-
-def test_rows_without_features_indices_from_0_and_files_without_rows(tmp_path):
-    path = tmp_path / "a.svm"
-    path.write_bytes(b"1\n-1 2:1\n1\n")
-    np.testing.assert_array_equal(read(path)[0].toarray(), [[0, 0], [0, 1], [0, 0]])
-    path.write_bytes(b"1 0:7 2:8\n")
-    np.testing.assert_array_equal(read(path, zero_based=True)[0].toarray(), [[7, 0, 8]])
-    path.write_bytes(b"# nothing\n\n")
-    stream = datasets.open_stream(path)
-    assert list(stream) == [] and stream.n_rows == 0
 
 
 def test_limits_of_what_is_read_are_said(tmp_path, monkeypatch, rows):
@@ -198,7 +183,6 @@ def test_limits_of_what_is_read_are_said(tmp_path, monkeypatch, rows):
     path.write_bytes(b"1 1:2\n1 1:2 2:1e39\n")
     with pytest.raises(ValueError, match=r"line 2: .*finite number of float32"):
         list(datasets.open_stream(path, dtype=np.float32))
-    assert read(path)[0].max() == 1e39
     empty = np.empty(0)
     piece = pieces_module.Piece(empty, empty, np.array([0, 2**31 - 1], np.int32), np.ones(1))
     with pytest.raises(ValueError, match=r"4294967294 entries.*block_rows \(--block-rows\)"):
@@ -207,11 +191,10 @@ def test_limits_of_what_is_read_are_said(tmp_path, monkeypatch, rows):
     path.write_bytes(b"1 1:2\n" * 50 + b"1 " + b"1" * 3000)
     with pytest.raises(ValueError, match=r"a\.svm, line 51: expected at most 1000 bytes"):
         list(datasets.open_stream(path))
-    path = rows[0]
     for cache, said in ((True, r"at least 900, got 3"), (False, r"line \d+: .*from 1 to 3")):
-        assert read(path, cache=cache, n_features=1000)[0].shape[1] == 1000
+        assert read(rows[0], cache=cache, n_features=1000)[0].shape[1] == 1000
         with pytest.raises(ValueError, match=rf"rows\.svm.*{said}"):
-            list(datasets.open_stream(path, cache=cache, n_features=3))
+            list(datasets.open_stream(rows[0], cache=cache, n_features=3))
 
 
 # -------------------------------------------------- packed texts
@@ -231,23 +214,20 @@ def zipped(text):
         (bz2.compress, "bzip2"),
         (lzma.compress, "xz"),
         (zstd.compress, "zstd"),
-        (lambda text: text.decode().encode("utf-16"), "UTF-16: save it in UTF-8"),
-        (lambda text: b"\xfe\xff" + text.decode().encode("utf-16-be"), "UTF-16"),
         (zipped, "a zip archive or a spreadsheet"),
         (lambda text: pd.DataFrame({"a": [1.0, 2.0]}).to_parquet(), "a table in Parquet"),
     ],
 )
-@pytest.mark.parametrize("name", ["rows.svm", "rows.csv"])
-def test_what_is_no_text_by_its_first_bytes_is_named(tmp_path, name, pack, said):
+def test_what_is_no_text_by_its_first_bytes_is_named(tmp_path, pack, said):
     """A word that begins as one of them is a word."""
-    content, own = b"1 1:2\n-1 2:3\n", {}
-    if name == "rows.csv":
-        content, own = b"PAR1,BZhou\n1,2\n0,3\n", {"label": "PAR1"}
-    (tmp_path / name).write_bytes(pack(content))
-    with pytest.raises(ValueError, match=rf"{name}: by its first bytes it is .*{said}"):
-        datasets.open_stream(tmp_path / name, **own)
-    (tmp_path / name).write_bytes(content)
-    assert sum(len(y) for _, y in datasets.open_stream(tmp_path / name, **own)) == 2
+    content = b"PAR1,BZhou\n1,2\n0,3\n"
+    for name, own in (("rows.svm", {}), ("rows.csv", {"label": "PAR1"})):
+        path = tmp_path / name
+        path.write_bytes(pack(content))
+        with pytest.raises(ValueError, match=rf"{name}: by its first bytes it is .*{said}"):
+            datasets.open_stream(path, **own)
+    path.write_bytes(content)
+    assert sum(len(y) for _, y in datasets.open_stream(path, label="PAR1")) == 2
 
 
 PACKERS = {"bz2": bz2.compress, "XZ": lzma.compress, "gz": gzip.compress, "zst": zstd.compress}
@@ -313,7 +293,7 @@ def end_of_bases(array):
 
 @both_ways
 @pytest.mark.parametrize("block_rows", [1, 7, 100, 403, 10_000])
-def test_blocks_of_any_size_are_the_file(rows, block_rows, cache):
+def test_blocks_of_any_size_are_the_file_from_any_row_on(rows, block_rows, cache):
     path, X, y = rows
     stream = datasets.open_stream(path, block_rows, cache=cache)
     for _ in range(2):
@@ -328,26 +308,16 @@ def test_blocks_of_any_size_are_the_file(rows, block_rows, cache):
         assert_same(whole(blocks), (X, y))
         block.data[:], labels[:] = 7, 7  # and is the caller's
     assert (stream.n_rows, stream.n_features) == X.shape
-    theirs = load_svmlight_file(str(path), zero_based=False)
-    assert_same(whole(stream), (sp.csr_array(theirs[0]), theirs[1]))
     got, _ = read(path, dtype=np.float32, cache=cache)
     np.testing.assert_array_equal(got.data, X.data.astype(np.float32))
-
-
-@both_ways
-@pytest.mark.parametrize("start", [0, 1, 100, 250, 402, 403, 1000])
-def test_going_on_where_one_stopped(rows, cache, start):
-    path, X, y = rows
-    for stream in (
-        datasets.open_stream(path, 60, cache, start_row=start),
-        datasets.open_stream(path, 60, cache).skip(start // 2).skip(start - start // 2),
-    ):
-        assert stream.start_row == start
-        if start >= len(y):
-            assert list(stream) == []
-        else:
-            assert_same(whole(stream), (X[start:], y[start:]))
-    for wrong in (-1, 1.5, "2"):
+    for start in (1, 100, 250, 402):
+        rest = datasets.open_stream(path, block_rows, cache, start_row=start)
+        assert_same(whole(rest), (X[start:], y[start:]))
+        later = stream.skip(start // 2).skip(start - start // 2)
+        assert later.start_row == start
+        assert_same(whole(later), (X[start:], y[start:]))
+    assert list(stream.skip(403)) == list(stream.skip(1000)) == []
+    for wrong in (-1, 1.5):
         with pytest.raises(ValueError, match="rows: expected a whole number from 0, got"):
             stream.skip(wrong)
 
@@ -362,23 +332,6 @@ def test_threads_give_the_same_rows_and_the_same_errors(rows, n_jobs, chunk, mon
         file.write(b"1 1:x\n" + b"1 1:y\n" * 5000)
     with pytest.raises(ValueError, match=r"line 404: '1:x' is not"):
         list(datasets.open_stream(path, cache=False, n_jobs=n_jobs))
-
-
-@both_ways
-def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, cache):
-    monkeypatch.setattr(text_module, "_CHUNK", 100_000)
-    monkeypatch.setattr(cache_module, "_PIECE", 100_000)
-    text, peaks = exact_text(*random_rows(n=400, p=5000)), []
-    for times in (2, 10):
-        path = tmp_path / f"{times}.svm"
-        path.write_bytes(text * times)
-        tracemalloc.start()
-        for _, labels in datasets.open_stream(path, 100, cache):
-            assert len(labels) == 100
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    assert peaks[1] < 1.15 * peaks[0]
-    assert peaks[1] < 0.5 * path.stat().st_size
 
 
 # -------------------------------------------------- the cache
@@ -429,26 +382,14 @@ def test_the_cache_of_another_text_or_of_other_options_is_not_used(rows, parses)
     assert_same(read(path), (X, -y))
 
 
-def of_a_version_before(content):
-    length, _ = struct.unpack("<II", content[-8:])
-    made = json.loads(content[-8 - length : -8])
-    made["options"][0] -= 1
-    end = json.dumps(made).encode()
-    return content[: -8 - length] + end + struct.pack("<II", len(end), zlib.crc32(end))
-
-
 DAMAGES = {
     "first byte": lambda c: flip(c, 0),
     "in the middle": lambda c: flip(c, len(c) // 2),
     "in the list of pieces": lambda c: flip(c, len(c) - 30),
-    "in the length": lambda c: flip(c, len(c) - 8),
     "last byte": lambda c: flip(c, len(c) - 1),
     "cut short": lambda c: c[:-1000],
-    "begins later": lambda c: c[1000:],
-    "longer": lambda c: c + b"\0" * 64,
     "empty": lambda c: b"",
     "foreign": lambda c: b"SQLite format 3\0" * 100,
-    "of a version before": of_a_version_before,
 }
 
 
@@ -469,31 +410,8 @@ def test_a_damaged_cache_is_made_anew(rows, damage, parses):
 
 def test_many_readers_at_once_make_one_right_cache(rows):
     path, X, y = rows
-    results = []
-    work = lambda: results.append(whole(datasets.open_stream(path, 50)))  # noqa: E731
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(results) == 6
+    with ThreadPoolExecutor(6) as pool:
+        results = list(pool.map(lambda _: whole(datasets.open_stream(path, 50)), range(6)))
     for result in results:
         assert_same(result, (X, y))
     assert files_in(path.parent) == ["rows.svm", "rows.svm.ofscache"]
-
-
-@pytest.mark.skipif(os.name != "posix", reason="a limit on descriptors")
-def test_blocks_that_are_kept_do_not_use_descriptors_up(rows):
-    import resource
-
-    path, X, y = rows
-    stream = datasets.open_stream(path, 2)
-    list(stream)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")) + 12, hard))
-    try:
-        kept = [list(stream) for _ in range(2)]
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    for blocks in kept:
-        assert_same(whole(blocks), (X, y))

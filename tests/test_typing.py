@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import types
 import typing
 from dataclasses import fields
 from pathlib import Path
@@ -36,39 +35,30 @@ def test_the_table_of_names_is_what_the_files_define():
     assert ofslib.ESTIMATORS == defined
 
 
-def stub_of(package):
-    """The names that a stub shows to others: {name: module that it comes from}."""
-    stub = ast.parse((ROOT / package / "__init__.pyi").read_text(encoding="utf-8"))
-    return {
+@pytest.mark.parametrize("module", [ofslib, ofslib.datasets], ids=lambda m: m.__name__)
+def test_the_stubs_name_what_the_packages_have(module):
+    """With the module that each comes from."""
+    stub = ast.parse(Path(module.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    shown = {
         alias.name: node.module
         for node in stub.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
         if alias.asname == alias.name  # without it, the name is not there for others
     }
-
-
-def test_the_stubs_name_what_the_packages_have():
-    homes = {name: ofslib.home_of(name) or "ofslib" for name in PUBLIC}
-    assert stub_of("ofslib") == homes
-    assert set(ofslib.__all__) == PUBLIC <= set(dir(ofslib))
-    homes = {name: getattr(ofslib.datasets, name).__module__ for name in ofslib.datasets.__all__}
-    assert stub_of("ofslib/datasets") == homes
-    assert set(homes) <= set(dir(ofslib.datasets))
+    homes = {n: ofslib.home_of(n) or "ofslib" for n in PUBLIC}
+    if module is not ofslib:
+        homes = {name: getattr(module, name).__module__ for name in module.__all__}
+    assert shown == homes and set(module.__all__) == set(homes) <= set(dir(module))
 
 
 def test_names_of_the_package():
     names: dict = {}
     exec("from ofslib import *", names)
-    for name in PUBLIC:
-        assert names[name] is getattr(ofslib, name)
-        kind = types.ModuleType if name in ofslib.MODULES else type
-        kind = types.FunctionType if name in FUNCTIONS else kind
-        assert isinstance(names[name], kind)
+    assert names.keys() >= PUBLIC
     assert set(re.findall(r"\w+", inspect.getdoc(ofslib))) >= set(CLASSES)
-    program = "import ofslib\nofslib.SFSAClasifier"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert "Did you mean: 'SFSAClassifier'?" in done.stderr
+    with pytest.raises(AttributeError, match="SFSAClasifier"):
+        ofslib.SFSAClasifier  # noqa: B018
 
 
 @pytest.mark.parametrize("name", CLASSES)
@@ -92,29 +82,23 @@ def test_annotations_are_what_fit_accepts(name):
 RIGHT = """
 import numpy as np
 import ofslib
-from ofslib import OFSARegressor, OnlineSubstitution, RunningAverages, SFSAClassifier
+from ofslib import OFSARegressor, RunningAverages, SFSAClassifier
 from ofslib.datasets import Dataset, load, open_stream
 
-X, y = np.eye(3), np.ones(3)
 model = SFSAClassifier(k=5, learning_rate=0.1, random_state=np.random.RandomState(0))
 for X, y in open_stream("rows.svm", block_rows=100):
     model.partial_fit(X, y, classes=[-1, 1])
-print(model.coef_, model.intercept_, model.support_, model.classes_, model.n_features_in_)
-print(model.n_samples_seen_, model.k, model.predict(X), model.score(X, y), model.get_params())
+print(model.coef_, model.support_, model.classes_, model.k, model.score(X, y), model.get_params())
 data: Dataset = load("mnist_idx")
-averages = RunningAverages(n_features=3)
-print(OFSARegressor(k="aic").fit_averages(averages), OFSARegressor().path(averages, ks=[1, 2]))
-print(OnlineSubstitution(k=3).fit(X, y).transform(X), ofslib.bounds, ofslib.wishart)
+print(OFSARegressor(k="aic").path(RunningAverages(n_features=3), ks=[1, 2]), ofslib.bounds)
 """
-WRONG = """from ofslib import AlphaInvesting, OFSARegressor, SFSAClassifier, SparseEmbedding
+WRONG = """from ofslib import OFSARegressor, SFSAClassifier
 from ofslib import SFSAClasifier
 from ofslib.datasets import opn_stream
 SFSAClassifier(kk=5)
 SFSAClassifier(k="five")
 SFSAClassifier(5)
-AlphaInvesting(kk=5)
 OFSARegressor(k=3, kk=5)
-SparseEmbedding(kk=5)
 SFSAClassifier(k=5).suport_
 """
 

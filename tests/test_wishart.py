@@ -7,8 +7,8 @@ that a pass stays a pass.
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import chi2, expon, ks_2samp, kstest
 from scipy.stats import f as fisher
+from scipy.stats import ks_2samp, kstest
 
 from ofslib import RunningAverages, wishart
 from ofslib.wishart import (
@@ -87,26 +87,19 @@ def detected(score):
 
 
 def functionals(n, mean, C):
-    """About 25 numbers of each replicate; {name: (R,)}."""
+    """About 20 numbers of each replicate; {name: (R,)}."""
     C_xx, C_xy, C_yy = C[:, :P, :P], C[:, :P, P], C[:, P, P]
     rank = min(n - 1, P)
-    values, joint = np.linalg.eigvalsh(C_xx), np.linalg.eigvalsh(C)
+    values = np.linalg.eigvalsh(C_xx)
     found = {f"mean {j}": mean[:, j] for j in (0, 3, P)}
     found |= {f"C {i} {j}": C[:, i, j] for i, j in ((0, 0), (0, 3), (1, 2), (0, P), (3, P), (6, P))}
     found |= {f"raw {j}": C[:, 1, j] + n * mean[:, 1] * mean[:, j] for j in (1, 3, P)}
     found |= {
-        "sum of means": mean[:, :P].sum(axis=1),
         "mean of y times C": mean[:, P] * C[:, 1, P],
-        "mean times C": mean[:, 0] * C[:, 0, P],
         "yy": C_yy,
-        "raw yy": C_yy + n * mean[:, P] ** 2,
-        "trace": np.trace(C_xx, axis1=1, axis2=2),
         "largest": values[:, -1],
         "smallest that is not 0": values[:, P - rank],
-        "largest of all": joint[:, -1],
         "ones": C_xx.sum(axis=(1, 2)),
-        "signal": np.einsum("i,rij,j->r", BETA, C_xx, BETA),
-        "sum of xy": C_xy.sum(axis=1),
         "fitted by the truth": C_yy - 2 * C_xy @ BETA + np.einsum("i,rij,j->r", BETA, C_xx, BETA),
         "detected": detected(C_xy),
         "detected, standardised": detected(C_xy**2 / np.diagonal(C_xx, axis1=1, axis2=2)),
@@ -171,15 +164,6 @@ def test_what_the_rows_of_the_labels_say_exactly(n, task):
         assert (n * (mean[P] + 1) / 2) % 1 == pytest.approx(0, abs=1e-9)
 
 
-@pytest.mark.parametrize("noise", [0.0, NOISE])
-def test_labels_only_depend_on_the_direction_of_beta(noise):
-    one, scaled = (
-        sample_moments(20, FULL, c * BETA, c * noise, "classification", 3) for c in (1.0, 1e3)
-    )
-    for a, b in zip(one, scaled, strict=True):
-        assert_allclose(np.triu(np.atleast_2d(a)), np.triu(np.atleast_2d(b)), rtol=1e-9)
-
-
 @pytest.mark.parametrize("n", [3, 3 * wishart.ROWS])
 @pytest.mark.parametrize("task", TASKS)
 def test_generator_alone_decides_and_averages_are_the_moments(n, task):
@@ -197,31 +181,6 @@ def test_generator_alone_decides_and_averages_are_the_moments(n, task):
 
 
 # Least squares
-
-
-def least_squares(n, covariance, fit_intercept, seed=0, replicates=REPLICATES):
-    """From rows, (R, p)."""
-    mean, C = from_rows(n, covariance, "regression", seed, replicates)
-    if not fit_intercept:
-        C = C + n * mean[:, :, None] * mean[:, None]
-    return np.linalg.solve(C[:, :P, :P], C[:, :P, P:])[:, :, 0]
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("covariance", [LOW_RANK, FULL], ids=["low rank", "full"])
-@pytest.mark.parametrize("n", [P + 2, 40])
-def test_law_of_least_squares(n, covariance, fit_intercept):
-    rows = least_squares(n, covariance, fit_intercept)
-    drawn = sample_ols(n, covariance, BETA, NOISE, 1, REPLICATES, fit_intercept)
-    assert drawn.shape == rows.shape
-    for of in (
-        *(lambda b, j=j: b[:, j] for j in range(P)),
-        lambda b: b.sum(axis=1),
-        lambda b: np.abs(b - BETA).max(axis=1),
-        lambda b: b[:, 0] * b[:, 1],
-        detected,
-    ):
-        assert ks_2samp(of(rows), of(drawn)).pvalue > LEVEL
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -275,30 +234,11 @@ def test_law_of_extreme_eigenvalues(n, p, spike, centred):
         assert ks_2samp(values[:, -1], smallest).pvalue > LEVEL
 
 
-@pytest.mark.parametrize("centred", [True, False])
-def test_extreme_eigenvalues_whose_law_is_known(centred):
-    """One feature: chi^2. One more degree of freedom than features: p times the smallest is
-    exponential of mean 2 (Edelman 1988)."""
-    smallest, largest = extremes(12, 1, 0.5, centred)
-    assert_allclose(smallest, largest, rtol=1e-12)
-    assert kstest(largest / 1.5, chi2(12 - centred).cdf).pvalue > LEVEL
-    assert kstest(largest / 1.5, chi2(11 + centred).cdf).pvalue < LEVEL
-    smallest, _ = extremes(21 + centred, 20, 0.0, centred)
-    assert kstest(20 * smallest, expon(scale=2).cdf).pvalue > LEVEL
-
-
 def test_smallest_eigenvalue_is_accurate_beside_a_huge_one():
     """As the spike grows the smallest eigenvalue tends to a limit, the largest to infinity."""
     near, far = (sample_extreme_eigenvalues(40, 30, spike, 9) for spike in (1e14, 1e22))
     assert near[0] == pytest.approx(far[0], rel=1e-10)
     assert far[1] / near[1] == pytest.approx(1e8, rel=1e-10)
-
-
-def test_extreme_eigenvalues_of_the_tables_are_quick():
-    """p = 10,000 in O(p) memory; the edges of the law of Marchenko and Pastur."""
-    smallest, largest = sample_extreme_eigenvalues(1_000_000, 10_000, random_state=0)
-    edges = (1 + np.array([-1, 1]) * np.sqrt(10_000 / 1_000_000)) ** 2
-    assert_allclose(np.array([smallest, largest]) / 1_000_000, edges, rtol=1e-3)
 
 
 # Arguments

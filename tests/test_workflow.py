@@ -1,18 +1,16 @@
 """The workflow as a stranger meets it: in a copy of the checkout, run and changed."""
 
 import hashlib
-import json
 import os
 import re
 import subprocess
-from importlib.metadata import version
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from checkout import MARKS, MIRROR, ROOT, Copy, is_product, record, whole_log
 
-from ofslib.reproduction import identity, machine, plan, project, provenance, records
+from ofslib.reproduction import machine, project, provenance
 
 pytestmark = MARKS
 BESIDE = ROOT.parent / "shared" / "data"
@@ -23,11 +21,6 @@ REAL = os.environ.get(MIRROR) or (str(BESIDE) if BESIDE.is_dir() else None)
 def untouched(tmp_path_factory):
     """A clean checkout in which nothing was run."""
     return Copy(tmp_path_factory.mktemp("untouched"))
-
-
-def test_lint(untouched):
-    done = untouched.run("--lint")
-    assert done.code == 0, done.said
 
 
 def test_no_figure_is_tracked_that_is_never_made(untouched):
@@ -103,34 +96,15 @@ def is_alone(work, entry):
 
 
 @pytest.mark.slow
-def test_the_longest_runs_begin_first(smoke, untouched):
-    """So that many cores do not wait in the end for one of them."""
-    told, work = plan.expected(project.load(untouched.folder, scale="smoke")), smoke.work
-    runs = {
-        f"{e}: run {s.name}": told[work.result(e, s.name).as_posix()]
-        for e, s in of_entries(work)
-        if not (is_alone(work, e) or s.dataset)  # others may have to wait
-    }
-    begun = re.findall(r"^Job \d+: (.*)", smoke.log, re.M)
-    order = [runs[name] for name in begun if name in runs]
-    assert len(order) >= len(runs) > 20 and max(order) > 3 * min(order)
-    for place, seconds in enumerate(order):
-        assert seconds >= max(order[place + machine.cores() :], default=0), place
-
-
-@pytest.mark.slow
 def test_smoke_uses_the_real_data_that_can_be_had_and_marks_what_is_missing(smoke):
     for name in smoke.work.datasets:
         found = record(smoke, name)
         if found["status"] == "fetched":
-            said = found["sha256"]
-            sums = {f: hashlib.sha256(smoke.path(f).read_bytes()).hexdigest() for f in said}
-            assert said == sums != {}
+            for file, digest in found["sha256"].items():
+                assert hashlib.sha256(smoke.path(file).read_bytes()).hexdigest() == digest
         else:
             assert found["status"] == "not fetched" and found["reason"]
             assert f"Missing data set {name}: not downloaded" in smoke.first.said
-    if not REAL:
-        assert smoke.missing == smoke.work.datasets
     for entry, setting in of_entries(smoke.work):
         table = pd.read_csv(smoke.path(smoke.work.result(entry, setting.name)))
         noted = table["note"].notna() if "note" in table else False
@@ -145,40 +119,22 @@ def test_smoke_uses_the_real_data_that_can_be_had_and_marks_what_is_missing(smok
 
 
 @pytest.mark.slow
-def test_report_opens_offline(smoke):
-    """It loads nothing, shows every entry and links to files that are there."""
-    report = smoke.path(smoke.work.report)
-    text = report.read_text(encoding="utf-8")
-    for entry in smoke.work.entries:
-        assert f'id="{entry}"' in text
-    loaded = re.findall(r"\b(?:src|srcset|data|poster)=[\"']([^\"']*)", text)
-    loaded += re.findall(r"<link[^>]*href=[\"']([^\"']*)", text)
-    loaded += re.findall(r"\burl\(\s*[\"']?([^\"')]+)", text)
-    assert [what for what in loaded if not what.startswith(("data:", "#", "%23"))] == []
-    linked = {where for where in re.findall(r"<a [^>]*href=\"([^\"]*)\"", text)}
-    places = set(re.findall(r"\bid=\"([^\"]*)\"", text))
-    assert {where[1:] for where in linked if where.startswith("#")} <= places
-    files = {(report.parent / where).resolve() for where in linked if not where.startswith("#")}
-    assert {file for file in files if not file.exists()} == set()
-    assert str(smoke.folder) not in text and str(ROOT) not in text
-
-
-@pytest.mark.slow
-def test_provenance(smoke):
-    """Each entry says of which scale and from which commit, which was not changed since."""
+def test_each_entry_says_of_which_scale_and_commit_it_is(smoke):
+    """From a commit that was not changed since; no file names a folder of this machine."""
     found = provenance.read(smoke.path(smoke.work.provenance))
     assert found.keys() == smoke.work.entries.keys()
     words = ["git", "rev-parse", "HEAD"]
     head = subprocess.run(words, cwd=smoke.folder, capture_output=True, text=True, check=True)
     for entry, facts in found.items():
         assert (facts["scale"], facts["commit"]) == ("smoke", head.stdout.strip())
-        assert facts["with"]["numpy"] == version("numpy") and facts["with"]["machine"]
         if smoke.work.inputs(entry) and not facts["missing"]:
             runs = facts["runs"]
             assert runs["commit"] == [facts["commit"]] and runs["to"] <= facts["date"]
             assert runs["number"] > 0 < runs["cpu_hours"] and runs["memory_mb"] > 50
-    text = smoke.path(smoke.work.provenance).read_text(encoding="utf-8")
-    assert str(smoke.folder) not in text and str(Path.home()) + "/" not in text
+    for file in (smoke.work.provenance, smoke.work.report):
+        text = smoke.path(file).read_text(encoding="utf-8")
+        places = map(str, (smoke.folder, ROOT, f"{Path.home()}/"))
+        assert not [place for place in places if place in text]
 
 
 @pytest.mark.slow
@@ -188,88 +144,3 @@ def test_smoke_once_more_does_nothing(smoke):
     assert "Nothing to be done" in once_more.said
     for name in smoke.missing:
         assert f"Missing data set {name}: not downloaded" in once_more.said
-
-
-# -------------------------------------------------- what an edit makes run again
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A checkout in which all is made, as far as Snakemake knows: files of any content."""
-    copy = Copy(tmp_path_factory.mktemp("made"))
-    copy.work = work = project.load(copy.folder, scale="smoke")
-    stamps = {f"results/{work.scale}/{entry}.drawn" for entry in work.entries}
-    for file in products(work, *work.entries) | {file for file, _ in work.runs()} | stamps:
-        copy.path(file).parent.mkdir(parents=True, exist_ok=True)
-        copy.path(file).write_text(file)
-    for name in work.datasets:
-        copy.path(records.path(name)).parent.mkdir(exist_ok=True)
-        copy.path(records.path(name)).write_text('{"status": "fetched"}')
-    done = copy.run("--touch", "--forceall", "--cores", "1", scale="smoke")
-    assert done.code == 0, done.said[-3000:]
-    assert copy.planned(scale="smoke") == set()
-    return copy
-
-
-def cells(text, code):
-    """A notebook as saved after it was run, with other code or the same."""
-    notebook = json.loads(text)
-    notebook["metadata"]["kernelspec"] = {"name": "mine", "display_name": "opened here"}
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "code":
-            cell |= {"execution_count": 1, "outputs": []}
-    notebook["cells"][-1]["source"] += [code] if code else []
-    return json.dumps(notebook)
-
-
-def made_of(work, part):
-    """The files of results in which a part of ofslib took part, and their entries."""
-    runs = {
-        file
-        for file, setting in work.runs()
-        if any(part in result.made_of["versions"] for result in identity.results(setting.spec))
-    }
-    return runs, {Path(run).parent.name for run in runs}
-
-
-EDITS = {
-    "a comment in the code of a method": ("ofslib/algorithms/barda.py", lambda t: t + "# x\n"),
-    "a notebook that was opened": ("notebooks/run.ipynb", lambda t: cells(t, "")),
-    "code of a figure": ("notebooks/annealing_schedules.ipynb", lambda t: cells(t, "\nx = 1")),
-    "the style": ("ofslib/reproduction/looks.py", lambda t: t + "# x\n"),
-    "a parameter": ("config/experiments/sfsa.yaml", lambda t: t.replace("mu: 5\n", "mu: 6\n")),
-    "a version": (
-        "config/versions.yaml",
-        lambda t: t.replace("  BARDAClassifier: 1\n", "  BARDAClassifier: 2\n"),
-    ),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("what", EDITS)
-def test_what_an_edit_makes_run_again(made, what):
-    (name, edit), work = EDITS[what], made.work
-    runs, users = made_of(work, "methods: BARDAClassifier")
-    shown = {e for e in work.entries if work.source(e).name in users}
-    table = {*work.inputs("sfsa_table_2"), *work.inputs("sfsa_table_2", "time")}
-    expected = {
-        "code of a figure": products(work, "sfsa_figure_1", "dissertation_figure_2_1"),
-        "the style": products(work, *work.entries),
-        "a parameter": table | products(work, "sfsa_table_2"),
-        "a version": runs | products(work, *shown),
-    }.get(what, set())
-    text = made.path(name).read_text(encoding="utf-8")
-    with made.edited(name):
-        made.path(name).write_text(edit(text), encoding="utf-8")
-        assert made.planned(scale="smoke") == expected
-    if what == "a version":
-        assert made.planned(scale="smoke") == set(), "restored, but not as before"
-
-
-@pytest.mark.slow
-def test_another_seed_runs_everything_and_touching_files_nothing(made):
-    assert made.planned(scale="smoke", seed=1) >= {file for file, _ in made.work.runs()}
-    for name in made.tracked:
-        if not is_product(name) and not name.startswith("workflow/scripts/"):
-            made.path(name).touch()
-    assert made.planned(scale="smoke") == set()

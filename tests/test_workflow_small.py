@@ -1,29 +1,27 @@
 """A small project of one's own in the workflow: offline, edited, killed, called twice."""
 
 import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-import time
 from contextlib import contextmanager, suppress
 from copy import copy
 from types import SimpleNamespace
 
-import nbformat
 import numpy as np
 import pandas as pd
 import psutil
 import pytest
 import yaml
-from checkout import CLOSED, MARKS, MIRROR, Copy, is_record, record
+from checkout import MARKS, MIRROR, Copy, is_record, record
+from processes import is_over, wait_for
 from sklearn.datasets import dump_svmlight_file
 
 pytestmark = MARKS
 
-
-# -------------------------------------------------- a small project of one's own
 
 HELD = '''
 """A user's own method, which waits while there is a file "hold"."""
@@ -38,21 +36,6 @@ class Held(Lasso):
             time.sleep(0.05)
         return super().fit(X, y)
 '''
-
-DRAW = """
-import matplotlib.pyplot as plt
-from ofslib.reproduction import looks, plots, project, tables
-looks.style()
-work = project.load(scale=scale, **changes)
-results = tables.results(work, entry)
-fig, ax = plt.subplots()
-if results["value"].isna().any():
-    plots.note(fig, {"tiny": results["note"].iloc[0]})
-else:
-    plots.curves(ax, tables.summarise(results), "k")
-plots.save_figure(fig, output)
-tables.save_csv(results, output)
-"""
 
 ENTRIES = """
 tiny_table:
@@ -73,7 +56,7 @@ tiny_figure:
   source: Doe (2027), Figure 1
   title: A data set of one's own
   form: figure
-  notebook: tiny_figure
+  notebook: accuracy_by_budget
   grid: {dataset: [tiny]}
   methods: {B-ARDA: {class: BARDAClassifier}}
   sweep: {k: [2, 5]}
@@ -98,13 +81,6 @@ def tiny(tmp_path_factory):
     )
     copy.path("held.py").write_text(HELD)
     sys.path.append(str(copy.folder))  # as the Snakefile does
-    notebook = nbformat.v4.new_notebook()
-    notebook.cells = [
-        nbformat.v4.new_code_cell("entry = scale = changes = output = None"),
-        nbformat.v4.new_code_cell(DRAW),
-    ]
-    notebook.cells[0].metadata["tags"] = ["parameters"]
-    nbformat.write(notebook, copy.path("notebooks/tiny_figure.ipynb"))
     copy.mirror = tmp_path_factory.mktemp("mirror")
     add_data_set(copy)
     return copy
@@ -143,60 +119,61 @@ def outcome(copy):
     return {name: content for name, content in names.items() if not is_record(name)}
 
 
+def called(copy, **options):
+    """A call of snakemake on one core: what it says and leaves, and what would then be made."""
+    done = copy.run("--cores", "1", **options)
+    assert done.code == 0, done.said[-5000:]
+    done.files, done.record = outcome(copy), record(copy, "tiny")
+    done.report = copy.path("report.html").read_text(encoding="utf-8")
+    done.plan = copy.planned(mirror=str(copy.mirror))
+    return done
+
+
 @pytest.fixture(scope="module")
 def story(tiny):
-    """The small project offline, then with a mirror; one core; nothing goes wrong."""
+    """The small project offline, once more, then with a mirror; nothing goes wrong."""
     wipe(tiny)
-    told = SimpleNamespace(offline=tiny.run("--cores", "1"))
-    assert told.offline.code == 0, told.offline.said[-5000:]
-    told.files_offline, told.record_offline = outcome(tiny), record(tiny, "tiny")
-    told.report_offline = tiny.path("report.html").read_text(encoding="utf-8")
-    told.again = tiny.run("--cores", "1")
-    told.files_again, told.record_again = outcome(tiny), record(tiny, "tiny")
-    told.plan = tiny.planned(mirror=str(tiny.mirror))
-    told.online = tiny.run("--cores", "1", mirror=str(tiny.mirror))
-    assert told.online.code == 0, told.online.said[-5000:]
-    told.files, told.record = outcome(tiny), record(tiny, "tiny")
-    told.report = tiny.path("report.html").read_text(encoding="utf-8")
-    told.plan_after = tiny.planned(mirror=str(tiny.mirror))
-    return told
+    offline, again = called(tiny), called(tiny)
+    online = called(tiny, mirror=str(tiny.mirror))
+    return SimpleNamespace(offline=offline, again=again, online=online, files=online.files)
 
 
-REAL_PART = {"resources/tiny.json", "results/tiny/tiny_figure/tiny.csv"}
-REAL_PART |= {f"figures/tiny_figure.{end}" for end in ("csv", "svg", "pdf")}
 TABLE_RUN = "results/tiny/tiny_table/plain_300.csv"
 RUNS = {"results/tiny/tiny_figure/tiny.csv", TABLE_RUN}
+FIGURE = {f"figures/tiny_figure.{end}" for end in ("csv", "svg", "pdf")}
+REAL_PART = {"resources/tiny.json", "results/tiny/tiny_figure/tiny.csv", *FIGURE}
 TABLE = {f"figures/tiny_table.{end}" for end in ("csv", "tex")}
 
 
 def test_offline_the_rest_is_made_and_the_gap_is_marked(story):
-    assert set(story.files_offline) == (REAL_PART | {TABLE_RUN} | TABLE) - {"resources/tiny.json"}
-    assert story.record_offline["status"] == "not fetched"
-    assert "<code>tiny</code>: not downloaded" in story.report_offline
-    rows = story.files_offline["results/tiny/tiny_figure/tiny.csv"].decode().splitlines()
+    offline, again = story.offline, story.again
+    assert {*offline.files} == (REAL_PART | {TABLE_RUN} | TABLE) - {"resources/tiny.json"}
+    assert offline.record["status"] == "not fetched"
+    assert "<code>tiny</code>: not downloaded" in offline.report
+    rows = offline.files["results/tiny/tiny_figure/tiny.csv"].decode().splitlines()
     assert len(rows) == 1 + 2 and all("not downloaded" in row for row in rows[1:])
-    for done in (story.offline, story.again):
+    for done in (offline, again):
         assert "Missing data set tiny: not downloaded" in done.said
         assert MIRROR in done.said, "it is not said what to do"
-    assert story.again.code == 0 and "Nothing to be done" in story.again.said
-    assert (story.files_again, story.record_again) == (story.files_offline, story.record_offline)
+    assert "Nothing to be done" in again.said
+    assert (again.files, again.record) == (offline.files, offline.record)
 
 
 def test_a_data_set_that_was_missing_is_fetched_when_it_can_be(story):
-    assert story.plan == set(), "a plan does not try whether the data are there now"
-    assert story.record["status"] == "fetched" and "not downloaded" not in story.report
+    assert story.again.plan == set(), "a plan does not try whether the data are there now"
+    assert story.online.record["status"] == "fetched"
+    assert "not downloaded" not in story.online.report
     jobs = re.findall(r"^\[\d of 3.*?\] (.*): \d\d:\d\d$", story.online.said, re.M)
     assert jobs == ["tiny_figure: run tiny", "tiny_figure: draw", "Write report.html"]
-    for name in story.files_offline:
-        assert (story.files[name] == story.files_offline[name]) == (name not in REAL_PART), name
-    assert story.plan_after == set()
+    for name, before in story.offline.files.items():
+        assert (story.files[name] == before) == (name not in REAL_PART), name
+    assert story.online.plan == set()
 
 
 def test_the_screen_counts_the_steps_down(story):
     done = re.findall(r"^\[(\d+) of (\d+)[],]", story.offline.said, re.M)
     assert [(int(n), int(of)) for n, of in done] == [(n, 6) for n in range(1, 7)]
-    dull = ("Reason:", "Select jobs", "Finished jobid", "localrule all", "Job ")
-    assert [line for line in story.offline.said.splitlines() if line.startswith(dull)] == []
+    assert not re.search(r"^(Reason:|Select jobs|Finished jobid|Job )", story.offline.said, re.M)
     assert "Made at scale tiny: figures/tiny_table.*, figures/tiny_figure.*, " in story.offline.said
 
 
@@ -206,7 +183,7 @@ def test_a_users_method_is_a_column_of_the_table(story):
     compared = pd.read_csv(pd.io.common.BytesIO(story.files["figures/tiny_table.csv"]))
     assert len(compared[compared["method"] == "mine"]) == 2
     assert "mine" in story.files["figures/tiny_table.tex"].decode()
-    assert "Own methods &amp; others" in story.report
+    assert "Own methods &amp; others" in story.online.report
 
 
 def test_what_an_edit_makes_again(tiny, story):
@@ -220,15 +197,47 @@ def test_what_an_edit_makes_again(tiny, story):
     with tiny.edited("held.py", "another = 1\n"):
         assert tiny.planned(**mirror) == {TABLE_RUN, *TABLE, "report.html"}
     assert tiny.planned(seed=2, **mirror) >= RUNS
-    name = next(iter(story.record["sha256"]))
+    name = next(iter(story.online.record["sha256"]))
     with tiny.edited(name):
         done = tiny.run("-n", **mirror)
         assert done.code == 0 and done.said.count(f"{name} has changed: it is fetched again") == 1
 
 
-def test_an_empty_scale_is_no_scale(tiny):
-    done = tiny.run("-n", scale="")
-    assert done.code != 0 and "config/config.yaml" in done.said and "scale: " in done.said
+def saved(text, code=""):
+    """A notebook as Jupyter saves it after it was run, with other code or the same."""
+    notebook = json.loads(text)
+    notebook["metadata"]["kernelspec"] = {"name": "mine", "display_name": "opened here"}
+    for cell in notebook["cells"]:
+        cell |= {"execution_count": 1, "outputs": []} if cell["cell_type"] == "code" else {}
+    notebook["cells"][-1]["source"].append(code)
+    return json.dumps(notebook)
+
+
+EDITS = {
+    "notebooks/run.ipynb": (saved, set()),
+    "notebooks/accuracy_by_budget.ipynb": (lambda text: saved(text, "\nx = 1"), FIGURE),
+    "ofslib/algorithms/barda.py": (lambda text: text + "# x\n", set()),
+    "ofslib/reproduction/looks.py": (lambda text: text + "# x\n", FIGURE | TABLE),
+    "config/experiments/tiny.yaml": (
+        lambda text: text.replace("alpha: 0.1", "alpha: 0.2"),
+        TABLE | {TABLE_RUN},
+    ),
+    "config/versions.yaml": (
+        lambda text: text.replace("  BARDAClassifier: 1\n", "  BARDAClassifier: 2\n"),
+        FIGURE | RUNS - {TABLE_RUN},
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edit_makes_again_what_depends_on_it(tiny, story, name):
+    (edit, expected), text = EDITS[name], tiny.path(name).read_text(encoding="utf-8")
+    with tiny.edited(name):
+        tiny.path(name).write_text(edit(text), encoding="utf-8")
+        planned = tiny.planned(mirror=str(tiny.mirror))
+    assert planned - {"report.html"} == expected and ("report.html" in planned) == bool(expected)
+    assert tiny.planned(mirror=str(tiny.mirror)) == set(), "restored, but not as before"
 
 
 # -------------------------------------------------- results of another checkout, and own data
@@ -302,40 +311,7 @@ def test_a_data_set_of_ones_own_runs_nothing_else(tiny, story):
         tiny.path("resources/mine.json").unlink(missing_ok=True)
 
 
-@pytest.mark.slow
-def test_real_data_may_be_required_or_not_wanted(tiny, story):
-    data, record_of = tiny.path("resources/tiny"), tiny.path("resources/tiny.json")
-    kept, before = data.rename(data.with_name("elsewhere")), record_of.read_bytes()
-    try:
-        done = tiny.run("--cores", "2", mirror=CLOSED, real_data="require")
-        assert done.code != 0 and "tiny/train.svm could not be had" in done.said
-        assert "Traceback" not in done.said
-    finally:
-        shutil.rmtree(data, ignore_errors=True)
-        kept.rename(data)
-        record_of.write_bytes(before)
-    without = {"mirror": str(tiny.mirror), "real_data": "none"}
-    assert tiny.run("resources/tiny.json", "--cores", "1", **without).code == 0
-    assert "none" in record(tiny, "tiny")["reason"]
-    planned = tiny.planned(**without)
-    assert planned >= REAL_PART - {"resources/tiny.json"} and TABLE_RUN not in planned
-
-
 # -------------------------------------------------- accidents
-
-
-def wait_for(condition, seconds=300):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.1)
-
-
-def is_over(process):
-    try:
-        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 @contextmanager

@@ -119,20 +119,19 @@ def check(work: Project, args) -> Iterator[str]:
 
     told = recheck.check(project.committed(), args.minutes, args.seed)
     head = ["entry", "setting", "method", "replicate", "verdict", "values", "largest"]
-    wrong = [row for row in told["found"] if row["verdict"] == "differ"]
+    by = {word: [r for r in told["found"] if r["verdict"] == word] for word in recheck.VERDICTS}
     rows = [row | {"largest": f"{row['largest']:.1e}"} for row in told["found"]]
     yield from text_table(head, [[str(row[key] or "") for key in head] for row in rows])
-    yield f"{told['made']} replicates of results made again (seed {args.seed}):"
-    yield f"{told['equal']} equal to the last bit, {told['rounding']} but for rounding, "
-    yield f"{told['differ']} differ."
-    yield from (f"differs most: {row['entry']}, {row['where']}" for row in wrong)
+    yield f"{len(rows)} replicates of results made again (seed {args.seed}):"
+    yield ", ".join(f"{len(own)} {word}" for word, own in by.items())
+    yield from (f"differs most: {row['entry']}, {row['where']}" for row in by["differ"])
     if told["unready"]:
         yield f"{told['unready']} that were drawn were not ready in time."
     yield f"Drawn from {told['drawn_from']}. Were some of these wrong, the chance to see one was:"
     yield from (f"  {share:4.0%} wrong: {chance:.0%}" for share, chance in told["chances"].items())
     yield f"Out of reach: {told['unreached']:.0%} of all replicates of results:"
     yield from (f"  {number}: {why}" for why, number in told["out_of_reach"].items())
-    args.failed = bool(wrong)
+    args.failed = bool(by["differ"])
 
 
 def scoreboard(work: Project, args) -> Iterator[str]:

@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from ofslib.reproduction.tables import as_saved, spread, times_as_fast
+from ofslib.reproduction.tables import as_saved
 
 WORDS = ("holds", "fails", "unresolved")
 REPRODUCED = ("reproduced", "not reproduced", "unresolved")
-DIRECTIONS = ("higher", "lower", "no difference")
 NO_BOUND = "does not apply"
 
 
@@ -76,44 +75,6 @@ def claim_better(
     return pd.concat(tables, ignore_index=True)[columns]
 
 
-def claim_whole(comparisons: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """One verdict at each point of `by`: fails if any comparison does, holds if all do."""
-
-    def whole(verdicts):
-        told = set(verdicts)
-        return "fails" if "fails" in told else "unresolved" if "unresolved" in told else "holds"
-
-    return comparisons.groupby(list(by), sort=False)["verdict"].agg(whole).reset_index()
-
-
-def claim_less(gaps: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Check that the differences of `claim_highest` are less in the last row of each group.
-
-    Columns: `by`, difference (how much less than in the first row), se, verdict.
-    """
-    groups = gaps.groupby(list(by))[["difference", "se"]]
-    first, last = groups.first(), groups.last()
-    table = first[["difference"]] - last[["difference"]]
-    table["se"] = np.hypot(first["se"], last["se"])
-    return table.assign(verdict=judged(table["difference"], table["se"])).reset_index()
-
-
-def claim_constant(
-    summary: pd.DataFrame, x: str, by: Sequence[str], tolerance: float
-) -> pd.DataFrame:
-    """Check that the mean changes by no more than the tolerance from the least to the largest x.
-
-    Columns: `by`, change, se, verdict; one row a curve.
-    """
-    curves = summary.sort_values(x).groupby(list(by))[["ours", "se"]]
-    first, last = curves.first(), curves.last()
-    table = pd.DataFrame({"change": last["ours"] - first["ours"]})
-    table["se"] = np.hypot(first["se"], last["se"])
-    return table.assign(
-        verdict=judged(tolerance - table["change"].abs(), table["se"])
-    ).reset_index()
-
-
 def claim_above(summary: pd.DataFrame, pairs: Iterable[tuple[str, str]], x: str) -> pd.DataFrame:
     """Check that the curve of one method lies above the points of another, in each data set.
 
@@ -166,7 +127,7 @@ def claim_pairs(
     pairs : iterable of dict
         `one` and `other`, dicts of column: value that name the rows; `expected`, what is said of
         one - other: higher or lower (than 0) or small (within the tolerance). What else a pair
-        has are columns of the result.
+        has are columns of the result, and of both sides where the results have them.
     words : sequence of str
         For what holds, fails, and is unresolved.
     tolerance : float
@@ -179,124 +140,20 @@ def claim_pairs(
     rows = []
     for pair in pairs:
         row = dict(pair)
-        one, other = (_replicates(results, row.pop(side)) for side in ("one", "other"))
+        sides = [row.pop(side) for side in ("one", "other")]
+        expected, both = row.pop("expected"), {c: v for c, v in row.items() if c in results}
+        one, other = (_replicates(results, both | side) for side in sides)
         gaps = (one - other).dropna()
         mean, se = gaps.mean(), gaps.std() / np.sqrt(len(gaps))
-        said = {"higher": mean, "lower": -mean, "small": tolerance - abs(mean)}
-        verdict = str(judged(said[row.pop("expected")], se, words))
-        rows.append(row | {"difference": mean, "se": se, "verdict": verdict})
+        said = {"higher": mean, "lower": -mean, "small": tolerance - abs(mean)}[expected]
+        rows.append(row | {"difference": mean, "se": se, "verdict": str(judged(said, se, words))})
     return pd.DataFrame(rows)
 
 
 def _replicates(results, at):
     """Values of these rows by their replicate."""
-    for column, value in at.items():
-        results = results[results[column] == value]
-    return results.set_index("replicate")["value"]
-
-
-def _pair(at, what, one, other, expected, **own):
-    """A pair of `claim_pairs`; `at` holds for both sides."""
-    sides = {"one": {**at, **one}, "other": {**at, **other}}
-    return {**own, **at, "what": what, "expected": expected, **sides}
-
-
-_SCANS = {k: {"method": "OS by scans", "n_scans": k} for k in (2, 3, 5)}
-_STALE = {q: {"method": "Asy-OS", "n_workers": q} for q in (1, 12)}
-_FRESH = {q: {"method": "Asy-OS, not stale", "n_workers": q} for q in (1, 12)}
-
-
-def substitution_claims(recall: pd.DataFrame, regression: bool) -> pd.DataFrame:
-    """Figures 1 and 2 of Yang et al.: the differences in recall that the text tells of.
-
-    A difference is small within 2 points. Claim 2 is made of regression only.
-
-    Columns: claim, p, what, difference, se, verdict (reproduced, not reproduced, unresolved).
-    """
-    pairs, at = [], {"p": recall["p"].min()}
-    higher = [
-        ("1", "higher", *both) for both in product(("OS", "Proj-GD"), ("L1 batch", "Grafting"))
-    ]
-    for p in sorted(recall["p"].unique()):
-        like_batch = [("2", "small", "OS", "Proj-GD")] if regression else []
-        for claim, expected, *methods in [*higher, *like_batch]:
-            sides = ({"method": method} for method in methods)
-            pairs.append(_pair({"p": p}, " - ".join(methods), *sides, expected, claim=claim))
-    for k in (2, 3):
-        what = f"5 scans - {k} scans"
-        pairs.append(_pair(at, what, _SCANS[5], _SCANS[k], "small", claim="3"))
-    for claim, what, one, other in (
-        ("4", "12 workers - 1", _STALE[12], _STALE[1]),
-        ("4, control", "12 workers - 1, not stale", _FRESH[12], _FRESH[1]),
-        ("4, control", "stale - not stale, 12 workers", _STALE[12], _FRESH[12]),
-    ):
-        pairs.append(_pair(at, what, one, other, "lower", claim=claim))
-    return claim_pairs(recall, pairs, REPRODUCED, tolerance=2.0)
-
-
-def image_claims(errors: pd.DataFrame, least: int) -> pd.DataFrame:
-    """Figure 4 of Yang et al.: the differences in test error that the text tells of.
-
-    `least` is the least number of features, s.
-
-    Columns: dataset, what, difference, se, verdict (higher, lower, no difference).
-    """
-    few = {name: {"method": name, "s": least} for name in ("L1 batch", "OS", "Proj-GD")}
-    pairs = [
-        _pair({"dataset": dataset}, what, one, other, "higher")
-        for dataset in errors["dataset"].unique()
-        for what, one, other in (
-            (f"L1 batch - OS, s = {least}", few["L1 batch"], few["OS"]),
-            (f"L1 batch - Proj-GD, s = {least}", few["L1 batch"], few["Proj-GD"]),
-            ("2 scans - 5", _SCANS[2], _SCANS[5]),
-            ("12 workers - 1", _STALE[12], _STALE[1]),
-            ("12 workers - 1, not stale", _FRESH[12], _FRESH[1]),
-        )
-    ]
-    return claim_pairs(errors, pairs, DIRECTIONS)
-
-
-def worst(errors: pd.DataFrame, method: str, x: str) -> str:
-    """Say where the paper's method has the highest mean error of all methods."""
-    table = errors.pivot(index=x, columns="method", values="ours")
-    highest = table.idxmax(axis=1) == method if len(table.columns) > 1 else pd.Series(dtype=bool)
-    count = "all" if highest.all() else highest.sum()
-    said = f"{method}, the paper's method, is worst\nat {count} of {len(table)} values of {x}"
-    return said if highest.any() else ""
-
-
-def speedup_claims(speedups: pd.DataFrame) -> pd.DataFrame:
-    """Figure 3 of Yang et al.: two claims on how many times as fast several workers are.
-
-    1 is above their number, against OS and against one worker; 2 is 16 workers against 8, said to
-    be next to nothing: below 1.1. Claim 1 is judged by the middle 80 % of the replicates. Times are
-    compared as multiples of what OS took in the same run.
-
-    Parameters
-    ----------
-    speedups : DataFrame
-        From `tables.times_as_fast` against OS.
-
-    Returns
-    -------
-    DataFrame
-        Columns of `tables.spread`, and claim, against, verdict.
-    """
-    n, by = speedups["n_workers"], ["loss", "method", "n_workers"]
-    run = ["loss", "method", "replicate"]
-    # One and several workers are timed in two runs, of other data and maybe on other machines.
-    times = speedups.assign(value=1 / speedups["ratio"])
-    alone, of_eight = (
-        times_as_fast(times[chosen], times[n == q], run) for chosen, q in ((n > 1, 1), (n == 16, 8))
-    )
-    compared = ((1, "OS", speedups[n > 1]), (1, "1 worker", alone), (2, "8 workers", of_eight))
-    table = pd.concat(
-        [spread(own, by, "ratio").assign(claim=claim, against=q) for claim, q, own in compared],
-        ignore_index=True,
-    )
-    linear, little = table["claim"] == 1, 1.1 - table["median"]
-    low, high = ((table[end] - table["n_workers"]).where(linear, little) for end in ("low", "high"))
-    return table.assign(verdict=judged_interval(low, high, REPRODUCED))
+    same = (results[[*at]] == pd.Series(at)).all(axis="columns")
+    return results[same].set_index("replicate")["value"]
 
 
 # -------------------------------------------------- times
@@ -331,7 +188,7 @@ def claim_times(times: pd.DataFrame, claims: Sequence[dict[str, Any]]) -> pd.Dat
     error = np.sqrt((shares**2).mean() / times["replicates"])
     times = times.assign(log=np.log(times["median"]), error=error)
     times["log_paper"] = np.log(times["paper"])
-    times = times.set_index("method")[[*axes, "log", "error", "log_paper"]]
+    times = times[[*axes, "method", "log", "error", "log_paper"]]
     columns = ["says", *axes, "what", "ours", "paper", "se", "verdict", "note"]
     parts = [pd.DataFrame(columns=columns)]
     for claim in claims:
@@ -343,41 +200,42 @@ def claim_times(times: pd.DataFrame, claims: Sequence[dict[str, Any]]) -> pd.Dat
 
 def _faster(times, axes, claim):
     """How many times as long each of the other methods takes, at each setting."""
-    one, rows = times.loc[[claim["fast"]]], []
-    for other in claim["than"]:
-        both = one.merge(times.loc[[other]], on=axes, suffixes=("", "_other"))
-        both = both.dropna(subset=["log", "log_other"])
-        ratio = both["log_other"] - both["log"]
-        printed = np.exp(both["log_paper_other"] - both["log_paper"])
-        both["se"] = np.hypot(both["error"], both["error_other"])
-        both["verdict"] = judged(ratio, both["se"])
-        both["what"] = f"{other} / {claim['fast']}"
-        rows.append(both.assign(ours=np.exp(ratio), paper=printed))
-    return pd.concat(rows)
+    known = times.dropna(subset="log")
+    one, others = (known[known["method"].isin(m)] for m in ([claim["fast"]], claim["than"]))
+    both = one.merge(others, on=axes, suffixes=("", "_other"))
+    both = in_order(both, "method_other", claim["than"])
+    ratio, se = both["log_other"] - both["log"], np.hypot(both["error"], both["error_other"])
+    return both.assign(
+        ours=np.exp(ratio),
+        paper=np.exp(both["log_paper_other"] - both["log_paper"]),
+        se=se,
+        verdict=judged(ratio, se),
+        what=both["method_other"] + f" / {claim['fast']}",
+    )
+
+
+def in_order(table, column, names):
+    """Rows in the order of these names of a column."""
+    return table.sort_values(column, key=lambda own: own.map(names.index), kind="stable")
 
 
 def _growth(times, axes, claim):
-    """The exponent in n of the time of each method, at equal other axes."""
+    """The exponent in n of the time of each method, from the first n to the last."""
     sign, names = (1, claim["grows"]) if "grows" in claim else (-1, claim["constant"])
-    by, rows = [*(axis for axis in axes if axis != "n"), "method"], []
-    for at, own in times.loc[names].reset_index().sort_values("n").groupby(by, sort=False):
-        ours, printed = own.dropna(subset="log"), own.dropna(subset="log_paper")
-        row = dict(zip(by, at, strict=True)) | {"what": f"exponent in n of {at[-1]}"}
-        if len(ours) < 2:
-            continue
-        row["ours"], span = _exponent(ours["n"], ours["log"])
-        row["paper"], _ = _exponent(printed["n"], printed["log_paper"])
-        row["se"] = np.hypot(*ours["error"].iloc[[0, -1]]) / span
-        rows.append(row | {"verdict": str(judged(sign * (row["ours"] - 0.5), row["se"]))})
-    return pd.DataFrame(rows)
-
-
-def _exponent(n, log):
-    """From the first to the last n, and the logarithm of their ratio; missing if they are one."""
-    if len(n) < 2:
-        return np.nan, np.nan
-    span = np.log(n.iloc[-1] / n.iloc[0])
-    return (log.iloc[-1] - log.iloc[0]) / span, span
+    by = [*(axis for axis in axes if axis != "n"), "method"]
+    own = in_order(times[times["method"].isin(names)], "method", names)
+    own = own.assign(log_n=np.log(own["n"])).sort_values("n")
+    found = {}
+    for side, log in (("ours", "log"), ("paper", "log_paper")):
+        curves = own[["log_n", log, "error"]].where(own[log].notna())
+        curves = curves.groupby([own[axis] for axis in by], sort=False)
+        first, last = curves.first(), curves.last()
+        span = (last["log_n"] - first["log_n"]).replace(0.0, np.nan)
+        found[side] = (last[log] - first[log]) / span
+        found.setdefault("se", np.hypot(first["error"], last["error"]) / span)
+    table = pd.DataFrame(found).dropna(subset="ours").reset_index()
+    table["verdict"] = judged(sign * (table["ours"] - 0.5), table["se"])
+    return table.assign(what="exponent in n of " + table["method"])
 
 
 # -------------------------------------------------- theorems
@@ -427,15 +285,16 @@ def slopes(results: pd.DataFrame, by: Sequence[str], x: str, decades: float) -> 
     return pd.DataFrame(rows, columns=[*columns, "slope"])
 
 
-def bound_slopes(results: pd.DataFrame, decades: float = 2) -> pd.DataFrame:
+def bound_slopes(
+    results: pd.DataFrame, by: Sequence[str] = ("panel", "method"), x: str = "x", decades: float = 2
+) -> pd.DataFrame:
     """Mean of the `slopes` of each curve over the runs, with its 95 % interval by Student's law.
 
-    Columns: panel, method, slope, low, high.
+    Columns: `by`, slope, low, high.
     """
-    rows, by = [], ["panel", "method"]
-    for curve, runs in slopes(results, by, "x", decades).groupby(by):
-        slope = runs["slope"].to_numpy()
-        if len(slope) > 1:
-            half = stdtrit(len(slope) - 1, 0.975) * slope.std(ddof=1) / np.sqrt(len(slope))
-            rows.append([*curve, slope.mean(), slope.mean() - half, slope.mean() + half])
-    return pd.DataFrame(rows, columns=[*by, "slope", "low", "high"])
+    runs = slopes(results, by, x, decades).groupby(list(by))["slope"]
+    table = runs.agg(slope="mean", sd="std", n="count").astype(float)
+    table = table[table["n"] > 1]
+    half = stdtrit(table["n"] - 1, 0.975) * table["sd"] / np.sqrt(table["n"])
+    table = table.assign(low=table["slope"] - half, high=table["slope"] + half)
+    return table[["slope", "low", "high"]].reset_index()

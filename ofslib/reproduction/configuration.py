@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -43,12 +42,6 @@ class ConfigurationError(PlainError):
 # -------------------------------------------------- kinds of values
 
 
-def _not_empty(value: Any) -> Any:
-    if value == []:
-        raise ValueError("[] holds no value: give one, or leave the key out")
-    return value
-
-
 def is_by(value: Any) -> bool:
     """Whether a value is {by: axis, value of the axis: what holds there}."""
     return isinstance(value, dict) and isinstance(value.get("by"), str)
@@ -69,7 +62,8 @@ def _at_each(value: Any, check: Callable) -> Any:
 AtEach = WrapValidator(_at_each, json_schema_input_type=Any)
 Values = Annotated[list[Any], Field(min_length=1)]
 Sweep = Annotated[dict[str, list[Any]], AtEach]
-Grid = dict[str, Annotated[Any, AfterValidator(_not_empty)]]
+Scalar = str | int | float | bool
+Grid = dict[str, Values | Scalar]
 
 
 class Keys(BaseModel):
@@ -182,6 +176,12 @@ class RealData(Keys):
     split: Split | None = None
     products: bool = False
     standardized: bool = False
+
+    @model_validator(mode="after")
+    def _split(self) -> "RealData":
+        if (self.products or self.standardized) and not self.split:
+            raise ValueError("products and standardized need split")
+        return self
 
 
 class Change(Keys, extra="allow"):
@@ -366,6 +366,8 @@ class EntryKeys(Keys):
     notebook, published : str
         The notebook in notebooks/ that draws it, and the file in config/published/ of the numbers
         that the paper prints, both without ending.
+    shows_also : list of str
+        Names of other tables that it shows, which the paper prints by themselves.
     results, only : str, dict
         The entry whose runs are shown, so that nothing is run; of these the values of some axes.
     data, grid, methods, readings : dict
@@ -407,6 +409,7 @@ class EntryKeys(Keys):
     notebook: str
     published: str | None = None
     results: str | None = None
+    shows_also: list[str] = []
     time_limit: PositiveInt | None = None
     explanation: str = ""
     data: dict[str, Any] = {}
@@ -426,7 +429,7 @@ class EntryKeys(Keys):
     time: str | Literal[True] | None = None
     alone: bool = False
     only: dict[str, Values] = {}
-    unavailable: dict[str, dict[str | int | float | bool, Annotated[str, Field(min_length=1)]]] = {}
+    unavailable: dict[str, dict[Scalar, Annotated[str, Field(min_length=1)]]] = {}
     at_scale: dict[str, AtScale] = {}
     weak_baselines: dict[str, Annotated[str, Field(min_length=1)]] = {}
     discussed: list[Discussed] = []
@@ -452,18 +455,14 @@ def schema() -> str:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-    """YAML without its traps: no key is there twice, yes and null are no names, a date is text."""
+    """YAML without two of its traps: no key is there twice, and a date is a text."""
 
     def construct_mapping(self, node, deep=False):
         # The keys that << brings stand elsewhere in the file, and may be overridden.
         start, end = node.start_mark.index, node.end_mark.index
-        own = [key for key, _ in node.value if start <= key.start_mark.index < end]
-        here = [(key.tag.rpartition(":")[2], key.value) for key in own]
-        for kind, name in here:
-            if here.count((kind, name)) > 1:
-                raise yaml.YAMLError(f"{name!r} is there twice{node.start_mark}")
-            if kind in ("null", "bool") and ("str", "by") not in here:
-                raise yaml.YAMLError(f"the name {name!r} is no text: quote it{node.start_mark}")
+        own = [key.value for key, _ in node.value if start <= key.start_mark.index < end]
+        if twice := [name for name in own if own.count(name) > 1]:
+            raise yaml.YAMLError(f"{twice[0]!r} is there twice{node.start_mark}")
         return super().construct_mapping(node, deep)
 
 

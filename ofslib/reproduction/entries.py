@@ -9,16 +9,9 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
-from ofslib.reproduction.configuration import (
-    ConfigurationError,
-    RealData,
-    Simulated,
-    alike,
-    check,
-    is_axis,
-    is_by,
-)
-from ofslib.simulate import DESIGNS, check_kinds
+from ofslib.reproduction import configuration
+from ofslib.reproduction.configuration import ConfigurationError, alike, is_axis, is_by
+from ofslib.simulate import DESIGNS
 
 NOT_RUN, NOT_TIMED = "not run at this scale", "not timed at this scale"
 
@@ -49,23 +42,6 @@ class Setting:
         """Name of the real data set that the setting reads, if any."""
         return self.spec["data"].get("dataset")
 
-    def mem_mb(self, row: Mapping[str, Any] | None = None) -> int:
-        """Memory to reserve for the run; `row` is its data set in the registry."""
-        data, MB = self.spec["data"], 2**20
-        p = row["n_features"] if row else data.get("p", 0)
-        if self.dataset and self.spec["run_values"] is None:
-            least = 4500  # ofs Figure 1 on all rows of MNIST took 4.0 GB
-        elif "split" in data or p >= 10**6:
-            least = 4000  # News20 twice, averages of 4185 columns, or models of a million features
-        elif self.dataset:
-            least = 2500  # five copies of the rows of MNIST that a limited scale reads
-        else:
-            paths = 3 * 200 * 8 * p / MB  # methods that learn 200 penalties at once
-            squares = 4 * 8 * p**2 / MB if "averages" in data else 0
-            least = 500 + 5 * 8 * 1000 * width(data) / MB + paths + squares
-        # On webspam's stand-in, of 16.6 million features, models and rows took 11.5 GB.
-        return math.ceil(max(least, 800 * p / 10**6))
-
 
 @dataclass(frozen=True)
 class Entry:
@@ -81,11 +57,15 @@ class Entry:
         """All grid points, in the order of the configuration."""
         if not (self.spec["methods"] or self.spec["study"]):
             return []
-        return [
-            setting
-            for reading, change in (self.spec["readings"] or {None: {}}).items()
-            for setting in self._first([self._setting(reading, change, p) for p in self.points])
-        ]
+        try:
+            return [
+                setting
+                for reading, change in (self.spec["readings"] or {None: {}}).items()
+                for setting in self._first([self._setting(reading, change, p) for p in self.points])
+            ]
+        except ConfigurationError as error:
+            lines = str(error).splitlines()
+            raise ConfigurationError("\n".join(f"{self.name}: {line}" for line in lines)) from None
 
     def _first(self, settings: list[Setting]) -> Iterator[Setting]:
         """The settings of a reading; of those that simulate no more than the scale runs."""
@@ -154,13 +134,6 @@ class Entry:
             skipped = setting.skipped or NOT_TIMED * (_size(rows) > self.scale["timing_values"])
             found.append(Setting(setting.name, spec | changes, skipped))
         return found
-
-    def outputs(self, timed: bool) -> list[str]:
-        """Endings of the files that its notebook makes; `timed`: whether it shows times."""
-        if self.spec["form"] == "figure":
-            return [".csv", ".svg", ".pdf"]
-        table = [".csv", ".tex", *["_time.csv", "_time.tex"] * timed]
-        return [*table, "_claims.csv"] if self.spec["time_claims"] else table
 
     def _methods(self, axes: dict[str, Any], timed: bool = False) -> dict[str, Any]:
         """The methods of a setting, or those of which it measures the times."""
@@ -232,9 +205,10 @@ class Entry:
     def _check_data(self, data: dict[str, Any], axes: dict[str, Any]) -> None:
         """Raise ConfigurationError, naming the key, where the data of a setting make no sense."""
         used = {axis for value in mappings(self.spec) if (axis := _axis(value))}
-        model = Simulated if "simulate" in data else RealData
+        simulated, real = configuration.Simulated, configuration.RealData
+        model = simulated if "simulate" in data else real
         own = data.keys() - (axes.keys() & used) | data.keys() & model.model_fields.keys()
-        check({key: data[key] for key in own}, model, "data", ".")
+        configuration.check({key: data[key] for key in own}, model, "data", ".")
         design = DESIGNS.get(data.get("simulate"))
         for key, ability in self._asked_of_design(data).items():
             if not hasattr(design, ability):
@@ -243,27 +217,22 @@ class Entry:
         if design is None:
             return
         known = {f.name for f in fields(design)}
-        for key in own - known - Simulated.model_fields.keys():
+        for key in own - known - simulated.model_fields.keys():
             raise ConfigurationError(f"data: there is no key {key!r}{alike(key, known)}")
         if self.spec["methods"] and not self.spec["study"] and "n" not in data:
             raise ConfigurationError("data.n: is missing, the number of rows")
         try:
-            check_kinds(design, data)
             design(**{key: data[key] for key in known & data.keys()})
         except (TypeError, ValueError) as error:
             raise ConfigurationError(f"data: {error}") from error
 
     def _asked_of_design(self, data: dict[str, Any]) -> dict[str, str]:
         """What a setting says -> the attribute that its design needs for that."""
-        track = self.spec["track"]
         asked = {"averages=sampled": "low_rank"} if "averages" in data else {}
-        if "level" in track:
-            return asked | {"track.level": "at"}
-        if "every" in track:
-            return asked | {"track.every": "coef_at"}
-        if track:
-            return asked | {"track.first": "low_rank"}
-        return asked if self.spec["test_rows"] else asked | {"test_rows=null": "low_rank"}
+        tracked = {"level": "at", "every": "coef_at", "first": "low_rank"}
+        for key in [key for key in tracked if key in self.spec["track"]][:1]:
+            return asked | {f"track.{key}": tracked[key]}
+        return asked | ({} if self.spec["test_rows"] else {"test_rows=null": "low_rank"})
 
 
 def _changed(methods: dict[str, Any], changes: Mapping[str, Any], axes: dict) -> dict[str, Any]:

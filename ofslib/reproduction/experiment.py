@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from ofslib import wishart
 from ofslib.metrics import (
@@ -158,7 +158,10 @@ def rows(
     if "time_s" in setting["metrics"]:
         warm_up({**setting, "methods": here[0]["methods"]})
     in_memory = data is not None and not (setting["study"] or hasattr(data, "train"))
-    tuned = _tuned_in_memory(here[0], data) if in_memory else {}
+    tuned = {
+        label: _tuned(here[0], _rows_for(here[0], data, spec, _TUNING), spec)
+        for label, spec in (here[0]["methods"].items() if in_memory else ())
+    }  # once for all replicates
     found = [[] for _ in parts]
     replicates = range(start, setting["replicates"])
     for replicate in tqdm(replicates, disable=not progress, desc=setting["name"]):
@@ -338,7 +341,8 @@ def _first(blocks, tune: dict[str, Any]) -> SimpleNamespace:
         left -= len(y)
         if left <= 0:
             break
-    return SimpleNamespace(**dict(zip(("X_train", "y_train"), stacked(parts), strict=True)))
+    X, y = stacked(parts)
+    return SimpleNamespace(X_train=X, y_train=y)
 
 
 def _tuning_told(setting, replicate, tuned) -> Iterator[dict[str, Any]]:
@@ -477,14 +481,6 @@ def _studied(setting: dict[str, Any], replicate: int, data: Any) -> Iterator[dic
     function = find_class(parameters.pop("function"))
     for row in function(setting, _seeds(setting, replicate), data, **parameters):
         yield {"method": None, "replicate": replicate, **row}
-
-
-def _tuned_in_memory(setting: dict[str, Any], data) -> dict[str, tuple[dict, dict | str]]:
-    """The methods of a setting, tuned once for all replicates."""
-    return {
-        label: _tuned(setting, _rows_for(setting, data, spec, _TUNING), spec)
-        for label, spec in setting["methods"].items()
-    }
 
 
 def _in_memory(setting, replicate: int, data, tuned) -> Iterator[dict[str, Any]]:

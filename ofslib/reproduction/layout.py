@@ -28,6 +28,8 @@ _COLOURS = {"agrees": "#2e8b5733", "better": "#2474b533", "worse": "#cf4a2033"}
 _COLOURS = {word: f"background: {c}" for word, c in _COLOURS.items()}
 _SIZES = {"points": "Data points", "features": "Features", "n_features": "Features"}
 _SIZES |= {"n_train": "Training rows", "n_test": "Test rows", "density": "Density (%)"}
+_UNLIKE = {"beyond": "More than k features, in some runs"}
+_UNLIKE |= {"own_passes": "Their own number of passes over the rows"}
 _GREEK = {"eps": "ε", "delta": "δ", "alpha": "α", "||": "‖"}  # of formulas in words
 
 # A power in words: n^2, n^(-1/2), n^1.02±0.03.
@@ -107,7 +109,7 @@ def _measured(part: pd.DataFrame) -> Block:
         paper.append(printed + SOURCES.get(cell.printed, ""))
     if part["paper"].isna().all():  # of no paper, which need not be said of each cell
         part = part.assign(verdict="", why=part["why"].astype(object).replace(NOT_PRINTED, ""))
-    reading = [*part.get("reading", pd.Series(dtype=str)).unique()]
+    reading = [*part["reading"].unique()] if "reading" in part else []
     columns = in_order(part["method"])
     part = part.assign(column=part["method"])
     if not axes:  # methods are rows
@@ -217,12 +219,10 @@ def fitted(part: pd.DataFrame) -> list[str]:
 
 def unlike(part: pd.DataFrame) -> Iterator[str]:
     """Which methods keep more than k features, or choose their passes: their numbers are others."""
-    said = {"beyond": "More than k features, in some runs"}
-    for column, words in (
-        said | {"own_passes": "Their own number of passes over the rows"}
-    ).items():
+    for column, words in _UNLIKE.items():
         if column in part and (part[column] > 0).any():
-            yield f"{words}: {', '.join(in_order(part.loc[part[column] > 0, 'method']))}"
+            methods = in_order(part.loc[part[column] > 0, "method"])
+            yield f"{words}: {', '.join(methods)}"
 
 
 def legend(block: Block) -> list[str]:

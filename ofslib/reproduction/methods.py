@@ -33,6 +33,9 @@ def installed(setting: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
 def find_class(path: str) -> Any:
     """What is named by "SFSARegressor" (a class of ofslib) or by "package.module:name"."""
     module, _, name = path.rpartition(":")
+    if not module and name not in ofslib.__all__:
+        hint = alike(name, ofslib.__all__)
+        raise AttributeError(f"ofslib has no {name!r}{hint}; yours is written my_module:{name}")
     return getattr(import_module(module) if module else ofslib, name)
 
 
@@ -179,40 +182,13 @@ def learn(
             seconds[key] = _seconds(models, key, fit, *stacked(held))
         if extracted := later.intersection(here):
             own = [models[key] for key in here if key in sums] or [averages(n)]
-            seconds |= _extracted(models, extracted, own[0])
+            for key in extracted:
+                seconds[key] = _seconds(models, key, extract, own[0])
             own.clear()  # as large as what comes next
         yield n, seconds
         for key in here:
             if max(ends[key]) == n:
                 del models[key]
-
-
-def _extracted(models, later, averages) -> dict[Any, float]:
-    """Let models learn from the same averages, which are standardised once.
-
-    The seconds that this takes count for each model that asks for it.
-    """
-    seconds, known, spared = {}, {}, 0.0
-    standardized = averages.standardized
-
-    def once(centre=True):
-        nonlocal spared
-        if centre in known:
-            spared += known[centre][1]
-        else:
-            start = time.process_time()
-            found = standardized(centre=centre)
-            known[centre] = found, time.process_time() - start
-        return known[centre][0]
-
-    averages.standardized = once
-    try:
-        for key in later:
-            spared = 0.0
-            seconds[key] = _seconds(models, key, extract, averages) + spared
-    finally:
-        del averages.standardized
-    return seconds
 
 
 def stacked(blocks: list[tuple]) -> tuple[Any, np.ndarray]:

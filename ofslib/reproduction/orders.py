@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from ofslib.reproduction import tables
-from ofslib.reproduction.claims import bound_slopes
+from ofslib.reproduction.claims import bound_slopes, in_order
 
 # Half-way to the next half power: what caches, small sizes and logarithms do is less.
 TOLERANCE = 0.25
@@ -19,32 +19,11 @@ def exponents(results: pd.DataFrame) -> pd.DataFrame:
 
     Columns: method, metric, varied, slope, low, high.
     """
-    tables = [pd.DataFrame(columns=["panel", "method", "slope", "low", "high", "metric"])]
-    for metric, own in results.groupby("metric", sort=False):
-        curves = own.rename(columns={"varied": "panel", "size": "x"})
-        tables.append(bound_slopes(curves, _ALL).assign(metric=metric))
-    table = pd.concat([t for t in tables if len(t)] or tables, ignore_index=True)
-    table = table.rename(columns={"panel": "varied"})
-    place = {method: number for number, method in enumerate(results["method"].unique())}
-    table = table.sort_values("method", key=lambda names: names.map(place), kind="stable")
-    columns = ["method", "metric", "varied", "slope", "low", "high"]
-    return table[columns].reset_index(drop=True)
-
-
-def expected(exponents: pd.DataFrame, given: Sequence[Mapping[str, Any]]) -> pd.Series:
-    """The exponent that is expected of each row of `exponents`, missing where there is none.
-
-    Each group of `given` has its `methods`, and for a metric the exponents of the varied sizes.
-    """
-    known = {
-        (method, metric, varied): power
-        for group in given
-        for method in group["methods"]
-        for metric in ("time_s", "bytes")
-        for varied, power in group.get(metric, {}).items()
-    }
-    keys = exponents[["method", "metric", "varied"]].itertuples(index=False, name=None)
-    return pd.Series([known.get(key) for key in keys], exponents.index, dtype=float)
+    by = ["method", "metric", "varied"]
+    table = bound_slopes(results, by, "size", decades=_ALL)
+    for column in ("metric", "method"):
+        table = in_order(table, column, [*results[column].unique()])
+    return table.reset_index(drop=True)
 
 
 def powers(order: Any, sizes: Sequence[str]) -> dict[str, float] | None:

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pandas as pd
 from ofslib._files import write_whole
 from ofslib.reproduction import provenance
 from ofslib.reproduction.project import Project
-from ofslib.reproduction.scoreboard import scoreboard
+from ofslib.reproduction.scoreboard import count
 from ofslib.reproduction.statements import STATEMENTS
 from ofslib.reproduction.tables import BY_THE_TEXT, VERDICTS
 
@@ -56,10 +57,9 @@ def rank(word: str) -> int:
     return VERDICTS.index(SAME.get(word, word)) if SAME.get(word, word) in VERDICTS else -1
 
 
-def verdicts(drawn: dict[str, pd.DataFrame]) -> dict[str, int]:
-    """How often each verdict was given in what is drawn of an entry."""
-    told = [table["verdict"].dropna() for table in drawn.values() if "verdict" in table]
-    return dict(Counter(word for column in told for word in column))
+def ranked(counts: Mapping[str, int]) -> dict[str, int]:
+    """Counts of verdicts, in the order of `rank`."""
+    return {word: counts[word] for word in sorted(counts, key=rank)}
 
 
 def overview(work: Project) -> list[dict[str, Any]]:
@@ -72,7 +72,7 @@ def overview(work: Project) -> list[dict[str, Any]]:
     paper's table).
     """
     made = provenance.read(work.root / work.provenance)
-    board, rows = scoreboard(work), []
+    board, rows = count(work)[1], []
     known = {c: board.groupby(["table", c])["cells"].sum() for c in ("verdict", BY_THE_TEXT)}
     for name in in_order(work):
         spec, tables = work.entries[name].spec, drawn(work, name)
@@ -84,33 +84,11 @@ def overview(work: Project) -> list[dict[str, Any]]:
         row |= {"made": made.get(name) if tables else None}
         row |= {"runs": runs, "runs_made": runs - len(work.lacks(name))}
         found = {c: sums[name].to_dict() if name in sums else {} for c, sums in known.items()}
-        found = {
-            "verdicts": found["verdict"] or verdicts(tables),
-            "by_the_text": found[BY_THE_TEXT],
-        }
-        for key, counts in found.items():
-            row[key] = {word: counts[word] for word in sorted(counts, key=rank)}
+        told = (table["verdict"].dropna() for table in tables.values() if "verdict" in table)
+        row["verdicts"] = ranked(found["verdict"] or Counter(word for own in told for word in own))
+        row["by_the_text"] = ranked(found[BY_THE_TEXT])
         rows.append(row)
     return rows
-
-
-def as_markdown(rows: list[dict[str, Any]]) -> str:
-    """The rows of `overview` as a table that links their notebooks, which stand beside it."""
-    lines = ["| | notebook | its first cell | runs here | figures | verdicts |"]
-    lines += ["|---|---|---|---|---|---|"]
-    for row in rows:
-        name = row["notebook"].rpartition("/")[2]
-        runs = f"{row['runs_made']} of {row['runs']}" if row["runs"] else "none needed"
-        if row["runs_made"] < row["runs"]:
-            runs += f": `{row['command']}`"
-        found = ", ".join(f"{n} {word}" for word, n in row["verdicts"].items())
-        text = ", ".join(f"{n} {word}" for word, n in row["by_the_text"].items())
-        found += f"; by the text {text}" if text and row["by_the_text"] != row["verdicts"] else ""
-        figures = f"scale {row['made']['scale']}, {row['made']['date'][:10]}" if row["made"] else ""
-        figures = figures or ("drawn" if row["drawn"] else "not drawn")
-        cells = [f"{row['source']}: {row['title']}", f"[{name}]({name})", f"`{row['parameter']}`"]
-        lines.append("| " + " | ".join([*cells, runs, figures, found]) + " |")
-    return "\n".join(lines)
 
 
 # -------------------------------------------------- the papers' statements

@@ -3,7 +3,6 @@
 import gc
 import math
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -130,18 +129,6 @@ class LiblinearClassifier(_Classifier):
         return np.ravel(self.inner.coef_), float(np.ravel(self.inner.intercept_)[0])
 
 
-@contextmanager
-def _no_garbage_collected():
-    """Where many objects live shortly: to look for cycles among them is half of the time."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
-
-
 def _entries(X, i: int) -> list[tuple[int, float]]:
     """The columns and values of a row."""
     if sp.issparse(X):
@@ -178,10 +165,13 @@ class _VowpalWabbit(_TopK):
 
     def learn(self, examples: Iterable[Any]):
         """Learn from each once; then it is used up."""
-        with _no_garbage_collected():
+        gc.disable()  # to look for cycles among so many objects takes half of the time
+        try:
             for example in examples:
                 self.workspace.learn(example)
                 self.workspace.finish_example(example)
+        finally:
+            gc.enable()
         return self
 
     def _start(self, p: int) -> None:

@@ -10,43 +10,26 @@ from pathlib import Path
 
 import jinja2
 import pandas as pd
+import yaml
 
 from ofslib._files import write_whole
 from ofslib.reproduction import project, provenance
 from ofslib.reproduction.tables import spread
 
+ROOT = Path(__file__).parents[2]  # of the checkout
 RESULTS, PAGE = Path("benchmarks/results.csv"), Path("docs/performance.md")
 TEMPLATE = Path("benchmarks/performance.md.jinja")
 FACTS = "facts"  # the case of the lines that say where, when and how much
 UNITS = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0}
 HEADS = {"wall_s": "s by the clock", "score": "", "found": "true features found (%)", "mb": "MB"}
-LOOP, READ = "limit: predict and add the gradient", "limit: read the rows"
-OTHERS = ("scikit-learn", "Vowpal Wabbit", "river", "abess", "celer", "glmnet", "skglm", "pandas")
-OTHERS += ("pyarrow", "numpy")  # how their lines begin
 COLUMNS_HELD_AGAINST = ("1 penalty", "warm")
+MEASURED = ("cost", "busy", "cpu_s", "wall_s", "score", "found", "mb")
 _BUSY = 1.15  # processors, from which on a line says how many
 
 
 @dataclass(frozen=True)
 class Table:
-    """How a case is shown.
-
-    Parameters
-    ----------
-    unit : str
-        A word of `UNITS`, and of what.
-    reference : str
-        The method that others are held against, of the same column if it has one there; or the
-        column that others are held against, of the same method.
-    instead : dict
-        Method -> another reference.
-    split : str
-        Where this stands in the name of a method, what follows is a column.
-    columns : tuple of str
-        Further ones, of `HEADS`; of no use with `split`.
-    score : str
-        What the score is.
-    """
+    """How a case is shown, as benchmarks/tables.yaml says it."""
 
     unit: str
     reference: str
@@ -56,34 +39,9 @@ class Table:
     score: str = ""
 
 
-_BLAS = {"update, float32": "limit: sgemm", "update, 2 threads": "limit: dgemm, 2 threads"}
-_PATHS = dict.fromkeys(("Online Lasso, from averages", "Online Lasso, from rows"), "glmnet, Lasso")
-_MCP = ("Online MCP, from averages", "Online MCP, from rows", "skglm, MCP")
-_PATHS |= dict.fromkeys(_MCP, "skglm, MCP")
-TABLES = {
-    "sparse": Table("ns per nonzero", LOOP, columns=("score", "found", "mb"), score="AUC"),
-    "budgets": Table("ns per nonzero", LOOP, split=", k = "),
-    "dense": Table("ns per value", READ),
-    "one_row": Table("ns per value", "scikit-learn SGD, l2"),
-    "penalties": Table("ns per value and penalty", "1 penalty", split=", "),
-    "averages": Table("ns per product", "limit: dgemm", _BLAS, split=", p = "),
-    "regression": Table(
-        "ns per value", "SFSA", columns=("cpu_s", "wall_s", "score", "found", "mb"), score="RMSE"
-    ),
-    "path": Table(
-        "ms per penalty", "glmnet, Lasso", _PATHS, columns=("score",), score="duality gap"
-    ),
-    "columns": Table(
-        "us per column",
-        "limit: two products of the kept columns and a vector",
-        columns=("found",),
-    ),
-    "leverage": Table("us", "numpy, one pinv", split=", n = "),
-    "text": Table("ns per value", "blocks of rows", split=": "),
-    "select": Table("ns per value", "Vowpal Wabbit coin", columns=("cpu_s", "wall_s", "mb")),
-    "imports": Table("s", "scikit-learn, linear_model", columns=("mb",)),
-    "compile": Table("s", "warm", split=", "),
-}
+_SHOWN = yaml.safe_load((ROOT / "benchmarks/tables.yaml").read_text(encoding="utf-8"))
+TABLES = {case: Table(**own) for case, own in _SHOWN.items()}
+LOOP, READ = TABLES["sparse"].reference, TABLES["dense"].reference
 
 
 def read(file: Path = RESULTS) -> pd.DataFrame:
@@ -109,35 +67,24 @@ def compared(results: pd.DataFrame, case: str) -> pd.DataFrame:
         where the reference is), busy (how many processors were) and medians of what else was
         measured; note, where a peer is missing. The cheapest comes first.
     """
-    shown = TABLES[case]
-    turns = results[(results["case"] == case)].copy()
-    known = turns["note"] if "note" in turns else pd.Series(dtype=object)
-    missing = dict(zip(turns["method"], known, strict=False)) if len(known) else {}
-    turns = turns.dropna(subset="cpu_s") if "cpu_s" in turns else turns[:0]
-    turns["cost"] = turns["wall_s"] / turns["values"]
-    turns["busy"] = turns["cpu_s"] / turns["wall_s"]
-    cost = turns.set_index(["method", "turn"])["cost"]
-    there = set(turns["method"])
-    ratios = [
-        (name, ratio)
-        for name in turns["method"].unique()
-        for other in there.intersection(references(shown, name))
-        for ratio in (cost[name] / cost[other]).dropna()
-    ]
+    shown, own = TABLES[case], results[results["case"] == case]
+    turns = own.dropna(subset="cpu_s")
+    turns = turns.assign(
+        cost=turns["wall_s"] / turns["values"], busy=turns["cpu_s"] / turns["wall_s"]
+    )
     by = turns.groupby("method", sort=False)
-    table = by[_numbers(turns)].median().assign(turns=by.size()).reset_index()
-    held = pd.DataFrame(ratios, columns=["method", "ratio"]).astype({"ratio": float})
-    table = table.merge(spread(held, ["method"], "ratio"), "left", "method")
+    table = by[[name for name in MEASURED if name in turns]].median().assign(turns=by.size())
+    costs, ratios = turns.pivot(index="turn", columns="method", values="cost"), {}
+    for method in costs:
+        for other in references(shown, method):
+            if other in costs:
+                ratios[method] = costs[method] / costs[other]
+    held = pd.DataFrame(ratios, columns=[*ratios]).melt(var_name="method", value_name="ratio")
+    table = table.reset_index().merge(spread(held, ["method"], "ratio"), "left", "method")
     table["cost"] *= UNITS[shown.unit.split()[0]]
+    absent = own[~own["method"].isin(turns["method"])].reindex(columns=["method", "note"])
     table = table.sort_values("cost", kind="stable")
-    absent = [name for name in missing if name not in there]
-    notes = pd.DataFrame({"method": absent, "note": [missing[name] for name in absent]})
-    return pd.concat([table, notes], ignore_index=True) if absent else table
-
-
-def _numbers(turns: pd.DataFrame) -> list[str]:
-    known = ("cost", "busy", "cpu_s", "wall_s", "score", "found", "mb")
-    return [name for name in known if name in turns]
+    return pd.concat([table, absent], ignore_index=True) if len(absent) else table
 
 
 def references(shown: Table, method: str) -> tuple[str, ...]:
@@ -154,15 +101,14 @@ def markdown(results: pd.DataFrame, case: str) -> str:
     shown, table = TABLES[case], compared(results, case)
     sizes = json.loads(facts(results)[f"sizes of {case}"])
     turns = sizes.pop("turns")
-    said = [f"{name} = {_listed(value)}" for name, value in sizes.items()]
+    said = [
+        f"{name} = {' and '.join(map(str, value if isinstance(value, list) else [value]))}"
+        for name, value in sizes.items()
+    ]
     caption = f"{', '.join(said)}{'; ' * bool(said)}{turns} turn{'s' * (turns > 1)}"
     fewer = table.loc[table["turns"] < turns, ["method", "turns"]].itertuples(index=False)
     caption += "".join(f", {n:.0f} of *{name}*" for name, n in fewer) + "."
     return "\n".join([caption, "", *_lines(table, shown)])
-
-
-def _listed(value) -> str:
-    return " and ".join(map(_listed, value)) if isinstance(value, list) else f"{value}"
 
 
 def _lines(table: pd.DataFrame, shown: Table) -> list[str]:
@@ -174,20 +120,17 @@ def _lines(table: pd.DataFrame, shown: Table) -> list[str]:
     texts = [_cell(cell) for cell in table.to_dict("records")]
     table = table.assign(row=rows, column=parts[2].mask(of_all, columns[0]), text=texts)
     wide = table.pivot_table("text", "row", "column", "first", sort=False)[columns].fillna("")
-    head, name = f"{shown.unit}, times {_said(shown)}", shown.split.strip(", :")
+    others = sorted({f"*{name}*" for name in (shown.reference, *shown.instead.values())})
+    head, name = f"{shown.unit}, times {' or '.join(others)}", shown.split.strip(", :")
     wide.columns = [f"{name} {column}".strip() for column in columns] if shown.split else [head]
     heads = HEADS | {"score": shown.score, "cpu_s": "s of the processor"}
     for extra in (extra for extra in shown.columns if extra in table):
         wide[heads[extra]] = table.set_index("row")[extra].map(short)
     busy = table.groupby("row")["busy"].max()
     first = [head if shown.split else "", *wide.columns]
-    rows = wide.itertuples(name=None)
-    return table_lines([first, *([_name(row, busy[row]), *cells] for row, *cells in rows)])
-
-
-def _name(method: str, busy: float) -> str:
-    """A method, and how many processors it kept busy, if it was more than one."""
-    return f"{method} ({busy:.1f} processors)" if busy > _BUSY else method
+    said = {row: f" ({n:.1f} processors)" for row, n in busy.items() if n > _BUSY}
+    rows = ([row + said.get(row, ""), *cells] for row, *cells in wide.itertuples(name=None))
+    return table_lines([first, *rows])
 
 
 def _cell(cell: dict) -> str:
@@ -200,39 +143,11 @@ def _cell(cell: dict) -> str:
     return f"{short(cell['cost'])}, ×{short(cell['median'])}{middle}"
 
 
-def _said(shown: Table) -> str:
-    named = sorted({shown.reference, *shown.instead.values()})
-    return " or ".join(f"*{name}*" for name in named)
-
-
 def short(value: float) -> str:
     """A number with three digits, or none if it is not known."""
     if pd.isna(value):
         return ""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def panel(table: pd.DataFrame, score: str = "") -> pd.DataFrame:
-    """What the figure shows of a compared case: ratios, and the score at their right.
-
-    Methods whose score is more than 10 % from the best are `poor` and come last.
-    """
-    shown = table.dropna(subset="median").assign(said="", poor=False)
-    if score == "RMSE":  # lower is better, of all others higher
-        shown["poor"] = shown["score"] > 1.1 * shown["score"].min()
-    elif score:
-        shown["poor"] = shown["score"] < 0.9 * shown["score"].max()
-    if score:
-        shown["said"] = shown["score"].map("{:.2f}".format, na_action="ignore").fillna("")
-    shown["kind"] = [kind(method) for method in shown["method"]]
-    return shown.sort_values("poor", kind="stable")
-
-
-def kind(method: str) -> str:
-    """Whose a method is."""
-    if method.startswith("limit"):
-        return "limit"
-    return "others" if method.startswith(OTHERS) else "ofslib"
 
 
 def choice(results: pd.DataFrame) -> str:

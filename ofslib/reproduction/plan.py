@@ -16,7 +16,7 @@ START = 4.0  # seconds in which a notebook starts and ends
 # Of the plan of an entry, and how they are put together from those of its results.
 COLUMNS = dict.fromkeys(["results", "here", "shipped"], "sum") | {"fewest": "min", "most": "max"}
 COLUMNS |= dict.fromkeys(["core_hours", "left_hours", "without_data"], "sum")
-COLUMNS |= {"memory_mb": "max", "reserved": "max", "unknown": "sum"}
+COLUMNS |= {"memory_mb": "max", "unknown": "sum"}
 COLUMNS["missing"] = lambda names: ", ".join(sorted({*names} - {""}))
 
 
@@ -29,7 +29,7 @@ class Seconds:
         for each in filter(None, (self.here, self.there)):
             for key, spans in each.spans.items():
                 for first, end, name in spans:
-                    record = each.records[name]
+                    record = each.record(name)
                     if record["seconds"] is not None:
                         rate = record["seconds"] / (end - first) / self._amount(record["made_of"])
                         for like in (key, *_likes(record["place"], record["made_of"])):
@@ -112,10 +112,8 @@ def plan(work: Project) -> pd.DataFrame:
             left = 0 if here or shipped else hours * todo
             counts = [1, here, shipped, min(replicates), max(replicates)]
             costs = [0.0, 0.0, hours] if lacks else [hours, left, 0.0]
-            memory = [max(took, default=None), work.mem_mb(setting)]
-            unknown, name = seconds is None and not lacks, setting.dataset if lacks else ""
-            rows.append([setting.spec["experiment"], *counts, *costs, *memory, unknown, name])
+            memory, unknown = max(took, default=work.mem_mb(setting)), seconds is None and not lacks
+            rest = [*costs, memory, unknown, setting.dataset if lacks else ""]
+            rows.append([setting.spec["experiment"], *counts, *rest])
     table = pd.DataFrame(rows, columns=["entry", *COLUMNS])
-    table = table.groupby("entry", sort=False, as_index=False).agg(COLUMNS)
-    table["memory_mb"] = table["memory_mb"].fillna(table.pop("reserved"))
-    return table
+    return table.groupby("entry", sort=False, as_index=False).agg(COLUMNS)

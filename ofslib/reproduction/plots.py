@@ -14,7 +14,6 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from ofslib._files import write_whole
 from ofslib.reproduction import tables
-from ofslib.reproduction.claims import NO_BOUND
 from ofslib.reproduction.looks import COLOURS, COLUMN, PAGE, in_order, look, plain
 
 # -------------------------------------------------- figures and panels
@@ -132,34 +131,27 @@ def save_figure(figure, stem: str) -> None:
 # -------------------------------------------------- curves
 
 
-def mean_curve(ax, summary: pd.DataFrame, x: str, **style: Any) -> None:
-    """Mean over the replicates of one method against x, one standard error shaded.
-
-    Points are open where a replicate selects nothing, or more than it may.
-    """
-    line = summary.sort_values(x)
-    ax.plot(line[x], line["ours"], **style)
-    _shade(ax, line[x], line["ours"] - line["se"], line["ours"] + line["se"], style["color"])
-    marked = line.reindex(columns=["empty", "beyond"]).gt(0).any(axis=1)
-    if marked.any():
-        own = {**style, "ls": "", "mfc": "white", "label": None, "markevery": None}
-        ax.plot(line[x][marked], line["ours"][marked], zorder=2.1, **own)
-        ax.plot([], [], "o", color="0.4", mfc="white", label=ODD)
-
-
 def curves(ax, summary: pd.DataFrame, x: str, many: bool = False) -> None:
-    """The `mean_curve` of each method.
+    """Mean over the replicates of each method against x, one standard error shaded.
 
-    `many`: points so dense that a few of them are marked only, those of each method elsewhere.
+    Points are open where a replicate selects nothing, or more than it may. `many`: points so dense
+    that a few of them are marked only, those of each method elsewhere.
     """
     methods = in_order(summary["method"])
     for place, method in enumerate(methods):
-        own, style = summary[summary["method"] == method], look(method)
+        line, style = summary[summary["method"] == method].sort_values(x), look(method)
         if many:
-            every = max(len(own) // 3, 1)
+            every = max(len(line) // 3, 1)
             style |= {"markevery": (place * every // len(methods), every)}
-        mean_curve(ax, own, x, label=plain(method), **style)
-        if "own_passes" in own and own["own_passes"].gt(0).any():
+        mean, se = line["ours"], line["se"]
+        ax.plot(line[x], mean, label=plain(method), **style)
+        _shade(ax, line[x], mean - se, mean + se, style["color"])
+        marked = line.reindex(columns=["empty", "beyond"]).gt(0).any(axis=1)
+        if marked.any():
+            own = {**style, "ls": "", "mfc": "white", "markevery": None}
+            ax.plot(line[x][marked], mean[marked], zorder=2.1, **own)
+            ax.plot([], [], "o", color="0.4", mfc="white", label=ODD)
+        if "own_passes" in line and line["own_passes"].gt(0).any():
             ax.plot([], [], " ", label=f"{plain(method)}: its own number of passes")
 
 
@@ -169,74 +161,11 @@ def numbered_curves(ax, summary: pd.DataFrame, x: str) -> None:
     ax.set_xticks(sorted(summary[x].unique()))
 
 
-def mean_point(ax, x: pd.Series, y: pd.Series, method: str) -> None:
-    """Means of two metrics of a method, one standard error in both directions."""
-    ax.errorbar(x["ours"], y["ours"], y["se"], x["se"], ls="", label=plain(method), **look(method))
-
-
 def _shade(ax, x, low, high, colour) -> None:
     ax.fill_between(x, low, high, color=colour, alpha=0.2, lw=0)
 
 
 # -------------------------------------------------- bounds
-
-
-def bound_panels(
-    results: pd.DataFrame, verdicts: pd.DataFrame, given: Mapping[str, Mapping[str, Any]]
-):
-    """A figure of bounds beside what is seen.
-
-    Parameters
-    ----------
-    results : DataFrame
-        Columns panel, x, method, value, note; one row a run.
-    verdicts : DataFrame
-        From `claims.bound_verdicts`.
-    given : mapping
-        How the titles of panels begin -> x, y, their labels; and, if not the usual ones, scale and
-        height, of the axes, and lowest and highest, where the vertical one begins and ends. In the
-        order of the panels; other panels are not drawn. `curves`: which curves are drawn, and
-        their names in the legend. `ratio`: two curves, whose ratio is written into the panel.
-    """
-    shown = results["panel"].dropna().unique()
-    own = {name: next(filter(name.startswith, given), None) for name in shown}
-    names = [name for start in given for name in shown if own[name] == start]
-    figure, axes = panels(len(names))
-    before = {"y": None}
-    for ax, panel in zip(axes, names, strict=True):
-        form = given[own[panel]]
-        drawn = results[results["panel"] == panel]
-        if "curves" in form:
-            labels = drawn["method"].map(form["curves"])
-            drawn = drawn.assign(method=labels)[labels.notna()]
-        bound_curves(ax, drawn, form)
-        shade_bounds(ax, verdicts[verdicts["panel"] == panel])
-        ax.set_title(plain(_folded(panel, 28 if len(axes) not in (1, 2, 4) else 45)))
-        _bound_axes(ax, form)
-        if "ratio" in form:
-            _write_ratio(ax, drawn, *form["ratio"])
-        if before["y"] == form["y"] and not ax.get_subplotspec().is_first_col():
-            ax.set_ylabel("")
-        before = form
-    if not names:
-        note(figure, {"all": results["note"].dropna().iloc[0]})
-    shared_legend(figure, axes, columns=4)
-    return figure
-
-
-def _write_ratio(ax, results: pd.DataFrame, one: str, other: str) -> None:
-    """Write between which numbers the ratio of the medians of two curves lies."""
-    medians = results.pivot_table("value", "x", "method", "median").reindex(columns=[one, other])
-    ratio = (medians[one] / medians[other]).dropna()
-    if len(ratio):
-        text = f"{one} / {other}: {ratio.min():.2f} to {ratio.max():.2f}"
-        ax.text(0.02, 0.97, plain(text), transform=ax.transAxes, va="top", fontsize=7)
-
-
-def _folded(title: str, letters: int) -> str:
-    """A title in as many lines as it needs, of about the same length."""
-    lines = math.ceil(len(title) / letters)
-    return textwrap.fill(title, len(title) // lines + 6) if lines > 1 else title
 
 
 def bound_curves(ax, results: pd.DataFrame, form: Mapping[str, Any]) -> None:
@@ -245,9 +174,9 @@ def bound_curves(ax, results: pd.DataFrame, form: Mapping[str, Any]) -> None:
     What a run did not find is larger than all that was found: there is no median where half of the
     runs did not, and no upper end of the band where a tenth did not: points are open there, and a
     mark on the upper edge stands for a median.
-    `form` is that of a panel (`bound_panels`): what is more than its `highest` stands as an open
-    mark on the upper edge, what is less than its `lowest`, or no more than 0 where the axis is
-    logarithmic, as one on the lower edge.
+    `form` is that of a panel: what is more than its `highest` stands as an open mark on the upper
+    edge, what is less than its `lowest`, or no more than 0 where the axis is logarithmic (its
+    `height`), as one on the lower edge.
     """
     lowest = form.get("lowest", -np.inf if form.get("height") == "linear" else 0.0)
     highest = form.get("highest", np.inf)
@@ -293,31 +222,6 @@ def _mark_edges(ax, out: Mapping[str, pd.Index], colour, taken: Counter) -> None
         ax.plot([], [], color="0.4", label=label, **shape)
 
 
-# A violation is a strip above the panel, which hides no curve and is not hidden by grey.
-_SHADED = {
-    NO_BOUND: {"facecolor": "0.9", "zorder": 0},
-    "is violated": {
-        **{"ymin": 1.0, "ymax": 1.035, "clip_on": False, "hatch": "//////"},
-        **{"facecolor": "white", "edgecolor": "0.3", "zorder": 0.1},
-    },
-}
-
-
-def shade_bounds(ax, verdicts: pd.DataFrame) -> None:
-    """Grey where a printed bound does not exist; a hatched strip where any run violates it."""
-    printed = verdicts[verdicts["method"].astype(str).str.endswith("printed")]
-    for curve, own in printed.groupby("method"):
-        own = own.sort_values("x")
-        middle = np.sqrt(own["x"].to_numpy()[1:] * own["x"].to_numpy()[:-1])
-        left, right = np.append(own["x"].iloc[0], middle), np.append(middle, own["x"].iloc[-1])
-        for verdict, style in _SHADED.items():
-            said = f"{curve}: {verdict}" + " in some run" * (verdict == "is violated")
-            # A stretch of x is drawn as one.
-            step = np.diff((own["verdict"] == verdict).to_numpy(int), prepend=0, append=0)
-            for a, b in zip(left[step[:-1] > 0], right[step[1:] < 0], strict=True):
-                ax.axvspan(a, b, lw=0, label=plain(said), **style)
-
-
 _BOUNDS = {
     "printed": {"color": COLOURS[3], "linestyle": "--", "zorder": 2.5},
     # Wide, so that it is seen below the printed one where they coincide.
@@ -358,15 +262,6 @@ def _bound_style(curve: str) -> dict[str, Any]:
         return {"color": "black", "marker": "o" if curve == "experiment" else "s", "zorder": 3}
     variant = curve.rpartition(", ")[2]
     return _BOUNDS.get(curve, _BOUNDS.get(variant, {"color": COLOURS[2], "linestyle": "-."}))
-
-
-def _bound_axes(ax, form: Mapping[str, Any]) -> None:
-    scale, height = form.get("scale", "log"), form.get("height", "log")
-    ax.set(xscale=scale, yscale=height, xlabel=form["x"], ylabel=form["y"])
-    ax.set_ylim(bottom=form.get("lowest"), top=form.get("highest"))
-    for axis, kind in ((ax.xaxis, scale), (ax.yaxis, height)):
-        if kind == "log":
-            log_ticks(axis)
 
 
 def log_ticks(axis) -> None:

@@ -6,8 +6,8 @@ The Snakefile and the notebooks both read the project through this module, which
 import difflib
 import hashlib
 import json
+import math
 import os
-import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -17,19 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from ofslib._files import CorruptFile
 from ofslib.datasets.registry import read_rows
-from ofslib.reproduction import checks, identity
-from ofslib.reproduction.configuration import (
-    AddedMethod,
-    Config,
-    ConfigurationError,
-    Entries,
-    PlainError,
-    Scale,
-    check,
-    defaults,
-    read,
-)
-from ofslib.reproduction.entries import Entry, Setting
+from ofslib.reproduction import configuration, identity
+from ofslib.reproduction.configuration import ConfigurationError, PlainError, read
+from ofslib.reproduction.entries import Entry, Setting, width
 
 if TYPE_CHECKING:
     from ofslib.reproduction import store
@@ -76,28 +66,18 @@ class Project:
         """
         source = self.source(self.find_entry(entry))
         settings = source.timed if kind else [*source.to_run, *source.settings]
-        for setting in settings:
-            if setting.name == name:
-                return setting
-        known = "\n".join(f"  {s.name}" for s in (settings if kind else source.settings))
+        known = {setting.name: setting for setting in reversed(settings)}
+        if name in known:
+            return known[name]
         if not known:
             raise Unknown(f"{entry} has no settings to run; {self.notebook(source.name)} draws it")
-        raise Unknown(f"{entry} has no setting {name!r}. Its settings:\n{known}")
+        names = "\n".join(f"  {s.name}" for s in (settings if kind else source.settings))
+        raise Unknown(f"{entry} has no setting {name!r}. Its settings:\n{names}")
 
-    @cached_property
+    @property
     def shown_elsewhere(self) -> dict[str, str]:
-        """Tables that the entry of another one shows: their names as entries, and that entry.
-
-        "Tables 5.1 and 5.2" as the source of dissertation_table_5_1: dissertation_table_5_2 is
-        shown there.
-        """
-        found = {}
-        for entry in self.entries.values():
-            paper, table, _ = entry.name.partition("_table_")
-            _, _, numbers = entry.spec["source"].partition("Tables ")
-            for number in re.findall(r"[A-Z]\.\d+|\d+(?:\.\d+)?", numbers if table else ""):
-                found[f"{paper}{table}{number.replace('.', '_').lower()}"] = entry.name
-        return {name: entry for name, entry in found.items() if name not in self.entries}
+        """Tables that the entry of another one shows: their names as entries, and that entry."""
+        return {also: e.name for e in self.entries.values() for also in e.spec["shows_also"]}
 
     def find_entry(self, name: str) -> str:
         """The entry of this name, or the one that shows the table of this name.
@@ -116,7 +96,22 @@ class Project:
 
     def mem_mb(self, setting: Setting) -> int:
         """Memory to reserve for the run of a setting."""
-        return setting.mem_mb(self.row_of(setting))
+        data, MB = setting.spec["data"], 2**20
+        p = self.row(setting.dataset)["n_features"] if setting.dataset else data.get("p", 0)
+        if setting.dataset and setting.spec["run_values"] is None:
+            least = 4500  # ofs Figure 1 on all rows of MNIST took 4.0 GB
+        elif "split" in data or (p or 0) >= 10**6:
+            least = 4000  # News20 twice, averages of 4185 columns, or models of a million features
+        elif setting.dataset:
+            least = 2500  # five copies of the rows of MNIST that a limited scale reads
+        else:
+            paths = 3 * 200 * 8 * p / MB  # methods that learn 200 penalties at once
+            squares = 4 * 8 * p**2 / MB if "averages" in data else 0
+            # Small runs took 350 MB or more, and the study of worker processes 1.4 GB.
+            start = 1500 if setting.spec["study"] else 700
+            least = start + 5 * 8 * 1000 * width(data) / MB + paths + squares
+        # On webspam's stand-in, of 16.6 million features, models and rows took 11.5 GB.
+        return math.ceil(max(least, 800 * (p or 0) / 10**6))
 
     def shown(self, entry: str, kind: str = "") -> list[Setting]:
         """Settings that an entry shows: those of its source, at the axes that `only` names.
@@ -180,7 +175,7 @@ class Project:
 
     def command(self, entry: str) -> str:
         """What makes an entry at this scale."""
-        usual = read(self.root, "config/config.yaml", Config)["scale"]
+        usual = read(self.root, "config/config.yaml", configuration.Config)["scale"]
         scale = f" --config scale={self.scale}" if self.scale != usual else ""
         return f"snakemake --cores 8 figure_{entry}{scale}"
 
@@ -219,7 +214,10 @@ class Project:
 
     def figures(self, entry: str) -> list[str]:
         """Files that the notebook of an entry makes."""
-        endings = self.entries[entry].outputs(bool(self.source(entry).times))
+        spec, endings = self.entries[entry].spec, [".csv", ".svg", ".pdf"]
+        if spec["form"] == "table":
+            timed = ["_time.csv", "_time.tex"] * bool(self.source(entry).times)
+            endings = [".csv", ".tex", *timed, *["_claims.csv"] * bool(spec["time_claims"])]
         return [f"{self.folder}/{entry}{end}" for end in endings]
 
     @property
@@ -243,10 +241,6 @@ class Project:
             known = sorted(self.registry)
             raise ConfigurationError(f"config/datasets.csv has no {dataset!r}, only {known}")
         return self.registry[dataset]
-
-    def row_of(self, setting: Setting) -> dict[str, Any] | None:
-        """The same of the data set that a setting reads, if any."""
-        return self.row(setting.dataset) if setting.dataset else None
 
     @cached_property
     def registry(self) -> dict[str, dict[str, Any]]:
@@ -278,10 +272,10 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
         If something is not allowed; names the file, the entry and the key.
     """
     root = Path(root)
-    usual = read(root, "config/config.yaml", Config)
+    usual = read(root, "config/config.yaml", configuration.Config)
     config = {"figures": usual["scale"]} | usual | changes
-    check(config, Config, "config/config.yaml with its changes")
-    scales = read(root, "config/scales.yaml", dict[str, Scale])
+    configuration.check(config, configuration.Config, "config/config.yaml with its changes")
+    scales = read(root, "config/scales.yaml", dict[str, configuration.Scale])
     for key in ("scale", "figures"):
         if config[key] not in scales:
             raise ConfigurationError(
@@ -291,10 +285,10 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
     specs, files = {}, {}
     for path in sorted((root / "config/experiments").glob("*.yaml")):
         file = f"config/experiments/{path.name}"
-        for name, spec in read(root, file, Entries).items():
+        for name, spec in read(root, file, configuration.Entries).items():
             if name in specs:
                 raise ConfigurationError(f"{file}: entry {name} stands in {files[name]}, too")
-            specs[name], files[name] = defaults() | spec, file
+            specs[name], files[name] = configuration.defaults() | spec, file
             for scale in specs[name]["at_scale"].keys() - scales.keys():
                 why = f"at_scale: {scale!r} is none of {sorted(scales)}"
                 raise ConfigurationError(f"{file}, {name}: {why}")
@@ -305,8 +299,6 @@ def load(root: str | os.PathLike = ".", **changes: Any) -> Project:
     entries = {name: Entry(name, spec, *common) for name, spec in specs.items()}
     project = Project(root, **config, entries=entries, files=files)
     _ = project.registry  # read, and checked, also if no entry uses it
-    if faults := [*checks.faults(project)]:
-        raise ConfigurationError("\n".join(faults))
     return project
 
 
@@ -314,7 +306,7 @@ def _add_methods(root: Path, specs: dict[str, dict], files: dict[str, str]) -> N
     """Give entries the methods of config/methods.yaml."""
     file = "config/methods.yaml"
     able = sorted(name for name, spec in specs.items() if spec["methods"])
-    for label, method in read(root, file, dict[str, AddedMethod]).items():
+    for label, method in read(root, file, dict[str, configuration.AddedMethod]).items():
         for name in method.pop("entries"):
             if name not in able:
                 raise ConfigurationError(f"{file}, {label}: entry {name!r} is none of {able}")
@@ -327,7 +319,7 @@ def _add_methods(root: Path, specs: dict[str, dict], files: dict[str, str]) -> N
 
 def scales(root: str | os.PathLike = ".") -> list[str]:
     """The scales that config/scales.yaml names, the largest last."""
-    return list(read(Path(root), "config/scales.yaml", dict[str, Scale]))
+    return list(read(Path(root), "config/scales.yaml", dict[str, configuration.Scale]))
 
 
 def made(entry: str, scale: str, output: str | None = None, **changes: Any) -> Project:
@@ -357,17 +349,12 @@ def made(entry: str, scale: str, output: str | None = None, **changes: Any) -> P
     if shows != entry:
         work = made(shows, scale, output, **changes)
         return replace(work, entries=work.entries | {entry: work.entries[shows]})
-    others = [] if output else [s for s in reversed(scales()) if s != scale]
     if not wanted.lacks(entry):
         return wanted
-    works = [load(scale=other, **changes) for other in others]
-    for work in works:
-        if work.inputs(entry) and not work.lacks(entry):
-            return work
-        # Most of a large scale tells more than all of a small one.
-        if 2 * len(work.lacks(entry)) < len(work.inputs(entry)) and _without_data(work, entry):
-            return _without_data(work, entry)
-    for work in [] if output else [wanted, *works]:
+    works = [load(scale=other, **changes) for other in reversed(scales()) if other != scale]
+    # Most of a large scale tells more than all of a small one.
+    most = [work for work in works if 2 * len(work.lacks(entry)) < len(work.inputs(entry))]
+    for work in [] if output else [*most, wanted, *works]:
         if rest := _without_data(work, entry):
             return rest
     drawn = f"; {wanted.report} shows what is drawn" if os.path.exists(wanted.report) else ""

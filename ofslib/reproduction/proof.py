@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from ofslib._files import write_whole
-from ofslib.reproduction import proof_cases
+from ofslib.reproduction import identity, proof_cases
 
-VERSIONS, STORED = "config/versions.yaml", "config/proof.csv"
+VERSIONS, STORED = identity.VERSIONS, "config/proof.csv"
 COLUMNS = ["name", "version", "case", "quantity", "value"]
 # Another processor or number of threads adds in another order; single precision has seven digits.
 ROUNDING, ROUNDING_OF_SINGLE = 1e-9, 1e-4
@@ -88,20 +87,13 @@ def read_versions() -> dict[str, int]:
     Raises
     ------
     ValueError
-        If a name is missing there, or is none, or its version is no whole number of at least 1.
+        If a name is missing there, or is none.
     """
-    given = yaml.safe_load(Path(VERSIONS).read_text("utf-8"))
-    known, faults = proof_cases.known(), []
-    for section, names in known.items():
-        own = given.setdefault(section, {})
+    given, known, faults = identity.versions(), proof_cases.known(), []
+    for section in {**known, **given}:
+        names, own = known.get(section, []), given.get(section, {})
         faults += [f"add the line `{_key(n)}: 1` to {section}" for n in names if n not in own]
-        faults += [
-            f"remove `{_key(n)}` from {section}: no such name" for n in own if n not in names
-        ]
-        for name, version in own.items():
-            if type(version) is not int or version < 1:
-                faults.append(f"{section}, {name}: expected 1, 2, ..., got {version!r}")
-    faults += [f"remove the section {section}" for section in given if section not in known]
+        faults += [f"remove `{_key(n)}` from {section}" for n in own if n not in names]
     if faults:
         raise ValueError(f"{VERSIONS}:\n" + "\n".join(faults))
     return {f"{section}: {name}": v for section in known for name, v in given[section].items()}
@@ -171,16 +163,11 @@ def summary(quantity: str, values: Any) -> dict[str, float]:
 
 
 def _chosen(versions, names) -> list[str]:
-    if names is None:
-        return list(versions)
-    chosen = dict.fromkeys(
-        full
-        for name in names
-        for full in ([name] if name in versions else [each for each in versions if name in each])
-    )
-    if lost := [name for name in names if not any(name in full for full in versions)]:
+    if lost := [name for name in names or () if not any(name in full for full in versions)]:
         raise ValueError(f"{VERSIONS} has no name with {lost}; names begin {[*versions][:3]} ...")
-    return list(chosen)
+    exact = [name for name in names or () if name in versions]
+    parts = [name for name in names or [""] if name not in versions]
+    return [n for n in versions if n in exact or any(part in n for part in parts)]
 
 
 def _read_stored() -> pd.DataFrame:

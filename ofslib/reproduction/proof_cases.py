@@ -10,16 +10,14 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from functools import cache
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 import yaml
-from scipy.io import savemat
 from sklearn.base import BaseEstimator
 from sklearn.datasets import dump_svmlight_file
 from sklearn.utils import get_tags
@@ -27,13 +25,12 @@ from threadpoolctl import threadpool_limits
 
 import ofslib
 from ofslib import datasets, simulate, wishart
-from ofslib.datasets.registry import LABELLED, MAY_BE_LABELLED, READERS
+from ofslib.datasets.registry import READERS
 from ofslib.metrics import METRICS
 from ofslib.reproduction import experiment, splits, tracking
 from ofslib.reproduction.experiment import EXPECTED
 from ofslib.reproduction.methods import build, find_class, fit, show
 from ofslib.reproduction.statements import STATEMENTS
-from ofslib.reproduction.studies import speedup, workers
 from ofslib.streams.row_stream import RowStream
 
 PARAMETERS = "config/proof.yaml"
@@ -51,6 +48,8 @@ FORMS = {
 ABOUT_THE_ROWS = ("rows", "classes", "blocks", "form", "adapt", "merge")
 LEARNED = "coef_ intercept_ scores_ weights_ online_score_ l1_".split()
 LEARNED += "n weight mean_x mean_y S_xx S_xy S_yy peak_features_".split()
+TASKS = ("regression", "classification")
+NOTHING = "nothing to compute", {"witnesses": 0}
 TIMES = re.compile("time_s|.*_s|cores")  # metrics that no two runs share
 
 Numbers = dict[str, Any]
@@ -187,13 +186,10 @@ def _row_maker(name: str) -> Iterator[tuple[str, Numbers]]:
         for given in _cases("rows", name):
             own = {key: value for key, value in given.items() if key != "n"}
             yield _words(given), _drawn(simulate.DESIGNS[name](**own), given["n"])
-    elif name == "averages":
-        yield from _sampled()
-    elif name == "experiment":
-        yield from _run()
+    elif name in READERS:
+        yield NOTHING  # tests/test_datasets.py holds what each reads against what was written
     else:
-        with tempfile.TemporaryDirectory() as folder:
-            yield from (_split(folder) if name == "split" else _read(name, folder))
+        yield from {"averages": _sampled, "experiment": _run, "split": _split}[name]()
 
 
 def _drawn(design: Any, n: int) -> Numbers:
@@ -223,17 +219,14 @@ def _stacked(blocks) -> Numbers:
 
 def _sampled() -> Iterator[tuple[str, Numbers]]:
     """For few rows, for more, and for more than are drawn at once."""
-    p, task = 60, ("regression", "classification")
+    p, beta = 60, np.linspace(-1, 1, 60)
     factor = np.linspace(0.5, 1, p)[:, None]
     low_rank = wishart.LowRank(np.linspace(1, 2, p), factor)
     laws = {"low rank": low_rank, "full": np.diag(low_rank.diagonal) + factor @ factor.T}
-    for n in (15, 45, 300, 3 * wishart.ROWS):
-        for law in laws:
-            for kind in task:
-                beta = np.linspace(-1, 1, p)
-                drawn = wishart.sample_averages(n, laws[law], beta, 0.5, kind, _rng())
-                found = {key: getattr(drawn, key) for key in LEARNED if hasattr(drawn, key)}
-                yield f"{law}, {kind}, n={n}", found
+    for n, law, task in product((15, 45, 300, 3 * wishart.ROWS), laws, TASKS):
+        drawn = wishart.sample_averages(n, laws[law], beta, 0.5, task, _rng())
+        found = {key: getattr(drawn, key) for key in LEARNED if hasattr(drawn, key)}
+        yield f"{law}, {task}, n={n}", found
 
 
 def _table() -> tuple[np.ndarray, np.ndarray]:
@@ -243,7 +236,7 @@ def _table() -> tuple[np.ndarray, np.ndarray]:
     return X.astype(float), np.where(X[:, 0] > X[:, 1], 7, 2)
 
 
-class _Given(BaseEstimator):
+class Given(BaseEstimator):
     """The mean of y x times what a run gives to a method, in the order in which it comes."""
 
     def __init__(self, scale=1.0, k=1, maturity=0, n_passes=1, random_state=0):
@@ -266,91 +259,30 @@ class _Given(BaseEstimator):
 
 def _run() -> Iterator[tuple[str, Numbers]]:
     """Seeds, tuning, passes and sweeps of reproduction/experiment.py."""
-    law = {"simulate": "equicorrelated", "p": 30, "k": 2, "task": "regression", "n": 2000}
-    tune = {"grid": {"scale": [1.0, 2.0, 4.0]}, "at": {}, "score": "online", "rows": 500}
-    method = {"class": f"{__name__}:_Given", "sweep": {"k": [2, 3]}}
-    spec = {"experiment": "proof", "name": "proof", "axes": {}, "seed": 1, "study": {}, "track": {}}
-    spec |= {"replicates": 2, "test_rows": 500, "sweep": {}, "methods": {"given": method}}
-    spec |= {"run_values": 3000, "tune_values": 900, "tune": tune, "passes": "2d/n"}
+    (spec,), (X, y) = _cases("rows", "experiment"), _table()
+    data = SimpleNamespace(X_train=X[:5], y_train=y[:5], X_test=X[5:50], y_test=y[5:50])
     for asked in ({}, {"tune": {}, "passes": 1}):
-        own = spec | asked | {"data": law, "metrics": ["RMSE"]}
-        yield (
-            f"blocks {sorted(asked)}",
-            _columns(_told(own), "metric"),
-        )
-        X, y = _table()
-        data = SimpleNamespace(X_train=X[:5], y_train=y[:5], X_test=X[5:50], y_test=y[5:50])
-        own |= {"data": {"dataset": "proof", "k": 2}}
-        yield (
-            f"memory {sorted(asked)}",
-            _columns(_told(own, data), "metric"),
-        )
+        for place, own in {"blocks": {}, "memory": {"data": {"dataset": "proof", "k": 2}}}.items():
+            told = experiment.run(spec | asked | own, data if own else None, progress=False)
+            rows = told.astype(object).where(told.notna(), None).to_dict("records")
+            yield f"{place} {sorted(asked)}", _columns(rows, "metric")
 
 
-def _told(setting: dict[str, Any], *data: Any) -> list[dict[str, Any]]:
-    table = experiment.run(setting, *data or [None], progress=False)
-    return table.astype(object).where(table.notna(), None).to_dict("records")
-
-
-def _split(folder: str) -> Iterator[tuple[str, Numbers]]:
+def _split() -> Iterator[tuple[str, Numbers]]:
     X, y = _table()
-    dump_svmlight_file(X / 8, y, str(Path(folder, "rows.svm")), zero_based=False)
-    table = Path(folder, "datasets.csv")
-    head, tail = "name,reader,train,task,n_features\n", f"libsvm,{folder}/rows.svm"
-    table.write_text(f"{head}labels,{tail},classification,8\nnumbers,{tail},regression,8\n")
-    rule = {"train": 1100}
-    for data in (
-        {"dataset": "labels", "split": rule | {"test": 300}},
-        {"dataset": "labels", "split": rule | {"order": "random"}, "standardized": True},
-        {"dataset": "numbers", "split": rule, "products": True, "standardized": True},
-    ):
-        split = splits.read(data, folder, table)
-        found, seeds = {}, np.random.SeedSequence(3).spawn(2)
-        for part in ("train", "tests"):
-            drawn = _stacked(getattr(split, part)(seeds))
-            found |= {f"{part}, {key}": value for key, value in drawn.items()}
-        yield _words(data), found
-
-
-def _read(reader: str, folder: str) -> Iterator[tuple[str, Numbers]]:
-    X, y = (part[:40] for part in _table())
-    place, both = Path(folder, "rows"), np.column_stack([X, y])
-    files, labels, column = str(place), y[:, None], ""
-    if reader in ("libsvm", "vw"):
-        lines = (" ".join(f"{j}:{v / 8}" for j, v in enumerate(row, 1) if v) for row in X)
-        mark = {"libsvm": "", "vw": "|"}[reader]
-        place.write_text("".join(f"{a} {mark} {b}\n" for a, b in zip(y, lines, strict=True)))
-    elif reader in LABELLED | MAY_BE_LABELLED:
-        frame = pd.DataFrame(both, columns=[*"abcdefgh", "y"])
-        write = {
-            "csv": lambda: frame.to_csv(place, index=False),
-            "tsv": lambda: frame.to_csv(place, index=False, sep="\t"),
-            "parquet": lambda: frame.to_parquet(place),
-            "arrow": lambda: frame.to_feather(place),
-            "npy": lambda: np.save(place.open("wb"), both),
-            "npz": lambda: np.savez(place.open("wb"), X=X, y=y),
-        }
-        write[reader]()
-        column = {"npy": "8", "npz": ""}.get(reader, "y")
-    elif reader == "esl_text":
-        np.savetxt(place, both[:, [-1, *range(8)]])
-    elif reader == "idx":
-        files = f"{place} {place}-labels"
-        for path, values in zip(files.split(), (X.reshape(-1, 2, 4), y), strict=True):
-            head = bytes([0, 0, 8, values.ndim]) + np.array(values.shape, ">u4").tobytes()
-            Path(path).write_bytes(head + values.astype(np.uint8).tobytes())
-    else:
-        whole = sp.csc_matrix(both) if reader == "ecml_mat_sparse" else both
-        content = {"ar_mat": {"DAT": X.T, "labels": labels}, "skfeature_mat": {"X": X, "Y": labels}}
-        savemat(files, content.get(reader, {"data": whole}), appendmat=False)
-    table = Path(folder, "datasets.csv")
-    width = "" if reader == "vw" else 8
-    table.write_text(
-        "name,reader,label,train,task,n_features\n"
-        f"mine,{reader},{column},{files},classification,{width}\n"
-    )
-    read = datasets.load("mine", folder, registry_path=table)
-    yield "a file", _stacked([(read.X_train, read.y_train)])
+    with tempfile.TemporaryDirectory() as folder:
+        file, table = Path(folder, "rows.svm"), Path(folder, "datasets.csv")
+        dump_svmlight_file(X / 8, y, str(file), zero_based=False)
+        head, start = "name,reader,train,task,n_features", f"libsvm,{file}"
+        tasks = f"labels,{start},classification,8\nnumbers,{start},regression,8"
+        table.write_text(f"{head}\n{tasks}\n")
+        for data in _cases("rows", "split"):
+            split, seeds = splits.read(data, folder, table), np.random.SeedSequence(3).spawn(2)
+            found = {}
+            for part in ("train", "tests"):
+                drawn = _stacked(getattr(split, part)(seeds))
+                found |= {f"{part}, {key}": value for key, value in drawn.items()}
+            yield _words(data), found
 
 
 # ------------------------------------------------------------------------------------- metrics
@@ -372,37 +304,30 @@ class _Means:
     def online_loss_(self) -> float:
         return self.losses / self.n_samples_seen_
 
-    def partial_fit(self, X, y):
-        self.losses += 0.5 * np.sum((y - self.decision(X)) ** 2)
+    def partial_fit(self, X, y, classes=None):
+        self.losses += 0.5 * np.sum((y - self.decision_function(X)) ** 2)
         self.sums, self.n_samples_seen_ = self.sums + X.T @ y, self.n_samples_seen_ + len(y)
 
     def fit_averages(self, averages, copy=True):
         self.sums, self.n_samples_seen_ = averages.S_xy, 1
         return self
 
-    def decision(self, X) -> np.ndarray:
+    def decision_function(self, X) -> np.ndarray:
         return X @ self.coef_ + self.intercept_
 
     def predict(self, X) -> np.ndarray:
-        return np.where(self.decision(X) > 0, 1.0, -1.0) if self.signs else self.decision(X)
-
-
-class _Labels(_Means):
-    decision_function = _Means.decision
+        found = self.decision_function(X)
+        return np.where(found > 0, 1.0, -1.0) if self.signs else found
 
 
 def _metric(name: str) -> Iterator[tuple[str, Numbers]]:
     if name == "tracking":
         yield from _tracked()
         return
-    for task in ("regression", "classification"):
-        if (name in ("RMSE", "R2")) == (task == "classification") and name not in (
-            "DR",
-            "selected",
-        ):
-            continue
+    of_one = {"RMSE": TASKS[:1], "R2": TASKS[:1], "AUC": TASKS[1:], "accuracy": TASKS[1:]}
+    for task in of_one.get(name, TASKS):
         design = simulate.Equicorrelated(60, 6, task=task, beta=(0.2, 1.0))
-        model = _Labels(60, task == "classification")
+        model = _Means(60, task == "classification")
         X, y = design.sample(300, _rng())
         model.partial_fit(X, y)
         found = {"of the law": EXPECTED[name](model, design)} if name in EXPECTED else {}
@@ -416,7 +341,7 @@ def _tracked() -> Iterator[tuple[str, Numbers]]:
     model, law = {"m": _Means(30)}, {"p": 30, "k": 3}
     design = simulate.Drifting(**law, a=0.4, b=0.6, period=10, step_rows=20)
     yield "drift", _columns(tracking.drift(design, model, 400, _rng(), 4, 5), "metric")
-    for task in ("regression", "classification"):
+    for task in TASKS:
         design = simulate.Changing(**law, task=task, period=5, step_rows=20)
         seen = tracking.recovery(design, {"m": _Means(30)}, 400, _rng(), 2, 60)
         yield f"recovery, {task}", _columns(seen, "metric")
@@ -443,12 +368,13 @@ def _data(name: str) -> datasets.Dataset:
 
 
 def _study(name: str) -> Iterator[tuple[str, Numbers]]:
-    for number, given in enumerate(_cases("studies", name)):
+    if not (cases := _cases("studies", name)):
+        yield NOTHING  # it measures times
+    for number, given in enumerate(cases):
         own = {key: value for key, value in given.items() if key not in ("data", "setting")}
         data = _data(given["data"]) if "data" in given else None
         rows = find_class(name)(given.get("setting", {}), np.random.SeedSequence(7), data, **own)
         yield f"{number}", _columns(rows, "metric", "panel", "method")
-    yield from _MODELS_OF_TIME.get(name, dict)().items()
 
 
 def _columns(rows, *keys: str) -> Numbers:
@@ -462,36 +388,10 @@ def _columns(rows, *keys: str) -> Numbers:
     return {label: np.array(values, float) for label, values in found.items()}
 
 
-def _times_of_substitution() -> dict[str, Numbers]:
-    """Of the study that measures, what does not depend on the machine."""
-    costs = speedup.Costs(3e-4, 1e-4, 2e-4)
-    times, staleness = speedup.added(50, 4, costs)
-    X, y, _ = speedup.synthetic(30, 50, 3, "squared_error", _rng())
-    job = {"sizes": {"squared_error": 3}, "n_scans": 2, "seed": 1}
-    trace = speedup.traced(speedup._untrained(job, "squared_error"), X, y, 2)
-    network = speedup.over_network(costs, 100, 1e-4, 1e7)
-    reached = speedup.first_reached(np.arange(4.0), np.array([9.0, 7, 3, 1]), 4)
-    hinge = speedup.training_error("squared_hinge", np.array([1.0, 0, -2, 3]), np.ones(4))
-    found = {"times": times, "staleness": staleness, "trace": trace[:, 1:], "reached": reached}
-    return {"the model": found | {"network": network, "wrong labels": hinge}}
-
-
-def _times_of_workers() -> dict[str, Numbers]:
-    costs = workers.Costs(1e-3, 1e-2, 1e-3, 5, 1e4)
-    times = [workers.predicted(1000, q, costs, 0.1, 1e6) for q in (1, 4)]
-    return {"the model": {"seconds": times}}
-
-
-_MODELS_OF_TIME = {
-    "ofslib.reproduction.studies.speedup:time_to_error": _times_of_substitution,
-    "ofslib.reproduction.studies.workers:on_workers": _times_of_workers,
-}
-
-
 def _statement(name: str) -> Iterator[tuple[str, Numbers]]:
     statement = next(s for s in STATEMENTS if f"{s.paper} {s.item}" == name)
     if statement.witness is None:
-        yield "nothing to compute", {"witnesses": 0}
+        yield NOTHING
         return
     shown = statement.witness()
     verdicts = (-1 if each is None else int(each) for each in shown[:3])

@@ -125,35 +125,19 @@ def read(file: str | os.PathLike) -> dict[str, dict[str, Any]]:
         If it is not such a file.
     """
     try:
-        content = json.loads(Path(file).read_text(encoding="utf-8"))
-        common = content["environments"]
-        for facts in content["entries"].values():
-            facts["with"] = common[facts["with"]]
-            if "runs" in facts:
-                facts["runs"]["with"] = [common[number] for number in facts["runs"]["with"]]
-        return content["entries"]
+        entries = json.loads(Path(file).read_text(encoding="utf-8"))
+        if all({"scale", "commit", "date", "with"} <= facts.keys() for facts in entries.values()):
+            return entries
     except FileNotFoundError:
         return {}
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
-        raise CorruptFile(
-            f"{file} does not say from what each entry was made; take it from the repository "
-            "again, or remove it and draw the figures anew"
-        ) from error
+    except (ValueError, AttributeError):
+        pass
+    raise CorruptFile(
+        f"{file} does not say from what each entry was made; take it from the repository "
+        "again, or remove it and draw the figures anew"
+    )
 
 
 def write(file: str | os.PathLike, entries: Mapping[str, dict[str, Any]]) -> None:
-    """Write a PROVENANCE.json of these records; each environment stands there once."""
-    common: list[dict[str, str]] = []
-
-    def number(environment: dict[str, str]) -> int:
-        if environment not in common:
-            common.append(environment)
-        return common.index(environment)
-
-    content: dict[str, Any] = {"environments": common, "entries": {}}
-    for entry, facts in sorted(entries.items()):
-        own = content["entries"][entry] = facts | {"with": number(facts["with"])}
-        if "runs" in facts:
-            together = [number(one) for one in facts["runs"]["with"]]
-            own["runs"] = facts["runs"] | {"with": together}
-    write_whole(file, json.dumps(content, indent=1) + "\n")
+    """Write a PROVENANCE.json of these records."""
+    write_whole(file, json.dumps(dict(sorted(entries.items())), indent=1) + "\n")

@@ -3,6 +3,7 @@
 import os
 import time
 import warnings
+from collections import Counter
 from multiprocessing import get_context
 from typing import Any, NamedTuple
 
@@ -18,8 +19,8 @@ LONGEST = 300.0  # predicted seconds of a replicate that may be drawn
 # What all that is drawn is predicted to take, as a share of the time given: predictions are rough,
 # and what is not ready in time would be the slow ones more often than others.
 FILLED = 0.6
+VERDICTS = ("equal", "rounding", "differ")
 SHARES = (0.01, 0.05, 0.2)  # of wrong results, for which the chance to see one is told
-REASONS = ("a time", "alone on the machine", "no data set", "not installed", "takes too long")
 
 
 class Pair(NamedTuple):
@@ -31,54 +32,46 @@ class Pair(NamedTuple):
     seconds: float
 
 
-def pairs(work: Project) -> tuple[list[Pair], dict[str, int]]:
+def pairs(work: Project) -> tuple[list[Pair], Counter[str]]:
     """The replicates of shipped results that can be made again, and why others cannot -> how many.
 
     Results that several entries show count once.
     """
-    known, found, seen = Seconds(work), [], set()
-    out_of_reach = dict.fromkeys(REASONS, 0)
+    known, found, seen, out_of_reach = Seconds(work), [], set(), Counter()
     runs = [setting for _, setting in work.runs() if work.shipped(setting)]
     # Only of what is shipped: other sets may be gigabytes.
     names = sorted({setting.dataset for setting in runs if setting.dataset})
     with warnings.catch_warnings(action="ignore", category=UserWarning):
         data = {name: records.obtain(name, "auto")["status"] == "fetched" for name in names}
-    for setting in runs:
-        for result in identity.results(setting.spec):
-            if result.key in seen:
-                continue
-            seen.add(result.key)
-            part = identity.canonical(setting.parts[result.part])
-            # A study makes all replicates of its methods, and tuning is done for all at once.
-            count = result.end - result.first
-            whole = bool(setting.dataset) and "split" not in part["data"]
-            each = known.of(result, store.place_of(setting.spec, result), count if whole else 1)
-            cls = part["methods"].get(result.label)
-            reason = (
-                "a time" if part["metrics"] == ["time_s"]
-                else "alone on the machine" if work.entries[part["experiment"]].spec["alone"]
-                else "no data set" if setting.dataset and not data[setting.dataset]
-                else "not installed" if cls and experiment.installed({"methods": {"": cls}})[1]
-                else "takes too long" if each is None or each + START > LONGEST
-                else ""
-            )  # fmt: skip
-            if reason:
-                out_of_reach[reason] += count
-            else:
-                replicates = range(result.first, result.end)
-                found += [Pair(part, result, r, each + START) for r in replicates]
+    for setting, result in ((s, r) for s in runs for r in identity.results(s.spec)):
+        if result.key in seen:
+            continue
+        seen.add(result.key)
+        part, count = identity.canonical(setting.parts[result.part]), result.end - result.first
+        # A study makes all replicates of its methods, and tuning is done for all at once.
+        whole = bool(setting.dataset) and "split" not in part["data"]
+        each = known.of(result, store.place_of(setting.spec, result), count if whole else 1)
+        cls = part["methods"].get(result.label)
+        reason = (
+            "a time" if part["metrics"] == ["time_s"]
+            else "alone on the machine" if work.entries[part["experiment"]].spec["alone"]
+            else "no data set" if setting.dataset and not data[setting.dataset]
+            else "not installed" if cls and experiment.installed({"methods": {"": cls}})[1]
+            else "takes too long" if each is None or each + START > LONGEST
+            else ""
+        )  # fmt: skip
+        out_of_reach[reason] += count
+        replicates = () if reason else range(result.first, result.end)
+        found += [Pair(part, result, r, each + START) for r in replicates]
+    del out_of_reach[""]
     return found, out_of_reach
 
 
 def draw(found: list[Pair], seed: int, seconds: float) -> list[Pair]:
     """As many pairs, uniformly at random, as are predicted to fit into the time: one at least."""
-    drawn, left = [], seconds
-    for i in np.random.default_rng(seed).permutation(len(found)):
-        left -= found[i].seconds
-        if drawn and left < 0:
-            break
-        drawn.append(found[i])
-    return drawn
+    order = np.random.default_rng(seed).permutation(len(found))
+    number = np.searchsorted(np.cumsum([found[i].seconds for i in order]), seconds, side="right")
+    return [found[i] for i in order[: max(1, number)]]
 
 
 def make(pair: Pair) -> dict[str, Any]:
@@ -114,10 +107,10 @@ def check(work: Project, minutes: float, seed: int) -> dict[str, Any]:
     Returns
     -------
     dict
-        made (how many replicates of results), equal, rounding, differ; unready (not made in time);
-        drawn_from (how many can be drawn), out_of_reach (why others cannot -> how many), unreached
-        (their share of all), chances (share of wrong results -> the chance to have seen one) and
-        found (a list with entry, setting, method, replicate, verdict, largest and where).
+        unready (how many replicates of results were drawn and not made in time), drawn_from (how
+        many can be drawn), out_of_reach (why others cannot -> how many), unreached (their share of
+        all), chances (share of wrong results -> the chance to have seen one) and found (a list with
+        entry, setting, method, replicate, verdict, values, largest and where).
     """
     if work.archive is None:
         raise ConfigurationError(f"there is no {work.archive_file} to check")
@@ -133,14 +126,11 @@ def check(work: Project, minutes: float, seed: int) -> dict[str, Any]:
         ready = [(pair, one.get()) for pair, one in zip(drawn, asked, strict=True) if one.ready()]
     pool.join()
     found = [_told(pair, counts) for pair, counts in ready]
-    verdicts = [row["verdict"] for row in found]
-    known = len(able) + sum(out_of_reach.values())
+    known = len(able) + out_of_reach.total()
     return {
-        "made": len(found),
-        **{word: verdicts.count(word) for word in ("equal", "rounding", "differ")},
         "unready": len(drawn) - len(found),
         "drawn_from": len(able),
-        "out_of_reach": {why: number for why, number in out_of_reach.items() if number},
+        "out_of_reach": out_of_reach,
         "unreached": 1 - len(able) / known,
         "chances": {share: 1 - (1 - share) ** len(found) for share in SHARES},
         "found": found,

@@ -5,7 +5,7 @@ python -m ofslib.reproduction scoreboard --judge   # judges the committed tables
 """
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -31,14 +31,8 @@ JUDGE = "first give the tables the verdicts of the rule anew"
 # -------------------------------------------------- the cells
 
 
-def published_cells(work: project.Project | None = None) -> pd.DataFrame:
+def published_cells(work: project.Project) -> pd.DataFrame:
     """The published cells, one a row, with their verdicts by the text and as reconstructed.
-
-    Parameters
-    ----------
-    work : Project, optional
-        Whose figures are read; by default the committed ones of the project at or above the working
-        folder.
 
     Returns
     -------
@@ -55,7 +49,6 @@ def published_cells(work: project.Project | None = None) -> pd.DataFrame:
     ValueError
         If a table has more cells than config/published.csv says.
     """
-    work = work or project.committed(project.find_root())
     listed = pd.read_csv(work.root / LIST, dtype={"why": str}).fillna({"why": "not yet run"})
     cells = pd.concat([_cells(work, row) for row in listed.itertuples()], ignore_index=True)
     made = provenance.read(work.root / work.provenance)
@@ -108,7 +101,7 @@ def judged(work: project.Project, table: str) -> pd.DataFrame:
     parts = [pd.read_csv(file) for file in files if file.is_file()]
     made = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     if "same" in made:
-        made = judged_sizes(made)
+        made["verdict"] = np.where(made["same"].eq(True), "agrees", tables.NO_VERDICT)
         made["why"] = made["why"].where(made["same"].ne(False), "another data set")
     if "verdict" not in made:
         return pd.DataFrame()
@@ -146,30 +139,11 @@ def _runs(work: project.Project, entry: str) -> dict[tuple[str, ...], str]:
     }
 
 
-def judged_sizes(table: pd.DataFrame) -> pd.DataFrame:
-    """Sizes of data sets with their verdicts: the same, or not to be compared."""
-    same = table["same"].eq(True)
-    return table.assign(verdict=np.where(same, "agrees", tables.NO_VERDICT))
+def count(work: project.Project) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The published cells, and the scoreboard: how many of them have which verdict.
 
-
-def scoreboard(work: project.Project | None = None) -> pd.DataFrame:
-    """How many of the papers' cells have which verdict, from the files of the figures.
-
-    Parameters
-    ----------
-    work : Project, optional
-        As in `published_cells`.
-
-    Returns
-    -------
-    DataFrame
-        Columns paper, table, method, verdict, why, by the text, cells.
+    Columns of the latter: paper, table, method, verdict, why, by the text, cells.
     """
-    return count(work)[1]
-
-
-def count(work: project.Project | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The published cells, and the scoreboard, which counts them."""
     cells = published_cells(work)
     by = ["paper", "table", "method", "verdict", "why", tables.BY_THE_TEXT]
     groups = cells.fillna({tables.BY_THE_TEXT: NO_TEXT}).groupby(by, sort=False, dropna=False)
@@ -198,8 +172,7 @@ def evidence(cells: pd.DataFrame) -> pd.DataFrame:
         for rule, column in {"tolerant": "verdict", "strict": "strict"}.items():
             column = text if end and rule == "tolerant" else column + end
             own = cells[which & known].dropna(subset=column)
-            place = own[column].map(order.index)
-            own = own.assign(place=place).sort_values("place", kind="stable")
+            own = own.sort_values(column, key=lambda words: words.map(order.index), kind="stable")
             own = own.drop_duplicates(["run" + end, "metric"])
             counts = own[column].value_counts().reindex(tables.VERDICTS[:-1], fill_value=0)
             unsure = own["printed"].isin(["repaired", "inferred"]) & (own[column] == "agrees")
@@ -208,21 +181,13 @@ def evidence(cells: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def agreement(work: project.Project | None = None) -> pd.DataFrame:
+def agreement(
+    work: project.Project, by: Sequence[str] = ("reading", "metric"), alike: str = ""
+) -> pd.DataFrame:
     """How many cells of each table and reading agree, and how sharply: see `tables.tally`.
 
-    Columns table, reading, metric, and those of `tables.tally`.
+    With `alike` of the methods that have a reading of this name, in their other readings too.
     """
-    return _tallies(work or project.committed(project.find_root()), ["reading", "metric"])
-
-
-def one_rule(work: project.Project | None = None) -> pd.DataFrame:
-    """The same of the methods that have a reading by one rule, in their other readings too."""
-    return _tallies(work or project.committed(project.find_root()), ["reading"], ONE_RULE)
-
-
-def _tallies(work: project.Project, by: list[str], alike: str = "") -> pd.DataFrame:
-    """The tallies of all tables; with `alike` of the methods that have a reading of this name."""
     found = [pd.DataFrame(columns=["table", *by])]
     for table in pd.read_csv(work.root / LIST)["table"]:
         made = judged(work, table)
@@ -237,16 +202,24 @@ def _tallies(work: project.Project, by: list[str], alike: str = "") -> pd.DataFr
     return found[["table", *found.columns.drop("table")]]
 
 
-def chosen(work: project.Project | None = None) -> pd.DataFrame:
+def chosen(work: project.Project) -> pd.DataFrame:
     """How many values were chosen to match: columns table, reading, values (by method)."""
-    work = work or project.committed(project.find_root())
-    rows = []
-    for table in pd.read_csv(work.root / LIST)["table"]:
-        for reading, counts in work.fitted(table).items() if table in work.entries else ():
-            if reading in work.entries[table].spec["only"].get("reading", [reading]):
-                named = ", ".join(f"{method} {n}" for method, n in counts.items()) or "none"
-                rows.append({"table": table, "reading": reading, "values": named})
+    rows = [
+        {"table": table, "reading": reading, "values": values}
+        for table in pd.read_csv(work.root / LIST)["table"]
+        if table in work.entries
+        for reading, values in named(work, table).items()
+        if reading in work.entries[table].spec["only"].get("reading", [reading])
+    ]
     return pd.DataFrame(rows)
+
+
+def named(work: project.Project, entry: str) -> dict[str, str]:
+    """Reading of an entry -> how many values were chosen, by method."""
+    return {
+        reading: ", ".join(f"{method} {n}" for method, n in counts.items()) or "none"
+        for reading, counts in work.fitted(entry).items()
+    }
 
 
 # -------------------------------------------------- judged anew
@@ -324,7 +297,7 @@ def report(work: project.Project, anew: bool = False) -> Iterator[str]:
     yield from textwrap.wrap(tables.RULE, 100)
     yield ""
     yield "What one parameter explains: the methods that have a reading by one rule"
-    counts = one_rule(work)
+    counts = agreement(work, ["reading"], ONE_RULE)
     yield from _table(counts[["table", "reading", *tables.VERDICTS]])
     yield ""
     columns = ["table", "reading", "metric", *tables.VERDICTS[:-1], "agreement (%)"]

@@ -55,10 +55,10 @@ STEP = "step"
 class Store:
     """Stored results by key, wherever they are: see `folder` and `archive`."""
 
-    def __init__(self, records: Mapping[str, Any], read):
-        self.records, self.read = records, read
+    def __init__(self, names: Iterable[str], record, read):
+        self.names, self.record, self.read = names, record, read
         self.spans: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
-        for name in records:
+        for name in names:
             key, first, last = _NAME.fullmatch(name).groups()
             self.spans[key].append((int(first), int(last) + 1, name))
 
@@ -76,7 +76,7 @@ class Store:
     def records_of(self, result: Result) -> list[dict[str, Any]]:
         """The records of the stored files that hold a part of a result."""
         spans = self.spans.get(result.key or "", ())
-        return [self.records[name] for a, b, name in spans if a < result.end and b > result.first]
+        return [self.record(name) for a, b, name in spans if a < result.end and b > result.first]
 
     def rows(self, result: Result) -> pd.DataFrame:
         """The rows of a result as text, in the order in which they were made."""
@@ -92,18 +92,9 @@ class Store:
 
 def folder(place: Path = FOLDER) -> Store:
     """The results that were made here, or unpacked."""
-    files = {file.name: file for file in place.glob("*.csv") if _NAME.fullmatch(file.name)}
-    return Store(_Lazy(files), lambda name: _split(place / name)[1])
-
-
-class _Lazy(dict):
-    """Records by name, each read when it is asked for."""
-
-    def __getitem__(self, name):
-        value = super().__getitem__(name)
-        if isinstance(value, Path):
-            self[name] = value = _split(value)[0]
-        return value
+    names = {file.name for file in place.glob("*.csv") if _NAME.fullmatch(file.name)}
+    record = lru_cache(None)(lambda name: _split(place / name)[0])
+    return Store(names, record, lambda name: _split(place / name)[1])
 
 
 def _split(file: Path) -> tuple[dict[str, Any], bytes]:
@@ -273,7 +264,7 @@ def pack(wanted: Iterable[Result], scale: str, file: str | Path) -> int:
     here, index, content = folder(), {}, {}
     for result in wanted:
         for _, _, name in here.spans.get(result.key or "", ()):
-            index[name], content[name] = here.records[name], here.read(name)
+            index[name], content[name] = here.record(name), here.read(name)
     if not content:
         raise ValueError(f"no results of scale {scale} to pack: snakemake makes them")
     text = json.dumps({"format": FORMAT, "ofslib": __version__, "scale": scale, "results": index})
@@ -310,7 +301,7 @@ class Archive(Store):
                 raise CorruptFile(f"{file}: its index names other results than it holds")
             if wrong := [name for name in index["results"] if not _NAME.fullmatch(name)]:
                 raise CorruptFile(f"{file}: {wrong[0]!r} is no name of a result")
-            super().__init__(index["results"], self._checked)
+            super().__init__(index["results"], index["results"].__getitem__, self._checked)
         except FileNotFoundError:
             raise
         except (*_DAMAGED, *_WRONG) as error:
@@ -319,7 +310,7 @@ class Archive(Store):
     def _checked(self, name: str) -> bytes:
         try:
             body = self._inflated(f"{name}.xz")
-            check(self.records[name], name, body)
+            check(self.record(name), name, body)
         except (*_DAMAGED, *_WRONG) as error:
             raise CorruptFile(f"{self.file}: {name}: {error}") from error
         return body
@@ -363,18 +354,18 @@ def unpack(wanted: Iterable[Result], there: Archive) -> dict[str, str]:
         Name of each file in the archive -> why it was not taken; nothing if it is here now.
     """
     here, sets, new = folder(), {}, {}
-    found = dict.fromkeys(there.records, "no result of this checkout: other versions or settings")
+    found = dict.fromkeys(there.names, "no result of this checkout: other versions or settings")
     for result in wanted:
         for _, _, name in there.spans.get(result.key or "", ()):
             found[name] = ""
-            if name not in here.records:
+            if name not in here.names:
                 new[name] = there.read(name)
                 if dataset := result.made_of["data"].get("dataset"):
-                    sets[dataset] = records.of_archive(dataset, there.records[name]["files"])
+                    sets[dataset] = records.of_archive(dataset, there.record(name)["files"])
     for record in sets.values():
         records.write(record)
     for name, body in new.items():
-        head = b"#" + json.dumps(there.records[name], sort_keys=True).encode() + b"\n"
+        head = b"#" + json.dumps(there.record(name), sort_keys=True).encode() + b"\n"
         write_whole(FOLDER / name, head + body)
     return found
 
@@ -382,7 +373,7 @@ def unpack(wanted: Iterable[Result], there: Archive) -> dict[str, str]:
 def put_all_together(work: Any) -> list[str]:
     """Write all files of results of a `project.Project` whose results are stored: their names.
 
-    Snakemake takes them as made of what is here now, whatever the times of files.
+    Snakemake takes note of what they were made of: without it, no later change of an entry shows.
     """
     here = folder()
     made = [file for file, run in work.runs() if put_together(run.spec, file, here)]

@@ -1,7 +1,8 @@
 """Results beside the published numbers, as tables."""
 
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,9 @@ from ofslib.reproduction import store
 from ofslib.reproduction.entries import Setting
 from ofslib.reproduction.project import Project
 
-# Differences without practical meaning, and whether they are a share of the published value.
-TOLERANCE = {"DR": (5.0, False), "RMSE": (0.05, True), "AUC": (0.02, False)}
-TOLERANCE |= {"accuracy": (2.0, False), "R2": (0.02, False)}
-# Where 5 points would be more than this share of a published rate, the share is the tolerance.
-SMALL = {"DR": 0.25}
+# Differences without practical meaning: the lesser of a number and a share of the published value.
+TOLERANCE = {"DR": (5.0, 0.25), "RMSE": (np.inf, 0.05), "AUC": (0.02, np.inf)}
+TOLERANCE |= {"accuracy": (2.0, np.inf), "R2": (0.02, np.inf)}
 # How the note of a published number begins that our text of the paper does not have as it is.
 PRINTED = ("repaired", "inferred", "unreadable", "dash")
 BY_THE_TEXT, RECONSTRUCTED = "by the text", "reconstructed"
@@ -51,8 +50,10 @@ RULE = (
     " repaired there, inferred from another table, or is unreadable."
 )
 
-_NO_VALUE, _BEYOND = "runs without a value", "runs keep more than k features"
-_OWN_PASSES = "runs choose their own number of passes"
+# What is counted of the runs of a cell, in the order in which it is told.
+_COUNTED = {"no_value": "runs without a value", "empty": "runs select nothing"}
+_COUNTED |= {"beyond": "runs keep more than k features"}
+_COUNTED |= {"own_passes": "runs choose their own number of passes"}
 NOT_PRINTED = "not in the paper's table"
 # How a reason begins -> its kind.
 _WEAK, _KNOWN = "weaker baseline", "discussed"
@@ -78,6 +79,8 @@ _REASONS = {
     "not public": "not public",
     "no product": "words or a bound",
     "not one of": "not one of our methods",
+    **{f".*{words}": words for words in _COUNTED.values() if words != "runs select nothing"},
+    r"\d": "runs that select nothing",
 }
 
 
@@ -344,15 +347,19 @@ def beside_paper(
     on = [c for c in paper if c in key]
     _check_cells(published, on, key)
     table = table.merge(paper[[*on, "paper", "paper_note"]], "left", on)
-    table["why"] = [_why_not(r) for r in table.itertuples()]
     table["printed"] = printed(table["paper"], table["paper_note"])
     table["basis"] = _basis(table, key)
     table["known"] = _known_of(table, discussed)
-    counts = ("beyond", "own_passes", "no_value")
-    some = [count for count in counts if (table[count] > 0).any()]
-    columns = [*key, "ours", "se", "median", "replicates", "runs", "empty", *some]
-    columns += ["fitted", "basis", "paper", "printed"]
-    return _judged(table, weak or {})[[*columns, "verdict", "strict", "why"]]
+    # Each by two standard errors, and strictly.
+    table["verdict"], table["strict"] = (
+        verdict(table, strict).where(~(table["no_value"] >= table["replicates"]), NO_VERDICT)
+        for strict in (False, True)
+    )
+    noise = two_errors(table)
+    table["why"] = [_why(*cell, weak or {}) for cell in zip(table.itertuples(), noise, strict=True)]
+    some = [c for c in ("beyond", "own_passes", "no_value") if (table[c] > 0).any()]
+    columns = [*key, "ours", "se", "median", "replicates", "runs", "empty", *some, "fitted"]
+    return table[[*columns, "basis", "paper", "printed", "verdict", "strict", "why"]]
 
 
 def _basis(table: pd.DataFrame, key: Sequence[str]) -> np.ndarray:
@@ -410,137 +417,95 @@ def _known_of(table: pd.DataFrame, discussed: Sequence[Mapping]) -> pd.Series:
     return known
 
 
-def _judged(table: pd.DataFrame, weak: Mapping[str, str]) -> pd.DataFrame:
-    """The verdicts of cells, and why; of what is not comparable the reason is known before."""
-    step, words = _printed_step(table), []
-    for r in table.itertuples():
-        sd = r.se * np.sqrt(r.replicates)
-        known = r.metric, r.ours, sd, r.replicates, r.paper, r.runs
-        word = verdict(*known)
-        strict = strict_verdict(*known, step.get(r.metric, 0.0))
-        if r.no_value >= r.replicates:
-            word = strict = NO_VERDICT
-        why = [r.why] if word == NO_VERDICT else []
-        if word == "better" and r.method in weak:
-            why = [f"{_WEAK}: {weak[r.method]}"]
-        elif word in ("better", "worse") and r.known:
-            why = [f"{_KNOWN}: {r.known}"]
-        if word == "unresolved":
-            noise = two_errors(sd, r.replicates, r.runs)
-            why = ["one run" if np.isnan(noise) else f"two standard errors are {noise:.3g}"]
-        # What is judged anew may say so already.
-        why += [said for said in _counted(r) if said not in "; ".join(why)]
-        words.append((word, strict, "; ".join(why)))
-    words = pd.DataFrame(words, index=table.index, columns=["verdict", "strict", "why"])
-    return table.assign(**words)
+def _why(cell, noise: float, weak: Mapping[str, str]) -> str:
+    """The reason for a verdict other than agreement, and what is counted of the runs."""
+    why = []
+    if cell.verdict == NO_VERDICT:
+        why = [_why_not(cell)]
+    elif cell.verdict == "unresolved":
+        why = ["one run" if np.isnan(noise) else f"two standard errors are {noise:.3g}"]
+    elif cell.verdict == "better" and cell.method in weak:
+        why = [f"{_WEAK}: {weak[cell.method]}"]
+    elif cell.verdict != "agrees" and cell.known:
+        why = [f"{_KNOWN}: {cell.known}"]
+    for column, words in _COUNTED.items():
+        if (count := getattr(cell, column)) > 0:
+            runs = cell.replicates + (cell.no_value if column == "no_value" else 0)
+            said = f"{count:.0f} of {runs:.0f} {words}"
+            # What is judged anew may say so already.
+            why += [said] * (said not in "; ".join(why))
+    return "; ".join(why)
 
 
-def _counted(cell) -> Iterator[str]:
-    """How many runs of a cell tell less than the others."""
-    if cell.no_value > 0:
-        runs = cell.replicates + cell.no_value
-        yield f"{cell.no_value:.0f} of {runs:.0f} {_NO_VALUE}"
-    if cell.empty > 0:
-        yield f"{cell.empty:.0f} of {cell.replicates:.0f} runs select nothing"
-    if cell.beyond > 0:
-        yield f"{cell.beyond:.0f} of {cell.replicates:.0f} {_BEYOND}"
-    if cell.own_passes > 0:
-        yield f"{cell.own_passes:.0f} of {cell.replicates:.0f} {_OWN_PASSES}"
+def two_errors(cells: pd.DataFrame) -> pd.Series:
+    """Two standard errors of the difference from the paper's mean over `runs` runs.
+
+    Missing for one run.
+    """
+    n = cells["replicates"].astype(float)
+    sd = cells["se"].astype(float) * np.sqrt(n)
+    return (2.0 * sd * np.sqrt(1.0 / n + 1.0 / cells["runs"])).where(n > 1)
 
 
-def _printed_step(table: pd.DataFrame) -> dict[str, float]:
+def verdict(cells: pd.DataFrame, strict: bool = False) -> pd.Series:
+    """`RULE` for each cell, of which metric, ours, se, replicates, paper and runs are known.
+
+    `strict`: by two standard errors alone, where the paper's numbers are rounded.
+    """
+    metric, paper = cells["metric"], cells["paper"].astype(float)
+    difference, noise = cells["ours"].astype(float) - paper, two_errors(cells)
+    away, unknown = difference.abs(), difference.isna() | ~metric.isin(TOLERANCE)
+    if strict:
+        margin, unresolved = noise + metric.map(_printed_step(cells)) / 2, noise.isna()
+    else:
+        number, share = (metric.map({m: own[i] for m, own in TOLERANCE.items()}) for i in (0, 1))
+        margin = np.fmin(number.astype(float), share.astype(float) * paper.abs())
+        unresolved = noise.isna() | ((margin < noise) & (away <= noise))
+    better = (difference < 0) == metric.isin(LOWER_IS_BETTER)
+    rule = [unknown, unresolved, away <= margin, better]
+    words = np.select(rule, [NO_VERDICT, "unresolved", "agrees", "better"], "worse")
+    return pd.Series(words, cells.index, dtype=object)
+
+
+def _printed_step(cells: pd.DataFrame) -> dict[str, float]:
     """Metric -> one unit of the last digit that the paper prints of it."""
-    known = table.dropna(subset="paper")
+    known = cells.dropna(subset="paper")
     decimals = known["paper"].map(lambda value: len(f"{value:g}".partition(".")[2]))
     return (10.0 ** -decimals.groupby(known["metric"]).max()).to_dict()
-
-
-def two_errors(sd: float, n: int, runs: int) -> float:
-    """Two standard errors of the difference between means over n and over `runs` runs."""
-    return 2.0 * sd * np.sqrt(1.0 / n + 1.0 / runs) if n > 1 else np.nan
-
-
-def verdict(metric: str, ours: float, sd: float, n: int, paper: float, runs: int) -> str:
-    """`RULE` for one cell: our mean and standard deviation over n runs, the paper's over `runs`."""
-    if metric not in TOLERANCE or np.isnan(ours) or np.isnan(paper):
-        return NO_VERDICT
-    tolerance, relative = TOLERANCE[metric]
-    tolerance *= abs(paper) if relative else 1.0
-    tolerance = min(tolerance, SMALL.get(metric, np.inf) * abs(paper))
-    noise, difference = two_errors(sd, n, runs), ours - paper
-    if np.isnan(noise) or (tolerance < noise and abs(difference) <= noise):
-        return "unresolved"
-    return _direction(metric, difference, tolerance)
-
-
-def strict_verdict(
-    metric: str, ours: float, sd: float, n: int, paper: float, runs: int, step: float
-) -> str:
-    """As `verdict`, by two standard errors alone; the paper's number is rounded to `step`."""
-    if metric not in TOLERANCE or np.isnan(ours) or np.isnan(paper):
-        return NO_VERDICT
-    noise = two_errors(sd, n, runs)
-    return "unresolved" if np.isnan(noise) else _direction(metric, ours - paper, noise + step / 2)
-
-
-def _direction(metric: str, difference: float, margin: float) -> str:
-    if abs(difference) <= margin:
-        return "agrees"
-    return "better" if (difference < 0) == (metric in LOWER_IS_BETTER) else "worse"
 
 
 def reason(why: Any) -> str:
     """The kind of the reason for a verdict; none for none."""
     if not isinstance(why, str) or not why:
         return ""
-    for start, kind in _REASONS.items():
-        if why.startswith(start):
-            return kind
-    for counted in (_NO_VALUE, _BEYOND, _OWN_PASSES):
-        if counted in why:
-            return counted
-    return "runs that select nothing" if why[0].isdigit() else "no result for another reason"
-
-
-def sharpness(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """How many wrong pairs would agree, as many as ours and another method's published value.
-
-    Such pairs are of one row of the printed table: equal axes and metric.
-
-    Columns: `by`, wrong pairs, agreeing (how many of these).
-    """
-    axes = [c for c in table.columns[: table.columns.get_loc("method")]]
-    known = table[table["verdict"] != NO_VERDICT]
-    known = known.assign(sd=known["se"] * np.sqrt(known["replicates"]))
-    pairs = known.merge(known, on=[*axes, "metric"], suffixes=("", "_other"))
-    pairs = pairs[pairs["method"] != pairs["method_other"]]
-    words = [
-        verdict(r.metric, r.ours, r.sd, r.replicates, r.paper_other, r.runs)
-        for r in pairs.itertuples()
-    ]
-    counts = pairs.assign(agreeing=[word == "agrees" for word in words]).groupby(list(by))
-    return counts["agreeing"].agg(["size", "sum"]).set_axis(["wrong pairs", "agreeing"], axis=1)
+    kinds = (kind for start, kind in _REASONS.items() if re.match(start, why))
+    return next(kinds, "no result for another reason")
 
 
 def tally(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Number of cells per verdict, how many agree of those that are resolved, and how sharply.
 
     Columns: `by`, the verdicts; agreement (%), the share of agreeing cells; agreement, strict (%);
-    wrong pairs that agree (%), as `sharpness` counts them; select nothing, the cells with runs that
-    do (missing where that was not counted).
+    wrong pairs that agree (%), of those of ours and another method's published value in the same
+    row of the printed table; select nothing, the cells with runs that do (missing where that was
+    not counted).
     """
-    by = list(by)
-    counts = table.groupby(by, sort=False)["verdict"].value_counts().unstack(fill_value=0)
+    groups = table.groupby(list(by), sort=False)
+    counts = groups["verdict"].value_counts().unstack(fill_value=0)
     counts = counts.reindex(columns=VERDICTS, fill_value=0)
-    resolved = counts.drop(columns=[NO_VERDICT, "unresolved"]).sum(axis=1)
-    counts["agreement (%)"] = (100.0 * counts["agrees"] / resolved).round(1)
-    strict = table[~table["strict"].isin([NO_VERDICT, "unresolved"])]
-    agrees = strict["strict"].eq("agrees").groupby([strict[axis] for axis in by]).mean()
-    counts["agreement, strict (%)"] = (100.0 * agrees).round(1)
-    pairs = sharpness(table, by)
-    share = 100.0 * pairs["agreeing"] / pairs["wrong pairs"]
-    counts["wrong pairs that agree (%)"] = share.astype(float).round(1)
-    empty = table["empty"].gt(0).astype(float).where(table["empty"].notna())
-    empty = empty.groupby([table[axis] for axis in by])
-    counts["select nothing"] = empty.sum(min_count=1)
+    row = [*table.columns[: table.columns.get_loc("method")], "metric"]
+    pairs = table[table["verdict"] != NO_VERDICT]
+    pairs = pairs.merge(pairs[[*row, "method", "paper"]], on=row, suffixes=("", "_other"))
+    pairs = pairs[pairs["method"] != pairs["method_other"]]
+    for name, cells, words in (
+        ("agreement (%)", table, table["verdict"]),
+        ("agreement, strict (%)", table, table["strict"]),
+        ("wrong pairs that agree (%)", pairs, verdict(pairs.assign(paper=pairs["paper_other"]))),
+    ):
+        if cells is table:
+            words = words[~words.isin([NO_VERDICT, "unresolved"])]
+        share = words.eq("agrees").groupby([cells[axis] for axis in by]).mean()
+        counts[name] = (100.0 * share).astype(float).round(1)
+    empty = table.assign(empty=table["empty"].gt(0).astype(float).where(table["empty"].notna()))
+    counts["select nothing"] = empty.groupby(list(by))["empty"].sum(min_count=1)
     return counts.reset_index().rename_axis(columns=None)

@@ -99,39 +99,17 @@ def _recovered(key, step: int, since: int, steps: int, design, found: bool) -> I
     yield {**row, "metric": "recovered", "value": int(found)}
 
 
-class Regret:
-    """Regret (3.16) of the models of a stream, against least squares on the true features.
+def _regret(losses: dict[Any, float], best: RunningAverages) -> Iterator[dict]:
+    """Regret (3.16) per row of the models of a stream, against least squares on the true features.
 
     The best k* features of (3.16) are taken to be the true ones: to search all sets is infeasible.
+    `losses` are squared errors, summed over all rows; `best` are the averages of the true features.
     """
-
-    def __init__(self, design: Equicorrelated):
-        self.design = design
-        self.losses: dict[Any, float] = {}
-        self.best = RunningAverages(design.k)
-        self.n = 0
-
-    def add(self, key: Any, loss: float) -> None:
-        """Squared errors, summed over the rows that came since the last call."""
-        self.losses[key] = self.losses.get(key, 0.0) + loss
-
-    def see(self, averages: RunningAverages) -> None:
-        """Take the averages of the true features' new rows into the comparison."""
-        self.best.merge(averages)
-        self.n += averages.n
-
-    def rows(self) -> Iterator[dict]:
-        """Regret of each model per row."""
-        least = np.linalg.lstsq(self.best.S_xx, self.best.S_xy, rcond=None)[0]
-        least_loss = self.best.S_yy - least @ self.best.S_xy
-        for key, loss in self.losses.items():
-            yield {
-                "key": key,
-                "step": self.n,
-                "rows": self.n,
-                "metric": "regret",
-                "value": loss / self.n - least_loss,
-            }
+    least = np.linalg.lstsq(best.S_xx, best.S_xy, rcond=None)[0]
+    least_loss = best.S_yy - least @ best.S_xy
+    for key, loss in losses.items():
+        row = {"key": key, "step": best.n, "rows": best.n, "metric": "regret"}
+        yield row | {"value": loss / best.n - least_loss}
 
 
 def regret_from_averages(
@@ -142,42 +120,41 @@ def regret_from_averages(
     Between two of `ends` (numbers of rows) a model stays as it is; before the first it predicts 0.
     The loss of a fixed model over a block follows from the block's averages: no rows are needed.
     """
-    regret, averages = Regret(design), RunningAverages(design.p)
+    losses, best = dict.fromkeys(models, 0.0), RunningAverages(design.k)
+    averages = RunningAverages(design.p)
     law = LowRank(*design.low_rank()), design.coef, design.noise, design.task
     for start, end in pairwise([0, *ends]):
         block = sample_averages(end - start, *law, rng)
         S_xx, S_xy, S_yy = block.S_xx, block.S_xy, block.S_yy
         for key in models:
-            w, b = np.zeros(design.p), 0.0
-            if start:
-                w, b = _coefficients(models, key, design.p)
+            w, b = _coefficients(models, key, design.p) if start else (np.zeros(design.p), 0.0)
             used = np.flatnonzero(w)
             w = w[used]
             square = S_yy - 2 * (w @ S_xy[used]) + w @ S_xx[np.ix_(used, used)] @ w
             shifted = b * b - 2 * b * (block.mean_y - w @ block.mean_x[used])
-            regret.add(key, (end - start) * (square + shifted))
-        regret.see(_on_true_features(design, block))
+            losses[key] += (end - start) * (square + shifted)
+        best.merge(_on_true_features(design, block))
         averages.merge(block)
         for key in models:
             guarded(models, key, extract, averages)
-        yield from regret.rows()
+        yield from _regret(losses, best)
 
 
 def regret_from_rows(
     design: Equicorrelated, models: dict[Any, Any], ends: list[int], rng
 ) -> Iterator[dict]:
     """Regret of models that learn row by row: of each row under the model before it."""
-    regret, shown = Regret(design), 0
+    losses, best, shown = dict.fromkeys(models, 0.0), RunningAverages(design.k), 0
     for X, y in design.stream(ends[-1], rng):
         cuts = [0, *(end - shown for end in ends if 0 < end - shown < len(y)), len(y)]
         for start, stop in pairwise(cuts):
             part = X[start:stop], y[start:stop]
             for key in models:
                 loss = guarded(models, key, _squared_errors, *part)
-                regret.add(key, np.nan if loss is None else loss)
-            regret.see(RunningAverages(design.k).update(part[0][:, design.support], part[1]))
+                losses[key] += np.nan if loss is None else loss
+            best.merge(RunningAverages(design.k).update(part[0][:, design.support], part[1]))
             if shown + stop in ends:
-                yield from regret.rows()
+                yield from _regret(losses, best)
         shown += len(y)
 
 

@@ -124,20 +124,12 @@ def why(counts: pd.DataFrame) -> dict[str, Any]:
     return shown(layout.plain(wide), "Why, as reconstructed")
 
 
-def said_of_figures(rows: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
-    """Of each paper, how often each verdict was given in these rows of the overview."""
-    found = {}
-    for row in rows:
-        if row["verdicts"]:
-            found.setdefault(row["paper"], Counter()).update(row["verdicts"])
-    return {p: {w: found[p][w] for w in sorted(found[p], key=overview.rank)} for p in found}
-
-
 def findings(cells: pd.DataFrame, rows: list[dict[str, Any]], items: list[dict]) -> dict[str, Any]:
     """The numbers of what was found: of tables, figures, theorems and errata."""
     judged = cells[cells["verdict"].isin(JUDGED)]
-    once = board.evidence(cells)
-    once = once[(once["reading"] == tables.RECONSTRUCTED) & (once["rule"] == "tolerant")]
+    once = (
+        board.evidence(cells).set_index(["reading", "rule"]).loc[tables.RECONSTRUCTED, "tolerant"]
+    )
     agrees = judged["verdict"].eq("agrees").groupby(judged["table"]).agg(["sum", "size"])
     agrees = agrees[agrees["size"] >= 10].assign(share=lambda t: t["sum"] / t["size"])
     names = {row["entry"]: row["source"] for row in rows}
@@ -150,11 +142,13 @@ def findings(cells: pd.DataFrame, rows: list[dict[str, Any]], items: list[dict])
         return cells.loc[which, "method"].value_counts().head(3).to_dict()
 
     weak = cells["why"] == "weaker baseline in the paper"
-    said = {row["entry"]: row for row in rows if row["entry"] not in set(cells["table"])}
-    same = {e: Counter() for e in said}
-    for entry, row in said.items():
-        for word, number in row["verdicts"].items():
-            same[entry][overview.SAME.get(word, word)] += number
+    same = {
+        row["entry"]: sum(
+            (Counter({overview.SAME.get(w, w): n}) for w, n in row["verdicts"].items()), Counter()
+        )
+        for row in rows
+        if row["entry"] not in set(cells["table"])
+    }
     fails = sorted((e for e in same if same[e]["worse"]), key=lambda e: -same[e]["worse"])
     stated = overview.statements(witnessed=False)
     answers = {
@@ -165,7 +159,7 @@ def findings(cells: pd.DataFrame, rows: list[dict[str, Any]], items: list[dict])
         "judged": len(judged),
         "text": cells[tables.BY_THE_TEXT].value_counts(),
         "fitted": cells["verdict"].value_counts(),
-        "once": once[[*JUDGED]].iloc[0] if len(once) else dict.fromkeys(JUDGED, 0),
+        "once": once[[*JUDGED]],
         "best": ranked[:3],
         "least": ranked[:-4:-1],
         "weak": int(weak.sum()),
@@ -185,29 +179,12 @@ def findings(cells: pd.DataFrame, rows: list[dict[str, Any]], items: list[dict])
 
 
 def picture(svg: str) -> dict[str, Any]:
-    """A figure as an address that holds all of it, and its size in points.
-
-    A picture of its own: names within one figure are not mistaken for those of another. Each is
-    short, as letters are called by name wherever they stand.
-    """
-    svg = svg[svg.index("<svg") :].replace('"', "'")
-    svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.S)
-    named = sorted({*re.findall(r" id='([\w.-]+)'", svg)} & {*re.findall(r"#([\w.-]+)", svg)})
-    short = {name: f"n{i}" for i, name in enumerate(named)}
-    svg = re.sub(r" id='([\w.-]+)'", lambda m: f" id='{short[m[1]]}'" if m[1] in short else "", svg)
-    svg = re.sub(r"#([\w.-]+)", lambda m: f"#{short.get(m[1], m[1])}", svg)
-    svg = re.sub(r" [dxy]='[^']*'|translate\([^)]*\)", lambda m: _short(m[0]), svg)
-    svg = re.sub(r"([>;:])\s+", r"\1", re.sub(r"\s+", " ", svg))
-    width, height = (round(float(re.search(rf" {s}='([\d.]+)pt'", svg)[1])) for s in SIDES)
+    """A figure as an address that holds all of it, and its size in points."""
+    width, height = (round(float(re.search(rf' {s}="([\d.]+)pt"', svg)[1])) for s in SIDES)
+    svg = " ".join(svg[svg.index("<svg") :].replace('"', "'").split())
     # Without & and ", as it stands in an attribute.
     address = "data:image/svg+xml," + urllib.parse.quote(svg, safe=" !$'()*+,-./:;<=>?@[]_{|}~")
     return {"src": markupsafe.Markup(address), "width": width, "height": height}
-
-
-def _short(numbers: str) -> str:
-    """Places to a tenth of a point, which is less than anyone sees."""
-    numbers = re.sub(r"\d+\.\d+", lambda m: f"{float(m[0]):.1f}".removesuffix(".0"), numbers)
-    return re.sub(r"(?<!^)\s*([A-Za-z=-])\s*", r"\1", numbers)
 
 
 def code(text: str) -> markupsafe.Markup:
@@ -259,7 +236,7 @@ def section(work: project.Project, row: dict[str, Any], items: list[dict]) -> di
 
     links = {"notebook": link(row["notebook"]), "entry": link(work.files[name])}
     links |= {"files": link(*work.figures(name)), "paper's numbers": link(work.published(name))}
-    fitted, used = work.fitted(name), spec["only"].get("reading", source.spec["readings"])
+    chosen, used = board.named(work, name), spec["only"].get("reading", source.spec["readings"])
     drawn = overview.drawn(work, name)
     cells = {"strict", "measured"}  # of tables, which are shown one by one
     said = [table for table in drawn.values() if "verdict" in table and not cells & {*table}]
@@ -267,7 +244,7 @@ def section(work: project.Project, row: dict[str, Any], items: list[dict]) -> di
         "links": links,
         "log": f"logs/{row['made']['scale'] if row['made'] else work.scale}/{name}.txt",
         "readings": {
-            reading: f"{own.get('note', '')} {chosen_values(fitted[reading])}"
+            reading: f"{own.get('note', '')} Values chosen to match: {chosen[reading]}."
             for reading, own in source.spec["readings"].items()
             if reading in used
         },
@@ -284,21 +261,6 @@ def section(work: project.Project, row: dict[str, Any], items: list[dict]) -> di
         content["picture"] = picture(svg)
         content["blocks"] = [plain(table, "Statement by statement") for table in listed]
     return content
-
-
-def chosen_values(counts: dict[str, int]) -> str:
-    """How many values of a reading were chosen to match, by method."""
-    named = ", ".join(f"{method} {n}" for method, n in counts.items())
-    return f"Values chosen to match: {named or 'none'}."
-
-
-def by_scale(work: project.Project, made: dict[str, dict]) -> dict[str, list[str]]:
-    """The drawn entries by the scale that they are of, the largest first."""
-    scales = dict.fromkeys(
-        [*reversed(project.scales(work.root)), *(f["scale"] for f in made.values())]
-    )
-    found = {scale: [e for e, facts in made.items() if facts["scale"] == scale] for scale in scales}
-    return {scale: names for scale, names in found.items() if names}
 
 
 def environments(made: Iterable[dict[str, Any]]) -> list[str]:
@@ -330,12 +292,18 @@ def page(work: project.Project) -> str:
     template = ENVIRONMENT.from_string(TEMPLATE.read_text(encoding="utf-8"))
     rows, cells, counts = overview.overview(work), *board.count(work)
     made = {row["entry"]: row["made"] for row in rows if row["made"]}
-    said = said_of_figures([row for row in rows if row["entry"] not in set(counts["table"])])
+    said: dict[str, Counter] = {}
+    for row in rows:
+        if row["verdicts"] and row["entry"] not in set(counts["table"]):
+            said.setdefault(row["paper"], Counter()).update(row["verdicts"])
     return template.render(
         found=findings(cells, rows, known["items"]),
         missing={name: why for facts in made.values() for name, why in facts["missing"].items()},
         command=f"snakemake --cores 8 --config scale={work.scale}",
-        scales=by_scale(work, made),
+        scales={
+            scale: [entry for entry, facts in made.items() if facts["scale"] == scale]
+            for scale in dict.fromkeys(facts["scale"] for facts in made.values())
+        },
         environments=environments(made.values()),
         papers=overview.PAPERS,
         names={row["entry"]: row["source"] for row in rows},
@@ -348,7 +316,7 @@ def page(work: project.Project) -> str:
         ],
         evidence=plain(board.evidence(cells), board.EVIDENCE),
         chosen=plain(board.chosen(work), "Values that were chosen to match the cells, by method"),
-        said=said,
+        said={paper: overview.ranked(own) for paper, own in said.items()},
         same=overview.SAME,
         rule=tables.RULE,
         verdicts=tables.VERDICTS,

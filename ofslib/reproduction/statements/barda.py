@@ -5,7 +5,7 @@ from math import ceil, sqrt
 
 import numpy as np
 
-from ofslib.bounds.barda import barda_passes, barda_theorem_1, barda_theorem_2
+from ofslib import bounds
 from ofslib.reproduction.statements.statement import Paper, applies, shown
 
 BARDA = Paper("barda")
@@ -25,7 +25,6 @@ def best_subset(cost, z, B):
 
 @BARDA.states(
     "Algorithm 1 (B-ARDA)",
-    "algorithm",
     "with phi = (lambda / 2) ||w||^2 its step is z = -eta (lambda eta t I + H_t)^-1 sum of g; "
     "the B largest H z^2 are kept",
     true=True,
@@ -50,7 +49,6 @@ def algorithm_1():
 
 @BARDA.states(
     "Algorithm 2 (B-AMD)",
-    "algorithm",
     "its step is z = w - eta H^-1 g; the B largest H |z| are kept",
     true=True,
 )
@@ -71,7 +69,7 @@ def algorithm_2():
 
 
 def constant_slope(T, eta, delta, W, mirror):
-    """Loss -w in one dimension against w* = W: the record of a run, as `barda_theorem_1`."""
+    """Loss -w in one dimension against w* = W: the record of a run, as `bounds.barda_theorem_1`."""
     z = [0.0]
     for t in range(1, T + 1):
         H = delta + sqrt(t)
@@ -106,7 +104,6 @@ def words(T=600, d=3289, B=100, eta=0.1, delta=0.01):
 
 @BARDA.states(
     "Theorem 1",
-    "theorem",
     "regret <= delta ||w*||^2 / (2 eta) + (||w*||_inf / (2 eta) + eta) sum_i ||g_(1:T,i)|| + "
     "xi sqrt(2 T sum_i ||g_(1:T,i)||)",
     true=False,
@@ -114,7 +111,6 @@ def words(T=600, d=3289, B=100, eta=0.1, delta=0.01):
     applies="no entry of a gradient exceeds delta; corrected: the regulariser is least at 0 and "
     "does not grow when entries are set to 0",
     corrected="||w*||_inf squared",
-    by=("barda_theorem_1",),
     figure="bounds_barda_theorems",
 )
 def theorem_1():
@@ -123,11 +119,11 @@ def theorem_1():
     record = constant_slope(4, 2.0, 1.0, 10.0, mirror=False)
     regret = record[4].sum() - record[5].sum()
     printed = 1 / 4 * 100 + (10 / 4 + 2) * 2
-    ours = barda_theorem_1(*record)
+    ours = bounds.barda_theorem_1(*record)
     small = constant_slope(4, 2.0, 0.01, 10.0, mirror=False)
     return shown(
         true=regret <= printed,
-        informative=applies(barda_theorem_1, *small),
+        informative=applies(bounds.barda_theorem_1, *small),
         corrected=ours.holds,
         regret=regret,
         printed=printed,
@@ -137,13 +133,11 @@ def theorem_1():
 
 @BARDA.states(
     "Theorem 2",
-    "theorem",
     "regret <= ||w*||_inf sum xi_t / eta + (max ||w* - w_t||_inf^2 / (2 eta) + eta) "
     "sum_i ||g_(1:T,i)||",
     true=False,
     informative=False,
     corrected="and delta ||w*||^2 / (2 eta)",
-    by=("barda_theorem_2",),
     figure="bounds_barda_theorems",
 )
 def theorem_2():
@@ -153,13 +147,13 @@ def theorem_2():
     record = constant_slope(3, sqrt(0.5), 100.0, 1.0, mirror=True)
     regret = record[4].sum() - record[5].sum()
     printed = (1 / (2 * sqrt(0.5)) + sqrt(0.5)) * sqrt(3)
-    ours = barda_theorem_2(*record)
+    ours = bounds.barda_theorem_2(*record)
     rows = words()
-    a_row = barda_theorem_2(*rows, variant="printed").right / len(rows[0])
+    a_row = bounds.barda_theorem_2(*rows, variant="printed").right / len(rows[0])
     return shown(
         true=regret <= printed,
         informative=a_row < 1,
-        corrected=ours.holds and barda_theorem_2(*rows).holds,
+        corrected=ours.holds and bounds.barda_theorem_2(*rows).holds,
         regret=regret,
         printed=printed,
         bound_a_row_of_words=a_row,
@@ -168,7 +162,6 @@ def theorem_2():
 
 @BARDA.states(
     "Passes",
-    "definition",
     "ceil(2 d / n) passes over the data",
     true=True,
     by=("barda_passes",),
@@ -176,4 +169,4 @@ def theorem_2():
 def passes():
     """Arcene (n = 100, d = 10,000) 200, and sizes where 2 d / n is and is not an integer."""
     sizes = [(100, 10_000), (6000, 5000), (3, 2), (2, 3)]
-    return shown(true=all(barda_passes(n, d) == ceil(2 * d / n) for n, d in sizes))
+    return shown(true=all(bounds.barda_passes(n, d) == ceil(2 * d / n) for n, d in sizes))

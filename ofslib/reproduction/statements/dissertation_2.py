@@ -5,14 +5,8 @@ from math import floor, log, sqrt
 
 import numpy as np
 
-from ofslib.bounds.descent import (
-    dissertation_corollary_1,
-    dissertation_lemma_1,
-    dissertation_lemma_2,
-    dissertation_proposition_1,
-    dissertation_theorem_1,
-)
-from ofslib.reproduction.statements.sfsa import depends_on_units
+from ofslib import bounds
+from ofslib.reproduction.statements.sfsa import depends_on_units, standardized
 from ofslib.reproduction.statements.statement import Paper, applies, shown
 
 CHAPTER_2 = Paper("dissertation")
@@ -57,39 +51,35 @@ def steps_printed(ratio: float, rho: float = RHO) -> int:
     return floor(log(ratio) / (1.62 * rho)) + 1
 
 
-CHAPTER_2.skips("Algorithm 1 (SFSA)", "algorithm", "its ridge penalty is not printed")
-CHAPTER_2.skips("Algorithm 2 (TSGD)", "algorithm", "descends, then truncates once")
-CHAPTER_2.skips("Definition 1 (RSC/RSS)", "definition", "m_s and M_s of s-sparse differences")
+CHAPTER_2.skips("Algorithm 1 (SFSA)", "its ridge penalty is not printed")
+CHAPTER_2.skips("Algorithm 2 (TSGD)", "descends, then truncates once")
+CHAPTER_2.skips("Definition 1 (RSC/RSS)", "m_s and M_s of s-sparse differences")
 
 
 @CHAPTER_2.states(
     "Lemma 1",
-    "lemma",
     "||b - b' - eta (grad f(b) - grad f(b'))|| <= sqrt(1 - 2 eta m_s + eta^2 M_s^2) ||b - b'||",
     true=False,
     informative=False,
     applies="eta < 2 m_s / M_s^2; the supports have at most s entries together",
     corrected="the gradients restricted to the union of the supports",
-    by=("dissertation_lemma_1",),
 )
 def lemma_1():
     """f = b'Qb / 2, Q = [[1, 1/2], [1/2, 1]], s = 1, so m = M = 1; eta = 1, from (1, 0) and 0:
     left 1/2, right 0. At M / m = 1001 it contracts by at most 5e-7 a step, for any eta."""
     Q, point = np.array([[1, 0.5], [0.5, 1]]), np.array([1.0, 0])
     left = np.linalg.norm(point - Q @ point)
-    ours = dissertation_lemma_1(point, 0 * point, Q @ point, 0 * point, 1.0, 1.0, 1.0)
+    ours = bounds.dissertation_lemma_1(point, 0 * point, Q @ point, 0 * point, 1.0, 1.0, 1.0)
     best = sqrt(1 - 1 / CONDITION**2)
     return shown(left <= 0, best < 0.99, ours.holds, left=left, right=0, best_contraction=best)
 
 
 @CHAPTER_2.states(
     "Lemma 2",
-    "lemma",
     "||Theta_k(y) - x|| <= sqrt(nu) ||y - x||, with sqrt(nu) at most 1.62",
     true=True,
     informative=True,
     applies="x has at most k nonzero entries",
-    by=("dissertation_lemma_2",),
 )
 def lemma_2():
     """Holds for 2000 random vectors, and with equality (the golden ratio) for x = (1.618, 0),
@@ -108,10 +98,10 @@ def lemma_2():
         after = np.linalg.norm(np.where(np.abs(y) >= smallest, y, 0) - x)
         closest = max(closest, after / np.linalg.norm(y - x) / factor)
     equal = sqrt((golden**2 + 1) / ((golden - 1) ** 2 + 1))
-    ours = dissertation_lemma_2(1, 1, 2)
+    ours = bounds.dissertation_lemma_2(1, 1, 2)
     return shown(
         true=closest <= 1 and equal <= 1.62,
-        informative=dissertation_lemma_2(100, 100, 1000) <= 1.62,
+        informative=bounds.dissertation_lemma_2(100, 100, 1000) <= 1.62,
         corrected=abs(ours - equal) < 1e-12,
         largest_ratio=closest,
         attained=equal,
@@ -120,10 +110,8 @@ def lemma_2():
 
 def removed_for_ever():
     """Both sides of Proposition 1 in the last of 100 steps, two features kept from the first on."""
-    before = annealed(without_noise, 100, mu=1e9)
-    after = annealed(without_noise, 101, mu=1e9)
-    error = [np.linalg.norm(each - TRUTH) for each in (before, after)]
-    return before, after, error[1], 1.62 * RHO * error[0]
+    error = [np.linalg.norm(annealed(without_noise, T, mu=1e9) - TRUTH) for T in (100, 101)]
+    return error[1], 1.62 * RHO * error[0]
 
 
 def best_factor() -> float:
@@ -136,26 +124,24 @@ def a_step_that_contracts():
     from_zero = [annealed(without_noise, t, mu=1e9, keep=75) for t in range(80)]
     kept = np.ones(3, bool)
     return all(
-        dissertation_proposition_1(b, a, TRUTH, np.zeros(3), kept, **SETTING).holds
+        bounds.dissertation_proposition_1(b, a, TRUTH, np.zeros(3), kept, **SETTING).holds
         for b, a in pairwise(from_zero)
     )
 
 
 @CHAPTER_2.states(
     "Proposition 1",
-    "proposition",
     "||b(t+1) - b*|| <= 1.62 rho ||b(t) - b*|| + 1.62 eta sqrt(s) ||grad f_t(b*)||_inf",
     true=False,
     informative=False,
     applies="eta < 2 m_s / M_s^2; corrected: no true feature was removed",
     corrected="the same, as long as no true feature was removed",
-    by=("dissertation_proposition_1",),
 )
 def proposition_1():
     """Q = I with .1 between features 1 and 3, b* = (1, .05, 0), no noise, M / m = 1.22. The first
     step gives eta (1, .05, .1): if two are kept, feature 2 is lost for ever, and the error stays.
     At M / m = 1001 the factor 1.62 rho is above 1 for any eta: it is no contraction."""
-    _, _, left, right = removed_for_ever()
+    left, right = removed_for_ever()
     holds = a_step_that_contracts()
     return shown(
         left <= right, best_factor() < 1, holds, left=left, right=right, factor=best_factor()
@@ -175,14 +161,12 @@ def gradients_grow() -> bool:
 
 @CHAPTER_2.states(
     "Theorem 1",
-    "theorem",
     "||b(t) - b*|| <= (1.62 rho)^t ||b*|| + 1.62 eta sqrt(p) G / (1 - 1.62 rho), G a bound on "
     "gradients everywhere (no strongly convex loss has one)",
     true=True,
     informative=False,
     applies="M_s / m_s < 1.26, eta < 2 m_s / M_s^2; corrected: 1.62 rho < 1",
     corrected="G bounds gradients at b*, and no true feature is removed",
-    by=("dissertation_theorem_1",),
     figure="bounds_dissertation_theorem_3",
 )
 def theorem_1():
@@ -192,10 +176,10 @@ def theorem_1():
     error = np.linalg.norm(annealed(without_noise, 100, mu=1e9) - TRUTH)
     promised = (1.62 * RHO) ** 100 * np.linalg.norm(TRUTH)
     late = np.linalg.norm(annealed(without_noise, 80, mu=1e9, keep=75) - TRUTH)
-    bound = dissertation_theorem_1(80, 3, float(np.linalg.norm(TRUTH)), 1e-9, **SETTING)
+    bound = bounds.dissertation_theorem_1(80, 3, float(np.linalg.norm(TRUTH)), 1e-9, **SETTING)
     return shown(
         true=gradients_grow(),
-        informative=applies(dissertation_theorem_1, 1, 3, 1.0, 1.0, 1e-6, 1.0, CONDITION),
+        informative=applies(bounds.dissertation_theorem_1, 1, 3, 1.0, 1.0, 1e-6, 1.0, CONDITION),
         corrected=late <= bound,
         error=error,
         read_at_truth=promised,
@@ -204,7 +188,6 @@ def theorem_1():
 
 @CHAPTER_2.states(
     "Remark 1",
-    "remark",
     "ranks features by sigma beta, sigma = S - mean^2, for data that are not normalised",
     true=False,
     corrected="sigma = sqrt(S - mean^2), as in Section 3.1.1",
@@ -213,20 +196,18 @@ def remark_1():
     """As sfsa, Remark 4.1: the order of variance times |beta_j| depends on the units."""
     return shown(
         true=not depends_on_units(lambda variance, beta: variance * np.abs(beta)),
-        corrected=not depends_on_units(lambda variance, beta: np.sqrt(variance) * np.abs(beta)),
+        corrected=not depends_on_units(standardized),
     )
 
 
 @CHAPTER_2.states(
     "Corollary 1",
-    "corollary",
     "beta_min > 2 eta sqrt(p) G / (1 - 1.62 rho) is found after "
     "[log(2 ||b*|| / beta_min) / (1.62 rho)] + 1 steps",
     true=True,
     informative=False,
     applies="Theorem 1",
     corrected="3.24 in place of 2, log to the base 1 / (1.62 rho), nothing is removed before",
-    by=("dissertation_corollary_1",),
     figure="bounds_dissertation_theorem_3",
 )
 def corollary_1():
@@ -235,11 +216,11 @@ def corollary_1():
     with the corrected number before the first removal, 1 and 2."""
     ratio = np.linalg.norm(TRUTH) / 0.05
     early = annealed(without_noise, steps_printed(2 * ratio))
-    ours = dissertation_corollary_1(3, 1e-9, **SETTING, norm_ratio=float(ratio))
+    ours = bounds.dissertation_corollary_1(3, 1e-9, **SETTING, norm_ratio=float(ratio))
     late = annealed(without_noise, ours.iterations + 1, mu=1e9, keep=ours.iterations)
     return shown(
         true=gradients_grow(),
-        informative=applies(dissertation_corollary_1, 3, 1.0, 1e-6, 1.0, CONDITION, 10.0),
+        informative=applies(bounds.dissertation_corollary_1, 3, 1.0, 1e-6, 1.0, CONDITION, 10.0),
         corrected=late.nonzero()[0].tolist() == [0, 1],
         steps_printed=steps_printed(2 * ratio),
         steps_corrected=ours.iterations,

@@ -5,21 +5,7 @@ from math import ceil, exp, log, sqrt
 import numpy as np
 from scipy.stats import norm, wishart
 
-from ofslib.bounds import olsth_beta_min_closed_form
-from ofslib.bounds.descent import (
-    dissertation_corollary_3,
-    dissertation_theorem_3,
-)
-from ofslib.bounds.least_squares import (
-    dissertation_corollary_2,
-    dissertation_lemma_3,
-    dissertation_lemma_4,
-    dissertation_proposition_2,
-    dissertation_proposition_3,
-    dissertation_proposition_5,
-    dissertation_theorem_2,
-    dissertation_theorem_4,
-)
+from ofslib import bounds
 from ofslib.reproduction.statements.dissertation_2 import (
     CONDITION,
     ETA,
@@ -55,7 +41,6 @@ def recovery(threshold: float, n: int, p: int, k: int, variance: float = 1.0, ru
 
 @CHAPTER_3.states(
     "Running averages",
-    "definition",
     "mu(n+1) = n mu(n) / (n+1) + x / (n+1); standardised S~_xx = Pi (S_xx - mu mu') Pi",
     true=True,
 )
@@ -74,11 +59,9 @@ def running_averages():
 
 @CHAPTER_3.states(
     "Proposition 2",
-    "proposition",
     "||y - X b||^2 / (2 n) and b'S_xx b / 2 - b'S_xy have the same minimisers, with any penalty",
     true=True,
     informative=True,
-    by=("dissertation_proposition_2",),
 )
 def proposition_2():
     """They differ by S_yy / 2, whatever b is: at 10 of them, by less than 1e-12."""
@@ -88,18 +71,17 @@ def proposition_2():
     for b in rng.normal(size=(10, 4)):
         rows = np.sum((y - X @ b) ** 2) / 60
         gaps.append(rows - (b @ X.T @ X @ b / 60 - b @ X.T @ y / 30) - y @ y / 60)
-        ours &= dissertation_proposition_2(X, y, b).holds
+        ours &= bounds.dissertation_proposition_2(X, y, b).holds
     gap = np.max(np.abs(gaps))
     return shown(true=gap < 1e-12, informative=gap < 1e-12, corrected=ours, gap=gap)
 
 
-CHAPTER_3.skips("Algorithm 3 (OLSth)", "algorithm", "its ridge penalty at p > n is not printed")
-CHAPTER_3.skips("Algorithm 4 (OFSA)", "algorithm", "its step, mu and length are not printed")
+CHAPTER_3.skips("Algorithm 3 (OLSth)", "its ridge penalty at p > n is not printed")
+CHAPTER_3.skips("Algorithm 4 (OFSA)", "its step, mu and length are not printed")
 
 
 @CHAPTER_3.states(
     "Algorithm 5 and Eq. (3.10)",
-    "algorithm",
     "after a step of eta, Theta(t; eta lambda) = (t - eta lambda sign t) / (1 - 1 / b) for MCP",
     true=False,
     corrected="(t - eta lambda sign t) / (1 - eta / b), up to b lambda",
@@ -117,22 +99,20 @@ def equation_3_10():
     )
 
 
-CHAPTER_3.skips("Eq. (3.11) adaptation", "definition", "per row or per time step is not said")
+CHAPTER_3.skips("Eq. (3.11) adaptation", "per row or per time step is not said")
 
 
 @CHAPTER_3.states(
     "Lemma 3",
-    "lemma",
     "P(|X| >= t) <= 2 exp(-t^2 / (2 sigma^2)), X normal",
     true=True,
     informative=True,
-    by=("dissertation_lemma_3",),
 )
 def lemma_3():
     """Against the normal law for t up to 8: the bound is never below it, and below 1 from 1.18."""
     t = np.linspace(0.01, 8, 800)
     tail, bound = 2 * norm.sf(t), 2 * np.exp(-(t**2) / 2)
-    ours = dissertation_lemma_3(3.0, 1.0)
+    ours = bounds.dissertation_lemma_3(3.0, 1.0)
     return shown(
         np.all(tail <= bound), bound[-1] < 1, abs(ours - 2 * exp(-4.5)) < 1e-12, at_8=bound[-1]
     )
@@ -140,13 +120,11 @@ def lemma_3():
 
 @CHAPTER_3.states(
     "Lemma 4",
-    "lemma",
     "the smallest singular value of X over sqrt(n) is at most "
     "lambda_min(sqrt(Sigma)) (1 - t) - sqrt(tr(Sigma) / n) with probability exp(-n t^2 / 2)",
     true=True,
     informative=True,
     applies="n > p, Gaussian rows",
-    by=("dissertation_lemma_4",),
 )
 def lemma_4():
     """60 rows of 20 independent features, t = .15: in no more than .51 of 400 draws. At p = 1000,
@@ -155,7 +133,7 @@ def lemma_4():
     X = np.random.default_rng(0).normal(size=(400, n, p))
     smallest = np.linalg.svd(X, compute_uv=False)[:, -1] / sqrt(n)
     share = np.mean(smallest <= 1 - t - sqrt(p / n))
-    ours = dissertation_lemma_4(n, 1.0, p, t, p)
+    ours = bounds.dissertation_lemma_4(n, 1.0, p, t, p)
     large = 0.8 - sqrt(2000 / 10_000)
     return shown(
         share <= exp(-n * t**2 / 2),
@@ -186,7 +164,6 @@ def many_rows(theorem, informative: bool) -> Shown:
 
 @CHAPTER_3.states(
     "Proposition 3 (Eq. 3.12)",
-    "proposition",
     "beta_min > (2 sigma / lambda) sqrt(log(p) / n^alpha) suffices, lambda at most the smallest "
     "eigenvalue of X'X / n, with probability 1 - 2 p^(1 - C1 n^(1 - alpha))",
     true=False,
@@ -194,7 +171,6 @@ def many_rows(theorem, informative: bool) -> Shown:
     applies=C_BELOW_2,
     corrected="raw coefficients are ranked; beta_min > 2 sigma sqrt(2 C1 log(p) / (lambda n^alpha))"
     " suffices, for any C1 > 1",
-    by=("dissertation_proposition_3",),
     figure="dissertation_figure_5_3",
 )
 def proposition_3():
@@ -202,29 +178,26 @@ def proposition_3():
     runs (.547 exactly at lambda = 1), .98 claimed. There is no factor 2 for separation, and
     |A^-1 v|_j <= ||v||_inf / lambda_min(A) is wrong: A = [[1, -1], [-1, 2]], v = (1, 1) gives
     3 > 2.618. The features of the experiments have variance 2, so that C > 2."""
-    return many_rows(dissertation_proposition_3, largest_mean_square() < 2)
+    return many_rows(bounds.dissertation_proposition_3, largest_mean_square() < 2)
 
 
 @CHAPTER_3.states(
     "Corollary 2",
-    "corollary",
     "Proposition 3 with alpha = 1 (3.13): probability 1 - 2 p^(1 - C1)",
     true=False,
     informative=False,
     applies=C_BELOW_2,
     corrected="raw coefficients are ranked; beta_min > 2 sigma sqrt(2 C1 log(p) / (lambda n)) "
     "suffices",
-    by=("dissertation_corollary_2",),
     figure="dissertation_figure_5_3",
 )
 def corollary_2():
     """As Proposition 3."""
-    return many_rows(dissertation_corollary_2, largest_mean_square() < 2)
+    return many_rows(bounds.dissertation_corollary_2, largest_mean_square() < 2)
 
 
 @CHAPTER_3.states(
     "Remark 2",
-    "remark",
     "Corollary 2 for sigma_x beta and the eigenvalue of the standardised features",
     true=False,
     informative=True,
@@ -236,12 +209,11 @@ def corollary_2():
 def remark_2():
     """The example of Proposition 3 has standardised features. It does say something: C = 1, with
     probability 1 - 2 / p."""
-    return many_rows(dissertation_corollary_2, 1 - 2 / 1000 > 0)
+    return many_rows(bounds.dissertation_corollary_2, 1 - 2 / 1000 > 0)
 
 
 @CHAPTER_3.states(
     "Theorem 2 (Eq. 3.14)",
-    "theorem",
     "(3.12) with sqrt(lambda) <= 0.8 lambda_min(sqrt(Sigma)) - rho sqrt(p / n), rho the largest "
     "variance; probability less exp(-n / 50)",
     true=False,
@@ -249,7 +221,6 @@ def remark_2():
     applies=C_BELOW_2 + "; n > p (rho / (0.8 lambda_min(sqrt(Sigma))))^2",
     corrected="raw coefficients are ranked; rho is the largest standard deviation; the threshold "
     "is that of Proposition 3",
-    by=("dissertation_theorem_2",),
     figure="dissertation_figure_5_2",
 )
 def theorem_2():
@@ -261,7 +232,7 @@ def theorem_2():
     root = 0.8 * sqrt(variance) - variance * sqrt(p / n)
     missed = 1 - recovery(2 / root**2 * sqrt(log(p) / n), n, p, k, variance, 300)
     claimed = 2 * p ** (1 - 2 / variance) + exp(-n / 50)
-    ours = dissertation_theorem_2(n, p, 1.0, variance, variance, C1=2 / variance)
+    ours = bounds.dissertation_theorem_2(n, p, 1.0, variance, variance, C1=2 / variance)
     found = recovery(ours.beta_min, n, p, k, variance, 300)
     root = 0.8 * 2 - 4 * sqrt(100 / 10**7)
     large = 1 - recovery(2 / root**2 * sqrt(log(100) / 10**7), 10**7, 100, 10, 4.0)
@@ -277,7 +248,6 @@ def theorem_2():
 
 @CHAPTER_3.states(
     "Eq. (3.15) RIP",
-    "definition",
     "restricted convexity of least squares is m_s ||d||^2 <= ||X d||^2 / n <= M_s ||d||^2",
     true=True,
     informative=False,
@@ -301,7 +271,6 @@ def equation_3_15():
 
 @CHAPTER_3.states(
     "Proposition 4",
-    "proposition",
     "Proposition 1 with the loss of all rows",
     true=False,
     informative=False,
@@ -311,7 +280,7 @@ def equation_3_15():
 )
 def proposition_4():
     """The example of Proposition 1 has the loss of all rows."""
-    _, _, left, right = removed_for_ever()
+    left, right = removed_for_ever()
     holds = a_step_that_contracts()
     return shown(left <= right, best_factor() < 1, holds, left=left, right=right)
 
@@ -345,15 +314,19 @@ def runs_of_ofsa(moments, T, **schedule):
     ]
 
 
+def shares_found(moments, steps, iterations):
+    """Shares of runs that find both features: by the paper's schedule, and if removal waits."""
+    late = runs_of_ofsa(moments, iterations + 1, mu=1e9, keep=iterations)
+    return [np.mean(selects(np.array(b), 2)) for b in (runs_of_ofsa(moments, steps), late)]
+
+
 @CHAPTER_3.states(
     "Theorem 3",
-    "theorem",
     "||b(t) - b*|| <= (1.62 rho)^t ||b*|| + 3.24 sigma eta sqrt(p log(p) / n) / (1 - 1.62 rho)",
     true=False,
     informative=False,
     applies="M_s / m_s < 1.26, eta < 2 m_s / M_s^2; corrected: 1.62 rho < 1",
     corrected="the same, as long as no true feature is removed",
-    by=("dissertation_theorem_3",),
     figure="bounds_dissertation_theorem_3",
 )
 def theorem_3():
@@ -363,12 +336,13 @@ def theorem_3():
     printed = rate**200 * size + 3.24e-4 * ETA / (1 - rate) * sqrt(3 * log(3) / GAUSSIAN_ROWS)
     errors = np.array(runs_of_ofsa(moments, 200, mu=1e9)) - TRUTH
     late = np.array(runs_of_ofsa(moments, 200, mu=1e9, keep=150)) - TRUTH
-    ours = dissertation_theorem_3(200, GAUSSIAN_ROWS, 3, 1e-4, size, **BETWEEN)
+    ours = bounds.dissertation_theorem_3(200, GAUSSIAN_ROWS, 3, 1e-4, size, **BETWEEN)
     held = np.mean(np.linalg.norm(errors, axis=1) <= printed)
     kept = np.mean(np.linalg.norm(late, axis=1) <= ours)
+    large = 1, 10**6, 1000, 1.0, 1.0, 1e-6, 1.0, CONDITION
     return shown(
         true=held >= 1 - 2 / 3,
-        informative=applies(dissertation_theorem_3, 1, 10**6, 1000, 1.0, 1.0, 1e-6, 1.0, CONDITION),
+        informative=applies(bounds.dissertation_theorem_3, *large),
         corrected=kept >= 1 - 2 / 3,
         claimed=1 - 2 / 3,
         printed=printed,
@@ -379,28 +353,25 @@ def theorem_3():
 
 @CHAPTER_3.states(
     "Corollary 3",
-    "corollary",
     "beta_min > 4 sigma eta sqrt(p log(p) / n) / (1 - 1.62 rho) is found after "
     "[log(10 ||b*|| / beta_min) / (1.62 rho)] + 1 steps, with probability 1 - 2 p^(1 - C1)",
     true=False,
     informative=False,
     applies="Theorem 3",
     corrected="log to the base 1 / (1.62 rho), and nothing is removed before",
-    by=("dissertation_corollary_3",),
     figure="bounds_dissertation_theorem_3",
 )
 def corollary_3():
     """The example of Theorem 3, by the paper's schedule (mu = 10) in the printed 6 steps: the
     features are found in 0 of 20 runs, 1/3 claimed; by the corrected one in all."""
     ratio = float(np.linalg.norm(TRUTH)) / 0.05
-    ours = dissertation_corollary_3(GAUSSIAN_ROWS, 3, 1e-4, **BETWEEN, norm_ratio=ratio)
+    ours = bounds.dissertation_corollary_3(GAUSSIAN_ROWS, 3, 1e-4, **BETWEEN, norm_ratio=ratio)
     moments = list(gaussian_rows(20))
-    printed = runs_of_ofsa(moments, steps_printed(10 * ratio, RHO_BETWEEN))
-    late = runs_of_ofsa(moments, ours.iterations + 1, mu=1e9, keep=ours.iterations)
-    found = [np.mean(selects(np.array(each), 2)) for each in (printed, late)]
+    found = shares_found(moments, steps_printed(10 * ratio, RHO_BETWEEN), ours.iterations)
+    large = 10**6, 1000, 1.0, 1e-6, 1.0, CONDITION, 10.0
     return shown(
         true=found[0] >= 1 - 2 / 3,
-        informative=applies(dissertation_corollary_3, 10**6, 1000, 1.0, 1e-6, 1.0, CONDITION, 10.0),
+        informative=applies(bounds.dissertation_corollary_3, *large),
         corrected=found[1] >= ours.probability and 0.05 > ours.beta_min,
         claimed=1 - 2 / 3,
         found=found[0],
@@ -408,11 +379,9 @@ def corollary_3():
     )
 
 
-CHAPTER_3.skips("Eq. (3.16) regret", "definition", "regret against the best k*-sparse vector")
-CHAPTER_3.skips("Assumption 1 (Section 3.3)", "assumption", "0 < m < eigenvalues of X'X / n < M")
-CHAPTER_3.skips(
-    "Assumption 2 (Section 3.3)", "assumption", "fits after n rows differ by at most D; n is n_0"
-)
+CHAPTER_3.skips("Eq. (3.16) regret", "regret against the best k*-sparse vector")
+CHAPTER_3.skips("Assumption 1 (Section 3.3)", "0 < m < eigenvalues of X'X / n < M")
+CHAPTER_3.skips("Assumption 2 (Section 3.3)", "fits after n rows differ by at most D; n is n_0")
 
 
 def least_squares_path(n: int, p: int, start: int):
@@ -428,12 +397,10 @@ def least_squares_path(n: int, p: int, start: int):
 
 @CHAPTER_3.states(
     "Proposition 5",
-    "proposition",
     "the regret of least squares after n_0 rows is O(log(n) / n)",
     true=True,
     informative=True,
     applies="Assumptions 1 and 2 of Section 3.3",
-    by=("dissertation_proposition_5",),
     figure="bounds_dissertation_theorem_4",
 )
 def proposition_5():
@@ -444,7 +411,7 @@ def proposition_5():
     losses = (y[20:] - np.sum(X[20:] * path[20:-1], axis=1)) ** 2 / 2
     best = np.sum((y[20:] - X[20:] @ path[-1]) ** 2) / 2
     regret = (losses.sum() - best) / 400
-    sides = dissertation_proposition_5(X, y, path, 20)
+    sides = bounds.dissertation_proposition_5(X, y, path, 20)
     # Rows of norm^2 about p (1 + z^2), errors normal; the moments of a fit to n_0 rows.
     rng = np.random.default_rng(0)
     z, error = rng.normal(size=(2, 10**6))
@@ -484,7 +451,6 @@ def olsth_regret(n: int, start: int, beta: float, p: int = 20, k: int = 2, runs:
 
 @CHAPTER_3.states(
     "Theorem 4 (Eq. 3.28)",
-    "theorem",
     "OLSth has the regret O(log(n)^2 / n) if beta_min > (2 sigma / lambda) sqrt(log(p) / "
     "sqrt(n)), sqrt(lambda) < 0.8 lambda_min(sqrt(Sigma)) - sqrt(p / n_0)",
     true=True,
@@ -492,7 +458,6 @@ def olsth_regret(n: int, start: int, beta: float, p: int = 20, k: int = 2, runs:
     applies="n_0 = max(p + 1, 100 log(n), (2 log(n) / log(p) + 1)^2 / C1^2) leaves lambda > 0",
     corrected="raw coefficients are ranked; the threshold of Proposition 3 with n_0 for n keeps "
     "all features from n_0 on",
-    by=("dissertation_theorem_4",),
     figure="bounds_dissertation_theorem_4",
 )
 def theorem_4():
@@ -507,14 +472,14 @@ def theorem_4():
         regret, wrong = olsth_regret(n, start, 2 / root**2 * sqrt(log(p) / sqrt(n)))
         shares.append(regret.max() / log(n) ** 2)
         lost += wrong
-    large = dissertation_theorem_4(10**8, p, 1.0, 1.0, 1.0)
+    large = bounds.dissertation_theorem_4(10**8, p, 1.0, 1.0, 1.0)
     _, by_corrected = olsth_regret(10**8, large.iterations, large.beta_min)
     anytime = {"delta": 1 - large.probability, "fit_intercept": False, "anytime": True}
-    enough = olsth_beta_min_closed_form(large.iterations, p, 2, **anytime, ranking="raw")
+    enough = bounds.olsth_beta_min_closed_form(large.iterations, p, 2, **anytime, ranking="raw")
     _, by_anytime = olsth_regret(10**8, large.iterations, enough)
     return shown(
         true=max(shares) < 0.3,
-        informative=applies(dissertation_theorem_4, 6 * 10**6, 1000, 1.0, 1.0, 2.0),
+        informative=applies(bounds.dissertation_theorem_4, 6 * 10**6, 1000, 1.0, 1.0, 2.0),
         corrected=by_corrected == by_anytime == 0 < lost,
         anytime_over_corrected=enough / large.beta_min,
         regret_over_log_n_squared=max(shares),
@@ -524,7 +489,6 @@ def theorem_4():
 
 @CHAPTER_3.states(
     "Theorem 5",
-    "theorem",
     "the least squares Lasso recovers the support for single index models; quoted, its "
     "assumptions are not listed",
     informative=True,

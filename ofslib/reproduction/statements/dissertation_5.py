@@ -6,8 +6,7 @@ import numpy as np
 from scipy.linalg import hadamard
 from scipy.stats import binom
 
-from ofslib.bounds.descent import dissertation_proposition_7
-from ofslib.bounds.least_squares import dissertation_lemma_5, dissertation_proposition_6
+from ofslib import bounds
 from ofslib.reproduction.statements.dissertation_2 import (
     CONDITION,
     ETA,
@@ -17,7 +16,7 @@ from ofslib.reproduction.statements.dissertation_2 import (
     TRUTH,
     steps_printed,
 )
-from ofslib.reproduction.statements.dissertation_3 import runs_of_ofsa
+from ofslib.reproduction.statements.dissertation_3 import shares_found
 from ofslib.reproduction.statements.statement import Paper, applies, selects, shown
 
 CHAPTER_5 = Paper("dissertation")
@@ -25,17 +24,15 @@ CHAPTER_5 = Paper("dissertation")
 
 @CHAPTER_5.states(
     "Lemma 5",
-    "lemma",
     "P(|sum D_i| >= t) <= 2 exp(-t^2 / (2 sum sigma_i^2)) for a martingale (Azuma)",
     true=True,
     informative=True,
-    by=("dissertation_lemma_5",),
 )
 def lemma_5():
     """Against the exact law of a sum of 400 signs: never below it, and below 1 from t = 24 on."""
     t = np.arange(2, 402, 2)
     tail, bound = 2 * binom.sf((400 + t) / 2 - 1, 400, 0.5), 2 * np.exp(-(t**2) / 800)
-    ours = dissertation_lemma_5(100.0, np.ones(400))
+    ours = bounds.dissertation_lemma_5(100.0, np.ones(400))
     return shown(
         np.all(tail <= bound), bound[49] < 1, abs(ours - bound[49]) < 1e-12, at_100=bound[49]
     )
@@ -43,14 +40,12 @@ def lemma_5():
 
 @CHAPTER_5.states(
     "Proposition 6",
-    "proposition",
     "(3.12) for rows that need not be Gaussian, with probability 1 - 2 p^(1 - 2 / M)",
     true=False,
     informative=False,
     applies="features below sqrt(M), M < 2",
     corrected="raw coefficients are ranked; the threshold is 4 (sigma / lambda) "
     "sqrt(M p log(p) / n), the probability 1 - 2 / p",
-    by=("dissertation_proposition_6",),
 )
 def proposition_6():
     """100 columns of a Hadamard matrix of 128 rows, k = 10, M just above 1: found in .547 of the
@@ -58,7 +53,7 @@ def proposition_6():
     n, p, k, M = 128, 100, 10, 1.001
     X, rng = hadamard(n)[:, :p], np.random.default_rng(0)
     errors = rng.normal(size=(4000, n)) @ X / n
-    ours = dissertation_proposition_6(n, p, 1.0, 1.0, M)
+    ours = bounds.dissertation_proposition_6(n, p, 1.0, 1.0, M)
     found = [
         np.mean(selects(errors + beta * (np.arange(p) < k), k))
         for beta in (2 * sqrt(log(p) / n), ours.beta_min)
@@ -76,13 +71,11 @@ def proposition_6():
 
 @CHAPTER_5.states(
     "Proposition 7",
-    "proposition",
     "Corollary 3 for rows that need not be Gaussian, with probability 1 - 2 p^(1 - 2 / M)",
     true=False,
     informative=False,
     applies="Corollary 3, and features below sqrt(M), M < 2",
     corrected="sqrt(M) times the threshold, probability 1 - 2 / p, and as Corollary 3",
-    by=("dissertation_proposition_7",),
 )
 def proposition_7():
     """40 rows of signs whose X'X / n is that of Proposition 1, noise 1e-4, the paper's schedule
@@ -93,18 +86,15 @@ def proposition_7():
     moments = [
         (ROWS.T @ ROWS / n, 1e-4 * ROWS.T @ noise / n) for noise in rng.normal(size=(200, n))
     ]
-    ours = dissertation_proposition_7(n, 3, 1e-4, **SETTING, norm_ratio=ratio, square_bound=M)
-    printed = runs_of_ofsa(moments, steps_printed(10 * ratio))
-    late = runs_of_ofsa(moments, ours.iterations + 1, mu=1e9, keep=ours.iterations)
-    found = [np.mean(selects(np.array(each), 2)) for each in (printed, late)]
+    rest = {"norm_ratio": ratio, "square_bound": M}
+    ours = bounds.dissertation_proposition_7(n, 3, 1e-4, **SETTING, **rest)
+    found = shares_found(moments, steps_printed(10 * ratio), ours.iterations)
     least = 4e-4 * ETA / (1 - 1.62 * RHO) * sqrt(3 * log(3) / n)
     claimed = 1 - 2 * 3 ** (1 - 2 / M)
-    rest = {"norm_ratio": 10.0, "square_bound": M}
+    large = 10**6, 1000, 1.0, 1e-6, 1.0, CONDITION, 10.0, M
     return shown(
         true=found[0] >= claimed or least >= 0.05,
-        informative=applies(
-            dissertation_proposition_7, 10**6, 1000, 1.0, 1e-6, 1.0, CONDITION, **rest
-        ),
+        informative=applies(bounds.dissertation_proposition_7, *large),
         corrected=found[1] >= ours.probability and 0.05 > ours.beta_min,
         claimed=claimed,
         found=found[0],
@@ -115,7 +105,6 @@ def proposition_7():
 
 @CHAPTER_5.states(
     "Eq. (5.1)",
-    "definition",
     "beta_tj = a sin(2 pi (t - 100 j) / T) + b, j = 1 .. 10, gives Table 5.5",
     true=False,
 )

@@ -4,16 +4,7 @@ from math import exp, log, sqrt
 
 import numpy as np
 
-from ofslib.bounds.leverage import (
-    ofs_lemma_1,
-    ofs_lemma_2,
-    ofs_lemma_3,
-    ofs_lemma_4,
-    ofs_selected_features,
-    ofs_theorem_1,
-    ofs_theorem_1_failure,
-    ofs_theorem_2,
-)
+from ofslib import bounds
 from ofslib.reproduction.statements.statement import Paper, shown
 
 OFS = Paper("ofs")
@@ -63,12 +54,11 @@ def features_are_left_out() -> bool:
     return bool(np.any(8 * np.log(n) * np.minimum(n, d) / d < 1))
 
 
-OFS.skips("Eq. (2.1)", "definition", "ridge leverage scores")
+OFS.skips("Eq. (2.1)", "ridge leverage scores")
 
 
 @OFS.states(
     "Algorithm 1",
-    "algorithm",
     "selects with the scores min((1 + epsilon) a'(A~ A~')^+ a, 1), from a first matrix A_0",
     true=False,
     informative=False,
@@ -93,7 +83,6 @@ def algorithm_1():
 
 @OFS.states(
     "Theorem 1",
-    "theorem",
     "(1 - epsilon) A A' <= A~ A~' <= (1 + epsilon) A A' with probability 1 - 1 / n",
     true=False,
     informative=False,
@@ -117,8 +106,8 @@ def theorem_1():
         drawn, _ = sampled_in_order(A_run, epsilon, ridge, seed)
         fails += deviation(A_run, drawn) > epsilon
         kept = max(kept, drawn.shape[1])
-        bound += ofs_theorem_1_failure(n, epsilon, ridge, smallest)
-    ours = ofs_theorem_1(A, sample, 0.5)
+        bound += bounds.ofs_theorem_1_failure(n, epsilon, ridge, smallest)
+    ours = bounds.ofs_theorem_1(A, sample, 0.5)
     return shown(
         true=deviation(A, sample) <= 0.5,
         informative=features_are_left_out(),
@@ -132,13 +121,11 @@ def theorem_1():
 
 @OFS.states(
     "Lemma 1",
-    "lemma",
     "probabilities min(c l, 1), c = 1 / epsilon, keep the spectrum with O(sum l log(n) / "
     "epsilon^2) features",
     true=False,
     informative=True,
     corrected="c = 8 log(n) / epsilon^2",
-    by=("ofs_lemma_1",),
 )
 def lemma_1():
     """50 directions with 40 copies each, epsilon = 1/2, c = 2: all copies of some direction are
@@ -148,7 +135,7 @@ def lemma_1():
     lost = 1 - (1 - (1 - c / 40) ** 40) ** 50
     drawn = rng.random((400, 50, 40)) < c / 40
     seen = np.mean(~drawn.any(axis=2).all(axis=1))
-    ours = ofs_lemma_1(scores, 50, 0.5)
+    ours = bounds.ofs_lemma_1(scores, 50, 0.5)
     n, d = SIZES.T
     return shown(
         true=seen <= 1 / 50,
@@ -162,12 +149,10 @@ def lemma_1():
 
 @OFS.states(
     "Lemma 2",
-    "lemma",
     "the scores add up to at most 8 n + 8 n log(||A||^2)",
     true=False,
     informative=False,
     corrected="8 n + 8 n log(1 + (1 + epsilon) ||A||^2 / lambda), but for exp(-n)",
-    by=("ofs_lemma_2",),
     figure="bounds_ofs_theorems",
 )
 def lemma_2():
@@ -177,7 +162,7 @@ def lemma_2():
     A = 0.3 * np.eye(2)[:, [0, 1, 0, 1]]
     _, scores = sampled_in_order(A, 0.5, 0.01)
     printed = 16 + 16 * log(0.3**2 * 2)
-    ours = ofs_lemma_2(2, 0.3 * sqrt(2), 0.5, 0.01)
+    ours = bounds.ofs_lemma_2(2, 0.3 * sqrt(2), 0.5, 0.01)
     n, d = SIZES.T
     return shown(
         scores.sum() <= printed,
@@ -191,8 +176,8 @@ def lemma_2():
 
 @OFS.states(
     "Number of selected features",
-    "claim",
     "O(n log(d) log(||A||) / epsilon^2); log(n) for log(d) in Table 1",
+    kind="claim",
     true=False,
     informative=False,
     corrected="64 n log(n) log(1 + ||A||^2 / lambda) / epsilon^2 in expectation",
@@ -206,7 +191,7 @@ def selected_features():
     A /= np.linalg.norm(A, 2)
     sample, _ = sampled_in_order(A, 0.5, 0.01)
     printed = 4 * log(50) * log(1.0) / 0.25
-    ours = ofs_selected_features(4, 1.0, 0.5, 0.01, 50)
+    ours = bounds.ofs_selected_features(4, 1.0, 0.5, 0.01, 50)
     n, d = SIZES.T
     return shown(
         sample.shape[1] <= printed,
@@ -219,8 +204,8 @@ def selected_features():
 
 @OFS.states(
     "Time and memory",
-    "claim",
     "O(n^3) per feature, O(n^2 log n) memory, for n much smaller than d",
+    kind="claim",
     true=False,
     informative=False,
 )
@@ -248,19 +233,17 @@ PAIRS = ([0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0])
 
 @OFS.states(
     "Lemma 3",
-    "lemma",
     "the k-means cost of a clustering changes by a share epsilon at most",
     true=True,
     informative=False,
     applies="the inequality of Theorem 1",
-    by=("ofs_lemma_3",),
 )
 def lemma_3():
     """For the three ways to split four rows into pairs, 800 features, epsilon = .9. As Theorem 1,
     it says nothing where all features are kept."""
     A, sample, _ = heavy_columns()
     shares = [abs(cost(sample, each) / cost(A, each) - 1) for each in PAIRS]
-    ours = [ofs_lemma_3(A, sample, each, 0.9).holds for each in PAIRS]
+    ours = [bounds.ofs_lemma_3(A, sample, each, 0.9).holds for each in PAIRS]
     return shown(
         max(shares) <= deviation(A, sample) <= 0.9,
         features_are_left_out(),
@@ -272,12 +255,10 @@ def lemma_3():
 
 @OFS.states(
     "Theorem 2",
-    "theorem",
     "the best clustering of the sample costs at most (1 + epsilon) / (1 - epsilon) times the best",
     true=True,
     informative=False,
     applies="the inequality of Theorem 1; the text says 1 + epsilon",
-    by=("ofs_theorem_2",),
     figure="bounds_ofs_theorems",
 )
 def theorem_2():
@@ -285,22 +266,20 @@ def theorem_2():
     A, sample, _ = heavy_columns()
     found, best = (min(PAIRS, key=lambda each, M=M: cost(M, each)) for M in (sample, A))
     ratio = cost(A, found) / cost(A, best)
-    ours = ofs_theorem_2(A, sample, found, best, 0.9)
+    ours = bounds.ofs_theorem_2(A, sample, found, best, 0.9)
     return shown(ratio <= 1.9 / 0.1, features_are_left_out(), ours.holds, ratio=ratio)
 
 
 @OFS.states(
     "Lemma 4 (matrix Freedman)",
-    "lemma",
     "P(||Y|| >= e, ||W|| <= s^2) <= d exp(-(e^2 / 2) / (s^2 + R e / 3))",
     true=False,
     informative=True,
     corrected="2 d: d bounds the largest eigenvalue only",
-    by=("ofs_lemma_4",),
 )
 def lemma_4():
     """A single sign: |Y| >= 1 for certain, printed .69."""
     printed = exp(-(1 / 2) / (1 + 1 / 3))
-    ours = ofs_lemma_4(1.0, 1.0, 1.0, 1)
+    ours = bounds.ofs_lemma_4(1.0, 1.0, 1.0, 1)
     far = exp(-(10**2 / 2) / (1 + 10 / 3))
     return shown(printed >= 1, far < 1, ours >= 1, printed=printed, corrected_bound=ours)

@@ -4,7 +4,7 @@ from math import exp, log, sqrt
 
 import numpy as np
 
-from ofslib.bounds.sfsa import sfsa_corollary_4_1, sfsa_limit_4_1, sfsa_theorem_4_1
+from ofslib import bounds
 from ofslib.reproduction.statements.statement import Paper, shown
 
 SFSA = Paper("sfsa")
@@ -26,9 +26,13 @@ def depends_on_units(importance) -> bool:
     return len({best_in_units(importance, scale) for scale in (0.01, 1.0, 100.0)}) > 1
 
 
+def standardized(variance, beta):
+    """The importance of Section 3.1, which has no unit."""
+    return np.sqrt(variance) * np.abs(beta)
+
+
 @SFSA.states(
     "Algorithm 1 (SFSA)",
-    "algorithm",
     "keeps the features of largest v_j = sqrt((s_j - mean_j^2) |beta_j|), for data in any units",
     true=False,
     corrected="v_j = sqrt(s_j - mean_j^2) |beta_j|, as in Section 3.2 and Algorithm 2",
@@ -38,25 +42,23 @@ def algorithm_1():
     the units of the features, contrary to Section 3.1."""
     return shown(
         true=not depends_on_units(lambda variance, beta: np.sqrt(variance * np.abs(beta))),
-        corrected=not depends_on_units(lambda variance, beta: np.sqrt(variance) * np.abs(beta)),
+        corrected=not depends_on_units(standardized),
     )
 
 
 @SFSA.states(
     "Algorithm 2 (SGDT)",
-    "algorithm",
     "keeps the features of largest v_j = sqrt(s_j - mean_j^2) |beta_j|, for data in any units",
     true=True,
 )
 def algorithm_2():
     """The order is that of standard deviation times |beta_j|, which has no unit of the feature.
     (The listing truncates again at each step after T, the text once.)"""
-    return shown(true=not depends_on_units(lambda variance, beta: np.sqrt(variance) * np.abs(beta)))
+    return shown(true=not depends_on_units(standardized))
 
 
 @SFSA.states(
     "Eq. (3) loss",
-    "definition",
     "(1 / n) sum (y_i - x_i'beta)^2, learned with steps of 1e-4 at p = 10,000, alpha = 1",
     true=False,
     corrected="half of it, whose gradient is x (x'beta - y)",
@@ -75,7 +77,6 @@ def equation_3():
 
 @SFSA.states(
     "Section 5.1 generator",
-    "definition",
     "features x = alpha z 1 + u have correlation alpha^2 / (1 + alpha^2)",
     true=True,
 )
@@ -90,15 +91,12 @@ def generator():
     return shown(true=max(gaps) < 5, standard_errors=max(gaps))
 
 
-SFSA.skips(
-    "Assumption 1", "assumption", "||beta*|| <= R_1, ||beta|| <= R_2; no step projects on that"
-)
-SFSA.skips("Assumption 2", "assumption", "the expected loss is lambda-strongly convex")
+SFSA.skips("Assumption 1", "||beta*|| <= R_1, ||beta|| <= R_2; no step projects on that")
+SFSA.skips("Assumption 2", "the expected loss is lambda-strongly convex")
 
 
 @SFSA.states(
     "Assumption 3",
-    "assumption",
     "no gradient exceeds G, as rows and labels are bounded",
     informative=False,
 )
@@ -125,12 +123,10 @@ def steady_error() -> float:
 
 @SFSA.states(
     "Proposition 4.1",
-    "proposition",
     "||b' - b*||^2 <= (1 - 2 lambda eta) ||b - b*||^2 + eta^2 G^2 + 2 eta <b* - b, noise>",
     true=True,
     informative=False,
     applies="Assumptions 1 to 3",
-    by=("sfsa_proposition_4_1",),
 )
 def proposition_4_1():
     """Holds at each of 2000 steps on (b - 1)^2 / 2 with noise +-1/2, eta = .1. At the papers' sizes
@@ -156,14 +152,12 @@ def lucky_descent(T, alpha):
 
 @SFSA.states(
     "Theorem 4.1",
-    "theorem",
     "||b_(T+1) - b*||^2 <= (1 - 2 lambda eta)^T ||b*||^2 + eta G^2 / (2 lambda) + 2 eta sum of "
     "<b* - b_t, noise_t>, eta = T^-alpha",
     true=False,
     informative=False,
     applies="Assumptions 1 to 3, b_1 = 0, 1/2 < alpha < 1; corrected: 2 lambda eta <= 1",
     corrected="the noise of step t counts (1 - 2 lambda eta)^(T - t) times",
-    by=("sfsa_theorem_4_1",),
     figure="bounds_sfsa_theorem_4_1",
 )
 def theorem_4_1():
@@ -174,7 +168,7 @@ def theorem_4_1():
     error = float((path[-1, 0] - 1) ** 2)
     gains = -(path[:-1, 0] - 1) * (gradients - mean)[:, 0]
     right = (1 - 2 * eta) ** T + eta * G**2 / 2 + 2 * eta * gains.sum()
-    ours = sfsa_theorem_4_1(path, gradients, mean, [1.0], alpha, 1.0, G)
+    ours = bounds.sfsa_theorem_4_1(path, gradients, mean, [1.0], alpha, 1.0, G)
     return shown(
         true=error <= right,
         informative=steady_error() < 1,
@@ -187,8 +181,8 @@ def theorem_4_1():
 
 @SFSA.states(
     "Limit after Theorem 4.1",
-    "remark",
     "(1 - 2 lambda / T^alpha)^T tends to exp(-T^(1 - alpha))",
+    kind="remark",
     true=False,
     corrected="exp(-2 lambda T^(1 - alpha))",
     by=("sfsa_limit_4_1",),
@@ -197,7 +191,7 @@ def limit_after_theorem_4_1():
     """lambda = .2, alpha = 3/4, T = 10^9: the ratio to the printed limit is above 10^40."""
     T, alpha, convexity = 10**9, 0.75, 0.2
     exact = T * np.log1p(-2 * convexity * T**-alpha)
-    ours = log(sfsa_limit_4_1(T, alpha, convexity))
+    ours = log(bounds.sfsa_limit_4_1(T, alpha, convexity))
     gap = exact + T ** (1 - alpha)
     return shown(
         true=abs(gap) < 1, corrected=abs(exact - ours) < 1e-3, log_of_ratio=gap, ours=exact - ours
@@ -206,7 +200,6 @@ def limit_after_theorem_4_1():
 
 @SFSA.states(
     "Remark 4.1",
-    "remark",
     "the 'standard error' s - mean^2 in Theta_k(sigma beta), for data that are not normalised",
     true=False,
     corrected="sqrt(s - mean^2)",
@@ -215,7 +208,7 @@ def remark_4_1():
     """s - mean^2 is the variance: the order of variance times |beta_j| depends on the units."""
     return shown(
         true=not depends_on_units(lambda variance, beta: variance * np.abs(beta)),
-        corrected=not depends_on_units(lambda variance, beta: np.sqrt(variance) * np.abs(beta)),
+        corrected=not depends_on_units(standardized),
     )
 
 
@@ -234,14 +227,12 @@ def own_promise(p, noise, threshold):
 
 @SFSA.states(
     "Corollary 4.1",
-    "corollary",
     "all true features are found with probability 1 - exp(-omega) if beta_min exceeds the right "
     "side of Theorem 4.1, its noise bounded by 4 G R sqrt(2 omega) / T^(alpha - 1/2)",
     true=False,
     informative=False,
     applies="as Theorem 4.1",
     corrected="beta_min > sqrt(2 B), B that bound on the squared error",
-    by=("sfsa_corollary_4_1",),
     figure="bounds_sfsa_theorem_4_1",
 )
 def corollary_4_1():
@@ -256,7 +247,7 @@ def corollary_4_1():
         return steady + 4 * G * R * sqrt(2 * omega) / T ** (alpha - 0.5)
 
     def ours(G, R, norm):
-        return sfsa_corollary_4_1(T, alpha, 1.0, G, R, norm, omega).beta_min
+        return bounds.sfsa_corollary_4_1(T, alpha, 1.0, G, R, norm, omega).beta_min
 
     truth = np.zeros((2, 1, p))
     truth[:, 0, 0] = [own_promise(p, noise, each) for each in (printed, ours)]

@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ofslib.bounds.statements import DoesNotApply
+from ofslib import bounds
+
+KINDS = "algorithm assumption corollary definition lemma proposition remark theorem".split()
 
 
 class Shown(NamedTuple):
@@ -52,20 +54,26 @@ class Paper:
         self.name = name
         self.statements: list[Statement] = []
 
-    def states(self, item: str, kind: str, printed: str, **more) -> Callable:
+    def states(self, item: str, printed: str, **more) -> Callable:
         """Register the function that follows as the witness of an item; `more` as `Statement`."""
 
         def register(witness: Callable[[], Shown]) -> Callable[[], Shown]:
-            self.statements.append(
-                Statement(self.name, item, kind, printed, witness=witness, **more)
-            )
+            self._add(item, printed, witness=witness, **more)
             return witness
 
         return register
 
-    def skips(self, item: str, kind: str, printed: str) -> None:
+    def skips(self, item: str, printed: str, **more) -> None:
         """Register an item that has nothing to compute."""
-        self.statements.append(Statement(self.name, item, kind, printed))
+        self._add(item, printed, **more)
+
+    def _add(self, item: str, printed: str, **more) -> None:
+        """Its kind, and the function of ofslib.bounds that it is `by`, follow from its name."""
+        kind, number = [*item.lower().split(), ""][:2]
+        function = f"{self.name}_{kind}_{number.replace('.', '_')}"
+        named = {"kind": kind if kind in KINDS else "definition"}
+        named["by"] = (function,) if hasattr(bounds, function) else ()
+        self.statements.append(Statement(self.name, item, printed=printed, **named | more))
 
 
 def shown(true=None, informative=None, corrected=None, **numbers) -> Shown:
@@ -78,7 +86,7 @@ def applies(function: Callable, *args, **kwargs) -> bool:
     """Whether a statement of ofslib.bounds applies; `variant` is "printed"."""
     try:
         function(*args, **kwargs, variant="printed")
-    except DoesNotApply:
+    except bounds.DoesNotApply:
         return False
     return True
 

@@ -5,13 +5,7 @@ from itertools import combinations
 
 import numpy as np
 
-from ofslib.bounds.substitution import (
-    os_lemma_4,
-    os_theorem_1,
-    os_theorem_2,
-    os_theorem_2_step_size,
-    os_theorem_3,
-)
+from ofslib import bounds
 from ofslib.reproduction.statements.statement import Paper, shown
 
 OS = Paper("os")
@@ -45,9 +39,9 @@ def curvatures() -> tuple[float, float]:
     return float(smallest), float(max(each[-1] for each in ends(moments, S + 1)))
 
 
-OS.skips("Algorithm 1 (OS)", "algorithm", "c in [0, 1]; Theorem 1 needs c > 0")
-OS.skips("Algorithms 2, 3 (Asy-OS)", "algorithm", "the descent check is omitted in practice")
-OS.skips("Assumption 1", "assumption", "L_F and L_f exist; a parenthesis is misplaced")
+OS.skips("Algorithm 1 (OS)", "c in [0, 1]; Theorem 1 needs c > 0")
+OS.skips("Algorithms 2, 3 (Asy-OS)", "the descent check is omitted in practice", kind="algorithm")
+OS.skips("Assumption 1", "L_F and L_f exist; a parenthesis is misplaced")
 
 
 def substitution(X, y, s, eta, scans, c, m=1):
@@ -93,12 +87,10 @@ def a_run():
 
 @OS.states(
     "Theorem 1",
-    "theorem",
     "mean of ||w^(k+1) - w^k||^2 / eta^2 <= 2 (f(w^1) - f(w^(K+1))) / (c K (1 - eta L_F) eta)",
     true=True,
     informative=True,
     applies="eta < 1 / L_F, and c > 0",
-    by=("os_theorem_1",),
     figure="bounds_os_theorems",
 )
 def theorem_1():
@@ -109,19 +101,18 @@ def theorem_1():
     K = np.arange(1, len(squared) + 1)
     left = np.cumsum(squared) / K / eta**2
     right = 2 * (losses[0] - losses[1:]) / (0.5 * K * (1 - eta * L_F) * eta)
-    ours = os_theorem_1(squared, losses, eta, L_F, 0.5)
+    ours = bounds.os_theorem_1(squared, losses, eta, L_F, 0.5)
     ratio = np.max(left[1:] / right[1:])
     return shown(
         ratio <= 1, right[-1] < right[9], abs(ours.right - right[-1]) < 1e-9, largest_ratio=ratio
     )
 
 
-OS.skips("Assumption 2", "assumption", "u_C changes at most tau_max times in an update")
+OS.skips("Assumption 2", "u_C changes at most tau_max times in an update")
 
 
 @OS.states(
     "Theorem 2",
-    "theorem",
     "mean of E||w^(k+1) - w^k||^2 <= (f(w^1) - E f(w^(K+1))) / (K Delta), Delta = 1 / (2 eta) - "
     "L_F - (1 / (2 m^2 q) + 1 / (2 (p - s))) L_f^2 tau^2 / (c L_F) > 0",
     true=False,
@@ -143,11 +134,11 @@ def theorem_2():
     squared = np.sum(np.diff(weights, axis=0) ** 2, axis=1)
     left = squared.mean() / eta**2
     right = (losses[0] - losses[-1]) / (n * eta**2 * (1 / (2 * eta) - L_F))
-    ours = os_theorem_2(squared, losses, eta, L_F, L_F, c, m, 1, n, 1, 0)
+    ours = bounds.os_theorem_2(squared, losses, eta, L_F, L_F, c, m, 1, n, 1, 0)
     _, largest = curvatures()
     # L_f of all features of N rows is (1 + sqrt(P / N))^2, nearly.
     whole = (1 + np.sqrt(P / N)) ** 2
-    step = os_theorem_2_step_size(largest, whole, 1.0, 1.0, 8, P, S, 8)
+    step = bounds.os_theorem_2_step_size(largest, whole, 1.0, 1.0, 8, P, S, 8)
     return shown(
         true=left <= right,
         informative=step * largest > 0.1,
@@ -159,25 +150,23 @@ def theorem_2():
     )
 
 
-OS.skips("Assumption 3 (RSC)", "assumption", "restricted strong convexity on s-sparse vectors")
+OS.skips("Assumption 3 (RSC)", "restricted strong convexity on s-sparse vectors")
 
 
 @OS.states(
     "Lemma 4",
-    "lemma",
     "f(any s-sparse vector) >= f(w) - s / (2 rho) ||grad f(w)||_inf^2",
     true=False,
     informative=True,
     applies="Assumption 3",
     corrected="s counts one more for each selected feature whose gradient is not 0",
-    by=("os_lemma_4",),
 )
 def lemma_4():
     """f = ||w - (1, 0)||^2 / 2, w = (0, 1), s = 1: the best is 0, the printed lower bound 1/2.
     At a local optimum, its only use, s is right: there it excludes something, if rho is near the
     .23 that a search finds at p = 2000, s = 100 (that it is above 0 at all is not proved)."""
     printed = 1 - 1 / 2 * 1.0
-    ours = os_lemma_4(1.0, [0.0, 1.0], [-1.0, 1.0], 1, 1.0)
+    ours = bounds.os_lemma_4(1.0, [0.0, 1.0], [-1.0, 1.0], 1, 1.0)
     smallest, _ = curvatures()
     return shown(
         true=printed <= 0,
@@ -191,12 +180,10 @@ def lemma_4():
 
 @OS.states(
     "Theorem 3",
-    "theorem",
     "f(local optimum) - f(w*) <= alpha / (1 + alpha) (f(0) - f(w*)), alpha = (rho eta)^-2",
     true=True,
     informative=False,
     applies="gradients of selected features are 0, no step of another exceeds the least weight",
-    by=("os_theorem_3",),
     figure="bounds_os_theorems",
 )
 def theorem_3():
@@ -215,7 +202,7 @@ def theorem_3():
     gradient, rho = X.T @ (X @ w - y) / n, np.linalg.eigvalsh(X.T @ X / n)[0]
     alpha = (rho * eta) ** -2
     right = alpha / (1 + alpha) * (losses[0] - best)
-    ours = os_theorem_3((losses[0], losses[-1], best), w, gradient, eta, rho)
+    ours = bounds.os_theorem_3((losses[0], losses[-1], best), w, gradient, eta, rho)
     smallest, largest = curvatures()
     factor = 1 / (1 + (smallest / largest) ** 2)
     return shown(

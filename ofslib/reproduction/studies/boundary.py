@@ -1,30 +1,18 @@
 """How many rows near the boundary between two classes a model has to keep."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
 import numpy as np
 from scipy.special import expit
 
 from ofslib import RenewableFSAClassifier
 from ofslib.metrics import detection_rate
 from ofslib.reproduction.methods import build
+from ofslib.reproduction.studies import tidy
 from ofslib.simulate import Equicorrelated
 
 _BLOCK = 1000
 
 
-def rows_kept(
-    setting: dict[str, Any],
-    seeds: np.random.SeedSequence,
-    data: None,
-    *,
-    design: str,
-    n: int,
-    strength: float,
-    shares: Sequence[float],
-    others: Mapping[str, Mapping[str, Any]],
-) -> Iterator[dict[str, Any]]:
+def rows_kept(setting, seeds, data, *, design, n, strength, shares, others):
     """Detection rates in one pass over n rows, by the share of them that may be kept.
 
     There are n / 10 features, n / 100 of them true. Rows have columns share (0 of methods that keep
@@ -60,4 +48,4 @@ def rows_kept(
         for start in range(0, n, _BLOCK):
             model.partial_fit(X[start : start + _BLOCK], y[start : start + _BLOCK], [-1.0, 1.0])
         rate = detection_rate(model.support_, law.support)
-        yield {"share": share, "method": name, "metric": "DR", "value": rate}
+        yield from tidy({"DR": rate}, share=share, method=name)

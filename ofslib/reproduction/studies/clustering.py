@@ -5,10 +5,8 @@ so that the mean square of the matrix's singular values is 1 (more than min(n, p
 and a ridge means the same in all data sets; k-means does not notice.
 """
 
-import inspect
 import json
 import time
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -17,7 +15,8 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from ofslib.metrics import clustering_accuracy
-from ofslib.reproduction.methods import build, find_class
+from ofslib.reproduction.methods import build
+from ofslib.reproduction.studies import leaves_k, tidy
 from ofslib.streams.column_stream import ScoredSelector
 
 # Rows of a data set are left out where it is too large for the scale; so many a class stay.
@@ -35,9 +34,7 @@ class Task(NamedTuple):
     seed: int
 
 
-def accuracy(
-    setting: dict[str, Any], seeds: np.random.SeedSequence, data, k: list[int]
-) -> Iterator[dict]:
+def accuracy(setting, seeds, data, k):
     """Accuracy of k-means on k features by each method, and on all features (Figure 1).
 
     Where the method weighs its features, k-means gets them weighed, as Algorithm 1 returns them,
@@ -48,15 +45,14 @@ def accuracy(
     """
     task = _task(setting, seeds, data, len(k))
     points, features = _all_rows(data)[0].shape
-    for metric, value in (("points", points), ("features", features), ("rows", len(task.X))):
-        yield {"metric": metric, "value": value}
-    yield {"method": "k-means", "metric": "accuracy", "value": _clustered(task, task.X)}
+    yield from tidy({"points": points, "features": features, "rows": len(task.X)})
+    yield from tidy({"accuracy": _clustered(task, task.X)}, method="k-means")
     known = _SCORES.setdefault(data, {}) if setting["run_values"] is None else {}
     for label, spec in setting["methods"].items():
         name = json.dumps(spec, sort_keys=True)
         # They are the same for all k.
         scores = known[name][task.order] if name in known else None
-        for wanted in k if _is_sized(spec) else [None]:
+        for wanted in k if leaves_k(spec) else [None]:
             if (wanted or 0) > task.X.shape[1]:
                 continue
             model = _fitted(spec, task, wanted, scores)
@@ -64,18 +60,18 @@ def accuracy(
             if scores is not None and "random_state" not in model.get_params():
                 known[name] = scores[np.argsort(task.order)]
             chosen = model.transform(task.X)
-            row = {"method": label, "k": wanted or chosen.shape[1]}
-            yield {**row, "metric": "selected", "value": chosen.shape[1]}
+            size = wanted or chosen.shape[1]
+            yield from tidy({"selected": chosen.shape[1]}, method=label, k=size)
             if not chosen.shape[1]:
                 continue
             if hasattr(model, "weights_"):
-                plain = {**row, "method": f"{label}, unweighted", "metric": "accuracy"}
-                yield {**plain, "value": _clustered(task, chosen)}
+                plain = {"accuracy": _clustered(task, chosen)}
+                yield from tidy(plain, method=f"{label}, unweighted", k=size)
                 chosen = chosen * model.weights_
-            yield {**row, "metric": "accuracy", "value": _clustered(task, chosen)}
+            yield from tidy({"accuracy": _clustered(task, chosen)}, method=label, k=size)
 
 
-def seconds(setting: dict[str, Any], seeds: np.random.SeedSequence, data, k: int) -> Iterator[dict]:
+def seconds(setting, seeds, data, k):
     """CPU time of one thread that each method takes to select k features (Table 3)."""
     task = _task(setting, seeds, data, 1)
     few = task._replace(X=task.X[:50, :50], labels=task.labels[:50])
@@ -84,7 +80,7 @@ def seconds(setting: dict[str, Any], seeds: np.random.SeedSequence, data, k: int
         _fitted(spec, few, 5)
         start = time.process_time()
         _fitted(spec, task, k)
-        yield {"method": label, "metric": "time_s", "value": time.process_time() - start}
+        yield from tidy({"time_s": time.process_time() - start}, method=label)
 
 
 def _all_rows(data) -> tuple[np.ndarray, np.ndarray]:
@@ -93,7 +89,7 @@ def _all_rows(data) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(X), np.concatenate(y)
 
 
-def _task(setting, seeds, data, runs: int) -> Task:
+def _task(setting, seeds, data, runs):
     """The rows that the scale allows, so many `runs` on them being one, and the features' order."""
     drawn, order, methods = seeds.spawn(3)
     X, labels = _all_rows(data)
@@ -101,17 +97,12 @@ def _task(setting, seeds, data, runs: int) -> Task:
     if setting["run_values"] is not None:
         least = _ROWS_PER_CLASS * len(np.unique(labels))
         most = max(least, int(setting["run_values"] / (runs * p)))
-        rows = np.sort(np.random.default_rng(drawn).permutation(n)[:most])
-        X, labels = X[rows], labels[rows]
+        kept = np.sort(np.random.default_rng(drawn).permutation(n)[:most])
+        X, labels = X[kept], labels[kept]
     places = np.random.default_rng(order).permutation(p)
     X = X[:, places]
     X /= np.sqrt(np.sum(X**2) / min(X.shape))
     return Task(X, labels, places, int(methods.generate_state(1)[0]))
-
-
-def _is_sized(spec: dict[str, Any]) -> bool:
-    """Whether a method can be asked for k features."""
-    return "k" in inspect.signature(find_class(spec["class"])).parameters and "k" not in spec
 
 
 def _fitted(spec: dict[str, Any], task: Task, k: int | None, scores: np.ndarray | None = None):

@@ -10,6 +10,7 @@ from sklearn.linear_model import lasso_path
 from sklearn.svm import LinearSVC
 
 from ofslib.reproduction.methods import build, find_class, points
+from ofslib.reproduction.studies import tidy
 from ofslib.streams.column_stream import REFITS
 
 _RATIO = 0.93  # of a penalty to the one before
@@ -97,9 +98,7 @@ class BatchL1(BaseEstimator):
         return largest * _RATIO**many, solve(many)
 
 
-def on_synthetic(
-    setting: dict[str, Any], seeds: np.random.SeedSequence, data: None, loss: str, n: int, s: int
-) -> Iterator[dict[str, Any]]:
+def on_synthetic(setting, seeds, data, loss, n, s):
     """Figures 1 and 2: how much of the truth each method finds, in percent, and its error.
 
     The axis p of the setting is the number of features. The l1 methods get the penalty of the batch
@@ -114,20 +113,10 @@ def on_synthetic(
             found["recovery error"] = np.linalg.norm(model.coef_ - w) / np.linalg.norm(w)
         else:
             found["test error"] = 100.0 * np.mean((X[n:] @ model.coef_ > 0) != (y[n:] > 0))
-        found |= _memory(model)
-        for metric, value in found.items():
-            yield {**row, "metric": metric, "value": value}
+        yield from tidy(found | _memory(model), **row)
 
 
-def on_images(
-    setting: dict[str, Any],
-    seeds: np.random.SeedSequence,
-    data: Any,
-    sizes: list[int],
-    s: int,
-    train_rows: int,
-    classes: list | None = None,
-) -> Iterator[dict[str, Any]]:
+def on_images(setting, seeds, data, sizes, s, train_rows, classes=None):
     """Figure 4: test error, in percent, of s features chosen on few rows, split at random.
 
     Features are centred by the rows of training. Methods that have a `sweep` keep `s` features, the
@@ -139,17 +128,18 @@ def on_images(
     wanted = np.isin(y, classes) if classes else np.full(len(y), True)
     X, y = X[wanted].astype(float), np.where(y[wanted] == y[wanted].max(), 1.0, -1.0)
     split, order = seeds.spawn(2)
-    rows, seed = np.random.default_rng(split).permutation(len(y)), int(order.generate_state(1)[0])
-    train, test = rows[:train_rows], rows[train_rows:]
+    places, seed = np.random.default_rng(split).permutation(len(y)), order.generate_state(1)[0]
+    train, test = places[:train_rows], places[train_rows:]
     # Instead of an intercept
     X -= X[train].mean(axis=0)
     sweeping = {label: spec for label, spec in setting["methods"].items() if "sweep" in spec}
     others = {label: spec for label, spec in setting["methods"].items() if label not in sweeping}
     runs = [(others, k) for k in sizes] + [(sweeping, s)]
     for methods, k in runs:
-        for row, model in _fitted(methods, X[train], y[train], seed, k=k, loss="squared_hinge"):
+        own = {"k": k, "loss": "squared_hinge"}
+        for row, model in _fitted(methods, X[train], y[train], int(seed), **own):
             wrong = np.mean((X[test] @ model.coef_ > 0) != (y[test] > 0))
-            yield {**row, "s": k, "metric": "test error", "value": 100.0 * wrong}
+            yield from tidy({"test error": 100.0 * wrong}, **row, s=k)
 
 
 def _fitted(methods, X, y, seed, **known) -> Iterator[tuple[dict[str, Any], Any]]:

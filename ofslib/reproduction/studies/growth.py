@@ -1,12 +1,11 @@
 """How the time and the memory of each method grow with the sizes of the data."""
 
 import copy
-import inspect
 import itertools
 import pickle
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -15,6 +14,7 @@ import scipy.sparse as sp
 
 from ofslib import RunningAverages
 from ofslib.reproduction.methods import build, extract, find_class
+from ofslib.reproduction.studies import leaves_k, tidy
 from ofslib.streams.column_stream import ColumnStream, ScoredSelector
 
 # The size that is varied -> its name in the sizes, and whether the rows are sparse.
@@ -28,12 +28,7 @@ VARIED = {
 _REPEATS, _ENOUGH = 5, 0.2  # times that are taken, unless they last so many seconds together
 
 
-def growth(
-    setting: dict[str, Any],
-    seeds: np.random.SeedSequence,
-    data: None,
-    sizes: dict[str, dict[str, int]],
-) -> Iterator[dict[str, Any]]:
+def growth(setting, seeds, data, sizes):
     """Processor time and memory of each method while one size of the data is multiplied.
 
     Features are standard normal, in sparse rows where they are not zero; labels are the signs of
@@ -54,7 +49,7 @@ def growth(
         asked = {
             label: spec
             for label, spec in setting["methods"].items()
-            if _kind(find_class(spec["class"])) == kind and (size != "k" or _has_k(spec))
+            if _kind(find_class(spec["class"])) == kind and (size != "k" or leaves_k(spec))
         }
         if not asked or (sparse and kind != "rows"):
             continue
@@ -65,14 +60,7 @@ def growth(
             averages = RunningAverages(own["p"]).update(X, y) if kind == "averages" else None
             for label, spec in asked.items():
                 learn = _learner(spec, own["k"], X, y, averages)
-                where = {"method": label, "varied": varied, "size": own[size]}
-                for metric, value in _measured(learn).items():
-                    yield {**where, "metric": metric, "value": value}
-
-
-def _has_k(spec: dict[str, Any]) -> bool:
-    """Whether the entry leaves k to the study."""
-    return "k" in inspect.signature(find_class(spec["class"])).parameters and "k" not in spec
+                yield from tidy(_measured(learn), method=label, varied=varied, size=own[size])
 
 
 def _kind(cls: type) -> str:

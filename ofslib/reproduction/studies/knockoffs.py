@@ -1,29 +1,19 @@
 """How many of the features that are chosen are false, and how many of the true ones are found."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from scipy import stats
 
 from ofslib import OLSthRegressor, RunningAverages, select_by_knockoffs
 from ofslib.averages import Standardized
+from ofslib.reproduction.studies import tidy
 from ofslib.wishart import LowRank, sample_averages
 
 Rule = Callable[[RunningAverages, np.random.RandomState], np.ndarray]
 
 
-def discoveries(
-    setting: dict[str, Any],
-    seeds: np.random.SeedSequence,
-    data: None,
-    *,
-    p: int,
-    fdr: float,
-    runs: int,
-    usual: Mapping[str, float],
-    values: Sequence[float],
-) -> Iterator[dict[str, Any]]:
+def discoveries(setting, seeds, data, *, p, fdr, runs, usual, values):
     """Mean over runs of the share of false ones among the chosen, and of found among the true.
 
     Features have variance 1 and equal correlations; a tenth of them have the same coefficient;
@@ -58,8 +48,8 @@ def discoveries(
             for name, rule in rules.items():
                 scores[name].append(shares(rule(averages, draw), true))
         for name, both in scores.items():
-            for metric, value in zip(("FDR", "power"), np.mean(both, axis=0), strict=True):
-                yield {"x": x, "method": name, "metric": metric, "value": 100.0 * value}
+            false, found = 100.0 * np.mean(both, axis=0)
+            yield from tidy({"FDR": false, "power": found}, x=x, method=name)
 
 
 def shares(chosen: np.ndarray, true: np.ndarray) -> tuple[float, float]:

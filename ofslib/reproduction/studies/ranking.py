@@ -1,18 +1,14 @@
 """What a ranking of features is worth on rare 0/1 features, by the number of passes."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 
 from ofslib.metrics import detection_rate
 from ofslib.reproduction.methods import build, points, stacked
+from ofslib.reproduction.studies import tidy
 from ofslib.simulate import PowerLawRows
 
 
-def by_passes(
-    setting: dict[str, Any], seeds: np.random.SeedSequence, data: None
-) -> Iterator[dict[str, Any]]:
+def by_passes(setting, seeds, data):
     """AUC on new rows and detection rate of each method, at each point of the sweep.
 
     The rows are those of `PowerLawRows`; all methods see the same ones in the same order. Results
@@ -25,10 +21,9 @@ def by_passes(
     known = {"k": law.k, "random_state": int(order.generate_state(1)[0])}
     best = law.auc(law.coef)
     for point in points(setting["sweep"]):
-        yield {"method": "true coefficients", **point, "metric": "AUC", "value": best}
+        yield from tidy({"AUC": best}, method="true coefficients", **point)
         for label, spec in setting["methods"].items():
             model = build({**spec, **point}, **known).fit(X, y)
             scores = {"AUC": law.auc(model.coef_)}
             scores["DR"] = detection_rate(model.support_, law.support)
-            for metric, value in scores.items():
-                yield {"method": label, **point, "metric": metric, "value": value}
+            yield from tidy(scores, method=label, **point)

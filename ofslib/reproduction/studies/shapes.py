@@ -1,12 +1,11 @@
 """Shapes of the data sets as the papers print them."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 
+from ofslib.reproduction.studies import tidy
 
-def shape(setting: dict[str, Any], seeds: np.random.SeedSequence, data) -> Iterator[dict]:
+
+def shape(setting, seeds, data):
     """Rows, features and density of a data set (Zhai et al. 2018, Table 2).
 
     The density is the paper's: the largest number of nonzeros in a training row, in percent of the
@@ -15,6 +14,4 @@ def shape(setting: dict[str, Any], seeds: np.random.SeedSequence, data) -> Itera
     X = data.X_train
     nonzeros = np.diff(X.indptr) if hasattr(X, "indptr") else np.count_nonzero(X, axis=1)
     counts = {"n_train": X.shape[0], "n_test": data.X_test.shape[0], "n_features": X.shape[1]}
-    for metric, value in counts.items():
-        yield {"metric": metric, "value": value}
-    yield {"metric": "density", "value": 100.0 * nonzeros.max() / X.shape[1]}
+    return tidy({**counts, "density": 100.0 * nonzeros.max() / X.shape[1]})

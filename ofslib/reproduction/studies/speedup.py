@@ -14,7 +14,6 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +24,7 @@ import numpy as np
 from ofslib import AsyncOnlineSubstitution, OnlineSubstitution, parallel
 from ofslib._files import write_whole
 from ofslib.kernels.working_set import Columns
+from ofslib.reproduction.studies import tidy
 from ofslib.reproduction.studies.columns import synthetic
 
 TIME_LIMIT = 600  # seconds for the processes of one number of workers
@@ -155,19 +155,7 @@ def traced(model: Any, X: np.ndarray, y: np.ndarray, pieces: int = 1) -> np.ndar
     return np.array(trace).reshape(-1, 3)
 
 
-def time_to_error(
-    setting: dict[str, Any],
-    seeds: np.random.SeedSequence,
-    data: None,
-    *,
-    n: int,
-    p: int,
-    n_scans: int,
-    tasks: dict[str, dict[str, Any]],
-    measured: list[int],
-    modelled: list[int],
-    network: dict[str, float],
-) -> Iterator[dict[str, Any]]:
+def time_to_error(setting, seeds, data, *, n, p, n_scans, tasks, measured, modelled, network):
     """Figure 3: seconds to each level of the training error.
 
     Rows of metric time_s have columns loss, method, n_workers and level (percent, see
@@ -206,7 +194,7 @@ def time_to_error(
                 for where, trace, facts in _modelled(job, loss, X, y, q, found, network):
                     where = {"loss": loss, "n_workers": q, **where}
                     yield from _rows(where, trace, task["levels"], lacking)
-                    yield from ({**where, "metric": m, "value": v} for m, v in facts.items())
+                    yield from tidy(facts, **where)
 
 
 def _rows(where, trace, levels, lacking):
@@ -225,14 +213,8 @@ _UNCHECKED = partial(AsyncOnlineSubstitution, c=0.0)
 
 
 def _untrained(job, loss, cls=_UNCHECKED, **own):
-    return cls(
-        k=job["sizes"][loss],
-        loss=loss,
-        fit_intercept=False,
-        refit=False,
-        random_state=job["seed"],
-        **{"n_scans": job["n_scans"], **own},
-    )
+    known = {"k": job["sizes"][loss], "n_scans": job["n_scans"], "random_state": job["seed"]}
+    return cls(loss=loss, fit_intercept=False, refit=False, **known | own)
 
 
 def _measured(job, loss, X, y, found, workers):

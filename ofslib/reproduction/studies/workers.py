@@ -2,10 +2,9 @@
 
 import importlib.util
 import time
-from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from ofslib import SFSAClassifier, SFSARegressor, fit_dask, fit_parts
 from ofslib.beyond.parts import Common, InTurn
 from ofslib.metrics import detection_rate
 from ofslib.reproduction import machine
+from ofslib.reproduction.studies import tidy
 from ofslib.simulate import Equicorrelated
 
 _MODELS = {"classification": SFSAClassifier, "regression": SFSARegressor}
@@ -73,18 +73,7 @@ def predicted(n: int, n_workers: int, costs: Costs, latency: float, bandwidth: f
     return n * costs.row / n_workers + costs.rounds * round_s + messages
 
 
-def on_workers(
-    setting: dict[str, Any],
-    seeds: np.random.SeedSequence,
-    data: None,
-    *,
-    p: int,
-    k: int,
-    beta: float,
-    rows: list[int],
-    workers: list[int],
-    processes: dict[str, Any] | None,
-) -> Iterator[dict[str, Any]]:
+def on_workers(setting, seeds, data, *, p, k, beta, rows, workers, processes):
     """Accuracy by numbers of workers, which take turns; or times of processes, and the model.
 
     Parameters
@@ -108,7 +97,7 @@ def on_workers(
         yield from _times(Equicorrelated(p, k, beta=beta), int(draw), workers, **processes)
 
 
-def _accuracy(p, k, beta, rows, workers, seeds) -> Iterator[dict[str, Any]]:
+def _accuracy(p, k, beta, rows, workers, seeds):
     for (task, cls), draw in zip(_MODELS.items(), seeds.spawn(len(_MODELS)), strict=True):
         design = Equicorrelated(p, k, beta=beta, task=task)
         X, y = design.sample(max(rows), np.random.default_rng(draw))
@@ -123,8 +112,7 @@ def _accuracy(p, k, beta, rows, workers, seeds) -> Iterator[dict[str, Any]]:
                     found["RMSE"] = design.rmse(model.coef_, model.intercept_)
                 if q > 1:
                     found |= {"rounds": counted.rounds, "sent": counted.sent / q}
-                where = {"task": task, "n": n, "n_workers": q}
-                yield from ({**where, "metric": m, "value": v} for m, v in found.items())
+                yield from tidy(found, task=task, n=n, n_workers=q)
 
 
 def _cut(X, y, n_parts: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -132,9 +120,7 @@ def _cut(X, y, n_parts: int) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(X[i:j], y[i:j]) for i, j in pairwise(ends)]
 
 
-def _times(
-    design, seed, workers, *, n, n_passes, repeats, measured, modelled, latency, bandwidth
-) -> Iterator[dict[str, Any]]:
+def _times(design, seed, workers, *, n, n_passes, repeats, measured, modelled, latency, bandwidth):
     measured = sorted({2, *(q for q in measured if q <= machine.cores())})
     shares = {q: [(n // q, seed + i) for i in range(q)] for q in measured}
     counted, expected = Counted(), SFSARegressor(k=design.k, n_passes=n_passes)
@@ -151,19 +137,17 @@ def _times(
         rounds=counted.rounds,
         sent=counted.sent / 2,
     )
-    yield {"metric": "cores", "value": machine.cores()}
-    yield {"metric": "same bits", "value": float(np.array_equal(found.coef_, expected.coef_))}
-    yield from ({"metric": name, "value": value} for name, value in costs._asdict().items())
+    same = float(np.array_equal(found.coef_, expected.coef_))
+    yield from tidy({"cores": machine.cores(), "same bits": same, **costs._asdict()})
     for q in measured:
-        where = {"metric": "speed-up", "method": "processes", "n": n * n_passes, "n_workers": q}
-        yield where | {"value": np.median(seconds["alone", 1]) / np.median(seconds["rows", q])}
+        ratio = np.median(seconds["alone", 1]) / np.median(seconds["rows", q])
+        yield from tidy({"speed-up": ratio}, method="processes", n=n * n_passes, n_workers=q)
     networks = {"model": (0.0, np.inf), "model, network": (latency, bandwidth)}
     for method, network in networks.items():
         for rows in (n * n_passes, *modelled):
             one, *several = (predicted(rows, q, costs, *network) for q in (1, *workers))
-            for q, seconds_of_all in zip(workers, several, strict=True):
-                ratio = {"metric": "speed-up", "method": method, "n": rows, "n_workers": q}
-                yield {**ratio, "value": one / seconds_of_all}
+            for q, all_of_them in zip(workers, several, strict=True):
+                yield from tidy({"speed-up": one / all_of_them}, method=method, n=rows, n_workers=q)
 
 
 def _on_processes(design, seed, shares, n_passes, repeats):

@@ -4,11 +4,9 @@ Gradient steps on half the mean squared error of independent features, after whi
 coefficients stay. Their moments are drawn; OFSA has those of all rows, SFSA new ones in each step.
 """
 
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
@@ -59,18 +57,7 @@ def _descend(moments, targets, eta, size):
         yield beta
 
 
-def convergence(
-    setting: dict[str, Any],
-    seeds: np.random.SeedSequence,
-    data: None,
-    *,
-    values: Sequence[int],
-    p: int,
-    k: int,
-    steps: int,
-    runs: int,
-    fresh: bool,
-) -> Iterator[dict[str, Any]]:
+def convergence(setting, seeds, data, *, values, p, k, steps, runs, fresh):
     """Corollary 1 or 3 and the least coefficient that is found; Theorem 1 or 3 for the last size.
 
     Coefficients are found down to the last number of a grid from 1 before one that misses a feature

@@ -1,8 +1,6 @@
 """B-ARDA and B-AMD against Theorems 1 and 2 of barda: cumulative regret on real data."""
 
-from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -17,16 +15,7 @@ THEOREMS = {
 }
 
 
-def regret(
-    setting: dict[str, Any],
-    seeds: np.random.SeedSequence,
-    data: Any,
-    *,
-    k: int,
-    alpha: float,
-    learning_rates: Sequence[float],
-    values: Sequence[int],
-) -> Iterator[dict[str, Any]]:
+def regret(setting, seeds, data, *, k, alpha, learning_rates, values):
     """Both sides of the theorems after so many rows, in random order.
 
     The comparator is the best vector of k entries that is found with all these rows at hand.

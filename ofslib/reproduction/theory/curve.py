@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ofslib.bounds import DoesNotApply
+from ofslib.reproduction.studies import tidy
 
 VARIANTS = ("printed", "corrected")
 
@@ -27,14 +28,12 @@ def point(panel: str, x: float, method: str, height: float | Callable[[], float]
             height = height()
         except DoesNotApply as reason:
             height, note = None, str(reason)
-    return {
-        "panel": panel,
-        "x": x,
-        "method": method,
-        "metric": "height",
-        "value": height,
-        "note": note,
-    }
+    return tidy({"height": height}, panel=panel, x=x, method=method)[0] | {"note": note}
+
+
+def points(panel, x, **heights):
+    """One place of several curves of a panel, by their names; as `point`."""
+    return [point(panel, x, method, height) for method, height in heights.items()]
 
 
 def number(theorem: Callable[[], Any], name: str, unit: float = 1.0) -> Callable[[], float]:

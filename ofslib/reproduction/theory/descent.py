@@ -5,10 +5,8 @@ equally likely, and half the squared error is minimised, which is 1-strongly con
 coefficient is not 0.
 """
 
-from collections.abc import Iterator, Sequence
 from functools import partial
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
@@ -46,17 +44,7 @@ def _largest_gradient(R, p, noise):
     return sqrt(p) * (sqrt(p) * R + noise)
 
 
-def steps_by_length(
-    setting: dict[str, Any],
-    seeds: np.random.SeedSequence,
-    data: None,
-    *,
-    alpha: float,
-    values: Sequence[int],
-    p: int,
-    runs: int,
-    omega: float,
-) -> Iterator[dict[str, Any]]:
+def steps_by_length(setting, seeds, data, *, alpha, values, p, runs, omega):
     """Both sides of Theorem 4.1 in a run; Corollary 4.1 and the smallest coefficient that is found.
 
     The latter is that on a grid that is found in each of many runs. R is the largest distance from

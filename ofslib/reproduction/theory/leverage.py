@@ -1,27 +1,15 @@
 """Sampling by online ridge leverage scores against the bounds of ofs, as features are seen."""
 
-from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from ofslib import OnlineLeverageSelector, bounds
-from ofslib.reproduction.theory.curve import VARIANTS, number, point
+from ofslib.reproduction.theory.curve import VARIANTS, number, points
 
 
-def sampling(
-    setting: dict[str, Any],
-    seeds: np.random.SeedSequence,
-    data: None,
-    *,
-    n: int,
-    epsilon: float,
-    ridge: float,
-    values: Sequence[int],
-    clusters: int,
-) -> Iterator[dict[str, Any]]:
+def sampling(setting, seeds, data, *, n, epsilon, ridge, values, clusters):
     """Theorems 1 and 2, Lemma 2 and the number of selected features after so many features.
 
     Normal features with log-normal sizes; the scores have a ridge, but for the panel of orthogonal
@@ -48,22 +36,18 @@ def sampling(
         A_d, S_d = A[:, :d], sampled[:, : seen[d]]
         norm = float(np.linalg.norm(A_d, 2))
         deviation = bounds.ofs_theorem_1(A_d, S_d, epsilon)
-        yield point("Theorem 1", d, "printed", epsilon)
-        yield point("Theorem 1", d, "experiment", deviation.left)
+        yield from points("Theorem 1", d, printed=epsilon, experiment=deviation.left)
         best, found = (_best(part @ part.T, labels) for part in (A_d, S_d))
         theorem = partial(bounds.ofs_theorem_2, A_d, S_d, found, best, epsilon)
         least = bounds.ofs_theorem_2(A_d, A_d, best, best, epsilon).left
-        yield point("Theorem 2", d, "printed", number(theorem, "right", least))
-        yield point("Theorem 2", d, "experiment", number(theorem, "left", least))
-        for variant in VARIANTS:
-            bound = bounds.ofs_lemma_2(n, norm, epsilon, ridge, variant)
-            yield point("Lemma 2", d, variant, bound)
-        yield point("Lemma 2", d, "experiment", float(scores[:d].sum()))
-        name = "Number of selected features"
+        sides = {"printed": "right", "experiment": "left"}
+        sides = {curve: number(theorem, side, least) for curve, side in sides.items()}
+        yield from points("Theorem 2", d, **sides)
+        lemma = {v: bounds.ofs_lemma_2(n, norm, epsilon, ridge, v) for v in VARIANTS}
+        yield from points("Lemma 2", d, **lemma, experiment=float(scores[:d].sum()))
         # The printed one is an order of growth, without its constant.
-        bound = bounds.ofs_selected_features(n, norm, epsilon, ridge, d)
-        yield point(name, d, "corrected", bound)
-        yield point(name, d, "experiment", int(seen[d]))
+        most = bounds.ofs_selected_features(n, norm, epsilon, ridge, d)
+        yield from points("Number of selected features", d, corrected=most, experiment=int(seen[d]))
 
 
 def _orthogonal(A, epsilon, values, seed):
@@ -73,9 +57,8 @@ def _orthogonal(A, epsilon, values, seed):
     A = np.where(early == upper, A, 0)
     sampled, seen, _ = _sample(A, epsilon, seed, variant="printed", n_initial=1)
     for d in values:
-        deviation = bounds.ofs_theorem_1(A[:, :d], sampled[:, : seen[d]], epsilon).left
-        yield point("Theorem 1, orthogonal features", d, "printed", epsilon)
-        yield point("Theorem 1, orthogonal features", d, "experiment", deviation)
+        gap = bounds.ofs_theorem_1(A[:, :d], sampled[:, : seen[d]], epsilon).left
+        yield from points("Theorem 1, orthogonal features", d, printed=epsilon, experiment=gap)
 
 
 def _sample(A, epsilon, seed, **parameters):

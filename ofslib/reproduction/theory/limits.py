@@ -1,22 +1,15 @@
 """The smallest coefficient that any method could find, and those that single methods find."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from functools import cache, partial
 from math import inf, sqrt
-from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ofslib import (
-    OFSARegressor,
-    OnlineLassoRegressor,
-    OnlineMCPRegressor,
-    SFSARegressor,
-    SGDTRegressor,
-    bounds,
-)
+import ofslib
+from ofslib import bounds
 from ofslib.bounds import DoesNotApply
 from ofslib.reproduction.theory.curve import point
 from ofslib.reproduction.theory.recovery import least_beta
@@ -29,16 +22,7 @@ ACCURACY, MOST = 1.02, 12.0
 RATES = np.geomspace(2e-4, 0.2, 16)
 
 
-def recovery(
-    setting: dict[str, Any],
-    seeds: np.random.SeedSequence,
-    data: None,
-    *,
-    against: str,
-    fixed: int,
-    values: Sequence[int],
-    runs: int,
-) -> Iterator[dict[str, Any]]:
+def recovery(setting, seeds, data, *, against, fixed, values, runs):
     """The coefficient with which each method finds all true features in half of the runs.
 
     Features of correlation 1/2, whose own part has variance 1, a tenth of them true with the same
@@ -144,10 +128,10 @@ def _found(n, p, k, seed):
         return model.fit(X, beta * signal + noise).coef_
 
     learners = {
-        "OFSA": partial(of_averages, OFSARegressor),
-        "Lasso": partial(of_averages, OnlineLassoRegressor),
-        "MCP": partial(of_averages, OnlineMCPRegressor),
-        "SFSA": partial(of_rows, SFSARegressor(k=k, fit_intercept=False, shuffle=False)),
+        "OFSA": partial(of_averages, ofslib.OFSARegressor),
+        "Lasso": partial(of_averages, ofslib.OnlineLassoRegressor),
+        "MCP": partial(of_averages, ofslib.OnlineMCPRegressor),
+        "SFSA": partial(of_rows, ofslib.SFSARegressor(k=k, fit_intercept=False, shuffle=False)),
     }
     try:
         rate = _best_descent(n, p, k)[1]
@@ -155,8 +139,8 @@ def _found(n, p, k, seed):
         pass
     else:
         own = {"k": k, "learning_rate": rate, "fit_intercept": False, "shuffle": False}
-        learners["SGDT"] = partial(of_rows, SGDTRegressor(**own))
-        annealing = SFSARegressor(**own, warmup=n // 2)
+        learners["SGDT"] = partial(of_rows, ofslib.SGDTRegressor(**own))
+        annealing = ofslib.SFSARegressor(**own, warmup=n // 2)
         learners["SFSA, step of SGDT"] = partial(of_rows, annealing)
     start = bounds.information_floor_asymptotic(n, p, k) / 2
     found = {name: least_found(learn, truth, start) for name, learn in learners.items()}

@@ -5,10 +5,8 @@ beta on the true features plus an error succeeds from an exact value of beta on,
 alone determines: no search over beta is needed, and all beta share the random numbers.
 """
 
-from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from math import floor, log, sqrt
-from typing import Any
 
 import numpy as np
 
@@ -38,15 +36,7 @@ def on_grid(beta: float, start: float) -> float:
     return start * GRID ** floor(log(start / beta) / -log(GRID) + 1e-9)
 
 
-def least_squares(
-    setting: dict[str, Any],
-    seeds: np.random.SeedSequence,
-    data: None,
-    *,
-    against: str,
-    values: Sequence[int],
-    runs: int,
-) -> Iterator[dict[str, Any]]:
+def least_squares(setting, seeds, data, *, against, values, runs):
     """The bounds, the exact law, and an experiment, all without an intercept.
 
     Features of correlation 1/2 and variance 2, a tenth of them true, noise 1. The experiment looks

@@ -1,15 +1,13 @@
 """Least squares against Proposition 5 and Theorem 4 of the dissertation: regret over a stream."""
 
-from collections.abc import Iterator, Sequence
 from functools import partial
 from math import log
-from typing import Any
 
 import numpy as np
 
 from ofslib import bounds
 from ofslib.averages import RunningAverages
-from ofslib.reproduction.theory.curve import VARIANTS, number, point
+from ofslib.reproduction.theory.curve import VARIANTS, number, point, points
 from ofslib.reproduction.theory.recovery import least_beta, on_grid
 from ofslib.reproduction.tracking import checkpoints
 from ofslib.wishart import LowRank, sample_averages
@@ -19,17 +17,7 @@ FOUND = "Theorem 4: features kept"
 FIRST, FEATURES = 50, 5
 
 
-def least_squares(
-    setting: dict[str, Any],
-    seeds: np.random.SeedSequence,
-    data: None,
-    *,
-    rows: Sequence[int],
-    sizes: Sequence[int],
-    p: int,
-    k: int,
-    runs: int,
-) -> Iterator[dict[str, Any]]:
+def least_squares(setting, seeds, data, *, rows, sizes, p, k, runs):
     """Both sides of Proposition 5; the threshold of Theorem 4 and what is never lost.
 
     Proposition 5 on 5 features of correlation 1/2, from row 50 on. Theorem 4 on independent ones:
@@ -65,8 +53,7 @@ def _regret(rows, rng):
     for end in rows:
         sides = bounds.dissertation_proposition_5(X[:end], y[:end], path[: end + 1], FIRST)
         # The proof has log(n) for log(n / n_0).
-        yield point("Proposition 5", end, "corrected", sides.right)
-        yield point("Proposition 5", end, "experiment", sides.left)
+        yield from points("Proposition 5", end, corrected=sides.right, experiment=sides.left)
         # What the rate is of, with the same value at the first end.
         scale = scale or sides.left * end / log(end)
         yield point("Proposition 5", end, "log(n) / n", scale * log(end) / end)

@@ -1,9 +1,7 @@
 """What the step and the warm-up do to the smallest coefficient that SGDT and SFSA find."""
 
-from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
@@ -13,17 +11,7 @@ from ofslib.reproduction.theory.curve import point
 from ofslib.reproduction.theory.limits import least_found, within
 
 
-def descent(
-    setting: dict[str, Any],
-    seeds: np.random.SeedSequence,
-    data: None,
-    *,
-    correlation: float,
-    n: int,
-    p: int,
-    rates: Sequence[float],
-    shares: Sequence[float],
-) -> Iterator[dict[str, Any]]:
+def descent(setting, seeds, data, *, correlation, n, p, rates, shares):
     """The coefficient with which one pass finds all true features in half of the runs.
 
     Features whose own part has variance 1, a tenth of them true with the same coefficient; noise 1.
@@ -53,7 +41,7 @@ def descent(
             yield point(panel, rate, f"{curve}, law", partial(law, rate, warmup))
             yield point(panel, rate, curve, partial(runs.least, rate, warmup))
     panel = f"Warm-up, correlation {correlation:g}"
-    best = min(rates, key=partial(_height, law))
+    best = min(rates, key=lambda rate: _computed(n, p, k, spike, rate, None)[0])
     for share in shares:
         yield point(panel, share, "information floor", floor)
         yield point(panel, share, "SGDT, law", partial(law, best, None))
@@ -62,31 +50,24 @@ def descent(
         yield point(panel, share, "SFSA, step of SGDT", partial(runs.least, best, warmup))
 
 
-def _height(law, rate):
-    try:
-        return law(rate, None)
-    except DoesNotApply:
-        return np.inf
-
-
-def _law(n, p, k, spike, rate, warmup):
+def _law(*size):
     """Of SGDT, or of SFSA if there is a warm-up."""
-    height = _computed(n, p, k, spike, rate, warmup)
-    if isinstance(height, str):
-        raise DoesNotApply(height)
+    height, why = _computed(*size)
+    if why:
+        raise DoesNotApply(why)
     return height
 
 
 @cache
 def _computed(n, p, k, spike, rate, warmup):
-    """The law, which is that of all runs; or why it does not apply."""
+    """The law, which is that of all runs; or infinity, and why it does not apply."""
     own = {"spike": spike, "delta": 0.5}
     try:
         if warmup is None:
-            return bounds.sgdt_beta_min(n, p, k, rate, **own)
-        return bounds.sfsa_beta_min(n, p, k, rate, warmup=warmup, **own)
+            return bounds.sgdt_beta_min(n, p, k, rate, **own), ""
+        return bounds.sfsa_beta_min(n, p, k, rate, warmup=warmup, **own), ""
     except DoesNotApply as reason:
-        return str(reason)
+        return np.inf, str(reason)
 
 
 class _Run:

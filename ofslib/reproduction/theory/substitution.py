@@ -1,14 +1,12 @@
 """Online substitution against Theorems 1, 2 and 3 of os, on independent columns."""
 
-from collections.abc import Iterator
 from functools import partial
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from ofslib import AsyncOnlineSubstitution, OnlineSubstitution, bounds
-from ofslib.reproduction.theory.curve import VARIANTS, number, point
+from ofslib.reproduction.theory.curve import VARIANTS, number, point, points
 
 # The share c of the decrease that a substitution must bring, the default of OnlineSubstitution.
 SHARE = 0.1
@@ -16,15 +14,7 @@ SELECTED = 10
 STEPS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.4)
 
 
-def theorems(
-    setting: dict[str, Any],
-    seeds: np.random.SeedSequence,
-    data: None,
-    *,
-    p: int,
-    workers: list[int],
-    steps: list[float],
-) -> Iterator[dict[str, Any]]:
+def theorems(setting, seeds, data, *, p, workers, steps):
     """Theorems 1 and 2 along a run, the step size of Theorem 2 and of experiment, and Theorem 3.
 
     Rows, noise and coefficients are those of the paper's experiments, with 10 features to keep.
@@ -78,9 +68,8 @@ def _along_a_run(X, y):
                 alone = {"L_f": L_F, "c": SHARE, "m": 1, "q": 1, "p": X.shape[1], "s": SELECTED}
                 theorem = partial(bounds.os_theorem_2, *run, **alone, staleness=0)
                 sides = {variant: theorem(variant=variant) for variant in VARIANTS}
-            for variant, both in sides.items():
-                yield point(panel, int(K), variant, both.right)
-            yield point(panel, int(K), "experiment", both.left)
+            right = {variant: both.right for variant, both in sides.items()}
+            yield from points(panel, int(K), **right, experiment=sides["printed"].left)
 
 
 def _step_sizes(X, y, workers, seed):
@@ -129,6 +118,7 @@ def _local_optima(X, y, s, steps, seed):
         theorem = partial(bounds.os_theorem_3, losses, w, gradient, eta, convexity, 1e-6)
         # As shares of what there is to gain.
         gain = at_zero - best
-        yield point("Theorem 3", step, "printed", number(theorem, "right", gain))
         # The best set itself, but for rounding, is not below 0.
-        yield point("Theorem 3", step, "experiment", max(loss(w) - best, 0.0) / gain)
+        missed = max(loss(w) - best, 0.0) / gain
+        right = number(theorem, "right", gain)
+        yield from points("Theorem 3", step, printed=right, experiment=missed)
