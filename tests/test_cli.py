@@ -521,7 +521,7 @@ def test_datasets_are_listed_fetched_and_verified(ofs, folder, monkeypatch):
         ("select words.csv --label y -k 1 --task regression", 1, "y must be numbers"),
         ("select rows.svm -k 5 --passes 2 --n-features 7", 1, "n_features (--n-features)"),
         ("select nothing --registry none.csv -k 5", 1, "none.csv: no table of data sets"),
-        ("predict words.csv --model names.npz", 1, "the model needs the columns 'b'"),
+        ("predict words.csv --model names.npz", 1, "there is no 'b', which is needed"),
         ("select rows.svm -k 5 --method nothing", 2, "--method nothing: it does not exist"),
         ("select rows.svm --fdr 0.1 --method sfsa", 2, "--fdr: --method sfsa"),
         ("select rows.svm --fdr 1", 1, "'fdr' parameter"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from test_datasets import CLOSED, CONTENT, place, server  # noqa: F401 (fixtures)
+from test_datasets import CLOSED, CONTENT, PUBLIC, files_in, place, server  # noqa: F401 (fixtures)
 from test_model_files import forged
 
 import ofslib
@@ -25,7 +25,7 @@ from ofslib.reproduction import records
 
 @pytest.mark.parametrize("status", [203, 299, 999])
 def test_a_mirror_with_an_odd_status_falls_back_to_the_source(place, server, monkeypatch, status):  # noqa: F811
-    def odd(handler, server):
+    def odd(handler):
         handler.send_response(status)
         handler.send_header("Content-Length", str(len(CONTENT)))
         handler.end_headers()
@@ -35,24 +35,24 @@ def test_a_mirror_with_an_odd_status_falls_back_to_the_source(place, server, mon
     monkeypatch.setenv(download.MIRROR, f"{server.url}/mirror")
     with pytest.warns(UserWarning, match=f"status {status}.*; trying"):
         [path] = place.fetch()
-    assert path.read_bytes() == CONTENT and server.asked[-1] == place.public
+    assert path.read_bytes() == CONTENT and server.asked[-1] == PUBLIC
 
 
 @pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 10240\r\n\r\n"])
 def test_a_server_that_sends_a_byte_now_and_then_is_given_up(place, server, monkeypatch, head):  # noqa: F811
     monkeypatch.delenv(download.MIRROR, raising=False)
 
-    def trickle(handler, server):
+    def trickle(handler):
         handler.wfile.write(head)
         while not server.end.wait(0.05):
             handler.wfile.write(b"H")
 
     monkeypatch.setattr(download, "PATIENCE", 0.5)
-    server.answers[place.public] = trickle
+    server.answers[PUBLIC] = trickle
     began = time.monotonic()
     with pytest.raises(datasets.NotObtainable, match=r"tiny.* less than 2000 bytes a second"):
         place.fetch()
-    assert time.monotonic() - began < 5 and place.files() == []
+    assert time.monotonic() - began < 5 and files_in(place.folder) == []
 
 
 def test_a_source_that_refuses_a_file_is_told_from_no_network(place, server, monkeypatch):  # noqa: F811

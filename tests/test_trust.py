@@ -158,7 +158,7 @@ def test_a_model_finds_its_columns_by_name(ofs, folder):
     assert Path("other_said.csv").read_text() == Path("said.csv").read_text()
     frame.drop(columns=own[0]).to_csv("other.csv", index=False)
     code, _, err = ofs("predict other.csv --model model.npz")
-    assert code == 1 and f"needs the columns '{own[0]}'" in err
+    assert code == 1 and f"there is no '{own[0]}', which is needed" in err
 
 
 def test_probabilities_are_those_of_the_model(ofs):

@@ -69,8 +69,10 @@ def largest_eigenvalue(S) -> float:
         # Twice: once leaves what rounding brought back.
         for _ in range(2):
             v -= (basis[: i + 1] @ v) @ basis[: i + 1]
+        left = np.linalg.norm(v)
         # The residual is small near any eigenvalue: of few features all steps are made.
-        if p > _FEW and np.linalg.norm(v) * abs(vectors[-1, -1]) <= 0.01 * found:
+        near = p > _FEW and left * abs(vectors[-1, -1]) <= 0.01 * found
+        if near or left <= p * np.finfo(S.dtype).eps * found:  # nothing but rounding is left
             break
     return float(found)
 
