@@ -20,6 +20,7 @@ from ofslib.datasets import open_stream
 from ofslib.streams import resources
 from ofslib.streams.holdout import held_out, split
 
+ROOT = Path(__file__).parents[1]
 N, P = 3000, 30
 
 
@@ -189,6 +190,29 @@ def test_hashed_columns_come_back_as_words(ofs):
         column = int(row["feature"])
         alike = sorted(n for n in names if abs(murmurhash3_32(n.encode())) % 31 == column)
         assert row["words"].split(" or ") == alike
+
+
+def test_three_commands_lead_from_a_messy_table_to_probabilities(ofs):
+    """Those of docs/command_line.md, word for word; the new file has other columns."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({
+        "day": pd.date_range("2026-01-01", periods=900).astype(str),
+        "city": rng.choice(["Rome", "Oslo", "Lima"], 900),
+        "income": np.where(rng.random(900) < 0.1, np.nan, rng.lognormal(10, 1, 900)),
+        "age": rng.integers(18, 90, 900),
+    })  # fmt: skip
+    hidden = 2 * (frame["city"] == "Oslo") + (frame["age"] - 50) / 20 + rng.standard_normal(900)
+    frame["bought"] = np.where(hidden > 0.5, "yes", "no")
+    frame[:600].to_csv("customers.csv", index=False)
+    frame[600:].assign(new=1)[["age", "city", "new", "income"]].to_csv("tomorrow.csv", index=False)
+    page = (ROOT / "docs/command_line.md").read_text(encoding="utf-8")
+    lines = page.partition("<!-- shell: messy table -->\n```bash\n")[2].partition("```")[0]
+    for line in lines.splitlines():
+        code, out, err = ofs(line.removeprefix("ofslib "))
+        assert code == 0, err
+    assert len(lines.splitlines()) == 3
+    said = pd.read_csv("predictions.csv")
+    assert roc_auc_score(frame[600:]["bought"], said["probability of yes"]) > 0.85
 
 
 # -------------------------------------------------- rare classes
