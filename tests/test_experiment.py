@@ -324,8 +324,8 @@ def test_time_is_that_of_learning_only(monkeypatch):
     experiment.warm_up(spec)
     stream = Equicorrelated.stream
 
-    def slow(*known):
-        for block in stream(*known):
+    def slow(*known, **own):
+        for block in stream(*known, **own):
             busy(0.3)
             yield block
 
