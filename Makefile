@@ -20,3 +20,8 @@ test: .venv/installed
 .PHONY: release
 release: .venv/installed
 	.ci/release
+
+# The site, in docs/_build/html.
+.PHONY: site
+site: .venv/installed
+	.venv/bin/python -m sphinx --fail-on-warning -b html docs docs/_build/html
