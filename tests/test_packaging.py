@@ -66,7 +66,7 @@ def test_the_bounds_of_python_and_numba_are_the_same_wherever_they_stand():
 
 
 def test_conda_environment_is_pyproject_under_conda_names():
-    names = declared("reproduction", "arrow", "dask", "docs", "dev")
+    names = declared("reproduction", "arrow", "dask", "dev")
     expected = {CONDA_NAMES.get(name, name): spec for name, spec in names.items()}
     expected |= {"python": SpecifierSet(PROJECT["requires-python"]), "pip": SpecifierSet()}
     lines = yaml.safe_load(read("environment.yml"))["dependencies"]
