@@ -15,7 +15,10 @@ from ofslib._files import write_whole
 from ofslib.datasets.registry import registry
 from ofslib.reproduction import layout, project
 
-PREAMBLE = "% In the preamble: \\usepackage{booktabs}. This file is UTF-8.\n\n"
+PREAMBLE = "% In the preamble: \\usepackage{booktabs}. This file is UTF-8. Keys: CITATION.bib.\n\n"
+# What a table of each paper cites, beside ofslib itself: keys of CITATION.bib.
+PAPERS = {"barda": "zhai2019online", "dissertation": "sun2019online", "ofs": "wang2018provable"}
+PAPERS |= {"os": "yang2016online", "sfsa": "sun_stochastic"}
 # A page of a default article in \footnotesize: letters of a line, lines of a table.
 LETTERS, LINES = 80, 44
 FOLDED = 40  # letters of a line of a cell
@@ -55,14 +58,16 @@ def written(blocks: Sequence[layout.Block], source: str, label: str) -> str:
     """
     parts = [(block, part) for block in blocks for part in _parts(layout.wide(block))]
     texts = [PREAMBLE]
+    keys = ["ofslib", *filter(None, [PAPERS.get(label.partition("_")[0])])]
+    cite = rf" \cite{{{','.join(keys)}}}"
     for number, (block, part) in enumerate(parts, 1):
-        said = [source, block.caption, *block.said, *layout.legend(block)]
+        said = [block.caption, *block.said, *layout.legend(block)]
         part = part.rename_axis(index=[_name(name) for name in part.index.names])
         styled = part.style.format(_tex).format_index(_tex, axis=0).format_index(_tex, axis=1)
         styled = styled.set_table_styles(_COMMANDS)
         texts.append(
             styled.to_latex(
-                caption=". ".join(map(_tex, said)) + ".",
+                caption=". ".join([_tex(source) + cite, *map(_tex, said)]) + ".",
                 label=f"tab:{label}" + f":{number}" * (len(parts) > 1),
                 column_format="l" * part.index.nlevels + "".join(map(_column, _letters(part))),
                 hrules=True,

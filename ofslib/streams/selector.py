@@ -54,6 +54,8 @@ class Selector(TransformerMixin, BaseEstimator):
 
     # What the docstring says after its first line.
     description: ClassVar[str] = ""
+    # Keys of CITATION.bib: what to cite for the method; () if no paper has it.
+    sources: ClassVar[tuple[str, ...]]
     # Parameters that the state was made for, beside those of the bases: they cannot change while
     # it learns.
     frozen: ClassVar[tuple[str, ...]] = ()
