@@ -5,8 +5,8 @@ are first asked for. `ofslib.datasets` reads files of any size, `ofslib.fit_stre
 and goes on where it was killed, `ofslib.fit_parts` and `ofslib.fit_dask` learn one model on many
 workers, `ofslib.RunningAverages` sums rows up, `ofslib.wishart` and `ofslib.simulate` draw what the
 papers draw, `ofslib.metrics` measures what they measure, and `ofslib.bounds` computes what they
-promise. `ofslib.cli` is the command ``ofslib``. `ofslib.citation` returns the BibTeX of a method, and
-`ofslib.testing` checks a method of your own.
+promise. `ofslib.citation` returns the BibTeX of a method, and `ofslib.testing` checks a method of
+your own. `ofslib.cli` is the command ``ofslib``.
 """
 
 from importlib import import_module

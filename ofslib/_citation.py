@@ -33,16 +33,17 @@ def citation(method=None) -> str:
         return _entries()["ofslib"]
     cls = method if isinstance(method, type) else type(method)
     sources = getattr(cls, "sources", None)
-    if not isinstance(sources, tuple):
+    if not isinstance(sources, str):
         raise TypeError(
             f"{cls.__name__} does not say what to cite: give the class an attribute `sources`, "
-            "a tuple of keys of CITATION.bib, or () if no paper has the method."
+            "keys of CITATION.bib with commas between them, or '' if no paper has the method."
         )
-    if unknown := [key for key in sources if key not in _entries()]:
+    keys = [key.strip() for key in sources.split(",") if key.strip()]
+    if unknown := [key for key in keys if key not in _entries()]:
         raise ValueError(f"CITATION.bib has no {unknown[0]}, which {cls.__name__} names as source")
-    found = [_entries()[key] for key in ("ofslib", *sources)]
-    if not sources or (home_of(cls.__name__) or "").startswith("ofslib.beyond"):
-        found.insert(1, _NO_PAPER.format(cls.__name__, _PARTS * bool(sources)))
+    found = [_entries()[key] for key in ("ofslib", *keys)]
+    if not keys or (home_of(cls.__name__) or "").startswith("ofslib.beyond"):
+        found.insert(1, _NO_PAPER.format(cls.__name__, _PARTS * bool(keys)))
     return "\n".join(found)
 
 

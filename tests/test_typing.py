@@ -19,7 +19,7 @@ import ofslib
 
 ROOT = Path(__file__).parents[1]
 CLASSES = {name: getattr(ofslib, name) for names in ofslib.ESTIMATORS.values() for name in names}
-FUNCTIONS = {"fit_dask", "fit_parts", "fit_stream", "select_by_knockoffs"}
+FUNCTIONS = {"citation", "fit_dask", "fit_parts", "fit_stream", "select_by_knockoffs"}
 PUBLIC = {*CLASSES, "RunningAverages", *FUNCTIONS, *ofslib.MODULES}
 
 
@@ -105,6 +105,19 @@ data: Dataset = load("mnist_idx")
 averages = RunningAverages(n_features=3)
 print(OFSARegressor(k="aic").fit_averages(averages), OFSARegressor().path(averages, ks=[1, 2]))
 print(OnlineSubstitution(k=3).fit(X, y).transform(X), ofslib.bounds, ofslib.wishart)
+
+
+class Mine(SFSAClassifier):
+    sources = "sun_stochastic"
+    shift: float = 0.0
+
+    def shifted(self, X):
+        return self.decision_function(X) + self.shift
+
+
+Mine(k=5).save("mine.npz")
+print(Mine.load("mine.npz").shifted(X), RunningAverages.load("averages.npz").n)
+print(ofslib.citation(Mine), ofslib.testing.check_method(Mine, stream="rows"))
 """
 WRONG = """from ofslib import AlphaInvesting, OFSARegressor, SFSAClassifier, SparseEmbedding
 from ofslib import SFSAClasifier
@@ -116,6 +129,7 @@ AlphaInvesting(kk=5)
 OFSARegressor(k=3, kk=5)
 SparseEmbedding(kk=5)
 SFSAClassifier(k=5).suport_
+SFSAClassifier.load("model.npz").suport_
 """
 
 

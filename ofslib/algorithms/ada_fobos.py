@@ -104,7 +104,7 @@ class AdaFobosClassifier(RowClassifier, Penalised):
     with `k`.
     """
 
-    sources = ("duchi2011adaptive",)
+    sources = "duchi2011adaptive"
 
     loss: str = SQUARED_HINGE
     learning_rate: float = STEP_PER_FEATURE

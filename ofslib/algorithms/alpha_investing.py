@@ -77,7 +77,7 @@ class AlphaInvesting(ColumnStream):
     Cost: O(n accepted) per feature; memory O(n accepted).
     """
 
-    sources = ("zhou2005streaming",)
+    sources = "zhou2005streaming"
 
     initial_wealth: float = param("w_1; as in the paper.", POSITIVE, default=0.5)
     payout: float = param(

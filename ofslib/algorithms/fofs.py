@@ -21,7 +21,7 @@ class FOFSClassifier(RowClassifier, MiniBatches):
     the k largest are kept. Cost: O(entries of the row + k / batch_size) per row.
     """
 
-    sources = ("wang2014online",)
+    sources = "wang2014online"
 
     loss: str = param("The papers use hinge.", one_of(*CLASSIFICATION_LOSSES), default="hinge")
     learning_rate: float | str = param(

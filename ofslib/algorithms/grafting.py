@@ -70,7 +70,7 @@ class Grafting(PenalisedScan):
     memory O(n columns kept), which nothing bounds.
     """
 
-    sources = ("perkins2003online",)
+    sources = "perkins2003online"
 
     tol: float = param(
         "Sweeps end when no coefficient changes by more than this share of the largest.",

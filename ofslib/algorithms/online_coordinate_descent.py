@@ -54,7 +54,7 @@ class OnlineCoordinateDescent(ColumnScan):
     Cost: O(n + k) per column; memory O(n k).
     """
 
-    sources = ("yang2016online",)
+    sources = "yang2016online"
 
     k: int = param("Number of features kept.", AT_LEAST_ONE, default=10)
 

@@ -49,7 +49,7 @@ class OnlineSubstitution(ColumnScan):
     Cost: O(n k) per column; memory O(n k).
     """
 
-    sources = ("yang2016online",)
+    sources = "yang2016online"
 
     k: int = param("Number s of features kept.", AT_LEAST_ONE, default=10)
     step: float = param(

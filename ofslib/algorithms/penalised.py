@@ -164,7 +164,7 @@ A = param(
 class OnlineLassoClassifier(Classifier, OnlinePenalised):
     """Online Lasso for classification (dissertation, 3.2.5)."""
 
-    sources = ("sun2019online", "sun2024novel", "tibshirani1996regression")
+    sources = "sun2019online, sun2024novel, tibshirani1996regression"
     penalty = Penalty.elastic_net
 
 
@@ -172,7 +172,7 @@ class OnlineLassoClassifier(Classifier, OnlinePenalised):
 class OnlineLassoRegressor(Regressor, OnlinePenalised):
     """Online Lasso for regression (dissertation, 3.2.5)."""
 
-    sources = ("sun2019online", "sun2024novel", "tibshirani1996regression")
+    sources = "sun2019online, sun2024novel, tibshirani1996regression"
     penalty = Penalty.elastic_net
 
 
@@ -180,7 +180,7 @@ class OnlineLassoRegressor(Regressor, OnlinePenalised):
 class OnlineElasticNetClassifier(Classifier, OnlinePenalised):
     """Online elastic net for classification (dissertation, 3.2.5)."""
 
-    sources = ("sun2019online", "sun2024novel", "zou2005regularization")
+    sources = "sun2019online, sun2024novel, zou2005regularization"
 
     l2: float = L2
     penalty, shape = Penalty.elastic_net, "l2"
@@ -190,7 +190,7 @@ class OnlineElasticNetClassifier(Classifier, OnlinePenalised):
 class OnlineElasticNetRegressor(Regressor, OnlinePenalised):
     """Online elastic net for regression (dissertation, 3.2.5)."""
 
-    sources = ("sun2019online", "sun2024novel", "zou2005regularization")
+    sources = "sun2019online, sun2024novel, zou2005regularization"
 
     l2: float = L2
     penalty, shape = Penalty.elastic_net, "l2"
@@ -200,7 +200,7 @@ class OnlineElasticNetRegressor(Regressor, OnlinePenalised):
 class OnlineMCPClassifier(Classifier, OnlinePenalised):
     """Online minimax concave penalty for classification (dissertation, 3.2.5)."""
 
-    sources = ("sun2019online", "sun2024novel", "zhang2010nearly")
+    sources = "sun2019online, sun2024novel, zhang2010nearly"
 
     b: float = B
     threshold: str = THRESHOLD
@@ -211,7 +211,7 @@ class OnlineMCPClassifier(Classifier, OnlinePenalised):
 class OnlineMCPRegressor(Regressor, OnlinePenalised):
     """Online minimax concave penalty for regression (dissertation, 3.2.5)."""
 
-    sources = ("sun2019online", "sun2024novel", "zhang2010nearly")
+    sources = "sun2019online, sun2024novel, zhang2010nearly"
 
     b: float = B
     threshold: str = THRESHOLD
@@ -222,7 +222,7 @@ class OnlineMCPRegressor(Regressor, OnlinePenalised):
 class OnlineSCADClassifier(Classifier, OnlinePenalised):
     """Online smoothly clipped absolute deviation for classification (dissertation, 3.2.5)."""
 
-    sources = ("sun2019online", "sun2024novel", "fan2001variable")
+    sources = "sun2019online, sun2024novel, fan2001variable"
 
     a: float = A
     threshold: str = THRESHOLD
@@ -233,7 +233,7 @@ class OnlineSCADClassifier(Classifier, OnlinePenalised):
 class OnlineSCADRegressor(Regressor, OnlinePenalised):
     """Online smoothly clipped absolute deviation for regression (dissertation, 3.2.5)."""
 
-    sources = ("sun2019online", "sun2024novel", "fan2001variable")
+    sources = "sun2019online, sun2024novel, fan2001variable"
 
     a: float = A
     threshold: str = THRESHOLD

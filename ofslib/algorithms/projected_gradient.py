@@ -37,7 +37,7 @@ class ProjectedGradientSelector(ColumnModel):
     Cost: O(n p) per step; memory O(n p).
     """
 
-    sources = ("yang2016online",)
+    sources = "yang2016online"
 
     k: int = param("Number of features kept.", AT_LEAST_ONE, default=10)
     step: float = param(

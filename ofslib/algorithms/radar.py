@@ -108,7 +108,7 @@ class RADARRegressor(RowRegressor, MiniBatches):
     shown. Cost: O(entries of the row + p / batch_size) per row.
     """
 
-    sources = ("agarwal2012stochastic",)
+    sources = "agarwal2012stochastic"
 
     l1: float = param("Weight of the penalty |w| in the first epoch.", NOT_NEGATIVE, default=0.1)
     radius: float = param("Radius R of the first epoch.", POSITIVE, default=10.0)

@@ -93,7 +93,7 @@ class SOFSClassifier(RowClassifier, RowStream):
     that a small k takes no account of the labels. Cost: O(entries of the row * log k) per row.
     """
 
-    sources = ("wu2017large",)
+    sources = "wu2017large"
 
     loss: str = param("The loss of AROW.", one_of("squared_hinge"), default="squared_hinge")
     gamma: float | str = param(

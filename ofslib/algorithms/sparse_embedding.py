@@ -26,7 +26,7 @@ class SparseEmbedding(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     Cost: O(nonzeros of X); memory O(n_features).
     """
 
-    sources = ("liu2017sparse",)
+    sources = "liu2017sparse"
 
     k: int = param("Number of sums.", AT_LEAST_ONE, default=10)
     random_state: int | np.random.RandomState | None = param(

@@ -14,7 +14,7 @@ class UniformSelector(ScoredSelector):
     Cost: O(p log p), of the data nothing is read.
     """
 
-    sources = ()
+    sources = ""
 
     random_state: int | np.random.RandomState | None = param(
         "Seed or generator (as in scikit-learn) of the draw.", "random_state", default=None

@@ -334,7 +334,7 @@ class KnockoffCopies:
         If the shapes do not fit, or the covariance is singular.
     """
 
-    sources = ("candes2018panning",)
+    sources = "candes2018panning"
 
     def __init__(self, mean, covariance):
         self.mean, S = _numbers("mean", mean), _numbers("covariance", covariance)
@@ -434,10 +434,7 @@ class Knockoffs(AverageStream):
     """Least squares on the features that knockoffs choose."""
 
     sources = (
-        "barber2015controlling",
-        "gimenez2019improving",
-        "he2022ghostknockoff",
-        "ren2024derandomised",
+        "barber2015controlling, gimenez2019improving, he2022ghostknockoff, ren2024derandomised"
     )
     description = (
         "As many features as a bound on the share of false ones allows: `select_by_knockoffs`, "
