@@ -3,6 +3,7 @@
 ``python -m ofslib.reproduction.latex`` writes the tables of the checkout anew from their CSV files.
 """
 
+import hashlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ import pandas as pd
 
 from ofslib._files import write_whole
 from ofslib.datasets.registry import registry
-from ofslib.reproduction import layout, project
+from ofslib.reproduction import layout, project, provenance
 
 PREAMBLE = "% In the preamble: \\usepackage{booktabs}. This file is UTF-8. Keys: CITATION.bib.\n\n"
 # What a table of each paper cites, beside ofslib itself: keys of CITATION.bib.
@@ -127,8 +128,14 @@ def main() -> None:
     """What `python -m ofslib.reproduction.latex` does."""
     os.chdir(project.find_root())
     work = project.committed()
+    recorded = provenance.read(work.provenance)
     for name in work.entries:
-        sys.stdout.writelines(f"{file}\n" for file in remake(work, name))
+        for file in map(Path, remake(work, name)):
+            sys.stdout.write(f"{file}\n")
+            # The same numbers, written otherwise: only the checksum of the text is another.
+            checksum = hashlib.sha256(file.read_bytes()).hexdigest()
+            recorded.get(name, {}).get("figures", {})[file.name] = checksum
+    provenance.write(work.provenance, recorded)
 
 
 if __name__ == "__main__":
