@@ -28,7 +28,7 @@ from ofslib.averages import RunningAverages
 
 STREAMS = ("rows", "averages", "columns")
 _LEARNED = ("support_", "coef_", "intercept_")
-_TWICE = "two copies of a row are two steps"
+_TWICE = "a row twice is two places in the stream"
 _ROUNDING = 1e-9
 
 
@@ -41,8 +41,8 @@ class _Case(NamedTuple):
     X: np.ndarray
     y: np.ndarray
 
-    def new(self, **changes):
-        return self.cls(**self.parameters | changes)
+    def new(self):
+        return self.cls(**self.parameters)
 
     def learn(self, model, X, y, part: slice = slice(None)):
         """Learn a part of the stream: rows, or columns."""
