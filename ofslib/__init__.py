@@ -5,7 +5,8 @@ are first asked for. `ofslib.datasets` reads files of any size, `ofslib.fit_stre
 and goes on where it was killed, `ofslib.fit_parts` and `ofslib.fit_dask` learn one model on many
 workers, `ofslib.RunningAverages` sums rows up, `ofslib.wishart` and `ofslib.simulate` draw what the
 papers draw, `ofslib.metrics` measures what they measure, and `ofslib.bounds` computes what they
-promise. `ofslib.cli` is the command ``ofslib``.
+promise. `ofslib.citation` returns the BibTeX of a method, and `ofslib.testing` checks a method of
+your own. `ofslib.cli` is the command ``ofslib``.
 """
 
 from importlib import import_module
@@ -57,7 +58,7 @@ ESTIMATORS = {
     "truncated_gradient": ("TruncatedGradientClassifier", "TruncatedGradientRegressor"),
     "uniform": ("UniformSelector",),
 }
-MODULES = ("averages", "bounds", "datasets", "metrics", "simulate", "wishart")
+MODULES = ("averages", "bounds", "datasets", "metrics", "simulate", "testing", "wishart")
 
 _BEYOND = {"knockoffs", "renewable_fsa"}
 _HOMES = {
@@ -66,6 +67,7 @@ _HOMES = {
     for name in names
 }
 _HOMES["RunningAverages"] = "ofslib.averages"
+_HOMES["citation"] = "ofslib._citation"
 _HOMES |= dict.fromkeys(("fit_dask", "fit_parts"), "ofslib.beyond.parts")
 _HOMES["fit_stream"] = "ofslib.streams.checkpoint"
 _HOMES["select_by_knockoffs"] = "ofslib.beyond.knockoffs"

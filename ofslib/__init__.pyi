@@ -4,7 +4,9 @@ from ofslib import bounds as bounds
 from ofslib import datasets as datasets
 from ofslib import metrics as metrics
 from ofslib import simulate as simulate
+from ofslib import testing as testing
 from ofslib import wishart as wishart
+from ofslib._citation import citation as citation
 from ofslib.algorithms.ada_fobos import AdaFobosClassifier as AdaFobosClassifier
 from ofslib.algorithms.alpha_investing import AlphaInvesting as AlphaInvesting
 from ofslib.algorithms.arda import ARDAClassifier as ARDAClassifier

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -47,22 +47,22 @@ def save(self, path) -> None:
     write(path, self, model=self._model_alone())
 
 
-def load(cls, path):
-    """Read what `save` of this class wrote; nothing in the file is unpickled or run.
-
-    OSError if the file cannot be opened. ValueError if it is not whole, if a bit of it has
-    changed, or if it holds another class or is of a newer version. Parameters that it lacks,
-    as it is of an older version, have their defaults. If another version of ofslib wrote it,
-    and kept there what it learned in another way, the model predicts, and raises ValueError
-    when it is to go on learning.
-    """
-    return read(cls, path)
-
-
 class Saved:
     """Base of what can be kept in a file; selectors have the same methods."""
 
-    save, load = save, classmethod(load)
+    save = save
+
+    @classmethod
+    def load(cls, path) -> Self:
+        """Read what `save` of this class wrote; nothing in the file is unpickled or run.
+
+        OSError if the file cannot be opened. ValueError if it is not whole, if a bit of it has
+        changed, or if it holds another class or is of a newer version. Parameters that it lacks,
+        as it is of an older version, have their defaults. If another version of ofslib wrote it,
+        and kept there what it learned in another way, the model predicts, and raises ValueError
+        when it is to go on learning.
+        """
+        return read(cls, path)
 
     def _parts(self) -> dict[str, Any]:
         """What is kept, by its names."""

@@ -9,7 +9,7 @@ the raw form and 15 of this one.
 
 import copy
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import check_X_y
@@ -424,7 +424,7 @@ class RunningAverages(CoMoments, Saved):
         self.__setstate__(state)
 
     @classmethod
-    def load(cls, path, memory_map=None) -> "RunningAverages":
+    def load(cls, path, memory_map=None) -> Self:
         """Read what `save` wrote; `memory_map` as in `RunningAverages`.
 
         OSError if the file cannot be read. ValueError if it is not whole, if a bit of it has

@@ -32,6 +32,7 @@ for X, y in open_stream("rows.svm", block_rows=60):
 assert model.n_samples_seen_ == averages.n == 300 and list(model.support_) == [0]
 data = load("tiny", registry_path="datasets.csv")
 assert (model.fit(data.X_train, data.y_train).predict(X) == y).all()
+assert "Sun, Lizhe" in ofslib.citation(model)
 assert {"mnist_idx", "tiny"} <= set(registry("datasets.csv").index)
 print(ofslib.__file__)
 print(*{name.partition(".")[0] for name in sys.modules})

@@ -18,7 +18,7 @@ import ofslib
 
 ROOT = Path(__file__).parents[1]
 CLASSES = {name: getattr(ofslib, name) for names in ofslib.ESTIMATORS.values() for name in names}
-FUNCTIONS = {"fit_dask", "fit_parts", "fit_stream", "select_by_knockoffs"}
+FUNCTIONS = {"citation", "fit_dask", "fit_parts", "fit_stream", "select_by_knockoffs"}
 PUBLIC = {*CLASSES, "RunningAverages", *FUNCTIONS, *ofslib.MODULES}
 
 
@@ -82,7 +82,7 @@ def test_annotations_are_what_fit_accepts(name):
 RIGHT = """
 import numpy as np
 import ofslib
-from ofslib import OFSARegressor, RunningAverages, SFSAClassifier
+from ofslib import OFSARegressor, OnlineSubstitution, RunningAverages, SFSAClassifier
 from ofslib.datasets import Dataset, load, open_stream
 
 model = SFSAClassifier(k=5, learning_rate=0.1, random_state=np.random.RandomState(0))
@@ -91,6 +91,20 @@ for X, y in open_stream("rows.svm", block_rows=100):
 print(model.coef_, model.support_, model.classes_, model.k, model.score(X, y), model.get_params())
 data: Dataset = load("mnist_idx")
 print(OFSARegressor(k="aic").path(RunningAverages(n_features=3), ks=[1, 2]), ofslib.bounds)
+print(OnlineSubstitution(k=3).fit(X, y).transform(X), ofslib.bounds, ofslib.wishart)
+
+
+class Mine(SFSAClassifier):
+    sources = "sun_stochastic"
+    shift: float = 0.0
+
+    def shifted(self, X):
+        return self.decision_function(X) + self.shift
+
+
+Mine(k=5).save("mine.npz")
+print(Mine.load("mine.npz").shifted(X), RunningAverages.load("averages.npz").n)
+print(ofslib.citation(Mine), ofslib.testing.check_method(Mine, stream="rows"))
 """
 WRONG = """from ofslib import OFSARegressor, SFSAClassifier
 from ofslib import SFSAClasifier
@@ -100,6 +114,7 @@ SFSAClassifier(k="five")
 SFSAClassifier(5)
 OFSARegressor(k=3, kk=5)
 SFSAClassifier(k=5).suport_
+SFSAClassifier.load("model.npz").suport_
 """
 
 

@@ -104,6 +104,8 @@ class AdaFobosClassifier(RowClassifier, Penalised):
     with `k`.
     """
 
+    sources = "duchi2011adaptive"
+
     loss: str = SQUARED_HINGE
     learning_rate: float = STEP_PER_FEATURE
     delta: float = DELTA

@@ -77,6 +77,8 @@ class AlphaInvesting(ColumnStream):
     Cost: O(n accepted) per feature; memory O(n accepted).
     """
 
+    sources = "zhou2005streaming"
+
     initial_wealth: float = param("w_1; as in the paper.", POSITIVE, default=0.5)
     payout: float = param(
         "alpha_Delta, what an acceptance earns; as in the paper.", POSITIVE, default=0.5

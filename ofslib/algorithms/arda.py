@@ -95,6 +95,8 @@ class ARDAClassifier(RowClassifier, Penalised):
     one penalty; O(entries * n_penalties + p) with `k`.
     """
 
+    sources = "duchi2011adaptive"
+
     loss: str = SQUARED_HINGE
     learning_rate: float = STEP_PER_FEATURE
     delta: float = DELTA

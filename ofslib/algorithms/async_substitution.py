@@ -67,6 +67,8 @@ class AsyncOnlineSubstitution(ColumnScan):
     Cost: O(n k / q) per column; memory O(n (k + tau + q)).
     """
 
+    sources = "yang2016online"
+
     k: int = param("Number s of features kept, by all workers together.", AT_LEAST_ONE, default=10)
     n_workers: int = param("Number q of workers; at most k.", AT_LEAST_ONE, default=2)
     backend: str = param(

@@ -108,6 +108,8 @@ class BAMDClassifier(RowClassifier, RowStream):
     Frequent features learn slowly and rare ones fast. Cost: O(entries of the row + k) per row.
     """
 
+    sources = "zhai2019online"
+
     loss: str = SQUARED_HINGE
     learning_rate: float | str = AUTOMATIC_STEP_PER_FEATURE
     delta: float = DELTA

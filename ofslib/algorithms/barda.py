@@ -200,6 +200,8 @@ class BARDAClassifier(RowClassifier, RowStream):
     Cost: O(nonzeros of the row * log(features seen) + k) per row at most, mostly less.
     """
 
+    sources = "zhai2019online"
+
     loss: str = SQUARED_HINGE
     learning_rate: float | str = AUTOMATIC_STEP_PER_FEATURE
     delta: float = DELTA

@@ -21,6 +21,8 @@ class FOFSClassifier(RowClassifier, MiniBatches):
     the k largest are kept. Cost: O(entries of the row + k / batch_size) per row.
     """
 
+    sources = "wang2014online"
+
     loss: str = param("The papers use hinge.", one_of(*CLASSIFICATION_LOSSES), default="hinge")
     learning_rate: float | str = param(
         "Step size eta. auto: the paper's 0.2 for the hinge and rows of mean squared norm 1, "

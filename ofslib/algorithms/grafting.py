@@ -70,6 +70,8 @@ class Grafting(PenalisedScan):
     memory O(n columns kept), which nothing bounds.
     """
 
+    sources = "perkins2003online"
+
     tol: float = param(
         "Sweeps end when no coefficient changes by more than this share of the largest.",
         number(Real, 0, closed="neither"),

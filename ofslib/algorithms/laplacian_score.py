@@ -25,6 +25,8 @@ class LaplacianScoreSelector(ScoredSelector):
     O(n n_neighbors + n p).
     """
 
+    sources = "he2005laplacian"
+
     n_neighbors: int = param(
         "Nearest neighbours of a row; as in the paper.", AT_LEAST_ONE, default=5
     )

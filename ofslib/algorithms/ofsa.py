@@ -67,6 +67,7 @@ def anneal(S, b, k: int, mu: float, rate: float, n_iter: int) -> np.ndarray:
 class OFSA(AverageSelector):
     """Online feature selection with annealing."""
 
+    sources = "sun2019online, sun2024novel"
     description = (
         "Cost: O(n_iter M^2) per model, M^2 the mean of M_t^2; p^2 n_iter / 15 with k << p and "
         "mu = 10."

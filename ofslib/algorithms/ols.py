@@ -11,6 +11,7 @@ from ofslib.streams.selector import Classifier, Regressor
 class OLS(AverageStream):
     """Online least squares."""
 
+    sources = "sun2019online, sun2024novel"
     description = (
         "All features have a coefficient, also those of `path`, whatever the ks. Cost: O(p^3) "
         "per model."

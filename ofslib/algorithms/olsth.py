@@ -15,6 +15,7 @@ from ofslib.streams.selector import Classifier, Regressor
 class OLSth(AverageSelector):
     """Online least squares with thresholding."""
 
+    sources = "sun2019online, sun2024novel"
     description = "Cost: O(p^3) per model."
 
     ranking: str = param(

@@ -54,6 +54,8 @@ class OnlineCoordinateDescent(ColumnScan):
     Cost: O(n + k) per column; memory O(n k).
     """
 
+    sources = "yang2016online"
+
     k: int = param("Number of features kept.", AT_LEAST_ONE, default=10)
 
     learn, hyper = learn, Hyper

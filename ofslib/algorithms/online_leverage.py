@@ -125,6 +125,8 @@ class OnlineLeverageSelector(ColumnStream):
     Cost: O(n r + r^2) per feature, r <= min(n, number sampled); memory O(n r).
     """
 
+    sources = "wang2018provable"
+
     eps: float = param("Accuracy epsilon.", number(Real, 0, 1, closed="neither"), default=0.5)
     k: int | None = param(
         "Number of features to sample: `fit` calibrates the rate c, by several passes with the "

@@ -42,4 +42,5 @@ class OnlineProximal(PenalisedScan):
     Cost: O(n + columns kept) per column; memory O(n columns kept), which nothing bounds.
     """
 
+    sources = "yang2016online"
     learn, hyper = learn, Hyper

@@ -49,6 +49,8 @@ class OnlineSubstitution(ColumnScan):
     Cost: O(n k) per column; memory O(n k).
     """
 
+    sources = "yang2016online"
+
     k: int = param("Number s of features kept.", AT_LEAST_ONE, default=10)
     step: float = param(
         "Step size eta times L_F. Theorem 1 needs less than 1; from 2 on steps may diverge.",

@@ -17,6 +17,7 @@ from ofslib.streams.row_stream import RowClassifier, RowRegressor
 class OPG(Penalised):
     """Online Proximal Gradient."""
 
+    sources = "duchi2009efficient"
     description = (
         "With a small `k` the features are those that the last mini-batch moved most, whatever the "
         "step: larger ones of `batch_size` help. "

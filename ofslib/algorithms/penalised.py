@@ -164,6 +164,7 @@ A = param(
 class OnlineLassoClassifier(Classifier, OnlinePenalised):
     """Online Lasso for classification (dissertation, 3.2.5)."""
 
+    sources = "sun2019online, sun2024novel, tibshirani1996regression"
     penalty = Penalty.elastic_net
 
 
@@ -171,12 +172,15 @@ class OnlineLassoClassifier(Classifier, OnlinePenalised):
 class OnlineLassoRegressor(Regressor, OnlinePenalised):
     """Online Lasso for regression (dissertation, 3.2.5)."""
 
+    sources = "sun2019online, sun2024novel, tibshirani1996regression"
     penalty = Penalty.elastic_net
 
 
 @estimator
 class OnlineElasticNetClassifier(Classifier, OnlinePenalised):
     """Online elastic net for classification (dissertation, 3.2.5)."""
+
+    sources = "sun2019online, sun2024novel, zou2005regularization"
 
     l2: float = L2
     penalty, shape = Penalty.elastic_net, "l2"
@@ -186,6 +190,8 @@ class OnlineElasticNetClassifier(Classifier, OnlinePenalised):
 class OnlineElasticNetRegressor(Regressor, OnlinePenalised):
     """Online elastic net for regression (dissertation, 3.2.5)."""
 
+    sources = "sun2019online, sun2024novel, zou2005regularization"
+
     l2: float = L2
     penalty, shape = Penalty.elastic_net, "l2"
 
@@ -193,6 +199,8 @@ class OnlineElasticNetRegressor(Regressor, OnlinePenalised):
 @estimator
 class OnlineMCPClassifier(Classifier, OnlinePenalised):
     """Online minimax concave penalty for classification (dissertation, 3.2.5)."""
+
+    sources = "sun2019online, sun2024novel, zhang2010nearly"
 
     b: float = B
     threshold: str = THRESHOLD
@@ -203,6 +211,8 @@ class OnlineMCPClassifier(Classifier, OnlinePenalised):
 class OnlineMCPRegressor(Regressor, OnlinePenalised):
     """Online minimax concave penalty for regression (dissertation, 3.2.5)."""
 
+    sources = "sun2019online, sun2024novel, zhang2010nearly"
+
     b: float = B
     threshold: str = THRESHOLD
     penalty, shape = Penalty.mcp, "b"
@@ -212,6 +222,8 @@ class OnlineMCPRegressor(Regressor, OnlinePenalised):
 class OnlineSCADClassifier(Classifier, OnlinePenalised):
     """Online smoothly clipped absolute deviation for classification (dissertation, 3.2.5)."""
 
+    sources = "sun2019online, sun2024novel, fan2001variable"
+
     a: float = A
     threshold: str = THRESHOLD
     penalty, shape = Penalty.scad, "a"
@@ -220,6 +232,8 @@ class OnlineSCADClassifier(Classifier, OnlinePenalised):
 @estimator
 class OnlineSCADRegressor(Regressor, OnlinePenalised):
     """Online smoothly clipped absolute deviation for regression (dissertation, 3.2.5)."""
+
+    sources = "sun2019online, sun2024novel, fan2001variable"
 
     a: float = A
     threshold: str = THRESHOLD

@@ -37,6 +37,8 @@ class ProjectedGradientSelector(ColumnModel):
     Cost: O(n p) per step; memory O(n p).
     """
 
+    sources = "yang2016online"
+
     k: int = param("Number of features kept.", AT_LEAST_ONE, default=10)
     step: float = param(
         "Step size times Lipschitz constant.", number(Real, 0, 2, closed="neither"), default=0.98

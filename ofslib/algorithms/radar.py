@@ -108,6 +108,8 @@ class RADARRegressor(RowRegressor, MiniBatches):
     shown. Cost: O(entries of the row + p / batch_size) per row.
     """
 
+    sources = "agarwal2012stochastic"
+
     l1: float = param("Weight of the penalty |w| in the first epoch.", NOT_NEGATIVE, default=0.1)
     radius: float = param("Radius R of the first epoch.", POSITIVE, default=10.0)
     learning_rate: float = param("Step t of an epoch is eta / sqrt(t).", POSITIVE, default=0.1)

@@ -89,6 +89,8 @@ def learn(state, block, hp):
 class RDA(Penalised):
     """Regularized Dual Averaging."""
 
+    sources = "xiao2010dual"
+
     l2: float = param("Weight of the penalty w**2 / 2.", NOT_NEGATIVE, default=0.0)
     gamma: float = param("The larger, the smaller the steps.", POSITIVE, default=10.0)
     rho: float = param(

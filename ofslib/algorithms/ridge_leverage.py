@@ -17,6 +17,8 @@ class RidgeLeverageSelector(ScoredSelector):
     Cost: O(n p min(n, p)); memory O(n p).
     """
 
+    sources = "alaoui2015fast"
+
     ridge: float = param("lambda, in the squared unit of the features.", POSITIVE, default=1.0)
     sample: bool = param(
         "Draw the features, without replacement, with probabilities in proportion to the scores; "

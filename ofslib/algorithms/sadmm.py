@@ -94,6 +94,7 @@ def learn(state, block, hp):
 class SADMMRegressor(RowRegressor, Penalised):
     """Stochastic ADMM for regression (OPG-ADMM, Suzuki 2013)."""
 
+    sources = "ouyang2013stochastic, suzuki2013dual"
     description = (
         "Cost: O(entries of the row + p / batch_size) per row with one penalty; "
         "O(p * n_penalties) per row with `k`."

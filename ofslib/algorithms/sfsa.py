@@ -211,6 +211,8 @@ def finish(state, hp):
 class Annealing(RowStream):
     """What SFSA and AnytimeSFSA share."""
 
+    sources = "sun_stochastic, sun2019online"
+
     learning_rate: float | str = param(
         "auto finds the step as the stream runs: the inverse of the spectral norm of the features "
         "in the model; what is ranked and shown is then a mean of the last iterates. The first 8 "

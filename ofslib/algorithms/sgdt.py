@@ -121,6 +121,7 @@ def step(state, hp):
 class SGDT(MiniBatches):
     """Stochastic Gradient Descent with Truncation."""
 
+    sources = "sun_stochastic, sun2019online"
     description = "Cost: O(entries of the row) per row."
 
     learning_rate: float = param(

@@ -15,6 +15,7 @@ from ofslib.streams.row_stream import MiniBatches, RowClassifier, RowRegressor
 class SIHT(MiniBatches):
     """Stochastic iterative hard thresholding."""
 
+    sources = "fan2018statistical"
     description = "Cost: O(entries of the row + k / batch_size) per row."
 
     learning_rate: float | str = STEP

@@ -93,6 +93,8 @@ class SOFSClassifier(RowClassifier, RowStream):
     that a small k takes no account of the labels. Cost: O(entries of the row * log k) per row.
     """
 
+    sources = "wu2017large"
+
     loss: str = param("The loss of AROW.", one_of("squared_hinge"), default="squared_hinge")
     gamma: float | str = param(
         "r: the larger, the smaller the steps. auto: the mean squared norm of the rows so far, "

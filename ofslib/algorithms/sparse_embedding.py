@@ -26,6 +26,8 @@ class SparseEmbedding(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     Cost: O(nonzeros of X); memory O(n_features).
     """
 
+    sources = "liu2017sparse"
+
     k: int = param("Number of sums.", AT_LEAST_ONE, default=10)
     random_state: int | np.random.RandomState | None = param(
         "Seed or generator (as in scikit-learn) of the draw.", "random_state", default=None

@@ -19,6 +19,7 @@ from ofslib.streams.row_stream import RowClassifier, RowRegressor
 class TruncatedGradient(Penalised):
     """Truncated gradient."""
 
+    sources = "langford2009sparse"
     description = (
         "With a small `k` the features are those that the last rows moved most, whatever the step: "
         "take a `batch_size` of 25 or more. "

@@ -14,6 +14,8 @@ class UniformSelector(ScoredSelector):
     Cost: O(p log p), of the data nothing is read.
     """
 
+    sources = ""
+
     random_state: int | np.random.RandomState | None = param(
         "Seed or generator (as in scikit-learn) of the draw.", "random_state", default=None
     )

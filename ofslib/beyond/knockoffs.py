@@ -334,6 +334,8 @@ class KnockoffCopies:
         If the shapes do not fit, or the covariance is singular.
     """
 
+    sources = "candes2018panning"
+
     def __init__(self, mean, covariance):
         self.mean, S = _numbers("mean", mean), _numbers("covariance", covariance)
         if self.mean.ndim != 1 or not self.mean.size or S.shape != 2 * self.mean.shape:
@@ -431,6 +433,9 @@ def _doubled(blocks, copies, rng):
 class Knockoffs(AverageStream):
     """Least squares on the features that knockoffs choose."""
 
+    sources = (
+        "barber2015controlling, gimenez2019improving, he2022ghostknockoff, ren2024derandomised"
+    )
     description = (
         "As many features as a bound on the share of false ones allows: `select_by_knockoffs`, "
         "which says on what conditions; it needs n >= 2 p + 1 rows, and chooses none or at least "

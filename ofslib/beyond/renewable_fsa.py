@@ -236,6 +236,7 @@ def _chosen(problem: _Problem, k: int):
 class RenewableFSAClassifier(Classifier, LinearModel):
     """Logistic regression on k features: rows near the boundary, and averages of the others."""
 
+    sources = "luo2020renewable"
     description = (
         "For up to some thousand features. Cost: O(p^2) per row, O(p^3 + max_rows p^2) per model, "
         "and O(p^3) each time that max_rows / 10 rows have come."

@@ -3,6 +3,7 @@
 ``python -m ofslib.reproduction.latex`` writes the tables of the checkout anew from their CSV files.
 """
 
+import hashlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,9 +14,12 @@ import pandas as pd
 
 from ofslib._files import write_whole
 from ofslib.datasets.registry import registry
-from ofslib.reproduction import layout, project
+from ofslib.reproduction import layout, project, provenance
 
-PREAMBLE = "% In the preamble: \\usepackage{booktabs}. This file is UTF-8.\n\n"
+PREAMBLE = "% In the preamble: \\usepackage{booktabs}. This file is UTF-8. Keys: CITATION.bib.\n\n"
+# What a table of each paper cites, beside ofslib itself: keys of CITATION.bib.
+PAPERS = {"barda": "zhai2019online", "dissertation": "sun2019online", "ofs": "wang2018provable"}
+PAPERS |= {"os": "yang2016online", "sfsa": "sun_stochastic"}
 # A page of a default article in \footnotesize: letters of a line, lines of a table.
 LETTERS, LINES = 80, 44
 FOLDED = 40  # letters of a line of a cell
@@ -55,14 +59,16 @@ def written(blocks: Sequence[layout.Block], source: str, label: str) -> str:
     """
     parts = [(block, part) for block in blocks for part in _parts(layout.wide(block))]
     texts = [PREAMBLE]
+    keys = ["ofslib", *filter(None, [PAPERS.get(label.partition("_")[0])])]
+    cite = rf" \cite{{{','.join(keys)}}}"
     for number, (block, part) in enumerate(parts, 1):
-        said = [source, block.caption, *block.said, *layout.legend(block)]
+        said = [block.caption, *block.said, *layout.legend(block)]
         part = part.rename_axis(index=[_name(name) for name in part.index.names])
         styled = part.style.format(_tex).format_index(_tex, axis=0).format_index(_tex, axis=1)
         styled = styled.set_table_styles(_COMMANDS)
         texts.append(
             styled.to_latex(
-                caption=". ".join(map(_tex, said)) + ".",
+                caption=". ".join([_tex(source) + cite, *map(_tex, said)]) + ".",
                 label=f"tab:{label}" + f":{number}" * (len(parts) > 1),
                 column_format="l" * part.index.nlevels + "".join(map(_column, _letters(part))),
                 hrules=True,
@@ -122,8 +128,14 @@ def main() -> None:
     """What `python -m ofslib.reproduction.latex` does."""
     os.chdir(project.find_root())
     work = project.committed()
+    recorded = provenance.read(work.provenance)
     for name in work.entries:
-        sys.stdout.writelines(f"{file}\n" for file in remake(work, name))
+        for file in map(Path, remake(work, name)):
+            sys.stdout.write(f"{file}\n")
+            # The same numbers, written otherwise: only the checksum of the text is another.
+            checksum = hashlib.sha256(file.read_bytes()).hexdigest()
+            recorded.get(name, {}).get("figures", {})[file.name] = checksum
+    provenance.write(work.provenance, recorded)
 
 
 if __name__ == "__main__":

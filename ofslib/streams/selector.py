@@ -5,7 +5,7 @@ import copy
 import sys
 import warnings
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import log_expit, logsumexp
@@ -54,6 +54,8 @@ class Selector(TransformerMixin, BaseEstimator):
 
     # What the docstring says after its first line.
     description: ClassVar[str] = ""
+    # Keys of CITATION.bib, with commas: what to cite for the method; empty if no paper has it.
+    sources: ClassVar[str]
     # Parameters that the state was made for, beside those of the bases: they cannot change while
     # it learns.
     frozen: ClassVar[tuple[str, ...]] = ()
@@ -69,7 +71,19 @@ class Selector(TransformerMixin, BaseEstimator):
     # What a first look learned of the raw columns of its stream (`Stream.encoding`).
     _encoding: Any = None
 
-    save, load = _model_files.save, classmethod(_model_files.load)
+    save = _model_files.save
+
+    @classmethod
+    def load(cls, path) -> Self:
+        """Read what `save` of this class wrote; nothing in the file is unpickled or run.
+
+        OSError if the file cannot be opened. ValueError if it is not whole, if a bit of it has
+        changed, or if it holds another class or is of a newer version. Parameters that it lacks,
+        as it is of an older version, have their defaults. If another version of ofslib wrote it,
+        and kept there what it learned in another way, the model predicts, and raises ValueError
+        when it is to go on learning.
+        """
+        return _model_files.read(cls, path)
 
     def _start(self, n_features: int) -> None:
         """Forget all data."""
