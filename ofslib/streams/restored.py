@@ -82,6 +82,8 @@ def restore(selector, parts: dict[str, Any], model: dict[str, Any] | None = None
             setattr(selector, name, filled(parts.get(name), value, p, name))
         elif name in _DERIVED or name == "_frozen":
             setattr(selector, name, value)
+    if missing := sorted(vars(fresh).keys() - vars(selector).keys()):
+        raise ValueError(f"it lacks {missing[0]}")
     if hasattr(selector, "_learned_with"):
         selector._learned_with |= learned
 
