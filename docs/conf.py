@@ -13,7 +13,9 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT))  # ofslib.reproduction is part of the checkout only
 
-from ofslib.reproduction import overview, project as projects  # noqa: E402
+from ofslib.reproduction import overview  # noqa: E402
+from ofslib.reproduction import project as projects  # noqa: E402
+from ofslib.reproduction.tables import VERDICTS  # noqa: E402
 
 project = "ofslib"
 copyright = "the ofslib developers"
@@ -28,10 +30,10 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
 ]
-exclude_patterns = ["_build", "**.ipynb_checkpoints"]
+exclude_patterns = ["_*", "**.ipynb_checkpoints"]
+# No lexer has the name csv; cards are written so that older versions of sphinx-design read them.
+suppress_warnings = ["misc.highlighting_failure", "design.card_legacy"]
 templates_path = ["_templates"]
-# Pages that a toctree names with a star may be missing.
-suppress_warnings = ["toc.empty_glob"]
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath", "substitution"]
 myst_heading_anchors = 4
 nb_execution_mode = "off"  # stored outputs are shown
@@ -41,6 +43,7 @@ linkcheck_ignore = [r"https?://", r".*report\.html"]  # no network; tests/test_s
 
 autosummary_generate = True
 default_role = "code"
+autodoc_typehints = "none"  # the sections of parameters have them
 autodoc_member_order = "groupwise"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
@@ -55,7 +58,7 @@ html_sidebars = {"index": [], "choose": [], "gallery": [], "glossary": []}
 html_theme_options = {
     "navbar_align": "left",
     "navigation_with_keys": False,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "show_prev_next": False,
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -67,6 +70,9 @@ html_theme_options = {
 # Notebooks whose stored outputs are pages of the site; other links out of docs/ become downloads.
 SHOWN = ("notebooks/papers", "notebooks/learn")
 LINK = re.compile(r"(!?)\[([^][]*)\]\((?!\w+:|#|/)([^)#\s]+)(#[^)\s]*)?\)")
+
+STAR = re.compile(r"^([\w/]+\*)\n", re.M)
+ANCHOR = re.compile(r'^<a id="([\w-]+)"></a>', re.M)
 
 
 def copy_notebooks():
@@ -101,52 +107,78 @@ def relink(app, docname, source):
         return text
 
     source[0] = LINK.sub(link, source[0])
+    source[0] = ANCHOR.sub(r"(\1)=\n", source[0])
+    # What a toctree names with a star may be missing; to Sphinx an empty one is a warning.
+    source[0] = STAR.sub(lambda m: m[0] if any(DOCS.glob(f"{m[1]}.*")) else "", source[0])
 
 
-def verdict_bar(counts):
-    """How often each verdict was given, as a bar; its numbers stand below it as text."""
+COLOURS = dict(zip(VERDICTS, ("#2f9e5b", "#3b82c4", "#d9572b", "#d9a900", "#c4c9ce"), strict=True))
+
+
+def same_words(counts):
+    """Counts of verdicts in the words of the tables."""
     words = Counter()
     for word, number in counts.items():
         words[overview.SAME.get(word, word)] += number
-    parts = (
-        f'<span class="{word.replace(" ", "-")}" style="flex-grow: {number}"></span>'
-        for word, number in words.items()
+    return {word: words[word] for word in VERDICTS if words[word]}
+
+
+def thumbnail(work, entry):
+    """The picture of an entry in docs/: a figure, or of a table a square for each verdict."""
+    if (ROOT / f"figures/{entry}.svg").is_file():
+        return f"../figures/{entry}.svg"
+    table = overview.drawn(work, entry).get(f"figures/{entry}.csv")
+    if table is None or "verdict" not in table:
+        return ""
+    if "reading" in table:  # the last is the one whose verdicts are counted
+        table = table[table["reading"] == table["reading"].iloc[-1]]
+    rows = [*table.columns[: list(table.columns).index("metric") + 1].drop("method")]
+    x, y = table["method"].factorize()[0], table.groupby(rows, sort=False, dropna=False).ngroup()
+    if max(y) > max(x):  # the longer side lies
+        x, y = y, x
+    squares = "".join(
+        f'<rect x="{10 * i}" y="{10 * j}" width="9" height="9" fill="{COLOURS[word]}"/>'
+        for i, j, word in zip(x, y, table["verdict"], strict=True)
     )
-    return f'<div class="verdicts" aria-hidden="true">{"".join(parts)}</div>'
+    file = DOCS / "generated" / f"{entry}.svg"
+    file.parent.mkdir(exist_ok=True)
+    size = f"{10 * max(x) + 9} {10 * max(y) + 9}"
+    file.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}">{squares}</svg>')
+    return f"generated/{entry}.svg"
 
 
-def gallery(rows):
+def gallery(work, rows):
     """The page of all tables and figures: a card each, with its verdicts."""
+    key = (f'<span class="key" style="--key: {c}">{word}</span>' for word, c in COLOURS.items())
     lines = [
         "# Gallery",
         "",
-        "All tables and figures of the five papers, then those of our own. A card opens the table",
-        "or figure in the report, with the paper's numbers. Each bar shows how many numbers have",
-        "which verdict:",
-        '<span class="key agrees">agrees</span> <span class="key better">better</span>',
-        '<span class="key worse">worse</span> <span class="key unresolved">unresolved</span>',
-        '<span class="key not-comparable">not comparable</span>.',
-        "The verdicts count the reconstructed readings; [the glossary](glossary.md) explains both.",
+        "Every table and figure, by paper. A card opens it in the report, beside the paper's.",
+        "The picture of a table has a line for each method and a square for each number:",
+        "",
+        *key,
+        "",
+        "Verdicts count reconstructed settings. The [glossary](glossary.md) explains the words.",
     ]
     for paper, name in overview.PAPERS.items():
         lines += ["", f"## {name}", "", "::::{grid} 1 2 3 3", ":gutter: 3", ""]
         for row in (row for row in rows if row["paper"] == paper):
             lines += [f":::{{grid-item-card}} {row['source']}"]
-            lines += [f":link: report.html#{row['entry']}", ":class-card: sd-h-100"]
-            picture = ROOT / "figures" / f"{row['entry']}.svg"
-            if picture.is_file():
-                lines += [f":img-top: ../figures/{picture.name}"]
-                lines += [f":img-alt: Thumbnail of {row['title']}"]
+            lines += [f":link: report.html#{row['entry']}"]
+            if picture := thumbnail(work, row["entry"]):
+                lines += [f":img-top: {picture}", f":img-alt: Thumbnail of {row['title']}"]
+            words = same_words(row["verdicts"])
+            bar = (f'<i style="flex-grow: {n}; --key: {COLOURS[w]}"></i>' for w, n in words.items())
             told = ", ".join(f"{n:,} {word}" for word, n in row["verdicts"].items())
-            lines += ["", row["title"], "+++", verdict_bar(row["verdicts"]), ""]
+            lines += ["", row["title"], "+++", f'<div class="verdicts">{"".join(bar)}</div>', ""]
             lines += [told or "no number of a paper to compare", ":::", ""]
         lines += ["::::"]
     return "\n".join(lines) + "\n"
 
 
-def write_gallery(rows):
+def write_gallery(work, rows):
     """docs/gallery.md, if it is another than before."""
-    page, text = DOCS / "gallery.md", gallery(rows)
+    page, text = DOCS / "gallery.md", gallery(work, rows)
     if not page.is_file() or page.read_text(encoding="utf-8") != text:
         page.write_text(text, encoding="utf-8")
 
@@ -176,7 +208,7 @@ copy_notebooks()
 with contextlib.chdir(ROOT):  # Sphinx runs this file in docs/
     _work = projects.committed(ROOT)
     _rows = overview.overview(_work)
-write_gallery(_rows)
+write_gallery(_work, _rows)
 myst_substitutions = numbers(_work, _rows)
 
 
@@ -201,8 +233,19 @@ def only_ours(app, what, name, obj, skip, options):
     return True if (home or "").startswith("sklearn") or name.endswith("_request") else None
 
 
+def copy_linked(app, exception):
+    """The files of the repository that the report links, beside it."""
+    if exception or app.builder.format != "html":
+        return
+    for link in {*re.findall(r'href="([\w/.-]+)"', (ROOT / "report.html").read_text("utf-8"))}:
+        if (ROOT / link).is_file():
+            (Path(app.outdir) / link).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / link, Path(app.outdir) / link)
+
+
 def setup(app):
     """What Sphinx calls before it reads the pages."""
     app.connect("source-read", relink)
     app.connect("autodoc-process-docstring", plain_words, priority=400)  # before numpydoc
     app.connect("autodoc-skip-member", only_ours)
+    app.connect("build-finished", copy_linked)
