@@ -43,6 +43,7 @@ linkcheck_ignore = [r"https?://", r"[\w/]+\.html"]  # tests/test_site.py follows
 
 autosummary_generate = True
 default_role = "code"
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # the sections of parameters have them
 autodoc_member_order = "groupwise"
 numpydoc_show_class_members = False
@@ -72,6 +73,7 @@ SHOWN = ("notebooks/papers", "notebooks/learn")
 LINK = re.compile(r"(!?)\[([^][]*)\]\((?!\w+:|#|/)([^)#\s]+)(#[^)\s]*)?\)")
 
 STAR = re.compile(r"^([\w/]+\*)\n", re.M)
+CODE = re.compile(r"(?<![[`<])`((?:ofslib\.)?(\w+)(?:\([^`\n]*\))?)`(?![]`])")
 ANCHOR = re.compile(r'^<a id="([\w-]+)"></a>', re.M)
 
 
@@ -85,7 +87,7 @@ def copy_notebooks():
 
 
 def relink(app, docname, source):
-    """Links of a page or notebook, which hold in the repository, as links that hold in the site."""
+    """Links of a page as they hold in the site; names of methods and entries become links."""
     home = ROOT if docname.startswith(SHOWN) else DOCS
     here, page = (home / docname).parent, (DOCS / docname).parent
 
@@ -106,7 +108,19 @@ def relink(app, docname, source):
             return f"{{download}}`{text} <{new}>`"
         return text
 
+    def named(match):
+        if match[2] in ENTRIES:
+            return (
+                f"<a href='{os.path.relpath(DOCS, page)}/report.html#{match[2]}'>`{match[1]}`</a>"
+            )
+        if (DOCS / f"generated/ofslib.{match[2]}.rst").is_file():
+            to = os.path.relpath(DOCS / f"generated/ofslib.{match[2]}.rst", page)
+            return f"[`{match[1]}`]({to})"
+        return match[0]
+
     source[0] = LINK.sub(link, source[0])
+    if not docname.startswith("generated"):
+        source[0] = CODE.sub(named, source[0])
     source[0] = ANCHOR.sub(r"(\1)=\n", source[0])
     # What a toctree names with a star may be missing; to Sphinx an empty one is a warning.
     source[0] = STAR.sub(lambda m: m[0] if any(DOCS.glob(f"{m[1]}.*")) else "", source[0])
@@ -208,6 +222,7 @@ copy_notebooks()
 with contextlib.chdir(ROOT):  # Sphinx runs this file in docs/
     _work = projects.committed(ROOT)
     _rows = overview.overview(_work)
+ENTRIES = {row["entry"] for row in _rows}
 write_gallery(_work, _rows)
 myst_substitutions = numbers(_work, _rows)
 
