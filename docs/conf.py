@@ -73,7 +73,7 @@ SHOWN = ("notebooks/papers", "notebooks/learn")
 LINK = re.compile(r"(!?)\[([^][]*)\]\((?!\w+:|#|/)([^)#\s]+)(#[^)\s]*)?\)")
 
 STAR = re.compile(r"^([\w/]+\*)\n", re.M)
-CODE = re.compile(r"(?<![[`<])`((?:ofslib\.)?(\w+)(?:\([^`\n]*\))?)`(?![]`])")
+CODE = re.compile(r"(?<![\[`<])`((?:ofslib\.)?(\w+)(?:\([^`\n]*\))?)`(?![]`])")
 ANCHOR = re.compile(r'^<a id="([\w-]+)"></a>', re.M)
 
 
