@@ -240,7 +240,7 @@ class OnlineLeverageSelector(ColumnStream):
 
     @property
     def scores_(self) -> np.ndarray:
-        """ndarray of shape (n_features_in_,)
+        """ndarray of shape (n_features,)
         The online leverage scores l_i."""
         check_is_fitted(self)
         return np.array(self._state.scores)

@@ -94,7 +94,7 @@ n_samples_seen_ : int
     Rows shown so far, once for each pass over them; of a stream of columns, its rows.
 n_features_in_ : int
     Number of features.
-feature_names_in_ : ndarray of shape (n_features_in_,)
+feature_names_in_ : ndarray of shape (n_features,)
     Names of the features, if they were shown with names.
 classes_ : ndarray of shape (n_classes,)
     The labels, ascending; of two the second one is the positive class (classifiers only)."""

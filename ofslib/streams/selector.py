@@ -361,9 +361,9 @@ class LinearModel(Selector):
 
     @property
     def coef_(self) -> np.ndarray:
-        """ndarray of shape (n_features_in_,)
+        """ndarray of shape (n_features,)
         Coefficients of the model as it stands; if there is a `k`, at most k are not zero. With
-        more than two classes a row of these for each class, shape (n_classes, n_features_in_)."""
+        more than two classes a row of these for each class, shape (n_classes, n_features)."""
         return self._models()[0]
 
     @property
