@@ -605,7 +605,7 @@ def test_entries_of_our_own_have_all_methods():
 
 
 def test_the_page_for_users_methods_lists_all_tables_that_compare_methods():
-    text = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/howto/add_method.md").read_text(encoding="utf-8")
     lists = re.findall(r"  entries:\s+\[(.*?)\]", text, re.S)[1:]  # the first is an example
     tables = {"Regressor": set(), "Classifier": set()}
     for name, entry in SHIPPED.entries.items():
