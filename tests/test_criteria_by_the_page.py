@@ -1,6 +1,6 @@
 """AIC, BIC and extended BIC choose what the page says, from the residuals of the rows themselves.
 
-The page is docs/algorithms.md, "Methods on running averages": `k="ebic"` is Chen and Chen 2008,
+The page is docs/explain/averages.md: `k="ebic"` is Chen and Chen 2008,
 gamma = 1: n log(RSS / n) + m log n + 2 log binomial(p, m) for m features; `aic` and `bic` (Akaike
 1974, Schwarz 1978) have 2 m and m log n. The sum W of the weights is the number of rows; from 1 to
 `max_k` features, at most n - 1 (with an intercept n - 2), by `ebic` min(n, W) / 2; what rounding
@@ -175,7 +175,7 @@ def test_weights_blocks_parts_and_labels_choose_as_the_rows_do(rule, name):
 
 
 def weights_by_the_page(weight, rate):
-    """What rows weigh in the end: docs/algorithms.md, "running averages", with `adaptation`."""
+    """What rows weigh in the end: docs/explain/drift.md, with `adaptation`."""
     shares, W = [], 0.0
     for w in weight:
         shares.append(max(min(1.0, w * rate), w / (W + w)))

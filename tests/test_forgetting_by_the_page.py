@@ -1,7 +1,7 @@
 """Weights far apart, forgetting and merging of averages; closed forms of what a model misses.
 
 The pages are the dissertation, (3.1) to (3.3), (3.11) and Section 5.4, (5.1), (5.2); sfsa, Section
-5.1, (6) and (7); docs/algorithms.md, "Probabilities, classes and weights" (a row of weight w under
+5.1, (6) and (7); docs/explain/drift.md (a row of weight w under
 adaptation r has the share max(min(1, w r), w / (W + w)), after which W is min(W + w, 1 / r)); the
 docstrings. All moments are those of exact fractions, all integrals those of a fine grid.
 """

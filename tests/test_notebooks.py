@@ -96,7 +96,7 @@ def test_table_of_ones_own(own_project):
 
 
 def test_table_without_readings(own_project):
-    """As the example of docs/extending.md."""
+    """As the example of docs/howto/add_table_or_figure.md."""
     Path("config/published/own.csv").write_text(OWN_PAPER)
     stem = own_project(own={key: value for key, value in OWN.items() if key != "readings"})
     assert pd.read_csv(f"{stem}.csv")["ours"].notna().all()
