@@ -58,7 +58,7 @@ def weighted_sum(slopes, rows):
 
 
 def own_step(loss, eta, t, margins):
-    """The intercept's, in step t, where that of the features is eta; ours (docs/explain/annealing.md).
+    """The intercept's, in step t, where that of the features is eta (docs/explain/annealing.md).
 
     `margins` are those of all rows so far.
     """
