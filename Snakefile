@@ -1,5 +1,5 @@
 # Every table and figure of the five papers: snakemake --cores 8
-# What is made stands in config/; how the pieces fit together is told in docs/workflow.md.
+# What is made stands in config/; how the pieces fit together is told in docs/architecture.md.
 
 import sys
 

@@ -2,7 +2,8 @@
 
 The co-moments of n Gaussian rows follow a Wishart law, of which a triangle of p (p + 1) / 2 numbers
 is a factor (Bartlett 1933). So a draw costs p^3 / 3 operations whatever n is, where n rows
-cost n p^2. Derivations: docs/wishart.md. The designs are those of the dissertation, Section 5.1.
+cost n p^2. The designs are those of the dissertation, Section 5.1.
+Derivations: docs/explain/averages.md.
 """
 
 from numbers import Integral, Real

@@ -58,7 +58,7 @@ def weighted_sum(slopes, rows):
 
 
 def own_step(loss, eta, t, margins):
-    """The intercept's, in step t, where that of the features is eta; ours (docs/algorithms.md).
+    """The intercept's, in step t, where that of the features is eta (docs/explain/annealing.md).
 
     `margins` are those of all rows so far.
     """
@@ -165,7 +165,7 @@ def sgdt(X, y, *, k, loss, learning_rate, batch_size, maturity, importance, inte
 def joint(X, targets, left, *, loss, learning_rate, batch_size, importance):
     """SFSA and SGDT of several models, of which left(t) features stay after step t: ours.
 
-    Ranked is the l2 norm over the models of a feature's coefficients (docs/algorithms.md).
+    Ranked is the l2 norm over the models of a feature's coefficients (docs/explain).
     """
     n, p = X.shape
     Z, alive = np.column_stack([X, np.ones(n)]), np.ones(p, bool)

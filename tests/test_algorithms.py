@@ -2,7 +2,7 @@
 
 A weight multiplies the loss of its row: its slope, and its curvature in the intercept's own step; a
 mini-batch still divides by its rows; rows of weight 0 are left out. Variances of `importance` have
-no weights, `online_loss_` and `online_score_` are weighted means (docs/algorithms.md).
+no weights, `online_loss_` and `online_score_` are weighted means (docs/explain/).
 """
 
 from itertools import product

@@ -1,7 +1,7 @@
 """Running averages, and what is learned from them, are what the page says, in slow steps.
 
-The pages are docs/algorithms.md, the docstrings and the dissertation, 3.1 to 3.2.8. [code] marks
-what, when this was written, only the code or a test told.
+The pages are docs/explain/averages.md, the docstrings and the dissertation, 3.1 to 3.2.8. [code]
+marks what, when this was written, only the code or a test told.
 """
 
 from fractions import Fraction

@@ -1,6 +1,6 @@
 """AIC, BIC and extended BIC choose what the page says, from the residuals of the rows themselves.
 
-The page is docs/algorithms.md, "Methods on running averages": `k="ebic"` is Chen and Chen 2008,
+The page is docs/explain/averages.md: `k="ebic"` is Chen and Chen 2008,
 gamma = 1: n log(RSS / n) + m log n + 2 log binomial(p, m) for m features; `aic` and `bic` (Akaike
 1974, Schwarz 1978) have 2 m and m log n. The sum W of the weights is the number of rows; from 1 to
 `max_k` features, at most n - 1 (with an intercept n - 2), by `ebic` min(n, W) / 2; what rounding

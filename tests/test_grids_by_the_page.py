@@ -1,8 +1,8 @@
-"""The penalties that `k` learns at once are what docs/algorithms.md says, in plain numpy.
+"""The penalties that `k` learns at once are what docs/explain/own_methods.md says, in plain numpy.
 
 A slow reference of the whole mode: the penalties, the model of each (as in naive.py), which of them
 is chosen when and predicts meanwhile, weights, steps in units of the rows. Its source is the page
-("k instead of a penalty", "Details that the papers leave open") and naive.py; [code] marks what
+("k instead of a penalty") and naive.py; [code] marks what
 only the code told. It uses nothing of ofslib.
 """
 

@@ -1,6 +1,6 @@
 """OLSth and OFSA with the same features for all classes are what the page says, on the rows.
 
-The pages are docs/algorithms.md, "Probabilities, classes and weights" ("wherever the method drops
+The pages are docs/explain/weights_and_classes.md ("wherever the method drops
 features, they are ranked by the l2 norm over the classes of their coefficients", standardised), and
 the dissertation: (3.6), Algorithms 3 and 4 with (3.8), M_t of 3.2.4, and (3.11). [code] marks what,
 when this was written, only the code or another test told.

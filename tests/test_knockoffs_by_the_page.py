@@ -1,4 +1,4 @@
-"""Knockoffs are what docs/algorithms.md says, "How many features, with a guarantee".
+"""Knockoffs are what docs/explain/knockoffs.md says.
 
 The references make the copies as rows, by Barber and Candes (2015, (1.4)) and Candes et al. (2018,
 (3.2)), and use numpy and scikit-learn's Lasso, nothing of ofslib but the distances s, which are

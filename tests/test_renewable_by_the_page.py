@@ -1,8 +1,8 @@
 """`RenewableFSAClassifier` and Algorithm 5 are what the page says, in slow steps.
 
-The pages are docs/algorithms.md ("Two classes that are nearly separable", "Methods on running
-averages"), the docstrings and the dissertation, 3.2.5. [code] marks what, when this was written,
-only the code told. Which order exchanges of features take is not said, so that the choice of k
+The pages are docs/explain/own_methods.md ("Two classes that are nearly separable"),
+docs/explain/averages.md, the docstrings and the dissertation, 3.2.5. [code] marks what, when this
+was written, only the code told. The page does not give the order of exchanges, so the choice of k
 features is held to what it is for: the least loss of k features.
 """
 

@@ -50,7 +50,7 @@ def test_a_table_is_shown_in_a_terminal(monkeypatch, capsys):
 
 
 def test_a_method_that_stands_beside_the_snakefile_is_known(tmp_path, monkeypatch, capsys):
-    """As docs/extending.md says; the folder where it is called is not on the path of a module."""
+    """As docs/howto/add_method.md says; the folder of the call is not on the path of a module."""
     small_project.build(tmp_path)
     (tmp_path / "config/methods.yaml").write_text("mine: {class: my_method:Mine, entries: [one]}")
     (tmp_path / "my_method.py").write_text("class Mine:\n    def fit(self, X, y): pass\n")

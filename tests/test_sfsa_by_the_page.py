@@ -1,9 +1,9 @@
-"""SFSA by default is what docs/algorithms.md says, step by step, in plain numpy.
+"""SFSA by default is what docs/explain/steps.md says, step by step, in plain numpy.
 
 The reference here is as slow as it is short: the step that SFSA finds itself, intercept, schedule,
 weights, sparse rows, several classes with the same features, at any time and in parts. Its pages
-are "A step size without tuning", "Details that the papers leave open", "Probabilities, classes and
-weights", docs/parallel.md, the docstrings of the parameters and the sfsa paper (Algorithm 1).
+in docs/explain are steps, annealing, ranking, weights_and_classes and own_methods, with the
+docstrings of the parameters and the sfsa paper (Algorithm 1).
 [code] marks what, when it was written, only the code told. It uses nothing of ofslib.
 """
 

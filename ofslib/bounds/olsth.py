@@ -85,7 +85,7 @@ def olsth_recovery_probability(
 ) -> float:
     """Probability that the k largest least-squares estimates are the k true features.
 
-    Exact for `OLSthRegressor(ranking="raw")`, from the law of the error (docs/wishart.md:
+    Exact for `OLSthRegressor(ranking="raw")`, from the law of the error (docs/explain/averages.md:
     multivariate t); by quadrature, to about 1e-6, above p = 2. The rows are N(0, I + spike 11'). As
     all variances are equal, the default `ranking="standardized"` has nearly the same probability:
     from 15 to 300 rows at most .02 less was found.
