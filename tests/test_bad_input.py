@@ -2,7 +2,7 @@
 
 One table. A row is a call of a fresh subject, a part of what the error says, and its class if this
 is not ValueError. The subject is what the call might spoil: an estimator that has learned, a
-generator, a folder of files. docs/reliability.md counts the rows.
+generator, a folder of files. docs/promises.md says what is promised.
 """
 
 import pickle

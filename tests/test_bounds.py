@@ -1,7 +1,7 @@
 """The papers' bounds: by hand, against runs and simulations, and where the printed ones fail.
 
 Corrected statements must hold at the confidence that they claim; the printed ones that
-docs/bounds.md calls false must fail there, each on the counterexample given there.
+docs/theory calls false must fail there, each on the counterexample given there.
 """
 
 from math import exp, log, sqrt
