@@ -17,7 +17,7 @@ from ofslib.reproduction.overview import PAPERS
 from ofslib.reproduction.statements import STATEMENTS, Statement
 
 ROOT = Path(__file__).parents[2]
-SAYS = {True: "It says something at the paper's sizes.", False: "It is empty at the paper's sizes."}
+EMPTY = "*Empty*: at the paper's sizes an assumption fails, or nothing possible is excluded."
 
 
 def plain(text: str) -> str:
@@ -37,7 +37,7 @@ def section(each: Statement, more: dict[str, Any]) -> Iterator[str]:
     given = more.get("assumptions") or [plain(one) for one in each.applies.split("; ") if one]
     yield from ("", "**Assumptions**", "") * bool(given)
     yield from (f"{i}. {text[0].upper()}{text[1:].rstrip('.')}." for i, text in enumerate(given, 1))
-    found = [f"**{more.get('verdict') or verdict(each)}**", SAYS.get(each.informative, "")]
+    found = [f"**{more.get('verdict') or verdict(each)}**", "Empty." * (each.informative is False)]
     found += [more.get("witness") or plain(each.evidence)]
     yield from ("", " ".join(filter(None, found)))
     instead = more.get("holds") or plain(each.corrected)
@@ -58,8 +58,13 @@ def lines(paper: str, known: dict[str, Any]) -> Iterator[str]:
     items = known["items"]
     made = [Statement("own", item, "", "", by=tuple(items[item].get("by", ()))) for item in items]
     own = [each for each in STATEMENTS if each.paper == paper] or made
-    yield from (f"# {PAPERS[paper]}", "", "<!-- Made of the statements and config/theory.yaml by")
+    yield from (
+        f"# Theorems: {PAPERS[paper]}",
+        "",
+        "<!-- Made of the statements and theory.yaml by",
+    )
     yield from ("python -m ofslib.reproduction.theory_pages -->", "", known["intro"])
+    yield from ("", EMPTY) * (own is not made)
     decided = [each for each in own if each.witness or each.by]
     for each in decided:
         yield from section(each, items.get(each.item, {}))
