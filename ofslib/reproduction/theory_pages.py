@@ -58,11 +58,7 @@ def lines(paper: str, known: dict[str, Any]) -> Iterator[str]:
     items = known["items"]
     made = [Statement("own", item, "", "", by=tuple(items[item].get("by", ()))) for item in items]
     own = [each for each in STATEMENTS if each.paper == paper] or made
-    yield from (
-        f"# Theorems: {PAPERS[paper]}",
-        "",
-        "<!-- Made of the statements and theory.yaml by",
-    )
+    yield from (f"# Theorems: {PAPERS[paper]}", "", "<!-- Made of statements and theory.yaml by")
     yield from ("python -m ofslib.reproduction.theory_pages -->", "", known["intro"])
     yield from ("", EMPTY) * (own is not made)
     decided = [each for each in own if each.witness or each.by]
