@@ -41,7 +41,7 @@ def section(each: Statement, more: dict[str, Any]) -> Iterator[str]:
     found += [more.get("witness") or plain(each.evidence)]
     yield from ("", " ".join(filter(None, found)))
     instead = more.get("holds") or plain(each.corrected)
-    yield from ("", f"*Holds instead:* {instead}") * bool(instead)
+    yield from ("", f"*Holds instead:* {instead.rstrip('.')}.") * bool(instead)
     yield from ("", "**Why**", "") * ("steps" in more)
     yield from (f"{i}. {text}" for i, text in enumerate(more.get("steps", ()), 1))
     yield from ("", f"*Beside experiments:* {more.get('seen')}") * ("seen" in more)
