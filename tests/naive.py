@@ -4,7 +4,26 @@ The docstring of a method names the source; `joint` and `own_step` have no other
 description. What no source has is the same everywhere: a mini-batch steps with the
 mean of its gradients; the intercept is the coefficient of a feature of ones that is neither
 penalised nor truncated; of equally important features the lower index stays, but for OS.
-docs/oracle.md has the readings, and how far ofslib agrees.
+
+How a source that is silent is read:
+
+- A mini-batch steps with its mean gradient. M_t is k plus the rounded rest. A maturity counts the
+  mini-batch that it ends in, a warm-up does not.
+- OS and Asy-OS refuse a newcomer that equals the smallest: Algorithm 1 has no rule for it. Of equal
+  selected ones the one in the first place goes; a newcomer takes the place of what it replaces.
+- Asy-OS with c = 0 checks nothing. By Algorithm 1 it would still refuse what makes the objective
+  larger; `OnlineSubstitution` takes no 0.
+- SGDT truncates once, after step T, as the text of sfsa and the dissertation's Algorithm 2 have it.
+  The listing of sfsa truncates from step T + 1 on, each time.
+- The hinge has slope 0 at y m = 1. Wang et al. have a step there, where y f <= 1.
+- FOFS shrinks at every row, also without a violation, as the authors' script of barda does.
+- RADAR: alpha_t = eta / sqrt(t); the start of an epoch counts among its iterates (the sum in the
+  paper may begin one later); with an intercept the norm has p + 1 coordinates.
+- The squared hinge has no 1/2, as in barda, also for columns, where (3) of os has it: an l1 of
+  Grafting and OnlineProximal is twice the paper's lambda. OS does not depend on it.
+- L_F of OS is not printed. Ours grows with the curvature along the steps (`OnlineSubstitution`).
+- SFSA-AG predicts with the coefficients at which it takes the gradient: online_loss_ is theirs.
+- Variances of SOFS are gamma / (gamma + sum of squares), so that equal counts tie exactly.
 """
 
 import math

@@ -100,7 +100,7 @@ def test_table_of_ones_own(own_project):
     ("changes", "column", "values"),
     [
         ({"published": None}, "verdict", {"not comparable"}),
-        ({"readings": {}}, "paper", {77.25, 99.5}),  # as the example of docs/howto/add_table_or_figure.md
+        ({"readings": {}}, "paper", {77.25, 99.5}),  # howto/add_table_or_figure.md
         ({"metrics": ["DR", "selected"]}, "metric", {"DR", "selected"}),
         ({"grid": {"n": [100_000, 300_000]}}, "why", {"not run at this scale"}),
     ],

@@ -1,4 +1,4 @@
-"""Promises of docs/reliability.md that belong to no single module: safe files, threads."""
+"""Promises of docs/promises.md that belong to no single module: safe files, threads."""
 
 import os
 import pickle

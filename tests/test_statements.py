@@ -8,8 +8,10 @@ from importlib import import_module
 from math import isfinite
 
 import pytest
+import yaml
 
 from ofslib import bounds
+from ofslib.reproduction import theory_pages
 from ofslib.reproduction.statements import STATEMENTS
 
 PAPERS = {"sfsa": 12, "dissertation": 35, "os": 9, "ofs": 10, "barda": 5}
@@ -75,3 +77,15 @@ def test_functions_and_statements_name_each_other():
 def test_examples_of_docstrings_give_what_they_show(module):
     found = doctest.testmod(import_module(module))
     assert found.attempted > 0 == found.failed
+
+
+def test_the_pages_of_theory_are_those_of_the_statements():
+    """And what config/theory.yaml adds is about items that there are."""
+    items = {(each.paper, each.item) for each in STATEMENTS}
+    added = yaml.safe_load((theory_pages.ROOT / "config/theory.yaml").read_text("utf-8"))
+    own = {("own", item) for item in added["own"]["items"]}
+    named = {(paper, item) for paper, known in added.items() for item in known["items"]}
+    assert named <= items | own
+    for file, text in theory_pages.pages():
+        again = "python -m ofslib.reproduction.theory_pages"
+        assert file.read_text("utf-8") == text, again

@@ -1,4 +1,4 @@
-"""The law of what OFSA selects, nearly: docs/bounds.md.
+"""The law of what OFSA selects, nearly: docs/theory.
 
 As OLSth where k + 1 coefficients are fitted, of which it finds the one that goes.
 """
@@ -13,7 +13,7 @@ def ofsa_recovery_probability(
     """Probability that OFSA finds the k true features: an approximation, that of its last step.
 
     That of OLSth on independent features, if not p but k + 1 coefficients were fitted. For rows
-    N(0, I + spike 11'), whatever the spike; docs/bounds.md says why, and how far off it was found.
+    N(0, I + spike 11'), whatever the spike; docs/theory says why, and how far off it was found.
     `OFSARegressor` standardises: the features may have any units, if `beta` is the coefficient
     times the standard deviation of the feature's own part. With a spike all coefficients must have
     the same sign: with mixed signs OFSA fails far more often.

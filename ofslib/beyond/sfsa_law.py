@@ -1,4 +1,4 @@
-"""What SFSA needs, as if each feature met the mean of many others: docs/bounds.md.
+"""What SFSA needs, as if each feature met the mean of many others: docs/theory.
 
 A coefficient descends on its own, among gradients whose noise is that of all that are left, and is
 lost where it is below a cut, which leaves as many false features as the schedule has. The laws of
@@ -38,7 +38,7 @@ def sfsa_recovery_probability(
 
     For `SFSARegressor(importance="coef", fit_intercept=False)`, which ranks by |beta|, with a
     constant step and k features left after the last row. The rows are N(0, I + spike 11').
-    docs/bounds.md says how far off it was found. With a spike all coefficients must have the same
+    docs/theory says how far off it was found. With a spike all coefficients must have the same
     sign; with mixed signs SFSA fails far more often. Features of other variances are not covered.
 
     Parameters

@@ -1,4 +1,4 @@
-"""The law of what one pass of SGDT selects: docs/bounds.md."""
+"""The law of what one pass of SGDT selects: docs/theory."""
 
 from functools import lru_cache
 from math import sqrt
@@ -30,7 +30,7 @@ def sgdt_recovery_probability(
     For `SGDTRegressor(importance="coef", fit_intercept=False)`, which ranks by |beta|. The mean and
     the second moments of its errors are exact, for rows N(0, I + spike 11'): by symmetry they are
     two and five numbers, which a step maps linearly. Their law is taken for normal, which it is not
-    exactly: docs/bounds.md says how far off it was found. With a spike all coefficients must have
+    exactly: docs/theory says how far off it was found. With a spike all coefficients must have
     the same sign; with mixed signs SGDT fails more often. Features of other variances are not
     covered: each descends at a pace of its own.
 

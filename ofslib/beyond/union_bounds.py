@@ -1,4 +1,4 @@
-"""What least squares finds at least, by unions over pairs of features: docs/bounds.md.
+"""What least squares finds at least, by unions over pairs of features: docs/theory/own.md.
 
 The error of a sum or a difference of two estimates has Student's law with the scale that the
 inverse covariance gives it. The ratio of two sample standard deviations has Student's law, too.

@@ -4,7 +4,7 @@ A function is named after its paper and item. It takes the quantities that the s
 returns what the statement promises: a number, a `Recovery`, a `TailBound`, or, for an inequality
 along a run, an `Inequality` with both sides computed from the record of the run. Where the
 printed form is wrong, `variant` is "corrected" or "printed", and the docstring has both forms.
-docs/bounds.md has the derivations, `ofslib.reproduction.statements` all 71 items of the papers and
+docs/theory/ has the derivations, `ofslib.reproduction.statements` all 71 items of the papers and
 what became of each, with a check. Logarithms are natural.
 
 *Errors.* `DoesNotApply`, a ValueError, where an assumption fails. ValueError where an argument

@@ -302,7 +302,7 @@ def dissertation_theorem_4(
 
     For `OLSthRegressor(ranking="raw")`. By that the proof of Theorem 4 (3.28) gives OLSth the
     regret of least squares on the true features, O(n_0 / n + log(n) / n). (The regret is of the
-    order printed without it, see docs/bounds.md.)
+    order printed without it, see docs/theory/dissertation.md.)
 
     Parameters
     ----------

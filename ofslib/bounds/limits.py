@@ -1,4 +1,4 @@
-"""What no method can find, and what the Lasso needs beside it: docs/bounds.md."""
+"""What no method can find, and what the Lasso needs beside it: docs/theory."""
 
 from functools import lru_cache
 from math import exp, log, sqrt
@@ -31,7 +31,7 @@ def information_floor_probability(beta: float, n: int, p: int, k: int, sigma: fl
     any function of the rows, and may know beta, sigma, k, the covariance and that the intercept is
     0; its probability is the mean over all supports, which for a method that treats features alike
     is that of each. It is the exact probability, to about 1e-6, with which the truth beats one
-    support that the proof names (docs/bounds.md): a bound, not the best method's own probability.
+    support that the proof names (docs/theory): a bound, not the best method's own probability.
 
     Parameters
     ----------

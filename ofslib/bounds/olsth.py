@@ -1,4 +1,4 @@
-"""The law of what OLSth selects; of our own: docs/bounds.md."""
+"""The law of what OLSth selects; of our own: docs/theory/own.md."""
 
 from functools import lru_cache
 from math import sqrt

@@ -145,7 +145,7 @@ def os_theorem_2(
     ------
     DoesNotApply
         Unless eta is below `os_theorem_2_step_size`, where that applies; corrected, if
-        something is stale and m > 2 + sqrt(3), up to which it is proved (docs/bounds.md).
+        something is stale and m > 2 + sqrt(3), up to which it is proved (docs/theory/os.md).
     ValueError, TypeError
         As `os_theorem_1`.
 

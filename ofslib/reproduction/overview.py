@@ -3,12 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from ofslib._files import write_whole
 from ofslib.reproduction import provenance
 from ofslib.reproduction.project import Project
 from ofslib.reproduction.scoreboard import count
@@ -95,8 +93,6 @@ def overview(work: Project) -> list[dict[str, Any]]:
 
 ANSWERS = {True: "yes", False: "no", None: "-"}
 TRUE, SAYS = "true as printed?", "says anything at the papers' sizes?"
-# Between these lines the documents have the table of all statements.
-BEGIN, END = "<!-- statements: begin -->", "<!-- statements: end -->"
 
 
 def statements(witnessed: bool = True) -> pd.DataFrame:
@@ -133,20 +129,3 @@ def statements_as_markdown(table: pd.DataFrame) -> str:
         lines = ["| " + " | ".join(row) + " |" for row in cells]
         parts.append("\n".join([f"**{PAPERS[paper]}**", "", *lines]))
     return "\n\n".join(parts)
-
-
-def write_statements(file: Path) -> None:
-    """Put the table of all statements, as they are registered, between the marks of a document."""
-    before, _, rest = file.read_text(encoding="utf-8").partition(BEGIN)
-    _, mark, after = rest.partition(END)
-    if not mark:
-        raise ValueError(f"{file} has no lines {BEGIN!r} and {END!r}")
-    table = statements(witnessed=False)
-    counts = {question: table[question].value_counts() for question in (TRUE, SAYS)}
-    told = (
-        f"Of {len(table)} items {counts[TRUE].drop('-').sum()} claim what can be true or false; "
-        f"{counts[TRUE]['no']} are false as printed. Of {counts[SAYS].drop('-').sum()} that have a "
-        f"size, {counts[SAYS]['no']} say nothing there."
-    )
-    text = f"{before}{BEGIN}\n\n{told}\n\n{statements_as_markdown(table)}\n\n{END}{after}"
-    write_whole(file, text)

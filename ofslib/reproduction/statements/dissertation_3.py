@@ -463,7 +463,7 @@ def olsth_regret(n: int, start: int, beta: float, p: int = 20, k: int = 2, runs:
 def theorem_4():
     """As an order of growth it is true, but not by its proof: with p = 20, k = 2 and the printed
     coefficient features are lost, and the regret over log(n)^2 stays below .3 from n = 10^4 to
-    10^8. A seventh of what the corrected form asks for keeps them at all sizes (docs/bounds.md).
+    10^8. A seventh of what the corrected form asks for keeps them at all sizes (docs/theory).
     At p = 1000 there is no lambda > 0 up to n = 6e6, and the experiments end at 10^6."""
     shares, lost, p = [], 0, 20
     for n in (10**4, 10**8):

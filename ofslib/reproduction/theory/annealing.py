@@ -15,7 +15,7 @@ from ofslib.reproduction.theory.curve import VARIANTS, number, point
 from ofslib.reproduction.theory.recovery import GRID
 from ofslib.wishart import LowRank, sample_moments
 
-# ofslib/reproduction/statements, docs/bounds.md: the largest coefficient hides the second behind
+# ofslib/reproduction/statements, docs/theory: the largest coefficient hides the second behind
 # the third, which is false.
 HIDING = np.array([[1, 0, 0.1], [0, 1, 0], [0.1, 0, 1]])
 HIDDEN = np.array([1.0, 0.05, 0])
@@ -64,7 +64,7 @@ def convergence(setting, seeds, data, *, values, p, k, steps, runs, fresh):
     in some run. m and M are the extreme eigenvalues in the runs, and eta = m / M^2; G is the
     largest gradient at the truth. All but k features are removed after as many steps as Corollary 1
     or 3 asks for. The theorem is shown for the coefficient of the corollary, in one run. Theorem 3
-    is also shown for the counterexample of docs/bounds.md.
+    is also shown for the counterexample of docs/theory.
 
     Parameters
     ----------
