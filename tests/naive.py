@@ -459,7 +459,7 @@ def solved(S, C, features, free):
 
 
 def fading(weight, rate):
-    """(3.11): what rows weigh in the end; docs/algorithms.md, "running averages"."""
+    """(3.11): what rows weigh in the end; docs/explain/averages.md."""
     shares, W = [], 0.0
     for w in weight:
         shares.append(max(min(1.0, w * rate), w / (W + w)))
