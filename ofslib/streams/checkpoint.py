@@ -231,8 +231,10 @@ def _alone(path) -> Iterator[None]:
                 f"checkpoint {os.fspath(path)}: another job learns with it: wait until that has "
                 "ended, or give another file"
             )
-        yield
-        os.unlink(lock)
+        try:
+            yield
+        finally:
+            os.unlink(lock)
 
 
 @contextmanager
