@@ -20,7 +20,7 @@ import ofslib
 from ofslib import cli, fit_stream
 from ofslib.cli import selecting
 from ofslib.datasets import open_stream
-from ofslib.streams import holdout, resources
+from ofslib.streams import checkpoint, holdout, resources
 from ofslib.streams.holdout import held_out, split
 
 ROOT = Path(__file__).parents[1]
@@ -122,7 +122,7 @@ def test_a_job_goes_on_only_with_the_rows_it_held_out(ofs):
     assert json.loads(first)["held_out"] == json.loads(again)["held_out"]
     for other in ("0", "0.2"):
         code, _, err = ofs(f"select rows.svm -k 5 --checkpoint run.ckpt --holdout {other}")
-        assert code == 1 and "holdout=" in err
+        assert code == 1 and f"holdout={other} (--holdout) differs from holdout=0.1" in err
 
 
 # -------------------------------------------------- k features are the contract
@@ -412,3 +412,14 @@ def test_a_label_has_one_weight(capsys):
     with pytest.raises(SystemExit):
         cli.main("select rows.svm -k 2 --class-weight 1:2,1:5".split())
     assert "a label is given twice" in capsys.readouterr().err
+
+
+def test_a_model_that_could_not_be_scored_is_as_it_was(monkeypatch):
+    model, stream = ofslib.SFSAClassifier(k=3), open_stream("rows.svm")
+    with pytest.raises(ValueError, match="X has 3 features"):
+        fit_stream(model, stream, test=[(np.ones((2, 3)), np.zeros(2))])
+    text = Path("rows.svm").read_text()
+    monkeypatch.setattr(checkpoint, "evaluate", lambda *_: Path("rows.svm").write_text(text + text))
+    with pytest.raises(ValueError, match="its rows changed"):
+        fit_stream(model, stream, holdout=0.1)
+    assert not hasattr(model, "coef_") and vars(model) == vars(ofslib.SFSAClassifier(k=3))
