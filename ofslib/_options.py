@@ -147,7 +147,10 @@ def _weights(text: str) -> str | dict[Any, float]:
     except ValueError:
         message = f"expected balanced, or LABEL:WEIGHT,LABEL:WEIGHT, got {text!r}"
         raise argparse.ArgumentTypeError(message) from None
-    return dict(zip(_labels(",".join(label for label, _, _ in pairs)), weights, strict=True))
+    labels = _labels(",".join(label for label, _, _ in pairs))
+    if len({*labels}) < len(labels):
+        raise argparse.ArgumentTypeError(f"a label is given twice in {text!r}")
+    return dict(zip(labels, weights, strict=True))
 
 
 def _share(text: str) -> float:

@@ -4,7 +4,9 @@ import csv
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -16,8 +18,9 @@ from sklearn.utils import murmurhash3_32
 
 import ofslib
 from ofslib import cli, fit_stream
+from ofslib.cli import selecting
 from ofslib.datasets import open_stream
-from ofslib.streams import resources
+from ofslib.streams import checkpoint, holdout, resources
 from ofslib.streams.holdout import held_out, split
 
 ROOT = Path(__file__).parents[1]
@@ -119,7 +122,7 @@ def test_a_job_goes_on_only_with_the_rows_it_held_out(ofs):
     assert json.loads(first)["held_out"] == json.loads(again)["held_out"]
     for other in ("0", "0.2"):
         code, _, err = ofs(f"select rows.svm -k 5 --checkpoint run.ckpt --holdout {other}")
-        assert code == 1 and "holdout=" in err
+        assert code == 1 and f"holdout={other} (--holdout) differs from holdout=0.1" in err
 
 
 # -------------------------------------------------- k features are the contract
@@ -340,3 +343,83 @@ def test_numbers_that_hardly_ever_come_again_are_no_labels(ofs, labels):
     Path("amounts.svm").write_text("".join(f"{y} 1:{y}\n" for y in labels))
     code, _, err = ofs("select amounts.svm -k 1")
     assert code == 1 and "--task regression" in err
+
+
+# -------------------------------------------------- nothing learned is lost at the end
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "-k 2 --plot k.png",
+        "-k 2,3 --holdout 0 --plot k.png",
+        "-k 2,3 --plot k.xyz",
+        "--fdr 0.2 --plot k.png",
+        "-k 2 --test missing.svm",
+    ],
+)
+def test_what_would_fail_at_the_end_is_said_before_a_row_is_learned(ofs, monkeypatch, options):
+    monkeypatch.setattr(selecting, "_learned", None)
+    code, _, err = ofs(f"select rows.svm {options}")
+    assert code in (1, 2) and ("--plot: " in err or "no file" in err)
+
+
+def test_columns_that_are_ignored_need_not_be_in_a_later_file(ofs):
+    frame = pd.read_csv("rows.csv")
+    frame.assign(id=[f"n{i}" for i in range(N)]).to_csv("ids.csv", index=False)
+    line = "select ids.csv --label y --ignore id -k 3 --model model.npz --json --test rows.csv"
+    code, out, _ = ofs(line)
+    assert code == 0 and json.loads(out)["held_out"]["rows"] == N
+    assert ofs("predict rows.csv --label y --ignore id --model model.npz --out said.csv")[0] == 0
+
+
+@pytest.mark.parametrize("options", ["", "--no-cache"])
+def test_several_k_are_of_one_file(ofs, monkeypatch, options):
+    learned = selecting._learned
+
+    def replaces(*args):
+        model = learned(*args)
+        lines = Path("rows.svm").read_text().splitlines(keepends=True)
+        Path("rows.svm").write_text("".join(lines[1:] + lines[:1]))
+        return model
+
+    monkeypatch.setattr(selecting, "_learned", replaces)
+    code, _, err = ofs(f"select rows.svm -k 2,3 --model model.npz {options}")
+    assert code == 1 and "its rows changed" in err and not Path("model.npz").exists()
+
+
+def test_without_a_score_no_model_is_called_the_best(ofs):
+    code, out, _ = ofs("select rows.svm -k 2,3 --holdout 0 --model model.npz")
+    assert code == 0 and "the first, as there is no score: written" in out
+
+
+def test_without_room_for_held_out_rows_the_text_is_parsed_again(monkeypatch):
+    stream = open_stream("rows.svm", cache=False, block_rows=500)
+    fitted = fit_stream(ofslib.SFSAClassifier(k=5), stream, holdout=0.1)
+    full = partial(open, "/dev/full", "r+b")
+    for no_room in (full, Mock(side_effect=FileNotFoundError("no temporary folder"))):
+        monkeypatch.setattr(holdout.tempfile, "TemporaryFile", no_room)
+        model = fit_stream(ofslib.SFSAClassifier(k=5), stream, holdout=0.1)
+        assert model.held_out_ == fitted.held_out_
+
+
+def test_no_lock_is_left_of_a_job_that_failed(ofs):
+    assert ofs("select rows.svm -k 2 --class-weight 7:2 --checkpoint run.ckpt")[0] == 1
+    assert not list(Path().glob("*.lock"))
+
+
+def test_a_label_has_one_weight(capsys):
+    with pytest.raises(SystemExit):
+        cli.main("select rows.svm -k 2 --class-weight 1:2,1:5".split())
+    assert "a label is given twice" in capsys.readouterr().err
+
+
+def test_a_model_that_could_not_be_scored_is_as_it_was(monkeypatch):
+    model, stream = ofslib.SFSAClassifier(k=3), open_stream("rows.svm")
+    with pytest.raises(ValueError, match="X has 3 features"):
+        fit_stream(model, stream, test=[(np.ones((2, 3)), np.zeros(2))])
+    text = Path("rows.svm").read_text()
+    monkeypatch.setattr(checkpoint, "evaluate", lambda *_: Path("rows.svm").write_text(text + text))
+    with pytest.raises(ValueError, match="its rows changed"):
+        fit_stream(model, stream, holdout=0.1)
+    assert not hasattr(model, "coef_") and vars(model) == vars(ofslib.SFSAClassifier(k=3))

@@ -13,14 +13,12 @@ import psutil
 import ofslib
 from ofslib._options import text_table
 from ofslib.cli.printing import SHOWN, Report, cell, few, size_of
-from ofslib.cli.rows import ANY_WIDTH, AVERAGES_UP_TO, opened, read_once
+from ofslib.cli.rows import ANY_WIDTH, AS_IT_IS, AVERAGES_UP_TO, opened, read_once
 
 # Whole numbers as labels are classes if there are not more different ones.
 CLASSES = 300
 _COLUMNS = 50  # of a table that are shown one by one, if nothing is the matter with them
 _LENGTH = 20  # letters of an example
-# A table is looked at as it is, whatever options say that `select` makes of it.
-_AS_IT_IS = {"ignore": None, "missing": "refuse", "categorical": None, "standardize": False}
 
 
 class _Seen(NamedTuple):
@@ -40,7 +38,7 @@ def inspect(args) -> Report:
     """What is in a file, how fast it is read, and what to learn from it would need."""
     from ofslib.datasets.tables import ARROW, DELIMITED, format_of
 
-    kept = opened(args, **_AS_IT_IS)  # as `select` opens it where rows are read again
+    kept = opened(args, **AS_IT_IS)  # as `select` opens it where rows are read again
     form, look, lines = format_of(Path(args.file), args.format), None, []
     if form in (*DELIMITED, *ARROW) and os.path.isfile(args.file):
         look, seen, lines = _of_table(args)
@@ -94,7 +92,7 @@ def _of_rows(args) -> _Seen:
     from ofslib.streams.checkpoint import reading
     from ofslib.streams.diagnostics import scales
 
-    stream = read_once(args, **_AS_IT_IS)
+    stream = read_once(args, **AS_IT_IS)
     # What reads it may have to be compiled or imported first.
     first = next((X for X, *_ in stream), None)
     began = time.monotonic()
@@ -123,7 +121,7 @@ def _of_table(args) -> tuple[Any, _Seen, list[dict]]:
     from ofslib.streams.checkpoint import reading
     from ofslib.streams.diagnostics import Scales
 
-    stream = opened(args, **_AS_IT_IS, label=False, weight=None, cache=False)
+    stream = opened(args, **AS_IT_IS, label=False, weight=None, cache=False)
     began = time.monotonic()
     with reading(stream, not args.quiet):
         look = stream.first_look()

@@ -13,6 +13,8 @@ from ofslib._sparse import NamedRows
 
 AVERAGES_UP_TO = 3000  # features: their averages take 72 MB, and p^2 operations a row
 ANY_WIDTH = 2**31 - 1  # with it, no pass over the file looks for its largest index
+# A table as it is, whatever options say that `select` makes of it.
+AS_IT_IS = {"ignore": None, "missing": "refuse", "categorical": None, "standardize": False}
 
 
 def opened(args, file: str | None = None, **own):
@@ -53,7 +55,8 @@ def model_rows(model, args, file: str) -> tuple[Any, Iterator[tuple]]:
         stream = _numbered_as(model, args, file, own)
         return stream, _cut(stream, p)
     support = model.support_ if len(model.support_) else np.arange(1)
-    stream = opened(args, file, cache=False, columns=names[support].tolist(), **own)
+    own |= {"columns": names[support].tolist(), "ignore": None}  # which need not be there
+    stream = opened(args, file, cache=False, **own)
     return stream, _by_names(stream, support, names)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ofslib._options import Misused, estimator, text_table
 from ofslib.cli.printing import SHOWN, Report, cell, csv_table, few, warn_formulas
-from ofslib.cli.rows import AVERAGES_UP_TO, model_rows, opened, refuse_written
+from ofslib.cli.rows import AS_IT_IS, AVERAGES_UP_TO, model_rows, opened, refuse_written
 
 _MANY = 2  # labels; with more, each could have features of its own
 # What several k are compared by: of two labels, of several, of numbers.
@@ -26,8 +26,14 @@ def select(args) -> Report:
     refuse_written(args, "out", "model", "checkpoint", "plot")
     holdout = (0.0 if args.test else 0.1) if args.holdout is None else args.holdout
     several = args.fdr is None and len(args.k) > 1
+    if args.plot:
+        _refuse_plot(args.plot, several and (args.test or holdout))
+    if args.test:  # or what is wrong with it would be found when all is learned
+        of_table = {"n_features": None} if args.categorical else {}
+        opened(args, args.test, cache=False, **AS_IT_IS, **of_table)
     again = args.passes > 1 or args.checkpoint is not None or several
     stream = opened(args, cache=again if args.cache is None else args.cache)
+    version = stream.version()
     if args.method == "auto":
         model = _model(args, _suited(args, stream))
     classes = _classes(args, model, stream)
@@ -44,10 +50,12 @@ def select(args) -> Report:
     for one in made if args.test or held else ():
         rows = model_rows(one, args, args.test)[1] if args.test else held
         one.held_out_ = evaluate(one, rows)
+    if stream.version() != version:
+        raise ValueError(f"{args.file}: its rows changed while they were learned; begin anew")
     best = max(made, key=lambda one: _quality(one)[1]) if several else made[0]
+    lines, data = _summary(args, best, stream)
     if args.plot:
         _draw(args, made)
-    lines, data = _summary(args, best, stream)
     shown = stream.n_rows * args.passes * (1 if _averages(model) else len(made)) - resumed
     data |= {"resumed_at": resumed, "seconds": seconds, "rows_per_second": shown / seconds}
     lines.append(f"{seconds:,.1f} s, {shown / seconds:,.0f} rows a second")
@@ -197,9 +205,23 @@ def _path(made, best) -> tuple[list[str], list[list[str]]]:
     rows = []
     for one in made:
         scores = [f"{one.held_out_[name]:.4f}" if name in one.held_out_ else "-" for name in names]
-        mark = f"the best {_title(_quality(best)[0])}: written" if one is best else ""
+        why = (
+            f"the best {_title(_quality(best)[0])}" if names else "the first, as there is no score"
+        )
+        mark = f"{why}: written" if one is best else ""
         rows.append([f"{one.k}", *scores, mark])
     return ["k", *(_title(name) for name in names), ""], rows
+
+
+def _refuse_plot(path: str, several) -> None:
+    """Misused, before any row is read, if no picture could be drawn."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    if not several:
+        raise Misused("--plot: give several numbers as -k, and rows to score on")
+    form = os.path.splitext(path)[1].removeprefix(".").lower() or "png"
+    if form not in (known := FigureCanvasBase.get_supported_filetypes()):
+        raise Misused(f"--plot: expected the ending of a picture ({', '.join(known)}), got .{form}")
 
 
 def _draw(args, made) -> None:
@@ -209,8 +231,8 @@ def _draw(args, made) -> None:
     from ofslib._files import whole_file
 
     name = _quality(made[0])[0]
-    if not name or not all(isinstance(one.k, int) for one in made):
-        raise ValueError("--plot: give several numbers as -k, and rows to score on")
+    if not name:
+        raise ValueError(f"--plot: no score: {made[0].held_out_['reason']}")
     figure = Figure(figsize=(5, 3.4), layout="constrained")
     axes = figure.add_subplot()
     made = sorted(made, key=lambda one: one.k)

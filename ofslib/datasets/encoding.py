@@ -125,7 +125,8 @@ class Encoding(NamedTuple):
                 wrong = wrong | missing
             if wrong.any():
                 i = int(wrong.argmax())
-                got = "a missing value; see missing (--missing)" if missing[i] else cells.iloc[i]
+                gap = "a missing value, of which no row had one when this was learned: learn with "
+                got = gap + _said("--missing mean") if missing[i] else cells.iloc[i]
                 raise ValueError(f"{where}, row {first + i + 1}, column {self.names[j]!r}: "
                                  f"expected {kind}, got {got}")  # fmt: skip
             if self.gaps[j]:

@@ -53,6 +53,9 @@ class Checkpoint:
                 if name in ("random_state", "shuffle") or old.get(name) == new[name]:
                     continue
                 what = f"{name}={new[name]!r} differs from {name}={old.get(name)!r}"
+                if name == "holdout":  # None where no rows are held out
+                    shares = [own.get(name) or 0 for own in (new, old)]
+                    what = "holdout={} (--holdout) differs from holdout={}".format(*shares)
                 if name == "content":
                     what = "the rows, or how they are read, differ from those"
                 raise _other(path, what)
@@ -161,15 +164,23 @@ def fit_stream(
     if holdout:
         stream, held = split(stream, holdout)
         test = held if test is None else test
+    before = dict(vars(model))
     with _alone(checkpoint):
-        _fit(model, stream, checkpoint, every, progress, classes)
+        version = _fit(model, stream, checkpoint, every, progress, classes)
     if test is not None:
-        with reading(stream, progress):
-            model.held_out_ = evaluate(model, test)
+        try:
+            with reading(stream, progress):
+                found = evaluate(model, test)
+            _refuse_changed(stream, version, checkpoint)
+        except BaseException:
+            model.__dict__ = before
+            raise
+        model.held_out_ = found
     return model
 
 
-def _fit(given, stream, checkpoint, every, progress, classes) -> None:
+def _fit(given, stream, checkpoint, every, progress, classes) -> Any:
+    """Learn; returns the version of the stream."""
     model = given
     _refuse_others(model, stream)
     if not every >= 0:
@@ -196,6 +207,15 @@ def _fit(given, stream, checkpoint, every, progress, classes) -> None:
         given._numbering = known
     if known := getattr(stream, "encoding", None):
         given._encoding = known
+    return version
+
+
+def _refuse_changed(stream, version, path) -> None:
+    if stream.version() != version:
+        remove = f"remove {os.fspath(path)} and " if path is not None else ""
+        raise ValueError(
+            f"{stream.name}: its rows changed while they were learned; {remove}begin anew"
+        )
 
 
 def _balanced(model, stream):
@@ -231,8 +251,10 @@ def _alone(path) -> Iterator[None]:
                 f"checkpoint {os.fspath(path)}: another job learns with it: wait until that has "
                 "ended, or give another file"
             )
-        yield
-        os.unlink(lock)
+        try:
+            yield
+        finally:
+            os.unlink(lock)
 
 
 @contextmanager
@@ -365,11 +387,7 @@ def _learn(work, stream, n, total, path, every, classes, bar, version):
             if work.rows - last != n - last % n:
                 got = work.rows - last + last % n
                 raise ValueError(f"stream: expected {n} rows in each pass, got {got}")
-            if stream.version() != version:
-                remove = f"remove {os.fspath(path)} and " if path is not None else ""
-                raise ValueError(
-                    f"{stream.name}: its rows changed while they were learned; {remove}begin anew"
-                )
+            _refuse_changed(stream, version, path)
     except KeyboardInterrupt:
         if path is not None and work.rows:
             work.save(path)

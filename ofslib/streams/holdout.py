@@ -3,6 +3,7 @@
 import pickle
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -82,12 +83,13 @@ class Part:
         row, file = self._stream.start_row, None
         held = self._held
         if held and held._stream and not (held._kept or self._stream.cache_path):
-            file = tempfile.TemporaryFile()
+            with suppress(OSError):
+                file = tempfile.TemporaryFile()
         for block in self._stream:
             mask = self._mask(row, len(block[1]))
             row += len(mask)
-            if file:
-                pickle.dump(_rows(block, ~mask), file)
+            if file and not _dumped(_rows(block, ~mask), file):
+                file = None  # there is no room: the text is parsed again
             if mask.any():
                 yield _rows(block, mask)
         if file:
@@ -101,6 +103,18 @@ def _rows(block: tuple, mask: np.ndarray) -> tuple:
         chosen = NamedRows(chosen)
         chosen.feature_names = names
     return chosen, *(part[mask] for part in rest)
+
+
+def _dumped(block: tuple, file) -> bool:
+    """Whether a block could be added to a temporary file, which else is closed."""
+    try:
+        pickle.dump(block, file)
+        file.flush()
+    except OSError:
+        with suppress(OSError):  # of what is not yet written
+            file.close()
+        return False
+    return True
 
 
 def _loaded(file) -> Iterator[tuple]:
