@@ -47,6 +47,8 @@ def select(args) -> Report:
     if several and _averages(model):
         made = _of_each_k(made[0], args.k)
     seconds = time.monotonic() - began
+    if args.model and args.test and not several:
+        made[0].save(args.model)  # the file of --test may not be as it should
     for one in made if args.test or held else ():
         rows = model_rows(one, args, args.test)[1] if args.test else held
         one.held_out_ = evaluate(one, rows)
@@ -64,7 +66,8 @@ def select(args) -> Report:
         lines = [*text_table(head, rows), *lines]
         data["path"] = [{"k": one.k, **getattr(one, "held_out_", {})} for one in made]
     if resumed:
-        lines.append(f"went on from {args.checkpoint}, with {resumed:,} rows learned before")
+        files = f"{args.checkpoint}{'.k...' * several}"
+        lines.append(f"went on from {files}, with {resumed:,} rows learned before")
     return lines, data
 
 
