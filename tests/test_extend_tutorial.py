@@ -13,7 +13,7 @@ import yaml
 from test_notebooks import show
 
 from ofslib import _files
-from ofslib.reproduction import checks, experiment, project, records, splits, store
+from ofslib.reproduction import experiment, project, records, splits, store, strict
 
 LEARN = shipped.ROOT / "notebooks/learn"
 
@@ -60,7 +60,7 @@ def copy(tmp_path, monkeypatch):
 def make(entry):
     """Run and draw, as `snakemake figure_<entry>` does; returns the stem of the files."""
     work = project.load()
-    assert not [fault for fault in checks.faults(work) if entry in fault]
+    strict.check(work)
     for setting in work.entries[entry].to_run:
         if setting.dataset:
             records.write(records.obtain(setting.dataset, work.real_data))

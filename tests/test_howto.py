@@ -11,7 +11,7 @@ import shipped
 from sklearn.datasets import dump_svmlight_file
 
 from ofslib.cli import main
-from ofslib.reproduction import checks, project
+from ofslib.reproduction import project, strict
 from ofslib.simulate import Equicorrelated
 
 PAGES = sorted((shipped.ROOT / "docs/howto").glob("*.md"))
@@ -67,4 +67,4 @@ def test_the_entry_of_a_page_is_valid(name, tmp_path, monkeypatch):
         table.to_csv("config/datasets.csv", index=False)
     work = project.load()
     assert entry.partition(":")[0] in work.entries
-    assert not [*checks.faults(work)]
+    strict.check(work)
