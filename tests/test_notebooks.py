@@ -1,5 +1,6 @@
 """The notebooks: short, and right for entries of one's own."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -270,7 +271,17 @@ def test_a_notebook_shows_another_scale_that_is_made_and_says_so(own_project):
 
 
 def test_the_list_of_all_tables_and_figures_runs_with_nothing_made(bare):
+    """Each has a link to a notebook that opens this one; a copy in use is not written again."""
     known = show("index")
+    opened = dict(re.findall(r"\[(\w+)\]\((opened/\w+\.ipynb)\)", "\n".join(known["lines"])))
+    assert set(opened) == set(bare.entries)
+    for entry, file in opened.items():
+        cells = nbformat.read(Path("notebooks", file), as_version=4).cells
+        lines = [line for cell in cells for line in cell.source.splitlines()]
+        assert [line for line in lines if line.startswith("entry = ")] == [f'entry = "{entry}"']
+    Path("notebooks", file).write_text("changed by the reader")
+    show("index")
+    assert Path("notebooks", file).read_text() == "changed by the reader"
     assert known["board"]["cells"].sum() == pd.read_csv("config/published.csv")["cells"].sum()
 
 

@@ -1,5 +1,6 @@
 """Every table and figure: of which paper, drawn from what, and what its verdicts are."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -7,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from ofslib._files import write_whole
 from ofslib.reproduction import provenance
 from ofslib.reproduction.project import Project
 from ofslib.reproduction.scoreboard import count
@@ -87,6 +89,27 @@ def overview(work: Project) -> list[dict[str, Any]]:
         row["by_the_text"] = ranked(found[BY_THE_TEXT])
         rows.append(row)
     return rows
+
+
+def own_notebook(work: Project, entry: str) -> str:
+    """Copy the notebook of an entry, so that it opens this entry; the path from notebooks/.
+
+    All code but the parameters is folded, so that results are on the first screen. A copy that is
+    there stays, unless the notebook has changed since.
+    """
+    source = work.root / work.notebook(entry)
+    copy = source.parent / "opened" / f"{entry}.ipynb"
+    if not copy.is_file() or copy.stat().st_mtime < source.stat().st_mtime:
+        notebook = json.loads(source.read_text(encoding="utf-8"))
+        for cell in notebook["cells"]:
+            if "parameters" in cell["metadata"].get("tags", []):
+                line = re.compile("^entry = .*$", re.M)
+                cell["source"] = line.sub(f'entry = "{entry}"', "".join(cell["source"]))
+            elif cell["cell_type"] == "code":
+                cell["metadata"]["jupyter"] = {"source_hidden": True}
+        copy.parent.mkdir(exist_ok=True)
+        write_whole(copy, json.dumps(notebook, ensure_ascii=False, indent=1))
+    return f"opened/{copy.name}"
 
 
 # -------------------------------------------------- the papers' statements
