@@ -89,6 +89,16 @@ class RunningAverages(CoMoments, Saved):
     ------
     MemoryError
         If the co-moments, (p + 1)^2 numbers, take more than two thirds of the machine's memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ofslib import OLSthRegressor, RunningAverages, simulate
+    >>> design, averages = simulate.Equicorrelated(p=50, k=3), RunningAverages(50)
+    >>> for X, y in design.stream(3000, np.random.default_rng(0)):
+    ...     averages = averages.update(X, y)
+    >>> averages.n, OLSthRegressor(k=3).fit_averages(averages).support_.tolist()
+    (3000, [9, 19, 29])
     """
 
     def __init__(self, n_features: int, dtype=np.float64, memory_map=None):

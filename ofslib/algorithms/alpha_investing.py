@@ -78,6 +78,11 @@ class AlphaInvesting(ColumnStream):
     """
 
     sources = "zhou2005streaming"
+    example = """
+        >>> model = {name}(initial_wealth=0.01, payout=0.01)
+        >>> model.partial_fit_columns(X, y).support_
+        array([ 9, 19, 29])
+    """
 
     initial_wealth: float = param("w_1; as in the paper.", POSITIVE, default=0.5)
     payout: float = param(

@@ -68,6 +68,10 @@ class AsyncOnlineSubstitution(ColumnScan):
     """
 
     sources = "yang2016online"
+    example = """
+        >>> {name}(k=3, random_state=0).fit(X, y).support_
+        array([ 9, 19, 29])
+    """
 
     k: int = param("Number s of features kept, by all workers together.", AT_LEAST_ONE, default=10)
     n_workers: int = param("Number q of workers; at most k.", AT_LEAST_ONE, default=2)

@@ -12,6 +12,11 @@ class OLS(AverageStream):
     """Online least squares."""
 
     sources = "sun2019online, sun2024novel"
+    example = """
+        >>> largest = np.abs({name}().partial_fit(X, y).coef_).argsort()[-3:]
+        >>> np.sort(largest)
+        array([ 9, 19, 29])
+    """
     description = (
         "All features have a coefficient, also those of `path`, whatever the ks. Cost: O(p^3) "
         "per model."

@@ -126,6 +126,12 @@ class OnlineLeverageSelector(ColumnStream):
     """
 
     sources = "wang2018provable"
+    example = """
+        >>> X[:, design.support] *= 1000
+        >>> model = {name}(rate=1.0, variant="ridge", ridge=1e6, random_state=0)
+        >>> model.partial_fit_columns(X).support_
+        array([ 9, 19, 29])
+    """
 
     eps: float = param("Accuracy epsilon.", number(Real, 0, 1, closed="neither"), default=0.5)
     k: int | None = param(

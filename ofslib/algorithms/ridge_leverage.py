@@ -18,6 +18,11 @@ class RidgeLeverageSelector(ScoredSelector):
     """
 
     sources = "alaoui2015fast"
+    example = """
+        >>> X[:, design.support] *= 5
+        >>> {name}(k=3, ridge=1000.0, sample=False).fit(X).support_
+        array([ 9, 19, 29])
+    """
 
     ridge: float = param("lambda, in the squared unit of the features.", POSITIVE, default=1.0)
     sample: bool = param(

@@ -433,6 +433,10 @@ class AnytimeSFSA(Annealing):
         "model that keeps all features, and matures at the next. Cost: at most 2.5 times that of "
         "SFSA."
     )
+    example = """
+        >>> {name}(k=3, first_maturity=500).partial_fit(X, y).support_
+        array([ 9, 19, 29])
+    """
 
     first_maturity: int = param("Rows until the first k features.", AT_LEAST_ONE, default=1000)
     growth: float = param(

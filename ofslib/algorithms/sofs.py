@@ -94,6 +94,11 @@ class SOFSClassifier(RowClassifier, RowStream):
     """
 
     sources = "wu2017large"
+    example = """
+        >>> X[:, design.support] *= 5
+        >>> {name}(k=3, random_state=0).fit(X, y).support_
+        array([ 9, 19, 29])
+    """
 
     loss: str = param("The loss of AROW.", one_of("squared_hinge"), default="squared_hinge")
     gamma: float | str = param(

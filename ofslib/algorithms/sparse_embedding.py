@@ -27,6 +27,10 @@ class SparseEmbedding(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     """
 
     sources = "liu2017sparse"
+    example = """
+        >>> {name}(k=3, random_state=0).fit_transform(X).shape
+        (1000, 3)
+    """
 
     k: int = param("Number of sums.", AT_LEAST_ONE, default=10)
     random_state: int | np.random.RandomState | None = param(

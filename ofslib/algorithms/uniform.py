@@ -15,6 +15,10 @@ class UniformSelector(ScoredSelector):
     """
 
     sources = ""
+    example = """
+        >>> {name}(k=3, random_state=0).fit_transform(X).shape
+        (1000, 3)
+    """
 
     random_state: int | np.random.RandomState | None = param(
         "Seed or generator (as in scikit-learn) of the draw.", "random_state", default=None

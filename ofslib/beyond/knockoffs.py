@@ -443,6 +443,10 @@ class Knockoffs(AverageStream):
         "statistics, by their means over the draws. "
         "Cost: O(p^3) per model."
     )
+    example = """
+        >>> {name}(fdr=0.34, random_state=0).partial_fit(X, y).support_
+        array([ 9, 19, 29])
+    """
 
     fdr: float = param(
         "Bound on the false discovery rate.",

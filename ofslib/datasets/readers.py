@@ -27,6 +27,14 @@ class Dataset:
 
     X is a CSR array (float64, int32 indices) where the data are sparse, else a C-ordered float64
     array, with the values of the file (MNIST: 0 to 255). Class labels are int64, or what they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ofslib.datasets import Dataset
+    >>> mine = Dataset("mine", X_train=np.eye(3), y_train=np.array([1, 0, 1]))
+    >>> mine.X_train.shape, mine.X_test is None
+    ((3, 3), True)
     """
 
     name: str

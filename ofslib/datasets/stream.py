@@ -291,6 +291,14 @@ class Stream:
         Where the cache lies or will lie; None without one.
     cache_bytes : int
         Its size; 0 as long as it is not made.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ofslib.datasets import open_stream
+    >>> stream = open_stream((np.eye(5), np.arange(5)), block_rows=2)
+    >>> [X.shape for X, y in stream]
+    [(2, 5), (2, 5), (1, 5)]
     """
 
     def __init__(self, source, block_rows: int, n_features: int | None = None, start_row: int = 0):

@@ -142,6 +142,15 @@ class Equicorrelated(_Correlated):
         Whether y is a number or its sign.
     noise : float, default=1.0
         Standard deviation of the noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ofslib.simulate import Equicorrelated
+    >>> design = Equicorrelated(p=50, k=3)
+    >>> X, y = design.sample(1000, np.random.default_rng(0))
+    >>> X.shape, design.support.tolist()
+    ((1000, 50), [9, 19, 29])
     """
 
     whole: ClassVar[int] = _WHOLE
@@ -235,6 +244,15 @@ class SparseRows(_EveryTenth):
     equal_when_training : bool, default=False
         Whether the labels of `stream` come from coefficients that are all 1; those of `sample` come
         from `coef` in any case.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ofslib.simulate import SparseRows
+    >>> design = SparseRows(p=1000, k=3, nonzeros=20)
+    >>> X, y = design.sample(500, np.random.default_rng(0))
+    >>> X.nnz, design.support.tolist()
+    (10000, [9, 19, 29])
     """
 
     task: ClassVar[str] = "classification"
@@ -312,6 +330,15 @@ class Drifting(_EveryTenth):
         Range of the price.
     price_coef, constant : float, default=0.0
         Coefficient of the price, and the intercept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ofslib.simulate import Drifting
+    >>> design = Drifting(p=50, k=3, a=1.0, b=1.0, period=1000, step_rows=20)
+    >>> steps = list(design.stream(100, np.random.default_rng(0)))
+    >>> len(steps), bool((design.coef_at(1) == design.coef_at(2)).all())
+    (5, False)
     """
 
     task: ClassVar[str] = "regression"
@@ -409,6 +436,13 @@ class Changing(_Correlated):
         abrupt: concepts begin at once. gradual: the coefficients move to those of the next one on
         a straight line, in the first half of its steps. recurring: as abrupt, but concepts 0 and 1
         take turns.
+
+    Examples
+    --------
+    >>> from ofslib.simulate import Changing
+    >>> design = Changing(p=50, k=3, period=10, step_rows=20)
+    >>> design.at(1).support.tolist(), design.at(11).support.tolist()
+    ([9, 19, 29], [8, 19, 28])
     """
 
     period: int

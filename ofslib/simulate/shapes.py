@@ -94,6 +94,15 @@ class PowerLawRows:
         `sample` draws rows of the day after so many. None: of the last day.
     lasting, changing, fading : float, default=1.0, 0.0 and 1.0
         As above.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ofslib.simulate import PowerLawRows
+    >>> design = PowerLawRows(p=1000, k=3, nonzeros=20)
+    >>> X, y = design.sample(500, np.random.default_rng(0))
+    >>> X.shape, design.support.tolist()
+    ((500, 1000), [9, 19, 29])
     """
 
     task: ClassVar[str] = "classification"
@@ -375,6 +384,14 @@ class URLShaped(PowerLawRows):
     2,396,130 rows of 121 days, 3,231,961 features, a third of the labels +1, and, of our own, about
     115 entries a row, of which one in ten is not 1, and a vocabulary that grows by 21,368 features
     a day, each of which loses a tenth of its popularity a day.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ofslib.simulate import URLShaped
+    >>> X, y = URLShaped(p=100_000, k=100).sample(20, np.random.default_rng(0))
+    >>> X.shape
+    (20, 100000)
     """
 
     p: int = 3_231_961
@@ -398,6 +415,14 @@ class AvazuShaped(PowerLawRows):
 
     Fifteen fields of which a row has one value each, a million features; clicks (+1) are rare and
     hard to tell.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ofslib.simulate import AvazuShaped
+    >>> X, y = AvazuShaped(p=10_000, k=100).sample(20, np.random.default_rng(0))
+    >>> X.shape
+    (20, 10000)
     """
 
     p: int = 1_000_000
@@ -412,6 +437,14 @@ class WebspamShaped(PowerLawRows):
     """As webspam (trigrams): dissertation, Table 4.5.
 
     Long rows of norm 1: about 3730 entries of 16,609,143.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ofslib.simulate import WebspamShaped
+    >>> X, y = WebspamShaped(p=100_000, k=100, nonzeros=1000).sample(20, np.random.default_rng(0))
+    >>> X.shape
+    (20, 100000)
     """
 
     p: int = 16_609_143

@@ -260,6 +260,12 @@ class AverageSelector(AverageStream):
         default=100,
     )
 
+    # The criterion finds how many there are, too.
+    example = """
+        >>> {name}(k="ebic").partial_fit(X, y).support_
+        array([ 9, 19, 29])
+    """
+
     def _validate_params(self):
         super()._validate_params()
         if getattr(self, "multiclass", "ovr") == "joint" and isinstance(self.k, str):

@@ -88,6 +88,11 @@ class ColumnStream(Selector):
     """
 
     supervised: ClassVar[bool] = False
+    example = """
+        >>> model = {name}(k=3).partial_fit_columns(X[:, :25], y)
+        >>> model.partial_fit_columns(X[:, 25:]).support_
+        array([ 9, 19, 29])
+    """
     sparse_form: ClassVar[str] = "csc"
     magnitudes: ClassVar[tuple[float, float]] = MAGNITUDES
 
@@ -419,6 +424,11 @@ class ScoredSelector(Selector):
 
     k: int = param("Number of features kept.", AT_LEAST_ONE, default=10)
 
+    example = """
+        >>> X[:, design.support] *= 5
+        >>> {name}(k=3).fit(X).support_
+        array([ 9, 19, 29])
+    """
     supervised: ClassVar[bool] = False
     magnitudes: ClassVar[tuple[float, float]] = MAGNITUDES
 

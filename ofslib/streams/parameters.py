@@ -9,8 +9,10 @@ from functools import cache
 from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions, make_constraint
+
+from ofslib import home_of
 
 
 def param(doc: str, *allowed: Any, default: Any) -> Any:
@@ -47,16 +49,36 @@ def estimator(cls: type[_T]) -> type[_T]:
 
     Writes `__init__` (by dataclass), the constraints that `fit` checks, and the section
     "Parameters" of the docstring, all from one declaration. Before it the docstring goes on with
-    `description`, which a method declares once for its classifier and its regressor.
+    `description`, which a method declares once for its classifier and its regressor. It ends with
+    the `example` of the method or of its family, if ofslib shows the class.
     """
     cls = dataclass(eq=False, repr=False, kw_only=True)(cls)
     declared = [f for f in fields(cls) if "doc" in f.metadata]
     cls._parameter_constraints = {f.name: f.metadata["allowed"] for f in declared}
     parameters = "\n".join(["Parameters", "----------", *map(_described, declared)])
     attributes = "\n".join(["Attributes", "----------", *_attributes(cls), _ATTRIBUTES])
-    text = "\n\n".join([textwrap.fill(getattr(cls, "description", ""), 92), parameters, attributes])
-    cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n{textwrap.indent(text.lstrip(), '    ')}\n    "
+    about = textwrap.fill(getattr(cls, "description", ""), 92)
+    text = "\n\n".join([about, parameters, attributes, _example(cls)]).strip()
+    cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n{textwrap.indent(text, '    ')}\n    "
     return cls
+
+
+# Each example has these rows; its last lines are the `example` of the class.
+_ROWS = """\
+>>> import numpy as np
+>>> from ofslib import {name}, simulate
+>>> design = simulate.Equicorrelated(p=50, k=3{task})
+>>> X, y = design.sample(1000, np.random.default_rng(0))
+"""
+
+
+def _example(cls: type) -> str:
+    """The section "Examples" of a class that ofslib shows."""
+    if home_of(cls.__name__) != cls.__module__:
+        return ""
+    task = ', task="classification"' if issubclass(cls, ClassifierMixin) else ""
+    lines = (_ROWS + inspect.cleandoc(cls.example)).format(name=cls.__name__, task=task)
+    return f"Examples\n--------\n{lines}"
 
 
 @cache  # each class has those of its bases

@@ -102,6 +102,10 @@ class RowStream(LinearModel):
         "Seed or generator (as in scikit-learn) of that order.", "random_state", default=None
     )
 
+    example = """
+        >>> {name}(k=3, random_state=0).fit(X, y).support_
+        array([ 9, 19, 29])
+    """
     frozen = ("loss",)
     learn: ClassVar[Callable]
     # NamedTuple of the hyper-parameters that `learn` reads.

@@ -54,6 +54,11 @@ class Selector(TransformerMixin, BaseEstimator):
 
     # What the docstring says after its first line.
     description: ClassVar[str] = ""
+    # How its example ends, which begins with rows X, y of a `design` (parameters.py).
+    example: ClassVar[str] = """
+        >>> {name}(k=3).fit(X, y).support_
+        array([ 9, 19, 29])
+    """
     # Keys of CITATION.bib, with commas: what to cite for the method; empty if no paper has it.
     sources: ClassVar[str]
     # Parameters that the state was made for, beside those of the bases: they cannot change while
