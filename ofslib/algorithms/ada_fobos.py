@@ -105,6 +105,11 @@ class AdaFobosClassifier(RowClassifier, Penalised):
     """
 
     sources = "duchi2011adaptive"
+    example = """
+        >>> coef = {name}(l1=0.01, random_state=0).fit(X, y).coef_
+        >>> np.sort(np.abs(coef).argsort()[-3:])
+        array([ 9, 19, 29])
+    """
 
     loss: str = SQUARED_HINGE
     learning_rate: float = STEP_PER_FEATURE

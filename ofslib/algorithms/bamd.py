@@ -109,6 +109,10 @@ class BAMDClassifier(RowClassifier, RowStream):
     """
 
     sources = "zhai2019online"
+    example = """
+        >>> {name}(k=3, learning_rate=0.5, random_state=0).fit(X, y).support_
+        array([ 9, 19, 29])
+    """
 
     loss: str = SQUARED_HINGE
     learning_rate: float | str = AUTOMATIC_STEP_PER_FEATURE

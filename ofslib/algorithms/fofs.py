@@ -22,6 +22,10 @@ class FOFSClassifier(RowClassifier, MiniBatches):
     """
 
     sources = "wang2014online"
+    example = """
+        >>> {name}(k=3, batch_size=25, random_state=0).fit(X, y).support_
+        array([ 9, 19, 29])
+    """
 
     loss: str = param("The papers use hinge.", one_of(*CLASSIFICATION_LOSSES), default="hinge")
     learning_rate: float | str = param(

@@ -22,6 +22,10 @@ class OPG(Penalised):
         "With a small `k` the features are those that the last mini-batch moved most, whatever the "
         "step: larger ones of `batch_size` help. "
     ) + Penalised.description
+    example = """
+        >>> {name}(k=3, batch_size=200, random_state=0).fit(X, y).support_
+        array([ 9, 19, 29])
+    """
 
     l2: float = param("Weight of the penalty w**2 / 2.", NOT_NEGATIVE, default=0.0)
     learning_rate: float | str = STEP

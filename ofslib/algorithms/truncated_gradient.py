@@ -24,6 +24,10 @@ class TruncatedGradient(Penalised):
         "With a small `k` the features are those that the last rows moved most, whatever the step: "
         "take a `batch_size` of 25 or more. "
     ) + Penalised.description
+    example = """
+        >>> {name}(k=3, batch_size=200, period=1, random_state=0).fit(X, y).support_
+        array([ 9, 19, 29])
+    """
 
     learning_rate: float | str = STEP
     theta: float | None = param(

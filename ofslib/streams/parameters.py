@@ -67,7 +67,7 @@ def estimator(cls: type[_T]) -> type[_T]:
 _ROWS = """\
 >>> import numpy as np
 >>> from ofslib import {name}, simulate
->>> design = simulate.Equicorrelated(p=50, k=3{task})
+>>> design = simulate.Equicorrelated(p=50, k=3, alpha=0.0{task})
 >>> X, y = design.sample(1000, np.random.default_rng(0))
 """
 
