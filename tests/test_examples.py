@@ -26,6 +26,7 @@ def examples_of(each):
     return [test for test in doctest.DocTestFinder().find(each, "it") if test.examples]
 
 
+@pytest.mark.filterwarnings("error::UserWarning")
 @pytest.mark.parametrize("name", CLASSES)
 def test_the_example_of_a_class_gives_what_it_shows(name):
     found, runner = examples_of(CLASSES[name]), doctest.DocTestRunner()

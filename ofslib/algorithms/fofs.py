@@ -23,7 +23,8 @@ class FOFSClassifier(RowClassifier, MiniBatches):
 
     sources = "wang2014online"
     example = """
-        >>> {name}(k=3, batch_size=25, random_state=0).fit(X, y).support_
+        >>> model = {name}(k=3, batch_size=100, n_passes=10, random_state=0)
+        >>> model.fit(X, y).support_
         array([ 9, 19, 29])
     """
 

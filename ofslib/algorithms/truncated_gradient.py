@@ -25,7 +25,8 @@ class TruncatedGradient(Penalised):
         "take a `batch_size` of 25 or more. "
     ) + Penalised.description
     example = """
-        >>> {name}(k=3, batch_size=200, period=1, random_state=0).fit(X, y).support_
+        >>> model = {name}(k=3, batch_size=100, period=1, n_passes=10, random_state=0)
+        >>> model.fit(X, y).support_
         array([ 9, 19, 29])
     """
 
