@@ -354,6 +354,7 @@ def filled(found, fresh, p: int, name: str = "it") -> Any:
             raise ValueError(f"{name} has an index out of bounds, for {p} features")
         return new
     both_numbers = isinstance(found, float) and isinstance(fresh, float)
-    if type(found) is not type(fresh) and not both_numbers:
+    # An array of a state stands in a member of its own: one of objects is another thing.
+    if isinstance(fresh, np.ndarray) or (type(found) is not type(fresh) and not both_numbers):
         raise OtherState(f"{name} is a {type(found).__name__}, not a {type(fresh).__name__}")
     return plain(found)

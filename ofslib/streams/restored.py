@@ -82,6 +82,8 @@ def restore(selector, parts: dict[str, Any], model: dict[str, Any] | None = None
             setattr(selector, name, filled(parts.get(name), value, p, name))
         elif name in _DERIVED or name == "_frozen":
             setattr(selector, name, value)
+    if not all(isinstance(word, str) for word in getattr(selector, "_warned", ())):
+        raise ValueError("it has warnings that are no words")
     if missing := sorted(vars(fresh).keys() - vars(selector).keys()):
         raise ValueError(f"it lacks {missing[0]}")
     if hasattr(selector, "_learned_with"):
