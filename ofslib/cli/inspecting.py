@@ -1,14 +1,12 @@
 """ofslib inspect: what is in a file, and what to learn from it needs."""
 
 import os
-import pickle
 import shlex
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import psutil
 
 import ofslib
 from ofslib._options import text_table
@@ -37,6 +35,7 @@ class _Seen(NamedTuple):
 def inspect(args) -> Report:
     """What is in a file, how fast it is read, and what to learn from it would need."""
     from ofslib.datasets.tables import ARROW, DELIMITED, format_of
+    from ofslib.streams.resources import free_bytes, state_bytes
 
     kept = opened(args, **AS_IT_IS)  # as `select` opens it where rows are read again
     form, look, lines = format_of(Path(args.file), args.format), None, []
@@ -48,11 +47,14 @@ def inspect(args) -> Report:
     size, data = kept.text_bytes, {"file": args.file, "rows": rows, "features": width}
     about, labels_said, several = _labels(*seen.labels, seen.spread)
     density, cached = values / max(1, rows * width), 12 * (values + rows)
-    needs = {"sfsa_bytes": several * _state_bytes(learned), "averages_bytes": 8 * learned**2}
+    needs = {
+        "sfsa_bytes": state_bytes(ofslib.SFSAClassifier(), learned, several),
+        "averages_bytes": state_bytes(ofslib.OLSthClassifier(), learned, several),
+    }
     data |= {"values": values, "density": density, **about}
     data["names"] = None if kept.feature_names is None else kept.feature_names.tolist()
     data |= {"seconds": seconds, "rows_per_second": rows / seconds, "bytes": size}
-    free = psutil.virtual_memory().available
+    free = free_bytes()
     data["needs"] = needs | {"cache_bytes": cached, "available_bytes": free}
     data["cache"] = {"path": str(kept.cache_path or ""), "bytes": kept.cache_bytes}
     speed = f", {size_of(size / seconds)} a second" if size else ""
@@ -232,9 +234,3 @@ def _labels(values, counts, spread) -> tuple[dict[str, Any], str, int]:
         return about, f"{many:,} different words", many
     span = f"numbers from {spread[0]:g} to {spread[1]:g}, mean {spread[2]:g}"
     return about, f"{span}: --task regression", 1
-
-
-def _state_bytes(width: int) -> int:
-    """Memory of what SFSA learns, twice: a block that is refused must leave no trace."""
-    state = ofslib.SFSAClassifier()._new_state(1000)
-    return 2 * len(pickle.dumps(state)) * width // 1000
