@@ -29,10 +29,10 @@ N, P = 3000, 30
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """rows.svm, in which features 1 to 5 count, and the same rows as the table rows.csv."""
+    """rows.svm, in which every sixth feature counts, and the same rows as the table rows.csv."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N, P)).round(3)
-    y = (X[:, :5].sum(axis=1) + rng.standard_normal(N) > 0).astype(int)
+    y = (X[:, 2::6].sum(axis=1) + rng.standard_normal(N) > 0).astype(int)
     write(tmp_path / "rows.svm", X, y)
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(P)])
     frame.assign(y=y).to_csv(tmp_path / "rows.csv", index=False)
