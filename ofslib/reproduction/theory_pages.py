@@ -58,7 +58,9 @@ def lines(paper: str, known: dict[str, Any]) -> Iterator[str]:
     items = known["items"]
     made = [Statement("own", item, "", "", by=tuple(items[item].get("by", ()))) for item in items]
     own = [each for each in STATEMENTS if each.paper == paper] or made
-    yield from (f"# Theorems: {PAPERS[paper]}", "", "<!-- Made of statements and theory.yaml by")
+    key, _, authors = PAPERS[paper].partition(": ")
+    title = f"{authors} ({key})" if authors else "our own"
+    yield from (f"# Theorems of {title}", "", "<!-- Made of statements and theory.yaml by")
     yield from ("python -m ofslib.reproduction.theory_pages -->", "", known["intro"])
     yield from ("", EMPTY) * (own is not made)
     decided = [each for each in own if each.witness or each.by]
