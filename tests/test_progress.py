@@ -10,10 +10,12 @@ from ofslib.reproduction import progress
 class Screen:
     """A run of two runs and a drawing, at times that the test gives."""
 
-    def __init__(self, monkeypatch, capsys, foreseen=(600.0, 60.0), cores=2):
+    def __init__(self, monkeypatch, capsys, foreseen=(600.0, 60.0), cores=2, lacking=()):
         self.now, self.capsys = 0.0, capsys
         monkeypatch.setattr(progress.time, "monotonic", lambda: self.now)
-        self.log = progress.Screen(cores, ["all"], lambda: ["Missing data set a"])
+        self.log = progress.Screen(
+            cores, ["all"], lambda: ["Missing data set a"], {*lacking}.intersection
+        )
         for number, seconds in enumerate(foreseen, 1):
             self.log.foreseen[f"{number}.csv"] = seconds
         counts = {"run": 2, "figure_x": 1, "all": 1, "total": 4}
@@ -54,6 +56,12 @@ def test_without_any_record_only_what_was_seen_is_the_guess(screen):
     new = screen(foreseen=())
     assert new.begins == "3 steps\n"
     assert new.step(1, 0, 600) == "[1 of 3, about 2 min left] run 1: 10:00"
+
+
+def test_a_run_whose_data_cannot_be_had_is_foreseen_to_take_no_time(screen):
+    lacks = screen(lacking=["1.csv"])
+    assert lacks.step(2, 0, 60) == "[1 of 3, about 1 min left] run 2: 01:00"
+    assert lacks.step(1, 60, 62) == "[2 of 3, about 1 min left] run 1: 00:02"
 
 
 def test_failures_and_warnings_are_shown_as_usual_and_chatter_is_not(screen):

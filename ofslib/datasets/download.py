@@ -249,11 +249,17 @@ def _bring(source, remote, target, timeout):
                     with open(source, "rb") as held:
                         shutil.copyfileobj(held, part)
             except (OSError, ValueError) as error:  # also what requests raises
-                said = getattr(error, "strerror", None) or error
-                raise NotObtainable(f"{source} ({said})") from error
+                raise NotObtainable(f"{source} ({_cause(error)})") from error
         part.flush()
         if remote.checksum and (wrong := _difference(Path(part.name), remote)):
             raise _corrupt(remote, wrong)
+
+
+def _cause(error):
+    """What went wrong first: requests wraps it three times, with the address in each."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return getattr(error, "strerror", None) or error
 
 
 def _download(source, target, bar, timeout):

@@ -36,13 +36,17 @@ class Screen(logging.Filter):
         Rules that make no file: they are no steps.
     closing : callable
         Lines that are said where nothing is to be done.
+    without_data : callable
+        Those of some files whose data cannot be had, which are made in no time.
     """
 
     def __init__(
-        self, cores: int, without_files: Iterable[str], closing: Callable[[], Iterable[str]]
-    ):
+        self, cores: int, without_files: Iterable[str], closing: Callable[[], Iterable[str]],
+        without_data: Callable[[Iterable[str]], Iterable[str]],
+    ):  # fmt: skip
         super().__init__()
         self.cores, self.without_files, self.closing = cores, set(without_files), closing
+        self.without_data = without_data
         self.steps = self.done = 0
         self.made: list[str] = []  # files
         self.foreseen: dict[str, float] = {}  # seconds of each run that is to do, by its file
@@ -58,6 +62,8 @@ class Screen(logging.Filter):
     def finish(self, begun: float, message: str, files: list[str]) -> str:
         """The line of a step that is done."""
         seconds = time.monotonic() - begun
+        for file in self.without_data(self.foreseen):
+            del self.foreseen[file]  # and counts as what is no run
         self.done, self.made = self.done + 1, self.made + files
         self.took += seconds
         self.was_foreseen += self.foreseen.pop(files[0], DRAWING)
