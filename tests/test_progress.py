@@ -52,10 +52,14 @@ def test_the_plan_tells_how_long_a_run_takes_and_what_was_seen_how_fast_the_mach
     assert slow.log.made == ["1.csv", "2.csv", "3.csv"]
 
 
-def test_without_any_record_only_what_was_seen_is_the_guess(screen):
+def test_without_any_record_no_time_is_guessed(screen):
     new = screen(foreseen=())
     assert new.begins == "3 steps\n"
-    assert new.step(1, 0, 600) == "[1 of 3, about 2 min left] run 1: 10:00"
+    assert new.step(1, 0, 600) == "[1 of 3] run 1: 10:00"
+
+
+def test_a_data_set_that_is_there_does_not_tell_how_fast_the_machine_is(screen):
+    assert screen().step(3, 0, 0) == "[1 of 3, about 10 min left] run 3: 00:00"
 
 
 def test_a_run_whose_data_cannot_be_had_is_foreseen_to_take_no_time(screen):

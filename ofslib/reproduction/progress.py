@@ -16,7 +16,7 @@ REPEATED = ("RuleException:\nCalledProcessError", "WorkflowError:\nAt least one 
 DULL_EVENTS = {"run_info", "resources_info", "job_info", "job_started", "job_finished"}
 DULL_EVENTS |= {"progress", "shellcmd", "workflow_started"}
 DRAWING = 6.0  # seconds that are foreseen of a step that is no run
-ENOUGH = 30.0  # foreseen seconds of finished steps that tell how fast this machine is
+ENOUGH = 30.0  # foreseen seconds of finished runs that tell how fast this machine is
 
 
 def about(seconds: float) -> str:
@@ -51,7 +51,7 @@ class Screen(logging.Filter):
         self.made: list[str] = []  # files
         self.foreseen: dict[str, float] = {}  # seconds of each run that is to do, by its file
         self.running: dict[int, tuple[float, str, list[str]]] = {}  # begin, message, files
-        self.took = self.was_foreseen = ENOUGH  # of the steps that are done
+        self.took = self.was_foreseen = ENOUGH  # of the runs that are done
 
     def begin(self, counts: Mapping[str, int]) -> str:
         """Take up a run with so many jobs of each rule."""
@@ -65,20 +65,21 @@ class Screen(logging.Filter):
         for file in self.without_data(self.foreseen):
             del self.foreseen[file]  # and counts as what is no run
         self.done, self.made = self.done + 1, self.made + files
-        self.took += seconds
-        self.was_foreseen += self.foreseen.pop(files[0], DRAWING)
+        if expected := self.foreseen.pop(files[0], 0.0):
+            self.took += seconds
+            self.was_foreseen += expected
         head = ", ".join([f"{self.done} of {self.steps}", *self._left("about {} left")])
         return f"[{head}] {message}: {tqdm.format_interval(seconds)}"
 
     def _left(self, text: str) -> list[str]:
         """About how long the steps take that remain; nothing if none remains or nothing tells."""
         others = self.steps - self.done - len(self.foreseen)
-        if not self.foreseen and (not self.done or others < 1):
+        if not self.foreseen and (self.took == ENOUGH or others < 1):
             return []
         now, pace = time.monotonic(), self.took / self.was_foreseen
         gone = {files[0]: now - begun for begun, _, files in self.running.values()}
         left = [max(pace * s - gone.get(file, 0.0), 0.0) for file, s in self.foreseen.items()]
-        total = (sum(left) + pace * max(others, 0) * DRAWING) / self.cores
+        total = (sum(left) + max(others, 0) * DRAWING) / self.cores
         return [text.format(about(max(total, *left, 1.0)))]
 
     def filter(self, record: logging.LogRecord) -> bool:
