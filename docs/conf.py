@@ -38,6 +38,7 @@ templates_path = ["_templates"]
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath", "substitution"]
 myst_heading_anchors = 4
 nb_execution_mode = "off"  # stored outputs are shown
+nb_render_markdown_format = "myst"  # with tables and formulas
 nb_mime_priority_overrides = [("*", "application/vnd.jupyter.widget-view+json", None)]
 nitpicky = False
 linkcheck_ignore = [r"https?://", r"[\w/]+\.html"]  # tests/test_site.py follows links of pages

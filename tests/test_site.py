@@ -79,6 +79,12 @@ def test_internal_links_lead_to_what_they_name(site):
 
 
 @pytest.mark.slow
+def test_tables_that_a_notebook_prints_are_tables(site):
+    raw = [page for page in site.rglob("*.html") if "<p>| " in page.read_text(encoding="utf-8")]
+    assert not raw
+
+
+@pytest.mark.slow
 def test_the_gallery_shows_every_entry(site):
     from ofslib.reproduction import project
 
