@@ -1,11 +1,14 @@
 """Bring a data set and record what came of it."""
 
 import sys
+import warnings
 from pathlib import Path
 
 from ofslib.reproduction import records
 
 call = globals()["snakemake"]
+# For the screen, without the line of code
+warnings.formatwarning = lambda message, *_, **__: f"{message}\n"
 try:
     found = records.obtain(call.wildcards.dataset, call.params.mode)
 except Exception as error:
