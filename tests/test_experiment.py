@@ -237,6 +237,17 @@ def test_users_classes_see_the_stream_and_are_scored_as_by_hand():
     assert found["DR"] == 25.0 * np.count_nonzero(model.coef_[[9, 19, 29, 39]])
 
 
+def test_rows_that_do_not_fit_into_memory_are_refused_before_they_are_held(monkeypatch):
+    # 300 rows of 60 features, and their copy
+    own = {"mine": mine("BatchLasso", alpha=0.1)}
+    monkeypatch.setattr(methods, "free_bytes", lambda: 2 * 300 * 60 * 8 - 1)
+    with pytest.raises(MemoryError, match=r"BatchLasso without partial_fit gets all 300 rows"):
+        run(methods=own, replicates=1)
+    assert not SEEN
+    monkeypatch.setattr(methods, "free_bytes", lambda: 2 * 300 * 60 * 8)
+    run(methods=own, replicates=1)
+
+
 def test_classes_are_found_by_name_and_get_what_the_entry_says():
     assert methods.find_class("SGDTRegressor") is SGDTRegressor
     assert methods.find_class("sklearn.linear_model:Lasso") is Lasso

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -634,6 +635,17 @@ def test_no_shipped_run_took_more_memory_than_is_reserved(monkeypatch):
         took = max((record["memory_mb"] or 0 for record in records), default=0)
         wrong |= {file: took} if took > work.mem_mb(setting) else {}
     assert not wrong
+
+
+def test_memory_is_reserved_for_all_rows_where_a_users_class_cannot_learn_in_parts():
+    work = shipped.load(scale="standard")
+    setting = next(one for _, one in work.runs() if one.spec["experiment"] == "sfsa_table_1")
+    n = max(part["data"]["n"] for part in setting.parts)
+    whole, parts = (
+        work.mem_mb(replace(setting, spec=setting.spec | {"methods": {"mine": {"class": name}}}))
+        for name in ("sklearn.linear_model:Lasso", "sklearn.linear_model:SGDRegressor")
+    )
+    assert abs(whole - parts - 2 * 8 * n * setting.spec["data"]["p"] / 2**20) <= 1
 
 
 STARTS = """

@@ -25,7 +25,7 @@ folder, minutes, script = sys.argv[1:]
 parameters = {"spec": {"experiment": "tiny_table", "name": "plain_300"}, "out": folder + "/out"}
 job = N(output=[""], log=N(notebook=folder + "/executed.ipynb", text=folder + "/log.txt"),
         params=N(parameters=parameters, notebook=folder + "/source.ipynb"),
-        resources=N(runtime=float(minutes)))
+        resources=N(runtime=float(minutes), mem_mb=700))
 runpy.run_path(script, init_globals={"snakemake": job})
 """
 
@@ -82,7 +82,11 @@ def test_interpreter_parameters_and_folder_are_those_of_the_job_and_nothing_is_t
     ("cell", "minutes", "said"),
     [
         (RAISES, 60, "RuntimeError: what the method says\nThis is of mine:Method as it learned."),
-        ("import os; os.kill(os.getpid(), 9)", 60, "Kernel died"),
+        (
+            "import os; os.kill(os.getpid(), 9)",
+            60,
+            "the kernel was killed, perhaps because it took more than 700 MB",
+        ),
         (BUSY, 0.2, "not ended after 0.2 minutes, the time_limit of config/config.yaml"),
     ],
     ids=["raises", "dies", "does not end"],

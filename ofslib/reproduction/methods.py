@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from tqdm import tqdm
 
 import ofslib
 from ofslib.metrics import NotFinite, read_only
 from ofslib.reproduction.configuration import alike
+from ofslib.streams.resources import free_bytes
 
 # Keys of a method's entry that are no parameters of its class.
 ABOUT_THE_METHOD = ("class", "first_replicate", "replicates", "sweep", "at", "timed")
@@ -88,6 +90,12 @@ def model_key(cls: type, own: dict[str, Any], n: int) -> tuple:
     """
     by_rows = hasattr(cls, "partial_fit") and not hasattr(cls, "fit_averages")
     return cls, repr(sorted(own.items())), None if by_rows or _sums_up(cls) else n
+
+
+def takes_all_rows(cls: type) -> bool:
+    """Whether a method learns neither in parts nor from averages."""
+    parts = ("partial_fit", "fit_averages", "standardized")
+    return not any(hasattr(cls, name) for name in parts)
 
 
 def points(sweep: dict[str, list]) -> Iterator[dict[str, Any]]:
@@ -174,6 +182,9 @@ def learn(
             for key in going:
                 seconds[key] += _seconds(models, key, show, X, y)
             if hold:
+                if not held:
+                    last = max(max(ends[key]) for key in batch)
+                    _refuse_memory([models[key] for key in batch], last, X)
                 held.append((X, y))
         if shown > n:
             raise ValueError(f"a block ends after row {shown}, and none after row {n}")
@@ -189,6 +200,19 @@ def learn(
         for key in here:
             if max(ends[key]) == n:
                 del models[key]
+
+
+def _refuse_memory(batch: list, n_rows: int, X) -> None:
+    """MemoryError if so many rows like those of X, and a copy of them, are more than is free."""
+    size = sum(part.nbytes for part in ((X.data, X.indices) if sp.issparse(X) else (X,)))
+    needed, free = 2 * size * n_rows / X.shape[0], free_bytes()
+    if needed > free:
+        needs, has = (tqdm.format_sizeof(n, "B") for n in (needed, free))
+        raise MemoryError(
+            f"{', '.join(map(named, batch))} without partial_fit gets all {n_rows:,} rows at once: "
+            f"they need {needs}, and {has} are free. Write partial_fit, or take the entry from "
+            "its list in config/methods.yaml"
+        )
 
 
 def stacked(blocks: list[tuple]) -> tuple[Any, np.ndarray]:
