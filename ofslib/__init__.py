@@ -12,7 +12,7 @@ your own. `ofslib.cli` is the command ``ofslib``.
 from importlib import import_module
 from textwrap import fill
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # File of algorithms/ or beyond/ -> its estimators. Type checkers read __init__.pyi instead.
 ESTIMATORS = {
