@@ -257,7 +257,7 @@ def _bring(source, remote, target, timeout):
 
 def _cause(error):
     """What went wrong first: requests wraps it three times, with the address in each."""
-    while error.__context__ is not None:
+    while error.__context__ and type(error).__module__.startswith(("requests", "urllib3")):
         error = error.__context__
     return getattr(error, "strerror", None) or error
 

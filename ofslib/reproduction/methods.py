@@ -171,10 +171,11 @@ def learn(
     later = able if averages else {key for key in able if ends[key] & summed}
     batch = {k for k, m in models.items() if not hasattr(m, "partial_fit")} - later - sums
     now = [key for key in models if key not in later | batch]
+    last = max((max(ends[key]) for key in batch), default=0)
     shown, held, blocks = 0, [], iter(blocks)
     for n in sorted(set().union(*ends.values())):
         going = [key for key in now if max(ends[key]) >= n]
-        hold = any(max(ends[key]) >= n for key in batch)
+        hold = n <= last
         held = held if hold else []
         while shown < n and (going or hold):
             X, y = next(blocks)
@@ -182,10 +183,7 @@ def learn(
             for key in going:
                 seconds[key] += _seconds(models, key, show, X, y)
             if hold:
-                if not held:
-                    last = max(max(ends[key]) for key in batch)
-                    _refuse_memory([models[key] for key in batch], last, X)
-                held.append((X, y))
+                _hold(held, X, y, last, [models[key] for key in batch if key in models])
         if shown > n:
             raise ValueError(f"a block ends after row {shown}, and none after row {n}")
         here = [key for key in ends if n in ends[key]]
@@ -202,17 +200,18 @@ def learn(
                 del models[key]
 
 
-def _refuse_memory(batch: list, n_rows: int, X) -> None:
-    """MemoryError if so many rows like those of X, and a copy of them, are more than is free."""
+def _hold(held: list[tuple], X, y, n_rows: int, batch: list) -> None:
+    """Keep a block of rows for these models, if all n_rows and a copy of them fit into memory."""
     size = sum(part.nbytes for part in ((X.data, X.indices) if sp.issparse(X) else (X,)))
     needed, free = 2 * size * n_rows / X.shape[0], free_bytes()
-    if needed > free:
+    if not held and needed > free:
         needs, has = (tqdm.format_sizeof(n, "B") for n in (needed, free))
         raise MemoryError(
             f"{', '.join(map(named, batch))} without partial_fit gets all {n_rows:,} rows at once: "
             f"they need {needs}, and {has} are free. Write partial_fit, or take the entry from "
             "its list in config/methods.yaml"
         )
+    held.append((X, y))
 
 
 def stacked(blocks: list[tuple]) -> tuple[Any, np.ndarray]:

@@ -12,7 +12,7 @@ WHOLE_MACHINE = 1_000_000
 CHANGES = {"scale": work.scale, "figures": work.committed}
 CHANGES |= {"real_data": work.real_data, "seed": work.seed}
 read = set()  # data sets that this run reads
-reads = {}  # file of results -> the data set that it is made of
+dataset_of = {}  # file of results -> the data set that it is made of
 held = []
 
 
@@ -33,7 +33,7 @@ def missing():
 def without_data(files):
     """Those of some files of results whose data set could not be fetched."""
     lacking = {record["name"] for record in records.missing(sorted(read))}
-    return [file for file in files if reads.get(file) in lacking]
+    return [file for file in files if dataset_of.get(file) in lacking]
 
 
 screen = progress.Screen(
@@ -125,7 +125,7 @@ def run_record(wildcards):
     before_planning()
     name = run_of(wildcards).dataset
     read.update([name] if name else [])
-    reads[result_of(wildcards)] = name
+    dataset_of[result_of(wildcards)] = name
     return [records.path(name)] if name else []
 
 
