@@ -68,15 +68,15 @@ def claim(folder: Path = Path(".snakemake")) -> TextIO:
     folder.mkdir(exist_ok=True)
     owner, locks, here = folder / "owner", folder / "locks", socket.gethostname()
     file = open(owner, "a+", encoding="utf-8")
-    file.seek(0)
-    last = file.read()
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
+        other = owner.read_text(encoding="utf-8") or "which has just begun"
         file.close()
-        raise FolderInUse(f"another run, {last}, works in this folder; let it end") from None
+        raise FolderInUse(f"another run, {other}, works in this folder; let it end") from None
     except (AttributeError, OSError):  # Windows, or a file system without locks
         return file
+    last = owner.read_text(encoding="utf-8")
     for lock in locks.glob("*"):
         if not last.endswith(f" on {here}"):  # of another machine
             return file
