@@ -19,6 +19,8 @@ JOB = Path(__file__).with_name("mpi_job.py")
 MPIEXEC = Path(sysconfig.get_path("scripts"), "mpiexec")
 RUNS = 30  # over which the recall is averaged
 SELECTED = 24
+# Of two mean recalls: one and a half features, five times the standard error of the difference
+ALIKE = 1.5 / SELECTED
 
 needs_mpi = pytest.mark.skipif(
     importlib.util.find_spec("mpi4py") is None or not MPIEXEC.exists(),
@@ -95,7 +97,7 @@ def test_the_simulation_is_as_late_as_asked(n_workers, tau, expected):
 def test_threads_find_what_the_simulation_finds():
     found, staleness = averaged("threads", 4, RUNS)
     expected, _ = averaged("simulate", 4, RUNS, tau=round(staleness * 4 / 3))
-    assert abs(found - expected) <= 0.03
+    assert abs(found - expected) <= ALIKE
 
 
 # Processes
@@ -116,7 +118,7 @@ def test_processes_find_what_the_simulation_finds(n, what, tmp_path):
     found = json.loads((tmp_path / "found.json").read_text())
     q = n - 1
     expected, _ = averaged("simulate", q, RUNS, tau=round(found["staleness"] * q / (q - 1)))
-    assert abs(found["recall"] - expected) <= 0.03
+    assert abs(found["recall"] - expected) <= ALIKE
     assert found["lost"] < 1e-9
     assert set(found["kept"]) == {SELECTED}
 
