@@ -50,7 +50,8 @@ REAL = PAGE | {
     "metrics": ["accuracy"],
 }
 STUDY = {"function": "ofslib.reproduction.tracking:drift"}
-OWN = "name,reader,train,task,n_train,label\nmine,csv,rows.csv,classification,100,y\n"
+OWN = "name,reader,train,task,n_train,n_features,label\n"
+OWN += "mine,csv,rows.csv,classification,100,12,y\n"
 MINE = """
 class Mine:
     def __init__(self, k=1, strength=1.0): ...
@@ -199,6 +200,7 @@ WRONG = [
     ("methods/SFSA/warmpu", 3, "SFSA: SFSARegressor has no parameter 'warmpu'; did you mean 'war"),
     ("readings/plain/methods", {"SGDT": {"mue": 1}}, "methods.SGDT: SGDTRegressor has no parame"),
     ("sweep", {"importanc": [1]}, "has no parameter 'importanc'"),
+    ("methods/SFSA/k", 101, "methods.SFSA: k=101 is more than the 100 columns of the data"),
     ("methods/mine", it("mine:Mine", sweep={"mu": [1]}), "mine: mine:Mine has no parameter 'mu'"),
     ("tune", {"grid": {"ku": [1]}}, "tune.grid: no method has the parameter 'ku'; did you mean 'k"),
     ("methods/mine", it("mine:Needs"), "methods.mine: missing a required argument: 'strength'"),
@@ -347,6 +349,8 @@ def test_files_are_utf8_with_or_without_a_mark(write):
         ({"dataset": "dextre"}, "config/datasets.csv has no 'dextre', only"),
         ({"split": {"train": 90}, "metrics": "RMSE"}, "RMSE is for regression, and the"),
         ({"split": {"train": 90}, "metrics": "DR"}, "metrics: DR is not known of these"),
+        ({"split": {"train": 90, "test": 11}}, "mine has 100 rows, and the split asks for 101"),
+        ({"split": {"train": 90}, "k": 13}, "k=13 is more than the 12 columns of the data"),
     ],
 )  # fmt: skip
 def test_data_of_a_data_set_that_cannot_be_are_refused(write, data, said):

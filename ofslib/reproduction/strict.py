@@ -5,6 +5,7 @@ methods and of files, and it imports what they name: Snakemake calls it when it 
 """
 
 import inspect
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -135,6 +136,9 @@ def _of_data(work: Project, spec: dict[str, Any]) -> Iterator[str]:
         task, able = row["task"], {*METRICS, "time_s"} - {"DR"}
         if not ("split" in data or row["test"] or spec["study"]):
             yield f"{data['dataset']} has no test rows; say how to split it, as split: {{train: 9}}"
+        split, rows = data.get("split", {}), row["n_train"]
+        if rows and (asked := split.get("train", 0) + split.get("test", 0)) > rows:
+            yield f"data.split: {data['dataset']} has {rows} rows, and the split asks for {asked}"
     for metric in [] if spec["study"] or spec["track"] else spec["metrics"]:
         if metric not in able:
             yield f"metrics: {metric} is not known of these data; allowed are {sorted(able)}"
@@ -146,7 +150,10 @@ def _of_calls(work: Project, spec: dict[str, Any]) -> Iterator[str]:
     """Where the study or the models of a setting cannot be called as a run does it."""
     if spec["study"]:
         yield from (f"study: {why}" for why in _why_not(_study, **spec["study"]))
-    wrong = {label: _why_not(_models, spec, label) for label in spec["methods"]}
+    p = work.row(name)["n_features"] if (name := spec["data"].get("dataset")) else None
+    p = spec["data"].get("p") or p or math.inf
+    p += p * (p + 1) / 2 if spec["data"].get("products") else 0
+    wrong = {label: _why_not(_models, spec, label, p) for label in spec["methods"]}
     for label, reasons in wrong.items():
         file = work.files.get(f"{spec['experiment']}.{label}")
         yield from (f"methods.{label}{f' of {file}' if file else ''}: {why}" for why in reasons)
@@ -167,8 +174,11 @@ def _study(function: str, **given: Any) -> None:
         find_class(name)
 
 
-def _models(spec: dict[str, Any], label: str) -> None:
-    """Hold all models of a method against their signature, with what a run fills in."""
+def _models(spec: dict[str, Any], label: str, p: float) -> None:
+    """Hold all models of a method against their signature, with what a run fills in.
+
+    `p` is the number of columns.
+    """
     method = spec["methods"][label]
     known = inspect.signature(find_class(method["class"])).parameters
     tried = {key: values[0] for key, values in spec["tune"].get("grid", {}).items() if key in known}
@@ -178,6 +188,8 @@ def _models(spec: dict[str, Any], label: str) -> None:
     for cls, own in models_of(one, **filled).values():
         if not spec["study"]:  # which makes its models itself, with parameters of its own
             inspect.signature(cls).bind(**own)
+            if own.get("k") is not None and own["k"] > p:
+                raise ValueError(f"k={own['k']} is more than the {p:.0f} columns of the data")
 
 
 def _of_numbers(work: Project, entry: Entry) -> Iterator[str]:
