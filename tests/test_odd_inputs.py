@@ -52,7 +52,7 @@ def test_a_server_that_sends_a_byte_now_and_then_is_given_up(place, server, monk
     began = time.monotonic()
     with pytest.raises(datasets.NotObtainable, match=r"tiny.* less than 2000 bytes a second"):
         place.fetch()
-    assert time.monotonic() - began < 5 and files_in(place.folder) == []
+    assert time.monotonic() - began < 30 and files_in(place.folder) == []
 
 
 def test_a_source_that_refuses_a_file_is_told_from_no_network(place, server, monkeypatch):  # noqa: F811

@@ -64,6 +64,7 @@ def test_a_data_set_that_is_there_does_not_tell_how_fast_the_machine_is(screen):
 
 def test_a_run_whose_data_cannot_be_had_is_foreseen_to_take_no_time(screen):
     lacks = screen(lacking=["1.csv"])
+    assert lacks.begins == "3 steps, about 1 min\n"
     assert lacks.step(2, 0, 60) == "[1 of 3, about 1 min left] run 2: 01:00"
     assert lacks.step(1, 60, 62) == "[2 of 3, about 1 min left] run 1: 00:02"
 

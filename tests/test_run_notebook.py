@@ -85,7 +85,7 @@ def test_interpreter_parameters_and_folder_are_those_of_the_job_and_nothing_is_t
         (
             "import os; os.kill(os.getpid(), 9)",
             60,
-            "the kernel was killed, perhaps because it took more than 700 MB",
+            "the kernel died, perhaps of too little memory: 700 MB were foreseen",
         ),
         (BUSY, 0.2, "not ended after 0.2 minutes, the time_limit of config/config.yaml"),
     ],

@@ -355,7 +355,7 @@ def test_killed_and_called_again(tiny, story, victim):
         if victim == "workflow":
             process.kill()
             process.wait()
-            wait_for(lambda: all(map(is_over, family)), 20)
+            wait_for(lambda: all(map(is_over, family)), 60)
         else:
             psutil.Process(int(started.name.partition("-")[2])).kill()
             said, _ = process.communicate(timeout=300)
@@ -387,7 +387,7 @@ def test_killed_at_any_moment(tiny, story):
             family[rng.integers(len(family))].kill()
             kills += 1
         process.communicate(timeout=300)
-        wait_for(lambda family=family: all(map(is_over, family)), 20)
+        wait_for(lambda family=family: all(map(is_over, family)), 60)
         left = whole(outcome(tiny))
         assert {name for name in left if left[name] != story.files.get(name)} == set()
     finish(tiny, story, "2")

@@ -319,6 +319,8 @@ def _scores(models, wanted, setting, replicate, source, seeds) -> dict[tuple, li
             return wishart.sample_averages(n, *law, _seeds(own, replicate).spawn(4)[3])
 
     wide = data["p"] * len(models) > AT_ONCE
+    # First what holds all rows, so that it is refused before others have learned for hours.
+    models = dict(sorted(models.items(), key=lambda item: hasattr(item[1], "partial_fit")))
     while models:
         group = {key: models.pop(key) for key in list(models)[: 1 if wide else None]}
         ends = {key: {n for own, n in wanted if own == key} for key in group}

@@ -71,7 +71,7 @@ def claim(folder: Path = Path(".snakemake")) -> TextIO:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        other = owner.read_text(encoding="utf-8") or "which has just begun"
+        other = owner.read_text(encoding="utf-8") or "of which nothing is known yet"
         file.close()
         raise FolderInUse(f"another run, {other}, works in this folder; let it end") from None
     except (AttributeError, OSError):  # Windows, or a file system without locks

@@ -208,8 +208,7 @@ def _hold(held: list[tuple], X, y, n_rows: int, batch: list) -> None:
         needs, has = (tqdm.format_sizeof(n, "B") for n in (needed, free))
         raise MemoryError(
             f"{', '.join(map(named, batch))} without partial_fit gets all {n_rows:,} rows at once: "
-            f"they need {needs}, and {has} are free. Write partial_fit, or take the entry from "
-            "its list in config/methods.yaml"
+            f"they need {needs}, and {has} are free"
         )
     held.append((X, y))
 

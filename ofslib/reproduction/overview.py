@@ -95,7 +95,7 @@ def own_notebook(work: Project, entry: str) -> str:
     """Copy the notebook of an entry, so that it opens this entry; the path from notebooks/.
 
     All code but the parameters is folded, so that results are on the first screen. A copy that is
-    there stays, unless the notebook has changed since.
+    there stays, unless the notebook has changed since: it is then kept beside the new one.
     """
     source = work.root / work.notebook(entry)
     copy = source.parent / "opened" / f"{entry}.ipynb"
@@ -108,6 +108,8 @@ def own_notebook(work: Project, entry: str) -> str:
             elif cell["cell_type"] == "code":
                 cell["metadata"]["jupyter"] = {"source_hidden": True}
         copy.parent.mkdir(exist_ok=True)
+        if copy.is_file():
+            copy.replace(copy.with_suffix(".before.ipynb"))
         write_whole(copy, json.dumps(notebook, ensure_ascii=False, indent=1))
     return f"opened/{copy.name}"
 

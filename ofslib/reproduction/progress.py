@@ -62,8 +62,6 @@ class Screen(logging.Filter):
     def finish(self, begun: float, message: str, files: list[str]) -> str:
         """The line of a step that is done."""
         seconds = time.monotonic() - begun
-        for file in self.without_data(self.foreseen):
-            del self.foreseen[file]  # and counts as what is no run
         self.done, self.made = self.done + 1, self.made + files
         if expected := self.foreseen.pop(files[0], 0.0):
             self.took += seconds
@@ -73,6 +71,8 @@ class Screen(logging.Filter):
 
     def _left(self, text: str) -> list[str]:
         """About how long the steps take that remain; nothing if none remains or nothing tells."""
+        for file in self.without_data(self.foreseen):
+            del self.foreseen[file]  # and counts as what is no run
         others = self.steps - self.done - len(self.foreseen)
         if not self.foreseen and (self.took == ENOUGH or others < 1):
             return []

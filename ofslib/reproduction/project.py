@@ -110,9 +110,9 @@ class Project:
             # Small runs took 350 MB or more, and the study of worker processes 1.4 GB.
             start = 1500 if setting.spec["study"] else 700
             least = start + 5 * 8 * 1000 * width(data) / MB + paths + squares
-            if any(map(_takes_all_rows, setting.spec["methods"].values())):
-                rows = max((part["data"].get("n", 0) for part in setting.parts), default=0)
-                least += 2 * 8 * rows * width(data) / MB  # with a copy
+        if any(map(_takes_all_rows, setting.spec["methods"].values())):
+            rows = max(part["data"].get("n", 0) for part in setting.parts)
+            least += 2 * 8 * rows * width(data) / MB  # with a copy
         # On webspam's stand-in, of 16.6 million features, models and rows took 11.5 GB.
         return math.ceil(max(least, 800 * (p or 0) / 10**6))
 
@@ -386,9 +386,7 @@ def _without_data(work: Project, entry: str) -> Project | None:
 
 
 def _takes_all_rows(method: dict[str, Any]) -> bool:
-    """Whether the class of a user cannot learn in parts; all classes of ofslib can."""
-    if ":" not in method["class"]:
-        return False
+    """Whether a method cannot learn in parts."""
     from ofslib.reproduction import methods  # slow to import
 
     return methods.takes_all_rows(methods.find_class(method["class"]))

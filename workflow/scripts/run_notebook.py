@@ -99,7 +99,7 @@ def main(job) -> None:
         why = [f"{', '.join(names)}: {notebook} failed, see {log}:", *last_said(error)]
         if type(error).__name__ == "DeadKernelError":  # of nbclient, on which papermill rests
             mb = job.resources.mem_mb
-            why[1:] = [f"the kernel was killed, perhaps because it took more than {mb} MB"]
+            why[1:] = [f"the kernel died, perhaps of too little memory: {mb} MB were foreseen"]
         if time.monotonic() - begun >= 60 * minutes:
             why[1:] = [f"not ended after {minutes:g} minutes, the time_limit of config/config.yaml"]
         os.write(screen, "\n".join([*why, ""]).encode())
