@@ -94,14 +94,6 @@ def test_by_the_text_is_the_reading_with_the_fewest_chosen_values(counts, expect
     assert table["fitted"].tolist() == [count for count in counts if count is not None]
 
 
-def test_a_number_is_marked_that_our_text_of_the_paper_does_not_have_so():
-    notes = ["repaired: two cells in one", "inferred: from Table 2", "unreadable: no digit", "dash"]
-    notes = pd.Series([*notes, None, "as in Table 3", None])
-    values = pd.Series([50.25, 51, NAN, NAN, 52, 53, NAN])
-    words = ["repaired", "inferred", "unreadable", "dash", "printed", "printed", ""]
-    assert tables.printed(values, notes).tolist() == words
-
-
 # -------------------------------------------------- results -> comparison
 
 
@@ -310,33 +302,6 @@ def test_wrong_pairs_tell_how_sharp_a_table_is():
 )
 def test_reasons_are_kept_apart(why, kind):
     assert tables.reason(why) == kind
-
-
-def test_compare_has_one_row_for_a_cell_that_several_replicates_lack():
-    lost = [{"n": 1, "method": "A", "metric": "DR", "replicate": r, "note": "lost"} for r in (0, 1)]
-    settings = pd.DataFrame({"n": [1], "skipped": [""]})
-    cells = compare(pd.DataFrame(lost).assign(value=np.nan, empty=np.nan), PUBLISHED, settings)
-    assert list(cells["why"]) == ["lost"]
-
-
-@pytest.mark.parametrize(
-    ("published", "said"),
-    [
-        (PUBLISHED.rename(columns={"n": "m"}), r"\['m'\].* allowed .*'reading', 'n', 'method'"),
-        (PUBLISHED[["n", "method", "value", "note"]], "'metric'.*needed"),
-        (pd.concat([PUBLISHED, PUBLISHED.tail(2)]), "several numbers of n 300, method SGDT"),
-    ],
-)
-def test_a_published_number_is_of_one_cell(published, said):
-    with pytest.raises(ValueError, match=said):
-        compare(results_of(CELLS), published, SETTINGS)
-
-
-def test_times_are_of_a_machine():
-    results = results_of({("plain", 100, "SGDT", "time_s"): [1, 2, 9]})
-    times = PUBLISHED.head(1).assign(metric="time_s")
-    (row,) = compare(results, times, SETTINGS.head(1)).to_dict("records")
-    assert (row["median"], row["verdict"], row["why"]) == (2, "not comparable", "another machine")
 
 
 def test_tally_shares_the_resolved_cells():

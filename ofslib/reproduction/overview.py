@@ -144,13 +144,17 @@ def statements(witnessed: bool = True) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def plain(text: str) -> str:
+    """Words of the registry as Markdown: what would be markup there is escaped."""
+    return re.sub(r"([\\*_<|~`[\]])", r"\\\1", text)
+
+
 def statements_as_markdown(table: pd.DataFrame) -> str:
     """The rows of `statements`, a table for each paper."""
     columns = ["item", TRUE, SAYS, "printed", "corrected", "what is shown"]
     parts = []
     for paper, own in table.groupby("paper", sort=False):
         rows = [columns, ["---"] * len(columns), *own[columns].to_numpy().tolist()]
-        cells = [[re.sub(r"([\\*_<|~`[\]])", r"\\\1", cell) for cell in row] for row in rows]
-        lines = ["| " + " | ".join(row) + " |" for row in cells]
+        lines = ["| " + " | ".join(map(plain, row)) + " |" for row in rows]
         parts.append("\n".join([f"**{PAPERS[paper]}**", "", *lines]))
     return "\n\n".join(parts)

@@ -196,9 +196,9 @@ def job(root: Path) -> str:
     return "\n".join([told, "", *table_lines(rows)])
 
 
-def page(root: Path = Path(), results: pd.DataFrame | None = None) -> str:
+def page(root: Path = Path()) -> str:
     """The page as the results give it."""
-    results = read(root / RESULTS) if results is None else results
+    results = read(root / RESULTS)
     shown = {case: markdown(results, case) for case in TABLES}
     shown |= {FACTS: where(results), "choice": choice(results)}
     shown["job"] = job(root)

@@ -58,8 +58,7 @@ def prove(names: list[str] | None = None, accept: bool = False) -> pd.DataFrame:
     verdicts = []
     for name in chosen:
         section, _, own = name.partition(": ")
-        if package := proof_cases.lacking(section, own):
-            why = f"{package} is not installed"
+        if why := proof_cases.lacking(section, own):
             verdicts.append({"name": name, "verdict": "not installed", "line": why})
             continue
         try:

@@ -4,7 +4,6 @@ Parameters stand in config/proof.yaml. The data are small, and have a shape for 
 kernel; their signal is clear, so that rounding does not change which features are selected.
 """
 
-import importlib.util
 import re
 import tempfile
 import warnings
@@ -29,7 +28,7 @@ from ofslib.datasets.registry import READERS
 from ofslib.metrics import METRICS
 from ofslib.reproduction import experiment, splits, tracking
 from ofslib.reproduction.experiment import EXPECTED
-from ofslib.reproduction.methods import build, find_class, fit, show
+from ofslib.reproduction.methods import build, find_class, fit, installed, show
 from ofslib.reproduction.statements import STATEMENTS
 from ofslib.streams.row_stream import RowStream
 
@@ -71,9 +70,9 @@ def known() -> dict[str, list[str]]:
 
 
 def lacking(section: str, name: str) -> str:
-    """The package that a method needs and that is not installed, or nothing."""
-    package = getattr(find_class(name), "requires", None) if section == "methods" else None
-    return package if package and importlib.util.find_spec(package) is None else ""
+    """Why a method cannot be run here, or nothing."""
+    methods = {name: {"class": name}} if section == "methods" else {}
+    return installed({"methods": methods})[1].get(name, "")
 
 
 def numbers(section: str, name: str) -> Iterator[tuple[str, Numbers]]:

@@ -13,7 +13,7 @@ from ofslib.reproduction import experiment, identity, machine, records, splits, 
 from ofslib.reproduction.comparison import compared
 from ofslib.reproduction.identity import Result
 from ofslib.reproduction.plan import START, Seconds
-from ofslib.reproduction.project import ConfigurationError, Project
+from ofslib.reproduction.project import ConfigurationError, Project, committed
 
 LONGEST = 300.0  # predicted seconds of a replicate that may be drawn
 # What all that is drawn is predicted to take, as a share of the time given: predictions are rough,
@@ -83,14 +83,7 @@ def make(pair: Pair) -> dict[str, Any]:
         [rows] = experiment.rows(part, data, progress=False, first=first)
     own = [row for row in rows if pair.result.label in (None, row["method"])]
     one = pair.result._replace(first=pair.replicate, end=pair.replicate + 1)
-    return compared(store.as_text(own, pair.result.label), shipped().rows(one))
-
-
-def shipped() -> store.Archive:
-    """The archive that comes with the checkout in the working folder."""
-    from ofslib.reproduction import project
-
-    return store.archive(project.committed().archive_file)
+    return compared(store.as_text(own, pair.result.label), committed().archive.rows(one))
 
 
 def check(work: Project, minutes: float, seed: int) -> dict[str, Any]:

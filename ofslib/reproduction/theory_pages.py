@@ -4,7 +4,6 @@
 """
 
 import inspect
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,16 +12,11 @@ import yaml
 
 from ofslib import bounds
 from ofslib._files import write_whole
-from ofslib.reproduction.overview import PAPERS
+from ofslib.reproduction.overview import PAPERS, plain
 from ofslib.reproduction.statements import STATEMENTS, Statement
 
 ROOT = Path(__file__).parents[2]
 EMPTY = "*Empty*: at the paper's sizes an assumption fails, or nothing possible is excluded."
-
-
-def plain(text: str) -> str:
-    """Words of the registry as Markdown: what would be markup there is escaped."""
-    return re.sub(r"([\\*_<|~`[\]])", r"\\\1", text)
 
 
 def verdict(each: Statement) -> str:
@@ -70,10 +64,10 @@ def lines(paper: str, known: dict[str, Any]) -> Iterator[str]:
     yield from ("", "## Nothing to decide", "", *rest) if rest else ()
 
 
-def pages(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
+def pages() -> Iterator[tuple[Path, str]]:
     """Each file, and what belongs into it."""
-    for paper, known in yaml.safe_load((root / "config/theory.yaml").read_text("utf-8")).items():
-        yield root / f"docs/theory/{paper}.md", "\n".join(lines(paper, known)) + "\n"
+    for paper, known in yaml.safe_load((ROOT / "config/theory.yaml").read_text("utf-8")).items():
+        yield ROOT / f"docs/theory/{paper}.md", "\n".join(lines(paper, known)) + "\n"
 
 
 if __name__ == "__main__":
