@@ -657,16 +657,6 @@ def test_regret_is_tracked_of_rows_and_of_averages():
         assert_frame_equal(of(alone, method), of(both, method))
 
 
-def test_drift_is_tracked_beside_the_truth():
-    data = {"simulate": "drifting", "p": 60, "k": 2, "n": 300, "a": 0.4, "b": 0.6}
-    data |= {"period": 40, "step_rows": 30}
-    table = run(data=data, track={"every": 5, "last": 2}, metrics=["RMSE"])
-    assert set(table["method"]) == {"truth", "SGDT", "SFSA"}
-    assert set(of(table, "truth")["metric"]) == {"coef 1", "coef 2"}
-    late = table[table["metric"] == "RMSE"]
-    assert late.groupby("method").size().to_dict() == {"SGDT": 3, "SFSA": 3}
-
-
 # -------------------------------------------------- peers
 
 

@@ -88,15 +88,6 @@ OWN = {
 OWN_PAPER = "n,method,metric,value,note\n100,mine,DR,77.25,\n300,mine,DR,99.5,\n"
 
 
-def test_table_of_ones_own(own_project):
-    Path("config/published/own.csv").write_text(OWN_PAPER)
-    stem = own_project(own=OWN)
-    table = pd.read_csv(f"{stem}.csv")
-    assert table[table["metric"] == "DR"]["paper"].tolist() == [77.25, 99.5]
-    assert table["ours"].notna().all() and len(table) == 4
-    assert r"\toprule" in Path(f"{stem}.tex").read_text()
-
-
 @pytest.mark.parametrize(
     ("changes", "column", "values"),
     [

@@ -70,20 +70,6 @@ def test_the_committed_results_are_of_the_methods_that_are_measured_today():
         assert set(names.str.replace(r"\d+", "#", regex=True)) == today, case
 
 
-@pytest.mark.parametrize(
-    ("case", "method", "other"),
-    [
-        ("averages", "update, 2 threads, p = 10", "limit: dgemm, 2 threads, p = 10"),
-        ("penalties", "RDA, sparse, 200 penalties", "RDA, sparse, 1 penalty"),
-        ("compile", "SFSA, constant step, cold", "SFSA, constant step, warm"),
-        ("path", "Online MCP, from rows", "skglm, MCP"),
-        ("dense", "SGDT", "limit: read the rows"),
-    ],
-)
-def test_what_a_method_is_held_against(case, method, other):
-    assert performance.references(performance.TABLES[case], method)[0] == other
-
-
 def test_a_peer_that_is_missing_is_a_line_that_says_so(monkeypatch):
     here = Method("Vowpal Wabbit coin", lambda: lambda: None, 1.0)
     absent = Method("ofslib select", lambda: lambda: None, 1.0, needs="no_such_module")

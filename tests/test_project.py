@@ -369,12 +369,6 @@ def test_settings_never_share_a_file(write, values):
     refused(write({"one": TABLE | {"data": data, "grid": {"group": values, "n": [100]}}}), "one")
 
 
-def test_find_root_tells_what_it_looked_for(tmp_path):
-    with pytest.raises(ConfigurationError, match=r"config/config\.yaml"):
-        project.find_root(tmp_path)
-    assert project.find_root(ROOT / "tests") == project.find_root(ROOT) == ROOT
-
-
 # -------------------------------------------------- what an entry means
 
 
