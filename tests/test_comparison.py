@@ -1,12 +1,16 @@
 """Values made here beside those of an archive: which are compared, and which are the same."""
 
+from multiprocessing.pool import ThreadPool
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 import small_project
 import yaml
 
-from ofslib.reproduction import comparison, identity, project, store
+from ofslib.reproduction import comparison, experiment, identity, project, recheck, store
+from ofslib.reproduction.__main__ import main
 
 # -------------------------------------------------- how far values are apart
 
@@ -98,3 +102,27 @@ def test_a_scale_with_fewer_replicates_makes_some_of_the_values_of_one_with_more
     smoke, _ = compare(make("smoke", seconds=2.0))
     (row,) = smoke.to_dict("records")
     assert 0 < row["values"] == row["compared"] == row["equal"] < 6
+
+
+# -------------------------------------------------- made again
+
+
+def test_check_makes_what_is_shipped_again_and_names_what_differs(place, monkeypatch, capsys):
+    """In threads of this process, that compile nothing twice."""
+    monkeypatch.setattr(recheck, "get_context", lambda _: SimpleNamespace(Pool=ThreadPool))
+    work = project.load(scale="paper")
+    for _, setting in work.runs():
+        experiment.run_stored(setting.spec)
+    wanted = [r for _, setting in work.runs() for r in identity.results(setting.spec)]
+    store.pack(wanted, "paper", work.archive_file)
+    words = ["check", "--minutes", "1", "--seed", "1"]
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert "6 equal" in told, told
+    _, forged = next(work.runs("one"))
+    for result in identity.results(forged.spec):
+        small_project.make(forged, result, seconds=2.0)
+    store.pack(wanted, "paper", work.archive_file)
+    assert main(words) == 1
+    told = capsys.readouterr().out
+    assert "3 differ" in told, told
