@@ -55,6 +55,15 @@ def slope(name, m, y):
     return -2 * y * np.maximum(0, 1 - y * m)
 
 
+LARGEST = {"squared_error": 1.0, "log_loss": 0.25, "hinge": 1.0, "squared_hinge": 2.0}
+
+
+def curvatures(loss, margins):
+    """The second derivative at each margin; but for log_loss the largest there is."""
+    p = 1 / (1 + np.exp(-np.asarray(margins)))
+    return p * (1 - p) if loss == "log_loss" else LARGEST[loss] + 0 * p
+
+
 def top(values, k):
     """The indices of the k largest; of equals the lower ones."""
     return sorted(sorted(range(len(values)), key=lambda j: (-values[j], j))[:k])
@@ -81,16 +90,12 @@ def own_step(loss, eta, t, margins):
 
     `margins` are those of all rows so far.
     """
-    curvature = {"squared_hinge": 2}.get(loss, 1)
-    if loss == "log_loss":
-        p = 1 / (1 + np.exp(-np.array(margins)))
-        curvature = np.mean(p * (1 - p))
-    return max(eta, 1 / (curvature * t))
+    return max(eta, 1 / (np.mean(curvatures(loss, margins)) * t))
 
 
-def minibatches(X, y, size):
-    for start in range(0, len(y), size):
-        yield X[start : start + size], y[start : start + size]
+def minibatches(size, *parts):
+    for start in range(0, len(parts[0]), size):
+        yield [part[start : start + size] for part in parts]
 
 
 # Streams of rows: hard truncation
@@ -108,6 +113,23 @@ def measure(importance, w, rows):
     if importance == "scaled_coef":
         return np.sqrt(variance) * np.abs(w)
     return np.sqrt(variance * np.abs(w)) if importance == "scaled_root" else np.abs(w)
+
+
+def moved(optimizer, w, v, s, g, t, rate, m=0.9):
+    """Coefficients and memory after step t with the gradient g.
+
+    Momentum is (1)-(2) of Sutskever et al. 2013, which sfsa cites; SFSA-AG is their (3)-(4); both
+    with the gradient times 1 - m (reading of Table 1). Adam is Kingma and Ba 2015, Algorithm 1.
+    """
+    if optimizer == "adam":
+        v, s = 0.9 * v + 0.1 * g, 0.999 * s + 0.001 * g**2
+        w = w - rate * (v / (1 - 0.9**t)) / (np.sqrt(s / (1 - 0.999**t)) + 1e-8)
+    elif optimizer == "sgd":
+        w = w - rate * g
+    else:
+        v = m * v - (1 - m) * rate * g
+        w = w + v
+    return w, v, s
 
 
 def sfsa(
@@ -128,29 +150,19 @@ def sfsa(
     """SFSA: sfsa, Algorithm 1; dissertation, Algorithm 1.
 
     T is `maturity` (all rows) in mini-batches, of which a part counts; of the warm-up it does not.
-    Momentum is (1)-(2) of Sutskever et al. 2013, which sfsa cites; SFSA-AG is their (3)-(4) and
-    predicts where it takes the gradient; both with the gradient times 1 - m (reading of Table 1).
-    Adam is Kingma and Ba 2015, Algorithm 1.
+    SFSA-AG predicts where it takes the gradient.
     """
     n, p = X.shape
     Z = np.column_stack([X, np.full(n, float(intercept))])
     w, v, s, margins = np.zeros(p + 1), np.zeros(p + 1), np.zeros(p + 1), []
     alive = np.ones(p + 1, bool)
-    T, q, m = -(-(maturity or n) // batch_size), warmup // batch_size, 0.9
-    for t, (rows, labels) in enumerate(minibatches(Z, y, batch_size), 1):
-        at = w + m * v if optimizer == "nesterov" else w
+    T, q = -(-(maturity or n) // batch_size), warmup // batch_size
+    for t, (rows, labels) in enumerate(minibatches(batch_size, Z, y), 1):
+        at = w + 0.9 * v if optimizer == "nesterov" else w
         margins.extend(rows @ at)
         g = np.where(alive, weighted_sum(slope(loss, rows @ at, labels), rows) / len(labels), 0)
         constant, g[p] = w[p] - own_step(loss, learning_rate, t, margins) * g[p], 0
-        if optimizer == "adam":
-            v, s = 0.9 * v + 0.1 * g, 0.999 * s + 0.001 * g**2
-            change = (v / (1 - 0.9**t)) / (np.sqrt(s / (1 - 0.999**t)) + 1e-8)
-            w = w - learning_rate * change
-        elif optimizer == "sgd":
-            w = w - learning_rate * g
-        else:
-            v = m * v - (1 - m) * learning_rate * g
-            w = w + v
+        w, v, s = moved(optimizer, w, v, s, g, t, learning_rate)
         w[p] = constant
         values = measure(importance, w[:p], X[: t * batch_size])
         values[~alive[:p]] = -1
@@ -160,39 +172,30 @@ def sfsa(
     return w[:p], w[p], margins
 
 
-def sgdt(X, y, *, k, loss, learning_rate, batch_size, maturity, importance, intercept):
+def sgdt(X, y, *, maturity, batch_size, k, **own):
     """SGDT: sfsa, Algorithm 2; dissertation, Algorithm 2 (TSGD).
 
     One truncation, after step T, as the text and the dissertation have it; sfsa prints "if t >= T +
     1", after the update of step t.
     """
-    n, p = X.shape
-    Z = np.column_stack([X, np.full(n, float(intercept))])
-    w, alive, margins = np.zeros(p + 1), np.ones(p + 1, bool), []
-    for t, (rows, labels) in enumerate(minibatches(Z, y, batch_size), 1):
-        margins.extend(rows @ w)
-        g = weighted_sum(slope(loss, rows @ w, labels), rows) / len(labels)
-        g[p] *= own_step(loss, learning_rate, t, margins) / learning_rate
-        w = np.where(alive, w - learning_rate * g, 0)
-        if t == -(-maturity // batch_size):
-            alive[:p] = False
-            alive[top(measure(importance, w[:p], X[: t * batch_size]), k)] = True
-            w = np.where(alive, w, 0)
-    return w[:p], w[p], margins
+    T, p, own["batch_size"] = -(-maturity // batch_size), X.shape[1], batch_size
+    (w,), (b,), (margins,) = joint(X, [y], lambda t: k if t >= T else p, **own)
+    return w, b, margins
 
 
-def joint(X, targets, left, *, loss, learning_rate, batch_size, importance):
-    """SFSA and SGDT of several models, of which left(t) features stay after step t: ours.
+def joint(X, targets, left, *, loss, learning_rate, batch_size, importance, intercept=True):
+    """SFSA and SGDT of several models, of which left(t) features stay after step t.
 
-    Ranked is the l2 norm over the models of a feature's coefficients (docs/explain).
+    The joint choice is ours: ranked is the l2 norm over the models of a feature's coefficients
+    (docs/explain).
     """
     n, p = X.shape
-    Z, alive = np.column_stack([X, np.ones(n)]), np.ones(p, bool)
+    Z, alive = np.column_stack([X, np.full(n, float(intercept))]), np.ones(p, bool)
     W, margins = np.zeros((len(targets), p + 1)), [[] for _ in targets]
-    for t, (rows, labels) in enumerate(minibatches(Z, targets.T, batch_size), 1):
-        for w, own, y in zip(W, margins, labels.T, strict=True):
+    for t, (rows, *labels) in enumerate(minibatches(batch_size, Z, *targets), 1):
+        for w, own, y in zip(W, margins, labels, strict=True):
             own.extend(rows @ w)
-            g = weighted_sum(slope(loss, rows @ w, y), rows) / len(y)
+            g = weighted_sum(slope(loss, rows @ w, y), rows) / len(rows)
             w[:p] -= learning_rate * g[:p] * alive
             w[p] -= own_step(loss, learning_rate, t, own) * g[p]
         values = measure(importance, np.linalg.norm(W[:, :p], axis=0), X[: t * batch_size])
@@ -200,21 +203,15 @@ def joint(X, targets, left, *, loss, learning_rate, batch_size, importance):
         alive[:] = False
         alive[top(values, left(t))] = True
         W[:, :p] *= alive
-    return W[:, :p], W[:, p]
+    return W[:, :p], W[:, p], margins
 
 
-def siht(X, y, *, k, loss, learning_rate, batch_size, intercept):
-    """Fan et al. 2018; dissertation, Section 5.1: Truncate(b + eta (y - x'b) x, k), each step."""
-    w, b, margins = np.zeros(X.shape[1]), 0.0, []
-    for t, (rows, labels) in enumerate(minibatches(X, y, batch_size), 1):
-        margins.extend(rows @ w + b)
-        slopes = slope(loss, rows @ w + b, labels)
-        w, b = (
-            w - learning_rate * weighted_sum(slopes, rows) / len(labels),
-            b - own_step(loss, learning_rate, t, margins) * slopes.mean() * intercept,
-        )
-        w = truncated(w, np.abs(w), k)
-    return w, b, margins
+def siht(X, y, **own):
+    """Fan et al. 2018; dissertation, Section 5.1: Truncate(b + eta (y - x'b) x, k), each step.
+
+    So it is FOFS without its penalty.
+    """
+    return fofs(X, y, alpha=0.0, **own)
 
 
 def fofs(X, y, *, k, loss, learning_rate, alpha, batch_size, intercept):
@@ -224,7 +221,7 @@ def fofs(X, y, *, k, loss, learning_rate, alpha, batch_size, intercept):
     no step where y f > 1; sfsa's cells and barda's script shrink there as well.
     """
     w, b, margins = np.zeros(X.shape[1]), 0.0, []
-    for t, (rows, labels) in enumerate(minibatches(X, y, batch_size), 1):
+    for t, (rows, labels) in enumerate(minibatches(batch_size, X, y), 1):
         margins.extend(rows @ w + b)
         slopes = slope(loss, rows @ w + b, labels)
         w = (1 - alpha * learning_rate) * w - learning_rate * weighted_sum(slopes, rows) / len(
@@ -237,26 +234,27 @@ def fofs(X, y, *, k, loss, learning_rate, alpha, batch_size, intercept):
     return w, b, margins
 
 
-def sofs(X, y, *, k, gamma, intercept):
+def sofs(X, y, *, k, gamma, intercept, weight=None):
     """SOFS: Wu et al. 2017, Algorithm 2 (diagonal AROW, Crammer et al. 2009), squared hinge.
 
     Where y m < 1, with v = x' Sigma x and the Sigma before the step: mu += max(0, 1 - y m) / (v +
     gamma) y Sigma x, then 1 / Sigma_jj += x_j^2 / gamma; all but the B smallest Sigma_jj: mu_j = 0.
-    The intercept, which is ours, does the same with x = 1, as if it were alone.
+    The intercept, which is ours, does the same with x = 1, as if it were alone. So is the weight,
+    by which the gamma of a row is divided.
     """
-    (mu, squares), b, steps, margins = np.zeros((2, X.shape[1])), 0.0, 0, []
-    for x, label in zip(X, y, strict=True):
+    (mu, squares), b, steps, margins = np.zeros((2, X.shape[1])), 0.0, 0.0, []
+    for x, label, a in zip(X, y, np.ones(len(y)) if weight is None else weight, strict=True):
         margins.append(mu @ x + b)
         violation = 1 - label * margins[-1]
         if violation <= 0:
             continue
         inverse = 1 + squares / gamma
-        step = violation / (np.sum(x**2 / inverse) + gamma)
+        step = violation / (np.sum(x**2 / inverse) + gamma / a)
         mu = mu + step * label * x / inverse
-        squares = squares + x**2
+        squares = squares + a * x**2
         mu = truncated(mu, squares, k)
-        variance, steps = 1 / (1 + steps / gamma), steps + 1
-        b += intercept * violation / (variance + gamma) * label * variance
+        variance, steps = 1 / (1 + steps / gamma), steps + a
+        b += intercept * violation / (variance + gamma / a) * label * variance
     return mu, b, margins
 
 
@@ -303,7 +301,7 @@ def opg(X, y, *, l1, l2, loss, learning_rate, batch_size, intercept):
     argmin of |w - v|^2 / 2 + eta (l1 |w| + l2 / 2 w^2), where v = w - eta g.
     """
     w, b, margins = np.zeros(X.shape[1]), 0.0, []
-    for t, (rows, labels) in enumerate(minibatches(X, y, batch_size), 1):
+    for t, (rows, labels) in enumerate(minibatches(batch_size, X, y), 1):
         margins.extend(rows @ w + b)
         slopes = slope(loss, rows @ w + b, labels) / len(labels)
         v = w - learning_rate * weighted_sum(slopes, rows)
@@ -315,7 +313,7 @@ def opg(X, y, *, l1, l2, loss, learning_rate, batch_size, intercept):
 def truncated_gradient(X, y, *, l1, theta, period, loss, learning_rate, batch_size, intercept):
     """Langford, Li and Zhang 2009, (4)-(6): T1(w - eta g, eta K l1, theta) in every K-th step."""
     w, b, margins = np.zeros(X.shape[1]), 0.0, []
-    for t, (rows, labels) in enumerate(minibatches(X, y, batch_size), 1):
+    for t, (rows, labels) in enumerate(minibatches(batch_size, X, y), 1):
         margins.extend(rows @ w + b)
         slopes = slope(loss, rows @ w + b, labels) / len(labels)
         w = w - learning_rate * weighted_sum(slopes, rows)
@@ -331,7 +329,7 @@ def rda(X, y, *, l1, l2, gamma, rho, loss, batch_size, intercept):
     argmin of <g-, w> + l1 |w| + l2 / 2 |w|^2 + gamma / sqrt(t) h(w), (3) and (10) there.
     """
     (w, total), b, margins = np.zeros((2, X.shape[1])), 0.0, []
-    for t, (rows, labels) in enumerate(minibatches(X, y, batch_size), 1):
+    for t, (rows, labels) in enumerate(minibatches(batch_size, X, y), 1):
         margins.extend(rows @ w + b)
         slopes = slope(loss, rows @ w + b, labels) / len(labels)
         total, weight = total + weighted_sum(slopes, rows), gamma / np.sqrt(t)
@@ -347,15 +345,16 @@ def sadmm(X, y, *, l1, rho, learning_rate, batch_size, intercept):
     w minimises l1 |w| + rho / 2 |b - w - u|^2, and u -= b - w.
     """
     w, u, b = np.zeros((3, X.shape[1]))
-    constant = 0.0
-    for t, (rows, labels) in enumerate(minibatches(X, y, batch_size), 1):
+    constant, margins = 0.0, []
+    for t, (rows, labels) in enumerate(minibatches(batch_size, X, y), 1):
+        margins.extend(rows @ b + constant)
         slopes = (rows @ b + constant - labels) / len(labels)
         b = (rho * (w + u) + b / learning_rate - weighted_sum(slopes, rows)) / (
             rho + 1 / learning_rate
         )
         w = soft(b - u, l1 / rho)
         u = u - (b - w)
-        constant -= own_step("squared_error", learning_rate, t, ()) * slopes.sum() * intercept
+        constant -= own_step("squared_error", learning_rate, t, margins) * slopes.sum() * intercept
     return w, constant
 
 
@@ -402,7 +401,7 @@ def radar(X, y, *, k, l1, radius, learning_rate, epoch_size, batch_size, interce
     p = 2 * np.log(d) / (2 * np.log(d) - 1)
     q = p / (p - 1)
     centre, mu, iterates, bound = np.zeros(d), np.zeros(d), [np.zeros(d)], 0
-    for rows, labels in minibatches(Z, y, batch_size):
+    for rows, labels in minibatches(batch_size, Z, y):
         theta, t = iterates[-1], len(iterates)
         g = weighted_sum(rows @ theta - labels, rows) / len(labels)
         mu = mu + g + l1 * np.sign(theta) * penalised
@@ -421,22 +420,6 @@ def radar(X, y, *, k, l1, radius, learning_rate, epoch_size, batch_size, interce
 
 
 # Running averages, on the rows themselves (Proposition 2 of the dissertation)
-
-
-def standardise(X, y, centre=True):
-    """Dissertation, 3.1.1: mean 0 (if centred) and mean square 1; y centred; the scale."""
-    Z = X - X.mean(axis=0) if centre else X
-    scale = np.sqrt(np.mean(Z**2, axis=0))
-    return Z / scale, y - y.mean() if centre else y, scale
-
-
-def least_squares(X, y, support, centre=True):
-    """(3.6) on the features of the support."""
-    A = np.column_stack([X[:, list(support)], np.ones(len(y))][: 1 + centre])
-    solution = np.linalg.lstsq(A / np.linalg.norm(A, axis=0), y)[0] / np.linalg.norm(A, axis=0)
-    coef = np.zeros(X.shape[1])
-    coef[list(support)] = solution[: len(support)]
-    return coef, solution[-1] if centre else 0.0
 
 
 def moments(X, T, weight, centre):
@@ -468,16 +451,15 @@ def fading(weight, rate):
     return W * np.array(shares) * left
 
 
-def ofsa(X, y, *, k, mu, rate, n_iter, centre=True):
-    """Dissertation, Algorithm 4 with (3.8)."""
-    Z, target, _ = standardise(X, y, centre)
-    n, p = X.shape
-    features, w = np.arange(p), np.zeros(p)
+def ofsa(S, C, *, k, mu, rate, n_iter):
+    """Dissertation, Algorithm 4: the features left; of several columns of C by their norm."""
+    left, W = np.arange(len(S)), np.zeros(C.shape)
     for t in range(1, n_iter + 1):
-        w = w - rate * Z[:, features].T @ (Z[:, features] @ w - target) / n
-        best = top(np.abs(w), schedule(t, n_iter, 0, p, k, mu))
-        features, w = features[best], w[best]
-    return least_squares(X, y, features, centre)
+        W[left] -= rate * (S[np.ix_(left, left)] @ W[left] - C[left])
+        size = np.linalg.norm(W[left], axis=1)
+        left = left[top(size, schedule(t, n_iter, 0, len(S), k, mu))]
+        W *= np.isin(np.arange(len(S)), left)[:, None]
+    return left
 
 
 # Streams of columns
@@ -627,6 +609,3 @@ def grafting(X, y, *, l1, loss, orders, n_iter=3000):
         w[S] = v
         S = [i for i in S if w[i] != 0]
     return w
-
-
-# Selection of columns without a model

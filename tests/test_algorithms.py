@@ -57,11 +57,6 @@ class Labels:
         return self.weight * (margins - self.y)
 
 
-def curvatures(loss, margins):
-    p = 1 / (1 + np.exp(-np.asarray(margins)))
-    return p * (1 - p) if loss == "log_loss" else 1.0 + (loss == "squared_hinge") + 0 * p
-
-
 def weights(n, seed=1):
     """None, tiny, ordinary and large ones."""
     rng = np.random.default_rng(seed)
@@ -74,15 +69,18 @@ def page(monkeypatch):
     """page(reference, X, y, weight, ...): with weighted slopes and curvatures, if there are any."""
 
     def run(reference, X, y, weight, **own):
-        if reference in (naive.sadmm, naive.radar):
+        if reference in (naive.sadmm, naive.radar, naive.sofs):
             del own["loss"]
         if weight is None:
             return reference(X, y, **own)
         used = weight[weight > 0]
+        if reference is naive.sofs:
+            return reference(X[weight > 0], y[weight > 0], weight=used, **own)
 
         def own_step(loss, eta, t, margins):
-            margins = margins or np.zeros(min(len(used), t * own["batch_size"]))  # SADMM has none
-            return max(eta, 1 / (np.mean(curvatures(loss, margins) * used[: len(margins)]) * t))
+            return max(
+                eta, 1 / (np.mean(naive.curvatures(loss, margins) * used[: len(margins)]) * t)
+            )
 
         with monkeypatch.context() as patch:
             patch.setattr(naive, "slope", lambda loss, m, y: y.weight * SLOPE(loss, m, y.y))
@@ -90,23 +88,6 @@ def page(monkeypatch):
             return reference(X[weight > 0], Labels(y[weight > 0], used), **own)
 
     return run
-
-
-def sofs(X, labels, *, k, gamma, intercept, loss):
-    """That of naive.py, with gamma divided by the weight of the row."""
-    if not isinstance(labels, Labels):
-        return naive.sofs(X, labels, k=k, gamma=gamma, intercept=intercept)
-    (mu, squares), b, steps, margins = np.zeros((2, X.shape[1])), 0.0, 0.0, []
-    for x, y, a in zip(X, labels.y, labels.weight, strict=True):
-        margins.append(mu @ x + b)
-        violation = max(0, 1 - y * margins[-1])
-        if violation:
-            sigma, variance = 1 / (1 + squares / gamma), 1 / (1 + steps / gamma)
-            mu = mu + violation / (x**2 @ sigma + gamma / a) * y * sigma * x
-            squares, steps = squares + a * x**2, steps + a
-            mu = naive.truncated(mu, squares, k)
-            b += intercept * violation / (variance + gamma / a) * y * variance
-    return mu, b, margins
 
 
 def grid(**axes):
@@ -145,7 +126,7 @@ METHODS = {
         grid(batch_size=[1, 5], alpha=[0.0, 0.01, 1.0]),
         "counts",
     ),
-    "SOFS": (sofs, {}, grid(k=[1, 6, 25], gamma=[0.01, 1.0, 100.0]), "twins"),
+    "SOFS": (naive.sofs, {}, grid(k=[1, 6, 25], gamma=[0.01, 1.0, 100.0]), "twins"),
     "BARDA": (
         naive.barda,
         {"learning_rate": 0.5, "delta": 0.01},
@@ -356,13 +337,13 @@ def siht_in_units(X, y, *, loss, k, batch_size, intercept):
     """learning_rate="auto": T is the mean of weight |x|^2 at the last power of two of rows."""
     y, weight = (y.y, y.weight) if isinstance(y, Labels) else (y, np.ones(len(y)))
     w, b, margins, curved = np.zeros(X.shape[1]), 0.0, [], []
-    squares, c = weight * (X**2).sum(axis=1), {"log_loss": 0.25, "squared_hinge": 2}.get(loss, 1)
+    squares, c = weight * (X**2).sum(axis=1), naive.LARGEST[loss]
     for t, start in enumerate(range(0, len(y), batch_size), 1):
         part, seen = slice(start, start + batch_size), min(start + batch_size, len(y)) - 1
         T = squares[: 1 << max(seen.bit_length() - 1, 0)].mean()
         eta = 1 / c / max(T, squares[part].max() / 2 / len(y[part]))
         margins.extend(X[part] @ w + b)
-        curved.extend(weight[part] * curvatures(loss, margins[start:]))
+        curved.extend(weight[part] * naive.curvatures(loss, margins[start:]))
         slopes = weight[part] * SLOPE(loss, np.array(margins[start:]), y[part]) / len(y[part])
         w, b = (
             w - eta * slopes @ X[part],

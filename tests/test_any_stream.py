@@ -16,22 +16,18 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from estimators import every, public
+from estimators import AVERAGES, every, public, wide
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.base import is_classifier
 
 import ofslib
 from ofslib import _comoments as module
-from ofslib.beyond.knockoffs import Knockoffs
-from ofslib.streams.average_stream import AverageStream
 from ofslib.streams.column_stream import ColumnStream
 from ofslib.streams.row_stream import RowStream
 
-ROWS, AVERAGES, COLUMNS = map(public, (RowStream, AverageStream, ColumnStream))
-# Knockoffs need more rows than twice the features: tests/test_knockoffs.py.
-AVERAGES = [cls for cls in AVERAGES if not issubclass(cls, Knockoffs)]
-AVERAGES += [ofslib.RenewableFSAClassifier]
+ROWS, COLUMNS = public(RowStream), public(ColumnStream)
+AVERAGES = [*AVERAGES, ofslib.RenewableFSAClassifier]
 MANY = os.environ.get("OFSLIB_EXAMPLES")
 
 
@@ -111,12 +107,6 @@ def made(draw, cls, p, more=()):
         # With k the rate is found by `fit` only; with this one features are sampled, and not all.
         own |= {"k": None, "rate": draw(st.sampled_from([0.5, 2.0]))}
     return cls(**{name: value for name, value in own.items() if name in cls().get_params()})
-
-
-def wide(X):
-    """The same sparse matrix, its indices of 64 bits."""
-    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    return X
 
 
 FORMS = {

@@ -155,13 +155,11 @@ def test_who_asks_too_early_is_told_once(kind, own, rows, multiclass):
     """What is shown first tells how large the steps may be; only a model that is asked for says."""
     X, y = np.random.default_rng(0).standard_normal((rows, 9)), np.arange(rows) % 3
     model = kind(k=2, multiclass=multiclass, **own)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         model.partial_fit(X[:20], y[:20])
     with pytest.warns(ConvergenceWarning, match=f"first {rows} rows .* and 20 were shown"):
         assert not model.coef_.any()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         model.predict(X)
         assert not model.partial_fit(X[20:-1], y[20:-1]).coef_.any()
         assert model.partial_fit(X[-1:], y[-1:]).coef_.any()

@@ -136,20 +136,26 @@ by_centre = pytest.mark.parametrize("centre", [True, False])
 
 @by_kind
 @by_centre
-def test_olsth_is_algorithm_3_also_of_few_rows(kind, centre):
-    for seed in range(3):
+def test_olsth_and_ofsa_are_algorithms_3_and_4_also_of_few_rows(kind, centre):
+    for seed, mu in enumerate((0.0, 5.0, 300.0)):
         averages, (X, y, w) = design(kind, seed)
         S, c, *others = naive.moments(X, y, w, centre)
         free, p = (w > 0).sum() - centre, len(c)
         own, shown = {"fit_intercept": centre}, w
         if kind == "adapt":
             own["adaptation"], shown = 0.05, None
+        told, rate = {"mu": mu, "n_iter": 60}, 1.2 / np.linalg.eigvalsh(S).max()
         for k in (1, 3, 11):
             full = naive.solved(S, c, np.arange(p), free)
-            expected = naive.solved(S, c, naive.top(np.abs(full), k), free)
-            model = ofslib.OLSthRegressor(k=k, **own)
-            for learned in (model.fit(X, y, shown), model.fit_averages(averages)):
-                assert_model(learned, expected * np.isfinite(others[0]), *others, centre)
+            annealed = naive.ofsa(S, c[:, None], k=k, rate=rate, **told)
+            descending = ofslib.OFSARegressor(k=k, learning_rate=rate, **told, **own)
+            for model, features in (
+                (ofslib.OLSthRegressor(k=k, **own), naive.top(np.abs(full), k)),
+                (descending, annealed),
+            ):
+                expected = naive.solved(S, c, features, free) * np.isfinite(others[0])
+                for learned in (model.fit(X, y, shown), model.fit_averages(averages)):
+                    assert_model(learned, expected, *others, centre)
 
 
 def slope(penalty, w, level, shape):

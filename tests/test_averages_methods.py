@@ -3,31 +3,22 @@
 Of OLSth, the penalised methods and the criteria: the files *_by_the_page.py.
 """
 
-import warnings
-
-import naive
 import numpy as np
 import pytest
+from estimators import AVERAGES, accepted, every, said
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import is_classifier
-from sklearn.utils.estimator_checks import check_estimator
 
 import ofslib
 from ofslib.averages import RunningAverages
-from ofslib.beyond.knockoffs import Knockoffs
 from ofslib.kernels.gram import largest_eigenvalue, least_squares
 from ofslib.simulate import Equicorrelated
-from ofslib.streams.average_stream import AverageSelector, AverageStream
+from ofslib.streams.average_stream import AverageSelector
 
 K = 4
-# Of knockoffs tests/test_knockoffs.py: they need many rows, of equal weight.
-CLASSES = {
-    cls.__name__: cls
-    for cls in (getattr(ofslib, name) for name in dir(ofslib))
-    if isinstance(cls, type) and issubclass(cls, AverageStream) and not issubclass(cls, Knockoffs)
-}
+CLASSES = {cls.__name__: cls for cls in AVERAGES}
 METHODS = sorted({name.removesuffix("Regressor").removesuffix("Classifier") for name in CLASSES})
-every_class = pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES)
+every_class = every(AVERAGES)
 
 
 def rows(n=120, p=15, seed=0):
@@ -66,31 +57,14 @@ def test_scikit_learn_accepts_it(cls):
     # 9 rows, and up to 10 features: whether least squares needs its ridge goes by the number of
     # rows, whatever their weights.
     ridged = {f"check_sample_weight_equivalence_on_{form}_data" for form in ("dense", "sparse")}
-    few = ridged if "penalty_ratio" in cls().get_params() else ()
-    known = dict.fromkeys(few, "its ridge")
-    results = check_estimator(cls(), on_skip=None, on_fail="raise", expected_failed_checks=known)
-    skipped = {r["check_name"] for r in results if r["status"] == "skipped"}
-    assert skipped <= {"check_array_api_input"}
-
-
-@pytest.mark.parametrize("centre", [True, False])
-@pytest.mark.parametrize("mu", [0.0, 5.0, 300.0])
-@pytest.mark.parametrize(("n", "p", "k"), [(120, 15, 4), (120, 15, 15), (60, 200, 20)])
-def test_ofsa_is_algorithm_4(n, p, k, mu, centre):
-    X, y = rows(n, p)
-    own = {"k": k, "mu": mu, "n_iter": 90}
-    model = ofslib.OFSARegressor(**own, learning_rate=0.02, fit_intercept=centre).fit(X, y)
-    coef, intercept = naive.ofsa(X, y, **own, rate=0.02, centre=centre)
-    assert_array_equal(model.support_, np.flatnonzero(coef))
-    assert_allclose(model.coef_, coef, rtol=1e-7)
-    assert_allclose(model.intercept_, intercept, rtol=1e-7, atol=1e-8)
+    accepted(cls(), may=ridged if "penalty_ratio" in cls().get_params() else ())
 
 
 def test_ofsa_takes_its_step_from_the_spectrum():
     X, y = rows()
-    top = np.linalg.eigvalsh(naive.standardise(X, y)[0].T @ naive.standardise(X, y)[0]).max()
+    top = np.linalg.eigvalsh(np.corrcoef(X.T)).max()
     own = {"k": 3, "n_iter": 40}
-    same = ofslib.OFSARegressor(**own, learning_rate=1.2 / (top / len(X))).fit(X, y)
+    same = ofslib.OFSARegressor(**own, learning_rate=1.2 / top).fit(X, y)
     assert_same(ofslib.OFSARegressor(**own, step=1.2).fit(X, y), same)
     with pytest.raises(FloatingPointError, match="diverged"):
         _ = ofslib.OFSARegressor(k=3, learning_rate=9.0).fit(X, y).coef_
@@ -118,11 +92,10 @@ def test_a_matrix_that_rounding_made_regular_gets_the_ridge_and_an_indefinite_on
 # What a user is told
 
 
-def said(model):
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        size = len(model.support_)
-    return size, " ".join(str(one.message) for one in told)
+def support(model):
+    """Its size, and what is said of it."""
+    told = said(lambda: model.support_)
+    return len(model.support_), " ".join(told)
 
 
 @pytest.mark.parametrize("name", ["OFSA", "OnlineLasso"])
@@ -131,20 +104,20 @@ def test_where_a_criterion_tells_little_it_is_said(name):
     rng, cls = np.random.default_rng(0), CLASSES[f"{name}Regressor"]
     X = rng.standard_normal((60, 200))
     y = X[:, :4] @ [1.5, -1.5, 1.5, 1.5] + rng.standard_normal(60)
-    size, told = said(cls(k="ebic").fit(X, y))
+    size, told = support(cls(k="ebic").fit(X, y))
     assert told == "" and 4 <= size <= 6
     for k in ("aic", "bic"):
-        size, told = said(cls(k=k).fit(X, y))
+        size, told = support(cls(k=k).fit(X, y))
         assert size > 50 and f"k='{k}' chose {size} features with a weight of 60 rows" in told
     X, y = Equicorrelated(p=60, k=5, beta=1.0).sample(2000, rng)
     for max_k, size in ((3, 3), (8, 5)):
-        found, told = said(cls(k="bic", max_k=max_k).fit(X, y))
+        found, told = support(cls(k="bic", max_k=max_k).fit(X, y))
         assert (found, "as many as max_k=3 allows" in told) == (size, max_k == 3)
     shares = averages(X, y, np.full(2000, 1 / 2000))  # no numbers of rows
     with pytest.raises(ValueError, match="and they sum up to 1"):
         _ = cls(k="aic").fit_averages(shares).coef_
     X = X[:30, :20]
-    size, told = said(cls(k="ebic").fit(X, X @ np.ones(20)))
+    size, told = support(cls(k="ebic").fit(X, X @ np.ones(20)))
     assert size == 15 and "k='ebic' chose 15" in told and "no criterion" in told
 
 
@@ -154,7 +127,7 @@ def test_a_model_without_a_feature_says_so(name, still):
     X = np.random.default_rng(0).standard_normal((50, 4))
     X, y = (np.ones((50, 4)), X[:, 0]) if still == "X" else (X, np.zeros(50))
     model = CLASSES[f"{name}Regressor"]().fit(X, y)
-    size, told = said(model)
+    size, told = support(model)
     assert size == 0 and "has selected no feature" in told and not model.coef_.any()
     assert model.intercept_ == pytest.approx(y.mean())
 

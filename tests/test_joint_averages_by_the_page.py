@@ -15,29 +15,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from ofslib import OFSAClassifier, OLSthClassifier
 
 
-def largest(W, m):
-    return np.sort(np.argsort(-np.linalg.norm(W, axis=1), kind="stable")[:m])
-
-
-def annealed(S, C, k, n_iter, mu, eta):
-    left, W = np.arange(len(S)), np.zeros(C.shape)
-    for t in range(1, n_iter + 1):
-        W[left] -= eta * (S[np.ix_(left, left)] @ W[left] - C[left])
-        keep = k + round((len(S) - k) * max(0, (n_iter - t) / (t * mu + n_iter)))
-        left = left[largest(W[left], keep)]
-        W *= np.isin(np.arange(len(S)), left)[:, None]
-    return left
-
-
 def reference(X, T, weight, k, centre, descent=None):
     """Features, and coefficients and intercepts of each class in units of the rows."""
     X, T, weight = X[weight > 0], T[weight > 0], weight[weight > 0]
     S, C, scale, mean, level = naive.moments(X, T, weight, centre)
     free = len(X) - centre
     if descent is None:
-        features = largest(naive.solved(S, C, np.arange(len(S)), free), k)
+        every = naive.solved(S, C, np.arange(len(S)), free)
+        features = naive.top(np.linalg.norm(every, axis=1), k)
     else:
-        features = annealed(S, C, k, *descent)
+        features = naive.ofsa(S, C, k=k, **descent)
     coef = (naive.solved(S, C, features, free) / scale[:, None]).T
     return features, coef, centre * (level - coef @ mean)
 
@@ -88,8 +75,8 @@ def test_all_classes_have_the_features_of_the_largest_norms(kind, descends, cent
         if descends:
             S = naive.moments(X[weight > 0], T[weight > 0], weight[weight > 0], centre)[0]
             eta = 1.2 / np.linalg.eigvalsh(S).max()
-            descent = (60, float(draw.choice([0, 5, 50])), eta)
-            own |= {"n_iter": 60, "mu": descent[1], "learning_rate": eta}
+            told = {"n_iter": 60, "mu": float(draw.choice([0, 5, 50]))}
+            descent, own = told | {"rate": eta}, own | told | {"learning_rate": eta}
         cls = OFSAClassifier if descends else OLSthClassifier
         model = cls(k=k, multiclass="joint", fit_intercept=centre, class_weight=by_label, **own)
         rows = sp.csr_array(X) if seed % 2 else X

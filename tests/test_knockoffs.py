@@ -34,17 +34,6 @@ def test_the_bound_is_held_and_what_is_true_is_found(rho, draws):
     assert power.mean() > 0.8
 
 
-@pytest.mark.parametrize(("n", "p"), [(3, 1), (13, 5)])
-def test_a_false_feature_is_as_often_better_than_its_copy_as_worse(n, p):
-    """With as few rows as can be, and two more. (Not so if the penalty knew the features alone.)"""
-    rng, won = np.random.default_rng(14), []
-    for run in range(600):
-        X, y = rng.standard_normal((n, p)), rng.standard_normal(n)
-        chosen = select_by_knockoffs(RunningAverages(p).update(X, y), random_state=run)
-        won.extend(chosen.statistics[chosen.statistics != 0] > 0)
-    assert len(won) > 300 and abs(np.mean(won) - 0.5) < 3.5 * 0.5 / np.sqrt(len(won))
-
-
 # The estimators
 
 

@@ -12,10 +12,10 @@ import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from estimators import accepted
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import check_estimator
 
 import ofslib
 from ofslib import RenewableFSAClassifier, RunningAverages
@@ -42,23 +42,14 @@ def minimum(Z, y, weight, Q, r, ridge):
     return w
 
 
-def standard(X, weight, centre):
-    mean = weight @ X / weight.sum() * centre
-    scale = np.sqrt(weight @ (X - mean) ** 2 / weight.sum())
-    return mean, np.where(scale < 1e-9, np.inf, scale)
-
-
 def margins(near, X, y, weight, l2, centre):
     """Of kept rows, by least squares on the labels of all so far, its length fitted to the kept.
 
     To the standardised moments p / n is added, and a ridge of a thousandth to the fit [code].
     """
-    mean, scale = standard(X, weight, centre)
-    Z, share, n, p = (X - mean) / scale, weight / weight.sum(), *X.shape
-    level = share @ y * centre
-    S = (Z.T * share) @ Z + np.eye(p) * (p / n + 1e-5 * (n - centre <= p))
-    S += np.diag(np.isinf(scale))
-    w = np.linalg.solve(S, Z.T @ (share * (y - level)))
+    S, c, scale, mean, level = naive.moments(X, y, weight, centre)
+    n, p = X.shape
+    w = np.linalg.solve(S + np.eye(p) * (p / n + 1e-5 * (n - centre <= p)), c)
     one = (X[near] - mean) / scale @ w + level
     size = np.sqrt(np.mean(one**2))
     A = np.column_stack([one / size, np.full(len(one), float(centre))])
@@ -87,7 +78,7 @@ class Problem:
                         far.append((near[j], weight[near[j]] * working, response))
                 near = near[np.sort(stay)]
             near = np.append(near, i)
-        self.mean, self.scale = standard(X, weight, centre)
+        _, _, self.scale, self.mean, _ = naive.moments(X, y, weight, centre)
         Z = np.column_stack([(X - self.mean) / self.scale, np.full(len(X), float(centre))])
         self.Z, self.y, self.weight, self.centre = Z[near], y[near], weight[near], centre
         self.Q, self.r = np.zeros((Z.shape[1], Z.shape[1])), np.zeros(Z.shape[1])
@@ -153,7 +144,7 @@ def test_rows_near_the_boundary_and_expansions_of_the_others(kind, centre, max_r
 
 @pytest.mark.filterwarnings("ignore:k=.*is greater than n_features")
 def test_scikit_learn_accepts_it():
-    check_estimator(RenewableFSAClassifier(), on_skip=None, on_fail="raise")
+    accepted(RenewableFSAClassifier())
 
 
 # Which k features
@@ -237,13 +228,9 @@ def test_each_class_has_its_own_rows_and_features(late):
 # Algorithm 5
 
 
-def soft(v, level):
-    return np.sign(v) * np.maximum(np.abs(v) - level, 0)
-
-
 def proximal(penalty, v, level, shape, eta):
     """The w that minimises (w - v)^2 / 2 + eta P(w); MCP: Zhang 2010; SCAD: Fan and Li 2001."""
-    small, size = soft(v, eta * level), np.abs(v)
+    small, size = naive.soft(v, eta * level), np.abs(v)
     if penalty == "ElasticNet":
         return small / (1 + eta * shape)
     if penalty == "MCP":

@@ -1,11 +1,9 @@
-"""The verbs on rows, the running variance and the losses, against plain NumPy and scikit-learn."""
+"""The verbs on rows, the running variance and the losses, against plain NumPy."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_equal
-from scipy.special import expit
-from sklearn.metrics import hinge_loss, log_loss, mean_squared_error
 
 from ofslib._jit import kernel
 from ofslib.kernels import losses, rows
@@ -154,15 +152,3 @@ def test_the_loss_of_what_is_not_a_number_is_not_a_number(name):
     """A model that ran away must not look like a good one."""
     assert np.isnan(losses.value(int(Loss[name]), np.nan, 1.0))
     assert np.isnan(losses.total(int(Loss[name]), np.array([0.5, np.nan]), np.ones(2)))
-
-
-def test_totals_are_those_of_scikit_learn():
-    rng = np.random.default_rng(0)
-    m, y = 3 * rng.standard_normal(500), rng.choice([-1.0, 1.0], 500)
-    total = {name: losses.total(int(Loss[name]), m, y) for name in LOSSES}
-    probability = np.column_stack([expit(-m), expit(m)])
-    assert_allclose(total["log_loss"], log_loss(y, probability, normalize=False), rtol=1e-12)
-    assert_allclose(total["hinge"] / 500, hinge_loss(y, m), rtol=1e-12)
-    assert_allclose(total["squared_error"] / 500, mean_squared_error(y, m) / 2, rtol=1e-12)
-    assert_allclose(total["squared_hinge"], np.square(np.maximum(0, 1 - y * m)).sum(), rtol=1e-12)
-    assert losses.total(int(Loss.hinge), m[:0], y[:0]) == 0.0

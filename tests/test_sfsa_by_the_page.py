@@ -24,24 +24,10 @@ from ofslib import AnytimeSFSAClassifier, SFSAClassifier, SFSARegressor, SGDTCla
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 NEVER = 10**9  # mini-batches
 
-# The largest curvature c of each loss; the hinge, which has none, counts as 1 [code]
-CURVATURE = {"squared_error": 1.0, "log_loss": 0.25, "hinge": 1.0, "squared_hinge": 2.0}
-
-
-def slope(loss, m, y):
-    """The derivative of the loss of each row by its margin; of the hinge 0 where y m = 1."""
-    gap = np.maximum(0.0, 1.0 - y * m)
-    return {
-        "squared_error": m - y,
-        "log_loss": -y / (1.0 + np.exp(np.minimum(y * m, 700.0))),
-        "hinge": -y * (gap > 0.0),
-        "squared_hinge": -2.0 * y * gap,
-    }[loss]
-
 
 def parabola(loss, m):
     """a: the curvature of the parabola that touches the row's loss at m and lies above it."""
-    a = np.full(len(m), CURVATURE[loss])
+    a = np.full(len(m), naive.LARGEST[loss])
     far = np.abs(m) > 1e-3 if loss == "log_loss" else np.zeros(len(m), bool)  # 1e-3 [code]
     a[far] = np.tanh(m[far] / 2.0) / (2.0 * m[far])
     return a
@@ -62,7 +48,7 @@ def plan(n_rows, loss, maturity=None, warmup=None, batch_size=None):
 def begin(p, b, T, q, k, mu, loss, intercept=True, sparse=False, kind="noise_aware", classes=1):
     """No models yet: one, or one of each class, that keep the same features."""
     one = SimpleNamespace(
-        p=p, b=b, T=T, q=q, k=min(k, p), mu=mu, loss=loss, c=CURVATURE[loss], sparse=sparse,
+        p=p, b=b, T=T, q=q, k=min(k, p), mu=mu, loss=loss, c=naive.LARGEST[loss], sparse=sparse,
         intercept=intercept, first=min(8, max(1, T // 16)), t=0, kind=kind, seen_rows=[],
         w=np.zeros(p), w0=0.0, mean=np.zeros(p), mean0=0.0, model=np.ones(p, bool),
         direction=None, lam=0.0, observed=0, rows=0, weights=0.0, curvatures=0.0,
@@ -130,12 +116,8 @@ def descend(s, x, weight, slopes):
 
 
 def left_after(t, s):
-    """M_t: rounded to the nearest number, halves to the even one [code]; while it only observes no
-    feature leaves."""
-    a, whole = t - s.q, s.T - s.q
-    if a <= 0 or t <= s.first:
-        return s.p
-    return s.k + (round((s.p - s.k) * (whole - a) / (a * s.mu + whole)) if a < whole else 0)
+    """M_t; while it only observes no feature leaves."""
+    return s.p if t <= s.first else naive.schedule(t, s.T, s.q, s.p, s.k, s.mu)
 
 
 def growth(s, before):
@@ -148,20 +130,13 @@ def growth(s, before):
     return (1.0 / before + th) / (1.0 / after + th)
 
 
-def top(values, k):
-    """The k largest; of equals the lower index."""
-    return np.isin(np.arange(len(values)), np.argsort(-values, kind="stable")[:k])
-
-
-def curvature_at(loss, m):
-    """The second derivative of the loss; of the others the largest there is [code]."""
-    p = 1.0 / (1.0 + np.exp(-np.clip(m, -700.0, 700.0)))
-    return p * (1.0 - p) if loss == "log_loss" else np.full(len(m), CURVATURE[loss])
+def most(values, k):
+    return np.isin(np.arange(len(values)), naive.top(values, k))
 
 
 def take_noise(s, x, weight, slopes, margins):
     """What the standard errors are made of: mean squares and slopes of different rows only."""
-    s.curved, s.shown = s.curved + weight @ curvature_at(s.loss, margins), s.shown + len(x)
+    s.curved, s.shown = s.curved + weight @ naive.curvatures(s.loss, margins), s.shown + len(x)
     new = len(x) if s.different is None else max(0, min(len(x), s.different - s.seen))
     s.mean_squares = s.mean_squares + np.square(x[:new]).sum(axis=0)
     s.slopes, s.seen = s.slopes + np.square(weight * slopes)[:new].sum(), s.seen + new
@@ -191,15 +166,13 @@ def importance(models):
         by_chance = np.sqrt(sum(chance(s) ** 2 for s in models)) if s.seen else 0.0 * size
         size = lower_bound(size, by_chance)
     elif s.kind != "coef":
-        rows = np.vstack(s.seen_rows)
-        variance = np.maximum(np.mean(rows**2, axis=0) - np.mean(rows, axis=0) ** 2, 0)
-        size = np.sqrt(variance) * size if s.kind == "scaled_coef" else np.sqrt(variance * size)
+        size = naive.measure(s.kind, size, np.vstack(s.seen_rows))
     return np.where(s.model, size, -2.0)
 
 
 def prune(models, left):
     """All drop the same features; each has a step, and so a growth, of its own."""
-    keep = top(importance(models), left)
+    keep = most(importance(models), left)
     for s in models:
         before, s.model = stable(s, s.b), keep
         s.w, s.mean = s.w * keep, s.mean * keep
@@ -217,7 +190,7 @@ def prune(models, left):
 def learn(models, x, targets, weight):
     for s, y in zip(models, targets.reshape(len(x), -1).T, strict=True):
         margins = x @ s.w + s.w0
-        slopes = slope(s.loss, margins, y)
+        slopes = naive.slope(s.loss, margins, y)
         take_noise(s, x, weight, slopes, margins)
         s.seen_rows.append(x)
         # The first mini-batches, then those numbered 1 more than a multiple of 4 [code], or of 16
@@ -248,7 +221,7 @@ def step(models, x, targets, weight):
 def shown(models):
     """The k most important coefficients; the intercept takes over what the others say of the mean
     row, that of the rows observed [code]."""
-    keep = top(importance(models), models[0].k)
+    keep = most(importance(models), models[0].k)
     coef = np.array([s.mean * keep for s in models])
     rest = [
         (s.mean - c) @ s.sums / s.weights if s.weights else 0.0
@@ -286,7 +259,7 @@ def sfsa(X, y, *, k=10, loss="log_loss", mu=None, weight=None, n_passes=1, seed=
 
 
 FORMS = {"array": np.asarray, "csr": sp.csr_matrix}
-LOSSES = list(CURVATURE)
+LOSSES = list(naive.LARGEST)
 KINDS = ["noise_aware", "coef", "scaled_coef", "scaled_root"]
 by_loss = pytest.mark.parametrize("loss", LOSSES)
 by_label_loss = pytest.mark.parametrize("loss", LOSSES[1:])
@@ -409,7 +382,7 @@ def test_with_a_constant_step_features_are_ranked_by_their_norm_over_the_classes
 
     # Of several scales: else their squares, times those, would rank features as norms do.
     X = X * np.linspace(0.3, 1.5, 12)
-    coef, intercept = naive.joint(X, targets.T, left, **own)
+    coef, intercept, _ = naive.joint(X, targets.T, left, **own)
     for form in FORMS.values():
         model.fit(form(X), labels)
         assert_allclose(model.coef_, coef, rtol=0, atol=1e-12)
@@ -575,24 +548,16 @@ def test_of_optimizers_the_memory_is_averaged_too(optimizer):
         for x, target in parts:
             a, b, c, a0 = w.copy(), v.copy(), s.copy(), constant
             i, j = (len(x) * e * 10 // 100 for e in (t, end))
-            for place, (z, u) in enumerate(naive.minibatches(x[i:j], target[i:j], 10), t + 1):
+            for place, (z, u) in enumerate(naive.minibatches(10, x[i:j], target[i:j]), t + 1):
                 at = a + 0.9 * b if optimizer == "nesterov" else a
                 slopes = (z @ at + a0 - u) / len(u)
                 g, a0 = slopes @ z * alive, a0 - max(rate, 1 / place) * slopes.sum()
-                if optimizer == "adam":
-                    b, c = 0.9 * b + 0.1 * g, 0.999 * c + 0.001 * g**2
-                    root = np.sqrt(c / (1 - 0.999**place)) + 1e-8
-                    a = a - rate * b / (1 - 0.9**place) / root
-                elif optimizer == "sgd":
-                    a = a - rate * g
-                else:
-                    b = 0.9 * b - 0.1 * rate * g
-                    a = a + b
+                a, b, c = naive.moved(optimizer, a, b, c, g, place, rate)
             found.append((np.array([a, b, c]), a0))
         shares = [n / 200 for n in sizes]
         w, v, s = sum(share * one for share, (one, _) in zip(shares, found, strict=True))
         constant = sum(share * a0 for share, (_, a0) in zip(shares, found, strict=True))
-        t, alive = end, top(np.where(alive, np.abs(w), -1), left[end])
+        t, alive = end, most(np.where(alive, np.abs(w), -1), left[end])
         w, v, s = w * alive, v * alive, s * alive
     assert_allclose(model.coef_, w, rtol=1e-9, atol=1e-12)
     assert_allclose(model.intercept_, constant, rtol=1e-9)

@@ -49,6 +49,8 @@ def test_rows_do_not_depend_on_the_blocks(design, block_rows):
     whole, parts = drawn(design, n), drawn(design, n, block_rows=block_rows)
     assert_same_rows(whole, parts)
     sizes = [X.shape[0] for X, _ in parts[2]]
+    # A setting with fewer rows shares the first ones.
+    assert_same_rows((whole[0][:1000], whole[1][:1000]), drawn(design, 1000))
     assert sum(sizes) == n and set(sizes[:-1]) <= {block_rows} and sizes[-1] <= block_rows
 
 

@@ -6,17 +6,15 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 import shipped
 from estimators import public
-from numpy.testing import assert_array_equal
 from pandas.testing import assert_frame_equal
 from sklearn.base import BaseEstimator
 from test_experiment import setting
 
 from ofslib.reproduction import entries, experiment, methods
 from ofslib.reproduction.entries import Setting, _at_once
-from ofslib.simulate import DESIGNS, Equicorrelated
+from ofslib.simulate import Equicorrelated
 from ofslib.streams.row_stream import RowStream
 
 
@@ -190,19 +188,6 @@ def test_models_learn_once():
 
 
 # -------------------------------------------------- one stream
-
-
-@pytest.mark.parametrize("own", [{"task": "classification", "alpha": 0}, {"nonzeros": 9}])
-def test_fewer_rows_are_the_first_of_more_in_the_same_blocks(own):
-    design = DESIGNS["sparse_rows" if "nonzeros" in own else "equicorrelated"](p=400, k=4, **own)
-    whole = list(design.stream(3000, np.random.default_rng(3)))
-    for n in (1000, 2000):
-        fewer = list(design.stream(n, np.random.default_rng(3)))
-        assert sum(len(y) for _, y in fewer) == n
-        for (X, y), (Z, z) in zip(fewer, whole[: len(fewer)], strict=True):
-            X, Z = ((rows.toarray() if sp.issparse(rows) else rows) for rows in (X, Z))
-            assert_array_equal(X, Z)
-            assert_array_equal(y, z)
 
 
 def test_a_block_that_goes_on_after_an_end_is_refused():
