@@ -1,7 +1,6 @@
 """What open_stream reads beside LIBSVM text: the same rows, the same bits, the same model."""
 
 import gzip
-import json
 import re
 import sys
 import tracemalloc
@@ -15,11 +14,11 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse as sp
 from sklearn.feature_extraction import FeatureHasher
-from test_cli import Stopped
+from test_cli import learned
 from test_datasets import assert_same, exact_text, whole
 
 import ofslib
-from ofslib import cli, fit_stream
+from ofslib import fit_stream
 from ofslib.datasets import CorruptFile, formats, open_stream, text
 from ofslib.datasets import cache as cache_module
 
@@ -112,15 +111,12 @@ NAMED = {"csv", "csv by position", "packed tsv", "csv of another name", "parquet
 NAMED |= {"pandas", "arrow", "frame and labels"}
 
 
-def learned(model):
-    return model.coef_.tobytes(), model.intercept_, model.online_loss_, model.n_samples_seen_
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_rows_are_the_same_bits_and_the_same_model(form, files):
     source, options = FORMS[form]
     stream, expected = open_stream(source, 50, **options), open_stream("rows.svm", 50)
     assert (stream.n_rows, stream.n_features) == (N, P)
+    assert stream.identity() == open_stream(source, 50, **options).identity()
     assert [len(y) for _, y in stream] == [50] * 4 + [11]
     assert_same(whole(stream), whole(expected))
     for block, y in stream:
@@ -133,21 +129,6 @@ def test_the_same_rows_are_the_same_bits_and_the_same_model(form, files):
     assert learned(fit_stream(models[0], stream)) == learned(fit_stream(models[1], expected))
     names = getattr(models[0], "feature_names_in_", None)
     assert (None if names is None else names.tolist()) == (NAMES if form in NAMED else None)
-
-
-@pytest.mark.parametrize("form", ["csv", "parquet", "list of blocks"])
-def test_learning_goes_on_from_a_checkpoint(form, files):
-    source, options = FORMS[form]
-    stream = open_stream(source, 50, **options)
-    undisturbed = fit_stream(ofslib.SGDTClassifier(k=2), stream)
-    with pytest.raises(KeyboardInterrupt):
-        fit_stream(ofslib.SGDTClassifier(k=2), Stopped(stream, 3), "run.ckpt", classes=[-1, 1])
-    model = fit_stream(ofslib.SGDTClassifier(k=2), open_stream(source, 50, **options), "run.ckpt")
-    assert learned(model) == learned(undisturbed)
-    if form == "csv":  # another name of a column is another file
-        put(PLAIN.to_csv(index=False).replace("age", "agf"), source)
-        with pytest.raises(ValueError, match="the rows, or how they are read, differ"):
-            fit_stream(ofslib.SGDTClassifier(k=2), open_stream(source, 50, **options), "run.ckpt")
 
 
 @both_ways
@@ -192,12 +173,7 @@ def test_names_are_compared_as_those_of_a_frame():
     assert model.n_samples_seen_ == N
 
 
-def test_names_are_in_the_model_file_its_features_and_what_is_inspected(files, capsys):
-    def ofs(line):
-        code = cli.main(line.split())
-        out, err = capsys.readouterr()
-        return code, (json.loads(out) if "--json" in line else out), err
-
+def test_names_are_in_the_model_file_its_features_and_what_is_inspected(files, ofs):
     line = "select rows.csv --label label -k 3 --out features.csv --model m.npz --checkpoint c"
     assert ofs(line)[0] == ofs(line)[0] == 0  # the second time from the checkpoint
     model = ofslib.SFSAClassifier.load("m.npz")
@@ -212,6 +188,9 @@ def test_names_are_in_the_model_file_its_features_and_what_is_inspected(files, c
     assert ofs("predict rows.csv --model m.npz")[0] == 0  # its labels are a column like others
     labels = ofs("inspect words.csv --label label --json")[1]["labels"]
     assert labels == pd.Series(WORDS).value_counts().to_dict()
+    put(PLAIN.to_csv(index=False).replace("age", "agf"), "rows.csv")
+    code, _, err = ofs(line)
+    assert code == 1 and "the rows, or how they are read, differ" in err
 
 
 # -------------------------------------------------- labels, weights, queries

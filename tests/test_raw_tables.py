@@ -1,6 +1,5 @@
 """Tables as they are: what inspect says of each column, and what select makes of it."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from test_cli import blocks
 from test_datasets import whole
 
 import ofslib
-from ofslib import cli, fit_stream
+from ofslib import fit_stream
 from ofslib.datasets import encoding, formats, open_stream
 
 N = 300
@@ -49,16 +48,6 @@ def folder(tmp_path, monkeypatch):
     TABLE.assign(member=TABLE["member"] == "true", day=pd.to_datetime(TABLE["day"])).to_parquet(
         "t.parquet"
     )
-
-
-@pytest.fixture
-def ofs(capsys):
-    def run(line):
-        code = cli.main(line.split())
-        out, err = capsys.readouterr()
-        return code, (json.loads(out) if "--json" in line and not code else out), err
-
-    return run
 
 
 @pytest.mark.parametrize("file", ["t.csv", "t.parquet"])
