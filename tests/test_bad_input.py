@@ -18,7 +18,6 @@ from sklearn.exceptions import NotFittedError
 
 import ofslib
 from ofslib import bounds, datasets, metrics, wishart
-from ofslib._files import CorruptFile
 from ofslib.simulate import Drifting, Equicorrelated, SparseRows
 
 nan, inf = np.nan, np.inf
@@ -280,26 +279,11 @@ def folder(tmp_path):
     return tmp_path
 
 
-def read(content, name="bad.svm", **options):
-    """Go through a text of this content."""
-
-    def call(folder):
-        path = folder.parent / f"{folder.name}_{name}"
-        path.write_bytes(content)
-        return list(datasets.open_stream(path, cache=folder / "cache", **options))
-
-    return call
-
-
 def opened(*given, **options):
     return lambda folder: list(datasets.open_stream(folder / "rows.svm", *given, **options))
 
 
-LINE = r"bad\.svm, line 1: "
 READERS = [
-    (read(b"x 1:2\n"), f"{LINE}the label 'x'"),
-    (read(b"1 99999999999:1\n"), f"{LINE}feature index 99999999999"),
-    (read(b"no gzip", "bad.svm.gz"), "bad.svm.gz: expected a whole file", CorruptFile),
     (opened(0), "block_rows: .*got 0"),
     (lambda folder: datasets.open_stream(folder), "is a folder", IsADirectoryError),
     (lambda folder: datasets.open_stream(None), "source .*None", TypeError),

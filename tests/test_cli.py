@@ -366,10 +366,6 @@ def test_select_goes_on_from_a_checkpoint_and_says_so(ofs):
     assert code == 1 and "k=6 differs from k=5" in err and len(err.splitlines()) == 1
     code, _, err = ofs("select rows.svm -k 5 --checkpoint model.npz")
     assert code == 1 and "model.npz: it holds a SFSAClassifier, no checkpoint" in err
-    program = "from ofslib.cli import main; raise SystemExit(main("
-    program += "'select rows.svm -k 5 --method barda --checkpoint run.ckpt'.split()))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.returncode == 1 and "class='BARDAClassifier' differs from" in done.stderr
 
 
 def test_predict_gives_what_the_model_says(ofs):

@@ -189,7 +189,11 @@ FORGED = {  # a change of the head, one of the arrays, and what is said
     "short": (None, lambda c: {n: t[:-8] for n, t in c.items() if n != "head.json"}, ""),
     "objects": (None, lambda c: {"0.npy": npy((3,), "|O") + c["0.npy"][128:]}, ""),
     "pickled": (None, lambda c: {"0.npy": pickle.dumps([1])}, ""),
+    "an empty part": (lambda h: h["learned"].update(_x={}), None, ""),
 }
+for header in (b"{'descr': ((((", b"'''", b"{(}", b"\0\0\0", b"(" * 60_000, b"{'descr': []}"):
+    begun = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    FORGED[f"header {header[:14]}"] = (None, lambda c, begun=begun: {"0.npy": begun}, "")
 
 
 @pytest.mark.parametrize("what", FORGED)
