@@ -161,24 +161,6 @@ def test_rows_of_weight_zero_are_passed_over_wherever_it_stops(model, folder):
             assert stopped.coef_.tobytes() == expected.coef_.tobytes()
 
 
-@pytest.mark.parametrize("cache", [True, False])
-def test_rows_that_change_while_they_are_learned_are_noticed(monkeypatch, cache):
-    """As many rows of as many bytes as before: neither number tells."""
-    other = TEXT[:-2] + str(9 - int(TEXT[-2])) + "\n"
-    model, save = ofslib.SGDTClassifier(k=5, n_passes=2), checkpoint_module.Checkpoint.save
-    before = learned(model.fit(*whole(open_stream("rows.svm", cache=False))))
-
-    def changing(work, path):
-        save(work, path)
-        Path("rows.svm").write_text(other)
-
-    monkeypatch.setattr(checkpoint_module.Checkpoint, "save", changing)
-    with pytest.raises(ValueError, match=r"rows changed while they were learned; remove run\.ckpt"):
-        stream = open_stream("rows.svm", block_rows=900, cache=cache)
-        fit_stream(model, stream, "run.ckpt", every=0)
-    assert learned(model) == before
-
-
 @pytest.mark.parametrize(
     "other, named",
     [
@@ -247,10 +229,6 @@ def test_what_it_cannot_do_is_refused():
 KILLS = int(os.environ.get("OFSLIB_KILLS", 2))
 
 
-def command(*words):
-    return [sys.executable, "-m", "ofslib.cli", *words]
-
-
 def written(path):
     """When, or 0 if it is not there."""
     return path.stat().st_mtime_ns if path.exists() else 0
@@ -259,6 +237,7 @@ def written(path):
 @pytest.mark.slow
 def test_killed_at_any_moment_the_same_command_ends_in_the_same_bytes(folder):
     Path("many.svm").write_text(text(6_000))
+    command = [sys.executable, "-m", "ofslib.cli"]
     line = "select many.svm -k 5 --passes 2 --block-rows 200 --every 0 --no-cache".split()
     files = [("--out", "features.csv"), ("--model", "model.npz"), ("--checkpoint", "run.ckpt")]
     expected = {}
@@ -268,7 +247,7 @@ def test_killed_at_any_moment_the_same_command_ends_in_the_same_bytes(folder):
         path, rng = folder / place / "run.ckpt", random.Random(0)
         for number in range(KILLS if place == "killed" else 0):
             before = written(path)
-            process = subprocess.Popen(command(*line, *options), stderr=subprocess.DEVNULL)
+            process = subprocess.Popen([*command, *line, *options], stderr=subprocess.DEVNULL)
             # One that finds all learned, as the last was killed after that, writes no checkpoint.
             while written(path) == before and process.poll() is None:
                 time.sleep(0.001)
@@ -515,6 +494,13 @@ def test_datasets_are_listed_fetched_and_verified(ofs, folder, monkeypatch):
         ("select rows.svm -k bic", 2, "-k bic: SFSAClassifier keeps a number of features"),
         ("select rows.svm", 2, "-k"),
         ("datasets fetch nothing", 2, "'nothing'"),
+        ("select rows.svm -k 5 --set k_=1 --set k_=2", 2, "k_ is given twice"),
+        ("select rows.svm -k 5 --set a=BRACKETS", 2, "the value of a has too many brackets"),
+        ("select rows.svm -k 5 --set nothing", 2, "expected NAME=VALUE, got 'nothing'"),
+        ("select rows.svm -k NINES", 2, "expected a whole number from 1, got '999"),
+        ("select rows.svm -k 5 --passes NINES", 2, "expected a whole number from 1, got '999"),
+        ("select rows.svm -k 5 --set learning_rate=NINES", 1, "Got '999"),
+        ("select words.csv --label NINES -k 1", 1, "(--label) is no column"),
     ],
 )
 def test_an_error_is_one_line_and_a_code(line, code, said, ofs, capsys):
@@ -526,12 +512,14 @@ def test_an_error_is_one_line_and_a_code(line, code, said, ofs, capsys):
     Path("numbers.svm").write_text("0.5 1:2\n0.25 1:3\n")
     Path("words.csv").write_text("a,y\n1,no\n2,yes\n")
     Path("amounts.svm").write_text("".join(f"{y} 1:{y}\n" for y in range(0, 1000, 2)))
+    line = line.replace("NINES", "9" * 5000).replace("BRACKETS", "[" * 100_000)
     try:
         found, out, err = ofs(line)
     except SystemExit as stopped:  # of argparse
         found, (out, err) = stopped.code, capsys.readouterr()
     assert (found, out) == (code, "")
     assert said in err and len(err.splitlines()) == 1 and "Traceback" not in err
+    assert len(err) < 1000
 
 
 def test_ctrl_c_says_how_to_go_on(ofs, monkeypatch):

@@ -1,7 +1,6 @@
 """Odd inputs, and where the command runs: each gives a clear message or the right result."""
 
 import csv
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -129,27 +128,6 @@ def test_a_name_too_long_for_its_temporary_file_is_refused_at_the_start(table, c
     out, err = capsys.readouterr()
     assert err == f"ofslib: {option}: the name {name} is too long\n" and not out
     assert main(["select", *table, "-k", "2", option, "x" * 240]) == 0
-
-
-@pytest.mark.parametrize(
-    "given, said",
-    [
-        (["--set", "k_=1", "--set", "k_=2"], "k_ is given twice"),
-        (["--set", f"a={'[' * 100_000}"], "the value of a has too many brackets"),
-        (["--set", "nothing"], "expected NAME=VALUE, got 'nothing'"),
-        (["-k", "9" * 5000], "expected a whole number from 1, got '999"),
-        (["--passes", "9" * 5000], "expected a whole number from 1, got '999"),
-        (["--set", f"learning_rate={'9' * 5000}"], "'learning_rate' parameter .* Got '999"),
-        (["--label", "9" * 5000], "label='999.* is no column"),
-    ],
-)
-def test_odd_options_are_refused_in_one_line(table, capsys, given, said):
-    try:
-        code = main(["select", *table, "-k", "2", *given])
-    except SystemExit as stopped:
-        code = stopped.code
-    text = capsys.readouterr().err
-    assert code in (1, 2) and re.search(said, text) and text.count("\n") == 1 and len(text) < 500
 
 
 @pytest.mark.parametrize("module", ["numpy", "sklearn", "numba", "pandas"])
