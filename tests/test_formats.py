@@ -223,14 +223,6 @@ VW = "".join(
 )
 
 
-class Weighted(ofslib.SGDTClassifier):
-    """One that is told weights."""
-
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
-        self.told_ = np.append(getattr(self, "told_", []), sample_weight)
-        return super().partial_fit(X, y, classes=classes)
-
-
 class Unweighted(ofslib.SGDTClassifier):
     def partial_fit(self, X, y, classes=None):
         return super().partial_fit(X, y, classes=classes)
@@ -248,12 +240,12 @@ class Unweighted(ofslib.SGDTClassifier):
         ((X, Y, FRAME["w"]), {}),
     ],
 )
-def test_weights_are_handed_on_or_refused(source, options, cache, files):
+def test_weights_are_read_and_refused_where_none_are_learned(source, options, cache, files):
+    """Where they are, they are handed on: test_cli.py, of weights of zero."""
     stream = open_stream(source, 50, cache=cache, **options)
     for _ in range(2):
         *_, weights = zip(*stream, strict=True)
         assert np.concatenate(weights).tolist() == FRAME["w"].tolist()
-    assert fit_stream(Weighted(k=2), stream).told_.tolist() == FRAME["w"].tolist()
     with pytest.raises(TypeError, match="rows have weights, and Unweighted has no sample_weight"):
         fit_stream(Unweighted(k=2), stream)
 

@@ -15,7 +15,6 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 from sklearn.utils import murmurhash3_32
-from test_cli import blocks
 from test_datasets import whole
 
 import ofslib
@@ -170,28 +169,6 @@ def test_hashed_columns_come_back_as_words(ofs):
         column = int(row["feature"])
         alike = sorted(n for n in names if abs(murmurhash3_32(n.encode())) % 31 == column)
         assert row["words"].split(" or ") == alike
-
-
-def test_three_commands_lead_from_a_messy_table_to_probabilities(ofs):
-    """Those of docs/command_line.md, word for word; the new file has other columns."""
-    rng = np.random.default_rng(3)
-    frame = pd.DataFrame({
-        "day": pd.date_range("2026-01-01", periods=900).astype(str),
-        "city": rng.choice(["Rome", "Oslo", "Lima"], 900),
-        "income": np.where(rng.random(900) < 0.1, np.nan, rng.lognormal(10, 1, 900)),
-        "age": rng.integers(18, 90, 900),
-    })  # fmt: skip
-    hidden = 2 * (frame["city"] == "Oslo") + (frame["age"] - 50) / 20 + rng.standard_normal(900)
-    frame["bought"] = np.where(hidden > 0.5, "yes", "no")
-    frame[:600].to_csv("customers.csv", index=False)
-    frame[600:].assign(new=1)[["age", "city", "new", "income"]].to_csv("tomorrow.csv", index=False)
-    lines = blocks("shell: messy table").splitlines()
-    for line in lines:
-        code, _, err = ofs(line.removeprefix("ofslib "))
-        assert code == 0, err
-    assert len(lines) == 3
-    said = pd.read_csv("predictions.csv")
-    assert roc_auc_score(frame[600:]["bought"], said["probability of yes"]) > 0.75
 
 
 # -------------------------------------------------- rare classes
