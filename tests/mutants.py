@@ -60,7 +60,7 @@ TESTS = {
     "*/sparse_embedding.py": COLUMNS,
     "*/average_stream.py": AVERAGES,
     "*/column_stream.py": [*COLUMNS, "test_contract"],
-    "*/checkpoint.py": ["test_cli*", "test_reliability*"],
+    "*/checkpoint.py": ["test_cli*", "test_trust*"],
     "*/restored.py": ["test_model_files*", "test_malformed*", "test_contract"],
     "*/diagnostics.py": ["test_divergence", "test_everyday", "test_contract"],
     "*/selector.py": ["test_everyday", "test_contract", "test_bad_input", "test_model_files*"],

@@ -18,7 +18,6 @@ from sklearn.exceptions import NotFittedError
 
 import ofslib
 from ofslib import bounds, datasets, metrics, wishart
-from ofslib._files import CorruptFile
 from ofslib.simulate import Drifting, Equicorrelated, SparseRows
 
 nan, inf = np.nan, np.inf
@@ -39,11 +38,6 @@ def spoilt(array, value):
 
 
 # -------------------------------------------------- subjects, and what is known of them
-
-
-def named_columns():
-    model = ofslib.OnlineSubstitution(k=2, random_state=0)
-    return model.partial_fit_columns(X, y, names=list("abcdef"))
 
 
 def facts(subject):
@@ -280,26 +274,11 @@ def folder(tmp_path):
     return tmp_path
 
 
-def read(content, name="bad.svm", **options):
-    """Go through a text of this content."""
-
-    def call(folder):
-        path = folder.parent / f"{folder.name}_{name}"
-        path.write_bytes(content)
-        return list(datasets.open_stream(path, cache=folder / "cache", **options))
-
-    return call
-
-
 def opened(*given, **options):
     return lambda folder: list(datasets.open_stream(folder / "rows.svm", *given, **options))
 
 
-LINE = r"bad\.svm, line 1: "
 READERS = [
-    (read(b"x 1:2\n"), f"{LINE}the label 'x'"),
-    (read(b"1 99999999999:1\n"), f"{LINE}feature index 99999999999"),
-    (read(b"no gzip", "bad.svm.gz"), "bad.svm.gz: expected a whole file", CorruptFile),
     (opened(0), "block_rows: .*got 0"),
     (lambda folder: datasets.open_stream(folder), "is a folder", IsADirectoryError),
     (lambda folder: datasets.open_stream(None), "source .*None", TypeError),
@@ -319,33 +298,31 @@ TABLE = {
     lambda: ofslib.SFSAClassifier(k=2): BEFORE,
     lambda: ofslib.RunningAverages(6).update(X, y): AVERAGES,
     lambda: ofslib.OLSthRegressor(k=2).fit(X, y): FROM_AVERAGES,
-    named_columns: COLUMN_STREAMS,
+    lambda: ofslib.OnlineSubstitution(k=2, random_state=0).partial_fit_columns(
+        X, y, names=list("abcdef")
+    ): COLUMN_STREAMS,
     lambda: ofslib.OnlineLeverageSelector(k=2, random_state=0).fit(X): SELECTORS,
     lambda: np.random.default_rng(0): DESIGNS + LAWS,
     lambda: None: METRICS + BOUNDS,
 }
 
 
-def case(call, said, error=ValueError):
-    return SimpleNamespace(call=call, said=said, error=error)
-
-
-def refused(subject, row):
+def refused(subject, call, said, error=ValueError):
     before = facts(subject)
-    with pytest.raises(row.error, match=f"(?s){row.said}"):
-        row.call(subject)
+    with pytest.raises(error, match=f"(?s){said}"):
+        call(subject)
     assert facts(subject) == before
     assert pickle.dumps([X, y, LABELS]) == GIVEN
 
 
 @pytest.mark.parametrize(
     ("make", "row"),
-    [pytest.param(make, case(*row), id=row[1]) for make, rows in TABLE.items() for row in rows],
+    [pytest.param(make, row, id=row[1]) for make, rows in TABLE.items() for row in rows],
 )
 def test_bad_input_is_refused_by_its_name_and_changes_nothing(make, row):
-    refused(make(), row)
+    refused(make(), *row)
 
 
-@pytest.mark.parametrize("row", [pytest.param(case(*row), id=row[1]) for row in READERS])
+@pytest.mark.parametrize("row", [pytest.param(row, id=row[1]) for row in READERS])
 def test_bad_files_are_refused_by_their_name_and_change_no_file(folder, row):
-    refused(folder, row)
+    refused(folder, *row)

@@ -24,6 +24,7 @@ from sklearn.datasets import dump_svmlight_file
 from ofslib import datasets
 from ofslib.datasets import download, readers
 from ofslib.datasets.registry import _PATH, BY_BLOCKS, LABELLED, READERS, read_rows, splits
+from ofslib.reproduction import records
 
 CLOSED = "http://127.0.0.1:9"  # the discard port: nobody listens
 
@@ -101,11 +102,11 @@ def hang(handler):
     handler.server.end.wait(20)
 
 
-def give(content, length=None):
+def give(content, length=None, status=200):
     """Send `content`, saying that it is `length` bytes (0: say nothing)."""
 
     def answer(handler):
-        handler.send_response(200)
+        handler.send_response(status)
         if length != 0:
             handler.send_header("Content-Length", str(length or len(content)))
         handler.end_headers()
@@ -301,6 +302,39 @@ def test_a_mirror_without_the_file_is_said_and_passed_over(
     with pytest.warns(UserWarning), pytest.raises(datasets.NotObtainable) as error:
         place.fetch()
     assert f"{mirror}/tiny/tiny.svm" in str(error.value) and PUBLIC in str(error.value)
+
+
+@pytest.mark.parametrize("status", [203, 299, 999])
+def test_a_mirror_with_an_odd_status_falls_back_to_the_source(place, server, monkeypatch, status):
+    server.answers["/mirror/tiny/tiny.svm"] = give(CONTENT, status=status)
+    monkeypatch.setenv(download.MIRROR, f"{server.url}/mirror")
+    with pytest.warns(UserWarning, match=f"status {status}.*; trying"):
+        [path] = place.fetch()
+    assert path.read_bytes() == CONTENT and server.asked[-1] == PUBLIC
+
+
+@pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 10240\r\n\r\n"])
+def test_a_server_that_sends_a_byte_now_and_then_is_given_up(place, server, monkeypatch, head):
+    def trickle(handler):
+        handler.wfile.write(head)
+        while not server.end.wait(0.05):
+            handler.wfile.write(b"H")
+
+    monkeypatch.setattr(download, "PATIENCE", 0.5)
+    server.answers[PUBLIC] = trickle
+    began = time.monotonic()
+    with pytest.raises(datasets.NotObtainable, match=r"tiny.* less than 2000 bytes a second"):
+        place.fetch()
+    assert time.monotonic() - began < 30 and files_in(place.folder) == []
+
+
+def test_a_source_that_refuses_a_file_is_told_from_no_network(place, server, monkeypatch):
+    monkeypatch.setattr(records, "TABLE", place.table)
+    monkeypatch.setattr(records, "FOLDER", place.folder)
+    server.answers.clear()
+    assert records.obtain("tiny", "auto")["reason"] == "its sources refuse it"
+    monkeypatch.setattr(download, "SOURCE", CLOSED)
+    assert records.obtain("tiny", "auto")["reason"].startswith("no network")
 
 
 # -------------------------------------------------- files to be trusted

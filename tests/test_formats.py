@@ -1,7 +1,6 @@
 """What open_stream reads beside LIBSVM text: the same rows, the same bits, the same model."""
 
 import gzip
-import json
 import re
 import sys
 import tracemalloc
@@ -15,11 +14,11 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse as sp
 from sklearn.feature_extraction import FeatureHasher
-from test_cli import Stopped
+from test_cli import learned
 from test_datasets import assert_same, exact_text, whole
 
 import ofslib
-from ofslib import cli, fit_stream
+from ofslib import fit_stream
 from ofslib.datasets import CorruptFile, formats, open_stream, text
 from ofslib.datasets import cache as cache_module
 
@@ -112,15 +111,12 @@ NAMED = {"csv", "csv by position", "packed tsv", "csv of another name", "parquet
 NAMED |= {"pandas", "arrow", "frame and labels"}
 
 
-def learned(model):
-    return model.coef_.tobytes(), model.intercept_, model.online_loss_, model.n_samples_seen_
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_rows_are_the_same_bits_and_the_same_model(form, files):
     source, options = FORMS[form]
     stream, expected = open_stream(source, 50, **options), open_stream("rows.svm", 50)
     assert (stream.n_rows, stream.n_features) == (N, P)
+    assert stream.identity() == open_stream(source, 50, **options).identity()
     assert [len(y) for _, y in stream] == [50] * 4 + [11]
     assert_same(whole(stream), whole(expected))
     for block, y in stream:
@@ -133,21 +129,6 @@ def test_the_same_rows_are_the_same_bits_and_the_same_model(form, files):
     assert learned(fit_stream(models[0], stream)) == learned(fit_stream(models[1], expected))
     names = getattr(models[0], "feature_names_in_", None)
     assert (None if names is None else names.tolist()) == (NAMES if form in NAMED else None)
-
-
-@pytest.mark.parametrize("form", ["csv", "parquet", "list of blocks"])
-def test_learning_goes_on_from_a_checkpoint(form, files):
-    source, options = FORMS[form]
-    stream = open_stream(source, 50, **options)
-    undisturbed = fit_stream(ofslib.SGDTClassifier(k=2), stream)
-    with pytest.raises(KeyboardInterrupt):
-        fit_stream(ofslib.SGDTClassifier(k=2), Stopped(stream, 3), "run.ckpt", classes=[-1, 1])
-    model = fit_stream(ofslib.SGDTClassifier(k=2), open_stream(source, 50, **options), "run.ckpt")
-    assert learned(model) == learned(undisturbed)
-    if form == "csv":  # another name of a column is another file
-        put(PLAIN.to_csv(index=False).replace("age", "agf"), source)
-        with pytest.raises(ValueError, match="the rows, or how they are read, differ"):
-            fit_stream(ofslib.SGDTClassifier(k=2), open_stream(source, 50, **options), "run.ckpt")
 
 
 @both_ways
@@ -192,12 +173,7 @@ def test_names_are_compared_as_those_of_a_frame():
     assert model.n_samples_seen_ == N
 
 
-def test_names_are_in_the_model_file_its_features_and_what_is_inspected(files, capsys):
-    def ofs(line):
-        code = cli.main(line.split())
-        out, err = capsys.readouterr()
-        return code, (json.loads(out) if "--json" in line else out), err
-
+def test_names_are_in_the_model_file_its_features_and_what_is_inspected(files, ofs):
     line = "select rows.csv --label label -k 3 --out features.csv --model m.npz --checkpoint c"
     assert ofs(line)[0] == ofs(line)[0] == 0  # the second time from the checkpoint
     model = ofslib.SFSAClassifier.load("m.npz")
@@ -212,6 +188,9 @@ def test_names_are_in_the_model_file_its_features_and_what_is_inspected(files, c
     assert ofs("predict rows.csv --model m.npz")[0] == 0  # its labels are a column like others
     labels = ofs("inspect words.csv --label label --json")[1]["labels"]
     assert labels == pd.Series(WORDS).value_counts().to_dict()
+    put(PLAIN.to_csv(index=False).replace("age", "agf"), "rows.csv")
+    code, _, err = ofs(line)
+    assert code == 1 and "the rows, or how they are read, differ" in err
 
 
 # -------------------------------------------------- labels, weights, queries
@@ -244,14 +223,6 @@ VW = "".join(
 )
 
 
-class Weighted(ofslib.SGDTClassifier):
-    """One that is told weights."""
-
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
-        self.told_ = np.append(getattr(self, "told_", []), sample_weight)
-        return super().partial_fit(X, y, classes=classes)
-
-
 class Unweighted(ofslib.SGDTClassifier):
     def partial_fit(self, X, y, classes=None):
         return super().partial_fit(X, y, classes=classes)
@@ -269,12 +240,12 @@ class Unweighted(ofslib.SGDTClassifier):
         ((X, Y, FRAME["w"]), {}),
     ],
 )
-def test_weights_are_handed_on_or_refused(source, options, cache, files):
+def test_weights_are_read_and_refused_where_none_are_learned(source, options, cache, files):
+    """Where they are, they are handed on: test_cli.py, of weights of zero."""
     stream = open_stream(source, 50, cache=cache, **options)
     for _ in range(2):
         *_, weights = zip(*stream, strict=True)
         assert np.concatenate(weights).tolist() == FRAME["w"].tolist()
-    assert fit_stream(Weighted(k=2), stream).told_.tolist() == FRAME["w"].tolist()
     with pytest.raises(TypeError, match="rows have weights, and Unweighted has no sample_weight"):
         fit_stream(Unweighted(k=2), stream)
 
@@ -365,6 +336,14 @@ HASHED = {"hashed": True, "n_features": 8}
         table("1 2 0.5 |f 3:4\n", r"'0\.5' is an initial prediction", "bad.vw", weight=True),
         table("1 2 |f:3 1:1\n", r"line 1: '\|f:3'", "bad.vw", weight=True),
         table("1 |f a:inf\n", r"'a:inf' is not `index:value`", "bad.vw", **HASHED),
+        table("1\n0:1 1:.5\n", r"line 2: .*LIBSVM has no weights.*--format vw --weight", "bad.svm"),
+        table("1:.5 2:1\n", r"line 1: .* has no label: write its label, or any number", "bad.svm"),
+        table("1 | 1:1\n|f 1:.5\n", r"line 2: .*has no label: write its label", "bad.vw"),
+        table("1,3,5 1:.5\n", r"'1,3,5' is several labels, or a number with a comma", "bad.svm"),
+        table("-1,5 1:.5\n", r"'-1,5' is several labels", "bad.svm", word_labels=True),
+        table(f"{'x' * 1001} 1:1\n", r"has 1001 bytes, more than", "bad.svm", word_labels=True),
+        table(f"1 {2**40}:1\n", r"line 1: .*from 1 to 2147483647; .*1048576\)", "bad.svm"),
+        table(f"a,y\n1,x\n2,{'b' * 20_000}\n", r"row 2: expected a label of at most 1000"),
     ],
 )
 def test_a_wrong_table_or_text_is_named(text, said, name, error, options, cache):

@@ -45,10 +45,8 @@ def run(*command, **options):
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """The unpacked wheel, outside the repository."""
-    folder = tmp_path_factory.mktemp("install")
+def unpacked_wheel(folder):
+    """Built of a copy of the sources."""
     shutil.copytree(ROOT / "ofslib", folder / "source/ofslib")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder / "source")
@@ -60,22 +58,18 @@ def wheel(tmp_path_factory):
     return folder / "unpacked"
 
 
-@pytest.fixture
-def project(tmp_path):
-    """A folder with a file of rows, and a table of data sets that has it."""
+def test_a_wheel_alone_fits_and_reads_and_imports_nothing_of_an_extra(tmp_path):
+    """In a folder with a file of rows, and a table of data sets that has it."""
+    wheel = unpacked_wheel(tmp_path)
     (tmp_path / "rows.svm").write_text("1 1:2 2:1\n-1 1:-2 3:1\n" * 150)
     table = "name,reader,train,task\ntiny,libsvm,rows.svm,classification\n"
     (tmp_path / "datasets.csv").write_text(table)
-    return tmp_path
-
-
-def test_a_wheel_alone_fits_and_reads_and_imports_nothing_of_an_extra(wheel, project):
     there = os.environ | {"PYTHONPATH": str(wheel)}
-    file, loaded = run(sys.executable, "-c", PROGRAM, cwd=project, env=there).splitlines()
+    file, loaded = run(sys.executable, "-c", PROGRAM, cwd=tmp_path, env=there).splitlines()
     assert Path(file).is_relative_to(wheel) and {"numba", "scipy"} <= set(loaded.split())
     assert not EXTRAS & set(loaded.split())
     command = [sys.executable, "-c", "from ofslib.cli import main; raise SystemExit(main())"]
-    told = run(*command, *"select rows.svm -k 1 --json".split(), cwd=project, env=there)
+    told = run(*command, *"select rows.svm -k 1 --json".split(), cwd=tmp_path, env=there)
     assert [row["feature"] for row in json.loads(told)["selected"]] == ["1"]
     [entry_points] = wheel.glob("*.dist-info/entry_points.txt")
     assert "ofslib = ofslib.cli:main" in entry_points.read_text()

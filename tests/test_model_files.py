@@ -67,12 +67,6 @@ def fitted(cls):
     return model.fit(X, targets(model))
 
 
-def encoded(model):
-    """What the file holds of the model: the head's parts, and the arrays."""
-    arrays = []
-    return [_model_files._code(v, n, arrays) for n, v in sorted(model._parts().items())], arrays
-
-
 def facts(model):
     """All that is known of the model from outside; scratch memory may differ."""
     names = [name for name in dir(model) if name.endswith("_") and not name.startswith("_")]
@@ -189,7 +183,11 @@ FORGED = {  # a change of the head, one of the arrays, and what is said
     "short": (None, lambda c: {n: t[:-8] for n, t in c.items() if n != "head.json"}, ""),
     "objects": (None, lambda c: {"0.npy": npy((3,), "|O") + c["0.npy"][128:]}, ""),
     "pickled": (None, lambda c: {"0.npy": pickle.dumps([1])}, ""),
+    "an empty part": (lambda h: h["learned"].update(_x={}), None, ""),
 }
+for header in (b"{'descr': ((((", b"'''", b"{(}", b"\0\0\0", b"(" * 60_000, b"{'descr': []}"):
+    begun = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    FORGED[f"header {header[:14]}"] = (None, lambda c, begun=begun: {"0.npy": begun}, "")
 
 
 @pytest.mark.parametrize("what", FORGED)
@@ -251,7 +249,9 @@ def test_indices_beyond_the_arrays_and_short_arrays_are_refused(tmp_path, what):
     """Compiled code would read and write there."""
     name, find, change = BEYOND[what]
     path, model = tmp_path / "model", fitted(getattr(ofslib, name))
-    arrays = encoded(model)[1]
+    arrays: list = []  # in the order of the file
+    for part, value in sorted(model._parts().items()):
+        _model_files._code(value, part, arrays)
     place = next(i for i, array in enumerate(arrays) if array is find(model._state))
     wrong = arrays[place].copy()
     change(wrong)

@@ -1,69 +1,19 @@
 """Odd inputs, and where the command runs: each gives a clear message or the right result."""
 
 import csv
-import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from test_datasets import CLOSED, CONTENT, PUBLIC, files_in, place, server  # noqa: F401 (fixtures)
-from test_model_files import forged
 
 import ofslib
 from ofslib import datasets
 from ofslib._files import CorruptFile
 from ofslib.cli import main
-from ofslib.datasets import download
 from ofslib.reproduction import records
-
-# -------------------------------------------------- downloads
-
-
-@pytest.mark.parametrize("status", [203, 299, 999])
-def test_a_mirror_with_an_odd_status_falls_back_to_the_source(place, server, monkeypatch, status):  # noqa: F811
-    def odd(handler):
-        handler.send_response(status)
-        handler.send_header("Content-Length", str(len(CONTENT)))
-        handler.end_headers()
-        handler.wfile.write(CONTENT)
-
-    server.answers["/mirror/tiny/tiny.svm"] = odd
-    monkeypatch.setenv(download.MIRROR, f"{server.url}/mirror")
-    with pytest.warns(UserWarning, match=f"status {status}.*; trying"):
-        [path] = place.fetch()
-    assert path.read_bytes() == CONTENT and server.asked[-1] == PUBLIC
-
-
-@pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 10240\r\n\r\n"])
-def test_a_server_that_sends_a_byte_now_and_then_is_given_up(place, server, monkeypatch, head):  # noqa: F811
-    monkeypatch.delenv(download.MIRROR, raising=False)
-
-    def trickle(handler):
-        handler.wfile.write(head)
-        while not server.end.wait(0.05):
-            handler.wfile.write(b"H")
-
-    monkeypatch.setattr(download, "PATIENCE", 0.5)
-    server.answers[PUBLIC] = trickle
-    began = time.monotonic()
-    with pytest.raises(datasets.NotObtainable, match=r"tiny.* less than 2000 bytes a second"):
-        place.fetch()
-    assert time.monotonic() - began < 30 and files_in(place.folder) == []
-
-
-def test_a_source_that_refuses_a_file_is_told_from_no_network(place, server, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(records, "TABLE", place.table)
-    monkeypatch.setattr(records, "FOLDER", place.folder)
-    monkeypatch.delenv(download.MIRROR, raising=False)
-    server.answers.clear()
-    assert records.obtain("tiny", "auto")["reason"] == "its sources refuse it"
-    monkeypatch.setattr(download, "SOURCE", CLOSED)
-    assert records.obtain("tiny", "auto")["reason"].startswith("no network")
-
 
 # -------------------------------------------------- arrays
 
@@ -124,39 +74,6 @@ def test_words_of_numpys_newer_type_are_labels():
     assert next(iter(datasets.open_stream((X, newer))))[1].tolist() == words.tolist()
 
 
-# -------------------------------------------------- texts
-
-WORDED = {"word_labels": True}
-TEXTS = [
-    ("0:1 1:.5", {}, r"LIBSVM has no weights.*`label weight \| features`.*--format vw --weight"),
-    ("1:.5 2:1", {}, "has no label: write its label, or any number if it is only predicted"),
-    ("|f 1:.5", {"format": "vw"}, "has no label: write its label"),
-    ("1,3,5 1:.5", {}, "'1,3,5' is several labels, or a number with a comma"),
-    ("1,3,5 1:.5", WORDED, "'1,3,5' is several labels, or a number with a comma"),
-    ("-1,5 1:.5", WORDED, "'-1,5' is several labels"),
-    ("x" * 1001 + " 1:1", WORDED, "the label has 1001 bytes, more than 1000"),
-    (f"1 {2**40}:1", {}, r"from 1 to 2147483647; .* \(--hashed --n-features 1048576\)"),
-    (f"1 {2**40}:1", {"n_features": 5}, r"from 1 to 5; .* \(--hashed --n-features 1048576\)"),
-    ("1 6:1", {"n_features": 5}, r"from 1 to 5; see n_features"),
-]
-
-
-@pytest.mark.parametrize("line, options, said", TEXTS)
-def test_what_a_line_of_text_is_refused_for(tmp_path, line, options, said):
-    file = tmp_path / "rows.svm"
-    bar = "| " * (options.get("format") == "vw")
-    file.write_text(f"0 {bar}1:1\n{line}\n1 {bar}1:2\n")
-    with pytest.raises(ValueError, match=f"rows.svm, line 2: .*{said}"):
-        list(datasets.open_stream(file, cache=False, **options))
-
-
-def test_a_very_long_label_of_a_table_is_refused_with_its_row(tmp_path):
-    file = tmp_path / "rows.csv"
-    file.write_text("x,y\n1,a\n2," + "b" * 20_000 + "\n")
-    with pytest.raises(ValueError, match="row 2: expected a label of at most 1000 letters"):
-        list(datasets.open_stream(file, label="y", cache=False))
-
-
 # -------------------------------------------------- the command
 
 ESC = "\x1b[31mred"
@@ -213,27 +130,6 @@ def test_a_name_too_long_for_its_temporary_file_is_refused_at_the_start(table, c
     assert main(["select", *table, "-k", "2", option, "x" * 240]) == 0
 
 
-@pytest.mark.parametrize(
-    "given, said",
-    [
-        (["--set", "k_=1", "--set", "k_=2"], "k_ is given twice"),
-        (["--set", f"a={'[' * 100_000}"], "the value of a has too many brackets"),
-        (["--set", "nothing"], "expected NAME=VALUE, got 'nothing'"),
-        (["-k", "9" * 5000], "expected a whole number from 1, got '999"),
-        (["--passes", "9" * 5000], "expected a whole number from 1, got '999"),
-        (["--set", f"learning_rate={'9' * 5000}"], "'learning_rate' parameter .* Got '999"),
-        (["--label", "9" * 5000], "label='999.* is no column"),
-    ],
-)
-def test_odd_options_are_refused_in_one_line(table, capsys, given, said):
-    try:
-        code = main(["select", *table, "-k", "2", *given])
-    except SystemExit as stopped:
-        code = stopped.code
-    text = capsys.readouterr().err
-    assert code in (1, 2) and re.search(said, text) and text.count("\n") == 1 and len(text) < 500
-
-
 @pytest.mark.parametrize("module", ["numpy", "sklearn", "numba", "pandas"])
 def test_ctrl_c_during_imports_shows_no_traceback(table, module):
     code = f"""
@@ -250,31 +146,6 @@ sys.exit(main(["select", "t.csv", "--label", "y", "-k", "2"]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 130 and "Traceback" not in done.stderr
-
-
-# -------------------------------------------------- files of models and archives of results
-
-HEADERS = [b"{'descr': ((((", b"'''", b"{(}", b"\0\0\0", b"(" * 60_000, b"{'descr': []}"]
-
-
-@pytest.fixture
-def saved(tmp_path):
-    estimator("SFSAClassifier").fit(X, Y).save(tmp_path / "m.npz")
-    return tmp_path / "m.npz"
-
-
-@pytest.mark.parametrize("header", HEADERS)
-def test_a_header_of_numpy_that_does_not_parse_is_a_value_error(saved, header):
-    begin = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little")
-    forged(saved, members=lambda content: {"0.npy": begin + header})
-    with pytest.raises(ValueError, match=r"m\.npz"):
-        ofslib.SFSAClassifier.load(saved)
-
-
-def test_an_empty_part_of_a_head_ends_no_loop_over_models(saved):
-    forged(saved, lambda head: head["learned"].update(classes_={}))
-    with pytest.raises(ValueError, match=r"m\.npz"):
-        [*map(ofslib.SFSAClassifier.load, [saved])]
 
 
 @pytest.mark.parametrize("file", ["/proc/kmsg", "../../../etc/passwd"])

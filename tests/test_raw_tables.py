@@ -1,6 +1,5 @@
 """Tables as they are: what inspect says of each column, and what select makes of it."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +10,14 @@ from sklearn.compose import ColumnTransformer
 from sklearn.datasets import dump_svmlight_file
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.impute import SimpleImputer
+from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from test_cli import blocks
 from test_datasets import whole
 
 import ofslib
-from ofslib import cli, fit_stream
+from ofslib import fit_stream
 from ofslib.datasets import encoding, formats, open_stream
 
 N = 300
@@ -51,16 +51,6 @@ def folder(tmp_path, monkeypatch):
     )
 
 
-@pytest.fixture
-def ofs(capsys):
-    def run(line):
-        code = cli.main(line.split())
-        out, err = capsys.readouterr()
-        return code, (json.loads(out) if "--json" in line and not code else out), err
-
-    return run
-
-
 @pytest.mark.parametrize("file", ["t.csv", "t.parquet"])
 def test_inspect_reports_every_column_and_what_it_proposes_learns(ofs, file):
     code, data, err = ofs(f"inspect {file} --label y --json")
@@ -89,6 +79,21 @@ def test_the_guides_table_is_learned_from(capsys):
     TABLE.rename(columns={"y": "label"}).to_csv("people.csv", index=False)
     exec(compile(blocks("python: table"), "using.md", "exec"), {})
     assert "city_Oslo" in capsys.readouterr().out
+
+
+def test_three_commands_lead_from_a_messy_table_to_probabilities(ofs):
+    """Those of docs/command_line.md, word for word; the new file has other columns."""
+    table = TABLE.rename(columns={"y": "bought"})
+    table[:200].to_csv("customers.csv", index=False)
+    new = table[200:].drop(columns=["day", "bought"]).assign(new=1)
+    new[new.columns[::-1]].to_csv("tomorrow.csv", index=False)
+    lines = blocks("shell: messy table").splitlines()
+    for line in lines:
+        code, _, err = ofs(line.removeprefix("ofslib "))
+        assert code == 0, err
+    assert len(lines) == 3
+    said = pd.read_csv("predictions.csv")
+    assert roc_auc_score(table["bought"][200:], said["probability of yes"]) > 0.75
 
 
 @pytest.mark.parametrize("cache", [True, False])

@@ -63,17 +63,6 @@ def test_kth_largest_is_that_of_sorting(values, data):
     assert_equal(v[m:], values[m:])
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 64, 257])
-def test_kth_largest_of_awkward_inputs(size):
-    for name, values in shapes(size).items():
-        expected = np.sort(values)[::-1]
-        for k in range(1, size + 1):
-            v = values.copy()
-            assert kth_largest(v, size, k) == expected[k - 1], (name, k)
-            assert_equal(v[size - k], expected[k - 1])
-            assert (v[: size - k] <= v[size - k]).all() and (v[size - k :] >= v[size - k]).all()
-
-
 @given(st.lists(WITH_NAN, min_size=1, max_size=30), st.data())
 def test_kth_largest_ends_and_loses_nothing_with_nan(values, data):
     v = np.array(values)
@@ -82,13 +71,14 @@ def test_kth_largest_ends_and_loses_nothing_with_nan(values, data):
 
 
 @pytest.mark.parametrize("name", shapes(10))
-def test_kth_largest_takes_linear_time(name):
+def test_kth_largest_is_right_in_linear_time(name):
     values = shapes(300_000)[name]
+    ascending = np.sort(values)
     kth_largest(np.ones(1), 1, 1)
     for k in (1, 1000, 150_000, 300_000):
         v = values.copy()
         start = time.process_time()
-        kth_largest(v, len(v), k)
+        assert kth_largest(v, len(v), k) == ascending[-k]
         assert time.process_time() - start < 0.5
 
 
@@ -125,14 +115,6 @@ def test_keep_top_is_what_sorting_keeps_whatever_the_guess(values, data):
     cut = check_keep_top(index, np.array(values), k, np.inf)
     guesses = st.floats(allow_nan=True) | st.sampled_from([*values, cut, 1.5 * cut])
     check_keep_top(index, np.array(values), k, data.draw(guesses))
-
-
-@pytest.mark.parametrize("size", [2, 3, 64, 257])
-def test_keep_top_of_awkward_inputs(size):
-    for values in shapes(size).values():
-        for k in {1, size // 3 + 1, size // 2, size - 1}:
-            for guess in (np.inf, -np.inf, np.nan, 0.0, 1.0, np.median(values)):
-                check_keep_top(np.arange(size, dtype=np.uint32), values, k, guess)
 
 
 # prune and best_model

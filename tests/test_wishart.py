@@ -37,19 +37,6 @@ def dense(covariance):
     return covariance
 
 
-def population(covariance, task):
-    """Covariance of (x, y)."""
-    sigma = np.zeros((P + 1, P + 1))
-    sigma[:P, :P] = dense(covariance)
-    with_y = sigma[:P, :P] @ BETA
-    variance = BETA @ with_y + NOISE**2
-    if task == "classification":
-        with_y, variance = with_y * np.sqrt(2 / np.pi / variance), 1.0
-    sigma[:P, P] = sigma[P, :P] = with_y
-    sigma[P, P] = variance
-    return sigma
-
-
 # Two ways to the same law, each as (means (R, p + 1), symmetric co-moments (R, p + 1, p + 1))
 
 
