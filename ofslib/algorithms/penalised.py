@@ -142,21 +142,12 @@ class OnlinePenalised(AverageSelector):
         return W
 
 
-L2 = param(
-    "Weight of the penalty l2/2 w**2, w of a standardised feature.", NOT_NEGATIVE, default=0.01
-)
 # Of the penalties that do not shrink large coefficients
 THRESHOLD = param(
     "The map after a step of gradient descent (tisp): the proximal map of eta times the "
     "penalty (proper), or Theta(w; eta level) as in Algorithm 5 (printed).",
     one_of("proper", "printed"),
     default="proper",
-)
-B = param(
-    "The penalty is flat above b times its level.", number(Real, 1, closed="neither"), default=3.0
-)
-A = param(
-    "The penalty is flat above a times its level.", number(Real, 2, closed="neither"), default=3.7
 )
 
 
@@ -177,64 +168,72 @@ class OnlineLassoRegressor(Regressor, OnlinePenalised):
 
 
 @estimator
-class OnlineElasticNetClassifier(Classifier, OnlinePenalised):
+class OnlineElasticNet(OnlinePenalised):
+    """Online elastic net."""
+
+    sources = "sun2019online, sun2024novel, zou2005regularization"
+
+    l2: float = param(
+        "Weight of the penalty l2/2 w**2, w of a standardised feature.", NOT_NEGATIVE, default=0.01
+    )
+    penalty, shape = Penalty.elastic_net, "l2"
+
+
+@estimator
+class OnlineElasticNetClassifier(Classifier, OnlineElasticNet):
     """Online elastic net for classification (dissertation, 3.2.5)."""
 
-    sources = "sun2019online, sun2024novel, zou2005regularization"
-
-    l2: float = L2
-    penalty, shape = Penalty.elastic_net, "l2"
-
 
 @estimator
-class OnlineElasticNetRegressor(Regressor, OnlinePenalised):
+class OnlineElasticNetRegressor(Regressor, OnlineElasticNet):
     """Online elastic net for regression (dissertation, 3.2.5)."""
 
-    sources = "sun2019online, sun2024novel, zou2005regularization"
 
-    l2: float = L2
-    penalty, shape = Penalty.elastic_net, "l2"
+@estimator
+class OnlineMCP(OnlinePenalised):
+    """Online minimax concave penalty."""
+
+    sources = "sun2019online, sun2024novel, zhang2010nearly"
+
+    b: float = param(
+        "The penalty is flat above b times its level.",
+        number(Real, 1, closed="neither"),
+        default=3.0,
+    )
+    threshold: str = THRESHOLD
+    penalty, shape = Penalty.mcp, "b"
 
 
 @estimator
-class OnlineMCPClassifier(Classifier, OnlinePenalised):
+class OnlineMCPClassifier(Classifier, OnlineMCP):
     """Online minimax concave penalty for classification (dissertation, 3.2.5)."""
 
-    sources = "sun2019online, sun2024novel, zhang2010nearly"
-
-    b: float = B
-    threshold: str = THRESHOLD
-    penalty, shape = Penalty.mcp, "b"
-
 
 @estimator
-class OnlineMCPRegressor(Regressor, OnlinePenalised):
+class OnlineMCPRegressor(Regressor, OnlineMCP):
     """Online minimax concave penalty for regression (dissertation, 3.2.5)."""
 
-    sources = "sun2019online, sun2024novel, zhang2010nearly"
 
-    b: float = B
+@estimator
+class OnlineSCAD(OnlinePenalised):
+    """Online smoothly clipped absolute deviation."""
+
+    sources = "sun2019online, sun2024novel, fan2001variable"
+
+    a: float = param(
+        "The penalty is flat above a times its level.",
+        number(Real, 2, closed="neither"),
+        default=3.7,
+    )
     threshold: str = THRESHOLD
-    penalty, shape = Penalty.mcp, "b"
+    penalty, shape = Penalty.scad, "a"
 
 
 @estimator
-class OnlineSCADClassifier(Classifier, OnlinePenalised):
+class OnlineSCADClassifier(Classifier, OnlineSCAD):
     """Online smoothly clipped absolute deviation for classification (dissertation, 3.2.5)."""
 
-    sources = "sun2019online, sun2024novel, fan2001variable"
-
-    a: float = A
-    threshold: str = THRESHOLD
-    penalty, shape = Penalty.scad, "a"
-
 
 @estimator
-class OnlineSCADRegressor(Regressor, OnlinePenalised):
+class OnlineSCADRegressor(Regressor, OnlineSCAD):
     """Online smoothly clipped absolute deviation for regression (dissertation, 3.2.5)."""
-
-    sources = "sun2019online, sun2024novel, fan2001variable"
-
-    a: float = A
-    threshold: str = THRESHOLD
-    penalty, shape = Penalty.scad, "a"

@@ -66,7 +66,7 @@ REFITS = {
 MAGNITUDES = (1e-150, 1e150)
 
 
-def refuse_columns(model: Selector, X, first: int) -> None:
+def refuse_columns(model, X, first: int) -> None:
     """ValueError if a column is not to be learned from; they are the features from `first`."""
     ends = [getattr(X, end)(axis=0) for end in ("min", "max")]
     low, high = (np.asarray(e.toarray().ravel() if sp.issparse(e) else e, float) for e in ends)
@@ -79,27 +79,32 @@ def refuse_columns(model: Selector, X, first: int) -> None:
         raise _another_unit(f"X: column {j}{name}", largest[j], model.magnitudes)
 
 
-@estimator
-class ColumnStream(Selector):
-    """Base of the methods that are shown columns, all rows of which are known.
-
-    A subclass defines `_new_state` and `_learn_block`; `index` of its state are the numbers of the
-    selected features.
-    """
+class ColumnSelector(Selector):
+    """Base of those that select by the columns of X, in whatever units these are."""
 
     supervised: ClassVar[bool] = False
-    example = """
-        >>> model = {name}(k=3).partial_fit_columns(X[:, :25], y)
-        >>> model.partial_fit_columns(X[:, 25:]).support_
-        array([ 9, 19, 29])
-    """
-    sparse_form: ClassVar[str] = "csc"
     magnitudes: ClassVar[tuple[float, float]] = MAGNITUDES
 
     def _read(self, X, y, reset: bool, **known):
         X, y = super()._read(X, y, reset, **known)
         refuse_columns(self, X, 0)
         return X, y
+
+
+@estimator
+class ColumnStream(ColumnSelector):
+    """Base of the methods that are shown columns, all rows of which are known.
+
+    A subclass defines `_new_state` and `_learn_block`; `index` of its state are the numbers of the
+    selected features.
+    """
+
+    example = """
+        >>> model = {name}(k=3).partial_fit_columns(X[:, :25], y)
+        >>> model.partial_fit_columns(X[:, 25:]).support_
+        array([ 9, 19, 29])
+    """
+    sparse_form: ClassVar[str] = "csc"
 
     def _targets(self, y, **known):
         y = super()._targets(y, **known)
@@ -181,11 +186,7 @@ class ColumnStream(Selector):
 
     def _read_columns(self, X, y, first: bool):
         refuse_misread(X=X, y=y)
-        form = {
-            "accept_sparse": self.sparse_form,
-            "dtype": [np.float64, np.float32],
-            "ensure_all_finite": self.ensure_all_finite,
-        }
+        form = self._form()
         if first and self.supervised:
             with cells_named(X, y):
                 X, y = check_X_y(checked(X), plain_words(y), **form, estimator=self)
@@ -416,7 +417,7 @@ class PenalisedScan(ColumnScan):
 
 
 @estimator
-class ScoredSelector(Selector):
+class ScoredSelector(ColumnSelector):
     """Base of the batch methods that score all features and keep the k with the highest scores.
 
     A subclass defines `_scores`.
@@ -429,13 +430,6 @@ class ScoredSelector(Selector):
         >>> {name}(k=3).fit(X).support_
         array([ 9, 19, 29])
     """
-    supervised: ClassVar[bool] = False
-    magnitudes: ClassVar[tuple[float, float]] = MAGNITUDES
-
-    def _read(self, X, y, reset: bool, **known):
-        X, y = super()._read(X, y, reset, **known)
-        refuse_columns(self, X, 0)
-        return X, y
 
     def _scores(self, X) -> np.ndarray:
         """A number for each feature, the larger the better; of two equal ones the first is."""

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +13,6 @@ from ofslib.kernels.losses import CLASSIFICATION_LOSSES, LOSSES
 from ofslib.kernels.rows import CSR, ROWS, Block
 from ofslib.kernels.selection import best_models
 from ofslib.streams import automatic, diagnostics, joint, online
-from ofslib.streams.bases import ClassifierMixin, RegressorMixin
 from ofslib.streams.parameters import (
     AT_LEAST_ONE,
     POSITIVE,
@@ -23,12 +22,10 @@ from ofslib.streams.parameters import (
     read_parameters,
 )
 from ofslib.streams.selector import (
-    CLASS_WEIGHT,
+    Classifier,
     LinearModel,
     Regressor,
-    labels_and_signs,
     one_vs_rest,
-    partial_fit,
     predict_log_proba,
     predict_proba,
 )
@@ -335,7 +332,7 @@ DELTA = param("What the paper adds to the adaptive scale H.", POSITIVE, default=
 
 
 @estimator
-class RowClassifier(ClassifierMixin):
+class RowClassifier(Classifier):
     """Classes, learned from rows; stands before the `RowStream`.
 
     A model of two classes predicts by the sign of x . coef_ + intercept_, of more by the largest.
@@ -346,19 +343,15 @@ class RowClassifier(ClassifierMixin):
         one_of(*CLASSIFICATION_LOSSES),
         default="log_loss",
     )
-    class_weight: dict[Any, float] | str | None = CLASS_WEIGHT
 
-    partial_fit, _targets = partial_fit, labels_and_signs
     predict_log_proba, predict_proba = predict_log_proba, predict_proba
 
 
 @estimator
-class RowRegressor(RegressorMixin):
+class RowRegressor(Regressor):
     """A number, learned from rows; stands before the `RowStream`."""
 
     loss: str = param("Half the squared error.", one_of("squared_error"), default="squared_error")
-
-    partial_fit = Regressor.partial_fit
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -24,8 +24,7 @@ from ofslib.streams.bases import (
     BaseEstimator,
     ClassifierMixin,
     RegressorMixin,
-    TransformerMixin,
-    selector_mixin,
+    SelectorMixin,
 )
 from ofslib.streams.parameters import estimator, one_of, param
 from ofslib.streams.restored import Kept, model_alone, parts_of, restore, restore_model
@@ -46,7 +45,7 @@ _INNER = (__name__.partition(".")[0] + ".", "contextlib")
 MANY = 100
 
 
-class Selector(TransformerMixin, BaseEstimator):
+class Selector(SelectorMixin, BaseEstimator):
     """What all selectors of features share: parameters, and data that are checked on the way in.
 
     A family defines `_start` and `_learn`, what it selects, and whether it needs targets.
@@ -175,43 +174,29 @@ class Selector(TransformerMixin, BaseEstimator):
             raise
 
     def _read(self, X, y, reset: bool, **known):
-        form = {
-            "reset": reset,
+        refuse_misread(X=X, y=y)
+        form = self._form() | {"ascend": ascend, "reset": reset}
+        if not self.supervised:
+            return validated(self, X, **form), None
+        X, y = validated(self, X, y, **form)
+        return X, self._targets(y, **known)
+
+    def _form(self) -> dict[str, Any]:
+        """How X is read, as scikit-learn's checks ask for it."""
+        return {
             "accept_sparse": self.sparse_form,
             "dtype": [np.float64, np.float32],
             "ensure_all_finite": self.ensure_all_finite,
         }
-        refuse_misread(X=X, y=y)
-        if not self.supervised:
-            return validated(self, X, ascend=ascend, **form), None
-        X, y = validated(self, X, y, ascend=ascend, **form)
-        return X, self._targets(y, **known)
-
-    # What scikit-learn makes of a support; `selector_mixin` imports it when it is asked for.
 
     def _get_support_mask(self) -> np.ndarray:
         check_is_fitted(self)
         return np.isin(np.arange(self.n_features_in_), self.support_)
 
-    def get_support(self, indices: bool = False) -> np.ndarray:
-        """The selected features: a mask, or their numbers."""
-        return selector_mixin().get_support(self, indices)
-
     def transform(self, X):
         """The selected columns of X, shape (n_samples, number of selected features)."""
         refuse_misread(X=X)
-        return selector_mixin().transform(self, checked(X))
-
-    def _transform(self, X):
-        return selector_mixin()._transform(self, X)
-
-    def inverse_transform(self, X):
-        """X with columns of zeros where features were left out."""
-        return selector_mixin().inverse_transform(self, X)
-
-    def get_feature_names_out(self, input_features=None) -> np.ndarray:
-        """The names of the selected features."""
-        return selector_mixin().get_feature_names_out(self, input_features)
+        return super().transform(checked(X))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
