@@ -37,20 +37,17 @@ class OtherState(ValueError):
     """The file is whole, but the class keeps what it learned in another way."""
 
 
-def save(self, path) -> None:
-    """Write all that was set and learned to one file, without pickle; see `load`.
-
-    To go on from the file equals never having stopped, bit for bit. The file is an npz with
-    JSON and a checksum, whole or not there at all; the name is used as given, and folders above
-    it are made. TypeError if an attribute is of a kind that such a file cannot hold.
-    """
-    write(path, self, model=self._model_alone())
-
-
 class Saved:
-    """Base of what can be kept in a file; selectors have the same methods."""
+    """Base of what can be kept in a file."""
 
-    save = save
+    def save(self, path) -> None:
+        """Write all that was set and learned to one file, without pickle; see `load`.
+
+        To go on from the file equals never having stopped, bit for bit. The file is an npz with
+        JSON and a checksum, whole or not there at all; the name is used as given, and folders above
+        it are made. TypeError if an attribute is of a kind that such a file cannot hold.
+        """
+        write(path, self, model=self._model_alone())
 
     @classmethod
     def load(cls, path) -> Self:

@@ -5,7 +5,7 @@ import copy
 import sys
 import warnings
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_expit, logsumexp
@@ -15,8 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from ofslib import _model_files
-from ofslib._model_files import longest
+from ofslib._model_files import Saved, longest
 from ofslib._sparse import checked, checked_targets, checked_weights, refuse_misread, validated
 from ofslib.kernels.losses import WEIGHTED
 from ofslib.kernels.rows import ascend
@@ -45,7 +44,7 @@ _INNER = (__name__.partition(".")[0] + ".", "contextlib")
 MANY = 100
 
 
-class Selector(SelectorMixin, BaseEstimator):
+class Selector(Saved, SelectorMixin, BaseEstimator):
     """What all selectors of features share: parameters, and data that are checked on the way in.
 
     A family defines `_start` and `_learn`, what it selects, and whether it needs targets.
@@ -74,20 +73,6 @@ class Selector(SelectorMixin, BaseEstimator):
     _numbering: str | None = None
     # What a first look learned of the raw columns of its stream (`Stream.encoding`).
     _encoding: Any = None
-
-    save = _model_files.save
-
-    @classmethod
-    def load(cls, path) -> Self:
-        """Read what `save` of this class wrote; nothing in the file is unpickled or run.
-
-        OSError if the file cannot be opened. ValueError if it is not whole, if a bit of it has
-        changed, or if it holds another class or is of a newer version. Parameters that it lacks,
-        as it is of an older version, have their defaults. If another version of ofslib wrote it,
-        and kept there what it learned in another way, the model predicts, and raises ValueError
-        when it is to go on learning.
-        """
-        return _model_files.read(cls, path)
 
     def _start(self, n_features: int) -> None:
         """Forget all data."""
@@ -119,12 +104,20 @@ class Selector(SelectorMixin, BaseEstimator):
         ValueError
             If a parameter or the data are not allowed; the message names it and says what is.
         """
+        return self._fit(X, y)
+
+    def _fit(self, X, y, sample_weight=None):
         self._validate_params()
         with self._unless_it_fails():
             X, y = self._read(X, y, reset=True)
+            X, y = self._weigh(X, y, sample_weight, first=True)
             self._begin(X.shape[1])
             self._learn(X, y)
         return self
+
+    def _weigh(self, X, y, sample_weight, first: bool):
+        """The rows whose weight is not 0, and their targets with the weights, if there are any."""
+        return X, y
 
     def _begin(self, n_features: int, warns: bool = True) -> None:
         """Begin to learn from data of so many features."""
@@ -293,14 +286,7 @@ class LinearModel(Selector):
         ValueError
             If a parameter or the data are not allowed; the message names it and says what is.
         """
-        self._validate_params()
-        with self._unless_it_fails():
-            X, y = self._read(X, y, reset=True)
-            if sample_weight is not None or getattr(self, "class_weight", None) is not None:
-                X, y = self._weigh(X, y, sample_weight, first=True)
-            self._begin(X.shape[1])
-            self._learn(X, y)
-        return self
+        return self._fit(X, y, sample_weight)
 
     def _partial_fit(self, X, y, sample_weight=None, **known):
         first = not self.__sklearn_is_fitted__()
@@ -308,8 +294,7 @@ class LinearModel(Selector):
             self._validate_params()
         with self._unless_it_fails():
             X, y = self._read(X, y, reset=first, **known)
-            if sample_weight is not None or getattr(self, "class_weight", None) is not None:
-                X, y = self._weigh(X, y, sample_weight, first)
+            X, y = self._weigh(X, y, sample_weight, first)
             if first:
                 self._begin(X.shape[1])
             self._refuse_changes()
@@ -318,11 +303,12 @@ class LinearModel(Selector):
                 self._learn_more(X, y)
         return self
 
-    def _weigh(self, X, y, sample_weight, first: bool):
-        """The rows whose weight is not 0, and their targets with the weights."""
+    def _weigh(self, X, y, sample_weight, first):
         weight = None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
         if getattr(self, "class_weight", None) is not None:
             weight = weights_of_labels(self, y, weight)
+        if weight is None:
+            return X, y
         used = weight > 0
         if first and not used.any():
             raise ValueError("sample_weight, times class_weight, is zero for all rows")
