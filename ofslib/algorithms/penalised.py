@@ -152,19 +152,21 @@ THRESHOLD = param(
 
 
 @estimator
-class OnlineLassoClassifier(Classifier, OnlinePenalised):
-    """Online Lasso for classification (dissertation, 3.2.5)."""
+class OnlineLasso(OnlinePenalised):
+    """Online Lasso."""
 
     sources = "sun2019online, sun2024novel, tibshirani1996regression"
     penalty = Penalty.elastic_net
 
 
 @estimator
-class OnlineLassoRegressor(Regressor, OnlinePenalised):
-    """Online Lasso for regression (dissertation, 3.2.5)."""
+class OnlineLassoClassifier(Classifier, OnlineLasso):
+    """Online Lasso for classification (dissertation, 3.2.5)."""
 
-    sources = "sun2019online, sun2024novel, tibshirani1996regression"
-    penalty = Penalty.elastic_net
+
+@estimator
+class OnlineLassoRegressor(Regressor, OnlineLasso):
+    """Online Lasso for regression (dissertation, 3.2.5)."""
 
 
 @estimator

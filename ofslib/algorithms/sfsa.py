@@ -41,7 +41,7 @@ from ofslib.streams.parameters import (
     param,
     read_parameters,
 )
-from ofslib.streams.row_stream import RowClassifier, RowRegressor, RowStream
+from ofslib.streams.row_stream import JointClassifier, RowRegressor, RowStream
 
 # While the mean is deferred, at least 1 of 16 features is dropped at a time: each time the mean has
 # to be written, which takes as long as ranking all features.
@@ -409,13 +409,10 @@ class SFSA(Annealing):
 
 
 @estimator
-class SFSAClassifier(RowClassifier, SFSA):
+class SFSAClassifier(JointClassifier, SFSA):
     """Stochastic Feature Selection with Annealing for classification (sfsa, Algorithm 1)."""
 
     mu: float = param("Annealing: the larger, the earlier features go.", NOT_NEGATIVE, default=5.0)
-    multiclass: str = joint.MULTICLASS
-
-    frozen = ("multiclass",)
 
 
 @estimator
@@ -458,13 +455,10 @@ class AnytimeSFSA(Annealing):
 
 
 @estimator
-class AnytimeSFSAClassifier(RowClassifier, AnytimeSFSA):
+class AnytimeSFSAClassifier(JointClassifier, AnytimeSFSA):
     """SFSA with growing maturities for classification (sfsa, Figure 1)."""
 
     mu: float = param("Annealing: the larger, the earlier features go.", NOT_NEGATIVE, default=5.0)
-    multiclass: str = joint.MULTICLASS
-
-    frozen = ("multiclass",)
 
 
 @estimator

@@ -22,7 +22,7 @@ from ofslib.streams.parameters import (
     one_of,
     param,
 )
-from ofslib.streams.row_stream import MiniBatches, RowClassifier, RowRegressor
+from ofslib.streams.row_stream import JointClassifier, MiniBatches, RowRegressor
 
 
 class Hyper(NamedTuple):
@@ -190,12 +190,8 @@ class SGDT(MiniBatches):
 
 
 @estimator
-class SGDTClassifier(RowClassifier, SGDT):
+class SGDTClassifier(JointClassifier, SGDT):
     """Stochastic Gradient Descent with Truncation for classification (sfsa, Algorithm 2)."""
-
-    multiclass: str = joint.MULTICLASS
-
-    frozen = ("multiclass",)
 
 
 @estimator

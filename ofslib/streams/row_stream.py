@@ -348,6 +348,15 @@ class RowClassifier(Classifier):
 
 
 @estimator
+class JointClassifier(RowClassifier):
+    """Of the methods whose classes may all have the same features: see `joint`."""
+
+    multiclass: str = joint.MULTICLASS
+
+    frozen = ("multiclass",)
+
+
+@estimator
 class RowRegressor(Regressor):
     """A number, learned from rows; stands before the `RowStream`."""
 

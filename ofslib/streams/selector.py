@@ -478,43 +478,6 @@ def weights_of_labels(model, y, weight: np.ndarray | None) -> np.ndarray:
     return of_label[places] * (1.0 if weight is None else weight)
 
 
-CLASS_WEIGHT = param(
-    "Weight of the rows of each label, {label: weight}, 1 where a label is not named; "
-    "'balanced' (not in `partial_fit`): such that all labels have the same weight in sum, and "
-    "the rows a mean weight of 1. It multiplies sample_weight.",
-    dict,
-    one_of("balanced"),
-    None,
-    default=None,
-)
-
-
-def partial_fit(self, X, y, classes=None, sample_weight=None):
-    """Learn from more rows; the same as having shown all rows so far in one block.
-
-    If it raises an error, nothing has been learned.
-
-    Parameters
-    ----------
-    X, y, sample_weight
-        Observations, labels and weights, as for `fit`.
-    classes : array-like of shape (n_classes,), default=None
-        The labels; needed in the first call if `y` does not hold all.
-    """
-    owner, own = type(self).__name__, {"several": True, "name": "classes"}
-    given = None if classes is None else labels_in(classes, owner, **own)
-    known = self.classes_ if self.__sklearn_is_fitted__() else given
-    if given is not None and not np.array_equal(given, known):
-        message = f"classes={given.tolist()} differs from earlier calls: {known.tolist()}"
-        raise ValueError(message)
-    if isinstance(self.class_weight, str):
-        raise ValueError(
-            f"class_weight={self.class_weight!r} is not for partial_fit, which does not know "
-            "all labels: give {label: weight}."
-        )
-    return self._partial_fit(X, y, sample_weight, classes=known)
-
-
 @estimator
 class Classifier(ClassifierMixin):
     """Two classes, predicted by the sign of x . coef_ + intercept_; of more, by the largest.
@@ -522,9 +485,42 @@ class Classifier(ClassifierMixin):
     It stands before the `LinearModel`, as `Regressor` does.
     """
 
-    class_weight: dict[Any, float] | str | None = CLASS_WEIGHT
+    class_weight: dict[Any, float] | str | None = param(
+        "Weight of the rows of each label, {label: weight}, 1 where a label is not named; "
+        "'balanced' (not in `partial_fit`): such that all labels have the same weight in sum, and "
+        "the rows a mean weight of 1. It multiplies sample_weight.",
+        dict,
+        one_of("balanced"),
+        None,
+        default=None,
+    )
 
-    partial_fit, _targets = partial_fit, labels_and_signs
+    _targets = labels_and_signs
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Learn from more rows; the same as having shown all rows so far in one block.
+
+        If it raises an error, nothing has been learned.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Observations, labels and weights, as for `fit`.
+        classes : array-like of shape (n_classes,), default=None
+            The labels; needed in the first call if `y` does not hold all.
+        """
+        owner, own = type(self).__name__, {"several": True, "name": "classes"}
+        given = None if classes is None else labels_in(classes, owner, **own)
+        known = self.classes_ if self.__sklearn_is_fitted__() else given
+        if given is not None and not np.array_equal(given, known):
+            message = f"classes={given.tolist()} differs from earlier calls: {known.tolist()}"
+            raise ValueError(message)
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} is not for partial_fit, which does not know "
+                "all labels: give {label: weight}."
+            )
+        return self._partial_fit(X, y, sample_weight, classes=known)
 
 
 class Regressor(RegressorMixin):
