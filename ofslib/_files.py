@@ -18,10 +18,6 @@ except ImportError:  # Windows, where a file that is open cannot be removed
     fcntl = None  # type: ignore[assignment]
 
 
-# Folders in which this process has looked for what others left: to list one costs time.
-_CLEANED: set[str] = set()
-
-
 class CorruptFile(Exception):
     """A file is not the one that was asked for: wrong size or checksum, or cut short."""
 
@@ -93,11 +89,9 @@ def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
                 shutil.copyfileobj(file, device)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    if (folder := os.path.abspath(path.parent)) not in _CLEANED:
-        _CLEANED.add(folder)
-        for left in path.parent.glob(".*.part"):
-            if re.fullmatch(r"\..+\.[0-9a-f]{8}\.part", left.name, re.DOTALL):
-                _remove_dead(left)
+    for left in path.parent.glob(".*.part"):
+        if re.fullmatch(r"\..+\.[0-9a-f]{8}\.part", left.name, re.DOTALL):
+            _remove_dead(left)
     temporary = _temporary(path)
     try:
         with _locked(temporary) as file:

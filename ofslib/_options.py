@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import ofslib
 
 MISUSED = 2
+# Parameters that have an option of their own.
+OWN = {"k": "-k", "n_passes": "--passes", "fdr": "--fdr", "class_weight": "--class-weight"}
 CRITERIA = ("aic", "bic", "ebic")  # by which methods on averages choose how many features
 
 
@@ -71,8 +73,7 @@ def estimator(name: str, task: str, given: dict[str, Any]):
     if given.get("n_passes") == 1 and "n_passes" not in able:
         del given["n_passes"]
     for parameter in sorted(set(given) - set(able)):
-        own = {"k": "-k", "n_passes": "--passes", "class_weight": "--class-weight"}
-        option = own.get(parameter, f"--set {parameter}")
+        option = OWN.get(parameter, f"--set {parameter}")
         only = f"has only the parameters {', '.join(able)}"
         lacks = "does not choose k features" if option == "-k" else only
         raise Misused(f"{option}: {cls.__name__} {lacks}")

@@ -33,11 +33,6 @@ class State(NamedTuple):
     squares: np.ndarray  # (p + 1, m) sum of squared gradients, for each penalty
 
 
-def new_state(grid: Grid) -> State:
-    """Nothing is learned."""
-    return State(grid, np.zeros_like(grid.W))
-
-
 @kernel(allocates=False)
 def move(w, squares, g, l1, eta, delta, penalty):
     """Let one feature learn its gradients; `penalty` is 1.0, or 0.0 for the intercept."""
@@ -115,7 +110,6 @@ class AdaFobosClassifier(RowClassifier, Penalised):
     learning_rate: float = STEP_PER_FEATURE
     delta: float = DELTA
 
-    learn, step, catch_up, hyper = learn, step, catch_up, AdaptiveHyper
+    learn, step, catch_up, hyper, state = learn, step, catch_up, AdaptiveHyper, State
     ranks = False
-    new_state = staticmethod(new_state)
     frozen = ("learning_rate", "delta")

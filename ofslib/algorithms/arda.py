@@ -33,11 +33,6 @@ class State(NamedTuple):
     squares: np.ndarray  # (p + 1, m) sum of their squares
 
 
-def new_state(grid: Grid) -> State:
-    """Nothing is learned."""
-    return State(grid, np.zeros_like(grid.W), np.zeros_like(grid.W))
-
-
 @kernel(allocates=False)
 def dual_average(G, squares, l1, t, eta, delta, w):
     """Write the coefficients of one feature, for each penalty."""
@@ -101,6 +96,5 @@ class ARDAClassifier(RowClassifier, Penalised):
     learning_rate: float = STEP_PER_FEATURE
     delta: float = DELTA
 
-    learn, step, catch_up, hyper = learn, step, catch_up, AdaptiveHyper
-    new_state = staticmethod(new_state)
+    learn, step, catch_up, hyper, state = learn, step, catch_up, AdaptiveHyper, State
     frozen = ("delta",)

@@ -34,7 +34,7 @@ class OPG(Penalised):
 
     learn, step, catch_up, hyper = learn, step, catch_up, Hyper
     ranks = False
-    new_state, row_scale = staticmethod(new_state), RowScale()
+    _state_of, row_scale = staticmethod(new_state), RowScale()
     frozen = ("l2", "learning_rate", "batch_size")
 
     def _read_hyper(self, n_rows):

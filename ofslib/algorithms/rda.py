@@ -38,11 +38,6 @@ class State(NamedTuple):
     G: np.ndarray  # (p + 1, m) sum of mean gradients, for each penalty
 
 
-def new_state(grid: Grid) -> State:
-    """Nothing is learned."""
-    return State(grid, np.zeros_like(grid.W))
-
-
 @kernel(allocates=False)
 def dual_average(G, l1, t, scale, enhanced, w):
     """Write the coefficients of one feature, for each penalty: -scale soft(G, t l1 + enhanced)."""
@@ -98,8 +93,7 @@ class RDA(Penalised):
     )
     batch_size: int = BATCH_SIZE
 
-    learn, step, catch_up, hyper = learn, step, catch_up, Hyper
-    new_state = staticmethod(new_state)
+    learn, step, catch_up, hyper, state = learn, step, catch_up, Hyper, State
     step_parameter, frozen = "gamma", ("batch_size",)
 
 

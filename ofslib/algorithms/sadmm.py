@@ -38,11 +38,6 @@ class State(NamedTuple):
     u: np.ndarray  # (p + 1, m) sum of w - b
 
 
-def new_state(grid: Grid) -> State:
-    """Nothing is learned."""
-    return State(grid, np.zeros_like(grid.W), np.zeros_like(grid.W))
-
-
 @kernel(allocates=False)
 def update(b, w, u, g, l1, n, eta, rho):
     """The step of one feature, for each penalty, with n times the mean gradient g.
@@ -104,9 +99,8 @@ class SADMMRegressor(RowRegressor, Penalised):
     rho: float = param("Weight of the difference between b and w.", POSITIVE, default=1.0)
     batch_size: int = BATCH_SIZE
 
-    learn, step, catch_up, hyper = learn, step, catch_up, Hyper
+    learn, step, catch_up, hyper, state = learn, step, catch_up, Hyper, State
     sparse_steps = False
-    new_state = staticmethod(new_state)
     chooses = True  # the sparse coefficients are those that predict
     frozen = ("learning_rate", "rho", "batch_size")
 

@@ -39,7 +39,7 @@ class TruncatedGradient(Penalised):
 
     learn, step, catch_up, hyper = learn, step, catch_up, Hyper
     ranks = False
-    new_state, row_scale = staticmethod(new_state), RowScale()
+    _state_of, row_scale = staticmethod(new_state), RowScale()
     frozen = ("learning_rate", "theta", "period", "batch_size")
 
     def _read_hyper(self, n_rows):

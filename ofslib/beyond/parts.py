@@ -313,8 +313,7 @@ def _checked(learner, blocks, **known) -> list[tuple[Any, np.ndarray]]:
     for X, y in blocks:
         if len(y):
             X, y = learner._read(X, y, reset=False, **known)
-            if getattr(learner, "class_weight", None) is not None:
-                X, y = learner._weigh(X, y, None, first=False)
+            X, y = learner._weigh(X, y, None, first=False)
             found.append((kernel_csr(X) if sp.issparse(X) else X, y))
     return [block for block in found if len(block[1])]
 

@@ -20,10 +20,9 @@ SHOWN = 10  # features or labels in a summary
 Report = tuple[list[str], dict[str, Any]]  # lines to a reader, and what --json shows
 
 
-def few(values: Any, form: str = "") -> str:
+def few(values: Any) -> str:
     """The first of a list."""
-    shown = [format(value, form) for value in values[:SHOWN]]
-    return ", ".join(shown) + " ..." * (len(values) > SHOWN)
+    return ", ".join(map(str, values[:SHOWN])) + " ..." * (len(values) > SHOWN)
 
 
 def size_of(n_bytes: float) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ofslib._options import Misused, estimator, text_table
+from ofslib._options import OWN, Misused, estimator, text_table
 from ofslib.cli.printing import SHOWN, Report, cell, csv_table, few, warn_formulas
 from ofslib.cli.rows import AS_IT_IS, AVERAGES_UP_TO, model_rows, opened, refuse_written
 
@@ -102,8 +102,7 @@ def _model(args, method: str | None):
     given["n_passes"] = args.passes
     if args.class_weight is not None:
         given["class_weight"] = args.class_weight
-    own = {"k": "-k", "n_passes": "--passes", "fdr": "--fdr", "class_weight": "--class-weight"}
-    if options := [own[name] for name, _ in args.set if name in own]:
+    if options := [OWN[name] for name, _ in args.set if name in OWN]:
         raise Misused(f"--set: give it by its own option, {options[0]}")
     method = method or ("knockoffs" if bounded else "sfsa")
     return estimator(method, args.task, given | dict(args.set))

@@ -39,21 +39,16 @@ class CachedRows(Rows):
     @property
     def size(self):
         """Number of rows and of columns."""
-        file, made = self._opened()
-        file.close()
+        made = self._end()
         return sum(rows for rows, *_ in made["pieces"]), self.columns or _width(made)
 
     def version(self):
         """Digest of the text that the cache was made from."""
-        file, made = self._opened()
-        file.close()
-        return made["content"]
+        return self._end()["content"]
 
     def identity(self):
         """What tells these rows from others."""
-        file, made = self._opened()
-        file.close()
-        return [made["content"], *self.text.options()]
+        return [self.version(), *self.text.options()]
 
     def pieces(self, start=0, width=None, rebuilt=False) -> Iterator[Piece]:
         """The rows from `start` on; a damaged file is made anew."""
@@ -111,6 +106,12 @@ class CachedRows(Rows):
             if build:
                 self._build()
         raise self._changing()
+
+    def _end(self):
+        """What the end of the file says."""
+        file, made = self._opened()
+        file.close()
+        return made
 
     def _changing(self):
         return CorruptFile(f"{self.path}: the text it is made from changes; wait until it is whole")

@@ -6,9 +6,11 @@ import io
 import lzma
 import sys
 import zlib
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
+
+from ofslib._files import CorruptFile
 
 _AT_ONCE = 1 << 16  # bytes of a compressed file
 # How files begin that are no text, and what to do about it. Words of a text never begin so.
@@ -55,10 +57,18 @@ def open_text(path, compressed=None):
     return nullcontext(compressed) if compressed else plain
 
 
-def unreadable() -> tuple:
-    """What is raised of a compressed file that is damaged or cut short."""
-    zstd = sys.modules.get("backports.zstd")
-    return EOFError, OSError, zlib.error, lzma.LZMAError, *([zstd.ZstdError] if zstd else [])
+@contextmanager
+def whole(path):
+    """CorruptFile, naming the file, if a compressed one is damaged or cut short."""
+    try:
+        yield
+    except (EOFError, OSError, zlib.error, lzma.LZMAError, _zstd_error()) as error:
+        message = f"{path}: expected a whole file, got an unreadable one ({error})"
+        raise CorruptFile(f"{message}; get it again") from error
+
+
+def _zstd_error() -> type:
+    return getattr(sys.modules.get("backports.zstd"), "ZstdError", EOFError)
 
 
 def _zstd(path):

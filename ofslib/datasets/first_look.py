@@ -11,7 +11,7 @@ _DATES = 100  # words of a chunk that tell whether all are dates
 _A_DATE = r"\d[-/.: ]\d"
 # As they stand in a text; a file with types has missing values of its own.
 MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None")
-_TRUTHS = {"true": 1.0, "false": 0.0}
+TRUTHS = {"true": 1.0, "false": 0.0}
 PER_CENT, TRUTH, WORDS = "per cent", "truth values", ("words", "dates")
 
 # Why a column cannot be learned from as it is, and what to type.
@@ -46,7 +46,7 @@ def as_numbers(cells, kind: str = "numbers") -> np.ndarray:
     if kind in (PER_CENT, TRUTH):
         cells = pd.Series(as_words(cells), dtype=object)
         percent = cells.where(cells.str.endswith("%"), "").str[:-1]
-        cells = percent if kind == PER_CENT else cells.str.lower().map(_TRUTHS)
+        cells = percent if kind == PER_CENT else cells.str.lower().map(TRUTHS)
     elif cells.dtype.kind in "mM":  # of which pandas makes numbers, by their unit
         return np.full(len(cells), np.nan)
     values = pd.to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan, copy=True)

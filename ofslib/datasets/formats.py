@@ -164,22 +164,8 @@ def _weights(cells, where: str, first: int) -> np.ndarray:
 def _sparse(table: np.ndarray, y, weight, dtype, where: str, first: int) -> Piece:
     """Rows of an array without their zeros."""
     with np.errstate(over="ignore"):
-        table = np.ascontiguousarray(table, dtype)
-    places = np.flatnonzero(table)
-    data = table.reshape(-1)[places]
-    rows, columns = np.divmod(places, table.shape[1])
-    _refuse_large(data, rows, where, first)
-    indptr = np.zeros(len(table) + 1, np.int32)
-    np.cumsum(np.bincount(rows, minlength=len(table)), out=indptr[1:])
-    return Piece(data, columns.astype(np.int32), indptr, y, weight, table.shape[1])
-
-
-def _refuse_large(data, rows, where, first):
-    wrong = np.flatnonzero(~np.isfinite(data))
-    if len(wrong):
-        most = f"{np.finfo(data.dtype).max:.2g}"
-        raise ValueError(f"{where}, row {first + rows[wrong[0]] + 1}: a value is not a finite "
-                         f"number of {data.dtype} (at most {most})")  # fmt: skip
+        X = sp.csr_array(table.astype(dtype, copy=False))
+    return _from_matrix(X, y, weight, dtype, where, first)
 
 
 def _from_matrix(X, y, weight, dtype, where: str, first: int) -> Piece:
@@ -193,9 +179,10 @@ def _from_matrix(X, y, weight, dtype, where: str, first: int) -> Piece:
         X.sum_duplicates()
     with np.errstate(over="ignore"):
         data = X.data.astype(dtype, copy=False)
-    if not np.isfinite(data).all():
-        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        _refuse_large(data, rows, where, first)
+    if len(wrong := np.flatnonzero(~np.isfinite(data))):
+        row, most = np.searchsorted(X.indptr, wrong[0], "right"), np.finfo(data.dtype).max
+        raise ValueError(f"{where}, row {first + row}: a value is not a finite number of "
+                         f"{data.dtype} (at most {most:.2g})")  # fmt: skip
     return Piece(data, X.indices.astype(np.int32, copy=False), X.indptr, y, weight, X.shape[1])
 
 
@@ -227,9 +214,8 @@ def _table(block, where, first, names, features, hint="") -> np.ndarray:
     if all(kind.kind in "biuf" for kind in ([block.dtype] if is_array else block.dtypes)):
         if is_array:
             table = block.astype(np.float64)
-        else:  # na_value costs time, and only numbers of pandas' own types may be missing
-            plain = all(isinstance(kind, np.dtype) for kind in block.dtypes)
-            table = block.to_numpy(np.float64, **{} if plain else {"na_value": np.nan})
+        else:
+            table = block.to_numpy(np.float64, na_value=np.nan)
         if np.isfinite(table).all():
             return table
     columns = []
@@ -307,9 +293,9 @@ def _as_pandas(frame):
     return frame, names if any(isinstance(name, str) for name in names) else None
 
 
-def frame_rows(frame, label, weight, dtype, where="the data frame") -> ArrayRows:
+def frame_rows(frame, label, weight, dtype) -> ArrayRows:
     """Rows of a data frame of pandas, polars or Arrow, which also holds labels and weights."""
-    frame, names = _as_pandas(frame)
+    (frame, names), where = _as_pandas(frame), "the data frame"
     roles = Roles.of(where, names, frame.shape[1], label, weight)
     label, weight = (
         None if j is None else frame.iloc[:, j].to_numpy() for j in (roles.label, roles.weight)

@@ -15,9 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from ofslib._files import CorruptFile
-from ofslib.datasets.compressed import open_text, unreadable
+from ofslib.datasets.compressed import open_text, whole
 from ofslib.datasets.encoding import BUCKETS, Encoding
-from ofslib.datasets.first_look import FirstLook, looked_at
+from ofslib.datasets.first_look import TRUTHS, FirstLook, looked_at
 from ofslib.datasets.formats import (
     ArrayRows,
     Roles,
@@ -35,7 +35,6 @@ FORMATS = (*TEXTS, *TABLES, "npz")
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
 DELIMITED, ARROW = {"csv": ",", "tsv": "\t"}, ("parquet", "arrow")
 _MARKS = ",;\t|"  # that separate cells, if the one of the format does not
-_TRUTHS = {"true": 1.0, "false": 0.0}
 
 
 def format_of(path: Path, wanted: str | None = None) -> str | None:
@@ -222,14 +221,12 @@ class DelimitedRows(_TableRows):
     @contextmanager
     def _named(self):
         try:
-            yield
+            with whole(self.path):
+                yield
         except UnicodeDecodeError as error:
             raise ValueError(f"{self.path}: expected UTF-8, got other bytes ({error})") from error
         except csv.Error as error:
             raise ValueError(f"{self.path}: {error}") from error
-        except unreadable() as error:
-            message = f"{self.path}: expected a whole file, got an unreadable one ({error})"
-            raise CorruptFile(f"{message}; get it again") from error
 
     def _frames(self):
         import pandas as pd
@@ -296,8 +293,8 @@ class DelimitedRows(_TableRows):
 
 def _read(cells) -> list:
     """Cells of a column as the fast parser takes them: truth values are numbers where all are."""
-    if all(cell.lower() in _TRUTHS for cell in cells):
-        return [_TRUTHS[cell.lower()] for cell in cells]
+    if all(cell.lower() in TRUTHS for cell in cells):
+        return [TRUTHS[cell.lower()] for cell in cells]
     return [float(cell) if _is_number(cell) else cell for cell in cells]
 
 

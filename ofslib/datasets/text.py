@@ -7,8 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ofslib._files import CorruptFile
-from ofslib.datasets.compressed import open_text, unreadable
+from ofslib.datasets.compressed import open_text, whole
 from ofslib.datasets.pieces import (
     LARGEST,
     LONGEST_LABEL,
@@ -142,11 +141,8 @@ class TextRows(FileRows):
                     yield text
 
     def _read(self, file, size):
-        try:
+        with whole(self.path):
             return file.read(size)
-        except unreadable() as error:
-            message = f"{self.path}: expected a whole file, got an unreadable one ({error})"
-            raise CorruptFile(f"{message}; get it again") from error
 
     @np.errstate(over="ignore")  # of kernels that are not compiled, and of what is looked for below
     def _parse(self, text, width):

@@ -1,4 +1,4 @@
-"""Penalties: shrinkage by l1 |w| and l1 |w| + l2/2 w**2, and the proximal map of each penalty."""
+"""Penalties: soft thresholding, and the proximal map and the parabolas of each penalty."""
 
 from enum import IntEnum
 
@@ -19,23 +19,6 @@ class Penalty(IntEnum):
 def soft(v, threshold):
     """argmin_w (w - v)**2 / 2 + threshold |w|."""
     return v - min(max(v, -threshold), threshold)
-
-
-@kernel
-def shrunk(w, times, threshold, factor):
-    """w after `times` repetitions of w <- factor * soft(w, threshold)."""
-    power = factor**times if factor < 1.0 else 1.0
-    return shrunk_by(w, times, threshold, factor, power)
-
-
-@kernel
-def shrunk_by(w, times, threshold, factor, power):
-    """The same, where power = factor**times is known."""
-    total = times * threshold
-    if factor < 1.0:
-        total = threshold * factor * (1.0 - power) / (1.0 - factor)
-    size = max(abs(w) * power - total, 0.0)
-    return size if w > 0.0 else -size
 
 
 @kernel

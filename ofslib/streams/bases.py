@@ -5,14 +5,4 @@ from sklearn.base import ClassifierMixin as ClassifierMixin
 from sklearn.base import ClassNamePrefixFeaturesOutMixin as ClassNamePrefixFeaturesOutMixin
 from sklearn.base import RegressorMixin as RegressorMixin
 from sklearn.base import TransformerMixin as TransformerMixin
-
-
-def selector_mixin() -> type:
-    """scikit-learn's own, imported when it is asked for.
-
-    With it come all of its selectors, and neighbours, decompositions and metrics with them, which
-    learning needs none of.
-    """
-    from sklearn.feature_selection import SelectorMixin
-
-    return SelectorMixin
+from sklearn.feature_selection import SelectorMixin as SelectorMixin

@@ -181,11 +181,7 @@ class ColumnStream(Selector):
 
     def _read_columns(self, X, y, first: bool):
         refuse_misread(X=X, y=y)
-        form = {
-            "accept_sparse": self.sparse_form,
-            "dtype": [np.float64, np.float32],
-            "ensure_all_finite": self.ensure_all_finite,
-        }
+        form = self._form()
         if first and self.supervised:
             with cells_named(X, y):
                 X, y = check_X_y(checked(X), plain_words(y), **form, estimator=self)

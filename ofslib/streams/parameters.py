@@ -5,7 +5,6 @@ import re
 import textwrap
 from dataclasses import Field, dataclass, field, fields
 from enum import EnumType
-from functools import cache
 from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
@@ -81,7 +80,6 @@ def _example(cls: type) -> str:
     return f"Examples\n--------\n{lines}"
 
 
-@cache  # each class has those of its bases
 def _described(f: Field) -> str:
     """A parameter as numpydoc has it."""
     doc = textwrap.fill(f.metadata["doc"], 92, initial_indent="    ", subsequent_indent="    ")

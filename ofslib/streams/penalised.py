@@ -24,7 +24,7 @@ class Penalised(RowStream):
     With `k`, a grid of penalties is learned in one pass, and the model is that with the most
     features, but not more than `k`; if none has from 1 to `k`, the `k` largest coefficients of that
     with the fewest, with a warning. A subclass sets the kernels `learn`, `step` and `catch_up`,
-    which `ofslib.kernels.grid` explains, and `new_state`, which makes the state of a new grid.
+    which `ofslib.kernels.grid` explains, and `state`: of the grid, and of arrays like its `W`.
     """
 
     description = (
@@ -61,7 +61,7 @@ class Penalised(RowStream):
 
     step: ClassVar[Callable]
     catch_up: ClassVar[Callable]
-    new_state: ClassVar[Callable]
+    state: ClassVar[type]
     # Whether with one penalty too the model that predicts is `w` of the grid.
     chooses: ClassVar[bool] = False
     frozen = ("k", "l1", "n_penalties", "l1_range", "dtype")
@@ -88,7 +88,10 @@ class Penalised(RowStream):
     def _new_state(self, n_features):
         chooses = self.chooses or self.k is not None
         grid = new_grid(n_features, self._penalties(), self._rows_of_a_batch, chooses)
-        return self.new_state(grid)
+        return self._state_of(grid)
+
+    def _state_of(self, grid: Grid) -> NamedTuple:
+        return self.state(grid, *(np.zeros_like(grid.W) for _ in self.state._fields[1:]))
 
     def _read_hyper(self, n_rows, **own):
         return super()._read_hyper(n_rows, **{"batch_size": self._rows_of_a_batch} | own)

@@ -24,8 +24,7 @@ from ofslib.streams.bases import (
     BaseEstimator,
     ClassifierMixin,
     RegressorMixin,
-    TransformerMixin,
-    selector_mixin,
+    SelectorMixin,
 )
 from ofslib.streams.parameters import estimator, one_of, param
 from ofslib.streams.restored import Kept, model_alone, parts_of, restore, restore_model
@@ -46,7 +45,7 @@ _INNER = (__name__.partition(".")[0] + ".", "contextlib")
 MANY = 100
 
 
-class Selector(TransformerMixin, BaseEstimator):
+class Selector(SelectorMixin, BaseEstimator):
     """What all selectors of features share: parameters, and data that are checked on the way in.
 
     A family defines `_start` and `_learn`, what it selects, and whether it needs targets.
@@ -120,12 +119,20 @@ class Selector(TransformerMixin, BaseEstimator):
         ValueError
             If a parameter or the data are not allowed; the message names it and says what is.
         """
+        return self._fit(X, y)
+
+    def _fit(self, X, y, sample_weight=None):
         self._validate_params()
         with self._unless_it_fails():
             X, y = self._read(X, y, reset=True)
+            X, y = self._weigh(X, y, sample_weight, first=True)
             self._begin(X.shape[1])
             self._learn(X, y)
         return self
+
+    def _weigh(self, X, y, sample_weight, first: bool):
+        """The rows whose weight is not 0, and their targets with the weights, if there are any."""
+        return X, y
 
     def _begin(self, n_features: int, warns: bool = True) -> None:
         """Begin to learn from data of so many features."""
@@ -175,43 +182,29 @@ class Selector(TransformerMixin, BaseEstimator):
             raise
 
     def _read(self, X, y, reset: bool, **known):
-        form = {
-            "reset": reset,
+        refuse_misread(X=X, y=y)
+        form = self._form() | {"ascend": ascend, "reset": reset}
+        if not self.supervised:
+            return validated(self, X, **form), None
+        X, y = validated(self, X, y, **form)
+        return X, self._targets(y, **known)
+
+    def _form(self) -> dict[str, Any]:
+        """How X is read, as scikit-learn's checks ask for it."""
+        return {
             "accept_sparse": self.sparse_form,
             "dtype": [np.float64, np.float32],
             "ensure_all_finite": self.ensure_all_finite,
         }
-        refuse_misread(X=X, y=y)
-        if not self.supervised:
-            return validated(self, X, ascend=ascend, **form), None
-        X, y = validated(self, X, y, ascend=ascend, **form)
-        return X, self._targets(y, **known)
-
-    # What scikit-learn makes of a support; `selector_mixin` imports it when it is asked for.
 
     def _get_support_mask(self) -> np.ndarray:
         check_is_fitted(self)
         return np.isin(np.arange(self.n_features_in_), self.support_)
 
-    def get_support(self, indices: bool = False) -> np.ndarray:
-        """The selected features: a mask, or their numbers."""
-        return selector_mixin().get_support(self, indices)
-
     def transform(self, X):
         """The selected columns of X, shape (n_samples, number of selected features)."""
         refuse_misread(X=X)
-        return selector_mixin().transform(self, checked(X))
-
-    def _transform(self, X):
-        return selector_mixin()._transform(self, X)
-
-    def inverse_transform(self, X):
-        """X with columns of zeros where features were left out."""
-        return selector_mixin().inverse_transform(self, X)
-
-    def get_feature_names_out(self, input_features=None) -> np.ndarray:
-        """The names of the selected features."""
-        return selector_mixin().get_feature_names_out(self, input_features)
+        return super().transform(checked(X))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -308,14 +301,7 @@ class LinearModel(Selector):
         ValueError
             If a parameter or the data are not allowed; the message names it and says what is.
         """
-        self._validate_params()
-        with self._unless_it_fails():
-            X, y = self._read(X, y, reset=True)
-            if sample_weight is not None or getattr(self, "class_weight", None) is not None:
-                X, y = self._weigh(X, y, sample_weight, first=True)
-            self._begin(X.shape[1])
-            self._learn(X, y)
-        return self
+        return self._fit(X, y, sample_weight)
 
     def _partial_fit(self, X, y, sample_weight=None, **known):
         first = not self.__sklearn_is_fitted__()
@@ -323,8 +309,7 @@ class LinearModel(Selector):
             self._validate_params()
         with self._unless_it_fails():
             X, y = self._read(X, y, reset=first, **known)
-            if sample_weight is not None or getattr(self, "class_weight", None) is not None:
-                X, y = self._weigh(X, y, sample_weight, first)
+            X, y = self._weigh(X, y, sample_weight, first)
             if first:
                 self._begin(X.shape[1])
             self._refuse_changes()
@@ -333,11 +318,12 @@ class LinearModel(Selector):
                 self._learn_more(X, y)
         return self
 
-    def _weigh(self, X, y, sample_weight, first: bool):
-        """The rows whose weight is not 0, and their targets with the weights."""
+    def _weigh(self, X, y, sample_weight, first):
         weight = None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
         if getattr(self, "class_weight", None) is not None:
             weight = weights_of_labels(self, y, weight)
+        if weight is None:
+            return X, y
         used = weight > 0
         if first and not used.any():
             raise ValueError("sample_weight, times class_weight, is zero for all rows")
