@@ -115,7 +115,7 @@ def test_check_makes_what_is_shipped_again_and_names_what_differs(place, monkeyp
         experiment.run_stored(setting.spec)
     wanted = [r for _, setting in work.runs() for r in identity.results(setting.spec)]
     store.pack(wanted, "paper", work.archive_file)
-    words = ["check", "--minutes", "1", "--seed", "1"]
+    words = ["check", "--minutes", "10", "--seed", "1"]
     assert main(words) == 0
     told = capsys.readouterr().out
     assert "6 equal" in told, told

@@ -154,7 +154,6 @@ def test_what_dead_writers_left_is_removed_and_what_a_living_one_writes_is_kept(
         (tmp_path / name).touch()
     with _files.whole_file(tmp_path / "slow.csv") as file:
         part = next(tmp_path.glob(".slow.csv.*.part"))
-        _files._CLEANED.clear()  # as in another process
         _files.write_whole(tmp_path / "a.csv", "new")
         assert only(tmp_path) == sorted([".c.part", part.name, "a.csv", "d.01234567.part"])
         file.write(b"done")
