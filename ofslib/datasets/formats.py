@@ -124,7 +124,7 @@ def _numbers(cells, where: str, first: int, column: str, hint: str = "") -> np.n
 
         cell, row = cells[wrong[0]], first + wrong[0] + 1
         plain = cell.item() if isinstance(cell, np.generic) else cell
-        what = "a missing value" if isna(cell) or str(cell) == "" else repr(plain)
+        what = "a missing value" if isna(cell) or str(cell) == "" else f"{plain!r:.80}"
         raise ValueError(f"{where}, row {row}, column {column}: expected a finite number, got "
                          f"{what}{hint}")  # fmt: skip
     return values
