@@ -244,8 +244,14 @@ def plain_words(app, what, name, obj, options, lines):
             lines[i] = PROSE.sub(word, line)
 
 
+# What scikit-learn does for each selector of ours
+OF_SELECTORS = {"get_support", "inverse_transform", "get_feature_names_out"}
+
+
 def only_ours(app, what, name, obj, skip, options):
-    """Leave out what an estimator inherits from scikit-learn."""
+    """Leave out what an estimator inherits from scikit-learn, unless it is of selectors."""
+    if name in OF_SELECTORS:
+        return None
     home = getattr(obj, "__module__", None) or getattr(getattr(obj, "fget", obj), "__module__", "")
     return True if (home or "").startswith("sklearn") or name.endswith("_request") else None
 

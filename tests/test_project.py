@@ -225,6 +225,14 @@ def test_a_wrong_entry_names_file_entry_and_key(write, place, value, said):
     assert len(message.splitlines()) <= 2, "nothing else is said"
 
 
+def test_a_criterion_may_choose_how_many_features(write):
+    strict.check(
+        project.load(
+            write({"one": changed(TABLE, "methods/OLSth", it("OLSthRegressor", k="ebic"))})
+        )
+    )
+
+
 def test_a_methods_own_keys_are_checked_wherever_it_stands(write):
     change = {"replicates": {"by": "n", 100: "ten"}}
     mine = it("SGDTRegressor", **change)

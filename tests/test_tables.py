@@ -304,6 +304,19 @@ def test_reasons_are_kept_apart(why, kind):
     assert tables.reason(why) == kind
 
 
+@pytest.mark.parametrize(
+    ("published", "said"),
+    [
+        (PUBLISHED.rename(columns={"n": "m"}), r"\['m'\].* allowed .*'reading', 'n', 'method'"),
+        (PUBLISHED[["n", "method", "value", "note"]], "'metric'.*needed"),
+        (pd.concat([PUBLISHED, PUBLISHED.tail(2)]), "several numbers of n 300, method SGDT"),
+    ],
+)
+def test_a_published_number_is_of_one_cell(published, said):
+    with pytest.raises(ValueError, match=said):
+        compare(results_of(CELLS), published, SETTINGS)
+
+
 def test_tally_shares_the_resolved_cells():
     verdicts = ["agrees"] * 3 + ["better", "worse", "unresolved"] + ["not comparable"] * 6
     strict = ["agrees"] + ["better"] * 3 + ["unresolved"] * 2 + ["not comparable"] * 6

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -95,7 +96,7 @@ def own_notebook(work: Project, entry: str) -> str:
     """Copy the notebook of an entry, so that it opens this entry; the path from notebooks/.
 
     All code but the parameters is folded, so that results are on the first screen. A copy that is
-    there stays, unless the notebook has changed since: it is then kept beside the new one.
+    there stays, unless the notebook has changed since: it is then kept under its date.
     """
     source = work.root / work.notebook(entry)
     copy = source.parent / "opened" / f"{entry}.ipynb"
@@ -109,7 +110,8 @@ def own_notebook(work: Project, entry: str) -> str:
                 cell["metadata"]["jupyter"] = {"source_hidden": True}
         copy.parent.mkdir(exist_ok=True)
         if copy.is_file():
-            copy.replace(copy.with_suffix(".before.ipynb"))
+            made = time.strftime("%Y-%m-%d-%H%M%S", time.localtime(copy.stat().st_mtime))
+            copy.replace(copy.with_suffix(f".{made}.ipynb"))
         write_whole(copy, json.dumps(notebook, ensure_ascii=False, indent=1))
     return f"opened/{copy.name}"
 

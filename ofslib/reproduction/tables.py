@@ -345,7 +345,8 @@ def beside_paper(
     """
     paper = published.rename(columns={"value": "paper", "note": "paper_note"})
     on = [c for c in paper if c in key]
-    table = table.merge(paper[[*on, "paper", "paper_note"]], "left", on, validate="m:1")
+    _check_cells(published, on, key)
+    table = table.merge(paper[[*on, "paper", "paper_note"]], "left", on)
     table["printed"] = printed(table["paper"], table["paper_note"])
     table["basis"] = _basis(table, key)
     table["known"] = _known_of(table, discussed)
@@ -379,6 +380,21 @@ def printed(values: pd.Series, notes: pd.Series) -> pd.Series:
     """
     begin = notes.astype(str).str.extract(rf"^({'|'.join(PRINTED)})\b")[0]
     return begin.fillna(values.notna().map({True: "printed", False: ""}))
+
+
+def _check_cells(published: pd.DataFrame, on: Sequence[str], key: Sequence[str]) -> None:
+    """Raise ValueError if numbers do not say of which cell they are, or several are of one."""
+    needed = {"method", "metric", "value", "note"}
+    wrong = [*needed.difference(published), *published.columns.difference([*on, "value", "note"])]
+    if wrong:
+        raise ValueError(
+            f"published: {wrong} are wrong or missing; needed are {sorted(needed)}, and allowed "
+            f"{[*key, 'value', 'note']}"
+        )
+    twice = published.loc[published.duplicated(on), on]
+    if len(twice):
+        cell = ", ".join(f"{axis} {value}" for axis, value in twice.iloc[0].items())
+        raise ValueError(f"published: several numbers of {cell}")
 
 
 def _why_not(cell) -> str:
