@@ -74,9 +74,9 @@ def whole_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
 
     The name ends in ``.part``, and nothing is left of it if something fails. Whoever reads
     `path` sees the old file or the new one, even if the machine stops in between. Such files of
-    processes that were killed are removed by the next that is written into the folder. A
-    link stays one: what it points to is written. A file that is there keeps its mode. A device is
-    written to and stays what it is.
+    killed processes are removed when the next file is written into the folder. A link stays one:
+    what it points to is written. A file that is there keeps its mode. A device is written to and
+    stays what it is.
     """
     path = Path(os.path.realpath(path))
     if path.is_dir():
