@@ -238,8 +238,10 @@ def test_users_classes_see_the_stream_and_are_scored_as_by_hand():
 
 
 def test_rows_that_do_not_fit_into_memory_are_refused_before_they_are_held(monkeypatch):
+    """And before other methods have learned, where one after the other sees the rows."""
     # 300 rows of 60 features, and their copy
-    own = {"mine": mine("BatchLasso", alpha=0.1)}
+    own = {"other": mine("Streaming"), "mine": mine("BatchLasso", alpha=0.1)}
+    monkeypatch.setattr(experiment, "AT_ONCE", 0)
     monkeypatch.setattr(methods, "free_bytes", lambda: 2 * 300 * 60 * 8 - 1)
     with pytest.raises(MemoryError, match=r"BatchLasso without partial_fit gets all 300 rows"):
         run(methods=own, replicates=1)

@@ -3,6 +3,7 @@
 What pack, unpack, compare and check do stands in test_store.py and test_comparison.py.
 """
 
+import os
 import re
 import shutil
 import sys
@@ -12,7 +13,7 @@ import pytest
 import shipped
 import small_project
 
-from ofslib.reproduction import provenance
+from ofslib.reproduction import overview, project, provenance
 from ofslib.reproduction.__main__ import main
 
 
@@ -37,6 +38,18 @@ def test_all_tables_and_figures_are_listed(tmp_path, monkeypatch, capsys):
     assert "notebooks/recovery_table.ipynb" in one and f"drawn ({drawn})" in one
     here, of_archive, number = map(int, one.split()[-3:])
     assert here + of_archive == number > 100
+
+
+def test_a_readers_copy_of_a_notebook_is_kept_when_the_notebook_changes(tmp_path):
+    work = project.load(shipped.copy(tmp_path, "config", "notebooks"))
+    copy = work.root / "notebooks" / overview.own_notebook(work, "sfsa_table_1")
+    copy.write_text("edited")
+    overview.own_notebook(work, "sfsa_table_1")
+    assert copy.read_text() == "edited"
+    os.utime(work.root / work.notebook("sfsa_table_1"), (2**32, 2**32))
+    overview.own_notebook(work, "sfsa_table_1")
+    [kept] = set(copy.parent.iterdir()) - {copy}
+    assert kept.read_text() == "edited" != copy.read_text()
 
 
 def test_a_table_is_shown_in_a_terminal(monkeypatch, capsys):
