@@ -8,10 +8,12 @@ they would be an error box.
 
 import json
 import sys
+import tempfile
 from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
+from traitlets.config import Config
 
 ROOT = Path(__file__).parents[1]
 STORIES = sorted(file for part in ("papers", "learn") for file in ROOT.glob(f"notebooks/{part}/*"))
@@ -23,8 +25,13 @@ SECONDS = 600  # that a cell may take
 def run(file: Path) -> nbformat.NotebookNode:
     """The notebook after 'Run All', sliders included; raises what a cell raises."""
     notebook = nbformat.read(file, as_version=4)
-    place = {"metadata": {"path": str(file.parent)}}
-    NotebookClient(notebook, timeout=SECONDS, kernel_name="python3", resources=place).execute()
+    known = {"timeout": SECONDS, "kernel_name": "python3"}
+    known["resources"] = {"metadata": {"path": str(file.parent)}}
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        # Sockets are files: of kernels that start at once, none takes the port of another.
+        kernel = {"transport": "ipc", "ip": f"{folder}/k", "connection_file": f"{folder}/k.json"}
+        config = Config({"KernelManager": kernel})
+        NotebookClient(notebook, config=config, **known).execute()
     return notebook
 
 
