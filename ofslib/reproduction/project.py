@@ -386,9 +386,9 @@ def _without_data(work: Project, entry: str) -> Project | None:
 
 
 def _takes_all_rows(method: dict[str, Any]) -> bool:
-    """Whether the class of a user cannot learn in parts. Each job asks: ours are not imported."""
+    """Whether a method is a class of the user that cannot learn in parts."""
     if ":" not in method["class"]:
-        return False
+        return False  # without the import of ofslib, which would cost each job a second
     from ofslib.reproduction import methods  # slow to import
 
     return methods.takes_all_rows(methods.find_class(method["class"]))
