@@ -40,7 +40,7 @@ def screen(monkeypatch, capsys):
     return lambda **options: Screen(monkeypatch, capsys, **options)
 
 
-def test_the_plan_tells_how_long_a_run_takes_and_what_was_seen_how_fast_the_machine_is(screen):
+def test_the_plan_tells_how_long_a_run_takes_and_what_was_seen_how_long_its_entry_takes(screen):
     # The longest run takes 10 minutes, and all that is left at least that.
     assert screen().begins == "3 steps, about 10 min\n"
     assert screen(cores=1).begins == "3 steps, about 12 min\n"
@@ -50,6 +50,12 @@ def test_the_plan_tells_how_long_a_run_takes_and_what_was_seen_how_fast_the_mach
     assert slow.step(2, 1230, 1350) == "[2 of 3, about 1 min left] run 2: 02:00"
     assert slow.step(3, 1350, 1355) == "[3 of 3] run 3: 00:05"
     assert slow.log.made == ["1.csv", "2.csv", "3.csv"]
+
+
+def test_an_entry_that_is_faster_than_foreseen_says_nothing_of_others(screen):
+    two = screen(foreseen=(600.0,))
+    two.log.foreseen["other/1.csv"] = 600.0
+    assert two.step(1, 0, 60) == "[1 of 3, about 10 min left] run 1: 01:00"
 
 
 def test_without_any_record_no_time_is_guessed(screen):

@@ -2,8 +2,10 @@
 
 import logging
 import math
+import os
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
 from tqdm import tqdm
@@ -16,7 +18,7 @@ REPEATED = ("RuleException:\nCalledProcessError", "WorkflowError:\nAt least one 
 DULL_EVENTS = {"run_info", "resources_info", "job_info", "job_started", "job_finished"}
 DULL_EVENTS |= {"progress", "shellcmd", "workflow_started"}
 DRAWING = 6.0  # seconds that are foreseen of a step that is no run
-ENOUGH = 30.0  # foreseen seconds of finished runs that tell how fast this machine is
+ENOUGH = 30.0  # foreseen seconds of finished runs of an entry that tell how long its others take
 
 
 def about(seconds: float) -> str:
@@ -51,7 +53,10 @@ class Screen(logging.Filter):
         self.made: list[str] = []  # files
         self.foreseen: dict[str, float] = {}  # seconds of each run that is to do, by its file
         self.running: dict[int, tuple[float, str, list[str]]] = {}  # begin, message, files
-        self.took = self.was_foreseen = ENOUGH  # of the runs that are done
+        # Of the runs that are done, by entry. They say nothing of other entries: the first to run
+        # are those that were foreseen to be long, often wrongly.
+        self.took: defaultdict[str, float] = defaultdict(float)
+        self.was_foreseen: defaultdict[str, float] = defaultdict(float)
 
     def begin(self, counts: Mapping[str, int]) -> str:
         """Take up a run with so many jobs of each rule."""
@@ -64,8 +69,9 @@ class Screen(logging.Filter):
         seconds = time.monotonic() - begun
         self.done, self.made = self.done + 1, self.made + files
         if expected := self.foreseen.pop(files[0], 0.0):
-            self.took += seconds
-            self.was_foreseen += expected
+            entry = os.path.dirname(files[0])
+            self.took[entry] += seconds
+            self.was_foreseen[entry] += expected
         head = ", ".join([f"{self.done} of {self.steps}", *self._left("about {} left")])
         return f"[{head}] {message}: {tqdm.format_interval(seconds)}"
 
@@ -74,13 +80,22 @@ class Screen(logging.Filter):
         for file in self.without_data(self.foreseen):
             del self.foreseen[file]  # and counts as what is no run
         others = self.steps - self.done - len(self.foreseen)
-        if not self.foreseen and (self.took == ENOUGH or others < 1):
+        if not self.foreseen and (not self.took or others < 1):
             return []
-        now, pace = time.monotonic(), self.took / self.was_foreseen
+        now = time.monotonic()
         gone = {files[0]: now - begun for begun, _, files in self.running.values()}
-        left = [max(pace * s - gone.get(file, 0.0), 0.0) for file, s in self.foreseen.items()]
+        left = [
+            max(self._pace(file) * s - gone.get(file, 0.0), 0.0)
+            for file, s in self.foreseen.items()
+        ]
         total = (sum(left) + max(others, 0) * DRAWING) / self.cores
         return [text.format(about(max(total, *left, 1.0)))]
+
+    def _pace(self, file: str) -> float:
+        """How many seconds a second is that was foreseen of a run of this file's entry."""
+        entry = os.path.dirname(file)
+        took, was_foreseen = self.took.get(entry, 0.0), self.was_foreseen.get(entry, 0.0)
+        return (ENOUGH + took) / (ENOUGH + was_foreseen)
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a message is shown as it is."""
