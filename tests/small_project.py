@@ -58,5 +58,11 @@ def make(setting, result, values=None, **facts):
         for replicate in range(result.first, result.end)
         for metric in metrics
     ]
-    known = {"seconds": 1.0, "memory_mb": 200, "commit": "c", "date": "d"} | facts
+    known = {
+        "seconds": 1.0,
+        "memory_mb": 200,
+        "commit": "c",
+        "machine": "x, 2 cores, y",
+        "date": "d",
+    } | facts
     store.write(result, rows, store.place_of(setting.spec, result), known)

@@ -1,6 +1,8 @@
 """What a scale will cost, from the seconds that stand in the records of stored results."""
 
 import math
+import os
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from statistics import fmean
@@ -31,7 +33,8 @@ class Seconds:
                 for first, end, name in spans:
                     record = each.record(name)
                     if record["seconds"] is not None:
-                        rate = record["seconds"] / (end - first) / self._amount(record["made_of"])
+                        seconds = record["seconds"] * self._cores(record)
+                        rate = seconds / (end - first) / self._amount(record["made_of"])
                         for like in (key, *_likes(record["place"], record["made_of"])):
                             self._rates[like].append(rate)
 
@@ -45,6 +48,13 @@ class Seconds:
             if rates := self._rates.get(like):
                 return replicates * self._amount(result.made_of) * fmean(rates)
         return None
+
+    def _cores(self, record: Mapping[str, Any]) -> float:
+        """Cores here over those of a record: what needs a machine alone takes all that it has."""
+        entry = self.work.entries.get(record["place"][0])
+        if entry is None or not entry.spec["alone"]:
+            return 1.0
+        return os.cpu_count() / int(re.search(r"(\d+) cores", record["machine"])[1])
 
     def _amount(self, made_of: Mapping[str, Any]) -> float:
         """What the seconds of a replicate are taken to be proportional to: values that are read."""
