@@ -108,13 +108,13 @@ class Project:
             paths = 3 * 200 * 8 * p / MB  # methods that learn 200 penalties at once
             squares = 4 * 8 * p**2 / MB if "averages" in data else 0
             # Small runs took 350 MB or more, and the study of worker processes 1.4 GB.
-            start = 1500 if setting.spec["study"] else 700
+            start = 1500 if setting.spec["study"] else 900
             least = start + 5 * 8 * 1000 * width(data) / MB + paths + squares
         if any(map(_takes_all_rows, setting.spec["methods"].values())):
             rows = max(part["data"].get("n", 0) for part in setting.parts)
             least += 2 * 8 * rows * width(data) / MB  # with a copy
-        # On webspam's stand-in, of 16.6 million features, models and rows took 11.5 GB.
-        return math.ceil(max(least, 800 * (p or 0) / 10**6))
+        # On webspam's stand-in, of 16.6 million features, models and rows took 15.0 GB.
+        return math.ceil(max(least, 1000 * (p or 0) / 10**6))
 
     def shown(self, entry: str, kind: str = "") -> list[Setting]:
         """Settings that an entry shows: those of its source, at the axes that `only` names.
