@@ -101,8 +101,8 @@ def test_what_needs_data_that_could_not_be_had_is_counted_apart(state):
     assert (without > 0, left > 0, all_of_it > 1) == (lacking, not lacking, not lacking)
 
 
-def test_what_takes_all_cores_takes_less_where_there_are_fewer(monkeypatch):
-    monkeypatch.setattr(plan.os, "cpu_count", lambda: 8)  # the records are of 2
+def test_what_needs_a_machine_alone_takes_time_in_proportion_to_its_cores(monkeypatch):
+    monkeypatch.setattr(plan.machine, "cores", lambda: 8)  # the records are of 2
     small_project.make_all("paper", seconds=6.0)
     assert seconds_of("paper", "one") == [3.0, 3.0]
     change(lambda entries: entries["one"].update(alone=True))

@@ -1,7 +1,6 @@
 """What a scale will cost, from the seconds that stand in the records of stored results."""
 
 import math
-import os
 import re
 from collections import defaultdict
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from ofslib.reproduction import identity, records, store
+from ofslib.reproduction import identity, machine, records, store
 from ofslib.reproduction.identity import Result
 from ofslib.reproduction.project import Project
 
@@ -33,8 +32,8 @@ class Seconds:
                 for first, end, name in spans:
                     record = each.record(name)
                     if record["seconds"] is not None:
-                        seconds = record["seconds"] * self._cores(record)
-                        rate = seconds / (end - first) / self._amount(record["made_of"])
+                        seconds = self._seconds_here(record) / (end - first)
+                        rate = seconds / self._amount(record["made_of"])
                         for like in (key, *_likes(record["place"], record["made_of"])):
                             self._rates[like].append(rate)
 
@@ -49,12 +48,13 @@ class Seconds:
                 return replicates * self._amount(result.made_of) * fmean(rates)
         return None
 
-    def _cores(self, record: Mapping[str, Any]) -> float:
-        """Cores here over those of a record: what needs a machine alone takes all that it has."""
+    def _seconds_here(self, record: Mapping[str, Any]) -> float:
+        """The seconds of a record; what needs a machine alone uses all cores that there are."""
         entry = self.work.entries.get(record["place"][0])
         if entry is None or not entry.spec["alone"]:
-            return 1.0
-        return os.cpu_count() / int(re.search(r"(\d+) cores", record["machine"])[1])
+            return record["seconds"]
+        there = int(re.search(r"(\d+) cores", record["machine"])[1])
+        return record["seconds"] * machine.cores() / there
 
     def _amount(self, made_of: Mapping[str, Any]) -> float:
         """What the seconds of a replicate are taken to be proportional to: values that are read."""

@@ -5,7 +5,6 @@ import math
 import os
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
 from tqdm import tqdm
@@ -53,10 +52,9 @@ class Screen(logging.Filter):
         self.made: list[str] = []  # files
         self.foreseen: dict[str, float] = {}  # seconds of each run that is to do, by its file
         self.running: dict[int, tuple[float, str, list[str]]] = {}  # begin, message, files
-        # Of the runs that are done, by entry. They say nothing of other entries: the first to run
-        # are those that were foreseen to be long, often wrongly.
-        self.took: defaultdict[str, float] = defaultdict(float)
-        self.was_foreseen: defaultdict[str, float] = defaultdict(float)
+        # Seconds that the finished runs of an entry took, and that were foreseen of them. They say
+        # nothing of other entries: the longest are run first, and often were foreseen too long.
+        self.seen: dict[str, tuple[float, float]] = {}
 
     def begin(self, counts: Mapping[str, int]) -> str:
         """Take up a run with so many jobs of each rule."""
@@ -70,8 +68,8 @@ class Screen(logging.Filter):
         self.done, self.made = self.done + 1, self.made + files
         if expected := self.foreseen.pop(files[0], 0.0):
             entry = os.path.dirname(files[0])
-            self.took[entry] += seconds
-            self.was_foreseen[entry] += expected
+            took, was_foreseen = self.seen.get(entry, (ENOUGH, ENOUGH))
+            self.seen[entry] = took + seconds, was_foreseen + expected
         head = ", ".join([f"{self.done} of {self.steps}", *self._left("about {} left")])
         return f"[{head}] {message}: {tqdm.format_interval(seconds)}"
 
@@ -80,22 +78,17 @@ class Screen(logging.Filter):
         for file in self.without_data(self.foreseen):
             del self.foreseen[file]  # and counts as what is no run
         others = self.steps - self.done - len(self.foreseen)
-        if not self.foreseen and (not self.took or others < 1):
+        if not self.foreseen and (not self.seen or others < 1):
             return []
         now = time.monotonic()
         gone = {files[0]: now - begun for begun, _, files in self.running.values()}
+        pace = {entry: took / was_foreseen for entry, (took, was_foreseen) in self.seen.items()}
         left = [
-            max(self._pace(file) * s - gone.get(file, 0.0), 0.0)
+            max(pace.get(os.path.dirname(file), 1.0) * s - gone.get(file, 0.0), 0.0)
             for file, s in self.foreseen.items()
         ]
         total = (sum(left) + max(others, 0) * DRAWING) / self.cores
         return [text.format(about(max(total, *left, 1.0)))]
-
-    def _pace(self, file: str) -> float:
-        """How many seconds a second is that was foreseen of a run of this file's entry."""
-        entry = os.path.dirname(file)
-        took, was_foreseen = self.took.get(entry, 0.0), self.was_foreseen.get(entry, 0.0)
-        return (ENOUGH + took) / (ENOUGH + was_foreseen)
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a message is shown as it is."""
